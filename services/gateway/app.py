@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from gateway.http.access_log import AccessLog
 from gateway.http.addresses import HttpAddress
-from gateway.http.application import Application, Surroundings, served_operation
+from gateway.http.application import Application, ApplicationDependencies, served_operation
 from gateway.http.limits.admission import Admission, AdmissionLimits
 from gateway.http.limits.client_address import ClientAddresses
 from gateway.http.limits.connections import OpenConnections
@@ -22,9 +22,9 @@ from gateway.identity.rpc.users import UserServicer
 from gateway.identity.store.schema import MIGRATIONS, SCHEMA
 from gateway.identity.wiring import Identity, open_identity
 from gateway.routes.table import routes
-from gateway.routes.wiring import Behind, open_rooms
+from gateway.routes.wiring import Dependencies, open_handlers
 from gateway.settings import GatewaySettings
-from gateway.streams.chatd_client import Chatd
+from gateway.streams.chatd_client import ChatdClient
 from gateway.streams.event_stream import StreamLimits
 from gateway.streams.links import Links
 from gateway.streams.open_streams import OpenStreams
@@ -107,7 +107,7 @@ async def gateway(
             key=_owner_key(settings),
             now=process.clock.now(),
         )
-        behind = await _open_behind(settings, process, neighbours, identity, stack)
+        behind = await _open_dependencies(settings, process, neighbours, identity, stack)
         addresses = ClientAddresses(settings.trusted_proxies)
         app = _application(settings, process, behind, addresses, limits or StreamLimits())
         server = await stack.enter_async_context(_serve_grpc(neighbours, process, identity))
@@ -126,13 +126,13 @@ async def gateway(
             running.stop()
 
 
-async def _open_behind(
+async def _open_dependencies(
     settings: GatewaySettings,
     process: Process,
     neighbours: Neighbours,
     identity: Identity,
     stack: AsyncExitStack,
-) -> Behind:
+) -> Dependencies:
     """Return what is behind the routes, over channels that the stack closes."""
     channels = await stack.enter_async_context(
         neighbours.channels(ServiceName.CHATD, settings.chatd)
@@ -140,9 +140,9 @@ async def _open_behind(
     streams = OpenStreams(process.clock)
     streams.measure(process.telemetry.meter)
     links = await stack.enter_async_context(_linked(channels, neighbours.signer, process))
-    return Behind(
+    return Dependencies(
         identity=identity,
-        chatd=Chatd(channels, links),
+        chatd=ChatdClient(channels, links),
         links=links,
         # None is known before a ticket names one.
         nodes=await stack.enter_async_context(neighbours.channels(ServiceName.TOOLRUNNER, ())),
@@ -176,7 +176,7 @@ def _admission(settings: GatewaySettings, process: Process) -> Admission:
         requests_max=min(process.open_files.connections_max, settings.http_connections_max),
         user_requests_max=settings.user_requests_max,
         address_requests_max=settings.address_connections_max,
-        user_lasting_max=settings.user_lasting_requests_max,
+        user_long_running_max=settings.user_long_running_requests_max,
         user_calls_max=settings.user_calls_max,
         shared_user_calls_max=settings.shared_user_calls_max,
     )
@@ -186,12 +186,12 @@ def _admission(settings: GatewaySettings, process: Process) -> Admission:
 def _application(
     settings: GatewaySettings,
     process: Process,
-    behind: Behind,
+    behind: Dependencies,
     addresses: ClientAddresses,
     limits: StreamLimits,
 ) -> Application:
-    rooms = open_rooms(behind, process, login_token=settings.login_token, limits=limits)
-    around = Surroundings(
+    handlers = open_handlers(behind, process, login_token=settings.login_token, limits=limits)
+    around = ApplicationDependencies(
         authentication=behind.identity.authentication,
         telemetry=process.telemetry,
         public_url=settings.public_url,
@@ -201,7 +201,7 @@ def _application(
         addresses=addresses,
         access_log=AccessLog(settings.access_log, process.random),
     )
-    return Application(routes(rooms), around)
+    return Application(routes(handlers), around)
 
 
 @asynccontextmanager

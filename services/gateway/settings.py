@@ -33,7 +33,7 @@ class GatewaySettings(ServiceSettings):
         default=10_000,
         at_least=1,
     )
-    user_lasting_requests_max: int = setting(
+    user_long_running_requests_max: int = setting(
         "Requests of one user open at once that wait, watch a workspace, are terminals or transfer "
         "files; further ones are answered 429.",
         default=200,

@@ -14,9 +14,9 @@ from chatd.tools.workspace.toolset import TOOLS as WORKSPACE_TOOLS
 from chatd.workspaces.domain.errors import WorkspaceNotReady
 from chatd.workspaces.domain.workspace import State
 from gateway.http.application import UserRoute
-from gateway.http.problems.errors import TOLD_BY_KIND, UpstreamRefused, refusal_of
-from gateway.http.problems.field_paths import Asked, Place, place_of
-from gateway.web.problem_pages import FIELD_CODES, PROBLEM_KINDS, SECTIONS
+from gateway.http.problems.errors import GENERIC_TEXT_REASONS, UpstreamProblem, http_problem_of
+from gateway.http.problems.field_paths import FieldLocation, RouteInputs, location_of
+from gateway.web.problem_pages import FIELD_CODES, PROBLEM_REASONS, SECTIONS
 from parley.api.chat.v1.error_reason_pb2 import ErrorReason as ChatReason
 from parley.api.identity.v1.error_reason_pb2 import ErrorReason as IdentityReason
 from parley.api.mcp.v1.error_reason_pb2 import ErrorReason as McpReason
@@ -60,16 +60,16 @@ def sample_arguments(kind: type) -> list[object]:
 
 
 def test_every_reason_has_a_page() -> None:
-    assert REASONS - set(PROBLEM_KINDS) == set()
+    assert REASONS - set(PROBLEM_REASONS) == set()
 
 
 def test_every_code_that_the_code_names_has_a_page_and_no_page_is_about_nothing() -> None:
-    named = {*codes_given_to("HttpRefusal", "services/gateway"), *RefusalReason}
+    named = {*codes_given_to("HttpProblem", "services/gateway"), *RefusalReason}
     named |= {*codes_given_to("BadFrame", "services/gateway")}
     named |= {*codes_given_to("Problem", "services", "libs/parley/rpc", "libs/parley/identity")}
 
-    assert named - set(PROBLEM_KINDS) == set()
-    assert set(PROBLEM_KINDS) - named - REASONS - NAMED_ELSEWHERE == set()
+    assert named - set(PROBLEM_REASONS) == set()
+    assert set(PROBLEM_REASONS) - named - REASONS - NAMED_ELSEWHERE == set()
 
 
 def test_every_code_of_a_field_is_described() -> None:
@@ -77,12 +77,12 @@ def test_every_code_of_a_field_is_described() -> None:
 
 
 def test_a_code_is_described_once() -> None:
-    assert sum(map(len, SECTIONS.values())) == len(PROBLEM_KINDS)
+    assert sum(map(len, SECTIONS.values())) == len(PROBLEM_REASONS)
 
 
-@pytest.mark.parametrize("code", sorted(PROBLEM_KINDS))
+@pytest.mark.parametrize("code", sorted(PROBLEM_REASONS))
 def test_a_page_says_what_happened_and_what_to_do_without_the_tools_of_a_model(code: str) -> None:
-    kind = PROBLEM_KINDS[code]
+    kind = PROBLEM_REASONS[code]
 
     assert kind.means.endswith(".")
     assert kind.remedy.endswith(".")
@@ -106,7 +106,7 @@ def workspace_failures() -> Iterator[Exception]:
 @pytest.mark.parametrize("error", [*workspace_failures()], ids=lambda error: type(error).__name__)
 def test_what_a_model_is_told_to_do_is_not_told_over_http(error: Exception) -> None:
     tables: Mapping[type[Exception], Any] = {**CHATD_ERRORS, **TOOLRUNNER_ERRORS}
-    refusal = refusal_of(UpstreamRefused(tables[type(error)](error)))
+    refusal = http_problem_of(UpstreamProblem(tables[type(error)](error)))
 
     assert hints_in(refusal.detail) == []
     assert hints_in(str(refusal.facts)) == []
@@ -115,20 +115,20 @@ def test_what_a_model_is_told_to_do_is_not_told_over_http(error: Exception) -> N
 
 def test_every_field_that_a_service_refuses_is_one_that_clients_write_or_that_none_writes() -> None:
     routes = [
-        Asked(route.path, route.query, route.body)
+        RouteInputs(route.path, route.query, route.body)
         for route in every_route()
         if isinstance(route, UserRoute)
     ]
     nowhere = {
         field
         for field in refused_fields("services/chatd", "services/toolrunner")
-        if not any(is_written(place_of(field, asked)) for asked in routes)
+        if not any(is_written(location_of(field, asked)) for asked in routes)
     }
 
     assert nowhere == NOT_WRITTEN_BY_CLIENTS
 
 
-def is_written(place: Place) -> bool:
+def is_written(place: FieldLocation) -> bool:
     return bool(place.parameter or place.pointer)
 
 
@@ -147,7 +147,7 @@ def refused_fields(*directories: str) -> set[str]:
 
 
 def test_texts_that_replace_others_are_about_reasons_of_workspaces() -> None:
-    assert TOLD_BY_KIND - set(SECTIONS["Workspaces"]) == set()
+    assert GENERIC_TEXT_REASONS - set(SECTIONS["Workspaces"]) == set()
 
 
 def hints_in(text: str) -> list[str]:

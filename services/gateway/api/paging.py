@@ -4,8 +4,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from gateway.api.convert.parts import Json
-from gateway.http.problems.errors import FieldError, HttpRefusal, invalid_request
-from gateway.http.request_body import whole_number
+from gateway.http.problems.errors import FieldError, HttpProblem, invalid_request
+from gateway.http.request_body import int_parameter
 
 LIMIT_MAX = 200
 CURSOR_CHARACTERS_MAX = 1024
@@ -23,7 +23,7 @@ def page_request(query: Mapping[str, str]) -> PageRequest:
     """Return the page that `limit` and `cursor` ask for.
 
     Raises:
-        HttpRefusal: They cannot be (422).
+        HttpProblem: They cannot be (422).
     """
     cursor = query.get("cursor", "")
     faults: list[FieldError] = []
@@ -31,8 +31,8 @@ def page_request(query: Mapping[str, str]) -> PageRequest:
         detail = "Give next_cursor of the page before."
         faults.append(FieldError("INVALID", detail, parameter="cursor"))
     try:
-        page_size = whole_number(query, "limit", least=1, most=LIMIT_MAX) or 0
-    except HttpRefusal as refusal:
+        page_size = int_parameter(query, "limit", least=1, most=LIMIT_MAX) or 0
+    except HttpProblem as refusal:
         raise invalid_request(*refusal.errors, *faults) from None
     if faults:
         raise invalid_request(*faults)

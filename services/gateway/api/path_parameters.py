@@ -6,7 +6,7 @@ from uuid import UUID
 from starlette.requests import Request
 
 from gateway.api.inputs.chats import INTEGER_MAX
-from gateway.http.problems.errors import HttpRefusal
+from gateway.http.problems.errors import HttpProblem
 
 CHAT_NOT_FOUND = ("CHAT_NOT_FOUND", "There is no such chat, or you may not see it.")
 
@@ -17,26 +17,26 @@ def chat_id_of(request: Request) -> str:
     """Return the chat that the path names, in the one spelling that all processes hash alike.
 
     Raises:
-        HttpRefusal: It is no id, so there is no such chat (404).
+        HttpProblem: It is no id, so there is no such chat (404).
     """
     return _uuid(request, "chat_id", *CHAT_NOT_FOUND)
 
 
-def chat_not_found() -> HttpRefusal:
+def chat_not_found() -> HttpProblem:
     """Return the refusal of a chat that is not there for this user."""
-    return HttpRefusal(404, *CHAT_NOT_FOUND)
+    return HttpProblem(404, *CHAT_NOT_FOUND)
 
 
 def message_id_of(request: Request) -> int:
     """Return the message that the path names.
 
     Raises:
-        HttpRefusal: It is no number, so there is no such message (404).
+        HttpProblem: It is no number, so there is no such message (404).
     """
     text = request.path_params["message_id"]
     if text.isascii() and text.isdigit() and len(text) <= 16 and 0 < int(text) <= INTEGER_MAX:
         return int(text)
-    raise HttpRefusal(
+    raise HttpProblem(
         404,
         "MESSAGE_NOT_FOUND",
         "There is no such message in the chat; read its messages anew.",
@@ -47,7 +47,7 @@ def queued_message_id_of(request: Request) -> str:
     """Return the waiting message that the path names.
 
     Raises:
-        HttpRefusal: It is no id, so no such message waits (404).
+        HttpProblem: It is no id, so no such message waits (404).
     """
     return _uuid(
         request,
@@ -61,7 +61,7 @@ def workspace_id_of(request: Request) -> str:
     """Return the workspace that the path names.
 
     Raises:
-        HttpRefusal: It is no id, so there is no such workspace (404).
+        HttpProblem: It is no id, so there is no such workspace (404).
     """
     return _uuid(
         request,
@@ -75,7 +75,7 @@ def template_id_of(request: Request) -> str:
     """Return the template that the path names.
 
     Raises:
-        HttpRefusal: It is no id, so there is no such template (404).
+        HttpProblem: It is no id, so there is no such template (404).
     """
     return _uuid(
         request,
@@ -89,7 +89,7 @@ def secret_id_of(request: Request) -> str:
     """Return the secret that the path names.
 
     Raises:
-        HttpRefusal: It is no id, so there is no such secret (404).
+        HttpProblem: It is no id, so there is no such secret (404).
     """
     return _uuid(
         request, "secret_id", "SECRET_NOT_FOUND", "There is no such secret, or it is not yours."
@@ -100,7 +100,7 @@ def process_id_of(request: Request) -> str:
     """Return the process that the path names.
 
     Raises:
-        HttpRefusal: It is no id, so there is no such process (404).
+        HttpProblem: It is no id, so there is no such process (404).
     """
     return _uuid(
         request,
@@ -114,7 +114,7 @@ def user_id_of(request: Request) -> str:
     """Return the user that the path names.
 
     Raises:
-        HttpRefusal: It is no id, so there is no such user (404).
+        HttpProblem: It is no id, so there is no such user (404).
     """
     return _uuid(
         request, "user_id", "USER_NOT_FOUND", "There is no such user, or you may not see them."
@@ -125,7 +125,7 @@ def group_id_of(request: Request) -> str:
     """Return the group that the path names.
 
     Raises:
-        HttpRefusal: It is no id, so there is no such group (404).
+        HttpProblem: It is no id, so there is no such group (404).
     """
     return _uuid(
         request, "group_id", "GROUP_NOT_FOUND", "There is no such group, or you may not see it."
@@ -136,7 +136,7 @@ def file_id_of(request: Request) -> str:
     """Return the file that the path names.
 
     Raises:
-        HttpRefusal: It is no id, so there is no such file (404).
+        HttpProblem: It is no id, so there is no such file (404).
     """
     return _uuid(
         request, "file_id", "FILE_NOT_FOUND", "There is no such file, or you may not see it."
@@ -147,7 +147,7 @@ def name_of(request: Request, parameter: str, resource: str) -> str:
     """Return an id that need not be a UUID, like the demo's.
 
     Raises:
-        HttpRefusal: There can be no such thing (404).
+        HttpProblem: There can be no such thing (404).
     """
     text: str = request.path_params[parameter]
     if _NAME.fullmatch(text):
@@ -155,9 +155,9 @@ def name_of(request: Request, parameter: str, resource: str) -> str:
     raise resource_not_found(resource)
 
 
-def resource_not_found(resource: str) -> HttpRefusal:
+def resource_not_found(resource: str) -> HttpProblem:
     """Return the refusal of something that is not there."""
-    return HttpRefusal(
+    return HttpProblem(
         404,
         "RESOURCE_NOT_FOUND",
         f"There is no such {resource}, or you may not see it.",
@@ -169,4 +169,4 @@ def _uuid(request: Request, parameter: str, code: str, detail: str) -> str:
     try:
         return str(UUID(request.path_params[parameter]))
     except ValueError:
-        raise HttpRefusal(404, code, detail) from None
+        raise HttpProblem(404, code, detail) from None

@@ -55,7 +55,7 @@ class AccessLogShare:
 
 
 @dataclass(frozen=True, slots=True)
-class Served:
+class RequestLogEntry:
     """A request that is over.
 
     Attributes:
@@ -86,11 +86,11 @@ class AccessLog:
         chance: Chooses which.
     """
 
-    def __init__(self, share: AccessLogShare, chance: random.Random) -> None:
+    def __init__(self, share: AccessLogShare, rng: random.Random) -> None:
         self._share = share.share
-        self._chance = chance
+        self._rng = rng
 
-    def write(self, served: Served) -> None:
+    def write(self, served: RequestLogEntry) -> None:
         """Write the line of a request, if it is to be logged."""
         status = served.status or NO_ANSWER
         if not self._is_logged(status, served.route) or not _log.isEnabledFor(logging.INFO):
@@ -113,4 +113,4 @@ class AccessLog:
             return False
         if status >= FAILED:
             return True
-        return route not in PROBES and (self._share >= 1 or self._chance.random() < self._share)
+        return route not in PROBES and (self._share >= 1 or self._rng.random() < self._share)

@@ -21,21 +21,21 @@ from starlette.requests import Request
 from starlette.routing import Route, Router
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from gateway.http.access_log import AccessLog, Served
+from gateway.http.access_log import AccessLog, RequestLogEntry
 from gateway.http.addresses import PublicUrl
-from gateway.http.authentication import Authentication, SignedIn
-from gateway.http.limits.admission import Admission, Duration, Guest
+from gateway.http.authentication import Authentication, Principal
+from gateway.http.limits.admission import Admission, Duration, Requester
 from gateway.http.limits.client_address import ClientAddresses
 from gateway.http.limits.route_durations import duration_of
 from gateway.http.problems.errors import (
     PROBLEM_MEDIA_TYPE,
     Answer,
-    Circumstances,
-    HttpRefusal,
+    HttpProblem,
+    ProblemContext,
     answer_to,
-    is_ours_to_fix,
+    is_internal,
 )
-from gateway.http.problems.field_paths import ANYTHING, Asked
+from gateway.http.problems.field_paths import ANYTHING, RouteInputs
 from gateway.http.protocol import PRESENCE
 from gateway.http.request_body import drain
 from gateway.http.route_access import ACCESS, Access, Need, RouteUndeclared
@@ -73,7 +73,7 @@ _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
 _log = logging.getLogger(__name__)
 
 OpenHandler = Callable[[Request], Awaitable[ASGIApp]]
-UserHandler = Callable[[Request, SignedIn], Awaitable[ASGIApp]]
+UserHandler = Callable[[Request, Principal], Awaitable[ASGIApp]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +117,7 @@ AnyRoute = OpenRoute | UserRoute
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class ApplicationDependencies:
     """What every request meets.
 
     Attributes:
@@ -152,7 +152,7 @@ class Application:
     def __init__(
         self,
         routes: Iterable[AnyRoute],
-        around: Surroundings,
+        around: ApplicationDependencies,
         access: Mapping[tuple[str, str], Access] = ACCESS,
     ) -> None:
         """Put the routes together.
@@ -197,7 +197,7 @@ class Application:
             attributes={"http.request.method": scope["method"]},
         ) as span:
             headers = {**self._headers, "x-request-id": request_id}
-            sending = _Sending(send, headers, scope["http_version"])
+            sending = _ResponseSender(send, headers, scope["http_version"])
             started_at = time.perf_counter()
             try:
                 self._check_host(request)
@@ -213,9 +213,9 @@ class Application:
                 self._log_access(scope, sending, request_id, time.perf_counter() - started_at)
 
     def _log_access(
-        self, scope: Scope, sending: "_Sending", request_id: str, duration_s: float
+        self, scope: Scope, sending: "_ResponseSender", request_id: str, duration_s: float
     ) -> None:
-        served = Served(
+        served = RequestLogEntry(
             method=scope["method"],
             route=scope.get(ROUTE, ""),
             status=sending.status,
@@ -231,8 +231,8 @@ class Application:
         # Not request.url, which is made with the Host header and fails when that is nonsense.
         path = request.scope["path"]
         asked = request.scope.get(ASKED, ANYTHING)
-        at = Circumstances(str(self._around.public_url), path, request_id, trace_id, asked)
-        if is_ours_to_fix(error):
+        at = ProblemContext(str(self._around.public_url), path, request_id, trace_id, asked)
+        if is_internal(error):
             found_by = {"request_id": request_id}
             _log.error("%s %r failed", request.method, path, exc_info=error, extra=found_by)
         return answer_to(error, at)
@@ -240,14 +240,16 @@ class Application:
     def _check_host(self, request: Request) -> None:
         host = host_name(request.headers.get("host", ""))
         if host not in self._hosts:
-            raise HttpRefusal(
+            raise HttpProblem(
                 421,
                 "HOST_NOT_ALLOWED",
                 "This host name is not served here; use the public URL, or have the operator "
                 "add the name to GATEWAY_ALLOWED_HOSTS.",
             )
 
-    def _record(self, span: Span, scope: Scope, sending: "_Sending", started_at: float) -> None:
+    def _record(
+        self, span: Span, scope: Scope, sending: "_ResponseSender", started_at: float
+    ) -> None:
         route, status = scope.get(ROUTE, ""), sending.status or 0
         method = scope["method"] if scope["method"] in MEASURED_METHODS else "_OTHER"
         duration_s = (sending.started_at or time.perf_counter()) - started_at
@@ -265,7 +267,7 @@ class _PathEndpoint:
         path: str,
         routes: Mapping[str, AnyRoute],
         access: Mapping[tuple[str, str], Access],
-        around: Surroundings,
+        around: ApplicationDependencies,
     ) -> None:
         self._path = path
         self._routes = dict(routes)
@@ -284,41 +286,41 @@ class _PathEndpoint:
         if route is None:
             allowed = ", ".join(sorted(self._routes))
             detail = f"This path answers {allowed}."
-            raise HttpRefusal(405, "METHOD_NOT_ALLOWED", detail, headers={"allow": allowed})
+            raise HttpProblem(405, "METHOD_NOT_ALLOWED", detail, headers={"allow": allowed})
         if isinstance(route, UserRoute):
-            scope[ASKED] = Asked(route.path, route.query, route.body)
+            scope[ASKED] = RouteInputs(route.path, route.query, route.body)
         _check_upgrade(scope, route)
         request = Request(scope, receive)
         match route:
             case OpenRoute(handle=handle):
-                async with self._admission.admitted(self._guest(request, ""), Duration.STREAM):
+                async with self._admission.admitted(self._requester(request, ""), Duration.STREAM):
                     response = await handle(request)
                     await response(scope, receive, send)
             case UserRoute(handle=handle_user):
-                visitor = await self._visitor(route, request)
-                guest = self._guest(request, visitor.user.id)
+                principal = await self._principal(route, request)
+                requester = self._requester(request, principal.user.id)
                 duration = duration_of(route.method, route.path)
-                async with self._admission.admitted(guest, duration) as is_open:
-                    response = await handle_user(request, visitor)
+                async with self._admission.admitted(requester, duration) as is_open:
+                    response = await handle_user(request, principal)
                     is_open()
                     await response(scope, receive, send)
             case _:
                 assert_never(route)
 
-    async def _visitor(self, route: UserRoute, request: Request) -> SignedIn:
-        visitor = await self._authentication.require(request)
-        if visitor.user.role not in self._access[route.method, route.path].roles:
-            raise HttpRefusal(403, "FORBIDDEN", f"The role {visitor.user.role} may not do this.")
-        request.scope[USER_ID] = visitor.user.id
-        return visitor
+    async def _principal(self, route: UserRoute, request: Request) -> Principal:
+        principal = await self._authentication.require(request)
+        if principal.user.role not in self._access[route.method, route.path].roles:
+            raise HttpProblem(403, "FORBIDDEN", f"The role {principal.user.role} may not do this.")
+        request.scope[USER_ID] = principal.user.id
+        return principal
 
-    def _guest(self, request: Request, user_id: str) -> Guest:
+    def _requester(self, request: Request, user_id: str) -> Requester:
         peer = "" if request.client is None else request.client.host
         forwarded = request.headers.getlist("x-forwarded-for")
-        return Guest(user_id, self._addresses.of(peer, forwarded), request.scope.get(PRESENCE))
+        return Requester(user_id, self._addresses.of(peer, forwarded), request.scope.get(PRESENCE))
 
 
-class _Sending:
+class _ResponseSender:
     """Sends an answer, and remembers how and when it began."""
 
     def __init__(self, send: Send, headers: Mapping[str, str], http_version: str) -> None:
@@ -333,7 +335,7 @@ class _Sending:
             headers = MutableHeaders(raw=list(message["headers"]))
             if self._http_version == "1.0" and "content-length" not in headers:
                 # It would be sent in chunks, which such a client takes for part of the answer.
-                raise HttpRefusal(505, "HTTP_VERSION_TOO_OLD", TOO_OLD)
+                raise HttpProblem(505, "HTTP_VERSION_TOO_OLD", TOO_OLD)
             self.status = message["status"]
             self.started_at = time.perf_counter()
             for name, value in self._headers.items():
@@ -371,7 +373,7 @@ def host_name(host: str) -> str:
 
 def _check_upgrade(scope: Scope, route: AnyRoute) -> None:
     if is_websocket(scope) and not (isinstance(route, UserRoute) and route.upgrades):
-        raise HttpRefusal(400, "NOT_A_WEBSOCKET", "This path is no WebSocket; send a request.")
+        raise HttpProblem(400, "NOT_A_WEBSOCKET", "This path is no WebSocket; send a request.")
 
 
 def _check_declared(routes: tuple[AnyRoute, ...], access: Mapping[tuple[str, str], Access]) -> None:
@@ -386,4 +388,4 @@ def _check_declared(routes: tuple[AnyRoute, ...], access: Mapping[tuple[str, str
 
 
 async def _no_such_path(scope: Scope, receive: Receive, send: Send) -> None:
-    raise HttpRefusal(404, "NO_SUCH_PATH", "There is nothing at this path; see /docs.")
+    raise HttpProblem(404, "NO_SUCH_PATH", "There is nothing at this path; see /docs.")

@@ -15,10 +15,10 @@ from enum import StrEnum
 from starlette.requests import Request
 
 from gateway.http.addresses import PublicUrl
-from gateway.http.problems.errors import HttpRefusal
+from gateway.http.problems.errors import HttpProblem
 from gateway.http.websockets import is_websocket
 from gateway.identity.domain import UserRecord
-from gateway.identity.engine.api_key_cache import RecentKeys
+from gateway.identity.engine.api_key_cache import ApiKeyCache
 from gateway.identity.store.credentials import IdentityStore
 from parley.clock import Clock
 from parley.identity import ApiKey, MalformedApiKey, User
@@ -40,7 +40,7 @@ class Credential(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class SignedIn:
+class Principal:
     """The user behind a request.
 
     Attributes:
@@ -65,13 +65,13 @@ class Authentication:
     def __init__(
         self,
         people: IdentityStore,
-        keys: RecentKeys,
+        keys: ApiKeyCache,
         *,
         public_url: PublicUrl,
         clock: Clock,
         token_bytes: Callable[[int], bytes] = os.urandom,
     ) -> None:
-        self._people = people
+        self._identity_store = people
         self._keys = keys
         self._public_url = public_url
         self._clock = clock
@@ -82,11 +82,11 @@ class Authentication:
         """The session cookie's name; the prefix makes browsers insist on https and this host."""
         return "__Host-parley_session" if self._public_url.is_https else "parley_session"
 
-    async def require(self, request: Request) -> SignedIn:
+    async def require(self, request: Request) -> Principal:
         """Return who makes the request.
 
         Raises:
-            HttpRefusal: Nobody that is known (401), or a cookie used by another site (403).
+            HttpProblem: Nobody that is known (401), or a cookie used by another site (403).
         """
         authorization = request.headers.get("authorization")
         if is_websocket(request.scope) and "origin" in request.headers:
@@ -102,19 +102,19 @@ class Authentication:
             raise _unauthenticated("The session is over; sign in again.")
         return found
 
-    async def visitor(self, request: Request) -> SignedIn | None:
+    async def principal(self, request: Request) -> Principal | None:
         """Return whose browser this is, if somebody is signed in; for pages that only look."""
         token = request.cookies.get(self.cookie_name)
         return None if token is None else await self._by_session(token)
 
-    async def still_good(self, signed_in: Collection[SignedIn]) -> frozenset[SignedIn]:
+    async def still_valid(self, signed_in: Collection[Principal]) -> frozenset[Principal]:
         """Return those of the sign-ins that would come about again now; it counts as no use."""
         now = self._clock.now()
         keys = _ids_of(signed_in, Credential.API_KEY)
         sessions = _ids_of(signed_in, Credential.SESSION)
         users = {
-            **await self._people.users_of_api_keys(keys, now),
-            **await self._people.users_of_sessions(sessions, now),
+            **await self._identity_store.users_of_api_keys(keys, now),
+            **await self._identity_store.users_of_sessions(sessions, now),
         }
         return frozenset(each for each in signed_in if users.get(each.credential_id) == each.user)
 
@@ -123,7 +123,7 @@ class Authentication:
         token = (
             base64.urlsafe_b64encode(self._token_bytes(SESSION_TOKEN_BYTES)).decode().rstrip("=")
         )
-        owner = await self._people.sign_owner_in(
+        owner = await self._identity_store.sign_owner_in(
             login_digest=login_digest,
             session_digest=digest_of(token),
             now=self._clock.now(),
@@ -137,7 +137,7 @@ class Authentication:
         secure = "; Secure" if self._public_url.is_https else ""
         return f"{self.cookie_name}={token}; {attributes}{secure}"
 
-    async def _by_api_key(self, authorization: str) -> SignedIn:
+    async def _by_api_key(self, authorization: str) -> Principal:
         scheme, _, text = authorization.partition(" ")
         try:
             key = ApiKey.parse(text.strip())
@@ -157,21 +157,21 @@ class Authentication:
         ):
             raise _invalid_key("The API key is not valid here, or not any more.")
         if stored.last_used_at is None or now - stored.last_used_at >= USE_ROUNDED_TO:
-            await self._people.touch_api_key(stored.id, now)
+            await self._identity_store.touch_api_key(stored.id, now)
             self._keys.forget()
-        return SignedIn(stored.user, Credential.API_KEY, stored.id)
+        return Principal(stored.user, Credential.API_KEY, stored.id)
 
-    async def _by_session(self, token: str) -> SignedIn | None:
+    async def _by_session(self, token: str) -> Principal | None:
         digest = digest_of(token)
-        session = await self._people.find_session(digest)
+        session = await self._identity_store.find_session(digest)
         now = self._clock.now()
         if session is None or not session.user.is_active:
             return None
         if session.expires_at <= now or now - session.last_seen_at >= SESSION_IDLE:
             return None
         if now - session.last_seen_at >= USE_ROUNDED_TO:
-            await self._people.touch_session(digest, now)
-        return SignedIn(session.user, Credential.SESSION, digest.hex())
+            await self._identity_store.touch_session(digest, now)
+        return Principal(session.user, Credential.SESSION, digest.hex())
 
     def _refuse_other_sites(self, request: Request) -> None:
         fetch_site = request.headers.get("sec-fetch-site")
@@ -186,7 +186,7 @@ class Authentication:
                 fetch_site is None and origin is not None and self._is_own_origin(origin, request)
             )
         if not is_ours:
-            raise HttpRefusal(
+            raise HttpProblem(
                 403,
                 "CROSS_SITE_REQUEST",
                 "A session cookie counts only for requests of our own page; use an API key.",
@@ -198,7 +198,7 @@ class Authentication:
         return origin in (str(self._public_url), own)
 
 
-def _ids_of(signed_in: Collection[SignedIn], credential: Credential) -> tuple[str, ...]:
+def _ids_of(signed_in: Collection[Principal], credential: Credential) -> tuple[str, ...]:
     return tuple(each.credential_id for each in signed_in if each.credential is credential)
 
 
@@ -207,11 +207,11 @@ def digest_of(token: str) -> bytes:
     return hashlib.sha256(token.encode()).digest()
 
 
-def _unauthenticated(detail: str) -> HttpRefusal:
+def _unauthenticated(detail: str) -> HttpProblem:
     headers = {"www-authenticate": 'Bearer realm="parley"'}
-    return HttpRefusal(401, "UNAUTHENTICATED", detail, headers=headers)
+    return HttpProblem(401, "UNAUTHENTICATED", detail, headers=headers)
 
 
-def _invalid_key(detail: str) -> HttpRefusal:
+def _invalid_key(detail: str) -> HttpProblem:
     headers = {"www-authenticate": 'Bearer realm="parley", error="invalid_token"'}
-    return HttpRefusal(401, "INVALID_API_KEY", detail, headers=headers)
+    return HttpProblem(401, "INVALID_API_KEY", detail, headers=headers)

@@ -17,7 +17,7 @@ from gateway.http.problems.errors import FieldError
 from gateway.http.problems.field_paths import escaped
 
 #: As many faults as are told of one body.
-FAULTS_MAX = 100
+FIELD_ERRORS_MAX = 100
 CHOICES_SHOWN_MAX = 50
 
 _KINDS: tuple[tuple[type, str], ...] = (
@@ -30,12 +30,12 @@ _KINDS: tuple[tuple[type, str], ...] = (
 )
 
 
-def faults_of(value: object, body_type: Any) -> tuple[FieldError, ...]:
+def field_errors_of(value: object, body_type: Any) -> tuple[FieldError, ...]:
     """Return what is wrong with a decoded body, in the order of its fields."""
     found: list[FieldError] = []
     for fault in _faults(value, inspect.type_info(body_type), ""):
         found.append(fault)
-        if len(found) == FAULTS_MAX:
+        if len(found) == FIELD_ERRORS_MAX:
             break
     return tuple(found)
 

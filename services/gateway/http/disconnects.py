@@ -7,7 +7,7 @@ from typing import Any, Final, Generic, TypeVar
 
 from starlette.requests import Request
 
-from gateway.http.problems.errors import HttpRefusal
+from gateway.http.problems.errors import HttpProblem
 
 DISCONNECTED: Final = "http.disconnect"
 
@@ -26,13 +26,13 @@ class _Failed:
     error: Exception
 
 
-async def while_both_stay(
+async def cancel_on_disconnect(
     request: Request, draining: asyncio.Event, work: Coroutine[Any, Any, T]
 ) -> T:
     """Return what `work` returns; cancel it when the client or this process goes away first.
 
     Raises:
-        HttpRefusal: The client went, so that nobody is answered (499), or this process stops and
+        HttpProblem: The client went, so that nobody is answered (499), or this process stops and
             another one has to be asked (503).
     """
     async with asyncio.TaskGroup() as tasks:
@@ -62,9 +62,9 @@ async def _gone(request: Request) -> None:
         pass
 
 
-def _stopping() -> HttpRefusal:
-    return HttpRefusal(503, "DRAINING", "This process stops; ask again.", retry_after_s=1.0)
+def _stopping() -> HttpProblem:
+    return HttpProblem(503, "DRAINING", "This process stops; ask again.", retry_after_s=1.0)
 
 
-def _nobody() -> HttpRefusal:
-    return HttpRefusal(499, "CLIENT_CLOSED_REQUEST", "The client went away.")
+def _nobody() -> HttpProblem:
+    return HttpProblem(499, "CLIENT_CLOSED_REQUEST", "The client went away.")

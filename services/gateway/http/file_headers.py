@@ -6,7 +6,7 @@ from email.message import Message
 from typing import Final
 from urllib.parse import quote
 
-from gateway.http.problems.errors import HttpRefusal
+from gateway.http.problems.errors import HttpProblem
 
 #: Types that a browser may show where the file is; none of them can run anything.
 SHOWN_INLINE: Final = frozenset({"image/gif", "image/jpeg", "image/png", "image/webp"})
@@ -36,7 +36,7 @@ class Span:
         return f"bytes {self.first}-{self.first + self.length - 1}/{size_bytes}"
 
 
-def told_type(media_type: str) -> str:
+def served_media_type(media_type: str) -> str:
     """Return the Content-Type under which a file may leave."""
     return media_type if media_type in TOLD else BYTES
 
@@ -62,11 +62,11 @@ def name_in(header: str) -> str:
     return name.encode("utf-8", "replace").decode()
 
 
-def wanted_span(header: str, size_bytes: int) -> Span | None:
+def requested_span(header: str, size_bytes: int) -> Span | None:
     """Return which bytes a Range asks for; None for all, as for anything that is not one range.
 
     Raises:
-        HttpRefusal: The file has no such bytes (416).
+        HttpProblem: The file has no such bytes (416).
     """
     found = _RANGE.fullmatch(header.strip())
     if found is None or found[1] is found[2] is None:
@@ -80,7 +80,7 @@ def wanted_span(header: str, size_bytes: int) -> Span | None:
         if found[2] is not None and int(found[2]) < first:
             return None
     if first > last:
-        raise HttpRefusal(
+        raise HttpProblem(
             416,
             "RANGE_NOT_SATISFIABLE",
             f"The file has {size_bytes} bytes; ask for some of them.",

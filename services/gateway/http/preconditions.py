@@ -8,7 +8,7 @@ from hashlib import sha256
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gateway.http.problems.errors import FieldError, HttpRefusal, UpstreamRefused, invalid_request
+from gateway.http.problems.errors import FieldError, HttpProblem, UpstreamProblem, invalid_request
 from gateway.http.responses import json_response
 from gateway.identity.errors import VersionConflict
 
@@ -16,7 +16,7 @@ from gateway.identity.errors import VersionConflict
 NO_VERSION = -1
 # As much of a hash as nobody finds twice.
 TAG_CHARACTERS = 32
-BEHIND_VERSION = "."
+VERSION_SEPARATOR = "."
 
 _TAG = re.compile(r'(?:W/)?"([!#-~]{1,128})"')
 
@@ -25,7 +25,7 @@ def if_match(request: Request) -> str:
     """Return the tag that a change was made from; empty when it may replace any.
 
     Raises:
-        HttpRefusal: It is not one tag (422), or a weak one, which never matches (412).
+        HttpProblem: It is not one tag (422), or a weak one, which never matches (412).
     """
     text = request.headers.get("if-match", "*").strip()
     if text == "*":
@@ -42,7 +42,7 @@ def if_match(request: Request) -> str:
 def version_in(tag: str) -> str:
     """Return the version that a document was tagged with; a bare version is one already."""
     # A tag without a version asks for one that nothing has, not for any.
-    return tag.partition(BEHIND_VERSION)[0] or tag
+    return tag.partition(VERSION_SEPARATOR)[0] or tag
 
 
 def expected_version(tag: str) -> int:
@@ -56,7 +56,7 @@ def refuse_condition(request: Request) -> None:
     """Refuse a condition on what has no version, rather than overlook it.
 
     Raises:
-        HttpRefusal: There is one that could fail (422).
+        HttpProblem: There is one that could fail (422).
     """
     if request.headers.get("if-match", "*").strip() != "*":
         detail = "This cannot be changed on a condition; leave the header out."
@@ -68,11 +68,11 @@ def conditional(tag: str) -> Iterator[None]:
     """Tell a conflict as a condition that failed, if there was a condition.
 
     Raises:
-        HttpRefusal: What is inside met another version than `tag` (412).
+        HttpProblem: What is inside met another version than `tag` (412).
     """
     try:
         yield
-    except (UpstreamRefused, VersionConflict) as error:
+    except (UpstreamProblem, VersionConflict) as error:
         if tag and _is_conflict(error):
             raise _changed_meanwhile() from error
         raise
@@ -100,7 +100,7 @@ def hashed_response(request: Request, document: object, *, version: str = "") ->
     response = json_response(document)
     tag = sha256(response.body).hexdigest()[:TAG_CHARACTERS]
     if version:
-        tag = f"{version}{BEHIND_VERSION}{tag}"
+        tag = f"{version}{VERSION_SEPARATOR}{tag}"
     if is_known(request, tag):
         return Response(status_code=304, headers=tagged(tag))
     response.headers.update(tagged(tag))
@@ -114,7 +114,7 @@ def is_known(request: Request, tag: str) -> bool:
     return bool(tag) and (known == "*" or tag in tags)
 
 
-def _is_conflict(error: UpstreamRefused | VersionConflict) -> bool:
+def _is_conflict(error: UpstreamProblem | VersionConflict) -> bool:
     if isinstance(error, VersionConflict):
         return True
     # A tag that no version ever had matches none.
@@ -122,7 +122,7 @@ def _is_conflict(error: UpstreamRefused | VersionConflict) -> bool:
     return error.problem.reason == "VERSION_CONFLICT" or is_no_tag
 
 
-def _changed_meanwhile() -> HttpRefusal:
-    return HttpRefusal(
+def _changed_meanwhile() -> HttpProblem:
+    return HttpProblem(
         412, "VERSION_CONFLICT", "Somebody changed it meanwhile; read it and try again."
     )

@@ -18,9 +18,9 @@ import msgspec
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 from uvicorn.protocols.websockets.wsproto_impl import WSProtocol
 
-from gateway.http.limits.connections import OpenConnections, Refused
+from gateway.http.limits.connections import ConnectionRefusal, OpenConnections
 from gateway.http.problems.errors import PROBLEM_MEDIA_TYPE
-from gateway.http.request_head import fault_of
+from gateway.http.request_head import head_error
 
 HEAD_BYTES_MAX = 64 * 1024
 HEAD_S_MAX = 10.0
@@ -45,7 +45,7 @@ class HeadTooLarge(Exception):
     """A request whose head is larger than heads may be."""
 
 
-class HeadRefused(Exception):
+class RequestHeadInvalid(Exception):
     """A request whose head says something that cannot be."""
 
 
@@ -75,7 +75,7 @@ class BoundedProtocol(HttpToolsProtocol):
         super().__init__(**given)
         self._limits = limits
         self._open_connections = open_connections
-        self._refused: Refused | None = None
+        self._refused: ConnectionRefusal | None = None
         self._refused_unheard = True
         self.is_gone = False
         self._when_gone: dict[Callable[[], None], None] = {}
@@ -89,7 +89,7 @@ class BoundedProtocol(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """Begin to wait for the first head."""
         super().connection_made(transport)
-        _give_up_on_the_silent(transport)
+        _set_tcp_user_timeout(transport)
         peer = "" if self.client is None else self.client[0]
         refused = self._open_connections.enter(self, peer)
         if refused is None:
@@ -174,10 +174,10 @@ class BoundedProtocol(HttpToolsProtocol):
     def on_headers_complete(self) -> None:
         """Start the request, unless its head says what cannot be."""
         version: str = self.parser.get_http_version()
-        self._fault = fault_of(version, self.url, self.headers)
+        self._fault = head_error(version, self.url, self.headers)
         if self._fault:
             # The parser ends with it and has `send_400_response` called.
-            raise HeadRefused
+            raise RequestHeadInvalid
         self._is_head_awaited = False
         self._stop_waiting()
         self._forget_held()
@@ -231,11 +231,11 @@ class BoundedProtocol(HttpToolsProtocol):
         cycle: RequestResponseCycle | None = self.cycle
         return cycle is not None and not cycle.response_complete
 
-    def _tell(self, refused: Refused) -> None:
+    def _tell(self, refused: ConnectionRefusal) -> None:
         match refused:
-            case Refused.FULL:
+            case ConnectionRefusal.FULL:
                 status, code = HTTPStatus.SERVICE_UNAVAILABLE, "SERVER_BUSY"
-            case Refused.ADDRESS_FULL:
+            case ConnectionRefusal.ADDRESS_FULL:
                 status, code = HTTPStatus.TOO_MANY_REQUESTS, "TOO_MANY_CONNECTIONS"
             case _:
                 assert_never(refused)
@@ -247,7 +247,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self.transport.close()
 
 
-def _give_up_on_the_silent(transport: asyncio.Transport) -> None:
+def _set_tcp_user_timeout(transport: asyncio.Transport) -> None:
     """Have the system drop a connection whose other end acknowledges nothing, or takes nothing."""
     connected = transport.get_extra_info("socket")
     if connected is not None and connected.family in (socket.AF_INET, socket.AF_INET6):

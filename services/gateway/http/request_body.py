@@ -17,8 +17,8 @@ import msgspec
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import Receive
 
-from gateway.http.body_errors import FAULTS_MAX, faults_of, field_names, nearest
-from gateway.http.problems.errors import FieldError, HttpRefusal, invalid_request
+from gateway.http.body_errors import FIELD_ERRORS_MAX, field_errors_of, field_names, nearest
+from gateway.http.problems.errors import FieldError, HttpProblem, invalid_request
 from gateway.http.problems.field_paths import escaped, pointer_of
 from gateway.http.sse import ENDING_EVENTS
 
@@ -41,7 +41,7 @@ async def read_json(request: Request, body_type: type[T]) -> T:
     """Return the body as `body_type`.
 
     Raises:
-        HttpRefusal: It is too large (413), not JSON (400, 415), or not of that type (422).
+        HttpProblem: It is too large (413), not JSON (400, 415), or not of that type (422).
     """
     _check_media_type(request, JSON_TYPE)
     return decode(await _bounded(request), body_type)
@@ -51,7 +51,7 @@ async def read_patch(request: Request, body_type: type[T]) -> T:
     """Return a JSON Merge Patch as `body_type`, whose fields all may be unset.
 
     Raises:
-        HttpRefusal: It cannot be read (400, 413, 415, 422), or names no field (422).
+        HttpProblem: It cannot be read (400, 413, 415, 422), or names no field (422).
     """
     _check_media_type(request, MERGE_PATCH_TYPE, JSON_TYPE)
     patch = decode(await _bounded(request), body_type)
@@ -66,7 +66,7 @@ async def read_optional_json(request: Request, body_type: type[T]) -> T:
     """Return the body as `body_type`, of which no body at all is the default.
 
     Raises:
-        HttpRefusal: There is one that cannot be read (400, 413, 415, 422).
+        HttpProblem: There is one that cannot be read (400, 413, 415, 422).
     """
     body = await _bounded(request)
     if not body:
@@ -77,7 +77,7 @@ async def read_optional_json(request: Request, body_type: type[T]) -> T:
 
 async def read_bytes(
     request: Request,
-    too_large: HttpRefusal,
+    too_large: HttpProblem,
     *,
     bytes_max: int,
     s_max: float,
@@ -86,7 +86,7 @@ async def read_bytes(
     """Return the body as it is, taken from `pieces` if something watches over them.
 
     Raises:
-        HttpRefusal: It is too large (`too_large`), too slow (408), or the client went away (499).
+        HttpProblem: It is too large (`too_large`), too slow (408), or the client went away (499).
     """
     declared = request.headers.get("content-length", "")
     if declared.isdigit() and int(declared) > bytes_max:
@@ -99,14 +99,14 @@ async def read_bytes(
                 if len(body) > bytes_max:
                     raise too_large
     except TimeoutError:
-        raise HttpRefusal(
+        raise HttpProblem(
             408,
             "BODY_TOO_SLOW",
             f"The body did not arrive within {s_max:g} s, or stopped on its way.",
             headers={"connection": "close"},
         ) from None
     except ClientDisconnect:
-        raise HttpRefusal(499, "CLIENT_CLOSED_REQUEST", "The client went away.") from None
+        raise HttpProblem(499, "CLIENT_CLOSED_REQUEST", "The client went away.") from None
     return bytes(body)
 
 
@@ -114,7 +114,7 @@ def decode(body: bytes, body_type: type[T]) -> T:
     """Return `body` as `body_type`.
 
     Raises:
-        HttpRefusal: It is not JSON (400), or not of that type (422).
+        HttpProblem: It is not JSON (400), or not of that type (422).
     """
     try:
         decoded = msgspec.json.decode(body, type=body_type)
@@ -130,10 +130,10 @@ def decode(body: bytes, body_type: type[T]) -> T:
     return decoded
 
 
-def _unacceptable(body: bytes, body_type: Any, refusal: str) -> HttpRefusal:
+def _unacceptable(body: bytes, body_type: Any, refusal: str) -> HttpProblem:
     """Return everything that is wrong with a body that the decoder refused."""
     value = _parsed(body)
-    faults = (*faults_of(value, body_type), *_nul_faults(value))[:FAULTS_MAX]
+    faults = (*field_errors_of(value, body_type), *_nul_faults(value))[:FIELD_ERRORS_MAX]
     if not faults:
         at = _AT.search(refusal)
         pointer = pointer_of(at[1]) if at else ""
@@ -150,8 +150,8 @@ def _parsed(body: bytes) -> object:
         raise _too_deep() from None
 
 
-def _too_deep() -> HttpRefusal:
-    return HttpRefusal(400, "INVALID_JSON", "The body is nested too deeply.")
+def _too_deep() -> HttpProblem:
+    return HttpProblem(400, "INVALID_JSON", "The body is nested too deeply.")
 
 
 def read_query(
@@ -166,10 +166,10 @@ def read_query(
         request: The request.
         known: The names that may be given once.
         repeatable: The names that may be given more than once.
-        checks: Each raises HttpRefusal for values that cannot be; all are made before refusing.
+        checks: Each raises HttpProblem for values that cannot be; all are made before refusing.
 
     Raises:
-        HttpRefusal: One is unknown, repeated, holds a NUL or is refused by a check (422).
+        HttpProblem: One is unknown, repeated, holds a NUL or is refused by a check (422).
     """
     known = (*known, *repeatable)
     found: dict[str, str] = {}
@@ -189,18 +189,18 @@ def read_query(
     for check in checks:
         try:
             check(found)
-        except HttpRefusal as refusal:
+        except HttpProblem as refusal:
             faults += [each for each in refusal.errors if each.parameter not in told]
     if faults:
-        raise invalid_request(*faults[:FAULTS_MAX])
+        raise invalid_request(*faults[:FIELD_ERRORS_MAX])
     return found
 
 
-def whole_number(query: Mapping[str, str], name: str, *, least: int, most: int) -> int | None:
+def int_parameter(query: Mapping[str, str], name: str, *, least: int, most: int) -> int | None:
     """Return a parameter as a number; None if it is not there.
 
     Raises:
-        HttpRefusal: It is not a number from `least` to `most` (422).
+        HttpProblem: It is not a number from `least` to `most` (422).
     """
     text = query.get(name)
     if text is None:
@@ -215,7 +215,7 @@ def moment(query: Mapping[str, str], name: str) -> datetime | None:
     """Return a parameter as a time; None if it is not there.
 
     Raises:
-        HttpRefusal: It is no RFC 3339 time with its offset (422).
+        HttpProblem: It is no RFC 3339 time with its offset (422).
     """
     text = query.get(name)
     if text is None:
@@ -234,7 +234,7 @@ def flag(query: Mapping[str, str], name: str) -> bool:
     """Return whether a parameter is true; absent is false.
 
     Raises:
-        HttpRefusal: It is neither true nor false (422).
+        HttpProblem: It is neither true nor false (422).
     """
     text = query.get(name, "false")
     if text not in ("true", "false"):
@@ -246,7 +246,7 @@ def event_types(query: Mapping[str, str], known: tuple[str, ...]) -> frozenset[s
     """Return the event types that a client wants, separated by commas; none means all.
 
     Raises:
-        HttpRefusal: One of them is not known (422).
+        HttpProblem: One of them is not known (422).
     """
     wanted = frozenset(filter(None, query.get("types", "").split(",")))
     known = tuple(dict.fromkeys((*known, *ENDING_EVENTS)))
@@ -256,12 +256,12 @@ def event_types(query: Mapping[str, str], known: tuple[str, ...]) -> frozenset[s
     return wanted
 
 
-def invalid_field(pointer: str, detail: str) -> HttpRefusal:
+def invalid_field(pointer: str, detail: str) -> HttpProblem:
     """Return the refusal of a value in the body."""
     return invalid_request(FieldError("INVALID", detail, pointer=pointer))
 
 
-def invalid_parameter(name: str, detail: str) -> HttpRefusal:
+def invalid_parameter(name: str, detail: str) -> HttpProblem:
     """Return the refusal of a query parameter's value."""
     return invalid_request(FieldError("INVALID", detail, parameter=name))
 
@@ -270,7 +270,7 @@ def idempotency_key(request: Request) -> str | None:
     """Return the Idempotency-Key, with or without the quotes of a structured string.
 
     Raises:
-        HttpRefusal: It is not 1 to 128 printable characters (400).
+        HttpProblem: It is not 1 to 128 printable characters (400).
     """
     text = request.headers.get("idempotency-key")
     if text is None:
@@ -280,7 +280,7 @@ def idempotency_key(request: Request) -> str | None:
     key = re.sub(r'\\(["\\])', r"\1", key)
     if not 1 <= len(key) <= IDEMPOTENCY_KEY_CHARACTERS_MAX or not key.isascii():
         detail = f"Give 1 to {IDEMPOTENCY_KEY_CHARACTERS_MAX} printable ASCII characters."
-        raise HttpRefusal(
+        raise HttpProblem(
             400,
             "INVALID_IDEMPOTENCY_KEY",
             f"Idempotency-Key: {detail}",
@@ -309,7 +309,7 @@ async def drain(receive: Receive) -> None:
 def _check_media_type(request: Request, *accepted: str) -> None:
     given = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if given not in accepted:
-        raise HttpRefusal(
+        raise HttpProblem(
             415,
             "UNSUPPORTED_MEDIA_TYPE",
             f"Send the body as Content-Type: {' or '.join(accepted)}.",
@@ -325,8 +325,8 @@ async def _bounded(request: Request) -> bytes:
     return await read_bytes(request, _too_large(), bytes_max=BODY_BYTES_MAX, s_max=BODY_S_MAX)
 
 
-def _too_large() -> HttpRefusal:
-    return HttpRefusal(
+def _too_large() -> HttpProblem:
+    return HttpProblem(
         413,
         "BODY_TOO_LARGE",
         f"The body may have {BODY_BYTES_MAX} bytes; send less, or send files as files.",
@@ -340,7 +340,7 @@ def _nul_faults(value: object) -> tuple[FieldError, ...]:
         FieldError("NUL", "Leave out the NUL character.", pointer=pointer)
         for pointer, text in _texts(value, "")
         if "\0" in text
-    )[:FAULTS_MAX]
+    )[:FIELD_ERRORS_MAX]
 
 
 def _texts(value: object, pointer: str) -> Iterator[tuple[str, str]]:
@@ -358,7 +358,7 @@ def _texts(value: object, pointer: str) -> Iterator[tuple[str, str]]:
                 yield from _texts(item, at)
 
 
-def _not_json(body: bytes, error: Exception) -> HttpRefusal:
+def _not_json(body: bytes, error: Exception) -> HttpProblem:
     """Return the refusal of what is no JSON, with the place where reading stopped."""
     where = _stopped_at(body, str(error))
     if where is None:
@@ -368,10 +368,10 @@ def _not_json(body: bytes, error: Exception) -> HttpRefusal:
             if is_number
             else "The body has half of a surrogate pair, such as \\ud800 without the other half."
         )
-        return HttpRefusal(400, "INVALID_JSON", detail)
+        return HttpProblem(400, "INVALID_JSON", detail)
     before = body[:where].decode(errors="replace")
     line, column = before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1
-    return HttpRefusal(
+    return HttpProblem(
         400,
         "INVALID_JSON",
         f"The body is not one JSON document in UTF-8; see line {line}, column {column}.",

@@ -24,7 +24,7 @@ _HOST: Final = re.compile(
 )
 
 
-def fault_of(http_version: str, target: bytes, headers: Iterable[tuple[bytes, bytes]]) -> str:
+def head_error(http_version: str, target: bytes, headers: Iterable[tuple[bytes, bytes]]) -> str:
     """Return what is wrong with a head, empty if nothing is.
 
     Args:
@@ -52,10 +52,10 @@ def fault_of(http_version: str, target: bytes, headers: Iterable[tuple[bytes, by
         return HOST_FORM
     if target.startswith(b"/"):
         return ""
-    return _fault_of_url(target, hosts[0] if hosts else b"")
+    return _target_error(target, hosts[0] if hosts else b"")
 
 
-def _fault_of_url(target: bytes, host: bytes) -> str:
+def _target_error(target: bytes, host: bytes) -> str:
     scheme, separator, rest = target.partition(b"://")
     if not separator or scheme.lower() not in (b"http", b"https"):
         return TARGET_FORM

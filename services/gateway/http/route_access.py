@@ -58,7 +58,7 @@ EVERYONE = frozenset(Role)
 # An auditor reads the audit log and metrics, never chats.
 CHATTERS = frozenset({Role.OWNER, Role.ADMIN, Role.MEMBER})
 MANAGERS = frozenset({Role.OWNER, Role.ADMIN})
-OVERSEERS = MANAGERS | {Role.AUDITOR}
+READERS_OF_ALL = MANAGERS | {Role.AUDITOR}
 
 
 def _anyone(doc: str) -> Access:
@@ -283,7 +283,7 @@ SETTINGS: Mapping[tuple[str, str], Access] = {
 USAGE: Mapping[tuple[str, str], Access] = {
     ("GET", f"{_API}/usage"): _usage("ListUsage", "Sum up what everyone used.", MANAGERS),
     ("GET", f"{_API}/users/{{user_id}}/usage"): _usage(
-        "GetUserUsage", "Sum up what somebody used.", OVERSEERS
+        "GetUserUsage", "Sum up what somebody used.", READERS_OF_ALL
     ),
     ("GET", f"{_API}/me/usage"): _usage("GetUserUsage", "Sum up what one used oneself."),
     ("GET", f"{_API}/me/spend"): _usage("GetSpendStatus", "Where one stands against a limit."),
@@ -297,9 +297,9 @@ USAGE: Mapping[tuple[str, str], Access] = {
 USERS: Mapping[tuple[str, str], Access] = {
     ("GET", f"{_API}/me"): _users("GetUser", "Who is signed in.", EVERYONE),
     ("PATCH", f"{_API}/me"): Access("Change one's own name and address.", roles=EVERYONE),
-    ("GET", f"{_API}/users"): _users("ListUsers", "List users.", OVERSEERS),
+    ("GET", f"{_API}/users"): _users("ListUsers", "List users.", READERS_OF_ALL),
     ("POST", f"{_API}/users"): _users("CreateUser", "Create a user.", MANAGERS),
-    ("GET", f"{_API}/users/{{user_id}}"): _users("GetUser", "Read a user.", OVERSEERS),
+    ("GET", f"{_API}/users/{{user_id}}"): _users("GetUser", "Read a user.", READERS_OF_ALL),
     ("PATCH", f"{_API}/users/{{user_id}}"): _users("UpdateUser", "Change a user.", MANAGERS),
     ("DELETE", f"{_API}/users/{{user_id}}"): _users(
         "DeleteUser", "Delete a deactivated user for good.", MANAGERS
@@ -314,7 +314,7 @@ USERS: Mapping[tuple[str, str], Access] = {
         "IssueServiceToken", "Issue a service token.", MANAGERS
     ),
     ("GET", f"{_API}/service-tokens"): _tokens(
-        "ListServiceTokens", "List service tokens.", OVERSEERS
+        "ListServiceTokens", "List service tokens.", READERS_OF_ALL
     ),
     ("DELETE", f"{_API}/service-tokens/{{token_id}}"): _tokens(
         "RevokeServiceToken", "Revoke a service token.", MANAGERS
@@ -324,16 +324,16 @@ _GROUP = f"{_API}/groups/{{group_id}}"
 GROUPS: Mapping[tuple[str, str], Access] = {
     ("GET", f"{_API}/me/groups"): _users("GetUser", "List one's own groups.", EVERYONE),
     ("GET", f"{_API}/users/{{user_id}}/groups"): _users(
-        "GetUser", "List the groups of a user.", OVERSEERS
+        "GetUser", "List the groups of a user.", READERS_OF_ALL
     ),
-    ("GET", f"{_API}/groups"): _groups("ListGroups", "List groups.", OVERSEERS),
+    ("GET", f"{_API}/groups"): _groups("ListGroups", "List groups.", READERS_OF_ALL),
     ("POST", f"{_API}/groups"): _groups("CreateGroup", "Create a group.", MANAGERS),
     ("GET", _GROUP): _groups("GetGroup", "Read a group, one's own if a member.", EVERYONE),
     ("PATCH", _GROUP): _groups("RenameGroup", "Give a group another name.", MANAGERS),
     ("DELETE", _GROUP): _groups(
         "DeleteGroup", "Delete a group with the shares and limits that name it.", MANAGERS
     ),
-    ("GET", f"{_GROUP}/members"): _users("ListUsers", "List the users of a group.", OVERSEERS),
+    ("GET", f"{_GROUP}/members"): _users("ListUsers", "List the users of a group.", READERS_OF_ALL),
     ("PUT", f"{_GROUP}/members/{{user_id}}"): _groups(
         "AddGroupMember", "Let a user belong to a group.", MANAGERS
     ),

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Iterator
 from contextlib import contextmanager
 from typing import NoReturn, Protocol
 
-from gateway.http.authentication import SignedIn
+from gateway.http.authentication import Principal
 from parley.clock import Clock
 from parley.postgres import DatabaseUnavailable
 
@@ -18,7 +18,7 @@ CHECK_EVERY_S = 5.0
 class SignIns(Protocol):
     """Knows which sign-ins are good."""
 
-    async def still_good(self, signed_in: Collection[SignedIn]) -> frozenset[SignedIn]:
+    async def still_valid(self, signed_in: Collection[Principal]) -> frozenset[Principal]:
         """Return those of the sign-ins that would come about again now, for the same user."""
         ...
 
@@ -29,20 +29,20 @@ class SignInWatch:
     def __init__(self, sign_ins: SignIns, *, clock: Clock) -> None:
         self._sign_ins = sign_ins
         self._clock = clock
-        self._watched: dict[SignedIn, dict[object, Callable[[], None]]] = {}
+        self._watched: dict[Principal, dict[object, Callable[[], None]]] = {}
 
     @contextmanager
-    def watching(self, visitor: SignedIn, is_over: Callable[[], None]) -> Iterator[None]:
+    def watching(self, principal: Principal, is_over: Callable[[], None]) -> Iterator[None]:
         """Call `is_over` when the sign-in is over."""
         key = object()
-        self._watched.setdefault(visitor, {})[key] = is_over
+        self._watched.setdefault(principal, {})[key] = is_over
         try:
             yield
         finally:
-            watchers = self._watched[visitor]
+            watchers = self._watched[principal]
             del watchers[key]
             if not watchers:
-                del self._watched[visitor]
+                del self._watched[principal]
 
     async def run(self) -> NoReturn:
         """Check for as long as the task lives."""
@@ -55,11 +55,11 @@ class SignInWatch:
         if not asked:
             return
         try:
-            good = await self._sign_ins.still_good(asked)
+            good = await self._sign_ins.still_valid(asked)
         except DatabaseUnavailable:
             # Nobody can be told apart now; the streams end with their age if this goes on.
             return
-        for visitor in asked:
-            if visitor not in good:
-                for is_over in tuple(self._watched.get(visitor, {}).values()):
+        for principal in asked:
+            if principal not in good:
+                for is_over in tuple(self._watched.get(principal, {}).values()):
                     is_over()

@@ -9,7 +9,7 @@ from typing import Final
 from starlette.requests import Request
 from starlette.types import Message, Receive, Scope, Send
 
-from gateway.http.problems.errors import HttpRefusal
+from gateway.http.problems.errors import HttpProblem
 
 _SOCKET: Final = "parley.websocket"
 
@@ -23,10 +23,10 @@ def require_websocket(request: Request) -> None:
     """Refuse what is no handshake.
 
     Raises:
-        HttpRefusal: It is a plain request (426).
+        HttpProblem: It is a plain request (426).
     """
     if not is_websocket(request.scope):
-        raise HttpRefusal(
+        raise HttpProblem(
             426,
             "UPGRADE_REQUIRED",
             "This path is a WebSocket: connect with a client for those, version 13.",

@@ -1,6 +1,6 @@
 """What can be refused about users and tokens, and the problem that each refusal is told as.
 
-IdentityRefusal
+IdentityError
 ├── InvalidRequest           fields outside their limits, all of them at once
 ├── UserNotFound
 ├── UserDeleted              a user who is gone for good, told to services only
@@ -35,11 +35,11 @@ DOMAIN = "identity.parley"
 STORE_RETRY_AFTER_S = 1.0
 
 
-class IdentityRefusal(Exception):
+class IdentityError(Exception):
     """Base of what is refused about users and tokens."""
 
 
-class InvalidRequest(IdentityRefusal):
+class InvalidRequest(IdentityError):
     """Fields that cannot be accepted.
 
     Attributes:
@@ -52,7 +52,7 @@ class InvalidRequest(IdentityRefusal):
         self.violations = violations
 
 
-class UserNotFound(IdentityRefusal):
+class UserNotFound(IdentityError):
     """No such user, or none that this caller may see."""
 
     def __init__(self, user_id: str) -> None:
@@ -60,7 +60,7 @@ class UserNotFound(IdentityRefusal):
         self.user_id = user_id
 
 
-class UserDeleted(IdentityRefusal):
+class UserDeleted(IdentityError):
     """A user who was deleted for good."""
 
     def __init__(self, user_id: str) -> None:
@@ -68,7 +68,7 @@ class UserDeleted(IdentityRefusal):
         self.user_id = user_id
 
 
-class UserStillActive(IdentityRefusal):
+class UserStillActive(IdentityError):
     """A user who cannot be deleted while they may sign in."""
 
     def __init__(self, user_id: str) -> None:
@@ -76,7 +76,7 @@ class UserStillActive(IdentityRefusal):
         self.user_id = user_id
 
 
-class LastOwner(IdentityRefusal):
+class LastOwner(IdentityError):
     """A change that would leave the installation without an active owner."""
 
     def __init__(self, user_id: str) -> None:
@@ -84,7 +84,7 @@ class LastOwner(IdentityRefusal):
         self.user_id = user_id
 
 
-class LoginTaken(IdentityRefusal):
+class LoginTaken(IdentityError):
     """A login that somebody else has."""
 
     def __init__(self, login: str) -> None:
@@ -92,7 +92,7 @@ class LoginTaken(IdentityRefusal):
         self.login = login
 
 
-class VersionConflict(IdentityRefusal):
+class VersionConflict(IdentityError):
     """A change that was made from an older version."""
 
     def __init__(self, version: int) -> None:
@@ -100,7 +100,7 @@ class VersionConflict(IdentityRefusal):
         self.version = version
 
 
-class GroupNotFound(IdentityRefusal):
+class GroupNotFound(IdentityError):
     """No such group, or none that this caller may see."""
 
     def __init__(self, group_id: str) -> None:
@@ -108,7 +108,7 @@ class GroupNotFound(IdentityRefusal):
         self.group_id = group_id
 
 
-class GroupNameTaken(IdentityRefusal):
+class GroupNameTaken(IdentityError):
     """A name that another group has, in whatever case."""
 
     def __init__(self, name: str) -> None:
@@ -116,7 +116,7 @@ class GroupNameTaken(IdentityRefusal):
         self.name = name
 
 
-class TooManyGroups(IdentityRefusal):
+class TooManyGroups(IdentityError):
     """A user who would belong to more groups than one may."""
 
     def __init__(self, groups_max: int) -> None:
@@ -126,7 +126,7 @@ class TooManyGroups(IdentityRefusal):
         self.groups_max = groups_max
 
 
-class UserDeactivated(IdentityRefusal):
+class UserDeactivated(IdentityError):
     """A user who cannot be acted for."""
 
     def __init__(self, user_id: str) -> None:
@@ -134,7 +134,7 @@ class UserDeactivated(IdentityRefusal):
         self.user_id = user_id
 
 
-class RoleExceedsCaller(IdentityRefusal):
+class RoleExceedsCaller(IdentityError):
     """A token was asked for that could do more than whoever asks."""
 
     def __init__(self, role: Role) -> None:
@@ -142,7 +142,7 @@ class RoleExceedsCaller(IdentityRefusal):
         self.role = role
 
 
-class UnknownScopes(IdentityRefusal):
+class UnknownScopes(IdentityError):
     """Scopes that no method asks for."""
 
     def __init__(self, scopes: tuple[str, ...], known: tuple[str, ...]) -> None:
@@ -150,7 +150,7 @@ class UnknownScopes(IdentityRefusal):
         self.scopes = scopes
 
 
-class TokenForAnotherUser(IdentityRefusal):
+class TokenForAnotherUser(IdentityError):
     """A token that would act for another person, whose chats the caller may not read."""
 
     def __init__(self, user_id: str) -> None:
@@ -158,7 +158,7 @@ class TokenForAnotherUser(IdentityRefusal):
         self.user_id = user_id
 
 
-class TokenNotFound(IdentityRefusal):
+class TokenNotFound(IdentityError):
     """No such service token."""
 
     def __init__(self, token_id: str) -> None:
@@ -166,7 +166,7 @@ class TokenNotFound(IdentityRefusal):
         self.token_id = token_id
 
 
-class TokenAlreadyIssued(IdentityRefusal):
+class TokenAlreadyIssued(IdentityError):
     """A request id that issued a token before."""
 
     def __init__(self, token_id: str) -> None:
@@ -177,7 +177,7 @@ class TokenAlreadyIssued(IdentityRefusal):
         self.token_id = token_id
 
 
-class TooManyTokens(IdentityRefusal):
+class TooManyTokens(IdentityError):
     """More tokens are in force than followers of revocations can hold."""
 
     def __init__(self, tokens_max: int) -> None:
@@ -185,7 +185,7 @@ class TooManyTokens(IdentityRefusal):
         self.tokens_max = tokens_max
 
 
-class FeedStopped(IdentityRefusal):
+class FeedStopped(IdentityError):
     """This process stops, so nobody learns of revocations here any more."""
 
     def __init__(self) -> None:

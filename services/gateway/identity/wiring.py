@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from gateway.http.authentication import Authentication
 from gateway.http.sign_in_watch import SignInWatch
-from gateway.identity.engine.api_key_cache import RecentKeys
+from gateway.identity.engine.api_key_cache import ApiKeyCache
 from gateway.identity.engine.groups import Groups
 from gateway.identity.engine.revocation_feed import RevocationFeed
 from gateway.identity.engine.scopes import known_scopes
@@ -26,7 +26,7 @@ class Identity:
     """People, groups and tokens, as both servers need them."""
 
     people: IdentityStore
-    keys: RecentKeys
+    keys: ApiKeyCache
     authentication: Authentication
     sign_ins: SignInWatch
     tokens: ServiceTokens
@@ -42,7 +42,7 @@ def open_identity(
     """Return who signs in, over the tables of this service."""
     people, tokens, clock = IdentityStore(database), TokenStore(database), process.clock
     group_store = GroupStore(database)
-    keys = RecentKeys(people.find_api_key, clock)
+    keys = ApiKeyCache(people.find_api_key, clock)
     authentication = Authentication(people, keys, public_url=settings.public_url, clock=clock)
     service_tokens = ServiceTokens(
         tokens,

@@ -12,7 +12,7 @@ from gateway.api.convert.chats import chat_to_json
 from gateway.api.inputs.chats import ChatPatch, Labels, NewChat, Nothing, ReadMark
 from gateway.api.paging import page_request, page_to_json
 from gateway.api.path_parameters import chat_id_of
-from gateway.http.authentication import SignedIn
+from gateway.http.authentication import Principal
 from gateway.http.preconditions import conditional, hashed_response, if_match, tagged, version_in
 from gateway.http.request_body import (
     flag,
@@ -24,7 +24,7 @@ from gateway.http.request_body import (
     read_query,
 )
 from gateway.http.responses import json_response
-from gateway.streams.chatd_client import Chatd
+from gateway.streams.chatd_client import ChatdClient
 from parley.api.chat.v1 import chat_service_pb2 as api
 from parley.identity import UserId
 
@@ -34,24 +34,24 @@ QUERY_CHARACTERS_MAX = 4096
 class ChatRoutes:
     """The routes /chats and /chats/{chat_id}."""
 
-    def __init__(self, chatd: Chatd, *, new_id: Callable[[], str]) -> None:
+    def __init__(self, chatd: ChatdClient, *, new_id: Callable[[], str]) -> None:
         self._chatd = chatd
         self._new_id = new_id
 
-    async def create(self, request: Request, visitor: SignedIn) -> Response:
+    async def create(self, request: Request, principal: Principal) -> Response:
         """Create a chat with its first message."""
         read_query(request)
         key = idempotency_key(request) or self._new_id()
         body = await read_json(request, NewChat)
-        chat_id = chat_id_for(visitor.user.id, key)
+        chat_id = chat_id_for(principal.user.id, key)
         asked = new_chat_to_proto(body, request_id=key, chat_id=chat_id)
         answer, _ = await self._chatd.ask(
-            visitor.user, chat_id, lambda stubs: stubs.chats.CreateChat(asked)
+            principal.user, chat_id, lambda stubs: stubs.chats.CreateChat(asked)
         )
         headers = {"location": f"/api/v1/chats/{answer.chat.id}", **tagged(answer.chat.etag)}
         return json_response(chat_to_json(answer.chat), status=201, headers=headers)
 
-    async def list(self, request: Request, visitor: SignedIn) -> Response:
+    async def list(self, request: Request, principal: Principal) -> Response:
         """List chats: pinned first, then newest change first."""
         query = read_query(
             request,
@@ -78,22 +78,24 @@ class ChatRoutes:
             archived=flag(query, "archived"),
             shared_with_me=flag(query, "shared_with_me"),
         )
-        answer = await self._chatd.ask_any(visitor.user, lambda stubs: stubs.chats.ListChats(asked))
+        answer = await self._chatd.ask_any(
+            principal.user, lambda stubs: stubs.chats.ListChats(asked)
+        )
         items = map(chat_to_json, answer.chats)
         return hashed_response(request, page_to_json(items, answer.next_page_token))
 
-    async def read(self, request: Request, visitor: SignedIn) -> Response:
+    async def read(self, request: Request, principal: Principal) -> Response:
         """Read one chat."""
         read_query(request)
         chat_id = chat_id_of(request)
         asked = api.GetChatRequest(chat_id=chat_id)
         answer, _ = await self._chatd.ask(
-            visitor.user, chat_id, lambda stubs: stubs.chats.GetChat(asked)
+            principal.user, chat_id, lambda stubs: stubs.chats.GetChat(asked)
         )
         document = chat_to_json(answer.chat, answer.children)
         return hashed_response(request, document, version=answer.chat.etag)
 
-    async def update(self, request: Request, visitor: SignedIn) -> Response:
+    async def update(self, request: Request, principal: Principal) -> Response:
         """Change title, labels, pin, mode, model, effort, workspace or MCP servers."""
         read_query(request)
         chat_id, tag = chat_id_of(request), version_in(if_match(request))
@@ -102,19 +104,19 @@ class ChatRoutes:
         asked = chat_patch_to_proto(body, request_id=key, chat_id=chat_id, etag=tag)
         with conditional(tag):
             answer, _ = await self._chatd.ask(
-                visitor.user, chat_id, lambda stubs: stubs.chats.UpdateChat(asked)
+                principal.user, chat_id, lambda stubs: stubs.chats.UpdateChat(asked)
             )
         return json_response(chat_to_json(answer.chat), headers=tagged(answer.chat.etag))
 
-    async def archive(self, request: Request, visitor: SignedIn) -> Response:
+    async def archive(self, request: Request, principal: Principal) -> Response:
         """Put a chat and its children away."""
-        return await self._set_archived(request, visitor, archived=True)
+        return await self._set_archived(request, principal, archived=True)
 
-    async def unarchive(self, request: Request, visitor: SignedIn) -> Response:
+    async def unarchive(self, request: Request, principal: Principal) -> Response:
         """Take a chat and its children back."""
-        return await self._set_archived(request, visitor, archived=False)
+        return await self._set_archived(request, principal, archived=False)
 
-    async def delete(self, request: Request, visitor: SignedIn) -> Response:
+    async def delete(self, request: Request, principal: Principal) -> Response:
         """Remove a chat and its children for good."""
         read_query(request)
         chat_id, tag = chat_id_of(request), version_in(if_match(request))
@@ -122,11 +124,11 @@ class ChatRoutes:
         asked = api.DeleteChatRequest(request_id=key, chat_id=chat_id, etag=tag)
         with conditional(tag):
             await self._chatd.ask(
-                visitor.user, chat_id, lambda stubs: stubs.chats.DeleteChat(asked)
+                principal.user, chat_id, lambda stubs: stubs.chats.DeleteChat(asked)
             )
         return Response(status_code=204)
 
-    async def mark_read(self, request: Request, visitor: SignedIn) -> Response:
+    async def mark_read(self, request: Request, principal: Principal) -> Response:
         """Remember how far the owner has read."""
         read_query(request)
         chat_id = chat_id_of(request)
@@ -136,12 +138,12 @@ class ChatRoutes:
             request_id=key, chat_id=chat_id, last_message_id=body.last_message_id
         )
         answer, _ = await self._chatd.ask(
-            visitor.user, chat_id, lambda stubs: stubs.chats.MarkRead(asked)
+            principal.user, chat_id, lambda stubs: stubs.chats.MarkRead(asked)
         )
         return json_response({"last_message_id": answer.last_message_id})
 
     async def _set_archived(
-        self, request: Request, visitor: SignedIn, *, archived: bool
+        self, request: Request, principal: Principal, *, archived: bool
     ) -> Response:
         read_query(request)
         chat_id, tag = chat_id_of(request), version_in(if_match(request))
@@ -150,7 +152,7 @@ class ChatRoutes:
         asked = api.SetArchivedRequest(request_id=key, chat_id=chat_id, archived=archived, etag=tag)
         with conditional(tag):
             answer, _ = await self._chatd.ask(
-                visitor.user, chat_id, lambda stubs: stubs.chats.SetArchived(asked)
+                principal.user, chat_id, lambda stubs: stubs.chats.SetArchived(asked)
             )
         return json_response(chat_to_json(answer.chat), headers=tagged(answer.chat.etag))
 

@@ -10,7 +10,7 @@ from gateway.api.convert.workspace_access import checkpoint_to_json, git_file_to
 from gateway.api.inputs.workspace_access import NewCheckpoint, RestoreInput
 from gateway.api.paging import page_request, page_to_json
 from gateway.api.path_parameters import chat_id_of
-from gateway.http.authentication import SignedIn
+from gateway.http.authentication import Principal
 from gateway.http.request_body import idempotency_key, read_json, read_query
 from gateway.http.responses import json_response
 from gateway.streams.workspace_client import Workspaces
@@ -27,7 +27,7 @@ class CheckpointRoutes:
         self._workspaces = workspaces
         self._new_id = new_id
 
-    async def list(self, request: Request, visitor: SignedIn) -> Response:
+    async def list(self, request: Request, principal: Principal) -> Response:
         """List checkpoints, newest first."""
         query = read_query(request, "repository", "limit", "cursor")
         chat_id, page = chat_id_of(request), page_request(query)
@@ -38,12 +38,12 @@ class CheckpointRoutes:
             page_token=page.page_token,
         )
         answer = await self._workspaces.ask(
-            visitor.user, chat_id, lambda stub: stub.ListWorkspaceCheckpoints(asked)
+            principal.user, chat_id, lambda stub: stub.ListWorkspaceCheckpoints(asked)
         )
         items = map(checkpoint_to_json, answer.checkpoints)
         return json_response(page_to_json(items, answer.next_page_token))
 
-    async def create(self, request: Request, visitor: SignedIn) -> Response:
+    async def create(self, request: Request, principal: Principal) -> Response:
         """Keep the state of all files, once for each key."""
         read_query(request)
         chat_id = chat_id_of(request)
@@ -56,7 +56,7 @@ class CheckpointRoutes:
             label=body.label,
         )
         answer = await self._workspaces.ask(
-            visitor.user,
+            principal.user,
             chat_id,
             lambda stub: stub.CreateWorkspaceCheckpoint(asked, timeout=CHECKPOINT_S),
         )
@@ -64,7 +64,7 @@ class CheckpointRoutes:
         document = {**checkpoint_to_json(answer.checkpoint), "files": files}
         return json_response(document, status=201)
 
-    async def restore(self, request: Request, visitor: SignedIn) -> Response:
+    async def restore(self, request: Request, principal: Principal) -> Response:
         """Put files back as a checkpoint holds them, once for each key."""
         read_query(request)
         chat_id = chat_id_of(request)
@@ -80,7 +80,7 @@ class CheckpointRoutes:
             remove_later_files=body.remove_later_files,
         )
         answer = await self._workspaces.ask(
-            visitor.user,
+            principal.user,
             chat_id,
             lambda stub: stub.RestoreWorkspaceCheckpoint(asked, timeout=CHECKPOINT_S),
         )

@@ -9,9 +9,9 @@ from starlette.responses import Response, StreamingResponse
 
 from gateway.api.export_formats import ExportFormat, ExportWriter, writer_for
 from gateway.api.path_parameters import chat_id_of
-from gateway.http.authentication import SignedIn
+from gateway.http.authentication import Principal
 from gateway.http.request_body import invalid_parameter, read_query
-from gateway.streams.chatd_client import Chatd
+from gateway.streams.chatd_client import ChatdClient
 from parley.api.chat.v1 import chat_service_pb2 as api
 
 EXPORT_S_MAX = 3600.0
@@ -24,17 +24,17 @@ class ExportCutOff(Exception):
 class ExportRoutes:
     """The route /chats/{chat_id}/export."""
 
-    def __init__(self, chatd: Chatd) -> None:
+    def __init__(self, chatd: ChatdClient) -> None:
         self._chatd = chatd
 
-    async def export(self, request: Request, visitor: SignedIn) -> Response:
+    async def export(self, request: Request, principal: Principal) -> Response:
         """Read a whole chat."""
         chat_id = chat_id_of(request)
         wanted = _format(read_query(request, "format").get("format", ExportFormat.JSON))
         asked = api.ExportChatRequest(chat_id=chat_id)
         # The first piece is read here, so that a refusal still becomes a problem document.
         (call, first), _ = await self._chatd.ask(
-            visitor.user,
+            principal.user,
             chat_id,
             lambda stubs: _begun(stubs.chats.ExportChat(asked, timeout=EXPORT_S_MAX)),
         )

@@ -11,21 +11,21 @@ from starlette.responses import Response, StreamingResponse
 
 from gateway.api.convert.parts import Json, time_of
 from gateway.api.path_parameters import file_id_of
-from gateway.http.authentication import SignedIn
+from gateway.http.authentication import Principal
 from gateway.http.file_headers import (
     BYTES,
     TOLD,
     Span,
     disposition,
     name_in,
-    told_type,
-    wanted_span,
+    requested_span,
+    served_media_type,
 )
 from gateway.http.preconditions import is_known, tagged
-from gateway.http.problems.errors import HttpRefusal
+from gateway.http.problems.errors import HttpProblem
 from gateway.http.request_body import idempotency_key, invalid_parameter, read_bytes, read_query
 from gateway.http.responses import json_response
-from gateway.streams.chatd_client import Chatd
+from gateway.streams.chatd_client import ChatdClient
 from parley.api.chat.v1 import file_pb2
 from parley.api.chat.v1 import file_service_pb2 as api
 from parley.clock import Clock, patient
@@ -56,13 +56,13 @@ class DownloadCutOff(Exception):
 class FileRoutes:
     """The routes under /files."""
 
-    def __init__(self, chatd: Chatd, *, new_id: Callable[[], str], clock: Clock) -> None:
+    def __init__(self, chatd: ChatdClient, *, new_id: Callable[[], str], clock: Clock) -> None:
         self._chatd = chatd
         self._new_id = new_id
         self._clock = clock
         self._uploads: Counter[str] = Counter()
 
-    async def upload(self, request: Request, visitor: SignedIn) -> Response:
+    async def upload(self, request: Request, principal: Principal) -> Response:
         """Store a file; its name is a parameter, or in the Content-Disposition."""
         query = read_query(request, "name")
         name = query.get("name") or name_in(request.headers.get("content-disposition", ""))
@@ -73,7 +73,7 @@ class FileRoutes:
             name=name,
             media_type=request.headers.get("content-type", ""),
         )
-        with self._place(visitor.user.id):
+        with self._place(principal.user.id):
             # All of it is here before chatd hears of it, so that another process can be asked.
             data = await read_bytes(
                 request,
@@ -83,7 +83,7 @@ class FileRoutes:
                 pieces=patient(request.stream(), silence_s=SILENCE_S_MAX, clock=self._clock),
             )
             answer = await self._chatd.ask_any(
-                visitor.user,
+                principal.user,
                 lambda stubs: stubs.files.UploadFile(_pieces(head, data), timeout=UPLOAD_S_MAX),
             )
         location = f"/api/v1/files/{answer.file.id}"
@@ -94,13 +94,13 @@ class FileRoutes:
         """Have one of the places for uploads.
 
         Raises:
-            HttpRefusal: This user has as many as one may have (429), or all are taken (503).
+            HttpProblem: This user has as many as one may have (429), or all are taken (503).
         """
         if self._uploads[user_id] >= UPLOADS_PER_USER_MAX:
             text = f"You are uploading {UPLOADS_PER_USER_MAX} files; wait until one is through."
-            raise HttpRefusal(429, "TOO_MANY_UPLOADS", text)
+            raise HttpProblem(429, "TOO_MANY_UPLOADS", text)
         if self._uploads.total() >= UPLOADS_MAX:
-            raise HttpRefusal(
+            raise HttpProblem(
                 503, "TOO_MANY_UPLOADS", "Many files are being uploaded; try again shortly."
             )
         self._uploads[user_id] += 1
@@ -111,15 +111,15 @@ class FileRoutes:
             if not self._uploads[user_id]:
                 del self._uploads[user_id]
 
-    async def read(self, request: Request, visitor: SignedIn) -> Response:
+    async def read(self, request: Request, principal: Principal) -> Response:
         """Read what is known of a file."""
         read_query(request)
-        return json_response(file_to_json(await self._known(request, visitor)))
+        return json_response(file_to_json(await self._known(request, principal)))
 
-    async def download(self, request: Request, visitor: SignedIn) -> Response:
+    async def download(self, request: Request, principal: Principal) -> Response:
         """Read a file, or a stretch of it."""
         read_query(request)
-        file = await self._known(request, visitor)
+        file = await self._known(request, principal)
         headers = {
             **FILE_HEADERS,
             **tagged(file.sha256),
@@ -127,7 +127,7 @@ class FileRoutes:
         }
         if is_known(request, file.sha256):
             return Response(status_code=304, headers=headers)
-        headers["content-type"] = told_type(file.media_type)
+        headers["content-type"] = served_media_type(file.media_type)
         span = _span(request, file)
         status = 200
         if span is None:
@@ -137,21 +137,21 @@ class FileRoutes:
         headers["content-length"] = str(span.length)
         if request.method == "HEAD":
             return Response(status_code=status, headers=headers)
-        body = await self._opened(visitor, file.id, span)
+        body = await self._opened(principal, file.id, span)
         return StreamingResponse(body, status_code=status, headers=headers)
 
-    async def _known(self, request: Request, visitor: SignedIn) -> file_pb2.File:
+    async def _known(self, request: Request, principal: Principal) -> file_pb2.File:
         asked = api.GetFileRequest(file_id=file_id_of(request))
-        answer = await self._chatd.ask_any(visitor.user, lambda stubs: stubs.files.GetFile(asked))
+        answer = await self._chatd.ask_any(principal.user, lambda stubs: stubs.files.GetFile(asked))
         return answer.file
 
-    async def _opened(self, visitor: SignedIn, file_id: str, span: Span) -> AsyncIterator[bytes]:
+    async def _opened(self, principal: Principal, file_id: str, span: Span) -> AsyncIterator[bytes]:
         """Return the bytes; whether there are any is known before the answer begins."""
         asked = api.DownloadFileRequest(
             file_id=file_id, offset_bytes=span.first, length_bytes=span.length
         )
         call = await self._chatd.ask_any(
-            visitor.user,
+            principal.user,
             lambda stubs: _begun(stubs.files.DownloadFile(asked, timeout=DOWNLOAD_S_MAX)),
         )
         return _read(call)
@@ -174,7 +174,7 @@ def _span(request: Request, file: file_pb2.File) -> Span | None:
     condition = request.headers.get("if-range", "").strip()
     if condition and condition != f'"{file.sha256}"':
         return None
-    return wanted_span(request.headers.get("range", ""), file.size_bytes)
+    return requested_span(request.headers.get("range", ""), file.size_bytes)
 
 
 def _pieces(head: api.UploadHead, data: bytes) -> Iterator[api.UploadFileRequest]:
@@ -203,8 +203,8 @@ async def _read(call: Any) -> AsyncIterator[bytes]:
         call.cancel()
 
 
-def _too_large() -> HttpRefusal:
-    return HttpRefusal(
+def _too_large() -> HttpProblem:
+    return HttpProblem(
         413,
         "FILE_TOO_LARGE",
         f"A file may have {FILE_BYTES_MAX} bytes; send a smaller one.",

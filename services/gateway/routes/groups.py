@@ -10,7 +10,7 @@ from gateway.api.convert.chats import group_to_json, managed_user_to_json
 from gateway.api.inputs.users import GroupPatch, NewGroupInput
 from gateway.api.paging import page_request, page_to_json
 from gateway.api.path_parameters import group_id_of, user_id_of
-from gateway.http.authentication import SignedIn
+from gateway.http.authentication import Principal
 from gateway.http.preconditions import (
     conditional,
     expected_version,
@@ -51,10 +51,10 @@ class GroupRoutes:
     ) -> None:
         self._groups = groups
         self._store = store
-        self._people = people
+        self._identity_store = people
         self._new_id = new_id
 
-    async def list(self, request: Request, visitor: SignedIn) -> Response:
+    async def list(self, request: Request, principal: Principal) -> Response:
         """List groups by name."""
         query = read_query(request, "q", "limit", "cursor")
         page = page_request(query)
@@ -68,22 +68,22 @@ class GroupRoutes:
         next_id = found[size - 1].id if len(found) > size else ""
         return json_response(page_to_json(map(group_to_json, found[:size]), next_id))
 
-    async def create(self, request: Request, visitor: SignedIn) -> Response:
+    async def create(self, request: Request, principal: Principal) -> Response:
         """Create a group without members."""
         read_query(request)
         key = idempotency_key(request) or self._new_id()
         body = await read_json(request, NewGroupInput)
-        group = await self._groups.create(visitor.user, NewGroup(key, body.name))
+        group = await self._groups.create(principal.user, NewGroup(key, body.name))
         headers = {"location": f"/api/v1/groups/{group.id}", **tagged(_tag(group))}
         return json_response(group_to_json(group), status=201, headers=headers)
 
-    async def read(self, request: Request, visitor: SignedIn) -> Response:
+    async def read(self, request: Request, principal: Principal) -> Response:
         """Read a group; to a member every group that is not theirs looks absent."""
         read_query(request)
-        group = await self._groups.read(visitor.user, group_id_of(request))
+        group = await self._groups.read(principal.user, group_id_of(request))
         return tagged_response(request, group_to_json(group), _tag(group))
 
-    async def rename(self, request: Request, visitor: SignedIn) -> Response:
+    async def rename(self, request: Request, principal: Principal) -> Response:
         """Give a group another name."""
         read_query(request)
         group_id, tag = group_id_of(request), if_match(request)
@@ -95,51 +95,51 @@ class GroupRoutes:
             group = await self._groups.rename(asked)
         return json_response(group_to_json(group), headers=tagged(_tag(group)))
 
-    async def delete(self, request: Request, visitor: SignedIn) -> Response:
+    async def delete(self, request: Request, principal: Principal) -> Response:
         """Delete a group for good, and with it the shares and limits that name it."""
         read_query(request)
         refuse_condition(request)
         await self._groups.delete(group_id_of(request))
         return Response(status_code=204)
 
-    async def list_members(self, request: Request, visitor: SignedIn) -> Response:
+    async def list_members(self, request: Request, principal: Principal) -> Response:
         """List the users of a group by login."""
         page = page_request(read_query(request, "limit", "cursor"))
-        group = await self._groups.read(visitor.user, group_id_of(request))
+        group = await self._groups.read(principal.user, group_id_of(request))
         size = page.page_size or PAGE_LENGTH
-        users = await self._people.list_users(
+        users = await self._identity_store.list_users(
             after_login=page.page_token, limit=size + 1, group_id=group.id
         )
         next_login = users[size - 1].login if len(users) > size else ""
         return json_response(page_to_json(map(managed_user_to_json, users[:size]), next_login))
 
-    async def add_member(self, request: Request, visitor: SignedIn) -> Response:
+    async def add_member(self, request: Request, principal: Principal) -> Response:
         """Let a user belong to a group; one who does stays so."""
         read_query(request)
         refuse_condition(request)
         group = await self._groups.add_member(group_id_of(request), user_id_of(request))
         return json_response(group_to_json(group))
 
-    async def remove_member(self, request: Request, visitor: SignedIn) -> Response:
+    async def remove_member(self, request: Request, principal: Principal) -> Response:
         """Let a user no longer belong to a group; one who does not stays so."""
         read_query(request)
         refuse_condition(request)
         await self._groups.remove_member(group_id_of(request), user_id_of(request))
         return Response(status_code=204)
 
-    async def of_user(self, request: Request, visitor: SignedIn) -> Response:
+    async def of_user(self, request: Request, principal: Principal) -> Response:
         """Tell the groups of a user."""
         read_query(request)
         user_id = user_id_of(request)
-        user = await self._people.find_user(user_id)
+        user = await self._identity_store.find_user(user_id)
         if user is None or user.state is UserState.DELETED:
             raise UserNotFound(user_id)
         return await self._of(user_id)
 
-    async def own(self, request: Request, visitor: SignedIn) -> Response:
+    async def own(self, request: Request, principal: Principal) -> Response:
         """Tell one's own groups."""
         read_query(request)
-        return await self._of(visitor.user.id)
+        return await self._of(principal.user.id)
 
     async def _of(self, user_id: str) -> Response:
         groups = await self._store.of_user(user_id)

@@ -9,10 +9,10 @@ from gateway.api.convert.chat_requests import BUSY_BEHAVIOR, content_to_proto, e
 from gateway.api.convert.chats import message_to_json, queued_to_json
 from gateway.api.inputs.chats import INTEGER_MAX, MessageEdit, NewMessage
 from gateway.api.path_parameters import chat_id_of, message_id_of
-from gateway.http.authentication import SignedIn
-from gateway.http.request_body import idempotency_key, read_json, read_query, whole_number
+from gateway.http.authentication import Principal
+from gateway.http.request_body import idempotency_key, int_parameter, read_json, read_query
 from gateway.http.responses import json_response
-from gateway.streams.chatd_client import Chatd
+from gateway.streams.chatd_client import ChatdClient
 from parley.api.chat.v1 import chat_service_pb2 as api
 
 MESSAGES_MAX = 200
@@ -21,11 +21,11 @@ MESSAGES_MAX = 200
 class MessageRoutes:
     """The routes under /chats/{chat_id}/messages."""
 
-    def __init__(self, chatd: Chatd, *, new_id: Callable[[], str]) -> None:
+    def __init__(self, chatd: ChatdClient, *, new_id: Callable[[], str]) -> None:
         self._chatd = chatd
         self._new_id = new_id
 
-    async def list(self, request: Request, visitor: SignedIn) -> Response:
+    async def list(self, request: Request, principal: Principal) -> Response:
         """Read a page of the history; the first one tells the queue, too."""
         chat_id = chat_id_of(request)
         query = read_query(
@@ -38,7 +38,7 @@ class MessageRoutes:
             limit=_limit(query),
         )
         answer, _ = await self._chatd.ask(
-            visitor.user, chat_id, lambda stubs: stubs.chats.ListMessages(asked)
+            principal.user, chat_id, lambda stubs: stubs.chats.ListMessages(asked)
         )
         return json_response(
             {
@@ -48,7 +48,7 @@ class MessageRoutes:
             }
         )
 
-    async def send(self, request: Request, visitor: SignedIn) -> Response:
+    async def send(self, request: Request, principal: Principal) -> Response:
         """Send a message."""
         read_query(request)
         chat_id = chat_id_of(request)
@@ -63,7 +63,7 @@ class MessageRoutes:
             model_id=body.model_id,
             reasoning_effort=effort_to_proto(body.reasoning_effort),
         )
-        answer, _ = await self._chatd.ask(visitor.user, chat_id, lambda stubs: stubs.send(asked))
+        answer, _ = await self._chatd.ask(principal.user, chat_id, lambda stubs: stubs.send(asked))
         is_queued = answer.HasField("queued_message")
         has_message = answer.HasField("message")
         document = {
@@ -75,7 +75,7 @@ class MessageRoutes:
         headers = {"idempotency-replayed": "true"} if answer.replayed else {}
         return json_response(document, status=202, headers=headers)
 
-    async def edit(self, request: Request, visitor: SignedIn) -> Response:
+    async def edit(self, request: Request, principal: Principal) -> Response:
         """Replace a user message and run anew from there."""
         read_query(request)
         chat_id, message_id = chat_id_of(request), message_id_of(request)
@@ -90,7 +90,7 @@ class MessageRoutes:
             reasoning_effort=effort_to_proto(body.reasoning_effort),
         )
         answer, _ = await self._chatd.ask(
-            visitor.user, chat_id, lambda stubs: stubs.chats.EditMessage(asked)
+            principal.user, chat_id, lambda stubs: stubs.chats.EditMessage(asked)
         )
         document = {
             "message": message_to_json(answer.message),
@@ -102,12 +102,12 @@ class MessageRoutes:
 
 
 def _before_id(query: Mapping[str, str]) -> int:
-    return whole_number(query, "before_id", least=0, most=INTEGER_MAX) or 0
+    return int_parameter(query, "before_id", least=0, most=INTEGER_MAX) or 0
 
 
 def _after_id(query: Mapping[str, str]) -> int:
-    return whole_number(query, "after_id", least=0, most=INTEGER_MAX) or 0
+    return int_parameter(query, "after_id", least=0, most=INTEGER_MAX) or 0
 
 
 def _limit(query: Mapping[str, str]) -> int:
-    return whole_number(query, "limit", least=1, most=MESSAGES_MAX) or 0
+    return int_parameter(query, "limit", least=1, most=MESSAGES_MAX) or 0

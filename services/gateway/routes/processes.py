@@ -18,14 +18,14 @@ from gateway.api.inputs.chats import INTEGER_MAX
 from gateway.api.inputs.workspace_access import NewProcess, SignalInput, StdinInput
 from gateway.api.paging import page_request, page_to_json
 from gateway.api.path_parameters import chat_id_of, process_id_of
-from gateway.http.authentication import SignedIn
-from gateway.http.disconnects import while_both_stay
+from gateway.http.authentication import Principal
+from gateway.http.disconnects import cancel_on_disconnect
 from gateway.http.request_body import (
     idempotency_key,
+    int_parameter,
     invalid_parameter,
     read_json,
     read_query,
-    whole_number,
 )
 from gateway.http.responses import json_response
 from gateway.streams.workspace_client import Workspaces
@@ -58,7 +58,7 @@ class ProcessRoutes:
         self._new_id = new_id
         self._draining = draining
 
-    async def list(self, request: Request, visitor: SignedIn) -> Response:
+    async def list(self, request: Request, principal: Principal) -> Response:
         """List processes, running ones first, then the newest."""
         query = read_query(request, "limit", "cursor", repeatable=("state",))
         chat_id, page = chat_id_of(request), page_request(query)
@@ -69,12 +69,12 @@ class ProcessRoutes:
             page_token=page.page_token,
         )
         answer = await self._workspaces.ask(
-            visitor.user, chat_id, lambda stub: stub.ListWorkspaceProcesses(asked)
+            principal.user, chat_id, lambda stub: stub.ListWorkspaceProcesses(asked)
         )
         items = map(process_to_json, answer.processes)
         return json_response(page_to_json(items, answer.next_page_token))
 
-    async def start(self, request: Request, visitor: SignedIn) -> Response:
+    async def start(self, request: Request, principal: Principal) -> Response:
         """Start a process, once for each key."""
         read_query(request)
         chat_id = chat_id_of(request)
@@ -84,11 +84,11 @@ class ProcessRoutes:
             request_id=key, workspace_id=chat_id, spec=spec_to_proto(body)
         )
         answer = await self._workspaces.ask(
-            visitor.user, chat_id, lambda stub: stub.StartWorkspaceProcess(asked)
+            principal.user, chat_id, lambda stub: stub.StartWorkspaceProcess(asked)
         )
         return json_response(process_to_json(answer.process), status=201)
 
-    async def read(self, request: Request, visitor: SignedIn) -> Response:
+    async def read(self, request: Request, principal: Principal) -> Response:
         """Read a process."""
         read_query(request)
         snapshot = process_pb2.WaitCondition(until=process_pb2.WAIT_UNTIL_SNAPSHOT)
@@ -98,25 +98,25 @@ class ProcessRoutes:
             condition=snapshot,
             budget=process_pb2.OutputBudget(max_bytes=LOOK_BYTES),
         )
-        answer = await self._waited(visitor, asked)
+        answer = await self._waited(principal, asked)
         return json_response(process_to_json(answer.process))
 
-    async def output(self, request: Request, visitor: SignedIn) -> Response:
+    async def output(self, request: Request, principal: Principal) -> Response:
         """Wait for a process and read its output; running out of time is an answer."""
         query = read_query(request, "wait", "until", "pattern", "cursor", "max_bytes")
         asked = api.WaitWorkspaceOutputRequest(
             workspace_id=chat_id_of(request),
             process_id=process_id_of(request),
-            since_cursor=whole_number(query, "cursor", least=0, most=INTEGER_MAX) or 0,
+            since_cursor=int_parameter(query, "cursor", least=0, most=INTEGER_MAX) or 0,
             condition=_condition(query),
             budget=process_pb2.OutputBudget(
-                max_bytes=whole_number(query, "max_bytes", least=1, most=OUTPUT_BYTES_MAX) or 0
+                max_bytes=int_parameter(query, "max_bytes", least=1, most=OUTPUT_BYTES_MAX) or 0
             ),
         )
-        answer = await while_both_stay(request, self._draining, self._waited(visitor, asked))
+        answer = await cancel_on_disconnect(request, self._draining, self._waited(principal, asked))
         return json_response(waited_to_json(answer))
 
-    async def write(self, request: Request, visitor: SignedIn) -> Response:
+    async def write(self, request: Request, principal: Principal) -> Response:
         """Write to the standard input of a process, once for each key."""
         read_query(request)
         chat_id, process_id = chat_id_of(request), process_id_of(request)
@@ -130,11 +130,11 @@ class ProcessRoutes:
             end_of_input=body.end_of_input,
         )
         answer = await self._workspaces.ask(
-            visitor.user, chat_id, lambda stub: stub.WriteWorkspaceStdin(asked)
+            principal.user, chat_id, lambda stub: stub.WriteWorkspaceStdin(asked)
         )
         return json_response(process_to_json(answer.process))
 
-    async def signal(self, request: Request, visitor: SignedIn) -> Response:
+    async def signal(self, request: Request, principal: Principal) -> Response:
         """Send a signal to a process and all it started, once for each key."""
         read_query(request)
         chat_id, process_id = chat_id_of(request), process_id_of(request)
@@ -148,16 +148,16 @@ class ProcessRoutes:
             escalate_after_ms=body.escalate_after_ms,
         )
         answer = await self._workspaces.ask(
-            visitor.user, chat_id, lambda stub: stub.SignalWorkspaceProcess(asked)
+            principal.user, chat_id, lambda stub: stub.SignalWorkspaceProcess(asked)
         )
         return json_response(process_to_json(answer.process))
 
     async def _waited(
-        self, visitor: SignedIn, asked: api.WaitWorkspaceOutputRequest
+        self, principal: Principal, asked: api.WaitWorkspaceOutputRequest
     ) -> api.WaitWorkspaceOutputResponse:
         timeout_s = asked.condition.max_wait_ms / 1000 + HEADROOM_S
         return await self._workspaces.ask(
-            visitor.user,
+            principal.user,
             asked.workspace_id,
             lambda stub: stub.WaitWorkspaceOutput(asked, timeout=timeout_s),
         )
@@ -172,7 +172,7 @@ def _state(word: str) -> "process_pb2.ProcessState.ValueType":
 
 def _condition(query: Mapping[str, str]) -> process_pb2.WaitCondition:
     """Return what to wait for; who names no time only looks."""
-    wait_s = whole_number(query, "wait", least=0, most=WAIT_S_MAX) or 0
+    wait_s = int_parameter(query, "wait", least=0, most=WAIT_S_MAX) or 0
     until = query.get("until", "exit" if wait_s else "snapshot")
     if until not in UNTIL:
         raise invalid_parameter("until", f"Give one of {', '.join(UNTIL)}.")

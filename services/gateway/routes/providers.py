@@ -17,7 +17,7 @@ from gateway.api.inputs.chats import Nothing
 from gateway.api.inputs.models import NewProvider, NewProviderKey, ProviderPatch
 from gateway.api.paging import LIMIT_MAX, page_request, page_to_json
 from gateway.api.path_parameters import name_of, resource_not_found
-from gateway.http.authentication import SignedIn
+from gateway.http.authentication import Principal
 from gateway.http.preconditions import (
     conditional,
     if_match,
@@ -33,7 +33,7 @@ from gateway.http.request_body import (
     read_query,
 )
 from gateway.http.responses import json_response
-from gateway.streams.chatd_client import Chatd
+from gateway.streams.chatd_client import ChatdClient
 from parley.api.chat.v1 import model_pb2
 from parley.api.chat.v1 import model_service_pb2 as api
 
@@ -44,40 +44,40 @@ OWN_KEYS = "/api/v1/me/provider-keys"
 class ProviderRoutes:
     """The routes /providers, /provider-keys and /me/provider-keys."""
 
-    def __init__(self, chatd: Chatd, *, new_id: Callable[[], str]) -> None:
+    def __init__(self, chatd: ChatdClient, *, new_id: Callable[[], str]) -> None:
         self._chatd = chatd
         self._new_id = new_id
 
-    async def list(self, request: Request, visitor: SignedIn) -> Response:
+    async def list(self, request: Request, principal: Principal) -> Response:
         """List providers."""
         page = page_request(read_query(request, "limit", "cursor"))
         asked = api.ListProvidersRequest(page_size=page.page_size, page_token=page.page_token)
         answer = await self._chatd.ask_any(
-            visitor.user, lambda stubs: stubs.models.ListProviders(asked)
+            principal.user, lambda stubs: stubs.models.ListProviders(asked)
         )
         items = map(provider_to_json, answer.providers)
         return json_response(page_to_json(items, answer.next_page_token))
 
-    async def read(self, request: Request, visitor: SignedIn) -> Response:
+    async def read(self, request: Request, principal: Principal) -> Response:
         """Read one provider."""
         read_query(request)
-        provider = await self._found(visitor, name_of(request, "provider_id", "provider"))
+        provider = await self._found(principal, name_of(request, "provider_id", "provider"))
         return tagged_response(request, provider_to_json(provider), provider.etag)
 
-    async def create(self, request: Request, visitor: SignedIn) -> Response:
+    async def create(self, request: Request, principal: Principal) -> Response:
         """Make a provider known."""
         read_query(request)
         key = idempotency_key(request) or self._new_id()
         body = await read_json(request, NewProvider)
         asked = api.CreateProviderRequest(request_id=key, provider=new_provider_to_proto(body))
         answer = await self._chatd.ask_any(
-            visitor.user, lambda stubs: stubs.models.CreateProvider(asked)
+            principal.user, lambda stubs: stubs.models.CreateProvider(asked)
         )
         made = answer.provider
         headers = {"location": f"/api/v1/providers/{made.id}", **tagged(made.etag)}
         return json_response(provider_to_json(made), status=201, headers=headers)
 
-    async def update(self, request: Request, visitor: SignedIn) -> Response:
+    async def update(self, request: Request, principal: Principal) -> Response:
         """Change a provider."""
         read_query(request)
         provider_id, tag = name_of(request, "provider_id", "provider"), if_match(request)
@@ -86,56 +86,58 @@ class ProviderRoutes:
         asked = provider_patch_to_proto(body, request_id=key, provider_id=provider_id, etag=tag)
         with conditional(tag):
             answer = await self._chatd.ask_any(
-                visitor.user, lambda stubs: stubs.models.UpdateProvider(asked)
+                principal.user, lambda stubs: stubs.models.UpdateProvider(asked)
             )
         changed = answer.provider
         return json_response(provider_to_json(changed), headers=tagged(changed.etag))
 
-    async def delete(self, request: Request, visitor: SignedIn) -> Response:
+    async def delete(self, request: Request, principal: Principal) -> Response:
         """Forget a provider, its models and its keys."""
         read_query(request)
         refuse_condition(request)
         provider_id = name_of(request, "provider_id", "provider")
         key = idempotency_key(request) or self._new_id()
         asked = api.DeleteProviderRequest(request_id=key, provider_id=provider_id)
-        await self._chatd.ask_any(visitor.user, lambda stubs: stubs.models.DeleteProvider(asked))
+        await self._chatd.ask_any(principal.user, lambda stubs: stubs.models.DeleteProvider(asked))
         return Response(status_code=204)
 
-    async def check(self, request: Request, visitor: SignedIn) -> Response:
+    async def check(self, request: Request, principal: Principal) -> Response:
         """Ask a provider whether its keys work and which models it offers."""
         read_query(request)
         provider_id = name_of(request, "provider_id", "provider")
         await read_optional_json(request, Nothing)
         asked = api.CheckProviderRequest(provider_id=provider_id)
         answer = await self._chatd.ask_any(
-            visitor.user, lambda stubs: stubs.models.CheckProvider(asked)
+            principal.user, lambda stubs: stubs.models.CheckProvider(asked)
         )
         return json_response(check_to_json(answer))
 
-    async def add_key(self, request: Request, visitor: SignedIn) -> Response:
+    async def add_key(self, request: Request, principal: Principal) -> Response:
         """Store a key of the installation."""
-        return await self._add_key(request, visitor, is_personal=False)
+        return await self._add_key(request, principal, is_personal=False)
 
-    async def add_own_key(self, request: Request, visitor: SignedIn) -> Response:
+    async def add_own_key(self, request: Request, principal: Principal) -> Response:
         """Store a key of the caller's own."""
-        return await self._add_key(request, visitor, is_personal=True)
+        return await self._add_key(request, principal, is_personal=True)
 
-    async def delete_key(self, request: Request, visitor: SignedIn) -> Response:
+    async def delete_key(self, request: Request, principal: Principal) -> Response:
         """Forget a key: the installation's by administrators, a user's own by that user."""
         read_query(request)
         refuse_condition(request)
         key_id = name_of(request, "key_id", "key")
         key = idempotency_key(request) or self._new_id()
         asked = api.DeleteProviderKeyRequest(request_id=key, key_id=key_id)
-        await self._chatd.ask_any(visitor.user, lambda stubs: stubs.models.DeleteProviderKey(asked))
+        await self._chatd.ask_any(
+            principal.user, lambda stubs: stubs.models.DeleteProviderKey(asked)
+        )
         return Response(status_code=204)
 
-    async def list_own_keys(self, request: Request, visitor: SignedIn) -> Response:
+    async def list_own_keys(self, request: Request, principal: Principal) -> Response:
         """List the caller's own keys, and the providers that take such keys."""
         read_query(request)
         asked = api.ListProviderKeysRequest()
         answer = await self._chatd.ask_any(
-            visitor.user, lambda stubs: stubs.models.ListProviderKeys(asked)
+            principal.user, lambda stubs: stubs.models.ListProviderKeys(asked)
         )
         document = {
             "items": [key_to_json(key) for key in answer.keys],
@@ -143,7 +145,9 @@ class ProviderRoutes:
         }
         return json_response(document)
 
-    async def _add_key(self, request: Request, visitor: SignedIn, *, is_personal: bool) -> Response:
+    async def _add_key(
+        self, request: Request, principal: Principal, *, is_personal: bool
+    ) -> Response:
         read_query(request)
         key = idempotency_key(request) or self._new_id()
         body = await read_json(request, NewProviderKey)
@@ -151,18 +155,18 @@ class ProviderRoutes:
             request_id=key, provider_id=body.provider_id, key=body.key, personal=is_personal
         )
         answer = await self._chatd.ask_any(
-            visitor.user, lambda stubs: stubs.models.AddProviderKey(asked)
+            principal.user, lambda stubs: stubs.models.AddProviderKey(asked)
         )
         place = OWN_KEYS if is_personal else KEYS
         headers = {"location": f"{place}/{answer.key.id}"}
         return json_response(key_to_json(answer.key), status=201, headers=headers)
 
-    async def _found(self, visitor: SignedIn, provider_id: str) -> model_pb2.Provider:
+    async def _found(self, principal: Principal, provider_id: str) -> model_pb2.Provider:
         """Return one provider of the list, of which there are a few at most."""
         asked = api.ListProvidersRequest(page_size=LIMIT_MAX)
         while True:
             answer = await self._chatd.ask_any(
-                visitor.user, lambda stubs: stubs.models.ListProviders(asked)
+                principal.user, lambda stubs: stubs.models.ListProviders(asked)
             )
             for provider in answer.providers:
                 if provider.id == provider_id:

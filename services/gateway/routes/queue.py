@@ -8,21 +8,21 @@ from starlette.responses import Response
 from gateway.api.convert.chats import chat_to_json
 from gateway.api.inputs.chats import Nothing
 from gateway.api.path_parameters import chat_id_of, queued_message_id_of
-from gateway.http.authentication import SignedIn
+from gateway.http.authentication import Principal
 from gateway.http.request_body import idempotency_key, read_optional_json, read_query
 from gateway.http.responses import json_response
-from gateway.streams.chatd_client import Chatd
+from gateway.streams.chatd_client import ChatdClient
 from parley.api.chat.v1 import chat_service_pb2 as api
 
 
 class QueueRoutes:
     """The routes under /chats/{chat_id}/queue."""
 
-    def __init__(self, chatd: Chatd, *, new_id: Callable[[], str]) -> None:
+    def __init__(self, chatd: ChatdClient, *, new_id: Callable[[], str]) -> None:
         self._chatd = chatd
         self._new_id = new_id
 
-    async def delete(self, request: Request, visitor: SignedIn) -> Response:
+    async def delete(self, request: Request, principal: Principal) -> Response:
         """Drop a message that waits."""
         read_query(request)
         chat_id, queued_message_id = chat_id_of(request), queued_message_id_of(request)
@@ -31,11 +31,11 @@ class QueueRoutes:
             request_id=key, chat_id=chat_id, queued_message_id=queued_message_id
         )
         answer, _ = await self._chatd.ask(
-            visitor.user, chat_id, lambda stubs: stubs.chats.DeleteQueuedMessage(asked)
+            principal.user, chat_id, lambda stubs: stubs.chats.DeleteQueuedMessage(asked)
         )
         return json_response(chat_to_json(answer.chat))
 
-    async def promote(self, request: Request, visitor: SignedIn) -> Response:
+    async def promote(self, request: Request, principal: Principal) -> Response:
         """Send a message that waits now, interrupting what runs."""
         read_query(request)
         chat_id, queued_message_id = chat_id_of(request), queued_message_id_of(request)
@@ -45,6 +45,6 @@ class QueueRoutes:
             request_id=key, chat_id=chat_id, queued_message_id=queued_message_id
         )
         answer, _ = await self._chatd.ask(
-            visitor.user, chat_id, lambda stubs: stubs.chats.PromoteQueuedMessage(asked)
+            principal.user, chat_id, lambda stubs: stubs.chats.PromoteQueuedMessage(asked)
         )
         return json_response(chat_to_json(answer.chat), status=202)

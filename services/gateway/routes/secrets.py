@@ -5,15 +5,15 @@ from collections.abc import Callable
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gateway.api.convert.parts import Json, time_of, words_of
+from gateway.api.convert.parts import Json, enum_names, time_of
 from gateway.api.inputs.secrets import GrantsInput, NewSecret, SecretDelivery
 from gateway.api.paging import page_request, page_to_json
 from gateway.api.path_parameters import secret_id_of, workspace_id_of
-from gateway.http.authentication import SignedIn
+from gateway.http.authentication import Principal
 from gateway.http.preconditions import conditional, if_match, refuse_condition, tagged
 from gateway.http.request_body import idempotency_key, read_json, read_query
 from gateway.http.responses import json_response
-from gateway.streams.chatd_client import Chatd
+from gateway.streams.chatd_client import ChatdClient
 from parley.api.workspace.v1 import secret_pb2
 from parley.api.workspace.v1 import secret_service_pb2 as api
 
@@ -22,29 +22,29 @@ DELIVERIES = {
     SecretDelivery.GIT: secret_pb2.SECRET_DELIVERY_GIT,
     SecretDelivery.ENVIRONMENT: secret_pb2.SECRET_DELIVERY_ENVIRONMENT,
 }
-OUTCOMES = words_of(secret_pb2.SecretUseOutcome, "SECRET_USE_OUTCOME_")
+OUTCOMES = enum_names(secret_pb2.SecretUseOutcome, "SECRET_USE_OUTCOME_")
 WORDS = {number: word.value for word, number in DELIVERIES.items()}
 
 
 class SecretRoutes:
     """The routes under /secrets, and the grants of workspaces."""
 
-    def __init__(self, chatd: Chatd, *, new_id: Callable[[], str]) -> None:
+    def __init__(self, chatd: ChatdClient, *, new_id: Callable[[], str]) -> None:
         self._chatd = chatd
         self._new_id = new_id
 
-    async def list(self, request: Request, visitor: SignedIn) -> Response:
+    async def list(self, request: Request, principal: Principal) -> Response:
         """List one's own secrets and the installation's."""
         page = page_request(read_query(request, "limit", "cursor"))
         asked = api.ListSecretsRequest(page_size=page.page_size, page_token=page.page_token)
         answer = await self._chatd.ask_any(
-            visitor.user, lambda stubs: stubs.secrets.ListSecrets(asked)
+            principal.user, lambda stubs: stubs.secrets.ListSecrets(asked)
         )
         return json_response(
             page_to_json(map(secret_to_json, answer.secrets), answer.next_page_token)
         )
 
-    async def put(self, request: Request, visitor: SignedIn) -> Response:
+    async def put(self, request: Request, principal: Principal) -> Response:
         """Store a secret, or a new value under its name."""
         read_query(request)
         tag = if_match(request)
@@ -66,20 +66,20 @@ class SecretRoutes:
         )
         with conditional(tag):
             answer = await self._chatd.ask_any(
-                visitor.user, lambda stubs: stubs.secrets.PutSecret(asked)
+                principal.user, lambda stubs: stubs.secrets.PutSecret(asked)
             )
         return json_response(secret_to_json(answer.secret), headers=tagged(answer.secret.etag))
 
-    async def delete(self, request: Request, visitor: SignedIn) -> Response:
+    async def delete(self, request: Request, principal: Principal) -> Response:
         """Forget a secret."""
         read_query(request)
         refuse_condition(request)
         key = idempotency_key(request) or self._new_id()
         asked = api.DeleteSecretRequest(request_id=key, secret_id=secret_id_of(request))
-        await self._chatd.ask_any(visitor.user, lambda stubs: stubs.secrets.DeleteSecret(asked))
+        await self._chatd.ask_any(principal.user, lambda stubs: stubs.secrets.DeleteSecret(asked))
         return Response(status_code=204)
 
-    async def uses(self, request: Request, visitor: SignedIn) -> Response:
+    async def uses(self, request: Request, principal: Principal) -> Response:
         """List what one's workspaces used, newest first."""
         query = read_query(request, "workspace_id", "limit", "cursor")
         page = page_request(query)
@@ -89,11 +89,11 @@ class SecretRoutes:
             page_token=page.page_token,
         )
         answer = await self._chatd.ask_any(
-            visitor.user, lambda stubs: stubs.secrets.ListSecretUses(asked)
+            principal.user, lambda stubs: stubs.secrets.ListSecretUses(asked)
         )
         return json_response(page_to_json(map(use_to_json, answer.uses), answer.next_page_token))
 
-    async def grants(self, request: Request, visitor: SignedIn) -> Response:
+    async def grants(self, request: Request, principal: Principal) -> Response:
         """List which secrets a workspace may use."""
         page = page_request(read_query(request, "limit", "cursor"))
         asked = api.ListGrantsRequest(
@@ -102,13 +102,13 @@ class SecretRoutes:
             page_token=page.page_token,
         )
         answer = await self._chatd.ask_any(
-            visitor.user, lambda stubs: stubs.secrets.ListGrants(asked)
+            principal.user, lambda stubs: stubs.secrets.ListGrants(asked)
         )
         return json_response(
             page_to_json(map(grant_to_json, answer.grants), answer.next_page_token)
         )
 
-    async def grant(self, request: Request, visitor: SignedIn) -> Response:
+    async def grant(self, request: Request, principal: Principal) -> Response:
         """Replace which secrets a workspace may use."""
         read_query(request)
         refuse_condition(request)
@@ -120,7 +120,7 @@ class SecretRoutes:
             secret_names=body.secret_names,
         )
         answer = await self._chatd.ask_any(
-            visitor.user, lambda stubs: stubs.secrets.SetGrants(asked)
+            principal.user, lambda stubs: stubs.secrets.SetGrants(asked)
         )
         return json_response(page_to_json(map(grant_to_json, answer.grants), ""))
 

@@ -10,32 +10,32 @@ from gateway.api.convert.chats import share_to_json
 from gateway.api.convert.parts import Json
 from gateway.api.inputs.chats import NewShares
 from gateway.api.path_parameters import chat_id_of
-from gateway.http.authentication import SignedIn
+from gateway.http.authentication import Principal
 from gateway.http.preconditions import refuse_condition
 from gateway.http.request_body import idempotency_key, read_json, read_query
 from gateway.http.responses import json_response
-from gateway.streams.chatd_client import Chatd
+from gateway.streams.chatd_client import ChatdClient
 from parley.api.chat.v1 import chat_service_pb2 as api
 
 
 class ShareRoutes:
     """The routes /chats/{chat_id}/shares."""
 
-    def __init__(self, chatd: Chatd, *, new_id: Callable[[], str]) -> None:
+    def __init__(self, chatd: ChatdClient, *, new_id: Callable[[], str]) -> None:
         self._chatd = chatd
         self._new_id = new_id
 
-    async def list(self, request: Request, visitor: SignedIn) -> Response:
+    async def list(self, request: Request, principal: Principal) -> Response:
         """Read with whom a chat is shared."""
         read_query(request)
         chat_id = chat_id_of(request)
         asked = api.GetSharesRequest(chat_id=chat_id)
         answer, _ = await self._chatd.ask(
-            visitor.user, chat_id, lambda stubs: stubs.chats.GetShares(asked)
+            principal.user, chat_id, lambda stubs: stubs.chats.GetShares(asked)
         )
         return json_response(_shown(answer.shares))
 
-    async def replace(self, request: Request, visitor: SignedIn) -> Response:
+    async def replace(self, request: Request, principal: Principal) -> Response:
         """Share a chat with exactly these."""
         read_query(request)
         refuse_condition(request)
@@ -46,7 +46,7 @@ class ShareRoutes:
             request_id=key, chat_id=chat_id, shares=map(share_to_proto, body.shares)
         )
         answer, _ = await self._chatd.ask(
-            visitor.user, chat_id, lambda stubs: stubs.chats.SetShares(asked)
+            principal.user, chat_id, lambda stubs: stubs.chats.SetShares(asked)
         )
         return json_response(_shown(answer.shares))
 

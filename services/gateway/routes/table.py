@@ -24,7 +24,7 @@ from gateway.routes.settings import SettingsRoutes
 from gateway.routes.templates import TemplateRoutes
 from gateway.routes.usage import UsageRoutes
 from gateway.routes.users import UserRoutes
-from gateway.routes.wiring import Rooms
+from gateway.routes.wiring import Handlers
 from gateway.routes.workspace_files import WorkspaceFileRoutes
 from gateway.routes.workspaces import WorkspaceRoutes
 from gateway.terminals.routes import TerminalRoutes
@@ -43,25 +43,25 @@ PAGE = ("limit", "cursor")
 SPAN = ("start", "end")
 
 
-def routes(rooms: Rooms) -> tuple[AnyRoute, ...]:
+def routes(handlers: Handlers) -> tuple[AnyRoute, ...]:
     """Return every route."""
     served = (
-        *_pages(rooms.pages),
-        *_chats(rooms),
-        *_turns(rooms),
-        *_workspaces(rooms.processes, rooms.workspace_files),
-        *_terminals(rooms.terminal),
-        *_catalogue(rooms.templates, rooms.workspaces),
-        *_secrets(rooms.secrets),
-        *_checkpoints(rooms.checkpoints),
-        *_files(rooms.files),
-        *_models(rooms.models),
-        *_providers(rooms.providers),
-        *_settings(rooms.settings),
-        *_usage(rooms.usage),
-        *_users(rooms.users),
-        *_groups(rooms.groups),
-        *_tokens(rooms.tokens),
+        *_pages(handlers.pages),
+        *_chats(handlers),
+        *_turns(handlers),
+        *_workspaces(handlers.processes, handlers.workspace_files),
+        *_terminals(handlers.terminal),
+        *_catalogue(handlers.templates, handlers.workspaces),
+        *_secrets(handlers.secrets),
+        *_checkpoints(handlers.checkpoints),
+        *_files(handlers.files),
+        *_models(handlers.models),
+        *_providers(handlers.providers),
+        *_settings(handlers.settings),
+        *_usage(handlers.usage),
+        *_users(handlers.users),
+        *_groups(handlers.groups),
+        *_tokens(handlers.tokens),
     )
     return (*served, OpenRoute("GET", "/openapi.json", _describing(served)))
 
@@ -88,8 +88,8 @@ def _pages(pages: PageRoutes) -> tuple[AnyRoute, ...]:
     )
 
 
-def _chats(rooms: Rooms) -> tuple[AnyRoute, ...]:
-    chats, shares, export = rooms.chats, rooms.shares, rooms.export.export
+def _chats(handlers: Handlers) -> tuple[AnyRoute, ...]:
+    chats, shares, export = handlers.chats, handlers.shares, handlers.export.export
     listed = ("q", "archived", "shared_with_me", *PAGE, "label")
     return (
         UserRoute("POST", f"{API}/chats", chats.create, body=inputs.NewChat),
@@ -108,22 +108,22 @@ def _chats(rooms: Rooms) -> tuple[AnyRoute, ...]:
         UserRoute(
             "GET",
             f"{CHAT}/events",
-            rooms.events.chat,
+            handlers.events.chat,
             answers_head=False,
             query=("cursor", "after_id", "types"),
         ),
         UserRoute(
             "GET",
             f"{API}/events",
-            rooms.events.feed,
+            handlers.events.feed,
             answers_head=False,
             query=("cursor", "types"),
         ),
     )
 
 
-def _turns(rooms: Rooms) -> tuple[AnyRoute, ...]:
-    messages, queue, turns = rooms.messages, rooms.queue, rooms.turns
+def _turns(handlers: Handlers) -> tuple[AnyRoute, ...]:
+    messages, queue, turns = handlers.messages, handlers.queue, handlers.turns
     bounds = ("before_id", "after_id", "limit")
     message, queued = f"{CHAT}/messages/{{message_id}}", f"{CHAT}/queue/{{queued_message_id}}"
     nothing = inputs.Nothing
@@ -315,7 +315,7 @@ def _usage(usage: UsageRoutes) -> tuple[AnyRoute, ...]:
         UserRoute("GET", f"{API}/usage", usage.list, query=(*SPAN, *PAGE)),
         UserRoute("GET", f"{USER}/usage", usage.of_user, query=SPAN),
         UserRoute("GET", f"{API}/me/usage", usage.own, query=SPAN),
-        UserRoute("GET", f"{API}/me/spend", usage.standing),
+        UserRoute("GET", f"{API}/me/spend", usage.spend_status),
         UserRoute("GET", LIMITS, usage.list_limits, query=PAGE),
         *limited,
     )

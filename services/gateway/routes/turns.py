@@ -9,21 +9,21 @@ from gateway.api.convert.chat_requests import tool_result_to_proto
 from gateway.api.convert.chats import chat_to_json
 from gateway.api.inputs.chats import Nothing, ToolResults, TurnToInterrupt
 from gateway.api.path_parameters import chat_id_of
-from gateway.http.authentication import SignedIn
+from gateway.http.authentication import Principal
 from gateway.http.request_body import idempotency_key, read_json, read_optional_json, read_query
 from gateway.http.responses import json_response
-from gateway.streams.chatd_client import Chatd
+from gateway.streams.chatd_client import ChatdClient
 from parley.api.chat.v1 import chat_service_pb2 as api
 
 
 class TurnRoutes:
     """The routes that steer what a chat does."""
 
-    def __init__(self, chatd: Chatd, *, new_id: Callable[[], str]) -> None:
+    def __init__(self, chatd: ChatdClient, *, new_id: Callable[[], str]) -> None:
         self._chatd = chatd
         self._new_id = new_id
 
-    async def interrupt(self, request: Request, visitor: SignedIn) -> Response:
+    async def interrupt(self, request: Request, principal: Principal) -> Response:
         """Stop the turn and keep what it produced; one that is over is no error."""
         read_query(request)
         chat_id = chat_id_of(request)
@@ -33,11 +33,11 @@ class TurnRoutes:
             request_id=key, chat_id=chat_id, turn_message_id=body.turn_message_id
         )
         answer, _ = await self._chatd.ask(
-            visitor.user, chat_id, lambda stubs: stubs.chats.Interrupt(asked)
+            principal.user, chat_id, lambda stubs: stubs.chats.Interrupt(asked)
         )
         return json_response(chat_to_json(answer.chat), status=202)
 
-    async def compact(self, request: Request, visitor: SignedIn) -> Response:
+    async def compact(self, request: Request, principal: Principal) -> Response:
         """Summarise the history now."""
         read_query(request)
         chat_id = chat_id_of(request)
@@ -45,11 +45,11 @@ class TurnRoutes:
         await read_optional_json(request, Nothing)
         asked = api.RequestCompactionRequest(request_id=key, chat_id=chat_id)
         answer, _ = await self._chatd.ask(
-            visitor.user, chat_id, lambda stubs: stubs.chats.RequestCompaction(asked)
+            principal.user, chat_id, lambda stubs: stubs.chats.RequestCompaction(asked)
         )
         return json_response(chat_to_json(answer.chat), status=202)
 
-    async def submit_tool_results(self, request: Request, visitor: SignedIn) -> Response:
+    async def submit_tool_results(self, request: Request, principal: Principal) -> Response:
         """Answer the calls that the client executes, all of them at once."""
         read_query(request)
         chat_id = chat_id_of(request)
@@ -59,11 +59,11 @@ class TurnRoutes:
             request_id=key, chat_id=chat_id, results=map(tool_result_to_proto, body.results)
         )
         answer, _ = await self._chatd.ask(
-            visitor.user, chat_id, lambda stubs: stubs.chats.SubmitToolResults(asked)
+            principal.user, chat_id, lambda stubs: stubs.chats.SubmitToolResults(asked)
         )
         return json_response(chat_to_json(answer.chat), status=202)
 
-    async def reconcile(self, request: Request, visitor: SignedIn) -> Response:
+    async def reconcile(self, request: Request, principal: Principal) -> Response:
         """Bring a chat whose stored state is impossible to rest."""
         read_query(request)
         chat_id = chat_id_of(request)
@@ -71,6 +71,6 @@ class TurnRoutes:
         await read_optional_json(request, Nothing)
         asked = api.ReconcileChatRequest(request_id=key, chat_id=chat_id)
         answer, _ = await self._chatd.ask(
-            visitor.user, chat_id, lambda stubs: stubs.chats.ReconcileChat(asked)
+            principal.user, chat_id, lambda stubs: stubs.chats.ReconcileChat(asked)
         )
         return json_response(chat_to_json(answer.chat))

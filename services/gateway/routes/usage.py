@@ -18,7 +18,7 @@ from gateway.api.convert.usage import (
 from gateway.api.inputs.models import NewSpendLimit
 from gateway.api.paging import page_request, page_to_json
 from gateway.api.path_parameters import chat_id_of, group_id_of, user_id_of
-from gateway.http.authentication import SignedIn
+from gateway.http.authentication import Principal
 from gateway.http.preconditions import refuse_condition
 from gateway.http.request_body import (
     idempotency_key,
@@ -28,7 +28,7 @@ from gateway.http.request_body import (
     read_query,
 )
 from gateway.http.responses import json_response
-from gateway.streams.chatd_client import Chatd
+from gateway.streams.chatd_client import ChatdClient
 from parley.api.chat.v1 import usage_pb2
 from parley.api.chat.v1 import usage_service_pb2 as api
 
@@ -36,59 +36,61 @@ from parley.api.chat.v1 import usage_service_pb2 as api
 class UsageRoutes:
     """The routes about usage and limits."""
 
-    def __init__(self, chatd: Chatd, *, new_id: Callable[[], str]) -> None:
+    def __init__(self, chatd: ChatdClient, *, new_id: Callable[[], str]) -> None:
         self._chatd = chatd
         self._new_id = new_id
 
-    async def of_chat(self, request: Request, visitor: SignedIn) -> Response:
+    async def of_chat(self, request: Request, principal: Principal) -> Response:
         """Sum up the tree of a chat."""
         read_query(request)
         chat_id = chat_id_of(request)
         asked = api.GetChatUsageRequest(chat_id=chat_id)
         answer, _ = await self._chatd.ask(
-            visitor.user, chat_id, lambda stubs: stubs.usage.GetChatUsage(asked)
+            principal.user, chat_id, lambda stubs: stubs.usage.GetChatUsage(asked)
         )
         document = {"root_chat_id": answer.root_chat_id, "totals": totals_to_json(answer.totals)}
         return json_response(document)
 
-    async def own(self, request: Request, visitor: SignedIn) -> Response:
+    async def own(self, request: Request, principal: Principal) -> Response:
         """Sum up what the caller used."""
-        return await self._of_user(request, visitor, user_id="")
+        return await self._of_user(request, principal, user_id="")
 
-    async def of_user(self, request: Request, visitor: SignedIn) -> Response:
+    async def of_user(self, request: Request, principal: Principal) -> Response:
         """Sum up what somebody used."""
-        return await self._of_user(request, visitor, user_id=user_id_of(request))
+        return await self._of_user(request, principal, user_id=user_id_of(request))
 
-    async def list(self, request: Request, visitor: SignedIn) -> Response:
+    async def list(self, request: Request, principal: Principal) -> Response:
         """Sum up what everyone used, the most expensive first."""
         query = read_query(request, "start", "end", "limit", "cursor")
         page, (start, end) = page_request(query), _span(query)
         asked = api.ListUsageRequest(
             start=start, end=end, page_size=page.page_size, page_token=page.page_token
         )
-        answer = await self._chatd.ask_any(visitor.user, lambda stubs: stubs.usage.ListUsage(asked))
+        answer = await self._chatd.ask_any(
+            principal.user, lambda stubs: stubs.usage.ListUsage(asked)
+        )
         return json_response(page_to_json(rows_to_json(answer.users), answer.next_page_token))
 
-    async def standing(self, request: Request, visitor: SignedIn) -> Response:
+    async def spend_status(self, request: Request, principal: Principal) -> Response:
         """Tell the caller where they stand against their limit."""
         read_query(request)
         asked = api.GetSpendStatusRequest()
         answer = await self._chatd.ask_any(
-            visitor.user, lambda stubs: stubs.usage.GetSpendStatus(asked)
+            principal.user, lambda stubs: stubs.usage.GetSpendStatus(asked)
         )
         return json_response(status_to_json(answer.status))
 
-    async def list_limits(self, request: Request, visitor: SignedIn) -> Response:
+    async def list_limits(self, request: Request, principal: Principal) -> Response:
         """List all limits."""
         page = page_request(read_query(request, "limit", "cursor"))
         asked = api.ListSpendLimitsRequest(page_size=page.page_size, page_token=page.page_token)
         answer = await self._chatd.ask_any(
-            visitor.user, lambda stubs: stubs.usage.ListSpendLimits(asked)
+            principal.user, lambda stubs: stubs.usage.ListSpendLimits(asked)
         )
         items = map(limit_to_json, answer.limits)
         return json_response(page_to_json(items, answer.next_page_token))
 
-    async def put_limit(self, request: Request, visitor: SignedIn) -> Response:
+    async def put_limit(self, request: Request, principal: Principal) -> Response:
         """Limit what a user, a group or everyone may spend."""
         read_query(request)
         refuse_condition(request)
@@ -96,30 +98,30 @@ class UsageRoutes:
         body = await read_json(request, NewSpendLimit)
         limit.limit_micros = body.limit_micros
         limit.period = period_to_proto(body.period)
-        return json_response(limit_to_json(await self._set_limit(request, visitor, limit)))
+        return json_response(limit_to_json(await self._set_limit(request, principal, limit)))
 
-    async def delete_limit(self, request: Request, visitor: SignedIn) -> Response:
+    async def delete_limit(self, request: Request, principal: Principal) -> Response:
         """Take a limit away."""
         read_query(request)
         refuse_condition(request)
-        await self._set_limit(request, visitor, _subject(request))
+        await self._set_limit(request, principal, _subject(request))
         return Response(status_code=204)
 
     async def _set_limit(
-        self, request: Request, visitor: SignedIn, limit: usage_pb2.SpendLimit
+        self, request: Request, principal: Principal, limit: usage_pb2.SpendLimit
     ) -> usage_pb2.SpendLimit:
         key = idempotency_key(request) or self._new_id()
         asked = api.SetSpendLimitRequest(request_id=key, limit=limit)
         answer = await self._chatd.ask_any(
-            visitor.user, lambda stubs: stubs.usage.SetSpendLimit(asked)
+            principal.user, lambda stubs: stubs.usage.SetSpendLimit(asked)
         )
         return answer.limit
 
-    async def _of_user(self, request: Request, visitor: SignedIn, *, user_id: str) -> Response:
+    async def _of_user(self, request: Request, principal: Principal, *, user_id: str) -> Response:
         start, end = _span(read_query(request, "start", "end"))
         asked = api.GetUserUsageRequest(user_id=user_id, start=start, end=end)
         answer = await self._chatd.ask_any(
-            visitor.user, lambda stubs: stubs.usage.GetUserUsage(asked)
+            principal.user, lambda stubs: stubs.usage.GetUserUsage(asked)
         )
         return json_response(user_usage_to_json(answer))
 

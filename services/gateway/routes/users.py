@@ -12,7 +12,7 @@ from gateway.api.inputs.chats import Nothing
 from gateway.api.inputs.users import MePatch, NewUserInput, UserPatch
 from gateway.api.paging import page_request, page_to_json
 from gateway.api.path_parameters import user_id_of
-from gateway.http.authentication import SignedIn
+from gateway.http.authentication import Principal
 from gateway.http.preconditions import (
     conditional,
     expected_version,
@@ -45,26 +45,28 @@ class UserRoutes:
 
     def __init__(self, users: Users, people: IdentityStore, *, new_id: Callable[[], str]) -> None:
         self._users = users
-        self._people = people
+        self._identity_store = people
         self._new_id = new_id
 
-    async def me(self, request: Request, visitor: SignedIn) -> Response:
+    async def me(self, request: Request, principal: Principal) -> Response:
         """Say who is signed in, and by what."""
         read_query(request)
-        return tagged_response(request, _me_to_json(visitor, visitor.record), _tag(visitor.record))
+        return tagged_response(
+            request, _me_to_json(principal, principal.record), _tag(principal.record)
+        )
 
-    async def update_me(self, request: Request, visitor: SignedIn) -> Response:
+    async def update_me(self, request: Request, principal: Principal) -> Response:
         """Change one's own name and address."""
         read_query(request)
         tag = if_match(request)
         body = await read_patch(request, MePatch)
         with conditional(tag):
             changed = await self._users.change_own(
-                visitor.user, _change(visitor.user.id, given_fields(body), tag)
+                principal.user, _change(principal.user.id, given_fields(body), tag)
             )
-        return json_response(_me_to_json(visitor, changed), headers=tagged(_tag(changed)))
+        return json_response(_me_to_json(principal, changed), headers=tagged(_tag(changed)))
 
-    async def create(self, request: Request, visitor: SignedIn) -> Response:
+    async def create(self, request: Request, principal: Principal) -> Response:
         """Create an active user."""
         read_query(request)
         key = idempotency_key(request) or self._new_id()
@@ -76,11 +78,11 @@ class UserRoutes:
             email=body.email,
             role=body.role,
         )
-        user = await self._users.create(visitor.user, asked)
+        user = await self._users.create(principal.user, asked)
         headers = {"location": f"/api/v1/users/{user.id}", **tagged(_tag(user))}
         return json_response(managed_user_to_json(user), status=201, headers=headers)
 
-    async def list(self, request: Request, visitor: SignedIn) -> Response:
+    async def list(self, request: Request, principal: Principal) -> Response:
         """List users by login."""
         query = read_query(request, "q", "state", "limit", "cursor")
         page = page_request(query)
@@ -88,7 +90,7 @@ class UserRoutes:
         if len(text) > QUERY_CHARACTERS_MAX:
             raise invalid_parameter("q", f"Give at most {QUERY_CHARACTERS_MAX} characters.")
         size = page.page_size or PAGE_LENGTH
-        users = await self._people.list_users(
+        users = await self._identity_store.list_users(
             after_login=page.page_token,
             limit=size + 1,
             state=_state(query.get("state")),
@@ -98,48 +100,50 @@ class UserRoutes:
         next_login = users[size - 1].login if len(users) > size else ""
         return json_response(page_to_json(items, next_login))
 
-    async def read(self, request: Request, visitor: SignedIn) -> Response:
+    async def read(self, request: Request, principal: Principal) -> Response:
         """Read one user."""
         read_query(request)
         user_id = user_id_of(request)
-        user = await self._people.find_user(user_id)
+        user = await self._identity_store.find_user(user_id)
         if user is None or user.state is UserState.DELETED:
             raise UserNotFound(user_id)
         return tagged_response(request, managed_user_to_json(user), _tag(user))
 
-    async def update(self, request: Request, visitor: SignedIn) -> Response:
+    async def update(self, request: Request, principal: Principal) -> Response:
         """Change login, name, address or role."""
         read_query(request)
         user_id, tag = user_id_of(request), if_match(request)
         body = await read_patch(request, UserPatch)
-        return await self._changed(visitor, _change(user_id, given_fields(body), tag), tag)
+        return await self._changed(principal, _change(user_id, given_fields(body), tag), tag)
 
-    async def deactivate(self, request: Request, visitor: SignedIn) -> Response:
+    async def deactivate(self, request: Request, principal: Principal) -> Response:
         """Lock a user out; one who is locked out stays so."""
         read_query(request)
         refuse_condition(request)
         user_id = user_id_of(request)
         await read_optional_json(request, Nothing)
-        user = await self._users.deactivate(visitor.user, user_id)
+        user = await self._users.deactivate(principal.user, user_id)
         return json_response(managed_user_to_json(user), headers=tagged(_tag(user)))
 
-    async def reactivate(self, request: Request, visitor: SignedIn) -> Response:
+    async def reactivate(self, request: Request, principal: Principal) -> Response:
         """Let a user in again; their old keys stay revoked."""
         read_query(request)
         user_id, tag = user_id_of(request), if_match(request)
         await read_optional_json(request, Nothing)
-        return await self._changed(visitor, _change(user_id, {"state": UserState.ACTIVE}, tag), tag)
+        return await self._changed(
+            principal, _change(user_id, {"state": UserState.ACTIVE}, tag), tag
+        )
 
-    async def delete(self, request: Request, visitor: SignedIn) -> Response:
+    async def delete(self, request: Request, principal: Principal) -> Response:
         """Delete a deactivated user for good."""
         read_query(request)
         refuse_condition(request)
-        await self._users.delete(visitor.user, user_id_of(request))
+        await self._users.delete(principal.user, user_id_of(request))
         return Response(status_code=204)
 
-    async def _changed(self, visitor: SignedIn, asked: UserChange, tag: str) -> Response:
+    async def _changed(self, principal: Principal, asked: UserChange, tag: str) -> Response:
         with conditional(tag):
-            user = await self._users.change(visitor.user, asked)
+            user = await self._users.change(principal.user, asked)
         return json_response(managed_user_to_json(user), headers=tagged(_tag(user)))
 
 
@@ -154,8 +158,8 @@ def _change(user_id: str, given: dict[str, Any], tag: str) -> UserChange:
     )
 
 
-def _me_to_json(visitor: SignedIn, user: UserRecord) -> dict[str, object]:
-    return user_to_json(user) | {"signed_in_by": visitor.credential}
+def _me_to_json(principal: Principal, user: UserRecord) -> dict[str, object]:
+    return user_to_json(user) | {"signed_in_by": principal.credential}
 
 
 def _tag(user: UserRecord) -> str:

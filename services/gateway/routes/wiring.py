@@ -24,7 +24,7 @@ from gateway.routes.usage import UsageRoutes
 from gateway.routes.users import UserRoutes
 from gateway.routes.workspace_files import WorkspaceFileRoutes
 from gateway.routes.workspaces import WorkspaceRoutes
-from gateway.streams.chatd_client import Chatd
+from gateway.streams.chatd_client import ChatdClient
 from gateway.streams.event_stream import StreamLimits
 from gateway.streams.links import Links
 from gateway.streams.open_streams import OpenStreams
@@ -38,7 +38,7 @@ from parley.settings import Secret
 
 
 @dataclass(frozen=True, slots=True)
-class Behind:
+class Dependencies:
     """What is behind the routes.
 
     Attributes:
@@ -51,7 +51,7 @@ class Behind:
     """
 
     identity: Identity
-    chatd: Chatd
+    chatd: ChatdClient
     links: Links
     nodes: Channels
     streams: OpenStreams
@@ -59,7 +59,7 @@ class Behind:
 
 
 @dataclass(frozen=True, slots=True)
-class Rooms:
+class Handlers:
     """What answers, by noun."""
 
     pages: PageRoutes
@@ -87,14 +87,14 @@ class Rooms:
     tokens: TokenRoutes
 
 
-def open_rooms(
-    behind: Behind, process: Process, *, login_token: Secret | None, limits: StreamLimits
-) -> Rooms:
+def open_handlers(
+    behind: Dependencies, process: Process, *, login_token: Secret | None, limits: StreamLimits
+) -> Handlers:
     """Return what answers."""
     identity, chatd, new_id = behind.identity, behind.chatd, process.new_id
     workspaces = Workspaces(chatd)
     events = _events(behind, process, limits)
-    return Rooms(
+    return Handlers(
         pages=PageRoutes(
             identity.authentication,
             identity.people,
@@ -130,12 +130,12 @@ def open_rooms(
     )
 
 
-def _events(behind: Behind, process: Process, limits: StreamLimits) -> EventRoutes:
+def _events(behind: Dependencies, process: Process, limits: StreamLimits) -> EventRoutes:
     return EventRoutes(
         behind.links,
         behind.streams,
         behind.identity.sign_ins,
         clock=process.clock,
-        chance=process.random,
+        rng=process.random,
         limits=limits,
     )

@@ -20,12 +20,18 @@ from gateway.api.convert.workspace_access import (
 )
 from gateway.api.paging import page_request, page_to_json
 from gateway.api.path_parameters import chat_id_of
-from gateway.http.authentication import SignedIn
+from gateway.http.authentication import Principal
 from gateway.http.byte_ranges import ByteRange, range_of
-from gateway.http.problems.errors import HttpRefusal
-from gateway.http.request_body import event_types, flag, invalid_parameter, read_query, whole_number
+from gateway.http.problems.errors import HttpProblem
+from gateway.http.request_body import (
+    event_types,
+    flag,
+    int_parameter,
+    invalid_parameter,
+    read_query,
+)
 from gateway.http.responses import json_response
-from gateway.streams.watch_stream import FollowedEvents, OpensStreams, opened
+from gateway.streams.watch_stream import StreamFactory, WatchStream, opened
 from gateway.streams.workspace_client import Workspaces
 from parley.api.workspace.v1 import file_pb2, workspace_pb2
 from parley.api.workspace.v1 import workspace_access_service_pb2 as api
@@ -47,29 +53,29 @@ class DownloadCutOff(Exception):
 class WorkspaceFileRoutes:
     """The routes under /chats/{chat_id}/files, and those about git."""
 
-    def __init__(self, workspaces: Workspaces, *, stream: OpensStreams) -> None:
+    def __init__(self, workspaces: Workspaces, *, stream: StreamFactory) -> None:
         self._workspaces = workspaces
         self._stream = stream
 
-    async def list(self, request: Request, visitor: SignedIn) -> Response:
+    async def list(self, request: Request, principal: Principal) -> Response:
         """List a directory, directories first."""
         query = read_query(request, "path", "depth", "include_ignored", "limit", "cursor")
         chat_id, page = chat_id_of(request), page_request(query)
         asked = api.ListWorkspaceDirectoryRequest(
             workspace_id=chat_id,
             path=query.get("path", ""),
-            depth=whole_number(query, "depth", least=1, most=DEPTH_MAX) or 0,
+            depth=int_parameter(query, "depth", least=1, most=DEPTH_MAX) or 0,
             page_size=page.page_size,
             page_token=page.page_token,
             include_ignored=flag(query, "include_ignored"),
         )
         answer = await self._workspaces.ask(
-            visitor.user, chat_id, lambda stub: stub.ListWorkspaceDirectory(asked)
+            principal.user, chat_id, lambda stub: stub.ListWorkspaceDirectory(asked)
         )
         items = map(entry_to_json, answer.entries)
         return json_response(page_to_json(items, answer.next_page_token))
 
-    async def download(self, request: Request, visitor: SignedIn) -> Response:
+    async def download(self, request: Request, principal: Principal) -> Response:
         """Read a file, or the range of it that is asked for, as its node reads it."""
         path = read_query(request, "path").get("path", "")
         if not path:
@@ -79,8 +85,8 @@ class WorkspaceFileRoutes:
         is_conditional = "if-range" in request.headers
         wanted = None if is_conditional else range_of(request.headers.get("range"))
         if wanted is not None:
-            await self._narrow(visitor, asked, wanted)
-        call, head = await self._begun(visitor, asked)
+            await self._narrow(principal, asked, wanted)
+        call, head = await self._begun(principal, asked)
         size_bytes = head.info.size_bytes
         # The file may have another size by now; what comes is what was asked for, as far as it is.
         end = asked.offset_bytes + asked.length_bytes if wanted is not None else size_bytes
@@ -98,17 +104,17 @@ class WorkspaceFileRoutes:
             _written(call, len(span)), status_code=200 if wanted is None else 206, headers=headers
         )
 
-    async def git(self, request: Request, visitor: SignedIn) -> Response:
+    async def git(self, request: Request, principal: Principal) -> Response:
         """Tell how the repositories of the chat differ from their last commits."""
         read_query(request)
         chat_id = chat_id_of(request)
         asked = api.GetWorkspaceGitStatusRequest(workspace_id=chat_id, chat_id=chat_id)
         answer = await self._workspaces.ask(
-            visitor.user, chat_id, lambda stub: stub.GetWorkspaceGitStatus(asked)
+            principal.user, chat_id, lambda stub: stub.GetWorkspaceGitStatus(asked)
         )
         return json_response({"repositories": [*map(repository_to_json, answer.repositories)]})
 
-    async def git_events(self, request: Request, visitor: SignedIn) -> FollowedEvents:
+    async def git_events(self, request: Request, principal: Principal) -> WatchStream:
         """Follow the repositories of the chat: all of them, then those that change."""
         kinds = event_types(read_query(request, "types"), GIT_EVENTS)
         chat_id = chat_id_of(request)
@@ -116,12 +122,12 @@ class WorkspaceFileRoutes:
         # The first answer is read here, so that a refusal still becomes a problem document.
         over = api.WatchWorkspaceGitResponse(closed=workspace_pb2.StreamEnd())
         call, first = await self._workspaces.ask(
-            visitor.user, chat_id, lambda stub: opened(stub.WatchWorkspaceGit(asked), over)
+            principal.user, chat_id, lambda stub: opened(stub.WatchWorkspaceGit(asked), over)
         )
         about = {"chat_id": chat_id}
-        return FollowedEvents(self._stream(visitor, about, kinds), call, first, git_event, about)
+        return WatchStream(self._stream(principal, about, kinds), call, first, git_event, about)
 
-    async def diff(self, request: Request, visitor: SignedIn) -> Response:
+    async def diff(self, request: Request, principal: Principal) -> Response:
         """Read a difference as text."""
         query = read_query(
             request, "repository", "base", "target", "max_bytes", repeatable=("paths",)
@@ -135,10 +141,10 @@ class WorkspaceFileRoutes:
             base=query.get("base", ""),
             target=query.get("target", ""),
             paths=paths,
-            max_bytes=whole_number(query, "max_bytes", least=1, most=DIFF_BYTES_MAX) or 0,
+            max_bytes=int_parameter(query, "max_bytes", least=1, most=DIFF_BYTES_MAX) or 0,
         )
         answer = await self._workspaces.ask(
-            visitor.user, chat_id, lambda stub: stub.GetWorkspaceDiff(asked)
+            principal.user, chat_id, lambda stub: stub.GetWorkspaceDiff(asked)
         )
         return json_response(
             {
@@ -149,13 +155,13 @@ class WorkspaceFileRoutes:
         )
 
     async def _narrow(
-        self, visitor: SignedIn, asked: api.DownloadWorkspaceFileRequest, wanted: ByteRange
+        self, principal: Principal, asked: api.DownloadWorkspaceFileRequest, wanted: ByteRange
     ) -> None:
         """Ask for a range only; where it begins and ends may depend on the size."""
         probe = api.DownloadWorkspaceFileRequest(
             workspace_id=asked.workspace_id, path=asked.path, length_bytes=1
         )
-        call, head = await self._begun(visitor, probe)
+        call, head = await self._begun(principal, probe)
         call.cancel()
         span = wanted.within(head.info.size_bytes)
         if span is None:
@@ -163,11 +169,11 @@ class WorkspaceFileRoutes:
         asked.offset_bytes, asked.length_bytes = span.start, len(span)
 
     async def _begun(
-        self, visitor: SignedIn, asked: api.DownloadWorkspaceFileRequest
+        self, principal: Principal, asked: api.DownloadWorkspaceFileRequest
     ) -> tuple[Any, api.DownloadHead]:
         # The head is read here, so that a refusal still becomes a problem document.
         return await self._workspaces.ask(
-            visitor.user,
+            principal.user,
             asked.workspace_id,
             lambda stub: _head_of(stub.DownloadWorkspaceFile(asked, timeout=DOWNLOAD_S_MAX)),
         )
@@ -218,8 +224,8 @@ def _attachment(info: file_pb2.PathInfo) -> str:
     return f"attachment; filename=\"{plain}\"; filename*=UTF-8''{quote(name, safe='')}"
 
 
-def _not_satisfiable(size_bytes: int) -> HttpRefusal:
-    return HttpRefusal(
+def _not_satisfiable(size_bytes: int) -> HttpProblem:
+    return HttpProblem(
         416,
         "RANGE_NOT_SATISFIABLE",
         f"The file has {size_bytes} bytes; ask for some of them.",

@@ -30,20 +30,20 @@ from gateway.api.inputs.workspaces import (
 )
 from gateway.api.paging import page_request, page_to_json
 from gateway.api.path_parameters import workspace_id_of
-from gateway.http.authentication import SignedIn
+from gateway.http.authentication import Principal
 from gateway.http.request_body import (
     event_types,
     flag,
     idempotency_key,
+    int_parameter,
     invalid_parameter,
     read_json,
     read_optional_json,
     read_query,
-    whole_number,
 )
 from gateway.http.responses import json_response
-from gateway.streams.chatd_client import Chatd
-from gateway.streams.watch_stream import FollowedEvents, OpensStreams, opened
+from gateway.streams.chatd_client import ChatdClient
+from gateway.streams.watch_stream import StreamFactory, WatchStream, opened
 from parley.api.workspace.v1 import node_service_pb2, workspace_pb2
 from parley.api.workspace.v1 import workspace_service_pb2 as api
 from parley.api.workspace.v1.workspace_service_pb2_grpc import WorkspaceServiceStub
@@ -59,12 +59,14 @@ Begun = api.StartWorkspaceResponse | api.StopWorkspaceResponse | api.DeleteWorks
 class WorkspaceRoutes:
     """The routes under /workspaces, and /quota and /nodes beside them."""
 
-    def __init__(self, chatd: Chatd, *, stream: OpensStreams, new_id: Callable[[], str]) -> None:
+    def __init__(
+        self, chatd: ChatdClient, *, stream: StreamFactory, new_id: Callable[[], str]
+    ) -> None:
         self._chatd = chatd
         self._stream = stream
         self._new_id = new_id
 
-    async def list(self, request: Request, visitor: SignedIn) -> Response:
+    async def list(self, request: Request, principal: Principal) -> Response:
         """List workspaces: live ones first, then newest use first."""
         query = read_query(request, "owner_id", "node_id", "limit", "cursor", repeatable=("state",))
         page = page_request(query)
@@ -75,11 +77,11 @@ class WorkspaceRoutes:
             owner_id=query.get("owner_id", "")[:ID_CHARACTERS_MAX],
             node_id=query.get("node_id", "")[:ID_CHARACTERS_MAX],
         )
-        answer = await self._asked(visitor, lambda stub: stub.ListWorkspaces(asked))
+        answer = await self._asked(principal, lambda stub: stub.ListWorkspaces(asked))
         items = map(workspace_to_json, answer.workspaces)
         return json_response(page_to_json(items, answer.next_page_token))
 
-    async def create(self, request: Request, visitor: SignedIn) -> Response:
+    async def create(self, request: Request, principal: Principal) -> Response:
         """Accept a new workspace, once for each key; watch its state to see it become ready."""
         read_query(request)
         key = idempotency_key(request) or self._new_id()
@@ -94,64 +96,64 @@ class WorkspaceRoutes:
             chat_id=body.chat_id,
             secret_names=body.secret_names,
         )
-        answer = await self._asked(visitor, lambda stub: stub.CreateWorkspace(asked))
+        answer = await self._asked(principal, lambda stub: stub.CreateWorkspace(asked))
         document = changed_to_json(answer.workspace, answer.outcome)
         return json_response(document, status=202, headers=_location(answer.workspace))
 
-    async def read(self, request: Request, visitor: SignedIn) -> Response:
+    async def read(self, request: Request, principal: Principal) -> Response:
         """Read one workspace."""
         read_query(request)
         asked = api.GetWorkspaceRequest(workspace_id=workspace_id_of(request))
-        answer = await self._asked(visitor, lambda stub: stub.GetWorkspace(asked))
+        answer = await self._asked(principal, lambda stub: stub.GetWorkspace(asked))
         return json_response(workspace_to_json(answer.workspace))
 
-    async def events(self, request: Request, visitor: SignedIn) -> FollowedEvents:
+    async def events(self, request: Request, principal: Principal) -> WatchStream:
         """Follow a workspace; that alone does not keep it from stopping in its time."""
         query = read_query(request, "after", "types")
         kinds = event_types(query, WORKSPACE_EVENTS)
         workspace_id = workspace_id_of(request)
         asked = api.WatchWorkspaceRequest(
             workspace_id=workspace_id,
-            after_log_sequence=whole_number(query, "after", least=0, most=INTEGER_MAX) or 0,
+            after_log_sequence=int_parameter(query, "after", least=0, most=INTEGER_MAX) or 0,
             passive=True,
         )
         # The first answer is read here, so that a refusal still becomes a problem document.
         over = api.WatchWorkspaceResponse(closed=workspace_pb2.StreamEnd())
         call, first = await self._asked(
-            visitor, lambda stub: opened(stub.WatchWorkspace(asked), over)
+            principal, lambda stub: opened(stub.WatchWorkspace(asked), over)
         )
         about = {"workspace_id": workspace_id}
-        stream = self._stream(visitor, about, kinds)
-        return FollowedEvents(stream, call, first, workspace_event, about)
+        stream = self._stream(principal, about, kinds)
+        return WatchStream(stream, call, first, workspace_event, about)
 
-    async def start(self, request: Request, visitor: SignedIn) -> Response:
+    async def start(self, request: Request, principal: Principal) -> Response:
         """Start a workspace, or make a failed one again."""
         workspace_id, key = self._named(request)
         body = await read_optional_json(request, StartInput)
         asked = api.StartWorkspaceRequest(
             request_id=key, workspace_id=workspace_id, parameters=body.parameters
         )
-        return await self._begun(visitor, lambda stub: stub.StartWorkspace(asked))
+        return await self._begun(principal, lambda stub: stub.StartWorkspace(asked))
 
-    async def stop(self, request: Request, visitor: SignedIn) -> Response:
+    async def stop(self, request: Request, principal: Principal) -> Response:
         """Stop a workspace; its files are kept."""
         workspace_id, key = self._named(request)
         body = await read_optional_json(request, StopInput)
         asked = api.StopWorkspaceRequest(
             request_id=key, workspace_id=workspace_id, grace_ms=body.grace_ms
         )
-        return await self._begun(visitor, lambda stub: stub.StopWorkspace(asked))
+        return await self._begun(principal, lambda stub: stub.StopWorkspace(asked))
 
-    async def delete(self, request: Request, visitor: SignedIn) -> Response:
+    async def delete(self, request: Request, principal: Principal) -> Response:
         """Remove a workspace with its files."""
         is_forced = flag(read_query(request, "force"), "force")
         workspace_id, key = self._named(request, "force")
         asked = api.DeleteWorkspaceRequest(
             request_id=key, workspace_id=workspace_id, force=is_forced
         )
-        return await self._begun(visitor, lambda stub: stub.DeleteWorkspace(asked))
+        return await self._begun(principal, lambda stub: stub.DeleteWorkspace(asked))
 
-    async def fork(self, request: Request, visitor: SignedIn) -> Response:
+    async def fork(self, request: Request, principal: Principal) -> Response:
         """Copy a workspace to work beside it, once for each key."""
         workspace_id, key = self._named(request)
         body = await read_optional_json(request, ForkInput)
@@ -163,11 +165,11 @@ class WorkspaceRoutes:
             name=body.name,
             chat_id=body.chat_id,
         )
-        answer = await self._asked(visitor, lambda stub: stub.ForkWorkspace(asked))
+        answer = await self._asked(principal, lambda stub: stub.ForkWorkspace(asked))
         document = workspace_to_json(answer.workspace)
         return json_response(document, status=202, headers=_location(answer.workspace))
 
-    async def merge(self, request: Request, visitor: SignedIn) -> Response:
+    async def merge(self, request: Request, principal: Principal) -> Response:
         """Bring the changes of a fork home; a conflict is an answer."""
         workspace_id, key = self._named(request)
         body = await read_optional_json(request, MergeInput)
@@ -178,20 +180,20 @@ class WorkspaceRoutes:
             paths=body.paths,
             dry_run=body.dry_run,
         )
-        answer = await self._asked(visitor, lambda stub: stub.MergeFork(asked, timeout=MERGE_S))
+        answer = await self._asked(principal, lambda stub: stub.MergeFork(asked, timeout=MERGE_S))
         return json_response(merge_to_json(answer.report))
 
-    async def set_ttl(self, request: Request, visitor: SignedIn) -> Response:
+    async def set_ttl(self, request: Request, principal: Principal) -> Response:
         """Change the lifetime of a workspace."""
         workspace_id, key = self._named(request)
         body = await read_json(request, TtlInput)
         asked = api.SetWorkspaceTtlRequest(
             request_id=key, workspace_id=workspace_id, ttl_ms=body.ttl_ms
         )
-        answer = await self._asked(visitor, lambda stub: stub.SetWorkspaceTtl(asked))
+        answer = await self._asked(principal, lambda stub: stub.SetWorkspaceTtl(asked))
         return json_response(workspace_to_json(answer.workspace))
 
-    async def set_policy(self, request: Request, visitor: SignedIn) -> Response:
+    async def set_policy(self, request: Request, principal: Principal) -> Response:
         """Change what a workspace may reach and use, also while it runs."""
         workspace_id, key = self._named(request)
         body = await read_json(request, PolicyInput)
@@ -201,23 +203,25 @@ class WorkspaceRoutes:
             network=None if body.network is None else network_to_proto(body.network),
             limits=None if body.limits is None else limits_to_proto(body.limits),
         )
-        answer = await self._asked(visitor, lambda stub: stub.SetWorkspacePolicy(asked))
+        answer = await self._asked(principal, lambda stub: stub.SetWorkspacePolicy(asked))
         return json_response(workspace_to_json(answer.workspace))
 
-    async def quota(self, request: Request, visitor: SignedIn) -> Response:
+    async def quota(self, request: Request, principal: Principal) -> Response:
         """Read what one has and may have of workspaces."""
         query = read_query(request, "owner_id")
         asked = api.GetQuotaRequest(owner_id=query.get("owner_id", "")[:ID_CHARACTERS_MAX])
-        answer = await self._asked(visitor, lambda stub: stub.GetQuota(asked))
+        answer = await self._asked(principal, lambda stub: stub.GetQuota(asked))
         return json_response(quota_to_json(answer.dimensions))
 
-    async def nodes(self, request: Request, visitor: SignedIn) -> Response:
+    async def nodes(self, request: Request, principal: Principal) -> Response:
         """List the machines that host workspaces."""
         page = page_request(read_query(request, "limit", "cursor"))
         asked = node_service_pb2.ListNodesRequest(
             page_size=page.page_size, page_token=page.page_token
         )
-        answer = await self._chatd.ask_any(visitor.user, lambda stubs: stubs.nodes.ListNodes(asked))
+        answer = await self._chatd.ask_any(
+            principal.user, lambda stubs: stubs.nodes.ListNodes(asked)
+        )
         return json_response(page_to_json(map(node_to_json, answer.nodes), answer.next_page_token))
 
     def _named(self, request: Request, *parameters: str) -> tuple[str, str]:
@@ -226,15 +230,15 @@ class WorkspaceRoutes:
         return workspace_id_of(request), idempotency_key(request) or self._new_id()
 
     async def _asked(
-        self, visitor: SignedIn, question: Callable[[WorkspaceServiceStub], Awaitable[R]]
+        self, principal: Principal, question: Callable[[WorkspaceServiceStub], Awaitable[R]]
     ) -> R:
-        return await self._chatd.ask_any(visitor.user, lambda stubs: question(stubs.catalogue))
+        return await self._chatd.ask_any(principal.user, lambda stubs: question(stubs.catalogue))
 
     async def _begun(
-        self, visitor: SignedIn, question: Callable[[WorkspaceServiceStub], Awaitable[Begun]]
+        self, principal: Principal, question: Callable[[WorkspaceServiceStub], Awaitable[Begun]]
     ) -> Response:
         """Return what became of a change of a workspace's life, or will."""
-        answer = await self._asked(visitor, question)
+        answer = await self._asked(principal, question)
         return json_response(changed_to_json(answer.workspace, answer.outcome), status=202)
 
 

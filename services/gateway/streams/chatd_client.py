@@ -11,8 +11,8 @@ import grpc
 from grpc_health.v1 import health_pb2
 from grpc_health.v1.health_pb2_grpc import HealthStub
 
-from gateway.http.problems.errors import UpstreamRefused
-from gateway.streams.tunnel import CarriedMethod, Carrier
+from gateway.http.problems.errors import UpstreamProblem
+from gateway.streams.tunnel import CallTunnel, TunnelledMethod
 from parley.api.chat.v1.chat_service_pb2 import SendMessageRequest, SendMessageResponse
 from parley.api.chat.v1.chat_service_pb2_grpc import ChatServiceStub
 from parley.api.chat.v1.file_service_pb2_grpc import FileServiceStub
@@ -33,7 +33,7 @@ SEND = "/parley.api.chat.v1.ChatService/SendMessage"
 
 #: After these another process may do it: this one is away, or its clock is further off than calls
 #: are signed for. Users are told apart before, so no token of ours is refused for their sake.
-ELSEWHERE = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.UNAUTHENTICATED)
+FAILOVER_STATUSES = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.UNAUTHENTICATED)
 
 _log = logging.getLogger(__name__)
 
@@ -46,7 +46,7 @@ class Stubs:
         send: Sends a message, as `chats` can too: over the shared stream while there is one.
     """
 
-    send: CarriedMethod[SendMessageRequest, SendMessageResponse]
+    send: TunnelledMethod[SendMessageRequest, SendMessageResponse]
     chats: ChatServiceStub
     streams: StreamServiceStub
     files: FileServiceStub
@@ -67,12 +67,12 @@ class Routes(Protocol):
         """Return the processes in the order in which a chat or user prefers them."""
         ...
 
-    def carrier_to(self, address: Address) -> Carrier | None:
+    def tunnel_to(self, address: Address) -> CallTunnel | None:
         """Return what carries calls to a process, if a stream to it stands."""
         ...
 
 
-class Chatd:
+class ChatdClient:
     """The chatd processes."""
 
     def __init__(self, channels: Channels, routes: Routes) -> None:
@@ -90,9 +90,9 @@ class Chatd:
         Going on is safe: every method carries the id of its request.
 
         Raises:
-            UpstreamRefused: The answer is a problem, or there is none.
+            UpstreamProblem: The answer is a problem, or there is none.
         """
-        refusal = UpstreamRefused(
+        refusal = UpstreamProblem(
             Problem(grpc.StatusCode.UNAVAILABLE, "UPSTREAM_UNAVAILABLE", "no chatd is known")
         )
         with acting_for(user):
@@ -100,8 +100,8 @@ class Chatd:
                 try:
                     return await question(stubs), stubs
                 except grpc.aio.AioRpcError as error:
-                    refusal = UpstreamRefused(problem_of(error))
-                    if error.code() not in ELSEWHERE:
+                    refusal = UpstreamProblem(problem_of(error))
+                    if error.code() not in FAILOVER_STATUSES:
                         raise refusal from error
                     _log.warning("a chatd does not answer: %s", refusal)
         raise refusal
@@ -112,7 +112,7 @@ class Chatd:
         A user's questions go to one process while it is there, which has what it told them before.
 
         Raises:
-            UpstreamRefused: The answer is a problem, or there is none.
+            UpstreamProblem: The answer is a problem, or there is none.
         """
         answer, _ = await self.ask(user, user.id, question)
         return answer
@@ -136,11 +136,11 @@ class Chatd:
         if channel not in self._stubs:
             chats = ChatServiceStub(channel)
             self._stubs[channel] = Stubs(
-                send=CarriedMethod(
+                send=TunnelledMethod(
                     SEND,
                     chats.SendMessage,
                     channel,
-                    partial(self._routes.carrier_to, address),
+                    partial(self._routes.tunnel_to, address),
                     SendMessageResponse.FromString,
                 ),
                 chats=chats,

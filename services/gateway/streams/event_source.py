@@ -14,7 +14,7 @@ class Ending(StrEnum):
     NOT_FOUND = "not_found"  # The chat is none of the reader's any more.
 
 
-class Reader(Protocol):
+class EventSink(Protocol):
     """Takes the events of one subscription; it never makes anybody wait."""
 
     def take(self, kind: str, frame: bytes) -> None:
@@ -29,7 +29,7 @@ class Reader(Protocol):
 class Subscription(Protocol):
     """One reader's events, which come until it lets go."""
 
-    def passed_on(self) -> None:
+    def confirm_delivered(self) -> None:
         """Say that everything taken so far has been passed on to the client."""
         ...
 
@@ -38,23 +38,23 @@ class Subscription(Protocol):
         ...
 
 
-class ChatEvents(Protocol):
+class ChatEventSource(Protocol):
     """Where the events of chats come from."""
 
     async def open(
-        self, user: User, chat_id: str, reader: Reader, *, cursor: str, after_id: int
+        self, user: User, chat_id: str, reader: EventSink, *, cursor: str, after_id: int
     ) -> Subscription:
         """Begin to follow a chat for a user.
 
         Raises:
-            UpstreamRefused: There is no such chat for this user, or nobody answers.
+            UpstreamProblem: There is no such chat for this user, or nobody answers.
         """
         ...
 
-    async def open_feed(self, user: User, reader: Reader, *, cursor: str) -> Subscription:
+    async def open_feed(self, user: User, reader: EventSink, *, cursor: str) -> Subscription:
         """Begin to follow a user's list of chats.
 
         Raises:
-            UpstreamRefused: Nobody answers.
+            UpstreamProblem: Nobody answers.
         """
         ...

@@ -39,7 +39,7 @@ class StreamLimits:
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class StreamDependencies:
     """What a stream lives in.
 
     Attributes:
@@ -60,7 +60,7 @@ class EventStream:
 
     def __init__(
         self,
-        around: Surroundings,
+        around: StreamDependencies,
         limits: StreamLimits,
         *,
         about: Mapping[str, str],
@@ -112,12 +112,12 @@ class EventStream:
     def tick(self, now: float) -> None:
         """Beat after a silence, or end of old age."""
         if now - self._opened_at >= self._limits.lifetime_s:
-            self.say_bye()
+            self.send_bye()
         elif now - self._sent_at >= self._limits.heartbeat_s:
             self._sent_at = now
             self._queue.offer(sse.HEARTBEAT)
 
-    def say_bye(self) -> None:
+    def send_bye(self) -> None:
         """End, because the process does."""
         self._finish(sse.bye(self._about))
 
@@ -142,7 +142,7 @@ class EventStream:
             self._sent_at = self._around.clock.monotonic()
             await send({"type": "http.response.body", "body": frames, "more_body": has_more})
             if self._subscription is not None:
-                self._subscription.passed_on()
+                self._subscription.confirm_delivered()
 
     def _sign_in_ended(self) -> None:
         self._finish(sse.permission_revoked(self._about), drop=True)

@@ -13,8 +13,8 @@ import grpc
 
 from gateway.streams.event_source import Ending
 from gateway.streams.frames import Frames, feed_frame
-from gateway.streams.subscription import Routed
-from gateway.streams.tunnel import Carrier, LinkLost
+from gateway.streams.subscription import LinkSubscription
+from gateway.streams.tunnel import CallTunnel, LinkLost
 from parley.api.chat.v1 import stream_service_pb2 as api
 from parley.api.chat.v1.frame_pb2 import EncodedConnectResponse, EncodedDelivery
 from parley.clock import Clock
@@ -41,7 +41,7 @@ class Link:
         *,
         frames: Frames,
         is_shared: Callable[[str], bool],
-        moving: Callable[[Routed], None],
+        moving: Callable[[LinkSubscription], None],
         clock: Clock,
     ) -> None:
         """Describe a link; `run` makes it.
@@ -58,23 +58,23 @@ class Link:
         self._signer = signer
         self._frames = frames
         self._is_shared = is_shared
-        self._moving = moving
+        self._on_orphaned = moving
         self._clock = clock
-        self._carried: dict[int, Routed] = {}
+        self._carried: dict[int, LinkSubscription] = {}
         self._requests: asyncio.Queue[_Request | None] = asyncio.Queue()
         self._held: list[_Request | None] = []  # At most one: behind calls that leave together.
-        self._carrier = Carrier(self._requests.put_nowait)
+        self._tunnel = CallTunnel(self._requests.put_nowait)
         self._up: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self._heard_at = clock.monotonic()
         self.is_over = False
 
     @property
-    def carrier(self) -> Carrier | None:
+    def tunnel(self) -> CallTunnel | None:
         """What carries calls over the stream; None unless it stands."""
         is_up = self._up.done() and self._up.result() and not self.is_over
-        return self._carrier if is_up else None
+        return self._tunnel if is_up else None
 
-    async def until_up(self) -> None:
+    async def wait_connected(self) -> None:
         """Wait until the stream stands.
 
         Raises:
@@ -83,7 +83,7 @@ class Link:
         if self.is_over or not await asyncio.shield(self._up):
             raise LinkLost
 
-    def add(self, routed: Routed) -> None:
+    def add(self, subscription: LinkSubscription) -> None:
         """Carry a subscription, from the last event that was passed on.
 
         Raises:
@@ -91,29 +91,29 @@ class Link:
         """
         if self.is_over:
             raise LinkLost
-        self._carried[routed.id] = routed
-        routed.placed(self)
-        token = self._token(routed)
-        if routed.chat_id:
+        self._carried[subscription.id] = subscription
+        subscription.placed(self)
+        token = self._token(subscription)
+        if subscription.chat_id:
             opening = api.OpenSubscription(
-                subscription_id=routed.id,
-                chat_id=routed.chat_id,
-                cursor=routed.cursor,
-                after_id=routed.after_id,
+                subscription_id=subscription.id,
+                chat_id=subscription.chat_id,
+                cursor=subscription.cursor,
+                after_id=subscription.after_id,
                 authorization=token,
             )
             self._requests.put_nowait(api.ConnectRequest(open=opening))
         else:
             feed = api.OpenFeed(
-                subscription_id=routed.id, cursor=routed.cursor, authorization=token
+                subscription_id=subscription.id, cursor=subscription.cursor, authorization=token
             )
             self._requests.put_nowait(api.ConnectRequest(open_feed=feed))
 
-    def remove(self, routed: Routed) -> None:
+    def remove(self, subscription: LinkSubscription) -> None:
         """Carry a subscription no more."""
-        routed.link = None
-        if self._carried.pop(routed.id, None) is not None and not self.is_over:
-            closing = api.CloseSubscription(subscription_id=routed.id)
+        subscription.link = None
+        if self._carried.pop(subscription.id, None) is not None and not self.is_over:
+            closing = api.CloseSubscription(subscription_id=subscription.id)
             self._requests.put_nowait(api.ConnectRequest(close=closing))
 
     def confirm(self, subscription_id: int, size: int) -> None:
@@ -123,9 +123,9 @@ class Link:
 
     def renew_all(self) -> None:
         """Prove anew who reads."""
-        for routed in self._carried.values():
+        for subscription in self._carried.values():
             renewing = api.RenewSubscription(
-                subscription_id=routed.id, authorization=self._token(routed)
+                subscription_id=subscription.id, authorization=self._token(subscription)
             )
             self._requests.put_nowait(api.ConnectRequest(renew=renewing))
 
@@ -133,11 +133,11 @@ class Link:
         """End the stream."""
         self._requests.put_nowait(None)
 
-    def carried(self) -> list[Routed]:
+    def carried(self) -> list[LinkSubscription]:
         """Return what is carried now."""
         return list(self._carried.values())
 
-    def left(self) -> list[Routed]:
+    def left(self) -> list[LinkSubscription]:
         """Give up what was carried, once the stream is over."""
         left, self._carried = list(self._carried.values()), {}
         return left
@@ -157,7 +157,7 @@ class Link:
         finally:
             self.is_over = True
             call.cancel()
-            self._carrier.close()
+            self._tunnel.close()
             if not self._up.done():
                 self._up.set_result(False)
 
@@ -207,7 +207,7 @@ class Link:
                 if not self._up.done():
                     self._up.set_result(True)
                 for answer in frame.answers:
-                    self._carrier.take(answer)
+                    self._tunnel.take(answer)
                 for delivery in frame.deliveries:
                     try:
                         self._deliver(delivery)
@@ -225,41 +225,41 @@ class Link:
 
     def _give_up(self, subscription_id: int) -> None:
         """End the stream of one client, who comes again."""
-        routed = self._carried.get(subscription_id)
-        if routed is not None:
-            self.remove(routed)
-            routed.end(Ending.GOING_AWAY)
+        subscription = self._carried.get(subscription_id)
+        if subscription is not None:
+            self.remove(subscription)
+            subscription.end(Ending.GOING_AWAY)
 
     def _deliver(self, delivery: EncodedDelivery) -> None:
-        routed = self._carried.get(delivery.subscription_id)
-        if routed is None:
+        subscription = self._carried.get(delivery.subscription_id)
+        if subscription is None:
             return
-        if not routed.opened.done() and not delivery.HasField("closed"):
-            routed.opened.set_result(None)
-        is_shared = self._is_shared(routed.chat_id)
+        if not subscription.opened.done() and not delivery.HasField("closed"):
+            subscription.opened.set_result(None)
+        is_shared = self._is_shared(subscription.chat_id)
         for encoded in delivery.events:
-            routed.received_bytes += len(encoded)
-            routed.take(self._frames.of(routed.chat_id, encoded, is_shared=is_shared))
+            subscription.received_bytes += len(encoded)
+            subscription.take(self._frames.of(subscription.chat_id, encoded, is_shared=is_shared))
         for encoded in delivery.feed_events:
-            routed.received_bytes += len(encoded)
-            routed.take(feed_frame(encoded))
+            subscription.received_bytes += len(encoded)
+            subscription.take(feed_frame(encoded))
         if delivery.HasField("closed"):
-            self._closed(routed, delivery.closed.reason)
+            self._closed(subscription, delivery.closed.reason)
 
-    def _closed(self, routed: Routed, reason: int) -> None:
-        self._carried.pop(routed.id, None)
-        routed.link = None
+    def _closed(self, subscription: LinkSubscription, reason: int) -> None:
+        self._carried.pop(subscription.id, None)
+        subscription.link = None
         match reason:
             case api.CLOSE_REASON_RESYNC:
-                if not routed.opened.done():
-                    routed.opened.set_result(None)
-                routed.end(Ending.RESYNC)
+                if not subscription.opened.done():
+                    subscription.opened.set_result(None)
+                subscription.end(Ending.RESYNC)
             case api.CLOSE_REASON_NOT_FOUND:
-                routed.end(Ending.NOT_FOUND)
+                subscription.end(Ending.NOT_FOUND)
             case api.CLOSE_REASON_GOING_AWAY | api.CLOSE_REASON_INTERNAL:
-                self._moving(routed)
+                self._on_orphaned(subscription)
             case _:
                 return
 
-    def _token(self, routed: Routed) -> str:
-        return self._signer.call_token(ServiceName.CHATD, routed.user)
+    def _token(self, subscription: LinkSubscription) -> str:
+        return self._signer.call_token(ServiceName.CHATD, subscription.user)

@@ -14,12 +14,12 @@ from contextlib import suppress
 
 import grpc
 
-from gateway.http.problems.errors import UpstreamRefused
-from gateway.streams.event_source import Ending, Reader
+from gateway.http.problems.errors import UpstreamProblem
+from gateway.streams.event_source import Ending, EventSink
 from gateway.streams.frames import Frames
 from gateway.streams.link import Link
-from gateway.streams.subscription import Routed
-from gateway.streams.tunnel import Carrier, LinkLost
+from gateway.streams.subscription import LinkSubscription
+from gateway.streams.tunnel import CallTunnel, LinkLost
 from parley.clock import Clock
 from parley.identity import User
 from parley.rpc import Address, CallTokens, Channels, Problem, ranked
@@ -31,13 +31,13 @@ OPEN_S_MAX = 30.0
 RETRY_S = 0.25
 RETRIES_MAX = 60
 # So many move together to a process that came; then others have a turn.
-MOVED_TOGETHER = 100
+MOVE_BATCH = 100
 MOVE_PAUSE_S = 0.05
 
 CHAT_NOT_FOUND = Problem(
     grpc.StatusCode.NOT_FOUND, "CHAT_NOT_FOUND", "There is no such chat, or you may not see it."
 )
-NOBODY = Problem(
+NO_CHATD = Problem(
     grpc.StatusCode.UNAVAILABLE, "UPSTREAM_UNAVAILABLE", "no chatd answers", retry_after_s=2.0
 )
 
@@ -77,24 +77,28 @@ class Links:
         self._is_closed = False
 
     async def open(
-        self, user: User, chat_id: str, reader: Reader, *, cursor: str, after_id: int
-    ) -> Routed:
+        self, user: User, chat_id: str, reader: EventSink, *, cursor: str, after_id: int
+    ) -> LinkSubscription:
         """Begin to follow a chat for a user.
 
         Raises:
-            UpstreamRefused: There is no such chat for this user, or nobody answers.
+            UpstreamProblem: There is no such chat for this user, or nobody answers.
         """
-        routed = Routed(next(self._ids), user, chat_id, reader, cursor=cursor, after_id=after_id)
-        return await self._begin(routed)
+        subscription = LinkSubscription(
+            next(self._ids), user, chat_id, reader, cursor=cursor, after_id=after_id
+        )
+        return await self._begin(subscription)
 
-    async def open_feed(self, user: User, reader: Reader, *, cursor: str) -> Routed:
+    async def open_feed(self, user: User, reader: EventSink, *, cursor: str) -> LinkSubscription:
         """Begin to follow a user's list of chats.
 
         Raises:
-            UpstreamRefused: Nobody answers.
+            UpstreamProblem: Nobody answers.
         """
-        routed = Routed(next(self._ids), user, "", reader, cursor=cursor, after_id=0)
-        return await self._begin(routed)
+        subscription = LinkSubscription(
+            next(self._ids), user, "", reader, cursor=cursor, after_id=0
+        )
+        return await self._begin(subscription)
 
     async def run(self) -> None:
         """Renew the proof of every user before it expires."""
@@ -107,19 +111,19 @@ class Links:
         """Let every subscription go on at the process that it prefers now."""
         moved = 0
         for address, link in list(self._links.items()):
-            for routed in link.carried():
-                if routed.link is not link or self._prefers(routed, address):
+            for subscription in link.carried():
+                if subscription.link is not link or self._prefers(subscription, address):
                     continue
-                link.remove(routed)
-                self._move(routed, address)
+                link.remove(subscription)
+                self._move(subscription, address)
                 moved += 1
-                if moved % MOVED_TOGETHER == 0:
+                if moved % MOVE_BATCH == 0:
                     await self._clock.sleep(MOVE_PAUSE_S)
 
-    def carrier_to(self, address: Address) -> Carrier | None:
+    def tunnel_to(self, address: Address) -> CallTunnel | None:
         """Return what carries calls to a process, if a stream to it stands."""
         link = self._links.get(address)
-        return None if link is None else link.carrier
+        return None if link is None else link.tunnel
 
     def close(self) -> None:
         """Let go of every stream, for good."""
@@ -127,54 +131,54 @@ class Links:
         for link in list(self._links.values()):
             link.close()
 
-    async def _begin(self, routed: Routed) -> Routed:
-        routed.when_closed = self._left
-        if routed.chat_id:
-            self._readers[routed.chat_id] = self._readers.get(routed.chat_id, 0) + 1
+    async def _begin(self, subscription: LinkSubscription) -> LinkSubscription:
+        subscription.when_closed = self._left
+        if subscription.chat_id:
+            self._readers[subscription.chat_id] = self._readers.get(subscription.chat_id, 0) + 1
         try:
             async with asyncio.timeout(OPEN_S_MAX):
-                await self._place(routed)
-                ending = await routed.opened
+                await self._place(subscription)
+                ending = await subscription.opened
         except TimeoutError:
-            routed.close()
-            raise UpstreamRefused(NOBODY) from None
+            subscription.close()
+            raise UpstreamProblem(NO_CHATD) from None
         except BaseException:
-            routed.close()
+            subscription.close()
             raise
         if ending is Ending.NOT_FOUND:
-            raise UpstreamRefused(CHAT_NOT_FOUND)
-        return routed
+            raise UpstreamProblem(CHAT_NOT_FOUND)
+        return subscription
 
     def is_shared(self, chat_id: str) -> bool:
         """Return whether several clients here follow a chat."""
         return self._readers.get(chat_id, 0) > 1
 
-    def _left(self, routed: Routed) -> None:
-        left = self._readers.get(routed.chat_id, 0) - 1
+    def _left(self, subscription: LinkSubscription) -> None:
+        left = self._readers.get(subscription.chat_id, 0) - 1
         if left > 0:
-            self._readers[routed.chat_id] = left
+            self._readers[subscription.chat_id] = left
         else:
-            self._readers.pop(routed.chat_id, None)
+            self._readers.pop(subscription.chat_id, None)
 
-    async def _place(self, routed: Routed, *, avoid: Address | None = None) -> None:
+    async def _place(self, subscription: LinkSubscription, *, avoid: Address | None = None) -> None:
         """Put a subscription on the link that it prefers and that can be had.
 
         Raises:
-            UpstreamRefused: None can.
+            UpstreamProblem: None can.
         """
         for tries in range(RETRIES_MAX):
-            for address in self.preferred(routed.key, avoid if tries == 0 else None):
-                if routed.is_closed or self._is_closed:
+            for address in self.preferred(subscription.key, avoid if tries == 0 else None):
+                if subscription.is_closed or self._is_closed:
                     return
                 with suppress(LinkLost):
                     link = await self._link(address)
-                    link.add(routed)
+                    link.add(subscription)
                     return
             await self._clock.sleep(RETRY_S)
-        raise UpstreamRefused(NOBODY)
+        raise UpstreamProblem(NO_CHATD)
 
-    def _prefers(self, routed: Routed, address: Address) -> bool:
-        return next(iter(self.preferred(routed.key)), address) == address
+    def _prefers(self, subscription: LinkSubscription, address: Address) -> bool:
+        return next(iter(self.preferred(subscription.key)), address) == address
 
     def preferred(self, key: str, avoid: Address | None = None) -> Iterable[Address]:
         """Return the processes in the order in which a chat or user prefers them.
@@ -193,12 +197,12 @@ class Links:
                 self._signer,
                 frames=self._frames,
                 is_shared=self.is_shared,
-                moving=lambda routed: self._move(routed, address),
+                moving=lambda subscription: self._move(subscription, address),
                 clock=self._clock,
             )
             self._links[address] = link
             self._tasks.create_task(self._run(address, link))
-        await link.until_up()
+        await link.wait_connected()
         return link
 
     async def _run(self, address: Address, link: Link) -> None:
@@ -210,24 +214,24 @@ class Links:
         finally:
             if self._links.get(address) is link:
                 del self._links[address]
-        for routed in link.left():
-            self._move(routed, address)
+        for subscription in link.left():
+            self._move(subscription, address)
 
-    def _move(self, routed: Routed, address: Address) -> None:
+    def _move(self, subscription: LinkSubscription, address: Address) -> None:
         """Let a subscription go on elsewhere."""
-        if not routed.is_closed and not self._is_closed:
-            self._tasks.create_task(self._moved(routed, address))
+        if not subscription.is_closed and not self._is_closed:
+            self._tasks.create_task(self._moved(subscription, address))
 
-    async def _moved(self, routed: Routed, address: Address) -> None:
-        delay_s = routed.delay_s()
+    async def _moved(self, subscription: LinkSubscription, address: Address) -> None:
+        delay_s = subscription.delay_s()
         if delay_s:
             await self._clock.sleep(delay_s)
         try:
-            await self._place(routed, avoid=address)
-        except UpstreamRefused:
+            await self._place(subscription, avoid=address)
+        except UpstreamProblem:
             _log.warning("a stream ends because no chatd could be reached")
-            routed.end(Ending.GOING_AWAY)
+            subscription.end(Ending.GOING_AWAY)
         except Exception:
             # Its client would hear nothing any more; it comes again.
-            routed.end(Ending.GOING_AWAY)
+            subscription.end(Ending.GOING_AWAY)
             raise

@@ -8,7 +8,7 @@ from opentelemetry.metrics import Meter, Observation
 
 from parley.clock import Clock
 
-LOOK_S = 1.0
+TICK_S = 1.0
 OPEN: Final = "gateway.streams.open"
 OVERFLOWED: Final = "gateway.streams.overflowed"
 
@@ -20,7 +20,7 @@ class OpenStream(Protocol):
         """Beat after a silence, or end of old age."""
         ...
 
-    def say_bye(self) -> None:
+    def send_bye(self) -> None:
         """End, because the process does."""
         ...
 
@@ -42,7 +42,7 @@ class OpenStreams:
         """Look after a stream while the context lasts."""
         self._streams[stream] = None
         if self._is_stopping:
-            stream.say_bye()
+            stream.send_bye()
         try:
             yield
         finally:
@@ -70,7 +70,7 @@ class OpenStreams:
     async def run(self) -> NoReturn:
         """Look at every stream, every second."""
         while True:
-            await self._clock.sleep(LOOK_S)
+            await self._clock.sleep(TICK_S)
             now = self._clock.monotonic()
             for stream in list(self._streams):
                 stream.tick(now)
@@ -79,4 +79,4 @@ class OpenStreams:
         """Say bye to everybody, and to whoever still comes."""
         self._is_stopping = True
         for stream in list(self._streams):
-            stream.say_bye()
+            stream.send_bye()

@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Callable
 from typing import Protocol
 
-from gateway.streams.event_source import Ending, Reader
+from gateway.streams.event_source import Ending, EventSink
 from gateway.streams.frames import Frame
 from parley.identity import User
 
@@ -13,19 +13,19 @@ MOVE_S = 0.1
 MOVE_S_MAX = 5.0
 
 
-class Carries(Protocol):
+class SubscriptionLink(Protocol):
     """What carries subscriptions, as `gateway.streams.link.Link` does."""
 
     def confirm(self, subscription_id: int, size: int) -> None:
         """Say how much of a subscription was passed on."""
         ...
 
-    def remove(self, routed: "Routed") -> None:
+    def remove(self, subscription: "LinkSubscription") -> None:
         """Carry a subscription no more."""
         ...
 
 
-class Routed:
+class LinkSubscription:
     """One client's subscription, wherever it is carried at the moment.
 
     Attributes:
@@ -34,7 +34,7 @@ class Routed:
     """
 
     def __init__(
-        self, id: int, user: User, chat_id: str, reader: Reader, *, cursor: str, after_id: int
+        self, id: int, user: User, chat_id: str, reader: EventSink, *, cursor: str, after_id: int
     ) -> None:
         self.id = id
         self.user = user
@@ -43,12 +43,12 @@ class Routed:
         self.after_id = after_id
         self.opened: asyncio.Future[Ending | None] = asyncio.get_running_loop().create_future()
         self.is_closed = False
-        self.link: Carries | None = None
+        self.link: SubscriptionLink | None = None
         self.received_bytes = 0
-        self.when_closed: Callable[[Routed], None] = lambda _: None
+        self.when_closed: Callable[[LinkSubscription], None] = lambda _: None
         self._reader = reader
         self._confirmed_bytes = 0
-        self._moves = 0  # Since the last event.
+        self._failed_attempts = 0  # Since the last event.
 
     @property
     def key(self) -> str:
@@ -57,12 +57,16 @@ class Routed:
 
     def delay_s(self) -> float:
         """Return how long to wait before the next process is tried: not at all at first."""
-        self._moves += 1
-        return 0.0 if self._moves == 1 else min(MOVE_S * 2.0 ** (self._moves - 2), MOVE_S_MAX)
+        self._failed_attempts += 1
+        return (
+            0.0
+            if self._failed_attempts == 1
+            else min(MOVE_S * 2.0 ** (self._failed_attempts - 2), MOVE_S_MAX)
+        )
 
     def take(self, frame: Frame) -> None:
         """Hand an event on."""
-        self._moves = 0
+        self._failed_attempts = 0
         self.cursor = frame.cursor or self.cursor
         if frame.kind:
             self._reader.take(frame.kind, frame.bytes)
@@ -76,14 +80,14 @@ class Routed:
             else:
                 self.opened.set_result(why)
 
-    def passed_on(self) -> None:
+    def confirm_delivered(self) -> None:
         """Say that everything taken so far has been passed on to the client."""
         unconfirmed = self.received_bytes - self._confirmed_bytes
         if unconfirmed >= CONFIRMED_BYTES and self.link is not None:
             self._confirmed_bytes = self.received_bytes
             self.link.confirm(self.id, unconfirmed)
 
-    def placed(self, link: Carries) -> None:
+    def placed(self, link: SubscriptionLink) -> None:
         """Begin on another link, which knows nothing of what came before."""
         self.link = link
         self._confirmed_bytes = self.received_bytes

@@ -23,7 +23,7 @@ Answered = TypeVar("Answered", bound=Message)
 CALLS_MAX = 1000
 CALL_BYTES_MAX = 64 * 1024
 # The other end is away or busy with going, or its clock is off: gRPC knows what to do about it.
-BY_ITSELF = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.UNAUTHENTICATED)
+DIRECT_CALL_STATUSES = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.UNAUTHENTICATED)
 
 _STATUS = {status.value[0]: status for status in grpc.StatusCode}
 
@@ -32,7 +32,7 @@ class LinkLost(Exception):
     """The stream to a process is not there, or not any more."""
 
 
-class Carrier:
+class CallTunnel:
     """The calls on their way over one shared stream.
 
     Args:
@@ -97,12 +97,12 @@ class Carrier:
                 waiting.set_exception(LinkLost())
 
 
-class CarriedMethod(Generic[Asked, Answered]):
+class TunnelledMethod(Generic[Asked, Answered]):
     """One method of one process; called as that of a stub is.
 
     Args:
         path: As "/package.Service/Method".
-        by_itself: Makes the call without a stream.
+        direct_call: Makes the call without a stream.
         channel: Leads to the process.
         carrier: Returns what carries calls to it, if a stream stands.
         decode: Reads the answer.
@@ -111,15 +111,15 @@ class CarriedMethod(Generic[Asked, Answered]):
     def __init__(
         self,
         path: str,
-        by_itself: Callable[[Asked], "grpc.aio.UnaryUnaryCall[Asked, Answered]"],
+        direct_call: Callable[[Asked], "grpc.aio.UnaryUnaryCall[Asked, Answered]"],
         channel: grpc.aio.Channel,
-        carrier: Callable[[], Carrier | None],
+        tunnel: Callable[[], CallTunnel | None],
         decode: Callable[[bytes], Answered],
     ) -> None:
         self._path = path
-        self._by_itself = by_itself
+        self._direct_call = direct_call
         self._channel = channel
-        self._carrier = carrier
+        self._tunnel = tunnel
         self._decode = decode
 
     async def __call__(self, request: Asked) -> Answered:
@@ -128,21 +128,21 @@ class CarriedMethod(Generic[Asked, Answered]):
         Raises:
             grpc.aio.AioRpcError: It was refused.
         """
-        carrier = self._carrier()
-        encoded = b"" if carrier is None else request.SerializeToString()
-        if carrier is None or len(encoded) > CALL_BYTES_MAX:
-            return await self._by_itself(request)
+        tunnel = self._tunnel()
+        encoded = b"" if tunnel is None else request.SerializeToString()
+        if tunnel is None or len(encoded) > CALL_BYTES_MAX:
+            return await self._direct_call(request)
         headers = call_headers(self._channel)
         try:
-            answer = await carrier.call(self._path, encoded, headers, LIMITS.unary_deadline_s)
+            answer = await tunnel.call(self._path, encoded, headers, LIMITS.unary_deadline_s)
         except LinkLost:
-            return await self._by_itself(request)
+            return await self._direct_call(request)
         except TimeoutError:
             status = grpc.StatusCode.DEADLINE_EXCEEDED
             raise refused_call(status, "there was no answer in time") from None
         if not answer.status:
             return self._decode(answer.response)
         status = _STATUS.get(answer.status, grpc.StatusCode.UNKNOWN)
-        if status in BY_ITSELF:
-            return await self._by_itself(request)
+        if status in DIRECT_CALL_STATUSES:
+            return await self._direct_call(request)
         raise refused_call(status, answer.message, answer.details)

@@ -8,14 +8,14 @@ import grpc
 from starlette.types import Receive, Scope, Send
 
 from gateway.http import sse
-from gateway.http.authentication import SignedIn
+from gateway.http.authentication import Principal
 from gateway.streams.event_source import Ending
 from gateway.streams.event_stream import EventStream
 
 M = TypeVar("M")
 
 #: Opens the stream of a client, about something, with events of some types.
-OpensStreams = Callable[[SignedIn, Mapping[str, str], frozenset[str]], EventStream]
+StreamFactory = Callable[[Principal, Mapping[str, str], frozenset[str]], EventStream]
 
 
 async def opened(call: Any, over: M) -> tuple[Any, M]:
@@ -24,7 +24,7 @@ async def opened(call: Any, over: M) -> tuple[Any, M]:
     return call, first if isinstance(first, type(over)) else over
 
 
-class FollowedEvents:
+class WatchStream:
     """The response to one client that follows something; whoever comes back begins anew.
 
     Args:

@@ -4,8 +4,8 @@ from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
 
 from gateway.api.path_parameters import chat_not_found
-from gateway.http.problems.errors import UpstreamRefused
-from gateway.streams.chatd_client import Chatd
+from gateway.http.problems.errors import UpstreamProblem
+from gateway.streams.chatd_client import ChatdClient
 from parley.api.workspace.v1.workspace_access_service_pb2_grpc import WorkspaceAccessServiceStub
 from parley.identity import User
 
@@ -17,7 +17,7 @@ T = TypeVar("T")
 class Workspaces:
     """Asks the process that a chat prefers; a workspace has the id of its chat."""
 
-    def __init__(self, chatd: Chatd) -> None:
+    def __init__(self, chatd: ChatdClient) -> None:
         self._chatd = chatd
 
     async def ask(
@@ -29,21 +29,21 @@ class Workspaces:
         """Return the answer.
 
         Raises:
-            HttpRefusal: There is no such chat for this user (404).
-            UpstreamRefused: The answer is another problem, or there is none.
+            HttpProblem: There is no such chat for this user (404).
+            UpstreamProblem: The answer is another problem, or there is none.
         """
         try:
             answer, _ = await self._chatd.ask(
                 user, chat_id, lambda stubs: question(stubs.workspaces)
             )
-        except UpstreamRefused as refused:
+        except UpstreamProblem as refused:
             if is_chat_missing(refused, chat_id):
                 raise chat_not_found() from None
             raise
         return answer
 
 
-def is_chat_missing(refused: UpstreamRefused, chat_id: str) -> bool:
+def is_chat_missing(refused: UpstreamProblem, chat_id: str) -> bool:
     """Return whether chatd says that there is no such chat, and not that its workspace is gone."""
     problem = refused.problem
     return problem.reason == WORKSPACE_NOT_FOUND and problem.metadata.get("workspace_id") == chat_id

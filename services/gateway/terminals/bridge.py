@@ -19,7 +19,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from gateway.api.convert.workspace_access import process_to_json
 from gateway.api.inputs.workspace_access import Cells, Signal
-from gateway.http.problems.errors import HttpRefusal, UpstreamRefused, refusal_of
+from gateway.http.problems.errors import HttpProblem, UpstreamProblem, http_problem_of
 from gateway.http.request_body import decode
 from gateway.http.websockets import closed
 from parley.api.workspace.v1 import process_pb2, workspace_pb2
@@ -57,7 +57,7 @@ class SendSignal(msgspec.Struct, frozen=True, tag="signal", forbid_unknown_field
 
 
 @dataclass(frozen=True, slots=True)
-class Over:
+class AttachmentEnd:
     """The end of an attachment: what is said of it, and how the connection is closed."""
 
     code: CloseCode
@@ -126,7 +126,7 @@ class TerminalBridge:
         signed_out = asyncio.Event()
         try:
             with self._watching(signed_out.set):
-                over = await self._spoken(receive, send, signed_out)
+                over = await self._serve(receive, send, signed_out)
             if over is not None:
                 async with asyncio.timeout(self._unread_s_max):
                     if over.said is not None:
@@ -138,7 +138,9 @@ class TerminalBridge:
         finally:
             self._call.cancel()
 
-    async def _spoken(self, receive: Receive, send: Send, signed_out: asyncio.Event) -> Over | None:
+    async def _serve(
+        self, receive: Receive, send: Send, signed_out: asyncio.Event
+    ) -> AttachmentEnd | None:
         """Return how it ended, None if the client went away."""
         await receive()
         await send({"type": "websocket.accept"})
@@ -163,7 +165,7 @@ class TerminalBridge:
                 work.cancel()
         return next(iter(done)).result()
 
-    async def _print(self, send: Send) -> Over | None:
+    async def _print(self, send: Send) -> AttachmentEnd | None:
         """Pass on what the node sends, never faster than the client reads.
 
         Returns None once the client is gone, or has read nothing for too long.
@@ -180,7 +182,7 @@ class TerminalBridge:
                     case "ended":
                         process = process_to_json(answer.ended.process)
                         said = {"type": "exited", "process": process, "cursor": cursor}
-                        return Over(CloseCode.DONE, said)
+                        return AttachmentEnd(CloseCode.DONE, said)
                     case "closed":
                         return _closed(cursor, answer.closed)
         except grpc.aio.AioRpcError as error:
@@ -189,7 +191,7 @@ class TerminalBridge:
             return None
         return _closed(cursor, workspace_pb2.StreamEnd())
 
-    async def _type(self, receive: Receive) -> Over | None:
+    async def _type(self, receive: Receive) -> AttachmentEnd | None:
         """Pass on what the client sends, never faster than the node takes it."""
         try:
             while (message := await receive())["type"] == "websocket.receive":
@@ -197,7 +199,7 @@ class TerminalBridge:
                 await self._call.write(self._request(message))
         except BadFrame as error:
             said = {"type": "problem", "code": error.code, "detail": error.detail}
-            return Over(CloseCode.REFUSED, said)
+            return AttachmentEnd(CloseCode.REFUSED, said)
         except (grpc.aio.AioRpcError, asyncio.InvalidStateError):
             # Reading from the node tells why.
             await asyncio.Event().wait()
@@ -224,8 +226,8 @@ class TerminalBridge:
 def _control(text: str) -> api.AttachRequest:
     try:
         control: Resize | SendSignal = decode(text.encode(), Resize | SendSignal)  # type: ignore[arg-type]
-    except (HttpRefusal, UnicodeEncodeError) as error:
-        why = error.detail if isinstance(error, HttpRefusal) else "It is no UTF-8."
+    except (HttpProblem, UnicodeEncodeError) as error:
+        why = error.detail if isinstance(error, HttpProblem) else "It is no UTF-8."
         raise BadFrame("BAD_FRAME", f"Text is for control messages. {why}") from error
     match control:
         case Resize(rows, columns):
@@ -238,29 +240,33 @@ def _control(text: str) -> api.AttachRequest:
             assert_never(control)
 
 
-async def _signed_out(event: asyncio.Event) -> Over:
+async def _signed_out(event: asyncio.Event) -> AttachmentEnd:
     await event.wait()
     detail = "The sign-in behind this connection is over."
-    return Over(CloseCode.REFUSED, {"type": "problem", "code": "UNAUTHENTICATED", "detail": detail})
+    return AttachmentEnd(
+        CloseCode.REFUSED, {"type": "problem", "code": "UNAUTHENTICATED", "detail": detail}
+    )
 
 
-def _closed(cursor: int, end: workspace_pb2.StreamEnd) -> Over:
+def _closed(cursor: int, end: workspace_pb2.StreamEnd) -> AttachmentEnd:
     reason: Literal["resync", "going_away"] = (
         "resync" if end.reason == workspace_pb2.STREAM_END_REASON_RESYNC else "going_away"
     )
-    return Over(CloseCode.COME_BACK, {"type": "closed", "reason": reason, "cursor": cursor})
+    return AttachmentEnd(
+        CloseCode.COME_BACK, {"type": "closed", "reason": reason, "cursor": cursor}
+    )
 
 
-def _failed(error: grpc.aio.AioRpcError, cursor: int) -> Over:
+def _failed(error: grpc.aio.AioRpcError, cursor: int) -> AttachmentEnd:
     problem = problem_of(error)
     if error.code() in (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.DEADLINE_EXCEEDED):
         return _closed(cursor, workspace_pb2.StreamEnd())
     is_about_them = problem.reason != error.code().name
-    refusal = refusal_of(UpstreamRefused(problem))
+    refusal = http_problem_of(UpstreamProblem(problem))
     said = {
         "type": "problem",
         "code": problem.reason if is_about_them else "INTERNAL",
         "detail": refusal.detail if is_about_them else "Something went wrong at the node.",
         "cursor": cursor,
     }
-    return Over(CloseCode.REFUSED if is_about_them else CloseCode.FAILED, said)
+    return AttachmentEnd(CloseCode.REFUSED if is_about_them else CloseCode.FAILED, said)

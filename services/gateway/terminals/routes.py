@@ -9,12 +9,12 @@ from starlette.types import ASGIApp
 
 from gateway.api.inputs.chats import INTEGER_MAX
 from gateway.api.path_parameters import chat_id_of, chat_not_found, process_id_of, workspace_id_of
-from gateway.http.authentication import SignedIn
-from gateway.http.problems.errors import UpstreamRefused
-from gateway.http.request_body import flag, invalid_parameter, read_query, whole_number
+from gateway.http.authentication import Principal
+from gateway.http.problems.errors import UpstreamProblem
+from gateway.http.request_body import flag, int_parameter, invalid_parameter, read_query
 from gateway.http.sign_in_watch import SignInWatch
 from gateway.http.websockets import require_websocket
-from gateway.streams.chatd_client import Chatd
+from gateway.streams.chatd_client import ChatdClient
 from gateway.streams.workspace_client import is_chat_missing
 from gateway.terminals.bridge import TerminalBridge
 from parley.api.workspace.v1 import process_pb2
@@ -45,7 +45,7 @@ class TerminalRoutes:
 
     def __init__(
         self,
-        chatd: Chatd,
+        chatd: ChatdClient,
         nodes: Channels,
         sign_ins: SignInWatch,
         *,
@@ -58,21 +58,21 @@ class TerminalRoutes:
         self._new_id = new_id
         self._clock = clock
 
-    async def attach(self, request: Request, visitor: SignedIn) -> ASGIApp:
+    async def attach(self, request: Request, principal: Principal) -> ASGIApp:
         """Be the terminal of a process of a chat's workspace, from a cursor on."""
         chat_id = chat_id_of(request)
         try:
-            return await self._attach(request, visitor, chat_id)
-        except UpstreamRefused as refused:
+            return await self._attach(request, principal, chat_id)
+        except UpstreamProblem as refused:
             if is_chat_missing(refused, chat_id):
                 raise chat_not_found() from None
             raise
 
-    async def attach_in_workspace(self, request: Request, visitor: SignedIn) -> ASGIApp:
+    async def attach_in_workspace(self, request: Request, principal: Principal) -> ASGIApp:
         """Be the terminal of a process of a workspace, from a cursor on."""
-        return await self._attach(request, visitor, workspace_id_of(request))
+        return await self._attach(request, principal, workspace_id_of(request))
 
-    async def open_shell(self, request: Request, visitor: SignedIn) -> ASGIApp:
+    async def open_shell(self, request: Request, principal: Principal) -> ASGIApp:
         """Start a shell in a workspace and be its terminal."""
         query = read_query(request, "workdir", "rows", "columns")
         require_websocket(request)
@@ -85,9 +85,9 @@ class TerminalRoutes:
         asked = api.IssueAttachTicketRequest(
             request_id=self._new_id(), workspace_id=workspace_id_of(request), shell=shell
         )
-        return await self._bridged(visitor, asked, node_api.AttachOpen(size=size))
+        return await self._open_bridge(principal, asked, node_api.AttachOpen(size=size))
 
-    async def _attach(self, request: Request, visitor: SignedIn, workspace_id: str) -> ASGIApp:
+    async def _attach(self, request: Request, principal: Principal, workspace_id: str) -> ASGIApp:
         query = read_query(request, "cursor", "rows", "columns", "view_only")
         require_websocket(request)
         asked = api.IssueAttachTicketRequest(
@@ -97,27 +97,27 @@ class TerminalRoutes:
             view_only=flag(query, "view_only"),
         )
         since = _cursor(query.get("cursor"), query)
-        return await self._bridged(
-            visitor, asked, node_api.AttachOpen(since_cursor=since, size=_size(query))
+        return await self._open_bridge(
+            principal, asked, node_api.AttachOpen(since_cursor=since, size=_size(query))
         )
 
-    async def _bridged(
+    async def _open_bridge(
         self,
-        visitor: SignedIn,
+        principal: Principal,
         asked: api.IssueAttachTicketRequest,
         opening: node_api.AttachOpen,
     ) -> ASGIApp:
         ticket, _ = await self._chatd.ask(
-            visitor.user,
+            principal.user,
             asked.workspace_id,
             lambda stubs: stubs.catalogue.IssueAttachTicket(asked),
         )
         opening.ticket, opening.process_id = ticket.ticket, ticket.process_id
-        call, opened = await self._opened(visitor.user, ticket.node_address, opening)
+        call, opened = await self._opened(principal.user, ticket.node_address, opening)
         return TerminalBridge(
             call,
             opened,
-            watching=lambda is_over: self._sign_ins.watching(visitor, is_over),
+            watching=lambda is_over: self._sign_ins.watching(principal, is_over),
             clock=self._clock,
         )
 
@@ -134,25 +134,25 @@ class TerminalRoutes:
             await call.write(node_api.AttachRequest(open=opening))
             first = await call.read()
         except grpc.aio.AioRpcError as error:
-            raise UpstreamRefused(problem_of(error)) from error
+            raise UpstreamProblem(problem_of(error)) from error
         except BaseException:
             call.cancel()
             raise
         if first is grpc.aio.EOF or first.WhichOneof("kind") != "opened":
             call.cancel()
-            raise UpstreamRefused(GONE)
+            raise UpstreamProblem(GONE)
         return call, first.opened
 
 
 def _cursor(given: str | None, query: Any) -> int:
     if given == "now":
         return FROM_NOW
-    return whole_number(query, "cursor", least=0, most=INTEGER_MAX) or 0
+    return int_parameter(query, "cursor", least=0, most=INTEGER_MAX) or 0
 
 
 def _size(query: Any) -> process_pb2.TerminalSize | None:
-    rows = whole_number(query, "rows", least=1, most=CELLS_MAX)
-    columns = whole_number(query, "columns", least=1, most=CELLS_MAX)
+    rows = int_parameter(query, "rows", least=1, most=CELLS_MAX)
+    columns = int_parameter(query, "columns", least=1, most=CELLS_MAX)
     if (rows is None) is not (columns is None):
         raise invalid_parameter("rows", "Give both rows and columns, or neither.")
     if rows is None or columns is None:

@@ -5,25 +5,25 @@ from collections.abc import Mapping
 from html import escape
 
 from gateway.http.problems.reasons import (
-    OF_CHATS,
-    OF_IDENTITY,
-    OF_REQUESTS,
-    OF_SERVERS,
-    OF_SIGN_IN,
-    Kind,
+    CHAT_REASONS,
+    IDENTITY_REASONS,
+    REQUEST_REASONS,
+    SERVER_REASONS,
+    SIGN_IN_REASONS,
+    ReasonText,
 )
-from gateway.http.problems.tool_reasons import OF_MCP, OF_WORKSPACES
+from gateway.http.problems.tool_reasons import MCP_REASONS, WORKSPACE_REASONS
 
-SECTIONS: Mapping[str, Mapping[str, Kind]] = {
-    "Requests": OF_REQUESTS,
-    "Sign-in": OF_SIGN_IN,
-    "Users, groups and tokens": OF_IDENTITY,
-    "Chats": OF_CHATS,
-    "Workspaces": OF_WORKSPACES,
-    "MCP servers": OF_MCP,
-    "Servers": OF_SERVERS,
+SECTIONS: Mapping[str, Mapping[str, ReasonText]] = {
+    "Requests": REQUEST_REASONS,
+    "Sign-in": SIGN_IN_REASONS,
+    "Users, groups and tokens": IDENTITY_REASONS,
+    "Chats": CHAT_REASONS,
+    "Workspaces": WORKSPACE_REASONS,
+    "MCP servers": MCP_REASONS,
+    "Servers": SERVER_REASONS,
 }
-PROBLEM_KINDS: Mapping[str, Kind] = {
+PROBLEM_REASONS: Mapping[str, ReasonText] = {
     code: kind for section in SECTIONS.values() for code, kind in section.items()
 }
 #: The codes in `errors` of an INVALID_REQUEST.
@@ -54,7 +54,7 @@ def index_body() -> str:
 
 def problem_body(code: str) -> str:
     """Return what one kind means as HTML."""
-    kind = PROBLEM_KINDS[code]
+    kind = PROBLEM_REASONS[code]
     body = f"<p>{_html(kind.means)}</p><h2>What to do</h2><p>{_html(kind.remedy)}</p>"
     if code == "INVALID_REQUEST":
         rows = "".join(
@@ -70,5 +70,5 @@ def _html(text: str) -> str:
 
 
 def _row(code: str) -> str:
-    means = _html(PROBLEM_KINDS[code].means)
+    means = _html(PROBLEM_REASONS[code].means)
     return f'<li><a href="/problems/{code}"><code>{code}</code></a>: {means}</li>'

@@ -10,13 +10,13 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
 from gateway.http.authentication import Authentication, digest_of
-from gateway.http.problems.errors import HttpRefusal
+from gateway.http.problems.errors import HttpProblem
 from gateway.http.request_body import read_query
 from gateway.http.responses import json_response
 from gateway.http.route_access import ACCESS, Need
 from gateway.identity.store.credentials import IdentityStore
-from gateway.streams.chatd_client import Chatd
-from gateway.web.problem_pages import PROBLEM_KINDS, index_body, problem_body
+from gateway.streams.chatd_client import ChatdClient
+from gateway.web.problem_pages import PROBLEM_REASONS, index_body, problem_body
 from parley.clock import Clock
 from parley.postgres import DatabaseUnavailable
 from parley.settings import Secret
@@ -33,14 +33,14 @@ class PageRoutes:
         self,
         authentication: Authentication,
         people: IdentityStore,
-        chatd: Chatd,
+        chatd: ChatdClient,
         *,
         login_token: Secret | None,
         clock: Clock,
         draining: asyncio.Event,
     ) -> None:
         self._authentication = authentication
-        self._people = people
+        self._identity_store = people
         self._chatd = chatd
         self._login_token = login_token
         self._clock = clock
@@ -49,11 +49,11 @@ class PageRoutes:
 
     async def page(self, request: Request) -> Response:
         """Say what this is and who is signed in."""
-        visitor = await self._authentication.visitor(request)
-        if visitor is None:
+        principal = await self._authentication.principal(request)
+        if principal is None:
             who = "Nobody is signed in. Open the login link that <code>parley up</code> printed."
         else:
-            record = visitor.record
+            record = principal.record
             who = f"Signed in as {escape(record.display_name)} ({escape(record.role)})."
         return HTMLResponse(
             _document(
@@ -88,8 +88,8 @@ class PageRoutes:
     async def problem(self, request: Request) -> Response:
         """Say what one problem means and what to do about it."""
         code = request.path_params["code"]
-        if code not in PROBLEM_KINDS:
-            raise HttpRefusal(404, "NO_SUCH_PATH", "There is no such problem; see /problems.")
+        if code not in PROBLEM_REASONS:
+            raise HttpProblem(404, "NO_SUCH_PATH", "There is no such problem; see /problems.")
         return HTMLResponse(_document(code, problem_body(code)))
 
     async def login(self, request: Request) -> Response:
@@ -102,7 +102,7 @@ class PageRoutes:
         if is_ours and is_fresh:
             cookie = await self._authentication.sign_owner_in(digest_of(token))
         if cookie is None:
-            raise HttpRefusal(
+            raise HttpProblem(
                 403,
                 "LOGIN_LINK_INVALID",
                 "The link was used before, is older than a day or another start's; use the newest "
@@ -129,7 +129,7 @@ class PageRoutes:
     async def _is_database_there(self) -> bool:
         try:
             async with asyncio.timeout(CHECK_S_MAX):
-                await self._people.ping()
+                await self._identity_store.ping()
         except (DatabaseUnavailable, TimeoutError):
             return False
         return True
@@ -139,9 +139,9 @@ def _word(is_well: bool) -> str:
     return "ok" if is_well else "unavailable"
 
 
-def _not_ready(checks: Mapping[str, str]) -> HttpRefusal:
+def _not_ready(checks: Mapping[str, str]) -> HttpProblem:
     at_fault = ", ".join(f"{name} is {word}" for name, word in checks.items() if word != "ok")
-    return HttpRefusal(503, "NOT_READY", f"Not ready: {at_fault}.", facts={"checks": dict(checks)})
+    return HttpProblem(503, "NOT_READY", f"Not ready: {at_fault}.", facts={"checks": dict(checks)})
 
 
 def _document(title: str, body: str) -> str:

@@ -54,7 +54,7 @@ async def http_port_of(process: Process) -> int:
     raise AssertionError(seen.decode())
 
 
-async def refusal_of(variables: dict[str, str]) -> tuple[int | None, str]:
+async def http_problem_of(variables: dict[str, str]) -> tuple[int | None, str]:
     async with asyncio.timeout(20), started(variables) as process:
         _, said = await process.communicate()
         return process.returncode, said.decode()
@@ -99,7 +99,7 @@ async def test_a_wrong_key_is_a_problem_of_configuration(
     settings = make_settings(tmp_path, identity_database, ApiKey.generate())
     variables = environment(settings, "127.0.0.1:0") | {"GATEWAY_OWNER_API_KEY": "not-a-key"}
 
-    code, said = await refusal_of(variables)
+    code, said = await http_problem_of(variables)
 
     assert code == 2
     assert "GATEWAY_OWNER_API_KEY is not an API key" in said
@@ -113,7 +113,7 @@ async def test_a_port_in_use_is_a_problem_of_configuration(
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
 
-        code, said = await refusal_of(environment(settings, address))
+        code, said = await http_problem_of(environment(settings, address))
 
     assert code == 2
     assert f"cannot serve HTTP on {address}" in said
@@ -126,7 +126,7 @@ async def test_a_missing_trust_file_is_a_problem_of_configuration(
     settings = make_settings(tmp_path, identity_database, ApiKey.generate())
     settings.trust_file.unlink()
 
-    code, said = await refusal_of(environment(settings, "127.0.0.1:0"))
+    code, said = await http_problem_of(environment(settings, "127.0.0.1:0"))
 
     assert code == 2
     assert "trust file" in said

@@ -8,7 +8,7 @@ from typing import Any
 from gateway.http.application import AnyRoute
 from gateway.identity.wiring import Identity
 from gateway.routes.table import routes
-from gateway.routes.wiring import Behind, open_rooms
+from gateway.routes.wiring import Dependencies, open_handlers
 from gateway.streams.event_stream import StreamLimits
 from parley.clock import FakeClock
 from parley.process import OpenFiles, Process
@@ -20,7 +20,7 @@ NOBODY: Any = None  # Stands for what putting routes together never asks.
 def every_route() -> tuple[AnyRoute, ...]:
     """Return every route; none of them can be called."""
     nobody = Identity(*[NOBODY] * len(fields(Identity)))
-    behind = Behind(nobody, NOBODY, NOBODY, NOBODY, NOBODY, asyncio.Event())
+    behind = Dependencies(nobody, NOBODY, NOBODY, NOBODY, NOBODY, asyncio.Event())
     process = Process(
         service="gateway",
         instance="gateway-1",
@@ -31,4 +31,4 @@ def every_route() -> tuple[AnyRoute, ...]:
         new_id=lambda: "id",
         open_files=OpenFiles(limit=4096, limit_at_start=1024),
     )
-    return routes(open_rooms(behind, process, login_token=None, limits=StreamLimits()))
+    return routes(open_handlers(behind, process, login_token=None, limits=StreamLimits()))

@@ -10,21 +10,21 @@ from datetime import UTC, datetime
 from gateway.api.convert.parts import (
     Json,
     embedded_json,
+    enum_names,
     part_to_json,
     parts_to_json,
     time_of,
-    words_of,
 )
 from gateway.identity.domain import GroupRecord, ServiceTokenRecord, UserRecord
 from parley.api.chat.v1 import chat_pb2, chat_service_pb2, event_pb2, message_pb2
 
-STATUS = words_of(chat_pb2.ChatStatus, "CHAT_STATUS_")
-ERROR_KIND = words_of(chat_pb2.ErrorKind, "ERROR_KIND_")
-EFFORT = words_of(chat_pb2.ReasoningEffort, "REASONING_EFFORT_")
-MODE = words_of(chat_pb2.ChatMode, "CHAT_MODE_")
-ROLE = words_of(message_pb2.Role, "ROLE_")
-FINISH_REASON = words_of(message_pb2.FinishReason, "FINISH_REASON_")
-FEED_CHANGE = words_of(event_pb2.FeedChange, "FEED_CHANGE_")
+STATUS = enum_names(chat_pb2.ChatStatus, "CHAT_STATUS_")
+ERROR_KIND = enum_names(chat_pb2.ErrorKind, "ERROR_KIND_")
+EFFORT = enum_names(chat_pb2.ReasoningEffort, "REASONING_EFFORT_")
+MODE = enum_names(chat_pb2.ChatMode, "CHAT_MODE_")
+ROLE = enum_names(message_pb2.Role, "ROLE_")
+FINISH_REASON = enum_names(message_pb2.FinishReason, "FINISH_REASON_")
+FEED_CHANGE = enum_names(event_pb2.FeedChange, "FEED_CHANGE_")
 #: The types of events that each stream sends.
 CHAT_EVENTS = tuple(
     field.name for field in event_pb2.ChatEvent.DESCRIPTOR.oneofs_by_name["kind"].fields

@@ -10,7 +10,7 @@ from google.protobuf.field_mask_pb2 import FieldMask
 
 from gateway.api.convert.chat_requests import effort_to_proto, given_fields, json_text
 from gateway.api.convert.chats import EFFORT
-from gateway.api.convert.parts import Json, embedded_json, time_of, words_of
+from gateway.api.convert.parts import Json, embedded_json, enum_names, time_of
 from gateway.api.inputs.models import (
     InstallationPatch,
     ModelPatch,
@@ -24,8 +24,8 @@ from gateway.api.inputs.models import (
 )
 from parley.api.chat.v1 import model_pb2, model_service_pb2, settings_pb2, settings_service_pb2
 
-PROVIDER_TYPE = words_of(model_pb2.ProviderType, "PROVIDER_TYPE_")
-PURPOSE = words_of(model_pb2.ModelPurpose, "MODEL_PURPOSE_")
+PROVIDER_TYPE = enum_names(model_pb2.ProviderType, "PROVIDER_TYPE_")
+PURPOSE = enum_names(model_pb2.ModelPurpose, "MODEL_PURPOSE_")
 PURPOSES = {word: value for value, word in PURPOSE.items() if word is not None}
 
 

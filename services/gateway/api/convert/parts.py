@@ -14,7 +14,7 @@ from parley.api.chat.v1 import message_pb2
 Json = dict[str, object]
 
 
-def words_of(enum: Any, prefix: str) -> Mapping[int, str | None]:
+def enum_names(enum: Any, prefix: str) -> Mapping[int, str | None]:
     """Return the word for each value of a proto enum; None for the unspecified one."""
     return {
         value: None if value == 0 else name.removeprefix(prefix).lower()
@@ -22,7 +22,7 @@ def words_of(enum: Any, prefix: str) -> Mapping[int, str | None]:
     }
 
 
-OUTCOME = words_of(message_pb2.ToolOutcome, "TOOL_OUTCOME_")
+OUTCOME = enum_names(message_pb2.ToolOutcome, "TOOL_OUTCOME_")
 
 
 def parts_to_json(parts: Iterable[message_pb2.Part]) -> list[Json]:

@@ -2,11 +2,11 @@
 
 from collections.abc import Iterable
 
-from gateway.api.convert.parts import Json, time_of, words_of
+from gateway.api.convert.parts import Json, enum_names, time_of
 from gateway.api.inputs.models import LimitPeriod
 from parley.api.chat.v1 import usage_pb2, usage_service_pb2
 
-PERIOD = words_of(usage_pb2.LimitPeriod, "LIMIT_PERIOD_")
+PERIOD = enum_names(usage_pb2.LimitPeriod, "LIMIT_PERIOD_")
 
 
 def totals_to_json(totals: usage_pb2.UsageTotals) -> Json:

@@ -1,6 +1,6 @@
 """Processes, files and repositories of workspaces as JSON, and what is asked of them as protos."""
 
-from gateway.api.convert.parts import Json, time_of, words_of
+from gateway.api.convert.parts import Json, enum_names, time_of
 from gateway.api.inputs.workspace_access import NewProcess, StdinInput, StdinMode
 from gateway.http.request_body import invalid_field
 from parley.api.workspace.v1 import (
@@ -11,13 +11,13 @@ from parley.api.workspace.v1 import (
 )
 from parley.api.workspace.v1 import workspace_access_service_pb2 as api
 
-PROCESS_STATE = words_of(process_pb2.ProcessState, "PROCESS_STATE_")
-LOST_REASON = words_of(process_pb2.ProcessLostReason, "PROCESS_LOST_REASON_")
-STDIN_MODE = words_of(process_pb2.StdinMode, "STDIN_MODE_")
-WAIT_REASON = words_of(process_pb2.WaitReason, "WAIT_REASON_")
-SANDBOX_LEVEL = words_of(sandbox_pb2.SandboxLevel, "SANDBOX_LEVEL_")
-PATH_TYPE = words_of(file_pb2.PathType, "PATH_TYPE_")
-GIT_FILE_STATE = words_of(git_pb2.GitFileState, "GIT_FILE_STATE_")
+PROCESS_STATE = enum_names(process_pb2.ProcessState, "PROCESS_STATE_")
+LOST_REASON = enum_names(process_pb2.ProcessLostReason, "PROCESS_LOST_REASON_")
+STDIN_MODE = enum_names(process_pb2.StdinMode, "STDIN_MODE_")
+WAIT_REASON = enum_names(process_pb2.WaitReason, "WAIT_REASON_")
+SANDBOX_LEVEL = enum_names(sandbox_pb2.SandboxLevel, "SANDBOX_LEVEL_")
+PATH_TYPE = enum_names(file_pb2.PathType, "PATH_TYPE_")
+GIT_FILE_STATE = enum_names(git_pb2.GitFileState, "GIT_FILE_STATE_")
 
 
 def process_to_json(process: process_pb2.Process) -> Json:
@@ -155,7 +155,7 @@ def spec_to_proto(body: NewProcess) -> process_pb2.ProcessSpec:
     """Return what to run.
 
     Raises:
-        HttpRefusal: Both ways to say it are used, or none is (422).
+        HttpProblem: Both ways to say it are used, or none is (422).
     """
     spec = process_pb2.ProcessSpec(
         workdir=body.workdir,
@@ -180,7 +180,7 @@ def stdin_bytes(body: StdinInput) -> bytes:
     """Return what to write.
 
     Raises:
-        HttpRefusal: It is said twice, or there is nothing to do (422).
+        HttpProblem: It is said twice, or there is nothing to do (422).
     """
     if isinstance(body.text, str) and isinstance(body.data, bytes):
         raise invalid_field("/data", "Give either text or data.")

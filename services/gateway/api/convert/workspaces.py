@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 from msgspec import UNSET
 
-from gateway.api.convert.parts import Json, time_of, words_of
+from gateway.api.convert.parts import Json, enum_names, time_of
 from gateway.api.inputs.workspaces import (
     GitInput,
     LimitsInput,
@@ -21,18 +21,18 @@ from gateway.api.inputs.workspaces import (
 from parley.api.workspace.v1 import node_pb2, sandbox_pb2, template_pb2, workspace_pb2
 from parley.api.workspace.v1 import workspace_service_pb2 as api
 
-KIND = words_of(template_pb2.WorkspaceKind, "WORKSPACE_KIND_")
-PARAMETER_TYPE = words_of(template_pb2.ParameterType, "PARAMETER_TYPE_")
-NETWORK = words_of(sandbox_pb2.NetworkAccess, "NETWORK_ACCESS_")
-LEVEL = words_of(sandbox_pb2.SandboxLevel, "SANDBOX_LEVEL_")
-LAYER = words_of(sandbox_pb2.SandboxLayer, "SANDBOX_LAYER_")
-STATE = words_of(workspace_pb2.WorkspaceState, "WORKSPACE_STATE_")
-FAILURE = words_of(workspace_pb2.WorkspaceFailureKind, "WORKSPACE_FAILURE_KIND_")
-STOP_REASON = words_of(workspace_pb2.StopReason, "STOP_REASON_")
-DIMENSION = words_of(workspace_pb2.QuotaDimension, "QUOTA_DIMENSION_")
-CONFLICT = words_of(workspace_pb2.MergeConflictKind, "MERGE_CONFLICT_KIND_")
-NODE_STATE = words_of(node_pb2.NodeState, "NODE_STATE_")
-OUTCOME = words_of(api.LifecycleOutcome, "LIFECYCLE_OUTCOME_")
+KIND = enum_names(template_pb2.WorkspaceKind, "WORKSPACE_KIND_")
+PARAMETER_TYPE = enum_names(template_pb2.ParameterType, "PARAMETER_TYPE_")
+NETWORK = enum_names(sandbox_pb2.NetworkAccess, "NETWORK_ACCESS_")
+LEVEL = enum_names(sandbox_pb2.SandboxLevel, "SANDBOX_LEVEL_")
+LAYER = enum_names(sandbox_pb2.SandboxLayer, "SANDBOX_LAYER_")
+STATE = enum_names(workspace_pb2.WorkspaceState, "WORKSPACE_STATE_")
+FAILURE = enum_names(workspace_pb2.WorkspaceFailureKind, "WORKSPACE_FAILURE_KIND_")
+STOP_REASON = enum_names(workspace_pb2.StopReason, "STOP_REASON_")
+DIMENSION = enum_names(workspace_pb2.QuotaDimension, "QUOTA_DIMENSION_")
+CONFLICT = enum_names(workspace_pb2.MergeConflictKind, "MERGE_CONFLICT_KIND_")
+NODE_STATE = enum_names(node_pb2.NodeState, "NODE_STATE_")
+OUTCOME = enum_names(api.LifecycleOutcome, "LIFECYCLE_OUTCOME_")
 
 
 def template_to_json(template: template_pb2.Template, *, is_whole: bool = True) -> Json:

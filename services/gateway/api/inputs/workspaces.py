@@ -17,7 +17,7 @@ Values = Annotated[dict[str, str], msgspec.Meta(max_length=64)]
 Names = Annotated[tuple[str, ...], msgspec.Meta(max_length=256)]
 
 
-class Kind(StrEnum):
+class WorkspaceKind(StrEnum):
     """How a workspace is made."""
 
     SCRATCH = "scratch"
@@ -137,7 +137,7 @@ class NewTemplate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The body of POST /templates."""
 
     name: Name
-    kind: Kind
+    kind: WorkspaceKind
     display_name: Annotated[str, msgspec.Meta(max_length=100)] = ""
     description: Annotated[str, msgspec.Meta(max_length=2000)] = ""
     readme: Text = ""
@@ -163,7 +163,7 @@ class TemplatePatch(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The body of PATCH /templates/{template_id}; what is left out stays."""
 
     name: Name | UnsetType = UNSET
-    kind: Kind | UnsetType = UNSET
+    kind: WorkspaceKind | UnsetType = UNSET
     display_name: Annotated[str, msgspec.Meta(max_length=100)] | UnsetType = UNSET
     description: Annotated[str, msgspec.Meta(max_length=2000)] | UnsetType = UNSET
     readme: Text | UnsetType = UNSET

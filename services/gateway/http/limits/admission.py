@@ -20,7 +20,7 @@ from opentelemetry.metrics import Meter
 
 from gateway.http.limits.connections import ADDRESS_MULTIPLE
 from gateway.http.limits.fair_share import FairShare
-from gateway.http.problems.errors import HttpRefusal
+from gateway.http.problems.errors import HttpProblem
 from parley.clock import Clock
 
 RETRY_AFTER_S: Final = 2.0
@@ -35,9 +35,9 @@ class Duration(Enum):
     """How long requests of a route may take."""
 
     #: As long as an answer takes.
-    BRIEF = auto()
+    SHORT = auto()
     #: As long as something else lasts, with a call to another service for each.
-    LASTING = auto()
+    LONG_RUNNING = auto()
     #: As long as the client wants, over a stream that all clients share.
     STREAM = auto()
 
@@ -50,7 +50,7 @@ class AdmissionLimits:
         requests_max: Of all users.
         user_requests_max: Of one user.
         address_requests_max: Of one address.
-        user_lasting_max: Of one user that last.
+        user_long_running_max: Of one user that last.
         user_calls_max: Of one user that are carried out at a time.
         shared_user_calls_max: The same, while other users make requests too.
     """
@@ -58,7 +58,7 @@ class AdmissionLimits:
     requests_max: int = 20_000
     user_requests_max: int = 10_000
     address_requests_max: int = 15_000
-    user_lasting_max: int = 200
+    user_long_running_max: int = 200
     user_calls_max: int = 64
     shared_user_calls_max: int = 4
 
@@ -77,7 +77,7 @@ class Presence(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Guest:
+class Requester:
     """Who makes a request.
 
     Attributes:
@@ -91,7 +91,7 @@ class Guest:
     presence: Presence | None
 
 
-class _Turns:
+class _UserSlots:
     """The requests of one user that are carried out, and those that wait."""
 
     __slots__ = ("running", "waiting")
@@ -115,8 +115,8 @@ class Admission:
             each_max=limits.address_requests_max,
             multiple=ADDRESS_MULTIPLE,
         )
-        self._lasting: dict[str, int] = {}
-        self._turns: dict[str, _Turns] = {}
+        self._long_running: dict[str, int] = {}
+        self._turns: dict[str, _UserSlots] = {}
         self._refused = (
             None
             if meter is None
@@ -128,101 +128,105 @@ class Admission:
         )
 
     @asynccontextmanager
-    async def admitted(self, guest: Guest, duration: Duration) -> AsyncIterator[Callable[[], None]]:
+    async def admitted(
+        self, requester: Requester, duration: Duration
+    ) -> AsyncIterator[Callable[[], None]]:
         """Let a request in for as long as the context lasts; give what to call once it is open.
 
         Opening a stream is carried out as brief requests are; what follows is not.
 
         Raises:
-            HttpRefusal: The user or the address has too many already (429), all together have
+            HttpProblem: The user or the address has too many already (429), all together have
                 (503), or the client went away before it was its turn (499).
         """
-        self._take_places(guest)
+        self._acquire(requester)
         try:
             match duration:
-                case Duration.BRIEF:
-                    async with self._turn(guest):
+                case Duration.SHORT:
+                    async with self._turn(requester):
                         yield _nothing
                 case Duration.STREAM:
-                    async with self._turn(guest) as end_turn:
+                    async with self._turn(requester) as end_turn:
                         yield end_turn
-                case Duration.LASTING:
-                    with self._lasts(guest.user_id):
+                case Duration.LONG_RUNNING:
+                    with self._counted_long_running(requester.user_id):
                         yield _nothing
                 case _:
                     assert_never(duration)
         finally:
-            self._give_places_back(guest)
+            self._release(requester)
 
-    def _take_places(self, guest: Guest) -> None:
-        if not self._addresses.take(guest.address):
+    def _acquire(self, requester: Requester) -> None:
+        if not self._addresses.take(requester.address):
             raise self._too_many(self._addresses, "from your address")
-        if guest.user_id and not self._users.take(guest.user_id):
-            self._addresses.give_back(guest.address)
+        if requester.user_id and not self._users.take(requester.user_id):
+            self._addresses.release(requester.address)
             raise self._too_many(self._users, "of yours")
 
-    def _give_places_back(self, guest: Guest) -> None:
-        self._addresses.give_back(guest.address)
-        if guest.user_id:
-            self._users.give_back(guest.user_id)
+    def _release(self, requester: Requester) -> None:
+        self._addresses.release(requester.address)
+        if requester.user_id:
+            self._users.release(requester.user_id)
 
-    def _too_many(self, share: FairShare, whose: str) -> HttpRefusal:
+    def _too_many(self, share: FairShare, whose: str) -> HttpProblem:
         if share.is_full:
             detail = "There are as many requests open as this server takes; try again shortly."
             return self._counted(
-                HttpRefusal(503, "SERVER_BUSY", detail, retry_after_s=RETRY_AFTER_S)
+                HttpProblem(503, "SERVER_BUSY", detail, retry_after_s=RETRY_AFTER_S)
             )
         detail = (
             f"There are as many requests and streams {whose} open as may be ({share.bound()} at "
             "the moment); close some, then try again."
         )
         return self._counted(
-            HttpRefusal(429, "TOO_MANY_REQUESTS", detail, retry_after_s=RETRY_AFTER_S)
+            HttpProblem(429, "TOO_MANY_REQUESTS", detail, retry_after_s=RETRY_AFTER_S)
         )
 
-    def _counted(self, refusal: HttpRefusal) -> HttpRefusal:
+    def _counted(self, refusal: HttpProblem) -> HttpProblem:
         if self._refused is not None:
             self._refused.add(1, {"code": refusal.code})
         return refusal
 
     @contextmanager
-    def _lasts(self, user_id: str) -> Iterator[None]:
+    def _counted_long_running(self, user_id: str) -> Iterator[None]:
         """Count a request that lasts while it does."""
-        count = self._lasting.get(user_id, 0)
-        if count >= self._limits.user_lasting_max:
+        count = self._long_running.get(user_id, 0)
+        if count >= self._limits.user_long_running_max:
             detail = (
                 f"You have {count} requests open that wait, watch or transfer files, which is the "
                 "most; end some, then try again."
             )
             raise self._counted(
-                HttpRefusal(429, "TOO_MANY_LASTING_REQUESTS", detail, retry_after_s=RETRY_AFTER_S)
+                HttpProblem(
+                    429, "TOO_MANY_LONG_RUNNING_REQUESTS", detail, retry_after_s=RETRY_AFTER_S
+                )
             )
-        self._lasting[user_id] = count + 1
+        self._long_running[user_id] = count + 1
         try:
             yield
         finally:
-            left = self._lasting[user_id] - 1
+            left = self._long_running[user_id] - 1
             if left:
-                self._lasting[user_id] = left
+                self._long_running[user_id] = left
             else:
-                del self._lasting[user_id]
+                del self._long_running[user_id]
 
     @asynccontextmanager
-    async def _turn(self, guest: Guest) -> AsyncIterator[Callable[[], None]]:
+    async def _turn(self, requester: Requester) -> AsyncIterator[Callable[[], None]]:
         """Wait until fewer requests of the user than may be are carried out; give what ends it."""
-        if not guest.user_id:
+        if not requester.user_id:
             yield _nothing
             return
-        if guest.presence is not None and guest.presence.is_gone:
+        if requester.presence is not None and requester.presence.is_gone:
             raise _client_gone()
-        turns = self._turns.get(guest.user_id)
+        turns = self._turns.get(requester.user_id)
         if turns is None:
-            turns = self._turns[guest.user_id] = _Turns()
-        self._active[guest.user_id] = self._clock.monotonic()
-        self._active.move_to_end(guest.user_id)
+            turns = self._turns[requester.user_id] = _UserSlots()
+        self._active[requester.user_id] = self._clock.monotonic()
+        self._active.move_to_end(requester.user_id)
         if not turns.waiting and turns.running < self._calls_max():
             turns.running += 1
-        elif not await self._waited(turns, guest.presence):
+        elif not await self._waited(turns, requester.presence):
             raise _client_gone()
         is_over = False
 
@@ -230,7 +234,7 @@ class Admission:
             nonlocal is_over
             if not is_over:
                 is_over = True
-                self._end_turn(guest.user_id, turns)
+                self._release_slot(requester.user_id, turns)
 
         try:
             yield end
@@ -246,7 +250,7 @@ class Admission:
             return self._limits.user_calls_max
         return min(self._limits.shared_user_calls_max, self._limits.user_calls_max)
 
-    async def _waited(self, turns: _Turns, presence: Presence | None) -> bool:
+    async def _waited(self, turns: _UserSlots, presence: Presence | None) -> bool:
         """Return whether it is this request's turn; False if its client is gone."""
         turn: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         turns.waiting.append(turn)
@@ -264,7 +268,7 @@ class Admission:
         except TimeoutError:
             detail = f"Other requests of yours took more than {WAIT_S_MAX:g} s; send fewer at once."
             raise self._counted(
-                HttpRefusal(429, "TOO_MANY_REQUESTS", detail, retry_after_s=RETRY_AFTER_S)
+                HttpProblem(429, "TOO_MANY_REQUESTS", detail, retry_after_s=RETRY_AFTER_S)
             ) from None
         finally:
             if not has_turn and turn.done() and not turn.cancelled() and turn.result():
@@ -274,17 +278,17 @@ class Admission:
                 forget()
         return has_turn
 
-    def _end_turn(self, user_id: str, turns: _Turns) -> None:
+    def _release_slot(self, user_id: str, turns: _UserSlots) -> None:
         self._pass_on(turns)
         if not turns.running and not turns.waiting:
             self._turns.pop(user_id, None)
 
-    def _pass_on(self, turns: _Turns) -> None:
+    def _pass_on(self, turns: _UserSlots) -> None:
         """Give the turn of a request that is over to the next ones."""
         turns.running -= 1
         self._start(turns)
 
-    def _start(self, turns: _Turns) -> None:
+    def _start(self, turns: _UserSlots) -> None:
         """Let as many of those that wait begin as may be, in order."""
         calls_max = self._calls_max()
         while turns.waiting and turns.running < calls_max:
@@ -298,5 +302,5 @@ def _nothing() -> None:
     """Do nothing: the request is carried out until it is over."""
 
 
-def _client_gone() -> HttpRefusal:
-    return HttpRefusal(499, "CLIENT_CLOSED_REQUEST", "The client went away.")
+def _client_gone() -> HttpProblem:
+    return HttpProblem(499, "CLIENT_CLOSED_REQUEST", "The client went away.")

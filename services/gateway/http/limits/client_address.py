@@ -76,13 +76,13 @@ class ClientAddresses:
             if told is None:
                 break
             address = told
-        return counted_by(address)
+        return address_key(address)
 
     def _is_trusted(self, address: Ip) -> bool:
         return any(address in network for network in self._trusted)
 
 
-def counted_by(address: Ip) -> str:
+def address_key(address: Ip) -> str:
     """Return an address as clients are counted by: all of one IPv6 network are one client."""
     if isinstance(address, IPv4Address):
         return str(address)

@@ -24,7 +24,7 @@ REFUSED: Final = "gateway.connections.refused"
 _log = logging.getLogger(__name__)
 
 
-class Refused(StrEnum):
+class ConnectionRefusal(StrEnum):
     """Why a new connection is refused."""
 
     FULL = "There are as many connections as this server takes; try again shortly."
@@ -66,15 +66,15 @@ class OpenConnections:
         self._refused = 0
         self._is_full_told = False
 
-    def enter(self, connection: Connection, peer: str) -> Refused | None:
+    def enter(self, connection: Connection, peer: str) -> ConnectionRefusal | None:
         """Count a new connection, which is idle at first; return why it is refused, if it is."""
         address = "" if self._addresses.is_proxy(peer) else self._addresses.of(peer, ())
         if len(self._open) >= self._connections_max and not self._close_one_of(self._idle):
             self._tell_full()
-            return self._refuse(Refused.FULL)
+            return self._refuse(ConnectionRefusal.FULL)
         while address and not self._shares.take(address):
             if not self._close_one_of(self._idle_at.get(address, {})):
-                return self._refuse(Refused.ADDRESS_FULL)
+                return self._refuse(ConnectionRefusal.ADDRESS_FULL)
         self._open[connection] = address
         self.idle(connection)
         return None
@@ -86,7 +86,7 @@ class OpenConnections:
             return
         self._not_idle(connection, address)
         if address:
-            self._shares.give_back(address)
+            self._shares.release(address)
         if self._is_full_told and len(self._open) < 0.9 * self._connections_max:
             self._is_full_told = False
 
@@ -145,7 +145,7 @@ class OpenConnections:
         if not here:
             del self._idle_at[address]
 
-    def _refuse(self, why: Refused) -> Refused:
+    def _refuse(self, why: ConnectionRefusal) -> ConnectionRefusal:
         self._refused += 1
         return why
 

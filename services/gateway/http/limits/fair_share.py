@@ -44,7 +44,7 @@ class FairShare:
         self._taken += 1
         return True
 
-    def give_back(self, holder: str) -> None:
+    def release(self, holder: str) -> None:
         """Take a place back that a holder was given."""
         self._taken -= 1
         left = self._held[holder] - 1

@@ -14,22 +14,22 @@ _WORKSPACE: Final = f"{_API}/workspaces/{{workspace_id}}"
 DURATIONS: Final[Mapping[tuple[str, str], Duration]] = {
     ("GET", f"{_CHAT}/events"): Duration.STREAM,
     ("GET", f"{_API}/events"): Duration.STREAM,
-    ("GET", f"{_CHAT}/git/events"): Duration.LASTING,
-    ("GET", f"{_WORKSPACE}/events"): Duration.LASTING,
-    ("GET", f"{_PROCESS}/output"): Duration.LASTING,
-    ("GET", f"{_PROCESS}/terminal"): Duration.LASTING,
-    ("GET", f"{_WORKSPACE}/terminal"): Duration.LASTING,
-    ("GET", f"{_WORKSPACE}/processes/{{process_id}}/terminal"): Duration.LASTING,
-    ("GET", f"{_CHAT}/files/content"): Duration.LASTING,
-    ("GET", f"{_CHAT}/export"): Duration.LASTING,
-    ("POST", f"{_CHAT}/checkpoints"): Duration.LASTING,
-    ("POST", f"{_CHAT}/checkpoints/restore"): Duration.LASTING,
-    ("POST", f"{_WORKSPACE}/merge"): Duration.LASTING,
-    ("POST", f"{_API}/files"): Duration.LASTING,
-    ("GET", f"{_API}/files/{{file_id}}"): Duration.LASTING,
+    ("GET", f"{_CHAT}/git/events"): Duration.LONG_RUNNING,
+    ("GET", f"{_WORKSPACE}/events"): Duration.LONG_RUNNING,
+    ("GET", f"{_PROCESS}/output"): Duration.LONG_RUNNING,
+    ("GET", f"{_PROCESS}/terminal"): Duration.LONG_RUNNING,
+    ("GET", f"{_WORKSPACE}/terminal"): Duration.LONG_RUNNING,
+    ("GET", f"{_WORKSPACE}/processes/{{process_id}}/terminal"): Duration.LONG_RUNNING,
+    ("GET", f"{_CHAT}/files/content"): Duration.LONG_RUNNING,
+    ("GET", f"{_CHAT}/export"): Duration.LONG_RUNNING,
+    ("POST", f"{_CHAT}/checkpoints"): Duration.LONG_RUNNING,
+    ("POST", f"{_CHAT}/checkpoints/restore"): Duration.LONG_RUNNING,
+    ("POST", f"{_WORKSPACE}/merge"): Duration.LONG_RUNNING,
+    ("POST", f"{_API}/files"): Duration.LONG_RUNNING,
+    ("GET", f"{_API}/files/{{file_id}}"): Duration.LONG_RUNNING,
 }
 
 
 def duration_of(method: str, path: str) -> Duration:
     """Return how long a request of a route may take."""
-    return DURATIONS.get((method, path), Duration.BRIEF)
+    return DURATIONS.get((method, path), Duration.SHORT)

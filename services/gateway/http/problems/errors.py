@@ -3,8 +3,8 @@
 One table turns gRPC statuses into HTTP's, a second names the few reasons that differ from their
 status. Texts of errors that nobody foresaw, and of the machinery between services, stay inside.
 
-    HttpRefusal              a request refused by the gateway itself
-    UpstreamRefused          a call that another service refused
+    HttpProblem              a request refused by the gateway itself
+    UpstreamProblem          a call that another service refused
 """
 
 import math
@@ -14,9 +14,9 @@ from http import HTTPStatus
 
 import grpc
 
-from gateway.http.problems.field_paths import ANYTHING, Asked, place_of
-from gateway.http.problems.reasons import OF_REQUESTS
-from gateway.http.problems.tool_reasons import OF_WORKSPACES
+from gateway.http.problems.field_paths import ANYTHING, RouteInputs, location_of
+from gateway.http.problems.reasons import REQUEST_REASONS
+from gateway.http.problems.tool_reasons import WORKSPACE_REASONS
 from gateway.identity.errors import ERRORS
 from parley.rpc import Problem, Violation
 
@@ -124,7 +124,7 @@ NUMBERS = frozenset(
 )
 LISTS = frozenset({"suggestions"})
 #: Reasons whose texts are written for models or for other services.
-TOLD_BY_KIND = frozenset(
+GENERIC_TEXT_REASONS = frozenset(
     {
         "EXECUTION_ID_REUSED",
         "FILE_CLERK_GONE",
@@ -186,7 +186,7 @@ PREDICATES = frozenset(
     )
 )
 #: As many faults as the detail tells; all of them are in `errors`.
-TOLD_MAX = 3
+ERRORS_IN_DETAIL_MAX = 3
 RETRYABLE = frozenset({429, 502, 503, 504})
 RETRY_AFTER_S_DEFAULT = 1.0
 
@@ -219,7 +219,7 @@ class FieldError:
         return shown | {"code": self.code, "detail": self.detail}
 
 
-class HttpRefusal(Exception):
+class HttpProblem(Exception):
     """A request that the gateway answers with a problem.
 
     Attributes:
@@ -252,7 +252,7 @@ class HttpRefusal(Exception):
         self.retry_after_s = retry_after_s
 
 
-class UpstreamRefused(Exception):
+class UpstreamProblem(Exception):
     """A call to another service that was not answered with what was asked for.
 
     Attributes:
@@ -265,14 +265,14 @@ class UpstreamRefused(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Circumstances:
+class ProblemContext:
     """What a document says about the request, whatever went wrong."""
 
     public_url: str
     path: str
     request_id: str
     trace_id: str
-    asked: Asked = ANYTHING
+    asked: RouteInputs = ANYTHING
 
 
 @dataclass(frozen=True, slots=True)
@@ -284,9 +284,9 @@ class Answer:
     document: Mapping[str, object] = field(repr=False)
 
 
-def answer_to(error: Exception, at: Circumstances) -> Answer:
+def answer_to(error: Exception, at: ProblemContext) -> Answer:
     """Return what the request that ended with `error` is answered."""
-    refusal = refusal_of(error, at.asked)
+    refusal = http_problem_of(error, at.asked)
     retry_after_s = refusal.retry_after_s
     if retry_after_s is None and refusal.status in (429, 503):
         retry_after_s = RETRY_AFTER_S_DEFAULT
@@ -310,21 +310,21 @@ def answer_to(error: Exception, at: Circumstances) -> Answer:
     return Answer(refusal.status, headers, {**refusal.facts, **document})
 
 
-def refusal_of(error: Exception, asked: Asked = ANYTHING) -> HttpRefusal:
+def http_problem_of(error: Exception, asked: RouteInputs = ANYTHING) -> HttpProblem:
     """Return `error` as a refusal; an unexpected one tells nothing of itself."""
-    if isinstance(error, HttpRefusal):
+    if isinstance(error, HttpProblem):
         return error
-    if isinstance(error, UpstreamRefused):
-        return _refusal_of_problem(error.problem, asked)
+    if isinstance(error, UpstreamProblem):
+        return _http_problem_of(error.problem, asked)
     for kind in type(error).__mro__:
         if kind in ERRORS:
-            return _refusal_of_problem(ERRORS[kind](error), asked)
-    return HttpRefusal(500, "INTERNAL", GENERIC_DETAIL[500])
+            return _http_problem_of(ERRORS[kind](error), asked)
+    return HttpProblem(500, "INTERNAL", GENERIC_DETAIL[500])
 
 
-def is_ours_to_fix(error: Exception) -> bool:
+def is_internal(error: Exception) -> bool:
     """Tell whether an operator should read the whole story of `error`."""
-    return refusal_of(error).status in (500, 501)
+    return http_problem_of(error).status in (500, 501)
 
 
 def _title(code: str) -> str:
@@ -332,26 +332,26 @@ def _title(code: str) -> str:
     return " ".join(ABBREVIATIONS.get(word.lower(), word) for word in words)
 
 
-def invalid_request(*errors: FieldError) -> HttpRefusal:
+def invalid_request(*errors: FieldError) -> HttpProblem:
     """Return the refusal of a request for all that is wrong with it."""
-    return HttpRefusal(422, "INVALID_REQUEST", _told(errors), errors=errors)
+    return HttpProblem(422, "INVALID_REQUEST", _told(errors), errors=errors)
 
 
 def _told(errors: tuple[FieldError, ...]) -> str:
-    told = " ".join(f"{each.place}: {each.detail}" for each in errors[:TOLD_MAX])
-    more = len(errors) - TOLD_MAX
+    told = " ".join(f"{each.place}: {each.detail}" for each in errors[:ERRORS_IN_DETAIL_MAX])
+    more = len(errors) - ERRORS_IN_DETAIL_MAX
     return f"{told} And {more} more, see errors." if more > 0 else told
 
 
-def _refusal_of_problem(problem: Problem, asked: Asked) -> HttpRefusal:
+def _http_problem_of(problem: Problem, asked: RouteInputs) -> HttpProblem:
     reason = problem.reason.removeprefix("ERROR_REASON_")
     status = HTTP_STATUS_OF_REASON.get(reason) or HTTP_STATUS.get(problem.status, 500)
     if status == 500:
-        return HttpRefusal(500, "INTERNAL", GENERIC_DETAIL[500])
+        return HttpProblem(500, "INTERNAL", GENERIC_DETAIL[500])
     errors = tuple(_field_error(violation, asked) for violation in problem.violations)
     detail = _told(errors) if errors else _detail(problem, reason, status)
     shown = SHOWN_METADATA.get(reason, ())
-    return HttpRefusal(
+    return HttpProblem(
         status,
         reason,
         detail,
@@ -365,9 +365,9 @@ def _refusal_of_problem(problem: Problem, asked: Asked) -> HttpRefusal:
     )
 
 
-def _missing(reason: str, detail: str, asked: Asked) -> tuple[FieldError, ...]:
+def _missing(reason: str, detail: str, asked: RouteInputs) -> tuple[FieldError, ...]:
     """Return where a body named something that is not there."""
-    place = place_of(REFERENCES[reason], asked) if reason in REFERENCES else None
+    place = location_of(REFERENCES[reason], asked) if reason in REFERENCES else None
     if place is None or not place.pointer:
         return ()
     return (FieldError("INVALID", detail, pointer=place.pointer),)
@@ -380,13 +380,13 @@ def _detail(problem: Problem, reason: str, status: int) -> str:
         return f"The workspace is {state}. {WORKSPACE_STEPS[state]}"
     if reason == REQUEST_ID_REUSED:
         # Services speak of the id of a request, clients gave a header.
-        return OF_REQUESTS[reason].text
+        return REQUEST_REASONS[reason].text
     if reason == FILE_TOO_LARGE and "size_bytes" in problem.metadata:
         size, limit = problem.metadata["size_bytes"], problem.metadata.get("limit_bytes", "")
         return f"The file has {size} bytes, and at most {limit} are allowed."
     is_of_workspace = problem.metadata.get("dimension") in WORKSPACE_DIMENSIONS
-    if reason in TOLD_BY_KIND or is_of_workspace:
-        return OF_WORKSPACES[reason].text
+    if reason in GENERIC_TEXT_REASONS or is_of_workspace:
+        return WORKSPACE_REASONS[reason].text
     # A reason that only repeats the status comes from grpc itself, with text for operators.
     if reason == problem.status.name or not problem.message:
         return GENERIC_DETAIL.get(status, HTTPStatus(status).phrase if status != 499 else "")
@@ -400,9 +400,9 @@ def _fact(name: str, text: str) -> object:
     return text.splitlines() if name in LISTS else text
 
 
-def _field_error(violation: Violation, asked: Asked) -> FieldError:
+def _field_error(violation: Violation, asked: RouteInputs) -> FieldError:
     """Return a fault in a proto's field as one in the request that became it."""
-    place = place_of(violation.field, asked)
+    place = location_of(violation.field, asked)
     detail = _sentence(violation.description)
     return FieldError("INVALID", detail, pointer=place.pointer, parameter=place.parameter)
 

@@ -36,7 +36,7 @@ _STEP = re.compile(r"\[(?P<index>[^\]]*)\]|\.?(?P<name>[^.\[]+)")
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class RouteInputs:
     """What a route reads of a request.
 
     Attributes:
@@ -51,18 +51,18 @@ class Asked:
 
 
 #: What is known before the route is.
-ANYTHING = Asked()
+ANYTHING = RouteInputs()
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class FieldLocation:
     """A place in a request: a pointer into the body, or the name of a parameter or header."""
 
     pointer: str | None = None
     parameter: str | None = None
 
 
-def place_of(field: str, asked: Asked) -> Place:
+def location_of(field: str, asked: RouteInputs) -> FieldLocation:
     """Return where a proto's field is in a request of this route.
 
     A field that the client did not write is told as the whole body, if there is one.
@@ -70,16 +70,16 @@ def place_of(field: str, asked: Asked) -> Place:
     field, _, inside = field.partition("_json#")
     last = field.rpartition(".")[2]
     if last in HEADERS:
-        return Place(parameter=HEADERS[last])
+        return FieldLocation(parameter=HEADERS[last])
     for name in PARAMETERS.get(field, (field,)):
         if name in asked.query or f"{{{name}}}" in asked.path:
-            return Place(parameter=name)
+            return FieldLocation(parameter=name)
     if f"{{{last}}}" in asked.path:
-        return Place(parameter=last)
+        return FieldLocation(parameter=last)
     if asked.body is None:
-        return Place()
+        return FieldLocation()
     steps = [found["name"] or found["index"].strip("'\"") for found in _STEP.finditer(field)]
-    return Place(pointer=_pointer(inspect.type_info(asked.body), steps) + inside)
+    return FieldLocation(pointer=_pointer(inspect.type_info(asked.body), steps) + inside)
 
 
 def pointer_of(path: str) -> str:

@@ -7,13 +7,13 @@ from parley.bus import Bus
 from parley.clock import Clock
 
 #: How long a key that was revoked behind our back may still be good.
-GOOD_FOR_S = 1.0
+TTL_S = 1.0
 KEYS_MAX = 4096
 
 Find = Callable[[str], Awaitable[StoredApiKey | None]]
 
 
-class RecentKeys:
+class ApiKeyCache:
     """Remembers keys that were found; one that does not exist is looked for every time.
 
     Args:
@@ -37,7 +37,7 @@ class RecentKeys:
         found = await self._find(key_id)
         self._kept.pop(key_id, None)
         if found is not None and forgotten == self._forgotten:
-            self._kept[key_id] = (found, now_s + GOOD_FOR_S)
+            self._kept[key_id] = (found, now_s + TTL_S)
         if len(self._kept) > KEYS_MAX:
             del self._kept[next(iter(self._kept))]
         return found

@@ -6,7 +6,11 @@ from typing import Final
 from unicodedata import category, normalize
 
 from gateway.identity.domain import GroupRecord
-from gateway.identity.engine.service_tokens import REQUEST_ID_CHARACTERS_MAX, UNSHOWN, is_uuid
+from gateway.identity.engine.service_tokens import (
+    INVISIBLE_CATEGORIES,
+    REQUEST_ID_CHARACTERS_MAX,
+    is_uuid,
+)
 from gateway.identity.engine.users import TOPIC as USERS_TOPIC
 from gateway.identity.errors import GroupNotFound, InvalidRequest, UserNotFound
 from gateway.identity.store.groups import GroupStore, MembershipChange
@@ -19,7 +23,7 @@ from parley.rpc import Violation
 #: change of that user.
 TOPIC: Final = "identity.groups"
 NAME_CHARACTERS_MAX: Final = 64
-SEES_ALL: Final = frozenset({Role.OWNER, Role.ADMIN, Role.AUDITOR})
+READERS_OF_ALL_GROUPS: Final = frozenset({Role.OWNER, Role.ADMIN, Role.AUDITOR})
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +68,7 @@ class Groups:
         found = await self._store.find(_group_id(group_id))
         if found is None:
             raise GroupNotFound(group_id)
-        if caller.role not in SEES_ALL:
+        if caller.role not in READERS_OF_ALL_GROUPS:
             own = await self._store.ids_of_users((caller.id,))
             if found.id not in own[caller.id]:
                 raise GroupNotFound(group_id)
@@ -175,5 +179,5 @@ def _request_violations(request_id: str) -> Iterator[Violation]:
 def _name_violations(name: str) -> Iterator[Violation]:
     if not 1 <= len(name.strip()) <= NAME_CHARACTERS_MAX:
         yield Violation("name", f"give 1 to {NAME_CHARACTERS_MAX} characters")
-    if any(category(each) in UNSHOWN for each in name):
+    if any(category(each) in INVISIBLE_CATEGORIES for each in name):
         yield Violation("name", "leave out control characters and line breaks")

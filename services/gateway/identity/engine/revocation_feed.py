@@ -33,7 +33,7 @@ class RevocationFeed:
         self._known: RevokedSet | None = None
         self._ids: frozenset[str] = frozenset()
         self._is_stopped = False
-        self._poked = asyncio.Event()
+        self._wakeup = asyncio.Event()
         self._changed = asyncio.Event()
 
     def is_revoked(self, token_id: str) -> bool:
@@ -83,14 +83,14 @@ class RevocationFeed:
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._listen())
             while True:
-                self._poked.clear()
+                self._wakeup.clear()
                 await self._refresh()
-                await is_set_within(self._poked, POLL_S, self._clock)
+                await is_set_within(self._wakeup, POLL_S, self._clock)
 
     async def _listen(self) -> None:
         async with self._bus.subscribe(TOPIC) as items:
             async for _ in items:
-                self._poked.set()
+                self._wakeup.set()
 
     async def _refresh(self) -> None:
         try:

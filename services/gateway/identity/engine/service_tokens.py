@@ -33,7 +33,7 @@ PAGE_SIZE_MAX = 200
 PAGE_SIZE_DEFAULT = 50
 
 # Unicode's categories of controls, formats, surrogates, line and paragraph separators.
-UNSHOWN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+INVISIBLE_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 
 RANK = {Role.OWNER: 2, Role.ADMIN: 1, Role.MEMBER: 0, Role.AUDITOR: 0}
 
@@ -80,7 +80,7 @@ class ServiceTokens:
         scopes: tuple[str, ...],
     ) -> None:
         self._tokens = tokens
-        self._people = people
+        self._identity_store = people
         self._signer = signer
         self._bus = bus
         self._clock = clock
@@ -162,7 +162,7 @@ class ServiceTokens:
 
     async def _holder(self, caller: User, user_id: str) -> UserRecord:
         wanted = user_id or caller.id
-        holder = await self._people.find_user(wanted) if is_uuid(wanted) else None
+        holder = await self._identity_store.find_user(wanted) if is_uuid(wanted) else None
         if holder is None:
             raise UserNotFound(wanted)
         if holder.id != caller.id:
@@ -194,5 +194,5 @@ def _violations(asked: NewToken) -> Iterator[Violation]:
     if "\0" in asked.request_id:
         yield Violation("request_id", "leave out the NUL character")
     # The name is shown in lists and logs, where such characters could pretend to be something else.
-    if any(category(each) in UNSHOWN for each in asked.name):
+    if any(category(each) in INVISIBLE_CATEGORIES for each in asked.name):
         yield Violation("name", "leave out control characters, line breaks and invisible ones")

@@ -82,7 +82,7 @@ class Users:
         changed: Callable[[], None],
     ) -> None:
         self._store = store
-        self._people = people
+        self._identity_store = people
         self._bus = bus
         self._clock = clock
         self._new_id = new_id
@@ -202,7 +202,7 @@ class Users:
         self._announce(await self._store.erase(user_id, now=self._clock.now()))
 
     async def _check_caller(self, caller: User, user_id: str) -> None:
-        user = await self._people.find_user(user_id) if is_uuid(user_id) else None
+        user = await self._identity_store.find_user(user_id) if is_uuid(user_id) else None
         if user is None:
             raise UserNotFound(user_id)
         _check_rank(caller, user.role)

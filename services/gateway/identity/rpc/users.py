@@ -27,14 +27,14 @@ STATES = {
     UserState.ACTIVE: user_pb2.USER_STATE_ACTIVE,
     UserState.DEACTIVATED: user_pb2.USER_STATE_DEACTIVATED,
 }
-SEES_EVERYONE = frozenset({Role.OWNER, Role.ADMIN, Role.AUDITOR})
+READERS_OF_ALL_USERS = frozenset({Role.OWNER, Role.ADMIN, Role.AUDITOR})
 
 
 class UserServicer(UserServiceServicer):
     """Serves what other services may know of users, and manages them."""
 
     def __init__(self, people: IdentityStore, users: Users, groups: GroupStore) -> None:
-        self._people = people
+        self._identity_store = people
         self._users = users
         self._groups = groups
 
@@ -44,10 +44,12 @@ class UserServicer(UserServiceServicer):
         """Read one user; to a member everyone else looks absent."""
         reader = current_caller().user
         may_see = (
-            reader is None or reader.role in SEES_EVERYONE or reader.id == request.user_id.lower()
+            reader is None
+            or reader.role in READERS_OF_ALL_USERS
+            or reader.id == request.user_id.lower()
         )
         is_found = may_see and is_uuid(request.user_id)
-        user = await self._people.find_user(request.user_id) if is_found else None
+        user = await self._identity_store.find_user(request.user_id) if is_found else None
         if user is not None and user.state is UserState.DELETED and reader is None:
             raise UserDeleted(request.user_id)
         if user is None or user.state is UserState.DELETED:
@@ -67,7 +69,7 @@ class UserServicer(UserServiceServicer):
         wanted = [user_id.lower() for user_id in request.user_ids if is_uuid(user_id)]
         found = {
             str(user.id): user
-            for user in await self._people.find_users(wanted)
+            for user in await self._identity_store.find_users(wanted)
             if user.state is not UserState.DELETED
         }
         return users_api.BatchGetUsersResponse(
@@ -85,7 +87,7 @@ class UserServicer(UserServiceServicer):
             await self._require_group(request.group_id)
         size = request.page_size or LIST_DEFAULT
         states = {value: state for state, value in STATES.items()}
-        users = await self._people.list_users(
+        users = await self._identity_store.list_users(
             after_login=request.page_token,
             limit=size + 1,
             state=states.get(request.state),

@@ -96,7 +96,7 @@ class UserStore:
                     raise VersionConflict(user.version)
                 role = values.get("role", user.role)
                 if role != user.role:
-                    await _keep_an_owner(connection, user)
+                    await _check_owner_remains(connection, user)
                     await revoke_all(connection, user_id, now)
                 if group_ids is not None:
                     await replace_groups(connection, user.id, group_ids, now=now)
@@ -117,7 +117,7 @@ class UserStore:
             user = await locked_user(connection, user_id)
             if not user.is_active:
                 return user
-            await _keep_an_owner(connection, user)
+            await _check_owner_remains(connection, user)
             await connection.execute(delete(sessions).where(sessions.c.user_id == user_id))
             await connection.execute(
                 update(api_keys)
@@ -169,7 +169,7 @@ async def locked_user(
     return user
 
 
-async def _keep_an_owner(connection: AsyncConnection, user: UserRecord) -> None:
+async def _check_owner_remains(connection: AsyncConnection, user: UserRecord) -> None:
     """Refuse to lose the last active owner; changes of owners wait for one another."""
     if user.role is not Role.OWNER or not user.is_active:
         return

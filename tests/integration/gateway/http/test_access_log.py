@@ -12,7 +12,7 @@ from typing import Any
 import grpc
 import pytest
 
-from gateway.http.access_log import AccessLog, AccessLogShare, Served
+from gateway.http.access_log import AccessLog, AccessLogShare, RequestLogEntry
 from parley.rpc import Problem
 from parley.telemetry import Redactor
 from parley.telemetry.logs import JsonFormatter
@@ -136,7 +136,7 @@ def test_a_share_is_logged_and_all_that_failed(logged: Lines) -> None:
     log = AccessLog(AccessLogShare(0.25), random.Random(1))
     for status in (200, 500):
         for _ in range(400):
-            log.write(Served("GET", "/", status, 0.001, "id", "", ""))
+            log.write(RequestLogEntry("GET", "/", status, 0.001, "id", "", ""))
     statuses = [each["status"] for each in logged()]
     assert (50 < statuses.count(200) < 150, statuses.count(500)) == (True, 400)
 
@@ -144,7 +144,7 @@ def test_a_share_is_logged_and_all_that_failed(logged: Lines) -> None:
 def test_probes_that_succeed_are_not_logged(logged: Lines) -> None:
     log = AccessLog(AccessLogShare(1.0), random.Random(1))
     for status in (200, 503):
-        log.write(Served("GET", "/readyz", status, 0.001, "id", "", ""))
+        log.write(RequestLogEntry("GET", "/readyz", status, 0.001, "id", "", ""))
     assert [each["status"] for each in logged()] == [503]
 
 

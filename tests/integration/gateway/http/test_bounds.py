@@ -56,7 +56,7 @@ async def asking(
 
 
 async def test_waiting_requests_stop_nobody(bounded: Any) -> None:
-    async with bounded(user_lasting_requests_max=1000) as at:
+    async with bounded(user_long_running_requests_max=1000) as at:
         held = at.stack.chatd.hold("WaitWorkspaceOutput")
         async with asking(at.owner, WAITING, "GET", OUTPUT):
             await held.until_came(WAITING)
@@ -66,7 +66,7 @@ async def test_waiting_requests_stop_nobody(bounded: Any) -> None:
 
 
 async def test_one_user_may_wait_so_often_and_others_still_can(bounded: Any) -> None:
-    async with bounded(user_lasting_requests_max=3) as at:
+    async with bounded(user_long_running_requests_max=3) as at:
         held = at.stack.chatd.hold("WaitWorkspaceOutput")
         async with asking(at.owner, 3, "GET", OUTPUT):
             await held.until_came(3)
@@ -75,7 +75,7 @@ async def test_one_user_may_wait_so_often_and_others_still_can(bounded: Any) -> 
                 await held.until_came(4)
             brief = await at.owner.request("GET", "/api/v1/chats")
         document = refused.json()
-        assert (refused.status, document["code"]) == (429, "TOO_MANY_LASTING_REQUESTS")
+        assert (refused.status, document["code"]) == (429, "TOO_MANY_LONG_RUNNING_REQUESTS")
         assert (refused.headers["retry-after"], document["retryable"]) == ("2", True)
         assert brief.status == 200
 

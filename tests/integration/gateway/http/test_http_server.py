@@ -11,7 +11,7 @@ import pytest
 import uvloop
 
 from gateway.http.addresses import HttpAddress
-from gateway.http.limits.connections import OpenConnections, Refused
+from gateway.http.limits.connections import ConnectionRefusal, OpenConnections
 from gateway.http.protocol import HeadLimits
 from gateway.http.server import ACCEPTS_PER_ITERATION, serve_http
 
@@ -246,7 +246,7 @@ class CountedConnections(OpenConnections):
 
     accepted = 0
 
-    def enter(self, connection: Any, peer: str) -> Refused | None:
+    def enter(self, connection: Any, peer: str) -> ConnectionRefusal | None:
         self.accepted += 1
         return super().enter(connection, peer)
 

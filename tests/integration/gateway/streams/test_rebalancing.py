@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from gateway.streams.event_source import Ending
-from gateway.streams.links import MOVED_TOGETHER, Links
-from gateway.streams.subscription import Routed
+from gateway.streams.links import MOVE_BATCH, Links
+from gateway.streams.subscription import LinkSubscription
 from parley.api.chat.v1 import chat_pb2, event_pb2
 from parley.api.chat.v1.stream_service_pb2 import OpenSubscription
 from parley.clock import SystemClock
@@ -54,7 +54,7 @@ class Gateway:
     live: set[Address]
     readings: dict[str, Reading] = field(default_factory=dict)
 
-    async def open(self, chat_id: str) -> Routed:
+    async def open(self, chat_id: str) -> LinkSubscription:
         reading = self.readings[chat_id] = Reading()
         return await self.links.open(ANN, chat_id, reading, cursor="", after_id=0)
 
@@ -127,7 +127,7 @@ async def test_streams_move_to_the_process_that_came_and_go_on_where_they_were(
 ) -> None:
     first, second = gateway.fakes
     gateway.live.remove(second)
-    chats = chats_for(gateway, 2 * MOVED_TOGETHER + 50)
+    chats = chats_for(gateway, 2 * MOVE_BATCH + 50)
     async with asyncio.timeout(30):
         for chat_id in chats:
             await gateway.open(chat_id)
@@ -148,7 +148,7 @@ async def test_streams_move_to_the_process_that_came_and_go_on_where_they_were(
             each.send(waiting(f"{number}.{number + 1}.1.1.0.0"))
         for chat_id in movers:
             await gateway.readings[chat_id].until(2)
-    assert MOVED_TOGETHER < len(movers) < len(chats)
+    assert MOVE_BATCH < len(movers) < len(chats)
     assert {reading.ended for reading in gateway.readings.values()} == {None}
 
 

@@ -9,7 +9,7 @@ from chatd.chats.rpc.content import client_tools_from_proto
 from chatd.chats.rpc.tool_schemas import schema_problems
 from chatd.primitives.domain.errors import InvalidRequest
 from gateway.api.inputs.chats import NewChat
-from gateway.http.problems.field_paths import Asked, place_of
+from gateway.http.problems.field_paths import RouteInputs, location_of
 from parley.api.chat.v1 import chat_pb2
 
 
@@ -62,7 +62,7 @@ def test_a_fault_in_the_schema_of_a_client_tool_points_into_the_body() -> None:
     schema = json.dumps({"properties": {"p": {"type": "strin"}}})
     with pytest.raises(InvalidRequest) as refused:
         client_tools_from_proto([chat_pb2.ClientTool(name="t", input_schema_json=schema)])
-    asked = Asked(path="/chats", body=NewChat)
-    assert [place_of(field, asked).pointer for field, _ in refused.value.faults] == [
+    asked = RouteInputs(path="/chats", body=NewChat)
+    assert [location_of(field, asked).pointer for field, _ in refused.value.faults] == [
         "/client_tools/0/input_schema/properties/p/type"
     ]

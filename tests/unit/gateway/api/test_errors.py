@@ -12,24 +12,24 @@ from gateway.http.problems.errors import (
     GENERIC_DETAIL,
     HTTP_STATUS,
     SHOWN_METADATA,
-    Circumstances,
-    UpstreamRefused,
+    ProblemContext,
+    UpstreamProblem,
     _title,
     answer_to,
-    refusal_of,
+    http_problem_of,
 )
-from gateway.http.problems.field_paths import Asked, pointer_of
-from gateway.identity.errors import ERRORS, IdentityRefusal, InvalidRequest, TooManyTokens
-from gateway.web.problem_pages import PROBLEM_KINDS, index_body, problem_body
+from gateway.http.problems.field_paths import RouteInputs, pointer_of
+from gateway.identity.errors import ERRORS, IdentityError, InvalidRequest, TooManyTokens
+from gateway.web.problem_pages import PROBLEM_REASONS, index_body, problem_body
 from parley.postgres import DatabaseUnavailable
 from parley.rpc import Problem, Violation
 
-CREATION = Asked("/api/v1/chats", (), NewChat)
-HERE = Circumstances("https://parley.test", "/api/v1/chats", "request-1", "f" * 32, CREATION)
+CREATION = RouteInputs("/api/v1/chats", (), NewChat)
+HERE = ProblemContext("https://parley.test", "/api/v1/chats", "request-1", "f" * 32, CREATION)
 
 
-def upstream(status: grpc.StatusCode, reason: str, message: str = "said") -> UpstreamRefused:
-    return UpstreamRefused(Problem(status, reason, message))
+def upstream(status: grpc.StatusCode, reason: str, message: str = "said") -> UpstreamProblem:
+    return UpstreamProblem(Problem(status, reason, message))
 
 
 def test_every_status_of_grpc_has_one_of_http() -> None:
@@ -58,7 +58,7 @@ def test_every_status_of_grpc_has_one_of_http() -> None:
 def test_a_refusal_of_another_service_keeps_its_reason(
     status: grpc.StatusCode, reason: str, http_status: int
 ) -> None:
-    refusal = refusal_of(upstream(status, reason))
+    refusal = http_problem_of(upstream(status, reason))
 
     assert (refusal.status, refusal.code) == (http_status, reason)
 
@@ -115,7 +115,7 @@ def test_metadata_is_shown_only_where_the_table_says_so() -> None:
         {"status": "running", "command": "archive", "worker_id": "w"},
     )
 
-    assert refusal_of(UpstreamRefused(problem)).facts == {"chat_status": "running"}
+    assert http_problem_of(UpstreamProblem(problem)).facts == {"chat_status": "running"}
 
 
 def test_no_fact_hides_a_member_that_every_problem_has() -> None:
@@ -128,18 +128,18 @@ def test_no_fact_hides_a_member_that_every_problem_has() -> None:
 @pytest.mark.parametrize(
     ("reason", "route", "pointer"),
     [
-        ("MODEL_NOT_FOUND", Asked("/chats", (), NewChat), "/model_id"),
-        ("FILE_NOT_FOUND", Asked("/chats", (), NewChat), "/content"),
-        ("TEMPLATE_NOT_FOUND", Asked("/workspaces", (), NewWorkspace), "/template_id"),
-        ("RESOURCE_NOT_FOUND", Asked("/models", (), NewModel), "/provider_id"),
-        ("MODEL_NOT_FOUND", Asked("/models/{model_id}"), None),
-        ("CHAT_NOT_FOUND", Asked("/chats/{chat_id}", (), ChatPatch), None),
+        ("MODEL_NOT_FOUND", RouteInputs("/chats", (), NewChat), "/model_id"),
+        ("FILE_NOT_FOUND", RouteInputs("/chats", (), NewChat), "/content"),
+        ("TEMPLATE_NOT_FOUND", RouteInputs("/workspaces", (), NewWorkspace), "/template_id"),
+        ("RESOURCE_NOT_FOUND", RouteInputs("/models", (), NewModel), "/provider_id"),
+        ("MODEL_NOT_FOUND", RouteInputs("/models/{model_id}"), None),
+        ("CHAT_NOT_FOUND", RouteInputs("/chats/{chat_id}", (), ChatPatch), None),
     ],
 )
 def test_what_a_body_names_and_is_not_there_is_pointed_at(
-    reason: str, route: Asked, pointer: str | None
+    reason: str, route: RouteInputs, pointer: str | None
 ) -> None:
-    refusal = refusal_of(upstream(grpc.StatusCode.NOT_FOUND, reason), route)
+    refusal = http_problem_of(upstream(grpc.StatusCode.NOT_FOUND, reason), route)
 
     assert (refusal.status, [error.pointer for error in refusal.errors]) == (
         404,
@@ -148,20 +148,20 @@ def test_what_a_body_names_and_is_not_there_is_pointed_at(
 
 
 def test_errors_of_identity_are_told_alike_over_http() -> None:
-    assert refusal_of(TooManyTokens(20_000)).code == "TOO_MANY_TOKENS"
-    assert refusal_of(DatabaseUnavailable("refused")).status == 503
+    assert http_problem_of(TooManyTokens(20_000)).code == "TOO_MANY_TOKENS"
+    assert http_problem_of(DatabaseUnavailable("refused")).status == 503
 
 
 def test_every_refusal_about_identity_is_in_the_table() -> None:
-    assert {kind for kind in IdentityRefusal.__subclasses__() if kind not in ERRORS} == set()
+    assert {kind for kind in IdentityError.__subclasses__() if kind not in ERRORS} == set()
 
 
 def test_pointers_escape_what_json_pointer_reserves() -> None:
     assert pointer_of("a~b.c[2]") == "/a~0b/c/2"
 
 
-def asked(path: str = "", *query: str, body: type | None = None) -> Asked:
-    return Asked(path, query, body)
+def asked(path: str = "", *query: str, body: type | None = None) -> RouteInputs:
+    return RouteInputs(path, query, body)
 
 
 @pytest.mark.parametrize(
@@ -211,7 +211,7 @@ def asked(path: str = "", *query: str, body: type | None = None) -> Asked:
     ],
 )
 def test_a_field_of_a_proto_is_told_as_what_the_client_wrote(
-    field: str, route: Asked, place: dict[str, str]
+    field: str, route: RouteInputs, place: dict[str, str]
 ) -> None:
     problem = Problem(
         grpc.StatusCode.INVALID_ARGUMENT,
@@ -220,7 +220,7 @@ def test_a_field_of_a_proto_is_told_as_what_the_client_wrote(
         violations=(Violation(field, "is wrong"),),
     )
 
-    refusal = refusal_of(UpstreamRefused(problem), route)
+    refusal = http_problem_of(UpstreamProblem(problem), route)
 
     (error,) = refusal.errors
     assert error.document() == {**place, "code": "INVALID", "detail": "It is wrong."}
@@ -237,7 +237,7 @@ def test_ids_that_name_nothing_are_told_by_their_places_and_with_their_reason() 
         violations=(Violation("chat.mcp_server_ids[1]", "names no server"),),
     )
 
-    refusal = refusal_of(UpstreamRefused(problem), asked(body=ChatPatch))
+    refusal = http_problem_of(UpstreamProblem(problem), asked(body=ChatPatch))
 
     assert (refusal.status, refusal.code, refusal.facts) == (
         422,
@@ -256,7 +256,7 @@ def test_a_spending_limit_is_told_with_its_end_and_numbers_as_numbers() -> None:
         retry_after_s=3600.2,
     )
 
-    answer = answer_to(UpstreamRefused(problem), HERE)
+    answer = answer_to(UpstreamProblem(problem), HERE)
 
     assert (answer.status, answer.headers) == (429, {"retry-after": "3601"})
     assert answer.document == {
@@ -307,7 +307,7 @@ def test_facts_that_are_numbers_or_lists_are_told_as_such(
 ) -> None:
     problem = Problem(grpc.StatusCode.FAILED_PRECONDITION, reason, "said", metadata)
 
-    assert refusal_of(UpstreamRefused(problem)).facts == facts
+    assert http_problem_of(UpstreamProblem(problem)).facts == facts
 
 
 @pytest.mark.parametrize(
@@ -323,10 +323,10 @@ def test_a_reused_key_is_told_by_the_name_of_its_header() -> None:
         grpc.StatusCode.ALREADY_EXISTS, "REQUEST_ID_REUSED", "The request id was used before."
     )
 
-    assert "Idempotency-Key" in refusal_of(UpstreamRefused(problem)).detail
+    assert "Idempotency-Key" in http_problem_of(UpstreamProblem(problem)).detail
 
 
 def test_pages_of_problems_show_code_as_code() -> None:
-    pages = [index_body(), *map(problem_body, PROBLEM_KINDS)]
+    pages = [index_body(), *map(problem_body, PROBLEM_REASONS)]
 
     assert not [page for page in pages if "`" in page]

@@ -5,7 +5,13 @@ import pytest
 
 from gateway.http.access_log import AccessLog, AccessLogShare
 from gateway.http.addresses import PublicUrl
-from gateway.http.application import Application, OpenRoute, Surroundings, UserRoute, host_name
+from gateway.http.application import (
+    Application,
+    ApplicationDependencies,
+    OpenRoute,
+    UserRoute,
+    host_name,
+)
 from gateway.http.limits.admission import Admission, AdmissionLimits
 from gateway.http.limits.client_address import ClientAddresses
 from gateway.http.route_access import ACCESS, Access, Need, RouteUndeclared
@@ -16,8 +22,8 @@ from support.gateway.routes import every_route
 NOBODY: Any = None  # Stands for what putting routes together never asks.
 
 
-def around() -> Surroundings:
-    return Surroundings(
+def around() -> ApplicationDependencies:
+    return ApplicationDependencies(
         authentication=NOBODY,
         telemetry=InMemoryTelemetry().telemetry,
         public_url=PublicUrl.parse("http://parley.test"),

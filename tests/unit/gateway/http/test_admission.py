@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from gateway.http.limits.admission import ACTIVE_S, Admission, AdmissionLimits, Duration, Guest
+from gateway.http.limits.admission import ACTIVE_S, Admission, AdmissionLimits, Duration, Requester
 from gateway.http.limits.route_durations import DURATIONS
-from gateway.http.problems.errors import HttpRefusal
+from gateway.http.problems.errors import HttpProblem
 from parley.clock import FakeClock
 from support.chatd.streams.held_hubs import settle
 from support.gateway.routes import every_route
@@ -17,7 +17,7 @@ LIMITS = AdmissionLimits(
     requests_max=100,
     user_requests_max=40,
     address_requests_max=60,
-    user_lasting_max=3,
+    user_long_running_max=3,
     user_calls_max=2,
 )
 
@@ -65,8 +65,8 @@ class Requests:
         client: Client | None = None,
     ) -> None:
         self._ends[name] = asyncio.Event()
-        guest = Guest(user, address, client)
-        self._tasks.create_task(self._run(name, guest, duration))
+        requester = Requester(user, address, client)
+        self._tasks.create_task(self._run(name, requester, duration))
 
     def end(self, name: str) -> None:
         self._ends[name].set()
@@ -79,14 +79,14 @@ class Requests:
         """Let everything happen that can."""
         await settle()
 
-    async def _run(self, name: str, guest: Guest, duration: Duration) -> None:
+    async def _run(self, name: str, requester: Requester, duration: Duration) -> None:
         try:
-            async with self.admission.admitted(guest, duration) as is_open:
+            async with self.admission.admitted(requester, duration) as is_open:
                 self.begun.append(name)
                 if self.opens:
                     is_open()
                 await self._ends[name].wait()
-        except HttpRefusal as refusal:
+        except HttpProblem as refusal:
             self.refused.append((name, refusal.status, refusal.code))
 
 
@@ -94,8 +94,8 @@ async def test_requests_of_one_user_wait_for_their_turn_in_order() -> None:
     async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
         requests = Requests(tasks)
         for name in "abcd":
-            requests.make(name, Duration.BRIEF)
-        requests.make("other", Duration.BRIEF, user="u2")
+            requests.make(name, Duration.SHORT)
+        requests.make("other", Duration.SHORT, user="u2")
         await requests.settle()
         assert requests.begun == ["a", "b", "other"]
         requests.end("b")
@@ -111,10 +111,10 @@ async def test_fewer_of_a_user_are_carried_out_while_another_one_makes_requests(
     async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
         requests = Requests(tasks, limits)
         for name in "abc":
-            requests.make(name, Duration.BRIEF)
-        requests.make("other", Duration.BRIEF, user="u2")
+            requests.make(name, Duration.SHORT)
+        requests.make("other", Duration.SHORT, user="u2")
         for name in "def":
-            requests.make(name, Duration.BRIEF)
+            requests.make(name, Duration.SHORT)
         await requests.settle()
         assert requests.begun == ["a", "b", "c", "other"]
         for name in "ab":
@@ -126,7 +126,7 @@ async def test_fewer_of_a_user_are_carried_out_while_another_one_makes_requests(
         assert requests.begun == ["a", "b", "c", "other", "d"]
         # The other one was active long ago; its request is still carried out.
         requests.clock.advance(ACTIVE_S + 1)
-        requests.make("g", Duration.BRIEF)
+        requests.make("g", Duration.SHORT)
         await requests.settle()
         assert requests.begun == ["a", "b", "c", "other", "d", "e", "f"]
         requests.end("d")
@@ -138,10 +138,10 @@ async def test_fewer_of_a_user_are_carried_out_while_another_one_makes_requests(
 async def test_a_request_that_waits_is_dropped_with_its_client() -> None:
     async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
         requests, client = Requests(tasks), Client()
-        requests.make("a", Duration.BRIEF)
-        requests.make("b", Duration.BRIEF, client=client)
-        requests.make("gone", Duration.BRIEF, client=client)
-        requests.make("c", Duration.BRIEF)
+        requests.make("a", Duration.SHORT)
+        requests.make("b", Duration.SHORT, client=client)
+        requests.make("gone", Duration.SHORT, client=client)
+        requests.make("c", Duration.SHORT)
         await requests.settle()
         client.go()
         await requests.settle()
@@ -156,7 +156,7 @@ async def test_a_request_whose_client_is_gone_already_is_not_carried_out() -> No
     async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
         requests, client = Requests(tasks), Client()
         client.go()
-        requests.make("gone", Duration.BRIEF, client=client)
+        requests.make("gone", Duration.SHORT, client=client)
     assert (requests.begun, requests.refused) == ([], [("gone", 499, "CLIENT_CLOSED_REQUEST")])
 
 
@@ -164,16 +164,16 @@ async def test_a_cancelled_request_gives_its_turn_to_the_next() -> None:
     async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
         requests = Requests(tasks)
         for name in "ab":
-            requests.make(name, Duration.BRIEF)
+            requests.make(name, Duration.SHORT)
         await requests.settle()
-        guest = Guest("u1", "a1", None)
+        requester = Requester("u1", "a1", None)
 
         async def wait() -> None:
-            async with requests.admission.admitted(guest, Duration.BRIEF):
+            async with requests.admission.admitted(requester, Duration.SHORT):
                 raise AssertionError("it was cancelled")
 
         waiting = tasks.create_task(wait())
-        requests.make("c", Duration.BRIEF)
+        requests.make("c", Duration.SHORT)
         await requests.settle()
         requests.end("a")
         waiting.cancel()
@@ -186,15 +186,15 @@ async def test_requests_that_last_have_a_bound_of_their_own() -> None:
     async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
         requests = Requests(tasks)
         for name in "abcd":
-            requests.make(name, Duration.LASTING)
-        requests.make("other", Duration.LASTING, user="u2")
-        requests.make("brief", Duration.BRIEF)
+            requests.make(name, Duration.LONG_RUNNING)
+        requests.make("other", Duration.LONG_RUNNING, user="u2")
+        requests.make("brief", Duration.SHORT)
         await requests.settle()
         assert requests.begun == ["a", "b", "c", "other", "brief"]
-        assert requests.refused == [("d", 429, "TOO_MANY_LASTING_REQUESTS")]
+        assert requests.refused == [("d", 429, "TOO_MANY_LONG_RUNNING_REQUESTS")]
         requests.end("a")
         await requests.settle()
-        requests.make("e", Duration.LASTING)
+        requests.make("e", Duration.LONG_RUNNING)
         await requests.settle()
         assert requests.begun[-1] == "e"
         requests.end_all()

@@ -5,8 +5,8 @@ from gateway.api.convert.chat_requests import new_chat_to_proto
 from gateway.api.inputs.chats import BusyBehavior, NewChat, NewMessage, NewServiceToken, TextInput
 from gateway.api.inputs.workspace_access import SignalInput
 from gateway.api.paging import page_request
-from gateway.http.problems.errors import FieldError, HttpRefusal
-from gateway.http.request_body import decode, flag, idempotency_key, read_query, whole_number
+from gateway.http.problems.errors import FieldError, HttpProblem
+from gateway.http.request_body import decode, flag, idempotency_key, int_parameter, read_query
 from gateway.settings import GatewaySettings
 from parley.settings import describe
 
@@ -24,8 +24,8 @@ def request_with(*, query: str = "", headers: dict[str, str] | None = None) -> R
     )
 
 
-def fault_of(body: bytes) -> tuple[int, FieldError | None]:
-    with pytest.raises(HttpRefusal) as refused:
+def head_error(body: bytes) -> tuple[int, FieldError | None]:
+    with pytest.raises(HttpProblem) as refused:
         decode(body, NewChat)
     errors = refused.value.errors
     return refused.value.status, errors[0] if errors else None
@@ -101,7 +101,7 @@ def test_a_body_becomes_its_type() -> None:
     ],
 )
 def test_what_does_not_fit_is_pointed_at(body: bytes, error: FieldError) -> None:
-    assert fault_of(body) == (422, error)
+    assert head_error(body) == (422, error)
 
 
 @pytest.mark.parametrize(
@@ -120,7 +120,7 @@ def test_what_does_not_fit_is_pointed_at(body: bytes, error: FieldError) -> None
 def test_what_is_no_json_is_refused_with_line_and_column(
     body: bytes, line: int, column: int
 ) -> None:
-    with pytest.raises(HttpRefusal) as refused:
+    with pytest.raises(HttpProblem) as refused:
         decode(body, NewChat)
 
     assert (refused.value.status, refused.value.code) == (400, "INVALID_JSON")
@@ -131,7 +131,7 @@ def test_what_is_no_json_is_refused_with_line_and_column(
 
 
 def test_half_of_a_surrogate_pair_is_no_json() -> None:
-    assert fault_of(b'{"content":[{"type":"text","text":"\\ud800"}]}') == (400, None)
+    assert head_error(b'{"content":[{"type":"text","text":"\\ud800"}]}') == (400, None)
 
 
 def test_an_escaped_backslash_before_u0000_is_no_nul() -> None:
@@ -142,11 +142,11 @@ def test_an_escaped_backslash_before_u0000_is_no_nul() -> None:
 
 def test_depth_cannot_hurt() -> None:
     for body in (b"[" * 100_000, b'{"content":' + b"[" * 100_000, b'{"x":' + b'{"x":' * 100_000):
-        assert fault_of(body)[0] in (400, 422)
+        assert head_error(body)[0] in (400, 422)
 
 
 def test_a_token_may_live_no_longer_than_a_year() -> None:
-    with pytest.raises(HttpRefusal):
+    with pytest.raises(HttpProblem):
         decode(b'{"name":"x","scopes":["a"],"lifetime_s":99999999}', NewServiceToken)
 
 
@@ -162,7 +162,7 @@ def test_an_idempotency_key_may_be_quoted_or_not(header: str | None, key: str | 
 
 @pytest.mark.parametrize("header", ["", '""', '"open', "a b", "x" * 129, "é"])
 def test_what_cannot_be_an_idempotency_key_is_refused(header: str) -> None:
-    with pytest.raises(HttpRefusal) as refused:
+    with pytest.raises(HttpProblem) as refused:
         idempotency_key(request_with(headers={"Idempotency-Key": header}))
 
     assert refused.value.code == "INVALID_IDEMPOTENCY_KEY"
@@ -170,14 +170,14 @@ def test_what_cannot_be_an_idempotency_key_is_refused(header: str) -> None:
 
 @pytest.mark.parametrize("query", ["limt=1", "limit=1&limit=2", "limit=%00"])
 def test_a_query_must_be_known_single_and_clean(query: str) -> None:
-    with pytest.raises(HttpRefusal) as refused:
+    with pytest.raises(HttpProblem) as refused:
         read_query(request_with(query=query), "limit")
 
     assert refused.value.status == 422
 
 
 def test_all_that_is_wrong_with_a_query_is_told_at_once() -> None:
-    with pytest.raises(HttpRefusal) as refused:
+    with pytest.raises(HttpProblem) as refused:
         read_query(request_with(query="limt=1&cursor=a&cursor=b&q=%00"), "limit", "cursor", "q")
 
     assert [error.document() for error in refused.value.errors] == [
@@ -192,7 +192,7 @@ def test_all_that_is_wrong_with_a_query_is_told_at_once() -> None:
 
 
 def test_names_and_values_of_a_query_are_checked_together() -> None:
-    with pytest.raises(HttpRefusal) as refused:
+    with pytest.raises(HttpProblem) as refused:
         read_query(
             request_with(query="colour=red&limit=0&archived=maybe&cursor=%00"),
             "limit",
@@ -212,7 +212,7 @@ def test_names_and_values_of_a_query_are_checked_together() -> None:
 
 @pytest.mark.parametrize("number", [b"1e400", b"9" * 5000])
 def test_a_number_that_is_too_large_is_told_as_one(number: bytes) -> None:
-    with pytest.raises(HttpRefusal) as refused:
+    with pytest.raises(HttpProblem) as refused:
         decode(b'{"rows":%b}' % number, dict[str, float])
 
     assert refused.value.detail == ("The body has a number beyond 1.8e+308; give a smaller one.")
@@ -220,12 +220,12 @@ def test_a_number_that_is_too_large_is_told_as_one(number: bytes) -> None:
 
 @pytest.mark.parametrize("text", ["-1", "0", "201", "1.5", "x", "²", "9" * 40, ""])
 def test_a_number_in_a_query_keeps_to_its_range(text: str) -> None:
-    with pytest.raises(HttpRefusal):
-        whole_number({"limit": text}, "limit", least=1, most=200)
+    with pytest.raises(HttpProblem):
+        int_parameter({"limit": text}, "limit", least=1, most=200)
 
 
 def test_a_word_that_is_none_is_answered_with_those_that_are() -> None:
-    with pytest.raises(HttpRefusal) as refused:
+    with pytest.raises(HttpProblem) as refused:
         decode(b'{"signal":"hup"}', SignalInput)
 
     assert refused.value.detail == (

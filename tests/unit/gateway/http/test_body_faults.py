@@ -12,8 +12,8 @@ from gateway.api.inputs.models import NewModel
 from gateway.api.inputs.workspace_access import StdinInput
 from gateway.api.inputs.workspaces import NewTemplate
 from gateway.http.application import UserRoute
-from gateway.http.body_errors import FAULTS_MAX, faults_of
-from gateway.http.problems.errors import HttpRefusal
+from gateway.http.body_errors import FIELD_ERRORS_MAX, field_errors_of
+from gateway.http.problems.errors import HttpProblem
 from gateway.http.request_body import decode
 from gateway.web.problem_pages import FIELD_CODES
 from support.gateway.routes import every_route
@@ -59,7 +59,7 @@ PROGRAMMERS_WORDS = ("`", "regex", "Expected", "msgspec", "enum", "str ", "int "
 
 
 def told(body: object, body_type: Any) -> list[dict[str, object]]:
-    with pytest.raises(HttpRefusal) as refused:
+    with pytest.raises(HttpProblem) as refused:
         decode(json.dumps(body).encode(), body_type)
     assert (refused.value.status, refused.value.code) == (422, "INVALID_REQUEST")
     return [error.document() for error in refused.value.errors]
@@ -217,7 +217,7 @@ def test_a_fault_says_what_would_be_right(
 def test_a_body_full_of_faults_is_answered_with_a_bounded_list() -> None:
     errors = told({f"x{index}": 1 for index in range(5000)}, NewChat)
 
-    assert len(errors) == FAULTS_MAX
+    assert len(errors) == FIELD_ERRORS_MAX
 
 
 @pytest.mark.parametrize("body_type", BODIES, ids=lambda body_type: body_type.__name__)
@@ -230,7 +230,7 @@ def test_a_fault_is_found_exactly_where_the_decoder_finds_one(
             body = {field.encode_name: value}
             faults = [
                 fault
-                for fault in faults_of(body, body_type)
+                for fault in field_errors_of(body, body_type)
                 if fault.code != "MISSING_FIELD" or (fault.pointer or "").count("/") > 1
             ]
             assert bool(faults) is not is_accepted(value, field.type), (field.name, value)
@@ -279,7 +279,7 @@ def undescribed(kind: Any, is_described: bool) -> list[Any]:
 def test_shares_that_name_none_or_two_are_told_beside_other_faults() -> None:
     shares = [{}, {"user_id": "x"}, {"user_id": OWN_ID, "group_id": OWN_ID}]
 
-    faults = faults_of({"shares": shares}, NewShares)
+    faults = field_errors_of({"shares": shares}, NewShares)
 
     assert [(each.pointer, each.code) for each in faults] == [
         ("/shares/0", "INVALID"),
@@ -291,6 +291,6 @@ def test_shares_that_name_none_or_two_are_told_beside_other_faults() -> None:
 def test_the_known_fields_of_a_part_have_its_type() -> None:
     body = {"content": [{"type": "text", "text": "a", "zzzz": 1}]}
 
-    (fault,) = faults_of(body, NewChat)
+    (fault,) = field_errors_of(body, NewChat)
 
     assert fault.detail == "Unknown field. Known: type, text."

@@ -34,7 +34,7 @@ def test_no_holder_has_more_than_the_most() -> None:
 def test_what_is_given_back_can_be_taken_again() -> None:
     share = FairShare(4, each_max=4)
     assert taken_by(share, "a") == {"a": 2}
-    share.give_back("a")
+    share.release("a")
     assert share.held("a") == 1
     assert taken_by(share, "a") == {"a": 2}
 

@@ -2,8 +2,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gateway.http.file_headers import disposition, name_in, wanted_span
-from gateway.http.problems.errors import HttpRefusal
+from gateway.http.file_headers import disposition, name_in, requested_span
+from gateway.http.problems.errors import HttpProblem
 
 
 @pytest.mark.parametrize(
@@ -47,7 +47,7 @@ def test_every_name_fits_into_its_header_and_stays_in_it(name: str) -> None:
 @given(st.integers(1, 10**8), st.text(alphabet="bytes=-,0123456789 ", max_size=12))
 def test_a_span_is_never_empty_and_never_beyond_the_file(size: int, header: str) -> None:
     try:
-        span = wanted_span(header, size)
-    except HttpRefusal:
+        span = requested_span(header, size)
+    except HttpProblem:
         return
     assert span is None or (span.length >= 1 and 0 <= span.first <= size - span.length)

@@ -10,7 +10,7 @@ from starlette.responses import PlainTextResponse, Response
 
 from gateway.http.access_log import AccessLog, AccessLogShare
 from gateway.http.addresses import PublicUrl
-from gateway.http.application import Application, OpenRoute, Surroundings
+from gateway.http.application import Application, ApplicationDependencies, OpenRoute
 from gateway.http.limits.admission import Admission, AdmissionLimits
 from gateway.http.limits.client_address import ClientAddresses
 from gateway.http.route_access import Access, Need
@@ -38,7 +38,7 @@ async def test_a_request_is_counted_with_its_route_and_a_method_that_exists(
     telemetry = InMemoryTelemetry().telemetry
     application = Application(
         [OpenRoute("GET", "/hello", answer)],
-        Surroundings(
+        ApplicationDependencies(
             authentication=NOBODY,
             telemetry=telemetry,
             public_url=PublicUrl.parse("http://parley.test"),

@@ -5,7 +5,7 @@ from datetime import UTC, datetime
 import pytest
 
 from gateway.identity.domain import StoredApiKey, UserRecord, UserState
-from gateway.identity.engine.api_key_cache import GOOD_FOR_S, KEYS_MAX, RecentKeys
+from gateway.identity.engine.api_key_cache import KEYS_MAX, TTL_S, ApiKeyCache
 from parley.clock import FakeClock
 from parley.identity import Role, UserId
 
@@ -43,22 +43,22 @@ def keys() -> Keys:
 
 async def test_a_key_is_looked_up_once_a_second(keys: Keys) -> None:
     clock = FakeClock()
-    recent = RecentKeys(keys.find, clock)
+    recent = ApiKeyCache(keys.find, clock)
     assert [await recent.find("k"), await recent.find("k")] == [keys.stored["k"]] * 2
     assert keys.asked == ["k"]
-    clock.advance(GOOD_FOR_S)
+    clock.advance(TTL_S)
     await recent.find("k")
     assert keys.asked == ["k", "k"]
 
 
 async def test_a_key_that_is_gone_is_looked_for_every_time(keys: Keys) -> None:
-    recent = RecentKeys(keys.find, FakeClock())
+    recent = ApiKeyCache(keys.find, FakeClock())
     assert [await recent.find("x"), await recent.find("x")] == [None, None]
     assert keys.asked == ["x", "x"]
 
 
 async def test_a_forgotten_key_is_looked_up_anew(keys: Keys) -> None:
-    recent = RecentKeys(keys.find, FakeClock())
+    recent = ApiKeyCache(keys.find, FakeClock())
     await recent.find("k")
     recent.forget()
     del keys.stored["k"]
@@ -71,14 +71,14 @@ async def test_what_is_read_while_something_changes_is_not_remembered(keys: Keys
         recent.forget()
         return found
 
-    recent = RecentKeys(find, FakeClock())
+    recent = ApiKeyCache(find, FakeClock())
     await recent.find("k")
     await recent.find("k")
     assert keys.asked == ["k", "k"]
 
 
 async def test_only_so_many_keys_are_remembered(keys: Keys) -> None:
-    recent = RecentKeys(keys.find, FakeClock())
+    recent = ApiKeyCache(keys.find, FakeClock())
     names = [f"k{number}" for number in range(KEYS_MAX + 1)]
     keys.stored = dict.fromkeys(names, keys.stored["k"])
     for name in names:

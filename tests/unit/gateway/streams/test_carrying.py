@@ -6,7 +6,7 @@ from collections.abc import Callable
 import grpc
 import pytest
 
-from gateway.streams.tunnel import CALL_BYTES_MAX, CarriedMethod, Carrier, LinkLost
+from gateway.streams.tunnel import CALL_BYTES_MAX, CallTunnel, LinkLost, TunnelledMethod
 from parley.api.chat.v1 import stream_service_pb2 as api
 from parley.api.chat.v1.chat_service_pb2 import SendMessageRequest, SendMessageResponse
 from parley.identity import ServiceName
@@ -15,14 +15,14 @@ from parley.telemetry import InMemoryTelemetry
 
 ASKED = SendMessageRequest(request_id="r", chat_id="c")
 ANSWERED = SendMessageResponse(replayed=True)
-BY_ITSELF = SendMessageResponse()
+DIRECT_CALL_STATUSES = SendMessageResponse()
 
 
 class Line:
     """The stream, as far as a carrier sees it."""
 
     def __init__(self, calls_max: int = 10) -> None:
-        self.carrier = Carrier(self.put, calls_max)
+        self.tunnel = CallTunnel(self.put, calls_max)
         self.calls: list[api.CarriedCall] = []
         self.abandoned: list[int] = []
         self.asked = asyncio.Event()
@@ -37,7 +37,7 @@ class Line:
     def answer(self, status: grpc.StatusCode = grpc.StatusCode.OK) -> None:
         """Answer the last call."""
         response = b"" if status.value[0] else ANSWERED.SerializeToString()
-        self.carrier.take(
+        self.tunnel.take(
             api.CarriedAnswer(
                 call_id=self.calls[-1].call_id, status=status.value[0], response=response
             )
@@ -47,7 +47,7 @@ class Line:
 class Method:
     """A method over that stream, and how often it was called without."""
 
-    def __init__(self, carrier: Callable[[], Carrier | None]) -> None:
+    def __init__(self, tunnel: Callable[[], CallTunnel | None]) -> None:
         self.by_itself_count = 0
         channel = connect(
             Address.parse("unix:/run/chatd.sock"),
@@ -56,14 +56,14 @@ class Method:
             telemetry=InMemoryTelemetry("gateway").telemetry,
         )
         plain: Callable[..., grpc.aio.UnaryUnaryCall[SendMessageRequest, SendMessageResponse]]
-        plain = self._by_itself  # type: ignore[assignment]
-        self.call: CarriedMethod[SendMessageRequest, SendMessageResponse] = CarriedMethod(
-            "/s/Send", plain, channel, carrier, SendMessageResponse.FromString
+        plain = self._direct_call  # type: ignore[assignment]
+        self.call: TunnelledMethod[SendMessageRequest, SendMessageResponse] = TunnelledMethod(
+            "/s/Send", plain, channel, tunnel, SendMessageResponse.FromString
         )
 
-    async def _by_itself(self, request: SendMessageRequest) -> SendMessageResponse:
+    async def _direct_call(self, request: SendMessageRequest) -> SendMessageResponse:
         self.by_itself_count += 1
-        return BY_ITSELF
+        return DIRECT_CALL_STATUSES
 
 
 async def refuse(line: Line) -> None:
@@ -73,7 +73,7 @@ async def refuse(line: Line) -> None:
 
 async def test_an_answer_reaches_whoever_asked() -> None:
     line = Line()
-    method = Method(lambda: line.carrier)
+    method = Method(lambda: line.tunnel)
     async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
         asking = tasks.create_task(method.call(ASKED))
         await line.asked.wait()
@@ -89,18 +89,18 @@ async def test_an_answer_reaches_whoever_asked() -> None:
 @pytest.mark.parametrize("status", [grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.UNAUTHENTICATED])
 async def test_what_another_try_may_help_is_made_by_itself(status: grpc.StatusCode) -> None:
     line = Line()
-    method = Method(lambda: line.carrier)
+    method = Method(lambda: line.tunnel)
     async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
         asking = tasks.create_task(method.call(ASKED))
         await line.asked.wait()
         line.answer(status)
-    assert asking.result() == BY_ITSELF
+    assert asking.result() == DIRECT_CALL_STATUSES
     assert method.by_itself_count == 1
 
 
 async def test_a_refusal_is_raised_as_grpc_would() -> None:
     line = Line()
-    method = Method(lambda: line.carrier)
+    method = Method(lambda: line.tunnel)
     async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
         tasks.create_task(refuse(line))
         with pytest.raises(grpc.aio.AioRpcError) as raised:
@@ -111,32 +111,34 @@ async def test_a_refusal_is_raised_as_grpc_would() -> None:
 
 async def test_a_stream_that_breaks_under_a_call_has_it_made_by_itself() -> None:
     line = Line()
-    method = Method(lambda: line.carrier)
+    method = Method(lambda: line.tunnel)
     async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
         asking = tasks.create_task(method.call(ASKED))
         await line.asked.wait()
-        line.carrier.close()
-    assert asking.result() == BY_ITSELF
-    assert await method.call(ASKED) == BY_ITSELF
+        line.tunnel.close()
+    assert asking.result() == DIRECT_CALL_STATUSES
+    assert await method.call(ASKED) == DIRECT_CALL_STATUSES
     assert len(line.calls) == 1
 
 
 async def test_without_a_stream_a_call_is_made_by_itself() -> None:
     method = Method(lambda: None)
-    assert await method.call(ASKED) == BY_ITSELF
+    assert await method.call(ASKED) == DIRECT_CALL_STATUSES
 
 
 async def test_a_large_message_is_sent_by_itself() -> None:
     line = Line()
-    method = Method(lambda: line.carrier)
-    assert await method.call(SendMessageRequest(chat_id="c" * CALL_BYTES_MAX)) == BY_ITSELF
+    method = Method(lambda: line.tunnel)
+    assert (
+        await method.call(SendMessageRequest(chat_id="c" * CALL_BYTES_MAX)) == DIRECT_CALL_STATUSES
+    )
     assert line.calls == []
 
 
 async def test_who_gives_up_says_so() -> None:
     line = Line()
     async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
-        asking = tasks.create_task(line.carrier.call("/s/Send", b"", {}, 5.0))
+        asking = tasks.create_task(line.tunnel.call("/s/Send", b"", {}, 5.0))
         await line.asked.wait()
         asking.cancel()
     assert asking.cancelled()
@@ -147,16 +149,16 @@ async def test_who_gives_up_says_so() -> None:
 async def test_a_call_without_an_answer_ends_in_time() -> None:
     line = Line()
     with pytest.raises(TimeoutError):
-        await line.carrier.call("/s/Send", b"", {}, 0.01)
+        await line.tunnel.call("/s/Send", b"", {}, 0.01)
     assert line.abandoned == [line.calls[0].call_id]
 
 
 async def test_a_stream_carries_only_so_many_calls_at_once() -> None:
     line = Line(calls_max=1)
     async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
-        first = tasks.create_task(line.carrier.call("/s/Send", b"", {}, 5.0))
+        first = tasks.create_task(line.tunnel.call("/s/Send", b"", {}, 5.0))
         await line.asked.wait()
         with pytest.raises(LinkLost):
-            await line.carrier.call("/s/Send", b"", {}, 5.0)
+            await line.tunnel.call("/s/Send", b"", {}, 5.0)
         line.answer()
     assert first.result().status == 0

@@ -1,8 +1,8 @@
 import grpc
 import pytest
 
-from gateway.http.problems.errors import UpstreamRefused
-from gateway.streams.chatd_client import Chatd, Stubs
+from gateway.http.problems.errors import UpstreamProblem
+from gateway.streams.chatd_client import ChatdClient, Stubs
 from parley.identity import Role, User, UserId
 from parley.rpc import Address, Channels, ranked
 
@@ -23,7 +23,7 @@ class Ranked:
     def preferred(self, key: str) -> tuple[Address, ...]:
         return ranked(key, self._channels.addresses)
 
-    def carrier_to(self, address: Address) -> None:
+    def tunnel_to(self, address: Address) -> None:
         return None
 
 
@@ -39,7 +39,9 @@ async def asked(*refusals: grpc.StatusCode) -> int:
         return "yes"
 
     try:
-        assert (await Chatd(channels, Ranked(channels)).ask(USER, "chat", question))[0] == "yes"
+        assert (await ChatdClient(channels, Ranked(channels)).ask(USER, "chat", question))[
+            0
+        ] == "yes"
     finally:
         await channels.close()
     return len(set(map(id, seen)))
@@ -51,5 +53,5 @@ async def test_another_process_is_asked_when_one_cannot(code: grpc.StatusCode) -
 
 
 async def test_a_refusal_of_the_request_is_final() -> None:
-    with pytest.raises(UpstreamRefused):
+    with pytest.raises(UpstreamProblem):
         await asked(grpc.StatusCode.NOT_FOUND)

@@ -6,7 +6,7 @@ from typing import Any
 
 from gateway.http import sse
 from gateway.streams.event_source import Ending
-from gateway.streams.event_stream import EventStream, StreamLimits, Surroundings
+from gateway.streams.event_stream import EventStream, StreamDependencies, StreamLimits
 from gateway.streams.open_streams import OpenStreams
 from parley.clock import FakeClock
 
@@ -22,7 +22,7 @@ class NotedSubscription:
         self.is_closed = False
         self.passed_on_count = 0
 
-    def passed_on(self) -> None:
+    def confirm_delivered(self) -> None:
         self.passed_on_count += 1
 
     def close(self) -> None:
@@ -63,7 +63,7 @@ class Stage:
         self.streams = OpenStreams(self.clock)
         self.subscription = NotedSubscription()
         self.end_sign_in: Callable[[], None] = lambda: None
-        around = Surroundings(self.streams.holding, self._watching, self.clock)
+        around = StreamDependencies(self.streams.holding, self._watching, self.clock)
         self.stream = EventStream(around, limits, about=ABOUT, kinds=kinds)
         self.stream.follow(self.subscription)
 
@@ -174,7 +174,7 @@ async def test_one_frame_larger_than_the_bound_still_passes() -> None:
         await until_sent(client, sse.OPENING)
         stage.stream.take("preview_reset", RESET)
         await until_sent(client, RESET)
-        stage.stream.say_bye()
+        stage.stream.send_bye()
 
     assert client.body == sse.OPENING + RESET + sse.bye(ABOUT)
     assert stage.subscription.passed_on_count == 3

@@ -10,7 +10,7 @@ from starlette.types import Message
 
 from gateway.http.addresses import PublicUrl
 from gateway.http.authentication import Authentication
-from gateway.http.problems.errors import HttpRefusal
+from gateway.http.problems.errors import HttpProblem
 from gateway.http.websockets import as_request
 from gateway.terminals.bridge import FRAMES_PER_S_MAX, TerminalBridge
 from parley.api.workspace.v1 import process_pb2
@@ -155,6 +155,6 @@ async def test_a_cookie_opens_no_websocket_for_another_page(origin: str | None) 
     headers = [(b"host", b"parley.example"), (b"cookie", b"parley_session=x")]
     headers += [] if origin is None else [(b"origin", origin.encode())]
     scope = as_request({"type": "websocket", "path": "/", "headers": headers})
-    with pytest.raises(HttpRefusal) as refused:
+    with pytest.raises(HttpProblem) as refused:
         await authentication.require(Request(scope))
     assert (refused.value.status, refused.value.code) == (403, "CROSS_SITE_REQUEST")
