@@ -66,7 +66,7 @@ class Node:
         self.processes = processes
         self.new_id = TimeOrderedIds(SystemClock(), random.SystemRandom())
 
-    async def prepare(self, recipe: api.WorkspaceRecipe) -> str:
+    async def prepare(self, recipe: api.WorkspaceSpec) -> str:
         """Have a workspace ready and return its id."""
         workspace_id = self.new_id()
         request = api.PrepareWorkspaceRequest(
@@ -157,9 +157,7 @@ def plain_ms(*words: str) -> float:
     return round((time.perf_counter() - started) * 1000, 1)
 
 
-async def create(
-    node: Node, recipes: dict[str, api.WorkspaceRecipe], rounds: int
-) -> dict[str, Any]:
+async def create(node: Node, recipes: dict[str, api.WorkspaceSpec], rounds: int) -> dict[str, Any]:
     """Time each kind, one after another, several times."""
     times: dict[str, list[float]] = {kind: [] for kind in recipes}
     for _ in range(rounds):
@@ -225,22 +223,22 @@ async def neighbours(node: Node, rounds: int) -> dict[str, Any]:
     return told
 
 
-def scratch() -> api.WorkspaceRecipe:
-    return api.WorkspaceRecipe(scratch=template_pb2.ScratchSource(skeleton={"README": "hello"}))
+def scratch() -> api.WorkspaceSpec:
+    return api.WorkspaceSpec(scratch=template_pb2.ScratchSource(skeleton={"README": "hello"}))
 
 
-def git_of(url: str, **fields: Any) -> api.WorkspaceRecipe:
-    return api.WorkspaceRecipe(git=template_pb2.GitSource(url=url, branch="agent/b", **fields))
+def git_of(url: str, **fields: Any) -> api.WorkspaceSpec:
+    return api.WorkspaceSpec(git=template_pb2.GitSource(url=url, branch="agent/b", **fields))
 
 
-def local(*, overlay: bool) -> api.WorkspaceRecipe:
+def local(*, overlay: bool) -> api.WorkspaceSpec:
     source = template_pb2.LocalSource(directory="offered", overlay=overlay)
-    return api.WorkspaceRecipe(local=source)
+    return api.WorkspaceSpec(local=source)
 
 
-def fork_of(parent_id: str) -> api.WorkspaceRecipe:
+def fork_of(parent_id: str) -> api.WorkspaceSpec:
     source = api.ForkSource(parent_workspace_id=parent_id, parent_epoch=1)
-    return api.WorkspaceRecipe(fork=source)
+    return api.WorkspaceSpec(fork=source)
 
 
 async def measure(options: argparse.Namespace, directory: Path) -> dict[str, Any]:

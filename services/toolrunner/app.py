@@ -20,12 +20,12 @@ from toolrunner.processes.command_check import NOT_TRIED, CommandCheck
 from toolrunner.processes.rpc.execution_servicer import ExecutionServicer
 from toolrunner.processes.rpc.presenter import Presenter
 from toolrunner.processes.rpc.process_servicer import ProcessServicer, encode_started
-from toolrunner.processes.scan import Census
-from toolrunner.processes.tickets import TicketBooth
-from toolrunner.quotas.cpu_priority import Shares
+from toolrunner.processes.scan import ProcessScan
+from toolrunner.processes.tickets import TicketVerifier
+from toolrunner.quotas.cpu_priority import CpuPriorities
 from toolrunner.quotas.enforcement import Quotas
 from toolrunner.quotas.socket_memory import SocketMemory
-from toolrunner.resources import JOURNAL, Workshop, open_workshop
+from toolrunner.resources import JOURNAL, NodeResources, open_resources
 from toolrunner.settings import Settings
 from toolrunner.spawner import PR_SET_CHILD_SUBREAPER, end_descendants, prctl
 from toolrunner.spawner.client.node_programs import Programs
@@ -56,14 +56,14 @@ async def serve_node(settings: Settings, process: Process, directory: Path) -> N
     """Serve until asked to stop; everything that was started ends before this returns."""
     async with AsyncExitStack() as stack:
         stack.enter_context(_locked(directory))
-        workshop = await open_workshop(settings, process, directory, stack)
+        resources = await open_resources(settings, process, directory, stack)
         overlays = KernelOverlays(directory / "overlay-probe")
-        hosted = await stack.enter_async_context(_hosting(settings, process, workshop, overlays))
-        reporter = reporter_of(settings, process, workshop, hosted, overlays)
+        hosted = await stack.enter_async_context(_hosting(settings, process, resources, overlays))
+        reporter = reporter_of(settings, process, resources, hosted, overlays)
         neighbours = Neighbours(settings, process)
         server = await stack.enter_async_context(
             neighbours.serve(
-                _servicers(process, neighbours, workshop, hosted, reporter),
+                _servicers(process, neighbours, resources, hosted, reporter),
                 # No method takes a service token, so there is no revocation to know of.
                 revocations=InMemoryRevocations(()),
                 errors=ERRORS,
@@ -71,29 +71,29 @@ async def serve_node(settings: Settings, process: Process, directory: Path) -> N
             )
         )
         server.set_serving(False, NOT_TRIED)
-        quotas, check = _quotas(process, workshop), _command_check(process, workshop, server)
-        async with known(settings, process, neighbours, reporter, workshop.secrets, quotas, check):
+        quotas, check = _quotas(process, resources), _command_check(process, resources, server)
+        async with known(settings, process, neighbours, reporter, resources.secrets, quotas, check):
             try:
-                await _until_stopped(process.stopping, workshop.spawner.process.gone)
+                await _until_stopped(process.stopping, resources.spawner.process.gone)
             finally:
-                workshop.processes.stop_waiting()
-                workshop.git.stop_waiting()
+                resources.processes.stop_waiting()
+                resources.git.stop_waiting()
 
 
 def _hosting(
-    settings: Settings, process: Process, workshop: Workshop, overlays: Overlays
+    settings: Settings, process: Process, resources: NodeResources, overlays: Overlays
 ) -> AbstractAsyncContextManager[Hosting]:
     return hosting(
         Parts(
-            directory=workshop.directory,
-            processes=workshop.processes,
-            files=workshop.files,
-            workspaces=workshop.workspaces,
-            spawner=workshop.spawner.process,
-            sandbox=workshop.sandbox,
-            exits=workshop.exits,
+            directory=resources.directory,
+            processes=resources.processes,
+            files=resources.files,
+            workspaces=resources.workspaces,
+            spawner=resources.spawner.process,
+            sandbox=resources.sandbox,
+            exits=resources.exits,
             overlays=overlays,
-            users=workshop.users,
+            users=resources.users,
             points=points_of(settings.faultpoints_directory, process.clock),
             clock=process.clock,
             supervision=process.supervision,
@@ -114,40 +114,44 @@ def _hosting(
 def _servicers(
     process: Process,
     neighbours: Neighbours,
-    workshop: Workshop,
+    resources: NodeResources,
     hosted: Hosting,
     reporter: Reporter,
 ) -> tuple[object, ...]:
-    journal, clock = workshop.journal, process.clock
-    booth = TicketBooth(neighbours.ticket_check, journal.generation, clock)
+    journal, clock = resources.journal, process.clock
+    verifier = TicketVerifier(neighbours.ticket_check, journal.generation, clock)
     return (
-        ProcessServicer(workshop.processes, Presenter(workshop.spawner.pid), booth),
-        ExecutionServicer(journal, workshop.processes),
-        FileServicer(workshop.files),
-        GitServicer(workshop.git, clock),
+        ProcessServicer(resources.processes, Presenter(resources.spawner.pid), verifier),
+        ExecutionServicer(journal, resources.processes),
+        FileServicer(resources.files),
+        GitServicer(resources.git, clock),
         WorkspaceHostServicer(hosted.host, hosted.merges, reporter, clock.now()),
     )
 
 
-def _quotas(process: Process, workshop: Workshop) -> Quotas:
+def _quotas(process: Process, resources: NodeResources) -> Quotas:
     return Quotas(
-        workshop.processes,
-        workshop.workspaces,
-        Census(workshop.spawner.pid, workshop.workspaces.by_user, workshop.workspaces.by_mark),
-        Programs(workshop.spawner.process, process.new_id),
-        Shares(process.clock),
-        SocketMemory(workshop.spawner.process, process.clock),
-        workshop.directory,
+        resources.processes,
+        resources.workspaces,
+        ProcessScan(
+            resources.spawner.pid, resources.workspaces.by_user, resources.workspaces.by_mark
+        ),
+        Programs(resources.spawner.process, process.new_id),
+        CpuPriorities(process.clock),
+        SocketMemory(resources.spawner.process, process.clock),
+        resources.directory,
         process.clock,
     )
 
 
-def _command_check(process: Process, workshop: Workshop, server: RunningServer) -> CommandCheck:
+def _command_check(
+    process: Process, resources: NodeResources, server: RunningServer
+) -> CommandCheck:
     return CommandCheck(
-        Programs(workshop.spawner.process, process.new_id),
-        workshop.spawner.process,
-        workshop.sandbox,
-        workshop.directory,
+        Programs(resources.spawner.process, process.new_id),
+        resources.spawner.process,
+        resources.sandbox,
+        resources.directory,
         process.clock,
         server.set_serving,
     )

@@ -78,7 +78,7 @@ ERRORS: Final[ErrorTable] = {
     errors.ExecutionCancelled: lambda error: _problem(
         grpc.StatusCode.ABORTED, ErrorReason.ERROR_REASON_EXECUTION_CANCELLED, error
     ),
-    errors.ClerkGone: lambda error: _soon(ErrorReason.ERROR_REASON_FILE_CLERK_GONE, error),
+    errors.FileWorkerGone: lambda error: _soon(ErrorReason.ERROR_REASON_FILE_WORKER_GONE, error),
     # Not unavailable, because asking again by itself would not make it known.
     errors.OutcomeUnknown: lambda error: _problem(
         grpc.StatusCode.ABORTED, ErrorReason.ERROR_REASON_OUTCOME_UNKNOWN, error
@@ -237,7 +237,7 @@ ERRORS: Final[ErrorTable] = {
         error,
         workspace_id=error.workspace_id,
     ),
-    errors.MergeDisturbed: lambda error: _problem(
+    errors.MergeInterrupted: lambda error: _problem(
         grpc.StatusCode.ABORTED, ErrorReason.ERROR_REASON_FILE_CHANGED, error, path=error.path
     ),
     errors.SpawnerGone: lambda error: _soon(ErrorReason.ERROR_REASON_SPAWNER_GONE, error),

@@ -9,9 +9,9 @@ from typing import Final
 from parley.process import ConfigurationError, Process
 from toolrunner.directories.users import Users
 from toolrunner.directories.workspaces import Workspaces
-from toolrunner.egress.wiring import running_exits
-from toolrunner.files.service import FileRoom
-from toolrunner.git.service import GitRoom
+from toolrunner.egress.wiring import running_egress
+from toolrunner.files.service import FileService
+from toolrunner.git.service import GitService
 from toolrunner.journal.thread import JournalThread, open_journal
 from toolrunner.processes.node_sandbox import Sandbox, find_sandbox
 from toolrunner.processes.rpc.process_servicer import cursor_of, encode_started
@@ -19,10 +19,10 @@ from toolrunner.processes.service import Processes
 from toolrunner.sandbox import BelowMinimum
 from toolrunner.settings import Settings
 from toolrunner.spawner import end_marked
-from toolrunner.spawner.client.fault_points import with_points
+from toolrunner.spawner.client.fault_points import with_fault_points
 from toolrunner.spawner.client.startup import RunningSpawner, running_spawner
-from toolrunner.workspaces.egress import HostedExits
-from toolrunner.workspaces.node.secret_client import LateSecrets
+from toolrunner.workspaces.egress import WorkspaceEgress
+from toolrunner.workspaces.node.secret_client import DeferredSecrets
 
 logger = logging.getLogger(__name__)
 
@@ -31,7 +31,7 @@ BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
 
 
 @dataclass(frozen=True, slots=True)
-class Workshop:
+class NodeResources:
     """What commands and files are worked on with.
 
     Attributes:
@@ -54,16 +54,16 @@ class Workshop:
     journal: JournalThread
     users: Users | None
     workspaces: Workspaces
-    exits: HostedExits
-    secrets: LateSecrets
+    exits: WorkspaceEgress
+    secrets: DeferredSecrets
     processes: Processes
-    files: FileRoom
-    git: GitRoom
+    files: FileService
+    git: GitService
 
 
-async def open_workshop(
+async def open_resources(
     settings: Settings, process: Process, directory: Path, stack: AsyncExitStack
-) -> Workshop:
+) -> NodeResources:
     """Return where commands run; what is left of an earlier node is adopted or ended.
 
     Raises:
@@ -92,13 +92,13 @@ async def open_workshop(
     end_marked(journal.lost)
     places = directory / "workspaces"
     users = sandbox.users(places)
-    secrets = LateSecrets()
-    exits = await stack.enter_async_context(running_exits(settings, process, secrets))
-    spawner.process.serve_doors(exits.exits.take_door)
+    secrets = DeferredSecrets()
+    exits = await stack.enter_async_context(running_egress(settings, process, secrets))
+    spawner.process.serve_listeners(exits.exits.take_listener)
     tools = _Tools(sandbox, spawner, journal, Workspaces(places, users, settings.quota), exits)
     processes = await stack.enter_async_context(_processes(settings, process, tools))
     files = await stack.enter_async_context(_files(process, tools))
-    return Workshop(
+    return NodeResources(
         directory=directory,
         sandbox=sandbox,
         spawner=spawner,
@@ -109,7 +109,7 @@ async def open_workshop(
         secrets=secrets,
         processes=processes,
         files=files,
-        git=await stack.enter_async_context(GitRoom(files, process.clock, process.supervision)),
+        git=await stack.enter_async_context(GitService(files, process.clock, process.supervision)),
     )
 
 
@@ -121,14 +121,14 @@ class _Tools:
     spawner: RunningSpawner
     journal: JournalThread
     workspaces: Workspaces
-    exits: HostedExits
+    exits: WorkspaceEgress
 
 
 def _processes(settings: Settings, process: Process, tools: _Tools) -> Processes:
     points = settings.faultpoints_directory
     return Processes(
         journal=tools.journal,
-        spawner=with_points(tools.spawner.process, points, process.clock),
+        spawner=with_fault_points(tools.spawner.process, points, process.clock),
         adopted=tools.spawner.adopted,
         workspaces=tools.workspaces,
         sandbox=tools.sandbox,
@@ -142,8 +142,8 @@ def _processes(settings: Settings, process: Process, tools: _Tools) -> Processes
     )
 
 
-def _files(process: Process, tools: _Tools) -> FileRoom:
-    return FileRoom(
+def _files(process: Process, tools: _Tools) -> FileService:
+    return FileService(
         journal=tools.journal,
         spawner=tools.spawner.process,
         workspaces=tools.workspaces,

@@ -35,7 +35,7 @@ KNOWN_MAX: Final = 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Particulars:
+class WorkspaceOptions:
     """What is not the same for all workspaces.
 
     Attributes:
@@ -55,7 +55,7 @@ class Particulars:
     quota: Quota = NO_QUOTA
 
 
-NO_PARTICULARS: Final = Particulars()
+DEFAULT_OPTIONS: Final = WorkspaceOptions()
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +71,7 @@ class Workspace:
     """
 
     directory: Path
-    particulars: Particulars = NO_PARTICULARS
+    options: WorkspaceOptions = DEFAULT_OPTIONS
     root: Path = field(init=False, repr=False, compare=False)
     home: Path = field(init=False, repr=False, compare=False)
     temporary: Path = field(init=False, repr=False, compare=False)
@@ -80,7 +80,7 @@ class Workspace:
 
     def __post_init__(self) -> None:
         # Once, because every call needs them and a path takes its time to be put together.
-        object.__setattr__(self, "root", self.particulars.files or self.directory / "files")
+        object.__setattr__(self, "root", self.options.files or self.directory / "files")
         places = {"home": "home", "temporary": "tmp", "logs": "logs", "undo": "undo"}
         for name, place in places.items():
             object.__setattr__(self, name, self.directory / place)
@@ -119,8 +119,8 @@ class Workspace:
 class Admission(Protocol):
     """Knows which workspaces may be used."""
 
-    def check(self, scope: Scope, *, looks_back: bool) -> None:
-        """Let a call to a workspace pass; `looks_back` if what it asks for may be over.
+    def check(self, scope: Scope, *, allow_not_ready: bool) -> None:
+        """Let a call to a workspace pass; `allow_not_ready` if what it asks for may be over.
 
         Raises:
             ToolrunnerError: The workspace is not here, not ready, or was placed anew.
@@ -128,14 +128,14 @@ class Admission(Protocol):
         ...
 
 
-class EverythingAdmitted:
+class AllAdmitted:
     """Lets every call pass, as long as nobody places workspaces."""
 
-    def check(self, scope: Scope, *, looks_back: bool) -> None:
+    def check(self, scope: Scope, *, allow_not_ready: bool) -> None:
         """Let it pass."""
 
 
-class Presence:
+class UseCounter:
     """Counts who uses each workspace at this moment, in one way."""
 
     def __init__(self) -> None:
@@ -145,7 +145,7 @@ class Presence:
         return self._counts[workspace_id]
 
     @contextmanager
-    def one_more(self, workspace_id: WorkspaceId) -> Iterator[None]:
+    def counted(self, workspace_id: WorkspaceId) -> Iterator[None]:
         """Count one more meanwhile."""
         self._counts[workspace_id] += 1
         try:
@@ -177,21 +177,21 @@ class Workspaces:
     ) -> None:
         self.quota = quota
         self.overruns: dict[WorkspaceId, QuotaExceeded] = {}
-        self.admission: Admission = EverythingAdmitted()
-        self.particulars: dict[WorkspaceId, Particulars] = {}
-        self.waits = Presence()
-        self.attachments = Presence()
+        self.admission: Admission = AllAdmitted()
+        self.options: dict[WorkspaceId, WorkspaceOptions] = {}
+        self.waits = UseCounter()
+        self.attachments = UseCounter()
         self._directory = directory
         self._users = users
         self._known: dict[WorkspaceId, Workspace] = {}
 
-    def check(self, scope: Scope, *, looks_back: bool = False) -> None:
-        """Let a call to a workspace pass; `looks_back` if what it asks for may be over.
+    def check(self, scope: Scope, *, allow_not_ready: bool = False) -> None:
+        """Let a call to a workspace pass; `allow_not_ready` if what it asks for may be over.
 
         Raises:
             ToolrunnerError: The workspace is not here, not ready, or was placed anew.
         """
-        self.admission.check(scope, looks_back=looks_back)
+        self.admission.check(scope, allow_not_ready=allow_not_ready)
 
     def check_space(self, workspace_id: WorkspaceId) -> None:
         """Refuse to write where too much was written.
@@ -206,7 +206,7 @@ class Workspaces:
 
     def quota_of(self, workspace_id: WorkspaceId) -> Quota:
         """Return what a workspace may use."""
-        own = self.particulars.get(workspace_id)
+        own = self.options.get(workspace_id)
         return self.quota if own is None else own.quota.filled(self.quota)
 
     def by_user(self) -> dict[int, WorkspaceId]:
@@ -230,12 +230,12 @@ class Workspaces:
 
     def at(self, workspace_id: WorkspaceId) -> Workspace:
         """Return where a workspace is, whether it is there or not."""
-        particulars = self.particulars.get(workspace_id, NO_PARTICULARS)
+        options = self.options.get(workspace_id, DEFAULT_OPTIONS)
         known = self._known.get(workspace_id)
-        if known is None or known.particulars is not particulars:
+        if known is None or known.options is not options:
             if len(self._known) >= KNOWN_MAX:
                 self._known.clear()
-            known = Workspace(self._directory / workspace_id, particulars)
+            known = Workspace(self._directory / workspace_id, options)
             self._known[workspace_id] = known
         return known
 
@@ -274,7 +274,7 @@ def _is_of_the_service(workspace: Workspace) -> bool:
 
     A registered directory belongs to whoever has it, and what lies under an overlay as well.
     """
-    if workspace.particulars.files is not None:
+    if workspace.options.files is not None:
         return False
     return workspace.root.stat().st_uid == os.geteuid() and not os.path.ismount(workspace.root)
 

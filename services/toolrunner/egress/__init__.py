@@ -1,6 +1,11 @@
 """The way out of workspaces: a proxy that lets through what a policy allows and adds secrets."""
 
-from toolrunner.egress.access_log import Audit, KeptAudit, LoggedAudit, Passage
+from toolrunner.egress.access_log import (
+    AccessLog,
+    InMemoryAccessLog,
+    LoggedAccess,
+    ProxyAccessRecord,
+)
 from toolrunner.egress.dialer import Dialer, FakeNetwork, Network, SystemNetwork
 from toolrunner.egress.domain.errors import (
     EgressError,
@@ -23,7 +28,7 @@ from toolrunner.egress.secrets import FakeSecrets, NoSecrets, SecretSource, Secr
 __all__ = [
     "PRESETS",
     "Access",
-    "Audit",
+    "AccessLog",
     "Delivery",
     "Dialer",
     "Egress",
@@ -33,17 +38,17 @@ __all__ = [
     "FakeSecrets",
     "Grant",
     "HostPattern",
-    "KeptAudit",
+    "InMemoryAccessLog",
     "Limits",
-    "LoggedAudit",
+    "LoggedAccess",
     "Network",
     "NoSecrets",
-    "Passage",
     "Place",
     "Policy",
     "PolicyInvalid",
     "Preset",
     "Proxy",
+    "ProxyAccessRecord",
     "Reason",
     "Refused",
     "Rules",

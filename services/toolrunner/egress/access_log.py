@@ -13,7 +13,7 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
-class Passage:
+class ProxyAccessRecord:
     """One request that came to the proxy.
 
     Attributes:
@@ -43,15 +43,15 @@ class Passage:
     duration_s: float = 0.0
 
 
-class Audit(Protocol):
+class AccessLog(Protocol):
     """Keeps the record."""
 
-    def note(self, passage: Passage) -> None:
+    def note(self, passage: ProxyAccessRecord) -> None:
         """Take down a request that is over."""
         ...
 
 
-class LoggedAudit:
+class LoggedAccess:
     """Writes each request into the log and counts it."""
 
     def __init__(self, meter: Meter) -> None:
@@ -62,7 +62,7 @@ class LoggedAudit:
             "parley.egress.io", unit="By", description="Bytes that workspaces sent and received."
         )
 
-    def note(self, passage: Passage) -> None:
+    def note(self, passage: ProxyAccessRecord) -> None:
         """Log and count."""
         logger.info(
             "egress of workspace %s: %s %s to %s: %s%s%s (%s, %d bytes out, %d in, %.3f s)",
@@ -85,7 +85,7 @@ class LoggedAudit:
 
 
 @dataclass(slots=True)
-class KeptAudit:
+class InMemoryAccessLog:
     """Keeps the record in memory, for tests.
 
     Attributes:
@@ -93,10 +93,10 @@ class KeptAudit:
         changed: Set with each note.
     """
 
-    passages: list[Passage] = field(default_factory=list)
+    access_records: list[ProxyAccessRecord] = field(default_factory=list)
     changed: asyncio.Event = field(default_factory=asyncio.Event)
 
-    def note(self, passage: Passage) -> None:
+    def note(self, passage: ProxyAccessRecord) -> None:
         """Keep it."""
-        self.passages.append(passage)
+        self.access_records.append(passage)
         self.changed.set()

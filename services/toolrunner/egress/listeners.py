@@ -93,7 +93,7 @@ class Egress:
             self._check(listener, listener.server)
         return listener.exit
 
-    def take_door(self, workspace_id: WorkspaceId, door_fd: int) -> None:
+    def take_listener(self, workspace_id: WorkspaceId, door_fd: int) -> None:
         """Serve whoever comes through the door of a workspace, and own the socket.
 
         A door may be known before its rules are. Nothing passes until then.
@@ -103,7 +103,7 @@ class Egress:
             door.close()
             return
         listener = self._listener(workspace_id)
-        opening = self._tasks.create_task(self._open_door(listener, door))
+        opening = self._tasks.create_task(self._open_listener(listener, door))
         # One that is cut off before it began closes nothing itself.
         opening.add_done_callback(lambda done: door.close() if done.cancelled() else None)
 
@@ -130,7 +130,7 @@ class Egress:
     def _listener(self, workspace_id: WorkspaceId) -> _Listener:
         return self._listeners.setdefault(workspace_id, _Listener(Rules(workspace_id)))
 
-    async def _open_door(self, listener: _Listener, door: socket.socket) -> None:
+    async def _open_listener(self, listener: _Listener, door: socket.socket) -> None:
         opened = await self._serving(listener, door, "")
         before, listener.door = listener.door, opened
         if before is not None:

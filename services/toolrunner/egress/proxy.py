@@ -11,7 +11,7 @@ from typing import Final, assert_never
 
 from parley.clock import Clock
 from toolrunner.egress import tunnels
-from toolrunner.egress.access_log import Audit, Passage
+from toolrunner.egress.access_log import AccessLog, ProxyAccessRecord
 from toolrunner.egress.dialer import Dialer, Line
 from toolrunner.egress.domain.errors import Reason, Refused, SecretUnavailable
 from toolrunner.egress.domain.git_message import explained
@@ -49,7 +49,7 @@ class Proxy:
 
     dialer: Dialer
     secrets: SecretSource
-    audit: Audit
+    audit: AccessLog
     clock: Clock
     limits: Limits = field(default_factory=Limits)
 
@@ -57,9 +57,11 @@ class Proxy:
         self, rules: Rules, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
         """Serve one connection to its end; whatever happens is noted."""
-        passage = Passage(rules.workspace_id)
+        passage = ProxyAccessRecord(rules.workspace_id)
         began = self.clock.monotonic()
-        visit = _Visit(self, rules, reader, writer, passage, Meter(self.limits.sent_bytes))
+        visit = _ProxyConnection(
+            self, rules, reader, writer, passage, Meter(self.limits.sent_bytes)
+        )
         try:
             await visit.run()
         except OSError:
@@ -82,21 +84,21 @@ class Proxy:
     async def refuse(self, rules: Rules, writer: asyncio.StreamWriter, refusal: Refused) -> None:
         """Turn a connection away before a word was read."""
         self.audit.note(
-            Passage(rules.workspace_id, outcome=refusal.reason, problem=refusal.problem)
+            ProxyAccessRecord(rules.workspace_id, outcome=refusal.reason, problem=refusal.problem)
         )
         writer.write(answer_of(refusal))
         await hang_up(writer, limit_s=HANG_UP_S)
 
 
 @dataclass(slots=True)
-class _Visit:
+class _ProxyConnection:
     """One connection while it is served."""
 
     proxy: Proxy
     rules: Rules
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
-    passage: Passage
+    passage: ProxyAccessRecord
     sent: Meter
     line: Line | None = None
     is_answered: bool = False
@@ -114,9 +116,9 @@ class _Visit:
             async with asyncio.timeout(limits.total_s):
                 await self._serve(received)
         except TimeoutError:
-            await self._turn_away(Refused(Reason.TOO_SLOW, "It took too long altogether."))
+            await self._refuse(Refused(Reason.TOO_SLOW, "It took too long altogether."))
         except Refused as refusal:
-            await self._turn_away(refusal)
+            await self._refuse(refusal)
         finally:
             self.passage.sent_bytes = self.sent.count
             self.passage.received_bytes = received.count
@@ -127,7 +129,7 @@ class _Visit:
             return
         head = read_request(text)
         target = target_of(head, self.rules.token)
-        self._take_down(head, target)
+        self._record_access(head, target)
         match target:
             case Tunnel():
                 await self._tunnel(target, received)
@@ -138,7 +140,7 @@ class _Visit:
             case _:
                 assert_never(target)
 
-    def _take_down(self, head: RequestHead, target: Target) -> None:
+    def _record_access(self, head: RequestHead, target: Target) -> None:
         self.passage.form = type(target).__name__.lower()
         self.passage.place = str(target.place)
         path = "" if isinstance(target, Tunnel) else target.path
@@ -206,7 +208,7 @@ class _Visit:
     def _answered(self) -> None:
         self.is_answered = True
 
-    async def _turn_away(self, refusal: Refused) -> None:
+    async def _refuse(self, refusal: Refused) -> None:
         self.passage.outcome, self.passage.problem = refusal.reason, refusal.problem
         if self.is_tunnel:
             tunnels.alert(self.writer)

@@ -11,7 +11,7 @@ from toolrunner.primitives.domain import ProcessId, WorkspaceId
 
 
 @dataclass(frozen=True, slots=True)
-class WayOut:
+class EgressRoute:
     """The way out of one workspace.
 
     Attributes:
@@ -38,10 +38,10 @@ class WayOut:
         )
 
 
-class Exits(Protocol):
+class EgressRoutes(Protocol):
     """Knows the ways out of workspaces."""
 
-    async def way_out(self, workspace_id: WorkspaceId) -> WayOut | None:
+    async def egress_route(self, workspace_id: WorkspaceId) -> EgressRoute | None:
         """Return the way out of a workspace, open, or None if it has none."""
         ...
 
@@ -56,10 +56,10 @@ class Exits(Protocol):
         ...
 
 
-class NoExits:
+class NoEgress:
     """There is no way out."""
 
-    async def way_out(self, workspace_id: WorkspaceId) -> WayOut | None:
+    async def egress_route(self, workspace_id: WorkspaceId) -> EgressRoute | None:
         """Return None."""
         return None
 

@@ -6,22 +6,22 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from parley.process import ConfigurationError, Process
-from toolrunner.egress import Dialer, Egress, LoggedAudit, Proxy, SystemNetwork
+from toolrunner.egress import Dialer, Egress, LoggedAccess, Proxy, SystemNetwork
 from toolrunner.settings import Settings
-from toolrunner.workspaces.egress import HostedExits
-from toolrunner.workspaces.node.secret_client import LateSecrets
+from toolrunner.workspaces.egress import WorkspaceEgress
+from toolrunner.workspaces.node.secret_client import DeferredSecrets
 
 
 @asynccontextmanager
-async def running_exits(
-    settings: Settings, process: Process, secrets: LateSecrets
-) -> AsyncIterator[HostedExits]:
+async def running_egress(
+    settings: Settings, process: Process, secrets: DeferredSecrets
+) -> AsyncIterator[WorkspaceEgress]:
     """Run the egress proxy."""
     trust = _trust(settings.egress_authorities_file)
     proxy = Proxy(
         Dialer(SystemNetwork(), trust),
         secrets,
-        LoggedAudit(process.telemetry.meter),
+        LoggedAccess(process.telemetry.meter),
         process.clock,
     )
     private = frozenset(settings.egress_private_hosts)
@@ -29,7 +29,7 @@ async def running_exits(
         Egress(proxy, process.new_id, process.supervision) as exits,
         Egress(proxy, process.new_id, process.supervision) as fetches,
     ):
-        yield HostedExits(exits, fetches, secrets, private, settings.egress_presets)
+        yield WorkspaceEgress(exits, fetches, secrets, private, settings.egress_presets)
 
 
 def _trust(authorities_file: Path | None) -> ssl.SSLContext:

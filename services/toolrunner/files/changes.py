@@ -16,7 +16,7 @@ from typing import Final, TypeVar
 
 from toolrunner.directories.workspaces import Workspaces
 from toolrunner.files.undo_store import Undone, UndoRecord, UndoStore
-from toolrunner.files.worker_pool import Clerks
+from toolrunner.files.worker_pool import FileWorkerPool
 from toolrunner.filesystem.errors import FileRefused, Reason
 from toolrunner.fileworker.protocol import (
     Commit,
@@ -35,7 +35,7 @@ from toolrunner.fileworker.protocol import (
 )
 from toolrunner.fileworker.values import Change, Image
 from toolrunner.primitives.domain import ChatId, Scope, WorkspaceId
-from toolrunner.primitives.errors import ClerkGone, OutcomeUnknown
+from toolrunner.primitives.errors import FileWorkerGone, OutcomeUnknown
 from toolrunner.spawner import end_marked
 
 Plan = PlanWrite | PlanEdits | PlanPatch | PlanUpload | PlanMove | PlanDelete
@@ -98,7 +98,7 @@ class _Commit:
 class FileChanges:
     """Makes changes and takes them back, one at a time in each workspace."""
 
-    clerks: Clerks
+    file_workers: FileWorkerPool
     workspaces: Workspaces
     reads: Reads
     new_token: Callable[[], str]
@@ -109,7 +109,7 @@ class FileChanges:
         """Take back what was left half done, if nobody has looked yet.
 
         Raises:
-            ClerkGone: The program ended; ask again.
+            FileWorkerGone: The program ended; ask again.
         """
         if workspace_id not in self._recovered:
             async with self._lock(workspace_id):
@@ -120,7 +120,7 @@ class FileChanges:
         """Have no file changed by others meanwhile.
 
         Raises:
-            ClerkGone: The program ended; ask again.
+            FileWorkerGone: The program ended; ask again.
         """
         async with self._lock(workspace_id):
             await self._recover(workspace_id)
@@ -133,7 +133,7 @@ class FileChanges:
 
         Raises:
             FileRefused: It is refused, and nothing was changed.
-            ClerkGone: The program ended, and nothing was changed.
+            FileWorkerGone: The program ended, and nothing was changed.
             OutcomeUnknown: The program ended, and it could not be taken back.
         """
         async with self._lock(scope.workspace_id):
@@ -160,7 +160,7 @@ class FileChanges:
 
         Raises:
             FileRefused: There is none, or a file has changed since.
-            ClerkGone: The program ended, and nothing was changed.
+            FileWorkerGone: The program ended, and nothing was changed.
             OutcomeUnknown: The program ended, and it could not be taken back.
         """
         workspace_id, chat_id = scope.workspace_id, scope.chat_id
@@ -205,12 +205,12 @@ class FileChanges:
         return Changed(planned.changes, planned, frozenset())
 
     async def _plan(self, workspace_id: WorkspaceId, plan: Plan | PlanRestore) -> Planned:
-        planned = await self.clerks.ask(workspace_id, plan)
+        planned = await self.file_workers.ask(workspace_id, plan)
         assert isinstance(planned, Planned), "a plan is answered by what it would do"
         return planned
 
     async def _commit(self, scope: Scope, commit: "_Commit") -> tuple[UndoRecord, Done]:
-        clerk_id = self.clerks.process_of(scope.workspace_id)
+        clerk_id = self.file_workers.process_of(scope.workspace_id)
         record = await self._stored(
             scope.workspace_id,
             lambda store: store.begin(
@@ -223,14 +223,16 @@ class FileChanges:
             ),
         )
         try:
-            done = await self.clerks.ask(scope.workspace_id, Commit(commit.token), limit_s=COMMIT_S)
+            done = await self.file_workers.ask(
+                scope.workspace_id, Commit(commit.token), limit_s=COMMIT_S
+            )
         except FileRefused:
             await self._stored(scope.workspace_id, lambda store: store.drop(record))
             raise
-        except ClerkGone as error:
+        except FileWorkerGone as error:
             try:
                 is_whole = await self._roll_back(scope.workspace_id, record)
-            except ClerkGone:
+            except FileWorkerGone:
                 is_whole = False
             if not is_whole:
                 raise OutcomeUnknown(commit.request_id) from error
@@ -253,7 +255,7 @@ class FileChanges:
         pending = await self._stored(workspace_id, lambda store: store.pending())
         # A program of an earlier run of the service may still be at it.
         old = frozenset(record.clerk_id for record in pending if record.clerk_id)
-        await asyncio.to_thread(end_marked, old - {self.clerks.process_of(workspace_id)})
+        await asyncio.to_thread(end_marked, old - {self.file_workers.process_of(workspace_id)})
         for record in pending:
             await self._roll_back(workspace_id, record)
         self._recovered.add(workspace_id)
@@ -262,15 +264,15 @@ class FileChanges:
         """Take a change back; return whether all of it could be.
 
         Raises:
-            ClerkGone: The program ended; it stays pending, and is to be tried again.
+            FileWorkerGone: The program ended; it stays pending, and is to be tried again.
         """
-        done = await self.clerks.ask(workspace_id, RollBack(record.token, record.images))
+        done = await self.file_workers.ask(workspace_id, RollBack(record.token, record.images))
         assert isinstance(done, Done), "that is what it is answered by"
         await self._stored(workspace_id, lambda store: store.drop(record))
         return done.is_whole
 
     async def _real(self, workspace_id: WorkspaceId, path: str) -> str:
-        found = await self.clerks.ask(workspace_id, StatPath(path))
+        found = await self.file_workers.ask(workspace_id, StatPath(path))
         assert isinstance(found, Stat), "that is what it is answered by"
         if found.info is not None:
             return found.resolved_path

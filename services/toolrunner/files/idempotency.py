@@ -11,10 +11,10 @@ from toolrunner.journal.effects import Effects
 from toolrunner.journal.journal import Begun, Known, NotBegun, first_response
 from toolrunner.journal.records import FileEffect
 from toolrunner.journal.thread import JournalThread
-from toolrunner.primitives.errors import ClerkGone, ReadOnly
+from toolrunner.primitives.errors import FileWorkerGone, ReadOnly
 
 #: After these everything is as it was, so that the request may come again.
-UNCHANGED = (FileRefused, ClerkGone, ReadOnly)
+UNCHANGED = (FileRefused, FileWorkerGone, ReadOnly)
 
 
 @dataclass

@@ -11,9 +11,9 @@ from parley.tasks import BackgroundTasks, Supervision
 from toolrunner.directories.workspaces import Workspaces
 from toolrunner.files.changes import Changed, FileChanges, Plan, Reads
 from toolrunner.files.idempotency import Once
-from toolrunner.files.upload_slots import UploadPlaces
+from toolrunner.files.upload_slots import UploadSlots
 from toolrunner.files.worker_channel import ANSWER_S
-from toolrunner.files.worker_pool import Clerks, find_git, find_ripgrep
+from toolrunner.files.worker_pool import FileWorkerPool, find_git, find_ripgrep
 from toolrunner.filesystem.errors import FileRefused, Reason
 from toolrunner.fileworker.git.detection import holds_no_repository
 from toolrunner.fileworker.protocol import (
@@ -31,7 +31,7 @@ from toolrunner.journal.effects import Effects
 from toolrunner.journal.records import FileEffect
 from toolrunner.journal.thread import JournalThread
 from toolrunner.primitives.domain import Scope, WorkspaceId
-from toolrunner.primitives.errors import ClerkGone, OutcomeUnknown
+from toolrunner.primitives.errors import FileWorkerGone, OutcomeUnknown
 from toolrunner.processes.node_sandbox import Sandbox
 from toolrunner.spawner.client.spawner import Spawner
 
@@ -42,7 +42,7 @@ SILENCE_S: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Undoing:
+class UndoRequest:
     """What to take back: all that a request changed, or a chat's last change of a file."""
 
     edit_request_id: str
@@ -50,7 +50,7 @@ class Undoing:
     guards_git: bool
 
 
-class FileRoom:
+class FileService:
     """Reads, changes and finds files; owns the tasks that see to it."""
 
     def __init__(
@@ -66,7 +66,7 @@ class FileRoom:
     ) -> None:
         self._tasks = BackgroundTasks(supervision)
         effects = Effects(self._tasks)
-        self._clerks = Clerks(
+        self._file_workers = FileWorkerPool(
             spawner=spawner,
             workspaces=workspaces,
             sandbox=sandbox,
@@ -78,13 +78,13 @@ class FileRoom:
         )
         self._reads = Reads()
         self._workspaces = workspaces
-        self._changes = FileChanges(self._clerks, workspaces, self._reads, new_id)
+        self._changes = FileChanges(self._file_workers, workspaces, self._reads, new_id)
         self._once = Once(journal, effects)
-        self._places = UploadPlaces()
+        self._places = UploadSlots()
         self._clock = clock
         self.new_token = new_id
 
-    async def __aenter__(self) -> "FileRoom":
+    async def __aenter__(self) -> "FileService":
         await self._tasks.__aenter__()
         self._tasks.keep("file_workers.expire", self._forget_idle)
         return self
@@ -98,10 +98,10 @@ class FileRoom:
         try:
             await self._tasks.__aexit__(kind, error, traceback)
         finally:
-            self._clerks.close()
+            self._file_workers.close()
 
     async def _forget_idle(self) -> None:
-        async with aclosing(self._clerks.end_idle()) as ended:
+        async with aclosing(self._file_workers.end_idle()) as ended:
             async for workspace_id in ended:
                 self._changes.forget(workspace_id)
 
@@ -112,11 +112,11 @@ class FileRoom:
 
         Raises:
             FileRefused: It is refused.
-            ClerkGone: The program that works on files ended; ask again.
+            FileWorkerGone: The program that works on files ended; ask again.
         """
         self._workspaces.check(scope)
         await self._changes.recover(scope.workspace_id)
-        answer = await self._clerks.ask(scope.workspace_id, request, limit_s=limit_s)
+        answer = await self._file_workers.ask(scope.workspace_id, request, limit_s=limit_s)
         assert isinstance(answer, kind), "each request has its answer"
         return answer
 
@@ -134,7 +134,7 @@ class FileRoom:
 
         Raises:
             FileRefused: It is refused.
-            ClerkGone: The program that works on files ended; ask again.
+            FileWorkerGone: The program that works on files ended; ask again.
         """
         page = await self.ask(scope, request, Page)
         if page.etag:
@@ -148,12 +148,12 @@ class FileRoom:
 
         Raises:
             FileRefused: It is refused.
-            ClerkGone: The program that works on files ended; ask again.
+            FileWorkerGone: The program that works on files ended; ask again.
         """
         self._workspaces.check(scope)
         await self._changes.recover(scope.workspace_id)
         async with aclosing(
-            self._clerks.stream(scope.workspace_id, request, limit_s=limit_s)
+            self._file_workers.stream(scope.workspace_id, request, limit_s=limit_s)
         ) as answers:
             async for answer in answers:
                 yield answer
@@ -183,7 +183,11 @@ class FileRoom:
         return await self._once.run(effect, act)
 
     async def undo(
-        self, effect: FileEffect, scope: Scope, undoing: Undoing, encode: Callable[[Changed], bytes]
+        self,
+        effect: FileEffect,
+        scope: Scope,
+        undoing: UndoRequest,
+        encode: Callable[[Changed], bytes],
     ) -> bytes:
         """Take a change back once; return the serialised response.
 
@@ -221,9 +225,9 @@ class FileRoom:
 
         async def act() -> bytes:
             try:
-                answer = await self._clerks.ask(scope.workspace_id, request)
+                answer = await self._file_workers.ask(scope.workspace_id, request)
                 return encode(answer)
-            except ClerkGone as error:
+            except FileWorkerGone as error:
                 raise OutcomeUnknown(effect.request_id) from error
 
         self._workspaces.check(scope)
@@ -233,7 +237,7 @@ class FileRoom:
 
     async def end(self, workspace_id: WorkspaceId) -> None:
         """End the program that works on the files of a workspace, if there is one."""
-        await self._clerks.end(workspace_id)
+        await self._file_workers.end(workspace_id)
 
     async def once(
         self, effect: FileEffect, scope: Scope, act: Callable[[], Awaitable[bytes]]
@@ -259,7 +263,7 @@ class FileRoom:
 
         Raises:
             FileRefused: It is refused, and nothing is left of it.
-            ClerkGone: The program that works on files ended; upload it again.
+            FileWorkerGone: The program that works on files ended; upload it again.
         """
         self._workspaces.check(scope)
         self._workspaces.check_space(scope.workspace_id)
@@ -267,10 +271,10 @@ class FileRoom:
         coming = patient(chunks, silence_s=SILENCE_S, clock=self._clock)
         try:
             with self._places.place(workspace_id):
-                await self._clerks.ask(workspace_id, start)
+                await self._file_workers.ask(workspace_id, start)
                 async with aclosing(coming):
                     async for data in coming:
-                        await self._clerks.ask(workspace_id, UploadChunk(start.token, data))
+                        await self._file_workers.ask(workspace_id, UploadChunk(start.token, data))
         except TimeoutError as error:
             await self.unstage(scope, start)
             text = f"no bytes came for {SILENCE_S:g} s; upload it again"
@@ -282,8 +286,8 @@ class FileRoom:
 
     async def unstage(self, scope: Scope, start: StartUpload) -> None:
         """Leave nothing of an upload behind that has not got its place."""
-        with suppress(ClerkGone, FileRefused):
+        with suppress(FileWorkerGone, FileRefused):
             await self._once.effects.run(self._unstage(scope, start))
 
     async def _unstage(self, scope: Scope, start: StartUpload) -> None:
-        await self._clerks.ask(scope.workspace_id, DropUpload(start.token, start.path))
+        await self._file_workers.ask(scope.workspace_id, DropUpload(start.token, start.path))

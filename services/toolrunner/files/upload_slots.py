@@ -14,7 +14,7 @@ UPLOADS_PER_WORKSPACE_MAX: Final = 8
 
 
 @dataclass
-class UploadPlaces:
+class UploadSlots:
     """The places of uploads; each holds a file and a call open."""
 
     _taken: Counter[WorkspaceId] = field(default_factory=Counter)

@@ -21,7 +21,7 @@ from toolrunner.fileworker.protocol import (
     Tell,
     frame,
 )
-from toolrunner.primitives.errors import ClerkGone
+from toolrunner.primitives.errors import FileWorkerGone
 
 logger = logging.getLogger(__name__)
 
@@ -33,7 +33,7 @@ class _Input(asyncio.BaseProtocol):
     """The program's input; that it ended shows in its output."""
 
 
-class ClerkChannel(asyncio.Protocol):
+class FileWorkerChannel(asyncio.Protocol):
     """Our ends of the program's output and input.
 
     Attributes:
@@ -49,7 +49,7 @@ class ClerkChannel(asyncio.Protocol):
         self._writing: asyncio.WriteTransport | None = None
 
     @classmethod
-    async def opened(cls, output_fd: int, input_fd: int) -> "ClerkChannel":
+    async def opened(cls, output_fd: int, input_fd: int) -> "FileWorkerChannel":
         """Begin to use the descriptors; they are closed with the channel."""
         channel = cls()
         loop = asyncio.get_running_loop()
@@ -87,7 +87,7 @@ class ClerkChannel(asyncio.Protocol):
 
         Raises:
             FileRefused: It is refused.
-            ClerkGone: The program ended, or takes too long.
+            FileWorkerGone: The program ended, or takes too long.
         """
         last: Answer | None = None
         async for answer in self.stream(request, limit_s=limit_s):
@@ -102,7 +102,7 @@ class ClerkChannel(asyncio.Protocol):
 
         Raises:
             FileRefused: It is refused.
-            ClerkGone: The program ended, or takes too long for one answer.
+            FileWorkerGone: The program ended, or takes too long for one answer.
         """
         self._number += 1
         number = self._number
@@ -119,12 +119,12 @@ class ClerkChannel(asyncio.Protocol):
         finally:
             del self._answers[number]
             if not is_over:
-                with suppress(ClerkGone):
+                with suppress(FileWorkerGone):
                     self._send(Ask(number, None, is_closing=True))
 
     def _send(self, ask: Ask) -> None:
         if self._writing is None or self._writing.is_closing() or self.gone.is_set():
-            raise ClerkGone
+            raise FileWorkerGone
         self._writing.write(frame(ask))
 
 
@@ -133,9 +133,9 @@ async def _next(answers: "asyncio.Queue[Tell | None]", limit_s: float) -> Tell:
         async with asyncio.timeout(limit_s):
             tell = await answers.get()
     except TimeoutError as error:
-        raise ClerkGone(f"it did not answer in {limit_s:g} s") from error
+        raise FileWorkerGone(f"it did not answer in {limit_s:g} s") from error
     if tell is None:
-        raise ClerkGone
+        raise FileWorkerGone
     return tell
 
 
@@ -144,9 +144,9 @@ def _checked(answer: Answer) -> Answer:
         case Refused(reason, text, metadata):
             raise FileRefused(Reason(reason), text, **metadata)
         case Forgotten():
-            raise ClerkGone("it was started anew", is_replaced=True)
+            raise FileWorkerGone("it was started anew", is_replaced=True)
         case Defect(trace):
             logger.error("the program that works on files has a defect", extra={"trace": trace})
-            raise ClerkGone("it has a defect")
+            raise FileWorkerGone("it has a defect")
         case _:
             return answer

@@ -12,11 +12,11 @@ from typing import Final
 
 from parley.clock import Clock
 from toolrunner.directories.workspaces import Workspaces
-from toolrunner.files.worker_channel import ANSWER_S, ClerkChannel
+from toolrunner.files.worker_channel import ANSWER_S, FileWorkerChannel
 from toolrunner.fileworker.protocol import Answer, Request
 from toolrunner.journal.effects import Effects
 from toolrunner.primitives.domain import Exit, ProcessId, WorkspaceId
-from toolrunner.primitives.errors import ClerkGone
+from toolrunner.primitives.errors import FileWorkerGone
 from toolrunner.processes.node_sandbox import OWN_PROGRAMS, Sandbox
 from toolrunner.sandbox import Profile
 from toolrunner.spawner import PROCESS_MARK
@@ -38,11 +38,11 @@ def find_git() -> str:
 
 
 @dataclass
-class _Desk:
+class _PooledWorker:
     """The program of one workspace, if it runs."""
 
     process_id: ProcessId | None = None
-    channel: ClerkChannel | None = None
+    channel: FileWorkerChannel | None = None
     starting: asyncio.Lock = field(default_factory=asyncio.Lock)
     used_s: float = 0.0
     wanted: int = 0  # By how many just now.
@@ -53,7 +53,7 @@ class _Desk:
         return self.wanted > 0 or (self.channel is not None and self.channel.is_busy)
 
 
-class Clerks:
+class FileWorkerPool:
     """Starts programs when they are needed, and ends those that are idle."""
 
     def __init__(
@@ -76,7 +76,7 @@ class Clerks:
         self._ripgrep = ripgrep
         self._effects = effects
         self._git = git
-        self._desks: dict[WorkspaceId, _Desk] = {}
+        self._pooled: dict[WorkspaceId, _PooledWorker] = {}
 
     async def ask(
         self, workspace_id: WorkspaceId, request: Request, *, limit_s: float = ANSWER_S
@@ -85,7 +85,7 @@ class Clerks:
 
         Raises:
             FileRefused: It is refused.
-            ClerkGone: The program ended, or took too long and was ended.
+            FileWorkerGone: The program ended, or took too long and was ended.
         """
         async with self._channel(workspace_id) as channel:
             return await channel.ask(request, limit_s=limit_s)
@@ -97,7 +97,7 @@ class Clerks:
 
         Raises:
             FileRefused: It is refused.
-            ClerkGone: The program ended, or took too long and was ended.
+            FileWorkerGone: The program ended, or took too long and was ended.
         """
         async with (
             self._channel(workspace_id) as channel,
@@ -108,77 +108,77 @@ class Clerks:
 
     def process_of(self, workspace_id: WorkspaceId) -> str:
         """Return the mark of the program of a workspace; empty if none runs."""
-        desk = self._desks.get(workspace_id)
-        return "" if desk is None else desk.process_id or ""
+        pooled = self._pooled.get(workspace_id)
+        return "" if pooled is None else pooled.process_id or ""
 
     async def end(self, workspace_id: WorkspaceId) -> None:
         """End the program of a workspace, if there is one, and forget the workspace."""
-        desk = self._desks.get(workspace_id)
-        if desk is not None:
-            async with desk.starting:
-                await self._leave(desk)
-            if not desk.is_busy and self._desks.get(workspace_id) is desk:
-                del self._desks[workspace_id]
+        pooled = self._pooled.get(workspace_id)
+        if pooled is not None:
+            async with pooled.starting:
+                await self._leave(pooled)
+            if not pooled.is_busy and self._pooled.get(workspace_id) is pooled:
+                del self._pooled[workspace_id]
 
     async def end_idle(self) -> AsyncGenerator[WorkspaceId, None]:
         """End programs that nobody has asked anything for a while; yields their workspaces."""
         while True:
             await self._clock.sleep(IDLE_S / 2)
             before_s = self._clock.monotonic() - IDLE_S
-            for workspace_id, desk in list(self._desks.items()):
-                if desk.used_s <= before_s and not desk.is_busy:
+            for workspace_id, pooled in list(self._pooled.items()):
+                if pooled.used_s <= before_s and not pooled.is_busy:
                     await self.end(workspace_id)
                     yield workspace_id
 
     def close(self) -> None:
         """Hang up on all of them, whereupon they end."""
-        for desk in self._desks.values():
-            if desk.channel is not None:
-                desk.channel.close()
+        for pooled in self._pooled.values():
+            if pooled.channel is not None:
+                pooled.channel.close()
 
     @asynccontextmanager
-    async def _channel(self, workspace_id: WorkspaceId) -> AsyncIterator[ClerkChannel]:
-        desk = self._desks.setdefault(workspace_id, _Desk())
-        desk.wanted += 1
+    async def _channel(self, workspace_id: WorkspaceId) -> AsyncIterator[FileWorkerChannel]:
+        pooled = self._pooled.setdefault(workspace_id, _PooledWorker())
+        pooled.wanted += 1
         try:
-            channel = desk.channel
-            if channel is None or channel.gone.is_set() or desk.starting.locked():
+            channel = pooled.channel
+            if channel is None or channel.gone.is_set() or pooled.starting.locked():
                 # Whoever is cancelled meanwhile leaves no program behind that nobody knows of.
-                desk.wanted += 1
-                channel = await self._effects.run(self._opened(desk, workspace_id))
+                pooled.wanted += 1
+                channel = await self._effects.run(self._opened(pooled, workspace_id))
             try:
                 yield channel
-            except ClerkGone as error:
+            except FileWorkerGone as error:
                 if not error.is_replaced:
                     # It may be alive and busy; nobody else shall wait for it.
                     channel.close()
                     channel.gone.set()
                 raise
         finally:
-            desk.wanted -= 1
-            desk.used_s = self._clock.monotonic()
+            pooled.wanted -= 1
+            pooled.used_s = self._clock.monotonic()
 
-    async def _opened(self, desk: _Desk, workspace_id: WorkspaceId) -> ClerkChannel:
+    async def _opened(self, pooled: _PooledWorker, workspace_id: WorkspaceId) -> FileWorkerChannel:
         try:
-            async with desk.starting:
-                if desk.channel is None or desk.channel.gone.is_set():
-                    await self._leave(desk)
-                    await self._start(desk, workspace_id)
-                assert desk.channel is not None, "it was just started"
-                return desk.channel
+            async with pooled.starting:
+                if pooled.channel is None or pooled.channel.gone.is_set():
+                    await self._leave(pooled)
+                    await self._start(pooled, workspace_id)
+                assert pooled.channel is not None, "it was just started"
+                return pooled.channel
         finally:
-            desk.wanted -= 1
-            desk.used_s = self._clock.monotonic()
+            pooled.wanted -= 1
+            pooled.used_s = self._clock.monotonic()
 
-    async def _leave(self, desk: _Desk) -> None:
+    async def _leave(self, pooled: _PooledWorker) -> None:
         """See to it that the last one and all it started are gone: there are never two."""
-        if desk.channel is not None:
-            desk.channel.close()
-        if desk.process_id is not None:
-            await self._spawner.end(desk.process_id, 0.0, first=signal.SIGKILL)
-        desk.channel = desk.process_id = None
+        if pooled.channel is not None:
+            pooled.channel.close()
+        if pooled.process_id is not None:
+            await self._spawner.end(pooled.process_id, 0.0, first=signal.SIGKILL)
+        pooled.channel = pooled.process_id = None
 
-    async def _start(self, desk: _Desk, workspace_id: WorkspaceId) -> None:
+    async def _start(self, pooled: _PooledWorker, workspace_id: WorkspaceId) -> None:
         workspace = self._workspaces.prepared(workspace_id)
         process_id = ProcessId(self._new_id())
         launch = Launch(
@@ -201,20 +201,20 @@ class Clerks:
                 workspace,
                 profile=Profile.FULL,
                 network=None,
-                readable=(*OWN_PROGRAMS, *workspace.particulars.readable),
+                readable=(*OWN_PROGRAMS, *workspace.options.readable),
                 # It follows repositories, and runs nothing that the workspace brought.
                 may_watch=True,
             ),
         )
         # Known before it runs, so that it is ended whatever becomes of this.
-        desk.process_id = process_id
+        pooled.process_id = process_id
         try:
             launched = await self._spawner.start(launch, _ignored)
         except LaunchFailed as error:
-            desk.process_id = None
+            pooled.process_id = None
             await self._spawner.forget(process_id)
-            raise ClerkGone(f"it cannot be started: {error}") from error
-        desk.channel = await ClerkChannel.opened(launched.output_fd, launched.input_fd)
+            raise FileWorkerGone(f"it cannot be started: {error}") from error
+        pooled.channel = await FileWorkerChannel.opened(launched.output_fd, launched.input_fd)
         # It ends with this service, so there is nothing to keep for the next.
         await self._spawner.forget(process_id)
 

@@ -40,7 +40,7 @@ class FileRefused(Exception):
         self.metadata = metadata
 
 
-class PlanForgotten(Exception):
+class PlanUnknown(Exception):
     """What was planned or begun to arrive was asked of a program that has ended since."""
 
 

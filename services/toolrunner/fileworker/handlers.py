@@ -17,7 +17,7 @@ from toolrunner.fileworker.changes.text_plans import plan_edits, plan_restore, p
 from toolrunner.fileworker.changes.tree_plans import Deletion, Moving, Restoring, are_files
 from toolrunner.fileworker.changes.uploads import Upload
 from toolrunner.fileworker.content.page import read_bytes, read_page
-from toolrunner.fileworker.git.handlers import GitWork
+from toolrunner.fileworker.git.handlers import GitHandlers
 from toolrunner.fileworker.git.protocol import GitRequest
 from toolrunner.fileworker.jobs import Job, Pause, Readable
 from toolrunner.fileworker.protocol import Done, Planned
@@ -43,7 +43,7 @@ class Files:
 
     root: Root
     program: str
-    git: GitWork | None = None
+    git: GitHandlers | None = None
     _planned: dict[str, tuple[Draft, ...]] = field(default_factory=dict)
     _trees: dict[str, Deletion | Moving | Restoring] = field(default_factory=dict)
     _uploads: dict[str, Upload] = field(default_factory=dict)
@@ -173,13 +173,13 @@ class Files:
         elif (drafts := self._planned.pop(token, None)) is not None:
             commit(self.root, drafts, token)
         else:
-            raise errors.PlanForgotten
+            raise errors.PlanUnknown
 
     def _arriving(self, token: str) -> Upload:
         try:
             return self._uploads[token]
         except KeyError as error:
-            raise errors.PlanForgotten from error
+            raise errors.PlanUnknown from error
 
     def _upload(
         self,

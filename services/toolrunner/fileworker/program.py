@@ -14,9 +14,9 @@ from typing import Final
 import msgspec
 
 from toolrunner.filesystem.beneath import Root
-from toolrunner.filesystem.errors import FileRefused, PlanForgotten, Reason
+from toolrunner.filesystem.errors import FileRefused, PlanUnknown, Reason
 from toolrunner.fileworker.git.command import Git
-from toolrunner.fileworker.git.handlers import GitWork
+from toolrunner.fileworker.git.handlers import GitHandlers
 from toolrunner.fileworker.handlers import Files
 from toolrunner.fileworker.jobs import Job, Pause, Readable
 from toolrunner.fileworker.protocol import (
@@ -47,7 +47,7 @@ class Running:
 
 
 @dataclass
-class Clerk:
+class FileWorker:
     """Serves its input until that ends; whoever is long at work lets others in between."""
 
     input_fd: int
@@ -129,7 +129,7 @@ class Clerk:
             answer = Refused(refused.reason, str(refused), refused.metadata)
             self._tell(running.number, answer, is_last=True)
             return
-        except PlanForgotten:
+        except PlanUnknown:
             self._tell(running.number, Forgotten(), is_last=True)
             return
         except Exception:
@@ -183,9 +183,9 @@ def main(environment: Mapping[str, str]) -> None:
     for fd in (0, 1, 2):
         os.dup2(nowhere, fd)
     root = Root(os.open(".", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC), prefix)
-    files = Files(root, program, GitWork(root, Git(git, environment, Path(temporary))))
+    files = Files(root, program, GitHandlers(root, Git(git, environment, Path(temporary))))
     try:
-        Clerk(input_fd, output_fd, files).run()
+        FileWorker(input_fd, output_fd, files).run()
     except (BrokenPipeError, ConnectionResetError):
         pass
     finally:

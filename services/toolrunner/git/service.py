@@ -8,12 +8,12 @@ from typing import Final
 
 from parley.clock import Clock
 from parley.tasks import BackgroundTasks, Supervision
-from toolrunner.files.service import FileRoom
+from toolrunner.files.service import FileService
 from toolrunner.fileworker.git import protocol
 from toolrunner.git.watches import GitEvent, GitWatches
 from toolrunner.journal.records import FileEffect
 from toolrunner.primitives.domain import Scope
-from toolrunner.primitives.errors import ClerkGone, OutcomeUnknown
+from toolrunner.primitives.errors import FileWorkerGone, OutcomeUnknown
 
 #: Between the limit of git and the last moment at which the program has to answer.
 GRACE_S: Final = 10.0
@@ -33,15 +33,15 @@ def previous_label(request_id: str) -> str:
     return f"before-{hashlib.sha256(request_id.encode()).hexdigest()[:16]}"
 
 
-class GitRoom:
+class GitService:
     """Looks at repositories and keeps states of them; owns the tasks that follow them."""
 
-    def __init__(self, files: FileRoom, clock: Clock, supervision: Supervision) -> None:
+    def __init__(self, files: FileService, clock: Clock, supervision: Supervision) -> None:
         self._files = files
         self._tasks = BackgroundTasks(supervision)
         self._watches = GitWatches(files, clock, self._tasks)
 
-    async def __aenter__(self) -> "GitRoom":
+    async def __aenter__(self) -> "GitService":
         await self._tasks.__aenter__()
         return self
 
@@ -63,7 +63,7 @@ class GitRoom:
 
         Raises:
             FileRefused: It is refused.
-            ClerkGone: The program that works on files ended; ask again.
+            FileWorkerGone: The program that works on files ended; ask again.
         """
         if not request.directory and self._files.holds_no_repository(scope):
             return protocol.Repositories(())
@@ -75,7 +75,7 @@ class GitRoom:
 
         Raises:
             FileRefused: It is refused.
-            ClerkGone: The program that works on files ended; ask again.
+            FileWorkerGone: The program that works on files ended; ask again.
         """
         limit_s = request.timeout_s + GRACE_S
         return await self._files.ask(scope, request, protocol.Diff, limit_s=limit_s)
@@ -87,7 +87,7 @@ class GitRoom:
 
         Raises:
             FileRefused: It is refused.
-            ClerkGone: The program that works on files ended; ask again.
+            FileWorkerGone: The program that works on files ended; ask again.
         """
         limit_s = request.timeout_s + GRACE_S
         return await self._files.ask(scope, request, protocol.Checkpoints, limit_s=limit_s)
@@ -137,11 +137,11 @@ class GitRoom:
             return encode(await self._files.ask(scope, request, protocol.Restored, limit_s=limit_s))
 
         async def act() -> bytes:
-            with suppress(ClerkGone):
+            with suppress(FileWorkerGone):
                 return await ask()
             try:
                 return await ask()
-            except ClerkGone as error:
+            except FileWorkerGone as error:
                 raise OutcomeUnknown(effect.request_id) from error
 
         return await self._files.once(effect, scope, act)

@@ -15,7 +15,7 @@ from toolrunner.fileworker.git.protocol import Removed, Repositories, Unchanged,
 from toolrunner.fileworker.git.values import Repository
 from toolrunner.fileworker.protocol import Answer, Request
 from toolrunner.primitives.domain import Scope, WorkspaceId
-from toolrunner.primitives.errors import ClerkGone, ToolrunnerError
+from toolrunner.primitives.errors import FileWorkerGone, ToolrunnerError
 
 COOLDOWN_S: Final = 1.0
 QUIET_S: Final = 0.2
@@ -177,7 +177,7 @@ class GitWatches:
                     async for answer in answers:
                         tries = 0
                         self._take(answer, following)
-            except ClerkGone:
+            except FileWorkerGone:
                 # It may have been killed, or been busy; the next begins with all of them.
                 continue
             except (FileRefused, ToolrunnerError) as error:

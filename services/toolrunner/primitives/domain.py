@@ -79,7 +79,7 @@ class Exit:
 
 
 #: Instead of the number of a placement: the node itself asks.
-BY_THE_NODE = -1
+NODE_EPOCH = -1
 
 
 class Placed(Protocol):

@@ -21,7 +21,7 @@ ToolrunnerError
 ├── JournalFailed           the disk does not take an entry
 ├── ReadOnly                the profile of the call forbids writing
 ├── ExecutionCancelled      the execution was cancelled before it could begin
-├── ClerkGone               the program that works on files ended, and nothing was changed
+├── FileWorkerGone               the program that works on files ended, and nothing was changed
 ├── OutcomeUnknown          nobody knows whether the change was made
 ├── StalePlacement          the workspace was placed anew since
 ├── WorkspaceNotFound       no such workspace lives on this node
@@ -31,7 +31,7 @@ ToolrunnerError
 ├── NodeDraining            the node takes no more, because it is being emptied
 ├── ForkNotPossible         the workspace cannot be forked this way
 ├── NotAFork                the workspace is no fork of that other one
-├── MergeDisturbed          the parent changed while it was merged into
+├── MergeInterrupted          the parent changed while it was merged into
 └── SpawnerGone             the program that starts processes ended
 
 ConfigurationError
@@ -261,7 +261,7 @@ class ExecutionCancelled(ToolrunnerError):
         self.request_id = request_id
 
 
-class ClerkGone(ToolrunnerError):
+class FileWorkerGone(ToolrunnerError):
     """The program that works on files ended; nothing was changed.
 
     Attributes:
@@ -355,7 +355,7 @@ class NotAFork(ToolrunnerError):
         self.workspace_id = workspace_id
 
 
-class MergeDisturbed(ToolrunnerError):
+class MergeInterrupted(ToolrunnerError):
     """The parent changed while it was merged into; it is as it was before."""
 
     def __init__(self, path: str) -> None:

@@ -11,7 +11,7 @@ from toolrunner.journal.records import ProcessRecord
 from toolrunner.journal.thread import JournalThread
 from toolrunner.primitives.domain import LIVE, StdinMode
 from toolrunner.processes.live_process import LiveProcess
-from toolrunner.processes.monitor import Tending
+from toolrunner.processes.monitor import ProcessMonitor
 from toolrunner.processes.output.buffer import KeptOutput
 from toolrunner.processes.output.log import LOG_BYTES, OutputLog
 from toolrunner.processes.registry import Registry
@@ -33,7 +33,7 @@ class Adoption:
     spawner: Spawner
     registry: Registry
     workspaces: Workspaces
-    tending: Tending
+    monitor: ProcessMonitor
     clock: Clock
     encode_started: Callable[[ProcessRecord], bytes]
 
@@ -43,7 +43,7 @@ class Adoption:
             record = await self.registry.find(each.process_id)
             if record is None:
                 each.launched.close()
-                self.tending.tasks.create_task(self._end(each))
+                self.monitor.tasks.create_task(self._end(each))
             else:
                 await self._go_on(record, each)
 
@@ -57,13 +57,13 @@ class Adoption:
         if record.state not in LIVE:
             live.connect(adopted.launched)
             live.exited_before()
-            self.tending.tasks.create_task(self.tending.settle(live))
+            self.monitor.tasks.create_task(self.monitor.settle(live))
             return
         if adopted.failure is not None:
             live.fail(start_error_of(adopted.failure, record.command, record.workdir), now=now)
             adopted.launched.close()
             live.close()
-            self.tending.tasks.create_task(self.tending.settle(live))
+            self.monitor.tasks.create_task(self.monitor.settle(live))
         else:
             live.run(adopted.launched)
             self._tend(live, adopted)
@@ -90,11 +90,11 @@ class Adoption:
         record = live.record
         if record.stdin_mode is StdinMode.CLOSED:
             # What it was to read at the beginning is gone with whoever had it.
-            self.tending.end_input(live)
+            self.monitor.end_input(live)
         if adopted.exit is not None:
-            self.tending.exited(record.process_id, adopted.exit)
+            self.monitor.exited(record.process_id, adopted.exit)
             return
-        self.spawner.watch(record.process_id, self.tending.exited)
+        self.spawner.watch(record.process_id, self.monitor.exited)
         if record.timeout_s:
             age_s = (self.clock.now() - record.started_at) / timedelta(seconds=1)
-            self.tending.limit_time(live, max(0.001, record.timeout_s - age_s))
+            self.monitor.limit_time(live, max(0.001, record.timeout_s - age_s))

@@ -10,7 +10,7 @@ from toolrunner.primitives.domain import ProcessId, TerminalSize
 from toolrunner.primitives.errors import NotAttachable, ProcessNotRunning, ToolrunnerError
 from toolrunner.processes.input_buffer import END_OF_TRANSMISSION
 from toolrunner.processes.live_process import LiveProcess
-from toolrunner.processes.monitor import Tending
+from toolrunner.processes.monitor import ProcessMonitor
 from toolrunner.processes.registry import Registry
 from toolrunner.spawner import set_size
 
@@ -34,7 +34,7 @@ class Writes:
 
     journal: JournalThread
     registry: Registry
-    tending: Tending
+    monitor: ProcessMonitor
     cursor_of: Callable[[bytes], int]
 
     async def write(self, effect: Effect, process_id: ProcessId, writing: Writing) -> int:
@@ -99,7 +99,7 @@ class Writes:
             return
         live.input.write(data)
         if writing.is_end:
-            self.tending.end_input(live)
+            self.monitor.end_input(live)
 
     def refusal(
         self, process_id: ProcessId, live: LiveProcess | None, *, wants_terminal: bool

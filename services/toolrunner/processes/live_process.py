@@ -23,7 +23,7 @@ TURN_BYTES: Final = 2 * 1024 * 1024
 MEMORY: Final = "memory_bytes"
 
 
-class Signpost:
+class ChangeSignal:
     """Wakes everyone who waits for a change.
 
     On one event loop nothing happens between looking and waiting, so no wake-up is lost.
@@ -72,8 +72,8 @@ class LiveProcess:
         self.record = record
         self.output = output
         self.input: ProcessInput | None = None
-        self.output_grew = Signpost()
-        self.ending = Signpost()
+        self.output_grew = ChangeSignal()
+        self.ending = ChangeSignal()
         self.settled = asyncio.Event()
         self.ended = asyncio.Event()
         self.drained = asyncio.Event()

@@ -42,7 +42,7 @@ class _Start:
 
 
 @dataclass(frozen=True, slots=True)
-class Tending:
+class ProcessMonitor:
     """Looks after processes, in the tasks of the owner."""
 
     journal: JournalThread

@@ -72,7 +72,7 @@ class Registry:
             ProcessNotFound: There is none that this chat may see.
             ToolrunnerError: The workspace may not be used.
         """
-        self._workspaces.check(scope, looks_back=True)
+        self._workspaces.check(scope, allow_not_ready=True)
         record = await self.find(process_id)
         if record is None or not scope.may_see(record):
             raise ProcessNotFound(process_id)
@@ -80,7 +80,7 @@ class Registry:
 
     async def list(self, scope: Scope) -> tuple[ProcessRecord, ...]:
         """Return all processes that a chat may see: running first, then newest first."""
-        self._workspaces.check(scope, looks_back=True)
+        self._workspaces.check(scope, allow_not_ready=True)
         kept = await self._journal.run(lambda journal: journal.processes(scope.workspace_id))
         records = [
             self.present(live) if (live := self._live.get(record.process_id)) else record

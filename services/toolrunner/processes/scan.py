@@ -66,7 +66,7 @@ Members = Mapping[WorkspaceId, tuple[Member, ...]]
 
 
 @dataclass
-class Census:
+class ProcessScan:
     """Counts the processes below a spawner.
 
     Attributes:

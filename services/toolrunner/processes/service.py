@@ -9,7 +9,7 @@ from types import TracebackType
 from parley.clock import Clock
 from parley.tasks import BackgroundTasks, Supervision
 from toolrunner.directories.workspaces import Workspaces
-from toolrunner.egress.routes import Exits, NoExits
+from toolrunner.egress.routes import EgressRoutes, NoEgress
 from toolrunner.journal.effects import Effects
 from toolrunner.journal.records import Effect, ProcessRecord
 from toolrunner.journal.thread import JournalThread
@@ -27,16 +27,16 @@ from toolrunner.primitives.domain import (
 from toolrunner.primitives.errors import ProcessNotRunning
 from toolrunner.processes.adoption import Adoption
 from toolrunner.processes.input import Writes, Writing
-from toolrunner.processes.monitor import Tending
+from toolrunner.processes.monitor import ProcessMonitor
 from toolrunner.processes.node_sandbox import Sandbox
 from toolrunner.processes.output.stream import OutputStream
 from toolrunner.processes.registry import Registry
 from toolrunner.processes.retention import Reaper
 from toolrunner.processes.scan import Leader
-from toolrunner.processes.start import Started, Starts
+from toolrunner.processes.start import StartResult, Starts
 from toolrunner.processes.terminal import Terminal
-from toolrunner.processes.termination import Ends, Signalling
-from toolrunner.processes.wait import Wait, Waited, wait_output
+from toolrunner.processes.termination import Ends, SignalRequest
+from toolrunner.processes.wait import Wait, WaitResult, wait_output
 from toolrunner.spawner.client.spawner import GRACE_S, KILL_S, Adopted, Ended, Spawner
 
 
@@ -72,29 +72,29 @@ class Processes:
         encode_started: Callable[[ProcessRecord], bytes],
         cursor_of: Callable[[bytes], int],
         limits: Limits = UNLIMITED,
-        exits: Exits | None = None,
+        exits: EgressRoutes | None = None,
     ) -> None:
         self._tasks = BackgroundTasks(supervision)
         self._spawner = spawner
         self._workspaces = workspaces
         self._effects = Effects(self._tasks)
         self._registry = Registry(journal=journal, workspaces=workspaces, clock=clock)
-        tending = Tending(journal, spawner, self._registry, self._tasks, clock)
-        self._tending = tending
+        monitor = ProcessMonitor(journal, spawner, self._registry, self._tasks, clock)
+        self._monitor = monitor
         self._starts = Starts(
             journal=journal,
             spawner=spawner,
             registry=self._registry,
             workspaces=workspaces,
             sandbox=sandbox,
-            tending=tending,
+            monitor=monitor,
             clock=clock,
             new_id=new_id,
             limits=limits,
-            exits=exits or NoExits(),
+            exits=exits or NoEgress(),
         )
-        self._ends = Ends(journal, spawner, self._registry, self._tasks, tending)
-        self._writes = Writes(journal, self._registry, tending, cursor_of)
+        self._ends = Ends(journal, spawner, self._registry, self._tasks, monitor)
+        self._writes = Writes(journal, self._registry, monitor, cursor_of)
         self._reaper = Reaper(journal, self._registry, workspaces, clock)
         self._adopted = tuple(adopted)
         self._adoption = Adoption(
@@ -102,7 +102,7 @@ class Processes:
             spawner=spawner,
             registry=self._registry,
             workspaces=workspaces,
-            tending=tending,
+            monitor=monitor,
             clock=clock,
             encode_started=encode_started,
         )
@@ -138,7 +138,7 @@ class Processes:
         for live in self._registry.all_live():
             live.wake()
 
-    async def start(self, effect: Effect, scope: Scope, spec: ProcessSpec) -> Started:
+    async def start(self, effect: Effect, scope: Scope, spec: ProcessSpec) -> StartResult:
         """Start a process once; the same request again attaches to it.
 
         Raises:
@@ -146,14 +146,14 @@ class Processes:
         """
         return await self._effects.run(self._starts.start(effect, scope, spec))
 
-    async def wait(self, scope: Scope, process_id: ProcessId, wait: Wait) -> Waited:
+    async def wait(self, scope: Scope, process_id: ProcessId, wait: Wait) -> WaitResult:
         """Wait for a process and return its output; running out of time is an answer.
 
         Raises:
             ProcessNotFound: There is none that this chat may see.
             InvalidRequest: The cursor is past the output.
         """
-        with self._workspaces.waits.one_more(scope.workspace_id):
+        with self._workspaces.waits.counted(scope.workspace_id):
             return await wait_output(self._registry, scope, process_id, wait)
 
     async def stream(self, scope: Scope, process_id: ProcessId, since_cursor: int) -> OutputStream:
@@ -179,7 +179,7 @@ class Processes:
 
     def attached(self, scope: Scope) -> AbstractContextManager[None]:
         """Have it known meanwhile that someone is at a terminal of a workspace."""
-        return self._workspaces.attachments.one_more(scope.workspace_id)
+        return self._workspaces.attachments.counted(scope.workspace_id)
 
     async def write(
         self, effect: Effect, scope: Scope, process_id: ProcessId, writing: Writing
@@ -233,7 +233,7 @@ class Processes:
         )
 
     async def signal(
-        self, effect: Effect, scope: Scope, process_id: ProcessId, signalling: Signalling
+        self, effect: Effect, scope: Scope, process_id: ProcessId, signalling: SignalRequest
     ) -> ProcessRecord:
         """Signal a process and all it started, once.
 
@@ -253,11 +253,11 @@ class Processes:
 
     def keep_start(self, process_id: ProcessId) -> None:
         """Have the journal tell of a start how it went; who was told that it runs relies on it."""
-        self._tending.keep_now(process_id)
+        self._monitor.keep_now(process_id)
 
     async def keep_starts(self) -> None:
         """Have the journal tell of all starts how they went."""
-        await self._tending.keep_starts()
+        await self._monitor.keep_starts()
 
     async def get(self, scope: Scope, process_id: ProcessId) -> ProcessRecord:
         """Return what is known of a process.

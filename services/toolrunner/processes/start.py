@@ -17,7 +17,7 @@ from msgspec import structs
 from parley.clock import Clock
 from toolrunner.directories.workspaces import Workspace, Workspaces
 from toolrunner.egress.domain.errors import SecretUnavailable
-from toolrunner.egress.routes import Exits, WayOut
+from toolrunner.egress.routes import EgressRoute, EgressRoutes
 from toolrunner.journal.journal import Begun, Known, NotBegun
 from toolrunner.journal.records import Effect, ProcessRecord
 from toolrunner.journal.thread import JournalThread
@@ -35,7 +35,7 @@ from toolrunner.primitives.domain import (
 )
 from toolrunner.primitives.errors import ProcessNotFound, ToolrunnerError
 from toolrunner.processes.live_process import LiveProcess
-from toolrunner.processes.monitor import Tending
+from toolrunner.processes.monitor import ProcessMonitor
 from toolrunner.processes.node_sandbox import Sandbox
 from toolrunner.processes.output.buffer import KeptOutput
 from toolrunner.processes.output.log import OutputLog
@@ -49,7 +49,7 @@ FILE_BYTES_LEAST: Final = 1
 
 
 @dataclass(frozen=True, slots=True)
-class Started:
+class StartResult:
     """A process, and whether an earlier request had started it."""
 
     record: ProcessRecord
@@ -65,21 +65,21 @@ class Starts:
     registry: Registry
     workspaces: Workspaces
     sandbox: Sandbox
-    tending: Tending
+    monitor: ProcessMonitor
     clock: Clock
     new_id: Callable[[], str]
     limits: Limits  # Of every process; a caller may ask for narrower ones.
-    exits: Exits
+    exits: EgressRoutes
 
-    async def start(self, effect: Effect, scope: Scope, spec: ProcessSpec) -> Started:
+    async def start(self, effect: Effect, scope: Scope, spec: ProcessSpec) -> StartResult:
         """Start a process once; the same request again attaches to it.
 
         Raises:
             ToolrunnerError: It is refused, and nothing was started.
         """
         workspace = self.workspaces.at(scope.workspace_id)
-        way_out = await self.exits.way_out(scope.workspace_id)
-        workdir, confinement, refusal = self._judged(workspace, scope, spec, way_out)
+        egress_route = await self.exits.egress_route(scope.workspace_id)
+        workdir, confinement, refusal = self._judged(workspace, scope, spec, egress_route)
         live = self._entered(effect, scope, spec, workspace.root / workdir, workspace)
         if confinement is not None:
             live.record = structs.replace(live.record, sandbox=confinement.used)
@@ -96,23 +96,27 @@ class Starts:
         match beginning:
             case Known(execution):
                 self.registry.leave(record.process_id)
-                return Started(await self._attached(execution), is_attached=True)
+                return StartResult(await self._attached(execution), is_attached=True)
             case NotBegun():
                 assert refusal is not None
                 raise refusal
             case Begun():
                 assert confinement is not None
-                await self._launch(live, workspace, workdir, spec, confinement, way_out)
+                await self._launch(live, workspace, workdir, spec, confinement, egress_route)
                 started = self.registry.present(live)
                 # Not waited for: whoever repeats this attaches, and whoever takes over after a
                 # kill has the process from the spawner.
-                self.tending.keep_start(effect, live, started)
-                return Started(started, is_attached=False)
+                self.monitor.keep_start(effect, live, started)
+                return StartResult(started, is_attached=False)
             case _:
                 assert_never(beginning)
 
     def _judged(
-        self, workspace: Workspace, scope: Scope, spec: ProcessSpec, way_out: WayOut | None
+        self,
+        workspace: Workspace,
+        scope: Scope,
+        spec: ProcessSpec,
+        egress_route: EgressRoute | None,
     ) -> tuple[str, Confinement | None, ToolrunnerError | None]:
         """Return the directory to start in and the confinement, or what speaks against it."""
         try:
@@ -125,9 +129,9 @@ class Starts:
                 workspace,
                 profile=profile,
                 network=network,
-                readable=workspace.particulars.readable,
+                readable=workspace.options.readable,
                 processes=limits.pids,
-                egress=None if way_out is None else Egress(way_out.exit.port),
+                egress=None if egress_route is None else Egress(egress_route.exit.port),
             )
             return workspace.relative(spec.workdir), confinement, None
         except ToolrunnerError as refusal:
@@ -146,7 +150,7 @@ class Starts:
         self, workspace: Workspace, spec: ProcessSpec
     ) -> tuple[Profile | None, Network | None]:
         """Return what a process may write and reach: never more than its workspace."""
-        widest = workspace.particulars
+        widest = workspace.options
         if self.sandbox.report.applied is Level.NONE:
             # Nothing can be kept there, and whoever chose such a node knows it.
             return spec.profile, spec.network
@@ -211,12 +215,16 @@ class Starts:
         workdir: str,
         spec: ProcessSpec,
         confinement: Confinement,
-        way_out: WayOut | None,
+        egress_route: EgressRoute | None,
     ) -> None:
         record = live.record
         is_apart = confinement.has(Layer.NETWORK_NAMESPACE)
-        has_proxy = way_out is not None and confinement.network is Network.PROXY
-        led = {} if way_out is None else way_out.variables(is_apart=is_apart, has_proxy=has_proxy)
+        has_proxy = egress_route is not None and confinement.network is Network.PROXY
+        led = (
+            {}
+            if egress_route is None
+            else egress_route.variables(is_apart=is_apart, has_proxy=has_proxy)
+        )
         try:
             secret = await self.exits.secret_variables(record.workspace_id, record.process_id)
         except SecretUnavailable as error:
@@ -228,7 +236,7 @@ class Starts:
             chat_id=record.chat_id,
             home=workspace.home,
             temporary=workspace.temporary,
-            declared={**secret, **led, **workspace.particulars.environment, **spec.environment},
+            declared={**secret, **led, **workspace.options.environment, **spec.environment},
             has_terminal=spec.stdin_mode is StdinMode.TERMINAL,
         )
         launch = Launch(
@@ -250,7 +258,7 @@ class Starts:
             quota=self.workspaces.quota_of(record.workspace_id),
         )
         try:
-            launched = await self.spawner.start(launch, self.tending.exited)
+            launched = await self.spawner.start(launch, self.monitor.exited)
         except LaunchFailed as error:
             live.fail(start_error_of(error, spec.argv[0], spec.workdir), now=self.clock.now())
             live.close()
@@ -264,8 +272,8 @@ class Starts:
         if live.input is not None:
             live.input.write(spec.stdin)
             if spec.stdin_mode is StdinMode.CLOSED:
-                self.tending.end_input(live)
-        self.tending.limit_time(live, spec.timeout_s)
+                self.monitor.end_input(live)
+        self.monitor.limit_time(live, spec.timeout_s)
 
 
 def start_error_of(error: LaunchFailed, program: str, workdir: str) -> str:

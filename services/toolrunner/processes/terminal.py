@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from toolrunner.primitives.domain import TerminalSize
 from toolrunner.processes.input import Writes, Writing, resize
 from toolrunner.processes.live_process import LiveProcess
-from toolrunner.processes.termination import Ends, Signalling
+from toolrunner.processes.termination import Ends, SignalRequest
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,5 +32,5 @@ class Terminal:
         """Send a signal to all that run under it."""
         if self.live.is_live:
             await self.ends.send(
-                self.live, Signalling(number, leader_only=False, escalate_after_s=0.0)
+                self.live, SignalRequest(number, leader_only=False, escalate_after_s=0.0)
             )

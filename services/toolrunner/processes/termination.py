@@ -10,7 +10,7 @@ from toolrunner.journal.thread import JournalThread
 from toolrunner.primitives.domain import Execution, Key, ProcessId, ProcessState
 from toolrunner.primitives.errors import ProcessNotFound, ProcessNotRunning
 from toolrunner.processes.live_process import LiveProcess
-from toolrunner.processes.monitor import Tending
+from toolrunner.processes.monitor import ProcessMonitor
 from toolrunner.processes.registry import Registry
 from toolrunner.spawner.client.spawner import GRACE_S, NO_SIGNAL, Spawner
 
@@ -19,7 +19,7 @@ PUBLISH_S: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True)
-class Signalling:
+class SignalRequest:
     """Which signal goes to whom."""
 
     number: int
@@ -35,10 +35,10 @@ class Ends:
     spawner: Spawner
     registry: Registry
     tasks: Starter
-    tending: Tending
+    monitor: ProcessMonitor
 
     async def signal(
-        self, effect: Effect, process_id: ProcessId, signalling: Signalling
+        self, effect: Effect, process_id: ProcessId, signalling: SignalRequest
     ) -> ProcessRecord:
         """Signal a process and all it started; the same request again signals nobody.
 
@@ -76,10 +76,10 @@ class Ends:
         if live.record.state is not ProcessState.START_FAILED:
             await self.spawner.end(live.record.process_id, GRACE_S)
             await live.ends_within(PUBLISH_S)
-        await self.tending.keep_starts()
+        await self.monitor.keep_starts()
         return await self.journal.run(lambda journal: journal.cancel(key))
 
-    async def send(self, live: LiveProcess, signalling: Signalling) -> None:
+    async def send(self, live: LiveProcess, signalling: SignalRequest) -> None:
         """Signal a process, whoever asks."""
         await live.settled.wait()
         process_id = live.record.process_id

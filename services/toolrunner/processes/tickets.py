@@ -7,7 +7,7 @@ from parley.identity import AttachTicket, Caller, TicketCheck, Unauthenticated
 from toolrunner.primitives.errors import BadTicket
 
 
-class TicketBooth:
+class TicketVerifier:
     """Takes tickets, each once.
 
     What was spent is remembered here for as long as it would be good. A node that starts anew has

@@ -8,7 +8,7 @@ from typing import Final, assert_never
 from toolrunner.journal.records import ProcessRecord
 from toolrunner.primitives.domain import LIVE, ProcessId, Scope
 from toolrunner.primitives.errors import InvalidRequest, ProcessNotFound
-from toolrunner.processes.live_process import LiveProcess, Signpost
+from toolrunner.processes.live_process import ChangeSignal, LiveProcess
 from toolrunner.processes.output.excerpt import Budget, Excerpt, Source, excerpt
 from toolrunner.processes.output.line_match import LineMatcher
 from toolrunner.processes.registry import Registry
@@ -50,7 +50,7 @@ class Wait:
 
 
 @dataclass(frozen=True, slots=True)
-class Waited:
+class WaitResult:
     """What a wait found."""
 
     record: ProcessRecord
@@ -61,7 +61,7 @@ class Waited:
 
 async def wait_output(
     registry: Registry, scope: Scope, process_id: ProcessId, wait: Wait
-) -> Waited:
+) -> WaitResult:
     """Wait for a process and return its output after a cursor; running out of time is an answer.
 
     Raises:
@@ -90,7 +90,7 @@ async def wait_output(
         end = max(wait.since_cursor, live.output.complete_bytes)
     start = min(wait.since_cursor, end)
     matched_line = "" if search is None else search.line
-    return Waited(record, excerpt(source, start, end, wait.budget), reason, matched_line)
+    return WaitResult(record, excerpt(source, start, end, wait.budget), reason, matched_line)
 
 
 class _Search:
@@ -127,7 +127,7 @@ class _Search:
             return Reason.MATCHED
         return None
 
-    async def changed(self, change: Signpost) -> None:
+    async def changed(self, change: ChangeSignal) -> None:
         """Return at the next change, or once a line that nothing ended stands."""
         may_stand = self._matcher.has_begun and not self.is_quiet
         try:

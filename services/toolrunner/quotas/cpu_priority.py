@@ -20,7 +20,7 @@ NICEST: Final = 19
 
 
 @dataclass
-class Pace:
+class CpuUse:
     """How much of the processors a workspace uses.
 
     Attributes:
@@ -46,19 +46,19 @@ class Pace:
 
 
 @dataclass
-class Shares:
+class CpuPriorities:
     """Looks at the pace of workspaces."""
 
     clock: Clock
-    paces: dict[WorkspaceId, Pace] = field(default_factory=dict)
+    cpu_uses: dict[WorkspaceId, CpuUse] = field(default_factory=dict)
 
     async def look(self, members: Members) -> None:
         """Let those give way who compute without pause."""
         now_s = self.clock.monotonic()
-        for workspace_id in [each for each in self.paces if each not in members]:
-            del self.paces[workspace_id]
+        for workspace_id in [each for each in self.cpu_uses if each not in members]:
+            del self.cpu_uses[workspace_id]
         for workspace_id, own in members.items():
-            pace = self.paces.setdefault(workspace_id, Pace())
+            pace = self.cpu_uses.setdefault(workspace_id, CpuUse())
             cores = pace.take(own, now_s)
             was_idle = pace.is_idle
             if len(own) > CROWD:

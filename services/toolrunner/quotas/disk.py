@@ -99,7 +99,7 @@ def passed(quota: Quota, disk_bytes: int, inodes: int) -> QuotaExceeded | None:
 def devices(workspace: Workspace) -> frozenset[int]:
     """Return the file systems on which processes of a workspace write what counts."""
     paths = {*places(workspace)}
-    if workspace.particulars.files is None:
+    if workspace.options.files is None:
         # An overlay is one by itself.
         paths.add(workspace.root)
     found = set()
@@ -112,6 +112,6 @@ def devices(workspace: Workspace) -> frozenset[int]:
 def places(workspace: Workspace) -> tuple[Path, ...]:
     """Return the directories that count: those that processes write, save what is registered."""
     own = [workspace.home, workspace.temporary, workspace.directory / "layer"]
-    if workspace.particulars.files is None and not os.path.ismount(workspace.root):
+    if workspace.options.files is None and not os.path.ismount(workspace.root):
         own.append(workspace.root)
     return tuple(each for each in own if each.is_dir())

@@ -25,15 +25,15 @@ from toolrunner.primitives.errors import SpawnerGone
 from toolrunner.processes.live_process import MEMORY
 from toolrunner.processes.scan import (
     PIPE_BYTES,
-    Census,
     Member,
     Members,
+    ProcessScan,
     descriptors_max,
     proportional_bytes,
     unmapped_by,
 )
 from toolrunner.processes.service import Processes
-from toolrunner.quotas.cpu_priority import Shares
+from toolrunner.quotas.cpu_priority import CpuPriorities
 from toolrunner.quotas.deleted_files import Held, held_by
 from toolrunner.quotas.disk import Space, Use, devices, is_due, overrun, places
 from toolrunner.quotas.socket_memory import SocketMemory
@@ -71,9 +71,9 @@ class Quotas:
 
     processes: Processes
     workspaces: Workspaces
-    census: Census
+    scan: ProcessScan
     programs: Programs
-    shares: Shares
+    shares: CpuPriorities
     sockets: SocketMemory
     directory: Path
     clock: Clock
@@ -114,8 +114,8 @@ class Quotas:
     async def look(self) -> bool:
         """Look once; return whether to look again very soon."""
         leaders = self.processes.leaders()
-        self._is_deserted = not leaders and not children_of(self.census.spawner_pid)
-        members = {} if self._is_deserted else await asyncio.to_thread(self.census.take, leaders)
+        self._is_deserted = not leaders and not children_of(self.scan.spawner_pid)
+        members = {} if self._is_deserted else await asyncio.to_thread(self.scan.take, leaders)
         is_close = await self._bound_processes(members)
         if members:
             sockets = await self.sockets.take(members)

@@ -5,8 +5,8 @@ from toolrunner.sandbox.control_groups import found_groups, own_group
 from toolrunner.sandbox.errors import BelowMinimum, LayerFailed, NotEnforceable, SandboxError
 from toolrunner.sandbox.helper_processes import is_readable
 from toolrunner.sandbox.launch import confine, prepared_filter, tasks_now
-from toolrunner.sandbox.namespaces import Cell, Cells, make_cell
-from toolrunner.sandbox.plan import DOOR_PORT, NICE, Egress, Place, judge, plan
+from toolrunner.sandbox.namespaces import NamespaceSet, NamespaceSets, make_namespaces
+from toolrunner.sandbox.plan import NICE, PROXY_PORT, Egress, Place, judge, plan
 from toolrunner.sandbox.seccomp import RLIMIT_LOCKS
 from toolrunner.sandbox.socket_diag import SocketUse, open_diag, socket_use
 from toolrunner.sandbox.user_limits import bound_process, host_limits
@@ -23,19 +23,19 @@ from toolrunner.sandbox.values import (
 )
 
 __all__ = [
-    "DOOR_PORT",
     "NICE",
     "ORDER",
+    "PROXY_PORT",
     "RLIMIT_LOCKS",
     "BelowMinimum",
-    "Cell",
-    "Cells",
     "Confinement",
     "Egress",
     "Layer",
     "LayerFailed",
     "Level",
     "Missing",
+    "NamespaceSet",
+    "NamespaceSets",
     "Network",
     "NotEnforceable",
     "Place",
@@ -51,7 +51,7 @@ __all__ = [
     "host_limits",
     "is_readable",
     "judge",
-    "make_cell",
+    "make_namespaces",
     "open_diag",
     "own_group",
     "plan",

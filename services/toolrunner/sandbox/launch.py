@@ -26,7 +26,7 @@ def prepared_filter(confinement: Confinement) -> bytes:
         return b""
     is_apart = confinement.has(Layer.NETWORK_NAMESPACE)
     is_hidden = confinement.has(Layer.MOUNT_NAMESPACE)
-    openings = seccomp.Openings(
+    openings = seccomp.FilterOptions(
         # Landlock does not see who connects to a path, so only hiding the paths helps.
         has_paths=is_hidden,
         has_tcp=is_apart or confinement.network is not Network.NONE,

@@ -40,7 +40,7 @@ SIOCGIFFLAGS, SIOCSIFFLAGS, IFF_UP = 0x8913, 0x8914, 0x1
 HOST_NAME = b"workspace"
 #: That of the user first: it gives the right to enter the others.
 KINDS = ("user", "ipc", "uts", "pid", "net")
-DOOR_BACKLOG = 128
+LISTENER_BACKLOG = 128
 #: Memory that lies in the kernel is no process's, so that nobody could be ended for it: shared
 #: memory in pages, queues and their bytes, and semaphores (in a set, of all, in a call, sets).
 KERNEL_OBJECTS = {
@@ -52,7 +52,7 @@ KERNEL_OBJECTS = {
 
 
 @dataclass(frozen=True)
-class CellPlan:
+class NamespacePlan:
     """What the helper that makes a cell has to know.
 
     Attributes:
@@ -97,7 +97,7 @@ def _write(path: str, text: str) -> None:
         os.close(fd)
 
 
-def begin_cell(channel: socket.socket, plan: CellPlan) -> None:
+def start_namespaces(channel: socket.socket, plan: NamespacePlan) -> None:
     """Make the namespaces and leave a first process in them."""
     own, own_group = os.geteuid(), os.getegid()
     if plan.owner >= 0:
@@ -130,7 +130,7 @@ def begin_cell(channel: socket.socket, plan: CellPlan) -> None:
         held.append(_diag())
     if plan.port:
         # A socket stays in the network that it was made in, whoever accepts from it.
-        door = socket.create_server(("127.0.0.1", plan.port), backlog=DOOR_BACKLOG)
+        door = socket.create_server(("127.0.0.1", plan.port), backlog=LISTENER_BACKLOG)
         held.append(door.detach())
     first = clone_sibling(signal.SIGCHLD)
     if first == 0:
@@ -165,7 +165,7 @@ def _raise_loopback() -> None:
         fcntl.ioctl(interface, SIOCSIFFLAGS, struct.pack("=16sH22x", b"lo", flags | IFF_UP))
 
 
-def _hold(channel: socket.socket, held: list[int], plan: CellPlan) -> NoReturn:
+def _hold(channel: socket.socket, held: list[int], plan: NamespacePlan) -> NoReturn:
     """Be the first process of a cell until the spawner ends, which is handed all of it."""
     prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     os.setsid()

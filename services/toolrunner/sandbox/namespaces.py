@@ -39,7 +39,7 @@ from toolrunner.sandbox.helper_processes import (
     reap,
 )
 from toolrunner.sandbox.mounts import Kind, build_tree, kind_of, taken_proc
-from toolrunner.sandbox.namespace_setup import KINDS, CellPlan, begin_cell, map_users
+from toolrunner.sandbox.namespace_setup import KINDS, NamespacePlan, map_users, start_namespaces
 from toolrunner.sandbox.socket_diag import SocketUse, socket_use
 from toolrunner.sandbox.syscalls import (
     CAP_SYS_ADMIN,
@@ -70,7 +70,7 @@ class Forked(NamedTuple):
 
 
 @dataclass
-class Cell:
+class NamespaceSet:
     """Namespaces, held open, and the process that began them.
 
     Attributes:
@@ -235,30 +235,30 @@ def key_of(workspace: str, confinement: Confinement) -> Key:
 
 
 @dataclass
-class Cells:
+class NamespaceSets:
     """The cells of all workspaces: one for each network that processes of a workspace have.
 
     Without Landlock each profile has its own.
 
     Attributes:
-        on_door: Is told of each door that opens, with its workspace.
+        on_listener: Is told of each door that opens, with its workspace.
         resting: Workspaces in whose cells nobody is, and since when.
         dying: First processes of cells that were ended, with their workspaces, until they are
             reaped; the kernel keeps each until nobody is left inside.
         user_limits: What all cells share of what the kernel counts for a user.
     """
 
-    cells: dict[Key, Cell] = field(default_factory=dict)
-    on_door: Callable[[str, int], None] = field(default=lambda workspace, door: None)
+    cells: dict[Key, NamespaceSet] = field(default_factory=dict)
+    on_listener: Callable[[str, int], None] = field(default=lambda workspace, door: None)
     resting: dict[str, float] = field(default_factory=dict)
     dying: dict[int, str] = field(default_factory=dict)
     user_limits: UserLimits = field(default_factory=UserLimits)
 
-    def show_doors(self) -> None:
+    def show_listeners(self) -> None:
         """Tell of every door once more."""
         for key, cell in self.cells.items():
             if cell.door >= 0:
-                self.on_door(key.workspace, cell.door)
+                self.on_listener(key.workspace, cell.door)
 
     @property
     def firsts(self) -> set[int]:
@@ -269,7 +269,7 @@ class Cells:
         """Return the first processes of a workspace's cells that were ended and are not gone."""
         return {first for first, owner in self.dying.items() if owner == workspace}
 
-    def way(self, workspace: str, confinement: Confinement) -> "tuple[Cell, int]":
+    def way(self, workspace: str, confinement: Confinement) -> "tuple[NamespaceSet, int]":
         """Return the cell for a process, and its tree, made if they are not there yet.
 
         Raises:
@@ -280,13 +280,13 @@ class Cells:
         if key not in self.cells:
             has_own_user = owner_of(confinement) >= 0
             limits = self.user_limits.offer(has_own_user=has_own_user)
-            cell = self.cells[key] = make_cell(confinement, limits)
+            cell = self.cells[key] = make_namespaces(confinement, limits)
             self.user_limits.give(cell.first, limits, has_own_user=has_own_user)
             if self.cells[key].door >= 0:
-                self.on_door(workspace, self.cells[key].door)
+                self.on_listener(workspace, self.cells[key].door)
         return self.cells[key], self.cells[key].tree(confinement)
 
-    def of(self, workspace: str) -> list[Cell]:
+    def of(self, workspace: str) -> list[NamespaceSet]:
         """Return the cells of a workspace."""
         return [cell for key, cell in self.cells.items() if key.workspace == workspace]
 
@@ -336,7 +336,7 @@ def owner_of(confinement: Confinement) -> int:
     return confinement.uid if has_capability(CAP_SYS_ADMIN) else -1
 
 
-def make_cell(confinement: Confinement, limits: Limits | None = None) -> Cell:
+def make_namespaces(confinement: Confinement, limits: Limits | None = None) -> NamespaceSet:
     """Make namespaces for the processes of a workspace.
 
     Args:
@@ -346,7 +346,7 @@ def make_cell(confinement: Confinement, limits: Limits | None = None) -> Cell:
     Raises:
         OSError: The kernel refused; nothing is left.
     """
-    plan = CellPlan(
+    plan = NamespacePlan(
         is_apart=confinement.has(Layer.NETWORK_NAMESPACE),
         port=confinement.proxy_port if confinement.has(Layer.NETWORK_NAMESPACE) else 0,
         has_own_proc=confinement.has_own_proc,
@@ -354,7 +354,7 @@ def make_cell(confinement: Confinement, limits: Limits | None = None) -> Cell:
         has_outer=os.geteuid() != 0,
         limits=limits,
     )
-    ours, pid = forked(lambda channel: begin_cell(channel, plan))
+    ours, pid = forked(lambda channel: start_namespaces(channel, plan))
     first = 0
     with ours:
         try:
@@ -381,7 +381,7 @@ def make_cell(confinement: Confinement, limits: Limits | None = None) -> Cell:
     diag = others.pop(0) if plan.is_apart else -1
     door = others.pop(0) if plan.port else -1
     proc = others.pop(0) if others else -1
-    return Cell(first, tuple(namespaces), outer, door, proc, diag, limits or {})
+    return NamespaceSet(first, tuple(namespaces), outer, door, proc, diag, limits or {})
 
 
 def _go_back(own: int) -> None:

@@ -32,7 +32,7 @@ LAYERS = {
 UNREACHABLE = "the service's data directory or its Python is closed to other users"
 SHARED_USER = "a workspace whose files belong to the user of the service"
 #: Where a workspace with a network of its own finds the egress proxy, on its own loopback.
-DOOR_PORT = 3128
+PROXY_PORT = 3128
 #: Commands give way to the services that look after them.
 NICE = 5
 
@@ -154,7 +154,7 @@ def plan(
     layers = [layer for layer in report.layers if _is_applied(layer, report, reached, place)]
     port = 0
     if reached is Network.PROXY and egress is not None:
-        port = DOOR_PORT if Layer.NETWORK_NAMESPACE in layers else egress.port
+        port = PROXY_PORT if Layer.NETWORK_NAMESPACE in layers else egress.port
     return Confinement(
         level=isolating(report.level, layers),
         layers=tuple(layers),

@@ -16,7 +16,7 @@ from toolrunner.sandbox import landlock, seccomp
 from toolrunner.sandbox.confinement import Confinement
 from toolrunner.sandbox.control_groups import CONTROLLERS, found_groups, own_group
 from toolrunner.sandbox.launch import change_user
-from toolrunner.sandbox.namespaces import make_cell
+from toolrunner.sandbox.namespaces import make_namespaces
 from toolrunner.sandbox.syscalls import (
     CAP_DAC_OVERRIDE,
     CAP_DAC_READ_SEARCH,
@@ -110,7 +110,9 @@ def outcome(work: Callable[[], None]) -> int:
 def _try_seccomp() -> None:
     prctl(PR_SET_NO_NEW_PRIVS, 1)
     try:
-        program = seccomp.program(seccomp.Openings(has_paths=False, has_tcp=False, has_udp=False))
+        program = seccomp.program(
+            seccomp.FilterOptions(has_paths=False, has_tcp=False, has_udp=False)
+        )
     except KeyError as error:
         raise OSError(errno.ENOSYS, "the calls of this machine are not known") from error
     seccomp.install(program)
@@ -165,7 +167,7 @@ def _try_whole(uid: int, failures: dict[Layer, str]) -> bool:
             uid=uid if os.geteuid() == 0 and Layer.UID not in failures else -1,
         )
         try:
-            cell = make_cell(confinement)
+            cell = make_namespaces(confinement)
         except OSError as error:
             failures[Layer.USER_NAMESPACE] = _namespace_cause(error.errno or _DIED)
             return False

@@ -64,7 +64,7 @@ _IF_EQUAL, _IF_AT_LEAST, _IF_ANY_BIT = 0x15, 0x35, 0x45
 
 
 @dataclass(frozen=True, slots=True)
-class Openings:
+class FilterOptions:
     """What may be reached without being asked for elsewhere.
 
     Attributes:
@@ -187,7 +187,7 @@ def _refuse_kinds(*kinds: int) -> _Assembly:
     return body
 
 
-def _limits_of(openings: Openings) -> _Assembly:
+def _limits_of(openings: FilterOptions) -> _Assembly:
     """Refuse `prlimit64` for other processes and, unless it only reads, for the mark."""
     body = _Assembly()
     if openings.shares_user:
@@ -208,7 +208,7 @@ def _limits_of(openings: Openings) -> _Assembly:
     return body
 
 
-def _kind(openings: Openings, family: int) -> dict[int, tuple[int, ...]]:
+def _kind(openings: FilterOptions, family: int) -> dict[int, tuple[int, ...]]:
     """Return the types of a family that are allowed, with their protocols; none for any."""
     if family == AF_UNIX:
         return {SOCK_STREAM: (), SOCK_DGRAM: (), SOCK_SEQPACKET: ()} if openings.has_paths else {}
@@ -220,7 +220,7 @@ def _kind(openings: Openings, family: int) -> dict[int, tuple[int, ...]]:
     return kinds
 
 
-def _socket(openings: Openings) -> _Assembly:
+def _socket(openings: FilterOptions) -> _Assembly:
     body = _Assembly()
     for family in (AF_UNIX, AF_INET, AF_INET6):
         inner = _Assembly()
@@ -246,7 +246,7 @@ def _socket(openings: Openings) -> _Assembly:
     return body
 
 
-def _socket_pair(openings: Openings) -> _Assembly:
+def _socket_pair(openings: FilterOptions) -> _Assembly:
     """Allow pairs that cannot be turned to another address."""
     if openings.has_paths:
         return _verdict(ALLOW)
@@ -260,7 +260,7 @@ def _socket_pair(openings: Openings) -> _Assembly:
 
 
 @cache
-def program(openings: Openings, machine: str = MACHINE) -> bytes:
+def program(openings: FilterOptions, machine: str = MACHINE) -> bytes:
     """Return the filter for a kind of machine.
 
     Raises:

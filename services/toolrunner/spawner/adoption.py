@@ -40,7 +40,7 @@ class Candidate:
 
 
 @dataclass
-class Door:
+class AdoptionSocket:
     """Where the next service comes in."""
 
     listener: socket.socket

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from typing import Any, NoReturn
 
 from toolrunner.sandbox import (
-    Cell,
     Confinement,
     LayerFailed,
+    NamespaceSet,
     bound_process,
     confine,
     host_limits,
@@ -48,7 +48,7 @@ class Way:
 
     confinement: Confinement | None = None
     filter: bytes = b""
-    cell: Cell | None = None
+    cell: NamespaceSet | None = None
     tree: int = -1
     is_inside: bool = False
 
@@ -158,7 +158,7 @@ def execute(argv: list[str], environment: dict[str, str]) -> NoReturn:
     raise refused
 
 
-def enter(cell: Cell, tree: int, report_fd: int) -> None:
+def enter(cell: NamespaceSet, tree: int, report_fd: int) -> None:
     """Go on inside of a cell; who stays outside tells who went and ends."""
     inside = cell.enter(tree)
     if inside:

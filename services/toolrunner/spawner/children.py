@@ -14,11 +14,11 @@ from typing import Any
 from toolrunner.sandbox import Confinement, Layer, SocketUse, is_readable, prepared_filter
 from toolrunner.spawner.child import STOP_SIGNALS, Ends, Way, become, set_size
 from toolrunner.spawner.control_groups import ControlGroups
-from toolrunner.spawner.control_groups_v1 import OldGroups
+from toolrunner.spawner.control_groups_v1 import ControlGroupsV1
 from toolrunner.spawner.frames import CHUNK_BYTES, Line
 from toolrunner.spawner.kernel import Seen, children_of, freeze, send, send_to_child
 from toolrunner.spawner.limits import GROUP_ONLY, limit_group
-from toolrunner.spawner.process_index import Kin
+from toolrunner.spawner.process_index import ProcessIndex
 
 #: Nobody can write to the end that is read, so this tells of nothing but the end of a report: what
 #: was written before is read then, and nobody wakes up twice for one start.
@@ -85,7 +85,7 @@ class Watch:
 
 
 @dataclass
-class Family:
+class ChildProcesses:
     """All processes that were started here and are not forgotten.
 
     Attributes:
@@ -98,8 +98,8 @@ class Family:
     selector: selectors.BaseSelector
     groups: ControlGroups
     open_files: tuple[int, int]
-    kin: Kin
-    old_groups: OldGroups = field(default_factory=lambda: OldGroups({}))
+    process_index: ProcessIndex
+    control_groups_v1: ControlGroupsV1 = field(default_factory=lambda: ControlGroupsV1({}))
     kept: dict[str, Kept] = field(default_factory=dict)
     starting: dict[str, Kept] = field(
         default_factory=dict
@@ -111,16 +111,16 @@ class Family:
     is_ending: bool = False
 
     def __post_init__(self) -> None:
-        self.kin.cells.on_door = self.tell_door
+        self.process_index.cells.on_listener = self.tell_listener
 
-    def tell_door(self, workspace: str, door: int) -> None:
+    def tell_listener(self, workspace: str, door: int) -> None:
         """Hand the door of a cell to the service."""
         self.line.tell({"door": workspace, "descriptors": 1}, door)
 
     @property
     def is_empty(self) -> bool:
         """Whether nothing is kept and nothing runs."""
-        return not self.kept and not self.kin.everything()
+        return not self.kept and not self.process_index.everything()
 
     def start(self, message: dict[str, Any]) -> None:
         """Fork; the answer follows when the child has become what it should, or could not."""
@@ -131,8 +131,8 @@ class Family:
             group = self.groups.make(message["workspace"], message["id"])
             self.groups.bound(message["workspace"], message["quota"])
             joined = [group] if group else []
-            joined += self.old_groups.make(message["workspace"], message["quota"])
-            kept.deaths_before = self.old_groups.deaths(message["workspace"])
+            joined += self.control_groups_v1.make(message["workspace"], message["quota"])
+            kept.deaths_before = self.control_groups_v1.deaths(message["workspace"])
             stage = "namespaces"
             way = self.way(message["workspace"], message["confinement"])
             stage = "limits"
@@ -152,7 +152,7 @@ class Family:
             os.close(fd)
         kept.pid, kept.give_up_at = pid, time.monotonic() + START_S
         self.kept[kept.id] = self.starting[kept.id] = kept
-        self.kin.enter(kept.id, kept.workspace, pid)
+        self.process_index.enter(kept.id, kept.workspace, pid)
         self.leaders[pid] = kept.id
         self.selector.register(kept.report_fd, REPORT_OVER, kept)
 
@@ -176,14 +176,14 @@ class Family:
             OSError: The kernel refused.
         """
         if document is None:
-            self.kin.hold(workspace)
+            self.process_index.hold(workspace)
             return Way()
         confinement = Confinement.of(document)
         has_cell = confinement.has(Layer.PID_NAMESPACE)
-        self.kin.hold(workspace, confinement.uid, has_cell=has_cell)
+        self.process_index.hold(workspace, confinement.uid, has_cell=has_cell)
         way = Way(confinement, prepared_filter(confinement))
         if has_cell:
-            way.cell, way.tree = self.kin.cells.way(workspace, confinement)
+            way.cell, way.tree = self.process_index.cells.way(workspace, confinement)
         return way
 
     def connections(self, message: dict[str, Any], opened: list[int]) -> tuple[Ends, Kept]:
@@ -269,7 +269,7 @@ class Family:
             return
         status = self.early.pop(kept.pid, None)
         if status is not None and self.leaders.pop(kept.pid, None) is not None:
-            self.kin.reaped(kept.id)
+            self.process_index.reaped(kept.id)
             self.tell_exit(kept, status)
         if not self.starting:
             self.early.clear()
@@ -289,7 +289,7 @@ class Family:
                     self.leaders.pop(kept.pid, None)
                     kept.pid = pid
                     self.leaders[pid] = kept.id
-                    self.kin.enter(kept.id, kept.workspace, pid)
+                    self.process_index.enter(kept.id, kept.workspace, pid)
                 case {"layers": layers}:
                     kept.layers = layers
                 case {"stage": _, "errno": _}:
@@ -318,10 +318,10 @@ class Family:
             if pid == 0:
                 break
             reaped.add(pid)
-            self.kin.owners.pop(pid, None)
+            self.process_index.owners.pop(pid, None)
             process_id = self.leaders.get(pid, "")
-            self.kin.reaped(process_id)
-            self.kin.cells.lose(pid)
+            self.process_index.reaped(process_id)
+            self.process_index.cells.lose(pid)
             kept = self.kept.get(process_id)
             if kept is not None:
                 self.settle(kept)
@@ -335,11 +335,11 @@ class Family:
         due = [name for name, watch in self.watched.items() if watch.may_be_over(reaped)]
         for name in [name for name in due if not self.watched[name].look()]:
             del self.watched[name]
-            self.kin.cells.end(name)
-            self.old_groups.remove(name)
+            self.process_index.cells.end(name)
+            self.control_groups_v1.remove(name)
             self.line.tell({"gone": name})
-        if self.is_ending and not is_idle and not self.kin.everything():
-            self.kin.cells.end_all()
+        if self.is_ending and not is_idle and not self.process_index.everything():
+            self.process_index.cells.end_all()
         if is_idle and self.is_ending:
             self.line.tell({"idle": True})
 
@@ -348,21 +348,21 @@ class Family:
         if kept.has_memory_limit and self.groups.was_short_of_memory(kept.workspace, kept.id):
             return True
         # There the whole workspace counts as one; who ended well was not meant.
-        return status != 0 and self.old_groups.deaths(kept.workspace) > kept.deaths_before
+        return status != 0 and self.control_groups_v1.deaths(kept.workspace) > kept.deaths_before
 
     def signal(self, message: dict[str, Any]) -> None:
         """Signal a process and all it started, or its leader only while that is not reaped."""
         process_id, number = message["id"], message["signal"]
         if message["leader_only"]:
-            leader = self.kin.leader(process_id)
+            leader = self.process_index.leader(process_id)
             count = int(self.leaders.get(leader) == process_id and send_to_child(leader, number))
         else:
-            count = self.signal_all(lambda: self.kin.members(process_id), number)
-            if number == signal.SIGKILL and (workspace := self.kin.workspace(process_id)):
+            count = self.signal_all(lambda: self.process_index.members(process_id), number)
+            if number == signal.SIGKILL and (workspace := self.process_index.workspace(process_id)):
                 self.groups.kill(workspace, process_id)
         if message["tell_gone"]:
-            left = self.kin.members(process_id)
-            self.watched[process_id] = Watch(lambda: self.kin.members(process_id), left)
+            left = self.process_index.members(process_id)
+            self.watched[process_id] = Watch(lambda: self.process_index.members(process_id), left)
             self.wake(left, number)
         self.line.tell({"number": message["number"], "count": count})
         self.reap()
@@ -372,12 +372,12 @@ class Family:
         workspace, directory = message["workspace"], message["directory"]
 
         def find() -> list[Seen]:
-            return self.kin.inhabitants(workspace, directory)
+            return self.process_index.inhabitants(workspace, directory)
 
-        if message["signal"] == signal.SIGKILL and self.kin.cells.of(workspace):
+        if message["signal"] == signal.SIGKILL and self.process_index.cells.of(workspace):
             # The kernel ends all who are in a cell at once; nobody has to be found and stopped.
             count = len(find())
-            self.kin.cells.end(workspace)
+            self.process_index.cells.end(workspace)
         elif message["signal"] == signal.SIGKILL and self.groups.base:
             # At once, however fast they fork; what is left was never in the group.
             count = len(self.groups.pids(workspace))
@@ -397,7 +397,7 @@ class Family:
     def end(self, message: dict[str, Any]) -> None:
         """Signal everything, and tell when nothing is left."""
         self.is_ending = True
-        count = self.signal_all(self.kin.everything, message["signal"])
+        count = self.signal_all(self.process_index.everything, message["signal"])
         self.line.tell({"number": message["number"], "count": count})
         self.reap()
 
@@ -414,7 +414,7 @@ class Family:
 
     def tell_sockets(self, message: dict[str, Any]) -> None:
         """Tell what the sockets of a workspace have, where it has a network of its own."""
-        uses = [cell.socket_use() for cell in self.kin.cells.of(message["workspace"])]
+        uses = [cell.socket_use() for cell in self.process_index.cells.of(message["workspace"])]
         largest = SocketUse(by_inode={k: v for use in uses for k, v in use.by_inode.items()})
         self.line.tell(
             {
@@ -426,12 +426,12 @@ class Family:
 
     def leave(self, workspace: str) -> None:
         """Let the cells of a workspace rest, if nobody is left in them."""
-        if self.kin.is_deserted(workspace, self.leaders):
-            self.kin.cells.rest(workspace, time.monotonic())
+        if self.process_index.is_deserted(workspace, self.leaders):
+            self.process_index.cells.rest(workspace, time.monotonic())
 
     def tell_kept(self) -> None:
         """Tell of everything that is kept; what is between fork and exec is waited for."""
-        self.kin.cells.show_doors()
+        self.process_index.cells.show_listeners()
         until_s = time.monotonic() + REPORT_S
         for kept in self.kept.values():
             if kept.report_fd >= 0:
@@ -479,8 +479,8 @@ class Family:
         self.leave(kept.workspace)
         needed = {*self.kept, *self.leaders.values()}
         children = children_of(os.getpid())
-        if children is not None and children <= {*self.leaders, *self.kin.cells.firsts}:
+        if children is not None and children <= {*self.leaders, *self.process_index.cells.firsts}:
             # Nobody was left behind by anyone.
-            self.kin.keep_only(needed)
+            self.process_index.keep_only(needed)
         else:
-            self.kin.prune(needed)
+            self.process_index.prune(needed)

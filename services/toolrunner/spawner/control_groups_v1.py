@@ -19,7 +19,7 @@ WORKSPACES_MAX = 256
 SHARES = 512
 
 
-class OldGroups:
+class ControlGroupsV1:
     """The groups below one directory in each hierarchy; without any this does nothing."""
 
     def __init__(self, bases: dict[str, str]) -> None:
@@ -27,7 +27,7 @@ class OldGroups:
         self._bounds: dict[str, dict[str, int]] = {}
 
     @classmethod
-    def made(cls, name: str, lacking: frozenset[str]) -> "OldGroups":
+    def made(cls, name: str, lacking: frozenset[str]) -> "ControlGroupsV1":
         """Make groups for controllers that the second version lacks, where that is allowed."""
         bases: dict[str, str] = {}
         for controller, group in found_groups().items():

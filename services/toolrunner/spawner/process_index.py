@@ -15,7 +15,7 @@ import os
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
-from toolrunner.sandbox import Cells
+from toolrunner.sandbox import NamespaceSets
 from toolrunner.spawner.control_groups import ControlGroups
 from toolrunner.spawner.kernel import (
     Seen,
@@ -51,19 +51,19 @@ NOBODY = Known("", 0)
 
 
 @dataclass
-class Kin:
+class ProcessIndex:
     """Finds processes by group, session, mark and descent."""
 
     groups: ControlGroups
     known: dict[str, Known] = field(default_factory=dict)
     known_max: int = FORGOTTEN_MAX
-    cells: Cells = field(default_factory=Cells)
+    cells: NamespaceSets = field(default_factory=NamespaceSets)
     #: The workspaces that users other than ours belong to; empty if several do.
     users: dict[int, str] = field(default_factory=dict)
     #: Users of children that were not reaped, by their pids.
     owners: dict[int, int] = field(default_factory=dict)
     #: Workspaces with processes in cells, and those with some that nothing holds together.
-    celled: set[str] = field(default_factory=set)
+    in_namespaces: set[str] = field(default_factory=set)
     loose: set[str] = field(default_factory=set)
 
     def enter(self, process_id: str, workspace: str, pid: int) -> None:
@@ -73,7 +73,7 @@ class Kin:
     def hold(self, workspace: str, user: int = -1, *, has_cell: bool = False) -> None:
         """Note what holds a process of a workspace together with the others: a cell, or a user."""
         if has_cell:
-            self.celled.add(workspace)
+            self.in_namespaces.add(workspace)
         elif user < 0:
             self.loose.add(workspace)
         elif (owner := self.users.setdefault(user, workspace)) != workspace:
@@ -100,7 +100,7 @@ class Kin:
             self.groups.remove(self.known.pop(process_id).workspace, process_id)
         present = {known.workspace for known in self.known.values()} | {""}
         present |= {key.workspace for key in self.cells.cells} | {*self.cells.dying.values()}
-        self.celled &= present
+        self.in_namespaces &= present
         self.loose &= present
         for user in [user for user, owner in self.users.items() if owner not in present]:
             del self.users[user]
@@ -164,7 +164,7 @@ class Kin:
     def confined(self, workspace: str) -> list[Seen] | None:
         """Return those of a workspace that nobody can leave; None if one may have left it."""
         users = {user for user, owner in self.users.items() if owner == workspace}
-        if workspace in self.loose or not (users or workspace in self.celled):
+        if workspace in self.loose or not (users or workspace in self.in_namespaces):
             return None
         ours = children_of(os.getpid()) if users else set()
         if ours is None:
@@ -189,7 +189,7 @@ class Kin:
     def found(self, own: dict[str, Known], is_meant: Callable[[Seen], bool]) -> list[Seen]:
         """Return those of ours that are of some processes or meant, and what these started."""
         seen = running_processes()
-        belongs = Belonging(own, self.known.keys(), seen)
+        belongs = ProcessOwnership(own, self.known.keys(), seen)
         firsts = self.cells.firsts
         roots = [
             each
@@ -201,7 +201,7 @@ class Kin:
         return list({**found, **{root.pid: root for root in roots}}.values())
 
 
-class Belonging:
+class ProcessOwnership:
     """Tells whether a process is of some that are known."""
 
     def __init__(

@@ -20,11 +20,11 @@ import socket
 import sys
 from contextlib import suppress
 
-from toolrunner.spawner.adoption import Door
+from toolrunner.spawner.adoption import AdoptionSocket
 from toolrunner.spawner.child import STOP_SIGNALS
-from toolrunner.spawner.children import Family
+from toolrunner.spawner.children import ChildProcesses
 from toolrunner.spawner.control_groups import ControlGroups
-from toolrunner.spawner.control_groups_v1 import OldGroups
+from toolrunner.spawner.control_groups_v1 import ControlGroupsV1
 from toolrunner.spawner.frames import Line
 from toolrunner.spawner.kernel import (
     PR_SET_CHILD_SUBREAPER,
@@ -33,8 +33,8 @@ from toolrunner.spawner.kernel import (
     open_directory_beneath,
     prctl,
 )
-from toolrunner.spawner.process_index import Kin
-from toolrunner.spawner.session import Conversation
+from toolrunner.spawner.process_index import ProcessIndex
+from toolrunner.spawner.session import SpawnerSession
 
 SOCKET_NAME = "spawner.sock"
 SECRET_NAME = "spawner.secret"
@@ -102,13 +102,13 @@ def kept_secret(directory: int) -> str:
     return ""
 
 
-def door_in(directory: int, selector: selectors.BaseSelector) -> Door | None:
+def adoption_socket_in(directory: int, selector: selectors.BaseSelector) -> AdoptionSocket | None:
     """Have the next service come in here, where that is possible."""
     listener = listening(directory)
     if listener is None:
         return None
     try:
-        return Door(listener, new_secret(directory), selector)
+        return AdoptionSocket(listener, new_secret(directory), selector)
     except OSError as error:
         print(f"nobody can take over from here: {error}", file=sys.stderr)
         listener.close()
@@ -154,17 +154,21 @@ def main() -> None:
     name = group_name(directory_fd)
     has_groups = bool(int(sys.argv[4]))
     groups = ControlGroups.made(name) if has_groups else ControlGroups("")
-    old_groups = OldGroups.made(name, groups.lacking()) if has_groups else OldGroups({})
+    control_groups_v1 = (
+        ControlGroupsV1.made(name, groups.lacking()) if has_groups else ControlGroupsV1({})
+    )
     line, selector = Line(channel), selectors.DefaultSelector()
-    door = door_in(directory_fd, selector)
+    door = adoption_socket_in(directory_fd, selector)
     try:
         given_files = files_of_children(open_files, own_files)
-        family = Family(line, selector, groups, given_files, Kin(groups), old_groups)
-        Conversation(line, family, selector, door, adoption_s).run(wakeup_fd)
+        child_processes = ChildProcesses(
+            line, selector, groups, given_files, ProcessIndex(groups), control_groups_v1
+        )
+        SpawnerSession(line, child_processes, selector, door, adoption_s).run(wakeup_fd)
     finally:
         if door is not None:
             door.close()
         groups.kill()
         end_descendants(os.getpid())
         groups.remove()
-        old_groups.remove()
+        control_groups_v1.remove()

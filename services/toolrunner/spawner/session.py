@@ -24,8 +24,8 @@ import traceback
 from dataclasses import dataclass, field
 from typing import Any
 
-from toolrunner.spawner.adoption import Candidate, Door
-from toolrunner.spawner.children import Family, Kept
+from toolrunner.spawner.adoption import AdoptionSocket, Candidate
+from toolrunner.spawner.children import ChildProcesses, Kept
 from toolrunner.spawner.frames import CHUNK_BYTES, Frames, Line
 
 #: Spawners and services of different versions do not understand one another.
@@ -35,13 +35,13 @@ FAILED_S = 0.1
 
 
 @dataclass
-class Conversation:
+class SpawnerSession:
     """One service at a time: the one that started this program, or the next after its end."""
 
     line: Line
-    family: Family
+    child_processes: ChildProcesses
     selector: selectors.BaseSelector
-    door: Door | None
+    door: AdoptionSocket | None
     adoption_s: float
     frames: Frames = field(default_factory=Frames)
     is_over: bool = False
@@ -69,20 +69,20 @@ class Conversation:
         """Do what one source is ready for."""
         if key.fd == wakeup_fd:
             os.read(wakeup_fd, CHUNK_BYTES)
-            self.family.reap()
+            self.child_processes.reap()
         elif isinstance(key.data, Kept):
-            self.family.settle(key.data)
+            self.child_processes.settle(key.data)
         elif key.data is self.line.channel:
             self.listen()
         elif self.door is not None:
-            self.open_door(self.door, key.data)
+            self.open_listener(self.door, key.data)
 
     def left_s(self) -> float | None:
         """Return how long nothing is to be done unless something happens."""
         if self.door is not None:
             self.door.send_late_away()
-        late_at = self.family.end_late(time.monotonic())
-        rested_at = self.family.kin.cells.end_rested(time.monotonic())
+        late_at = self.child_processes.end_late(time.monotonic())
+        rested_at = self.child_processes.process_index.cells.end_rested(time.monotonic())
         times = (
             self.give_up_at,
             late_at,
@@ -117,13 +117,13 @@ class Conversation:
             self.selector.unregister(self.line.channel)
             self.line.channel.close()
         self.line.channel, self.frames = None, Frames()
-        self.family.unbind()
+        self.child_processes.unbind()
         # Where it cannot listen, nobody can find it.
         self.give_up_at = time.monotonic() + (self.adoption_s if self.door else 0)
-        if self.family.is_empty:
+        if self.child_processes.is_empty:
             self.is_over = True
 
-    def open_door(self, door: Door, source: object) -> None:
+    def open_listener(self, door: AdoptionSocket, source: object) -> None:
         """Take a new service for the old one, if that is gone and the new one may take over."""
         # The end of the old one may be waiting to be read, behind all that it said before.
         while self.line.channel is not None and self.listen():
@@ -159,19 +159,19 @@ class Conversation:
         """Do what is asked."""
         match message["op"]:
             case "start":
-                self.family.start(message)
+                self.child_processes.start(message)
             case "signal":
-                self.family.signal(message)
+                self.child_processes.signal(message)
             case "end":
-                self.family.end(message)
+                self.child_processes.end(message)
             case "end_workspace":
-                self.family.end_workspace(message)
+                self.child_processes.end_workspace(message)
             case "socket_use":
-                self.family.tell_sockets(message)
+                self.child_processes.tell_sockets(message)
             case "close_input":
-                self.family.close_input(message["id"])
+                self.child_processes.close_input(message["id"])
             case "forget":
-                self.family.forget(message["id"])
+                self.child_processes.forget(message["id"])
             case "adopt":
                 self.hand_over(message)
             case "quit":
@@ -179,5 +179,5 @@ class Conversation:
 
     def hand_over(self, message: dict[str, Any]) -> None:
         """Tell a new service of everything that is kept."""
-        self.family.tell_kept()
+        self.child_processes.tell_kept()
         self.line.tell({"number": message["number"], "version": VERSION, "pid": os.getpid()})

@@ -8,7 +8,7 @@ from typing import Final
 from toolrunner import egress
 from toolrunner.egress.domain.git_message import A_REPOSITORY
 from toolrunner.egress.domain.variables import git_variables
-from toolrunner.egress.routes import WayOut
+from toolrunner.egress.routes import EgressRoute
 from toolrunner.primitives.domain import ProcessId, WorkspaceId
 from toolrunner.workspaces.domain import spec as recipes
 from toolrunner.workspaces.domain.placement import HostState, Placement
@@ -23,7 +23,7 @@ OVER: Final = (HostState.STOPPING, HostState.STOPPED, HostState.REMOVING, HostSt
 
 
 @dataclass
-class HostedExits:
+class WorkspaceEgress:
     """Opens and closes ways out.
 
     Attributes:
@@ -42,7 +42,7 @@ class HostedExits:
     presets: tuple[egress.Preset, ...] = ()
     placements: Mapping[WorkspaceId, Placement] = field(default_factory=dict)
 
-    async def way_out(self, workspace_id: WorkspaceId) -> WayOut | None:
+    async def egress_route(self, workspace_id: WorkspaceId) -> EgressRoute | None:
         """Return the way out of a workspace by its policy as it is now; None if it has none."""
         rules = self.rules(workspace_id)
         if rules is None or rules.policy.access is egress.Access.NONE:
@@ -51,12 +51,12 @@ class HostedExits:
         found = self.exits.exit_of(workspace_id)
         if found is None or self.exits.rules_of(workspace_id) != rules:
             found = await self.exits.open(rules)
-        return WayOut(found, rules.grants)
+        return EgressRoute(found, rules.grants)
 
     async def refresh(self, workspace_id: WorkspaceId) -> None:
         """Go by what a workspace may do now, if it has a way out."""
         if self.exits.rules_of(workspace_id) is not None:
-            await self.way_out(workspace_id)
+            await self.egress_route(workspace_id)
 
     def close(self, workspace_id: WorkspaceId) -> None:
         """Let nothing of a workspace out any more."""

@@ -20,7 +20,7 @@ import msgspec
 
 from parley.tasks import BackgroundTasks, Supervision
 from toolrunner.journal.effects import Effects
-from toolrunner.primitives.domain import BY_THE_NODE, Scope, WorkspaceId
+from toolrunner.primitives.domain import NODE_EPOCH, Scope, WorkspaceId
 from toolrunner.primitives.errors import (
     NodeDraining,
     NodeFull,
@@ -38,13 +38,18 @@ from toolrunner.workspaces.domain.placement import (
     Outcome,
     Placement,
 )
-from toolrunner.workspaces.domain.spec import Fork, Policy, Recipe, Scratch, Source
+from toolrunner.workspaces.domain.spec import Fork, Policy, Scratch, Source, WorkspaceSpec
 from toolrunner.workspaces.egress import OVER
-from toolrunner.workspaces.preparation import Preparation, particulars_of
-from toolrunner.workspaces.preparation_runs import PreparationEvent, Rooms, Runs, decode_outcome
+from toolrunner.workspaces.preparation import Preparation, options_of
+from toolrunner.workspaces.preparation_runs import (
+    HostResources,
+    PreparationEvent,
+    Runs,
+    decode_outcome,
+)
 from toolrunner.workspaces.sources.builder import SourceFailed, check_fork
 from toolrunner.workspaces.store import Request
-from toolrunner.workspaces.termination import Endings, Stopped
+from toolrunner.workspaces.termination import Stopped, WorkspaceTermination
 
 logger = logging.getLogger(__name__)
 
@@ -64,7 +69,7 @@ class Wanted:
     workspace_id: WorkspaceId
     epoch: int
     owner_id: str
-    recipe: Recipe
+    recipe: WorkspaceSpec
     must_exist: bool = False
 
 
@@ -78,7 +83,7 @@ class Host:
 
     def __init__(
         self,
-        rooms: Rooms,
+        resources: HostResources,
         *,
         log_directory: Path,
         workspaces_max: int,
@@ -87,24 +92,24 @@ class Host:
     ) -> None:
         self.is_draining = False
         self.used_at: dict[WorkspaceId, datetime] = {}
-        self._rooms = rooms
+        self._resources = resources
         self._workspaces_max = workspaces_max
         self._requires_placement = requires_placement
         self._tasks = BackgroundTasks(supervision)
         self.effects = Effects(self._tasks)
         # As long as somebody has or wants one: workspaces come and go.
         self._locks: WeakValueDictionary[WorkspaceId, asyncio.Lock] = WeakValueDictionary()
-        self._runs = Runs(rooms, self._tasks, log_directory)
-        self._endings = Endings(rooms, self._runs)
+        self._runs = Runs(resources, self._tasks, log_directory)
+        self._endings = WorkspaceTermination(resources, self._runs)
 
     async def __aenter__(self) -> "Host":
         await self._tasks.__aenter__()
-        rooms = self._rooms
-        rooms.workspaces.admission = self
-        for placement in rooms.placements.all.values():
+        resources = self._resources
+        resources.workspaces.admission = self
+        for placement in resources.placements.all.values():
             if placement.state is not HostState.REMOVED:
-                rooms.workspaces.particulars[placement.workspace_id] = particulars_of(placement)
-        for placement in tuple(rooms.placements.all.values()):
+                resources.workspaces.options[placement.workspace_id] = options_of(placement)
+        for placement in tuple(resources.placements.all.values()):
             self._tasks.create_task(self._recovered(placement))
         self._tasks.create_task(self._tidied())
         return self
@@ -125,8 +130,8 @@ class Host:
         try:
             await self._tasks.__aexit__(kind, error, traceback)
         finally:
-            for workspace_id in self._rooms.placements.all:
-                self._rooms.sourcing.take_off(workspace_id)
+            for workspace_id in self._resources.placements.all:
+                self._resources.source_builder.take_off(workspace_id)
 
     @property
     def changed(self) -> asyncio.Event:
@@ -136,9 +141,9 @@ class Host:
     @property
     def placements(self) -> dict[WorkspaceId, Placement]:
         """Everything that is placed here, or was."""
-        return self._rooms.placements.all
+        return self._resources.placements.all
 
-    def check(self, scope: Scope, *, looks_back: bool) -> None:
+    def check(self, scope: Scope, *, allow_not_ready: bool) -> None:
         """Let a call to a workspace pass, and note that it is used.
 
         Raises:
@@ -146,20 +151,20 @@ class Host:
             StalePlacement: The call means another placement of it.
             WorkspaceNotReady: Nothing can be done in it now.
         """
-        if scope.epoch == BY_THE_NODE:
+        if scope.epoch == NODE_EPOCH:
             return
         workspace_id = scope.workspace_id
         placement = self.placements.get(workspace_id)
         if placement is None or placement.state is HostState.REMOVED:
-            is_missed = self._requires_placement and not looks_back
+            is_missed = self._requires_placement and not allow_not_ready
             if scope.epoch or placement is not None or is_missed:
                 raise WorkspaceNotFound(workspace_id)
             return
         if scope.epoch != placement.epoch:
             raise StalePlacement(workspace_id, scope.epoch, placement.epoch)
-        if placement.state is not HostState.READY and not looks_back:
+        if placement.state is not HostState.READY and not allow_not_ready:
             raise WorkspaceNotReady(workspace_id, placement.state, NEXT_STEP[placement.state])
-        self.used_at[workspace_id] = self._rooms.clock.now()
+        self.used_at[workspace_id] = self._resources.clock.now()
 
     async def prepare(
         self, request: Request, wanted: Wanted, *, after: int = 0
@@ -198,9 +203,9 @@ class Host:
             if placement is None or placement.state is HostState.REMOVED:
                 return await self._answered(placement, request, encode(Stopped()))
             placement = await self._move(placement, HostState.STOPPING, epoch, request)
-            await self._rooms.points.reached("stop.begun", workspace_id)
+            await self._resources.points.reached("stop.begun", workspace_id)
             stopped = await self._endings.end_everything(workspace_id, grace_s)
-            await self._rooms.points.reached("stop.ended", workspace_id)
+            await self._resources.points.reached("stop.ended", workspace_id)
             response = encode(stopped)
             await self._move(placement, HostState.STOPPED, epoch, request, response)
             return response
@@ -227,12 +232,12 @@ class Host:
             if placement.state is HostState.REMOVED:
                 return await self._answered(placement, request, encode(0))
             placement = await self._move(placement, HostState.REMOVING, epoch, request)
-            await self._rooms.points.reached("remove.begun", workspace_id)
+            await self._resources.points.reached("remove.begun", workspace_id)
             freed_bytes = await self._endings.remove_files(workspace_id)
             self.used_at.pop(workspace_id, None)
             response = encode(freed_bytes)
             bare = msgspec.structs.replace(
-                placement, recipe=Recipe(Scratch()), root="", prepared=None, failure=None
+                placement, recipe=WorkspaceSpec(Scratch()), root="", prepared=None, failure=None
             )
             await self._move(bare, HostState.REMOVED, epoch, request, response)
             return response
@@ -253,11 +258,11 @@ class Host:
             placement = self.current(workspace_id, epoch)
             recipe = msgspec.structs.replace(placement.recipe, policy=policy)
             changed = msgspec.structs.replace(placement, recipe=recipe, epoch=epoch)
-            await self._rooms.placements.commit(changed, (request, answer))
-            if workspace_id in self._rooms.workspaces.particulars:
+            await self._resources.placements.commit(changed, (request, answer))
+            if workspace_id in self._resources.workspaces.options:
                 # The next process is held to it.
-                self._rooms.workspaces.particulars[workspace_id] = particulars_of(changed)
-            await self._rooms.exits.refresh(workspace_id)
+                self._resources.workspaces.options[workspace_id] = options_of(changed)
+            await self._resources.exits.refresh(workspace_id)
             return answer
 
         return await self.effects.run(self._once(request, workspace_id, act))
@@ -289,8 +294,8 @@ class Host:
 
     def _unknown(self, workspace_id: WorkspaceId, epoch: int) -> Placement:
         """Return a workspace that was never placed here, so that its number is kept from now on."""
-        now = self._rooms.clock.now()
-        return Placement(workspace_id, epoch, "", HostState.STOPPED, Recipe(Scratch()), now)
+        now = self._resources.clock.now()
+        return Placement(workspace_id, epoch, "", HostState.STOPPED, WorkspaceSpec(Scratch()), now)
 
     async def _once(
         self,
@@ -301,7 +306,7 @@ class Host:
         """Act while nobody else changes the workspace, unless the request was answered before."""
         async with self.lock(workspace_id):
             if request is not None:
-                known = await self._rooms.placements.answer(request)
+                known = await self._resources.placements.answer(request)
                 if known is not None:
                     return known
             return await act()
@@ -310,7 +315,7 @@ class Host:
         self, placement: Placement | None, request: Request | None, response: bytes
     ) -> bytes:
         if request is not None:
-            await self._rooms.placements.commit(placement, (request, response))
+            await self._resources.placements.commit(placement, (request, response))
         return response
 
     async def _move(
@@ -322,12 +327,12 @@ class Host:
         response: bytes | None = None,
     ) -> Placement:
         """Write down where a workspace is now, with the answer if that is known."""
-        now = self._rooms.clock.now()
+        now = self._resources.clock.now()
         moved = msgspec.structs.replace(placement, state=state, epoch=epoch, changed_at=now)
         answers = () if request is None else ((request, response),)
-        await self._rooms.placements.commit(moved, *answers)
+        await self._resources.placements.commit(moved, *answers)
         if state in OVER:
-            self._rooms.exits.close(moved.workspace_id)
+            self._resources.exits.close(moved.workspace_id)
         self._runs.changed.set()
         return moved
 
@@ -339,16 +344,16 @@ class Host:
         workspace_id = wanted.workspace_id
         async with self.lock(workspace_id):
             before = self._placement(workspace_id, wanted.epoch)
-            known = await self._rooms.placements.answer(request)
+            known = await self._resources.placements.answer(request)
             if known is not None:
                 return decode_outcome(known)
             placement = self._placed(before, wanted)
             self._check_parent(before, wanted.recipe.source)
             if placement.state is HostState.READY and placement.prepared is not None:
                 answer = (request, msgspec.json.encode(placement.prepared))
-                await self._rooms.placements.commit(placement, answer)
+                await self._resources.placements.commit(placement, answer)
                 return placement.prepared
-            await self._rooms.placements.commit(placement, (request, None))
+            await self._resources.placements.commit(placement, (request, None))
             self._runs.changed.set()
             preparation = self._runs.start(placement)
             preparation.requests[request.request_id] = request
@@ -384,7 +389,7 @@ class Host:
                 wanted.owner_id,
                 HostState.PREPARING,
                 wanted.recipe,
-                self._rooms.clock.now(),
+                self._resources.clock.now(),
                 must_exist=wanted.must_exist,
             )
         match before.state:
@@ -401,7 +406,7 @@ class Host:
                     log_start=len(self._runs.log(before.workspace_id).lines),
                     must_exist=wanted.must_exist,
                     failure=None,
-                    changed_at=self._rooms.clock.now(),
+                    changed_at=self._resources.clock.now(),
                 )
             case _:
                 step = NEXT_STEP[before.state]
@@ -410,7 +415,9 @@ class Host:
     async def _show_again(self, placement: Placement) -> None:
         """Lay the overlay of a workspace again; without it there is nothing to use."""
         try:
-            self._rooms.sourcing.show_again(placement.workspace_id, placement.recipe.source)
+            self._resources.source_builder.show_again(
+                placement.workspace_id, placement.recipe.source
+            )
         except SourceFailed as error:
             failure = Failure(FailureKind.SOURCE, str(error), error.is_recreatable)
             failed = msgspec.structs.replace(placement, failure=failure)
@@ -426,7 +433,7 @@ class Host:
                     async with self.lock(workspace_id):
                         if not placement.is_sourced:
                             # Whatever made its files may still run, and is nobody's any more.
-                            await self._rooms.processes.end_workspace(workspace_id, 0.0)
+                            await self._resources.processes.end_workspace(workspace_id, 0.0)
                         self._runs.start(placement)
                 case HostState.STOPPING:
                     await self.stop(None, workspace_id, epoch)

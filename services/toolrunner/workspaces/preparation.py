@@ -10,7 +10,7 @@ from typing import Final
 import msgspec
 
 from parley.clock import Clock
-from toolrunner.directories.workspaces import Particulars, Workspaces
+from toolrunner.directories.workspaces import WorkspaceOptions, Workspaces
 from toolrunner.filesystem.beneath import Root
 from toolrunner.primitives.domain import Quota
 from toolrunner.primitives.errors import SandboxTooWeak, SpawnerGone
@@ -26,8 +26,8 @@ from toolrunner.workspaces.domain.placement import (
 from toolrunner.workspaces.domain.spec import Limits, NetworkAccess
 from toolrunner.workspaces.fault_points import Points
 from toolrunner.workspaces.preparation_log import PreparationLog
-from toolrunner.workspaces.setup_script import PROFILES, NodeStops, Setup, SetupFailed
-from toolrunner.workspaces.sources.builder import SourceFailed, Sourcing
+from toolrunner.workspaces.setup_script import PROFILES, NodeStops, SetupFailed, SetupScript
+from toolrunner.workspaces.sources.builder import SourceBuilder, SourceFailed
 from toolrunner.workspaces.sources.clone import head_of
 from toolrunner.workspaces.store import Placements, Request
 
@@ -69,8 +69,8 @@ class Preparing:
 
     placements: Placements
     workspaces: Workspaces
-    sourcing: Sourcing
-    setup: Setup
+    source_builder: SourceBuilder
+    setup: SetupScript
     points: Points
     clock: Clock
 
@@ -120,7 +120,7 @@ class Preparing:
                 raise SourceFailed("its files are gone; create it anew")
             placement = await self._sourced(preparation, say)
             await self.points.reached("prepare.sourced", workspace_id)
-        self.sourcing.show_again(workspace_id, placement.recipe.source)
+        self.source_builder.show_again(workspace_id, placement.recipe.source)
         if not self.workspaces.at(workspace_id).root.is_dir():
             raise SourceFailed("its files are gone; create it anew")
         self.workspaces.prepared(workspace_id)
@@ -140,10 +140,10 @@ class Preparing:
         # If they are there they are whole, because they get their place only then.
         if not self.workspaces.at(workspace_id).root.is_dir():
             # How much may be made is known before anything is.
-            self.workspaces.particulars[workspace_id] = particulars_of(placement)
-            await self.sourcing.make(workspace_id, placement.recipe.source, say)
+            self.workspaces.options[workspace_id] = options_of(placement)
+            await self.source_builder.make(workspace_id, placement.recipe.source, say)
             await self.points.reached("prepare.made", workspace_id)
-        made = self.sourcing.described(placement.recipe.source)
+        made = self.source_builder.described(placement.recipe.source)
         placement = msgspec.structs.replace(
             placement,
             is_sourced=True,
@@ -156,8 +156,8 @@ class Preparing:
 
     async def _keep(self, preparation: Preparation, placement: Placement) -> None:
         preparation.placement = up_to_date(placement, self.placements.all[placement.workspace_id])
-        particulars = particulars_of(preparation.placement)
-        self.workspaces.particulars[placement.workspace_id] = particulars
+        options = options_of(preparation.placement)
+        self.workspaces.options[placement.workspace_id] = options
         await self.placements.commit(preparation.placement)
 
     def _failed(
@@ -191,9 +191,9 @@ def up_to_date(placement: Placement, known: Placement) -> Placement:
     return msgspec.structs.replace(placement, epoch=known.epoch, recipe=recipe)
 
 
-def particulars_of(placement: Placement) -> Particulars:
+def options_of(placement: Placement) -> WorkspaceOptions:
     """Return what is particular to a workspace."""
-    return Particulars(
+    return WorkspaceOptions(
         Path(placement.root) if placement.root else None,
         placement.readable,
         placement.recipe.environment,

@@ -8,7 +8,7 @@ from typing import Final
 
 import msgspec
 
-from toolrunner.processes.live_process import Signpost
+from toolrunner.processes.live_process import ChangeSignal
 from toolrunner.workspaces.domain.placement import LogLine
 
 LINES_MAX: Final = 2000
@@ -25,7 +25,7 @@ class PreparationLog:
     """
 
     def __init__(self, path: Path) -> None:
-        self.grew = Signpost()
+        self.grew = ChangeSignal()
         self.lines: list[LogLine] = []
         self._path = path
         self._load()

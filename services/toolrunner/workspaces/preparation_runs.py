@@ -11,7 +11,7 @@ import msgspec
 from parley.clock import Clock
 from parley.tasks import Starter
 from toolrunner.directories.workspaces import Workspaces
-from toolrunner.files.service import FileRoom
+from toolrunner.files.service import FileService
 from toolrunner.filesystem.trash import Trash
 from toolrunner.primitives.domain import WorkspaceId
 from toolrunner.primitives.errors import SpawnerGone
@@ -27,13 +27,13 @@ from toolrunner.workspaces.domain.placement import (
     Placement,
     Prepared,
 )
-from toolrunner.workspaces.domain.spec import Recipe, SandboxLevel
-from toolrunner.workspaces.egress import HostedExits
+from toolrunner.workspaces.domain.spec import SandboxLevel, WorkspaceSpec
+from toolrunner.workspaces.egress import WorkspaceEgress
 from toolrunner.workspaces.fault_points import Points
 from toolrunner.workspaces.preparation import Preparation, Preparing, up_to_date
 from toolrunner.workspaces.preparation_log import PreparationLog
 from toolrunner.workspaces.setup_script import NodeStops
-from toolrunner.workspaces.sources.builder import Sourcing
+from toolrunner.workspaces.sources.builder import SourceBuilder
 from toolrunner.workspaces.store import Placements
 
 logger = logging.getLogger(__name__)
@@ -50,19 +50,19 @@ PreparationEvent = LogLine | Prepared | Failure | EndReason
 
 
 @dataclass(frozen=True, slots=True)
-class Rooms:
+class HostResources:
     """What hosting works with."""
 
     placements: Placements
     workspaces: Workspaces
     processes: Processes
-    files: FileRoom
-    sourcing: Sourcing
+    files: FileService
+    source_builder: SourceBuilder
     preparing: Preparing
     trash: Trash
     points: Points
     sandbox: Sandbox
-    exits: HostedExits
+    exits: WorkspaceEgress
     clock: Clock
 
 
@@ -75,11 +75,11 @@ class Runs:
         stopping: Set when this node stops.
     """
 
-    def __init__(self, rooms: Rooms, tasks: Starter, log_directory: Path) -> None:
+    def __init__(self, resources: HostResources, tasks: Starter, log_directory: Path) -> None:
         self.running: dict[WorkspaceId, Preparation] = {}
         self.changed = asyncio.Event()
         self.stopping = asyncio.Event()
-        self._rooms = rooms
+        self._resources = resources
         self._tasks = tasks
         self._log_directory = log_directory
         self._logs: dict[WorkspaceId, PreparationLog] = {}
@@ -105,22 +105,22 @@ class Runs:
 
     async def _run(self, preparation: Preparation) -> None:
         workspace_id = preparation.placement.workspace_id
-        rooms = self._rooms
+        resources = self._resources
         try:
             failure = self._sandbox_failure(preparation.placement.recipe)
             if failure is not None:
-                now = rooms.clock.now()
+                now = resources.clock.now()
                 placement = msgspec.structs.replace(
                     preparation.placement, state=HostState.FAILED, failure=failure, changed_at=now
                 )
             else:
-                placement = await rooms.preparing.run(preparation)
-            await rooms.points.reached("prepare.done", workspace_id)
-            placement = up_to_date(placement, rooms.placements.all[workspace_id])
+                placement = await resources.preparing.run(preparation)
+            await resources.points.reached("prepare.done", workspace_id)
+            placement = up_to_date(placement, resources.placements.all[workspace_id])
             outcome = placement.failure or placement.prepared
             response = msgspec.json.encode(outcome)
             answers = [(request, response) for request in preparation.requests.values()]
-            await rooms.placements.commit(placement, *answers)
+            await resources.placements.commit(placement, *answers)
             preparation.outcome = outcome
         except (NodeStops, SpawnerGone):
             logger.info("a preparation is left to the next run of the service")
@@ -133,9 +133,9 @@ class Runs:
             preparation.log.grew.changed()
             self.changed.set()
 
-    def _sandbox_failure(self, recipe: Recipe) -> Failure | None:
+    def _sandbox_failure(self, recipe: WorkspaceSpec) -> Failure | None:
         """Return why a workspace cannot be confined as far as is demanded."""
-        level, required = self._rooms.sandbox.report.level, recipe.sandbox_minimum
+        level, required = self._resources.sandbox.report.level, recipe.sandbox_minimum
         if required is SandboxLevel.UNSPECIFIED or Level[required.name] <= level:
             return None
         text = (
@@ -161,12 +161,12 @@ class Runs:
             return
         preparation.task.cancel()
         await preparation.ended.wait()
-        await self._rooms.placements.settled()
+        await self._resources.placements.settled()
         if preparation.outcome is None:
             failure = Failure(FailureKind.SOURCE, "it was stopped before it was ready", True)
             response = msgspec.json.encode(failure)
             answers = [(request, response) for request in preparation.requests.values()]
-            await self._rooms.placements.commit(None, *answers)
+            await self._resources.placements.commit(None, *answers)
 
     def forget(self, workspace_id: WorkspaceId) -> None:
         """Keep nothing of a workspace that is gone."""

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from toolrunner.journal.records import Effect, ProcessRecord
-from toolrunner.primitives.domain import BY_THE_NODE, NO_CHAT, ProcessSpec, ProcessState, Scope
+from toolrunner.primitives.domain import NO_CHAT, NODE_EPOCH, ProcessSpec, ProcessState, Scope
 from toolrunner.processes.output.stream import Chunk, Closed, StreamEnded
 from toolrunner.processes.service import Processes
 from toolrunner.sandbox import Network, Profile
@@ -51,7 +51,7 @@ class NodeStops(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Setup:
+class SetupScript:
     """Runs setup scripts; one that an earlier run of the service started is gone on with."""
 
     processes: Processes
@@ -70,7 +70,7 @@ class Setup:
             NodeStops: The node stops before it has ended.
         """
         recipe = placement.recipe
-        scope = Scope(placement.workspace_id, NO_CHAT, BY_THE_NODE)
+        scope = Scope(placement.workspace_id, NO_CHAT, NODE_EPOCH)
         spec = ProcessSpec(
             argv=("sh", "-c", recipe.setup_script),
             command="setup script",

@@ -10,7 +10,7 @@ from parley.clock import Clock
 from parley.tasks import Supervision
 from toolrunner.directories.users import Users
 from toolrunner.directories.workspaces import Workspaces
-from toolrunner.files.service import FileRoom
+from toolrunner.files.service import FileService
 from toolrunner.filesystem.trash import Trash
 from toolrunner.journal.records import ProcessRecord
 from toolrunner.primitives.domain import Limits
@@ -20,16 +20,16 @@ from toolrunner.spawner.client.node_programs import Programs
 from toolrunner.spawner.client.spawner import Spawner
 from toolrunner.workspaces.domain.local_directory import LocalDirectory
 from toolrunner.workspaces.domain.mirror_limits import Bounds
-from toolrunner.workspaces.egress import HostedExits
+from toolrunner.workspaces.egress import WorkspaceEgress
 from toolrunner.workspaces.fault_points import Points
 from toolrunner.workspaces.host import Host
 from toolrunner.workspaces.merge.service import Merges
 from toolrunner.workspaces.preparation import Preparing
-from toolrunner.workspaces.preparation_runs import Rooms
-from toolrunner.workspaces.setup_script import Setup
-from toolrunner.workspaces.sources.builder import OwnedByService, Sourcing
-from toolrunner.workspaces.sources.clone import Cloning
-from toolrunner.workspaces.sources.git_command import GitRuns
+from toolrunner.workspaces.preparation_runs import HostResources
+from toolrunner.workspaces.setup_script import SetupScript
+from toolrunner.workspaces.sources.builder import OwnedByService, SourceBuilder
+from toolrunner.workspaces.sources.clone import Cloner
+from toolrunner.workspaces.sources.git_command import NodeGit
 from toolrunner.workspaces.sources.mirrors import Mirrors
 from toolrunner.workspaces.sources.overlays import Overlays
 from toolrunner.workspaces.sources.remotes import Remotes, SystemResolver
@@ -56,11 +56,11 @@ class Parts:
 
     directory: Path
     processes: Processes
-    files: FileRoom
+    files: FileService
     workspaces: Workspaces
     spawner: Spawner
     sandbox: Sandbox
-    exits: HostedExits
+    exits: WorkspaceEgress
     overlays: Overlays
     users: Users | None
     points: Points
@@ -98,27 +98,27 @@ async def hosting(parts: Parts) -> AsyncIterator[Hosting]:
     async with open_placements(path, new_id=parts.new_id) as placements:
         parts.exits.placements = placements.all
         trash = Trash(parts.directory / "trash")
-        git = GitRuns(Programs(parts.spawner, parts.new_id), parts.sandbox, parts.git_limits)
+        git = NodeGit(Programs(parts.spawner, parts.new_id), parts.sandbox, parts.git_limits)
         mirrors = _mirrors(parts, git, trash, placements)
-        rooms = _rooms(parts, placements, Cloning(mirrors, git), trash)
+        resources = _resources(parts, placements, Cloner(mirrors, git), trash)
         log_directory = parts.directory / "preparations"
         async with Host(
-            rooms,
+            resources,
             log_directory=log_directory,
             workspaces_max=parts.workspaces_max,
             supervision=parts.supervision,
             requires_placement=parts.requires_placement,
         ) as host:
-            merges = Merges(host, rooms)
+            merges = Merges(host, resources)
             for workspace_id in tuple(placements.all):
                 # Of processes that outlived the service; theirs may be open doors.
-                await parts.exits.way_out(workspace_id)
+                await parts.exits.egress_route(workspace_id)
             for placement in tuple(host.placements.values()):
                 await merges.recover(placement)
             yield Hosting(host, merges, mirrors, placements.node_id)
 
 
-def _mirrors(parts: Parts, git: GitRuns, trash: Trash, placements: Placements) -> Mirrors:
+def _mirrors(parts: Parts, git: NodeGit, trash: Trash, placements: Placements) -> Mirrors:
     def is_borrowed(mirror: Path) -> bool:
         objects = str(mirror / "objects")
         return any(objects in placement.readable for placement in placements.all.values())
@@ -138,10 +138,10 @@ def _mirrors(parts: Parts, git: GitRuns, trash: Trash, placements: Placements) -
     )
 
 
-def _rooms(parts: Parts, placements: Placements, cloning: Cloning, trash: Trash) -> Rooms:
-    sourcing = Sourcing(
+def _resources(parts: Parts, placements: Placements, cloner: Cloner, trash: Trash) -> HostResources:
+    source_builder = SourceBuilder(
         parts.workspaces,
-        cloning,
+        cloner,
         parts.overlays,
         parts.local_directories,
         trash,
@@ -149,15 +149,15 @@ def _rooms(parts: Parts, placements: Placements, cloning: Cloning, trash: Trash)
         # What another user owns, one of their own may not read.
         parts.users is None,
     )
-    setup = Setup(parts.processes, parts.encode_started)
-    return Rooms(
+    setup = SetupScript(parts.processes, parts.encode_started)
+    return HostResources(
         placements=placements,
         workspaces=parts.workspaces,
         processes=parts.processes,
         files=parts.files,
-        sourcing=sourcing,
+        source_builder=source_builder,
         preparing=Preparing(
-            placements, parts.workspaces, sourcing, setup, parts.points, parts.clock
+            placements, parts.workspaces, source_builder, setup, parts.points, parts.clock
         ),
         trash=trash,
         points=parts.points,

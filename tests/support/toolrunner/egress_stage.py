@@ -25,7 +25,7 @@ from toolrunner.egress import (
     FakeNetwork,
     FakeSecrets,
     Grant,
-    KeptAudit,
+    InMemoryAccessLog,
     Limits,
     Place,
     Policy,
@@ -153,7 +153,7 @@ class Stage:
     egress: Egress
     exit: Exit
     network: FakeNetwork
-    audit: KeptAudit
+    audit: InMemoryAccessLog
     secrets: FakeSecrets
     secured: Origin
     plain: Origin
@@ -209,7 +209,7 @@ async def staged(
             },
             {(PUBLIC, 443): secured.port, (OTHER_PUBLIC, 80): plain.port},
         )
-        audit, secrets = KeptAudit(), FakeSecrets(values or {})
+        audit, secrets = InMemoryAccessLog(), FakeSecrets(values or {})
         proxy = Proxy(Dialer(network, certificates.trust), secrets, audit, SystemClock(), limits)
         egress = await stack.enter_async_context(Egress(proxy, lambda: TOKEN, supervision()))
         policy = Policy.read(
@@ -223,5 +223,5 @@ async def staged(
         opened = await egress.open(Rules(WORKSPACE, policy, grants))
         door = socket.create_server(("127.0.0.1", 0))
         door_port = door.getsockname()[1]
-        egress.take_door(WORKSPACE, door.detach())
+        egress.take_listener(WORKSPACE, door.detach())
         yield Stage(egress, opened, network, audit, secrets, secured, plain, inside, door_port)

@@ -44,7 +44,7 @@ class Room(Protocol):
 
 
 @dataclass
-class HereRoom:
+class InProcessFileWorker:
     """The library in this process."""
 
     files: Files
@@ -54,7 +54,7 @@ class HereRoom:
 
 
 @dataclass
-class ProgramRoom:
+class FileWorkerProcess:
     """The program, asked one thing after another."""
 
     output: IO[bytes]
@@ -84,13 +84,13 @@ def here(directory: Path, *, ripgrep: bool = True) -> Iterator[Room]:
     """Work on the files of a directory in this process."""
     files = Files(Root.open_directory(str(directory)), find_ripgrep() if ripgrep else "")
     try:
-        yield HereRoom(files)
+        yield InProcessFileWorker(files)
     finally:
         files.close()
 
 
 @contextmanager
-def program(directory: Path) -> Iterator[ProgramRoom]:
+def program(directory: Path) -> Iterator[FileWorkerProcess]:
     """Work on the files of a directory in a program of its own."""
     child = subprocess.Popen(
         [sys.executable, "-I", "-m", "toolrunner.fileworker", str(directory), find_ripgrep()],
@@ -102,7 +102,7 @@ def program(directory: Path) -> Iterator[ProgramRoom]:
     assert child.stdin is not None
     assert child.stdout is not None
     with child:
-        yield ProgramRoom(child.stdout, child.stdin, child.pid)
+        yield FileWorkerProcess(child.stdout, child.stdin, child.pid)
         child.stdin.close()
         assert child.wait(10) == 0
 

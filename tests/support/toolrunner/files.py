@@ -14,7 +14,7 @@ from support.host.supervised import supervision
 from support.toolrunner.node import Client, House
 from support.toolrunner.sandboxes import UNCONFINED
 from toolrunner.directories.workspaces import Workspaces
-from toolrunner.files.service import FileRoom
+from toolrunner.files.service import FileService
 from toolrunner.fileworker.protocol import PlanEdits
 from toolrunner.fileworker.values import FileEdit, TextEdit
 from toolrunner.journal.records import FileEffect
@@ -124,7 +124,7 @@ class Files:
 class FileNode:
     """The files of one workspace without a service around them: nothing is tried again."""
 
-    room: FileRoom
+    room: FileService
     root: Path
     scope: Scope
 
@@ -141,7 +141,7 @@ class FileNode:
             open_journal(
                 directory / "journal.sqlite", new_generation="g", boot_id="b", clock=clock
             ) as journal,
-            FileRoom(
+            FileService(
                 journal=journal,
                 spawner=spawner.process,
                 workspaces=workspaces,

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from toolrunner.filesystem.beneath import Root
 from toolrunner.fileworker.git.command import Git
-from toolrunner.fileworker.git.handlers import GitWork
+from toolrunner.fileworker.git.handlers import GitHandlers
 from toolrunner.fileworker.git.protocol import (
     Checkpoints,
     CreateCheckpoint,
@@ -49,7 +49,7 @@ class Bench:
     """A workspace with repositories."""
 
     root: Path
-    work: GitWork
+    work: GitHandlers
 
     @classmethod
     def at(cls, directory: Path, program: str = GIT) -> "Bench":
@@ -57,7 +57,7 @@ class Bench:
         root.mkdir(parents=True)
         temporary.mkdir()
         opened = Root.open_directory(str(root))
-        return cls(root, GitWork(opened, Git(program, {"PATH": os.defpath}, temporary)))
+        return cls(root, GitHandlers(opened, Git(program, {"PATH": os.defpath}, temporary)))
 
     def git(self, *arguments: str, at: str = "", fails: bool = False) -> str:
         """Do what a person does in a repository."""

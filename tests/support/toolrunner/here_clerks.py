@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from support.toolrunner.file_rooms import HereRoom
+from support.toolrunner.file_rooms import InProcessFileWorker
 from toolrunner.directories.workspaces import Workspaces
 from toolrunner.filesystem.beneath import Root
 from toolrunner.fileworker.handlers import Files
@@ -11,11 +11,11 @@ from toolrunner.primitives.domain import WorkspaceId
 
 
 @dataclass
-class HereClerks:
+class InProcessFileWorkers:
     """Answers for all workspaces."""
 
     workspaces: Workspaces
-    rooms: dict[WorkspaceId, HereRoom] = field(default_factory=dict)
+    rooms: dict[WorkspaceId, InProcessFileWorker] = field(default_factory=dict)
 
     def process_of(self, workspace_id: WorkspaceId) -> str:
         return ""
@@ -25,7 +25,7 @@ class HereClerks:
     ) -> Answer:
         if workspace_id not in self.rooms:
             root = Root.open_directory(str(self.workspaces.prepared(workspace_id).root))
-            self.rooms[workspace_id] = HereRoom(Files(root, ""))
+            self.rooms[workspace_id] = InProcessFileWorker(Files(root, ""))
         return self.rooms[workspace_id].ask(request)[-1]
 
     def close(self) -> None:

@@ -49,7 +49,7 @@ class Placer:
     async def prepare(
         self,
         workspace_id: str,
-        recipe: api.WorkspaceRecipe | None = None,
+        recipe: api.WorkspaceSpec | None = None,
         *,
         epoch: int = 1,
         request_id: str = "",
@@ -75,7 +75,7 @@ class Placer:
             tuple(each.log_line.sequence for each in lines),
         )
 
-    async def ready(self, recipe: api.WorkspaceRecipe | None = None) -> str:
+    async def ready(self, recipe: api.WorkspaceSpec | None = None) -> str:
         """Return a new workspace that can be used."""
         workspace_id = self.new_id()
         prepared = await self.prepare(workspace_id, recipe)
@@ -138,10 +138,10 @@ class Placer:
         self.client.context.epoch = epoch
 
 
-def scratch(setup_script: str = "", **skeleton: str) -> api.WorkspaceRecipe:
+def scratch(setup_script: str = "", **skeleton: str) -> api.WorkspaceSpec:
     """Return the recipe of a scratch workspace; `__` in a name is a slash, `_` a point."""
     files = {name.replace("__", "/").replace("_", "."): text for name, text in skeleton.items()}
-    return api.WorkspaceRecipe(
+    return api.WorkspaceSpec(
         kind=template_pb2.WORKSPACE_KIND_SCRATCH,
         scratch=template_pb2.ScratchSource(skeleton=files),
         setup_script=setup_script,
@@ -149,22 +149,22 @@ def scratch(setup_script: str = "", **skeleton: str) -> api.WorkspaceRecipe:
     )
 
 
-def git(url: str, **fields: object) -> api.WorkspaceRecipe:
+def git(url: str, **fields: object) -> api.WorkspaceSpec:
     """Return the recipe of a git workspace."""
     source = template_pb2.GitSource(url=url, **fields)  # type: ignore[arg-type]
-    return api.WorkspaceRecipe(kind=template_pb2.WORKSPACE_KIND_GIT, git=source)
+    return api.WorkspaceSpec(kind=template_pb2.WORKSPACE_KIND_GIT, git=source)
 
 
-def local(directory: str, *, overlay: bool) -> api.WorkspaceRecipe:
+def local(directory: str, *, overlay: bool) -> api.WorkspaceSpec:
     """Return the recipe of a local workspace."""
     source = template_pb2.LocalSource(directory=directory, overlay=overlay)
-    return api.WorkspaceRecipe(kind=template_pb2.WORKSPACE_KIND_LOCAL, local=source)
+    return api.WorkspaceSpec(kind=template_pb2.WORKSPACE_KIND_LOCAL, local=source)
 
 
-def fork(parent_id: str, **fields: object) -> api.WorkspaceRecipe:
+def fork(parent_id: str, **fields: object) -> api.WorkspaceSpec:
     """Return the recipe of a fork."""
     source = api.ForkSource(parent_workspace_id=parent_id, parent_epoch=1, **fields)  # type: ignore[arg-type]
-    return api.WorkspaceRecipe(kind=template_pb2.WORKSPACE_KIND_FORK, fork=source)
+    return api.WorkspaceSpec(kind=template_pb2.WORKSPACE_KIND_FORK, fork=source)
 
 
 @dataclass(frozen=True)

@@ -21,7 +21,7 @@ GIVEN: tuple[Exception, ...] = (
     errors.RequestIdReused("r"),
     errors.JournalFailed("full"),
     errors.ReadOnly("a"),
-    errors.ClerkGone(),
+    errors.FileWorkerGone(),
     errors.OutcomeUnknown("r"),
     errors.ExecutionCancelled("r"),
     errors.SpawnerGone(),
@@ -38,7 +38,7 @@ GIVEN: tuple[Exception, ...] = (
     errors.NodeDraining(),
     errors.ForkNotPossible("overlay", "it cannot"),
     errors.NotAFork("w"),
-    errors.MergeDisturbed("a"),
+    errors.MergeInterrupted("a"),
     *(FileRefused(reason, "it is refused") for reason in Reason),
 )
 
@@ -63,11 +63,11 @@ def test_a_stale_owner_learns_both_epochs() -> None:
 
 
 def test_a_dead_program_may_be_asked_again_and_an_unknown_outcome_may_not() -> None:
-    gone = ERRORS[errors.ClerkGone](errors.ClerkGone())
+    gone = ERRORS[errors.FileWorkerGone](errors.FileWorkerGone())
     unknown = ERRORS[errors.OutcomeUnknown](errors.OutcomeUnknown("r"))
     spawner = ERRORS[errors.SpawnerGone](errors.SpawnerGone())
     assert [each.reason for each in (gone, unknown, spawner)] == [
-        "FILE_CLERK_GONE",
+        "FILE_WORKER_GONE",
         "OUTCOME_UNKNOWN",
         "SPAWNER_GONE",
     ]

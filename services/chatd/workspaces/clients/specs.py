@@ -38,10 +38,10 @@ FAILURES: Final[Mapping[int, FailureKind]] = {
 
 def recipe_to_proto(
     recipe: Recipe, granted: tuple[Secret, ...] = ()
-) -> host_service_pb2.WorkspaceRecipe:
+) -> host_service_pb2.WorkspaceSpec:
     """Return a recipe as a node reads it."""
     source = recipe.source
-    made = host_service_pb2.WorkspaceRecipe(
+    made = host_service_pb2.WorkspaceSpec(
         kind=KINDS[recipe.kind],
         setup_script=recipe.setup_script,
         setup_timeout_ms=recipe.setup_timeout_ms,

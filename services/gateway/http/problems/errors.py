@@ -127,7 +127,7 @@ LISTS = frozenset({"suggestions"})
 GENERIC_TEXT_REASONS = frozenset(
     {
         "EXECUTION_ID_REUSED",
-        "FILE_CLERK_GONE",
+        "FILE_WORKER_GONE",
         "JOURNAL_CHANGED",
         "READ_ONLY",
         "SANDBOX_TOO_WEAK",

@@ -55,7 +55,7 @@ WORKSPACE_REASONS: Mapping[str, ReasonText] = {
         "It is not known whether the change was made.",
         "Look at the files before you repeat it.",
     ),
-    "FILE_CLERK_GONE": ReasonText(
+    "FILE_WORKER_GONE": ReasonText(
         "The program that works on files ended; nothing was changed.", "Try again."
     ),
     "SPAWNER_GONE": ReasonText(

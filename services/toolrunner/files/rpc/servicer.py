@@ -12,7 +12,7 @@ from parley.api.workspace.v1 import workspace_pb2
 from parley.api.workspace.v1.file_service_pb2_grpc import FileServiceServicer
 from toolrunner.files.changes import Changed
 from toolrunner.files.rpc import convert, inputs
-from toolrunner.files.service import FileRoom, Undoing
+from toolrunner.files.service import FileService, UndoRequest
 from toolrunner.fileworker import protocol
 from toolrunner.primitives.errors import InvalidRequest
 from toolrunner.processes.rpc.inputs import scope_of
@@ -26,7 +26,7 @@ FIND_S: Final = 120.0
 class FileServicer(FileServiceServicer):
     """Serves the files of this node's workspaces."""
 
-    def __init__(self, files: FileRoom) -> None:
+    def __init__(self, files: FileService) -> None:
         self._files = files
 
     async def ReadFile(  # noqa: N802 (the name is the proto's)
@@ -129,7 +129,7 @@ class FileServicer(FileServiceServicer):
             raise InvalidRequest("target", "is missing; give edit_request_id or path")
         path = inputs.path_of(request.path, may_be_empty=bool(request.edit_request_id))
         guards_git = inputs.guards_git(request.context, path)
-        undoing = Undoing(request.edit_request_id, path, guards_git)
+        undoing = UndoRequest(request.edit_request_id, path, guards_git)
         response = await self._files.undo(effect, scope, undoing, _encode_undone)
         return api.UndoEditResponse.FromString(response)
 

@@ -47,7 +47,7 @@ def etag_of(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def looks_of(sample: bytes) -> Looks:
+def file_type_of(sample: bytes) -> Looks:
     """Tell what a file is by its beginning."""
     if not sample:
         return Looks("empty", "application/x-empty")
@@ -137,7 +137,7 @@ def codec_of(encoding: str) -> str:
 
 def text_of(content: bytes) -> Text | None:
     """Return the text of a file, or None if it is none that could be written back unchanged."""
-    looks = looks_of(content)
+    looks = file_type_of(content)
     if looks.kind == "empty":
         return Text("", "utf-8")
     if looks.kind != "text":

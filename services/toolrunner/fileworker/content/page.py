@@ -8,7 +8,7 @@ from typing import Final
 
 from toolrunner.filesystem import errors
 from toolrunner.filesystem.beneath import Root
-from toolrunner.fileworker.content.detection import Looks, codec_of, looks_of, mark_of
+from toolrunner.fileworker.content.detection import Looks, codec_of, file_type_of, mark_of
 from toolrunner.fileworker.content.line_window import LineWindow
 from toolrunner.fileworker.content.pdf_text import read_pdf
 from toolrunner.fileworker.content.snapshot import (
@@ -40,7 +40,7 @@ def read_page(root: Root, request: ReadPage) -> Generator[Pause | Readable, None
     with opened_file(root, path, shown=request.path) as (fd, result):
         info = info_of(path, result)
         sample = os.read(fd, SAMPLE_BYTES)
-        looks = looks_of(sample)
+        looks = file_type_of(sample)
         if looks.kind == "text":
             return (yield from _text_page(fd, sample, request, info, looks))
         if looks.kind == "pdf":
@@ -159,7 +159,7 @@ def read_bytes(root: Root, request: ReadBytes) -> Iterator[BytesHead | Chunk]:
         if request.offset_bytes > result.st_size:
             text = f"{request.path!r} has {result.st_size} bytes only"
             raise errors.FileRefused(errors.Reason.PAST_END, text, path=request.path)
-        media_type = looks_of(os.pread(fd, SAMPLE_BYTES, 0)).media_type
+        media_type = file_type_of(os.pread(fd, SAMPLE_BYTES, 0)).media_type
         yield BytesHead(info_of(path, result), media_type)
         at = request.offset_bytes
         # No further than it went when it was opened: it may grow as fast as it is read.

@@ -67,7 +67,7 @@ _SIGNED: Final = ("config", "config.worktree")
 
 
 @dataclass(frozen=True, slots=True)
-class Ran:
+class GitResult:
     """How a run of git ended."""
 
     code: int
@@ -92,7 +92,7 @@ class Known:
     exact: Path
 
 
-Running = Generator[Readable, None, Ran]
+Running = Generator[Readable, None, GitResult]
 
 
 @dataclass
@@ -263,7 +263,7 @@ class Git:
                     if child.returncode is None:
                         child.kill()
                         child.wait()
-            return Ran(code, output, _tail(said))
+            return GitResult(code, output, _tail(said))
 
 
 @dataclass

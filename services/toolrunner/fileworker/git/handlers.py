@@ -16,7 +16,7 @@ from toolrunner.fileworker.jobs import Pause, Readable
 
 
 @dataclass(frozen=True, slots=True)
-class GitWork:
+class GitHandlers:
     """The repositories beneath one root; for one thread."""
 
     root: Root

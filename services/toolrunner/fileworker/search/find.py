@@ -11,7 +11,7 @@ from toolrunner.filesystem.beneath import Root
 from toolrunner.fileworker.jobs import Pause
 from toolrunner.fileworker.protocol import FindFiles, FoundFile, FoundFiles
 from toolrunner.fileworker.search.globs import name_pattern
-from toolrunner.fileworker.search.top_n import Least
+from toolrunner.fileworker.search.top_n import TopN
 from toolrunner.fileworker.search.walk import Walk, Wanted, directory_at
 from toolrunner.fileworker.values import PathInfo
 
@@ -47,7 +47,7 @@ def find_files(root: Root, request: FindFiles) -> Generator[Pause, None, FoundFi
         fits=lambda path: score_of(path) is not None,
         until_s=time.monotonic() + FIND_S_MAX,
     )
-    found: Least[tuple[Rank, PathInfo]] = Least(request.limit + 1)
+    found: TopN[tuple[Rank, PathInfo]] = TopN(request.limit + 1)
     for info in walk.files(directory):
         if isinstance(info, Pause):
             yield info

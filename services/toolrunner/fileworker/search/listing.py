@@ -10,7 +10,7 @@ from toolrunner.filesystem.beneath import Root
 from toolrunner.fileworker.jobs import PAUSE, Pause
 from toolrunner.fileworker.protocol import Entry, ListDirectory, Listing
 from toolrunner.fileworker.search.gitignore import Ignores, ignores_at
-from toolrunner.fileworker.search.top_n import Least
+from toolrunner.fileworker.search.top_n import TopN
 from toolrunner.fileworker.search.walk import Name, Scan, Wanted, directory_at, joined
 
 #: Entries of a directory that is not looked into are counted up to this.
@@ -49,7 +49,7 @@ class _Lister:
             os.close(fd)
 
     def _first(self, scan: Scan, after: After) -> Generator[Pause, None, list[Name]]:
-        least: Least[Name] = Least(self.left + len(after))
+        least: TopN[Name] = TopN(self.left + len(after))
         for names, hidden in scan.chunks():
             self.hidden += hidden
             # What the page before ended in may have more below it.

@@ -8,7 +8,7 @@ from typing import Final
 
 from toolrunner.filesystem import errors
 from toolrunner.filesystem.beneath import Root
-from toolrunner.fileworker.content.detection import looks_of
+from toolrunner.fileworker.content.detection import file_type_of
 from toolrunner.fileworker.content.snapshot import info_of, opened_file, read_all
 from toolrunner.fileworker.jobs import PAUSE, Pause
 from toolrunner.fileworker.protocol import FileMatches, SearchFiles, SearchLine
@@ -134,7 +134,7 @@ def _search_file(
             content = read_all(fd, FILE_BYTES_MAX)
     except (OSError, errors.FileRefused):
         return None
-    if content is None or looks_of(content).kind != "text":
+    if content is None or file_type_of(content).kind != "text":
         return None
     text = content.decode(errors="replace")
     lines = text.split("\n")

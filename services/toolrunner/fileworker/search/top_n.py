@@ -17,7 +17,7 @@ class Ordered(Protocol):
 K = TypeVar("K", bound=Ordered)
 
 
-class Least(Generic[K]):
+class TopN(Generic[K]):
     """Keeps the least `count` of all that it is given."""
 
     def __init__(self, count: int) -> None:

@@ -14,7 +14,7 @@ from toolrunner.files.rpc.convert import text_to_proto
 from toolrunner.files.rpc.inputs import guards_git
 from toolrunner.fileworker.git import protocol
 from toolrunner.git.rpc import convert, inputs
-from toolrunner.git.service import GitRoom
+from toolrunner.git.service import GitService
 from toolrunner.git.watches import Ended, GitEvent, Gone, Looked, Quiet, Snapshot
 from toolrunner.processes.rpc.inputs import scope_of
 
@@ -22,7 +22,7 @@ from toolrunner.processes.rpc.inputs import scope_of
 class GitServicer(GitServiceServicer):
     """Serves the repositories of this node's workspaces."""
 
-    def __init__(self, git: GitRoom, clock: Clock) -> None:
+    def __init__(self, git: GitService, clock: Clock) -> None:
         self._git = git
         self._clock = clock
 

@@ -28,10 +28,10 @@ from toolrunner.processes.rpc.inputs import (
 from toolrunner.processes.rpc.presenter import Presenter
 from toolrunner.processes.rpc.process_streams import SIGNALS, attach, stream_output
 from toolrunner.processes.service import Processes
-from toolrunner.processes.start import Started
-from toolrunner.processes.termination import Signalling
-from toolrunner.processes.tickets import TicketBooth
-from toolrunner.processes.wait import Reason, Wait, Waited
+from toolrunner.processes.start import StartResult
+from toolrunner.processes.termination import SignalRequest
+from toolrunner.processes.tickets import TicketVerifier
+from toolrunner.processes.wait import Reason, Wait, WaitResult
 
 SERVICE: Final = "/parley.api.workspace.v1.ProcessService"
 ESCALATE_MS_MAX: Final = 60_000
@@ -46,12 +46,12 @@ class ProcessServicer(ProcessServiceServicer):
         self,
         processes: Processes,
         presenter: Presenter,
-        booth: TicketBooth,
+        verifier: TicketVerifier,
         heartbeat_s: float = HEARTBEAT_S,
     ) -> None:
         self._processes = processes
         self._presenter = presenter
-        self._booth = booth
+        self._verifier = verifier
         self._heartbeat_s = heartbeat_s
 
     async def StartProcess(  # noqa: N802 (the name is the proto's)
@@ -85,7 +85,7 @@ class ProcessServicer(ProcessServiceServicer):
             process=self._presenter.present(started.record), attached=True
         )
 
-    async def _waited(self, scope: Scope, started: Started, wait: Wait) -> Waited | None:
+    async def _waited(self, scope: Scope, started: StartResult, wait: Wait) -> WaitResult | None:
         """Wait for a process that was started; what keeps anybody from it refuses no start."""
         try:
             return await self._processes.wait(scope, started.record.process_id, wait)
@@ -124,7 +124,7 @@ class ProcessServicer(ProcessServiceServicer):
             request,
             context.write,
             self._heartbeat_s,
-            self._booth,
+            self._verifier,
         )
 
     async def WriteStdin(  # noqa: N802 (the name is the proto's)
@@ -231,13 +231,13 @@ def _encode_resized(record: ProcessRecord) -> bytes:
     return api.ResizeTerminalResponse().SerializeToString()
 
 
-def _signalling_of(request: api.SignalProcessRequest) -> Signalling:
+def _signalling_of(request: api.SignalProcessRequest) -> SignalRequest:
     number = SIGNALS.get(request.signal)
     if number is None:
         raise InvalidRequest("signal", "is none that may be sent")
     if not 0 <= request.escalate_after_ms <= ESCALATE_MS_MAX:
         raise InvalidRequest("escalate_after_ms", f"is not between 0 and {ESCALATE_MS_MAX}")
-    return Signalling(number, request.leader_only, request.escalate_after_ms / 1000)
+    return SignalRequest(number, request.leader_only, request.escalate_after_ms / 1000)
 
 
 def _place_after(page_token: str, records: list[ProcessRecord]) -> int:

@@ -25,7 +25,7 @@ from toolrunner.processes.rpc.inputs import process_id_of, scope_of, size_of
 from toolrunner.processes.rpc.presenter import Presenter
 from toolrunner.processes.service import Processes
 from toolrunner.processes.terminal import Terminal
-from toolrunner.processes.tickets import TicketBooth
+from toolrunner.processes.tickets import TicketVerifier
 
 ATTACHED_INPUT_BYTES_MAX: Final = 64 * 1024
 #: How long a caller who was told the end may go on sending.
@@ -66,14 +66,14 @@ async def attach(
     requests: AsyncIterator[api.AttachRequest],
     write: Write,
     heartbeat_s: float,
-    booth: TicketBooth,
+    verifier: TicketVerifier,
 ) -> None:
     """Connect a caller with the terminal of a process until either of them ends."""
     opening = await anext(requests, None)
     if opening is None or opening.WhichOneof("kind") != "open":
         raise InvalidRequest("open", "has to come first")
     opened = opening.open
-    scope, process_id, is_view_only = _admitted(opened, booth)
+    scope, process_id, is_view_only = _admitted(opened, verifier)
     if opened.since_cursor < FROM_NOW:
         raise InvalidRequest("since_cursor", f"is less than {FROM_NOW}")
     terminal = await processes.terminal(scope, process_id)
@@ -99,7 +99,7 @@ async def attach(
         await _both_ways(typing, events, lambda event: write(encoded(event)))
 
 
-def _admitted(opened: api.AttachOpen, booth: TicketBooth) -> tuple[Scope, ProcessId, bool]:
+def _admitted(opened: api.AttachOpen, verifier: TicketVerifier) -> tuple[Scope, ProcessId, bool]:
     """Return what the caller may attach to, and whether only to look.
 
     Raises:
@@ -114,7 +114,7 @@ def _admitted(opened: api.AttachOpen, booth: TicketBooth) -> tuple[Scope, Proces
         return scope_of(opened.context), process_id_of(opened.process_id), False
     if opened.HasField("context"):
         raise InvalidRequest("open.context", "is for attachments without a ticket")
-    ticket = booth.take(opened.ticket, caller, opened.process_id)
+    ticket = verifier.take(opened.ticket, caller, opened.process_id)
     context = workspace_pb2.WorkspaceContext(workspace_id=ticket.workspace_id, epoch=ticket.epoch)
     scope = scope_of(context)
     return scope, process_id_of(ticket.process_id), ticket.is_view_only

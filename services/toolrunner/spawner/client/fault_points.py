@@ -11,14 +11,14 @@ from parley.testing.faultpoints import FaultpointDirectory
 from toolrunner.spawner.client.spawner import Launch, Launched, OnExit, Spawner
 
 
-def with_points(spawner: Spawner, directory: Path | None, clock: Clock) -> Spawner:
+def with_fault_points(spawner: Spawner, directory: Path | None, clock: Clock) -> Spawner:
     """Return a spawner with points around its starts, if there is a directory to arm them from."""
     if directory is None:
         return spawner
-    return FaultySpawner(spawner, FaultpointDirectory(directory, clock))
+    return SpawnerWithFaultPoints(spawner, FaultpointDirectory(directory, clock))
 
 
-class FaultySpawner:
+class SpawnerWithFaultPoints:
     """A spawner that visits points; the subject is the command's last word."""
 
     def __init__(self, spawner: Spawner, points: FaultpointDirectory) -> None:

@@ -34,7 +34,7 @@ DESCRIPTORS_MAX: Final = 16
 NO_SIGNAL: Final = 0
 
 OnExit = Callable[[ProcessId, Exit], None]
-OnDoor = Callable[[WorkspaceId, int], None]
+OnListener = Callable[[WorkspaceId, int], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,8 +171,8 @@ class SpawnerProcess:
         self._exits: dict[ProcessId, OnExit] = {}
         self._goings: dict[str, asyncio.Event] = {}
         self._adopted: list[Adopted] = []
-        self._on_door: OnDoor | None = None
-        self._doors: list[tuple[WorkspaceId, int]] = []
+        self._on_listener: OnListener | None = None
+        self._early_listeners: list[tuple[WorkspaceId, int]] = []
         self._idle = asyncio.Event()
         loop.add_reader(channel.fileno(), self._read)
 
@@ -225,17 +225,17 @@ class SpawnerProcess:
         answer = await self._ask(op="socket_use", workspace=workspace_id)
         return SocketUse(answer["total_bytes"], dict(answer["largest"]))
 
-    def serve_doors(self, on_door: OnDoor) -> None:
-        """Have `on_door` called for each door, also for those that opened before.
+    def serve_listeners(self, on_listener: OnListener) -> None:
+        """Have `on_listener` called for each door, also for those that opened before.
 
         A door is a socket that listens on the loopback of a workspace with a network of its own,
-        at the port of the egress proxy; `on_door` owns it.
+        at the port of the egress proxy; `on_listener` owns it.
         """
-        self._on_door = on_door
+        self._on_listener = on_listener
         # A spawner that was taken over tells of its doors before anybody can serve them.
-        doors, self._doors = self._doors, []
+        doors, self._early_listeners = self._early_listeners, []
         for workspace_id, door_fd in doors:
-            on_door(workspace_id, door_fd)
+            on_listener(workspace_id, door_fd)
 
     def watch(self, process_id: ProcessId, on_exit: OnExit) -> None:
         """Have `on_exit` called for a process that was adopted while it ran."""
@@ -303,8 +303,8 @@ class SpawnerProcess:
         self.gone.cancel()
         while self._descriptors:
             os.close(self._descriptors.popleft())
-        while self._doors:
-            os.close(self._doors.pop()[1])
+        while self._early_listeners:
+            os.close(self._early_listeners.pop()[1])
 
     async def _end(self, name: str, grace_s: float, first: int, **message: object) -> list[int]:
         gone = self._goings.setdefault(name, asyncio.Event())
@@ -392,18 +392,18 @@ class SpawnerProcess:
                     # Not at once: the answer to the start may have come in the same read.
                     self._loop.call_soon(on_exit, process_id, _exit_of(message))
             case {"door": workspace}:
-                self._open_door(WorkspaceId(workspace), fds[0])
+                self._open_listener(WorkspaceId(workspace), fds[0])
             case {"gone": name}:
                 if (gone := self._goings.pop(name, None)) is not None:
                     gone.set()
             case {"idle": True}:
                 self._idle.set()
 
-    def _open_door(self, workspace_id: WorkspaceId, door_fd: int) -> None:
-        if self._on_door is None:
-            self._doors.append((workspace_id, door_fd))
+    def _open_listener(self, workspace_id: WorkspaceId, door_fd: int) -> None:
+        if self._on_listener is None:
+            self._early_listeners.append((workspace_id, door_fd))
         else:
-            self._on_door(workspace_id, door_fd)
+            self._on_listener(workspace_id, door_fd)
 
     def _lose(self) -> None:
         self._loop.remove_reader(self._reading.fileno())

@@ -6,7 +6,7 @@ from enum import StrEnum
 import msgspec
 
 from toolrunner.primitives.domain import WorkspaceId
-from toolrunner.workspaces.domain.spec import ForkMode, Recipe
+from toolrunner.workspaces.domain.spec import ForkMode, WorkspaceSpec
 
 
 class HostState(StrEnum):
@@ -80,7 +80,7 @@ class Placement(msgspec.Struct, frozen=True):
     epoch: int
     owner_id: str
     state: HostState
-    recipe: Recipe
+    recipe: WorkspaceSpec
     changed_at: datetime
     root: str = ""
     is_sourced: bool = False

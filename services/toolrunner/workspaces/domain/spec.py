@@ -125,7 +125,7 @@ class Policy(msgspec.Struct, frozen=True):
     secrets: tuple[SecretGrant, ...] = ()
 
 
-class Recipe(msgspec.Struct, frozen=True):
+class WorkspaceSpec(msgspec.Struct, frozen=True):
     """Everything needed to make a workspace.
 
     Attributes:

@@ -22,7 +22,7 @@ from toolrunner.filesystem.copy import copy_content
 from toolrunner.filesystem.trash import Trash
 from toolrunner.filesystem.tree import BLOCK_BYTES, Kind, create, hand_over, look
 from toolrunner.primitives.domain import NO_QUOTA, Quota
-from toolrunner.primitives.errors import MergeDisturbed
+from toolrunner.primitives.errors import MergeInterrupted
 from toolrunner.quotas.disk import passed
 from toolrunner.workspaces.merge.comparison import STAGE, Change, Side
 from toolrunner.workspaces.merge.fork_base import Identity, link_target
@@ -171,7 +171,7 @@ def _stage_file(change: Change, source: Root, parent: Root, target: str) -> int:
             flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK
             with source.opened(change.path, flags) as original:
                 if not stat.S_ISREG(os.fstat(original).st_mode):
-                    raise MergeDisturbed(change.path)
+                    raise MergeInterrupted(change.path)
                 copy_content(original, file.fileno())
                 mode = os.fstat(original).st_mode & 0o777
         if change.before is not None and change.before.kind is Kind.FILE:
@@ -209,7 +209,7 @@ class Merge:
         """Do all steps of a decided plan.
 
         Raises:
-            MergeDisturbed: Something in the parent changed meanwhile; everything is as it was.
+            MergeInterrupted: Something in the parent changed meanwhile; everything is as it was.
             OSError: A step is not possible; everything is as it was.
         """
         root = Root.open_directory(str(self.root))
@@ -219,7 +219,7 @@ class Merge:
                     for step in plan.steps:
                         go_forward(root, step)
                     return
-                except (MergeDisturbed, OSError):
+                except (MergeInterrupted, OSError):
                     self.decide(msgspec.structs.replace(plan, is_turned_back=True))
                     self._turn_back(root, plan)
                     raise
@@ -247,7 +247,7 @@ def go_forward(root: Root, step: MergeStep) -> None:
     """Do a step, or what is left of it.
 
     Raises:
-        MergeDisturbed: Its place is not as it was compared.
+        MergeInterrupted: Its place is not as it was compared.
         OSError: It is not possible.
     """
     path = step.path
@@ -257,7 +257,7 @@ def go_forward(root: Root, step: MergeStep) -> None:
             if look(root, _old(slot)) is not None or found is None:
                 return
             if identity is not None and found.identity != identity:
-                raise MergeDisturbed(path)
+                raise MergeInterrupted(path)
             _rename(root, path, _old(slot))
         case DropDirectory(must_go=must_go):
             _drop(root, path, must_go=must_go)
@@ -323,7 +323,7 @@ def _link(root: Root, staged: str, path: str) -> None:
         except FileExistsError as error:
             there = os.stat(new_name, dir_fd=target_fd, follow_symlinks=False)
             if there.st_ino != os.stat(name, dir_fd=fd, follow_symlinks=False).st_ino:
-                raise MergeDisturbed(path) from error
+                raise MergeInterrupted(path) from error
         os.unlink(name, dir_fd=fd)
 
 
@@ -343,7 +343,7 @@ def _drop(root: Root, path: str, *, must_go: bool) -> None:
         return
     except OSError as error:
         if must_go and error.errno == errno.ENOTEMPTY:
-            raise MergeDisturbed(path) from error
+            raise MergeInterrupted(path) from error
         if must_go or error.errno != errno.ENOTEMPTY:
             raise
 
@@ -358,4 +358,4 @@ def _make(root: Root, path: str, mode: int) -> None:
                 os.chown(name, owner, owner, dir_fd=fd, follow_symlinks=False)
         except FileExistsError as error:
             if not stat.S_ISDIR(os.stat(name, dir_fd=fd, follow_symlinks=False).st_mode):
-                raise MergeDisturbed(path) from error
+                raise MergeInterrupted(path) from error

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from toolrunner.filesystem.beneath import Root
 from toolrunner.primitives.domain import WorkspaceId
 from toolrunner.primitives.errors import (
-    MergeDisturbed,
+    MergeInterrupted,
     NotAFork,
     ToolrunnerError,
     WorkspaceNotReady,
@@ -18,13 +18,13 @@ from toolrunner.workspaces.host import NEXT_STEP, Host
 from toolrunner.workspaces.merge.application import Merge, MergePlan, stage
 from toolrunner.workspaces.merge.comparison import Comparison, Conflict, Side, Strategy, compare
 from toolrunner.workspaces.merge.fork_base import Base
-from toolrunner.workspaces.preparation_runs import Rooms
+from toolrunner.workspaces.preparation_runs import HostResources
 from toolrunner.workspaces.sources.builder import BASE
 from toolrunner.workspaces.store import Request
 
 
 @dataclass(frozen=True, slots=True)
-class MergeWanted:
+class MergeRequest:
     """Which fork is to be merged into which parent, and how."""
 
     fork_id: WorkspaceId
@@ -50,17 +50,17 @@ class Merges:
     """Merges forks of this node."""
 
     host: Host
-    rooms: Rooms
+    resources: HostResources
 
     async def merge(
-        self, request: Request, wanted: MergeWanted, encode: Callable[[MergeReport], bytes]
+        self, request: Request, wanted: MergeRequest, encode: Callable[[MergeReport], bytes]
     ) -> bytes:
         """Merge once; return the serialised report, of now or of the first time.
 
         Raises:
             NotAFork: The one was not made from the other.
             StalePlacement: One of them was placed anew.
-            MergeDisturbed: Something changed meanwhile, and nothing was merged.
+            MergeInterrupted: Something changed meanwhile, and nothing was merged.
             QuotaExceeded: It is more than the parent may have, and nothing was merged.
         """
         return await self.host.effects.run(self._merge(request, wanted, encode))
@@ -78,12 +78,12 @@ class Merges:
                 await asyncio.to_thread(merge.clear)
 
     async def _merge(
-        self, request: Request, wanted: MergeWanted, encode: Callable[[MergeReport], bytes]
+        self, request: Request, wanted: MergeRequest, encode: Callable[[MergeReport], bytes]
     ) -> bytes:
         # Always in one order, so that two merges never wait for each other.
         first, second = sorted((wanted.fork_id, wanted.parent_id))
         async with self.host.lock(first), self.host.lock(second):
-            known = await self.rooms.placements.answer(request)
+            known = await self.resources.placements.answer(request)
             if known is not None:
                 return known
             self._check(wanted)
@@ -94,33 +94,33 @@ class Merges:
             except (OSError, ToolrunnerError):
                 await asyncio.to_thread(merge.clear)
                 raise
-            await self.rooms.points.reached("merge.staged", wanted.parent_id)
+            await self.resources.points.reached("merge.staged", wanted.parent_id)
             if plan is None:
-                await self.rooms.placements.commit(None, (request, response))
+                await self.resources.placements.commit(None, (request, response))
                 return response
             try:
                 await asyncio.to_thread(merge.decide, plan)
-                await self.rooms.points.reached("merge.decided", wanted.parent_id)
+                await self.resources.points.reached("merge.decided", wanted.parent_id)
                 await self._end(merge, plan)
             except OSError as error:
                 await asyncio.to_thread(merge.clear)
-                raise MergeDisturbed(error.filename or wanted.parent_id) from error
+                raise MergeInterrupted(error.filename or wanted.parent_id) from error
             return response
 
     async def _end(self, merge: Merge, plan: MergePlan) -> None:
         """Carry a decided plan out, or turn it back; nothing of it is left afterwards."""
         try:
             await asyncio.to_thread(merge.carry_out, plan)
-        except (MergeDisturbed, OSError):
+        except (MergeInterrupted, OSError):
             await asyncio.to_thread(merge.clear)
             raise
         request = Request(plan.request_id, plan.method, plan.body_hash)
         if not plan.is_turned_back:
-            await self.rooms.points.reached("merge.applied", merge.directory.name)
-            await self.rooms.placements.commit(None, (request, plan.response))
+            await self.resources.points.reached("merge.applied", merge.directory.name)
+            await self.resources.placements.commit(None, (request, plan.response))
         await asyncio.to_thread(merge.clear)
 
-    def _check(self, wanted: MergeWanted) -> None:
+    def _check(self, wanted: MergeRequest) -> None:
         fork = self.host.current(wanted.fork_id, wanted.fork_epoch)
         parent = self.host.current(wanted.parent_id, wanted.parent_epoch)
         source = fork.recipe.source
@@ -132,10 +132,10 @@ class Merges:
                 raise WorkspaceNotReady(each.workspace_id, each.state, step)
 
     def _plan(
-        self, request: Request, wanted: MergeWanted, encode: Callable[[MergeReport], bytes]
+        self, request: Request, wanted: MergeRequest, encode: Callable[[MergeReport], bytes]
     ) -> tuple[MergePlan | None, bytes]:
         """Compare, and stage what is to be written; return the plan, None for nothing to do."""
-        workspaces = self.rooms.workspaces
+        workspaces = self.resources.workspaces
         base = Base.load(workspaces.at(wanted.fork_id).directory / BASE)
         fork_root = Root.open_directory(str(workspaces.at(wanted.fork_id).root))
         parent_root = Root.open_directory(str(workspaces.at(wanted.parent_id).root))
@@ -159,7 +159,7 @@ class Merges:
             parent_root.close()
 
     def _into(self, parent_id: WorkspaceId) -> Merge:
-        workspace = self.rooms.workspaces.at(parent_id)
+        workspace = self.resources.workspaces.at(parent_id)
         return Merge(workspace.directory, workspace.root)
 
 

@@ -60,7 +60,7 @@ class Registered:
 
 
 @dataclass(frozen=True, slots=True)
-class Heard:
+class HeartbeatAnswer:
     """A heartbeat was heard."""
 
     is_draining: bool = False
@@ -88,7 +88,7 @@ class Registry(Protocol):
 
     async def heartbeat(
         self, request_id: str, registration_epoch: int, changed: tuple[Hosted, ...]
-    ) -> Heard:
+    ) -> HeartbeatAnswer:
         """Say that the node lives, and what changed.
 
         Raises:
@@ -107,7 +107,7 @@ class Registry(Protocol):
         ...
 
 
-class ObedientHost(Protocol):
+class OrderTarget(Protocol):
     """Whoever stops and removes workspaces when told to.
 
     Attributes:
@@ -145,7 +145,7 @@ class Registration:
     """
 
     registry: Registry
-    host: ObedientHost
+    host: OrderTarget
     hosted: Callable[[], tuple[Hosted, ...]]
     clock: Clock
     chance: Callable[[], float]
@@ -205,7 +205,7 @@ class Registration:
             self.host.is_draining = heard.is_draining
             self._obey(tasks, heard.orders)
 
-    async def _heard(self, registration_epoch: int, changed: tuple[Hosted, ...]) -> Heard:
+    async def _heard(self, registration_epoch: int, changed: tuple[Hosted, ...]) -> HeartbeatAnswer:
         """Send one heartbeat, under one name until it is answered or given up."""
         request_id = self.new_id()
         delay_s = RETRY_S

@@ -11,7 +11,7 @@ from parley.rpc import Channels, problem_of
 from toolrunner.primitives.domain import WorkspaceId
 from toolrunner.workspaces.domain.placement import Hosted
 from toolrunner.workspaces.node.registration import (
-    Heard,
+    HeartbeatAnswer,
     Instruction,
     Order,
     Registered,
@@ -56,7 +56,7 @@ class GrpcRegistry:
 
     async def heartbeat(
         self, request_id: str, registration_epoch: int, changed: tuple[Hosted, ...]
-    ) -> Heard:
+    ) -> HeartbeatAnswer:
         """Say that the node lives, and what changed.
 
         Raises:
@@ -71,7 +71,7 @@ class GrpcRegistry:
             workspaces=[hosted_to_proto(each) for each in changed],
         )
         answer = await self._ask(lambda stub: stub.Heartbeat(request, timeout=CALL_S))
-        return Heard(answer.draining, _orders(answer.orders))
+        return HeartbeatAnswer(answer.draining, _orders(answer.orders))
 
     async def leave(self, request_id: str, registration_epoch: int) -> None:
         """Say that the node goes.

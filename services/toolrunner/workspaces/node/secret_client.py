@@ -22,7 +22,7 @@ FINAL: Final = frozenset({"SECRET_NOT_GRANTED", "SECRET_NOT_FOUND"})
 
 
 @dataclass(slots=True)
-class LateSecrets:
+class DeferredSecrets:
     """A source that is known only after those who ask it.
 
     Attributes:

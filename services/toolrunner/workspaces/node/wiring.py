@@ -10,29 +10,33 @@ from parley.process import Neighbours, Process
 from parley.tasks import BackgroundTasks
 from toolrunner.processes.command_check import CommandCheck
 from toolrunner.quotas.enforcement import Quotas
-from toolrunner.resources import Workshop
+from toolrunner.resources import NodeResources
 from toolrunner.settings import Settings
 from toolrunner.workspaces.node.registration import Registration
 from toolrunner.workspaces.node.registry_client import GrpcRegistry
 from toolrunner.workspaces.node.reporter import NodeFacts, Reporter
-from toolrunner.workspaces.node.secret_client import GrpcSecrets, LateSecrets
+from toolrunner.workspaces.node.secret_client import DeferredSecrets, GrpcSecrets
 from toolrunner.workspaces.sources.overlays import Overlays
 from toolrunner.workspaces.wiring import Hosting
 
 
 def reporter_of(
-    settings: Settings, process: Process, workshop: Workshop, hosted: Hosting, overlays: Overlays
+    settings: Settings,
+    process: Process,
+    resources: NodeResources,
+    hosted: Hosting,
+    overlays: Overlays,
 ) -> Reporter:
     """Return what tells how it stands with this node."""
     return Reporter(
-        facts=_facts(settings, hosted.node_id, workshop.journal.generation, overlays),
+        facts=_facts(settings, hosted.node_id, resources.journal.generation, overlays),
         host=hosted.host,
-        processes=workshop.processes,
-        workspaces=workshop.workspaces,
+        processes=resources.processes,
+        workspaces=resources.workspaces,
         mirrors=hosted.mirrors,
-        sandbox=workshop.sandbox,
+        sandbox=resources.sandbox,
         clock=process.clock,
-        directory=workshop.directory,
+        directory=resources.directory,
     )
 
 
@@ -42,7 +46,7 @@ async def known(
     process: Process,
     neighbours: Neighbours,
     reporter: Reporter,
-    secrets: LateSecrets,
+    secrets: DeferredSecrets,
     quotas: Quotas,
     check: CommandCheck,
 ) -> AsyncIterator[None]:

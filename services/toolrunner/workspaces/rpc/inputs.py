@@ -22,15 +22,15 @@ from toolrunner.workspaces.domain.spec import (
     NetworkAccess,
     Policy,
     Profile,
-    Recipe,
     SandboxLevel,
     Scratch,
     SecretGrant,
     Source,
+    WorkspaceSpec,
 )
 from toolrunner.workspaces.host import Wanted
 from toolrunner.workspaces.merge.comparison import Strategy
-from toolrunner.workspaces.merge.service import MergeWanted
+from toolrunner.workspaces.merge.service import MergeRequest
 from toolrunner.workspaces.sources.builder import check_skeleton
 from toolrunner.workspaces.store import Request
 
@@ -92,7 +92,7 @@ def wanted_of(request: api.PrepareWorkspaceRequest) -> Wanted:
     )
 
 
-def recipe_of(recipe: api.WorkspaceRecipe) -> Recipe:
+def recipe_of(recipe: api.WorkspaceSpec) -> WorkspaceSpec:
     """Return how to make a workspace."""
     script = recipe.setup_script
     if len(script.encode()) > SCRIPT_BYTES_MAX or "\0" in script:
@@ -100,7 +100,7 @@ def recipe_of(recipe: api.WorkspaceRecipe) -> Recipe:
     if not 0 <= recipe.setup_timeout_ms <= SETUP_MS_MAX:
         problem = f"is not between 0 and {SETUP_MS_MAX}"
         raise InvalidRequest("recipe.setup_timeout_ms", problem)
-    return Recipe(
+    return WorkspaceSpec(
         source=_source(recipe),
         setup_script=script,
         setup_timeout_s=(recipe.setup_timeout_ms or SETUP_MS) / 1000,
@@ -150,7 +150,7 @@ def policy_of(
     )
 
 
-def merge_of(request: api.MergeWorkspaceRequest) -> MergeWanted:
+def merge_of(request: api.MergeWorkspaceRequest) -> MergeRequest:
     """Return what is to be merged."""
     fork_id, fork_epoch = workspace_of(
         request.fork_workspace_id, request.fork_epoch, "fork_workspace_id"
@@ -166,7 +166,7 @@ def merge_of(request: api.MergeWorkspaceRequest) -> MergeWanted:
     )
     if any(".." in path.split("/") for path in paths):
         raise InvalidRequest("paths", "leads out of the workspace")
-    return MergeWanted(
+    return MergeRequest(
         fork_id,
         fork_epoch,
         parent_id,
@@ -185,7 +185,7 @@ def grace_of(request: api.WorkspaceHostServiceStopWorkspaceRequest) -> float:
     return grace_ms / 1000
 
 
-def _source(recipe: api.WorkspaceRecipe) -> Source:
+def _source(recipe: api.WorkspaceSpec) -> Source:
     match recipe.WhichOneof("source"):
         case "scratch":
             return _scratch(recipe.scratch)

@@ -24,8 +24,8 @@ from toolrunner.spawner.client.node_programs import ProgramFailed
 from toolrunner.workspaces.domain.local_directory import LocalDirectory
 from toolrunner.workspaces.domain.spec import Fork, ForkMode, Git, Local, Scratch, Source
 from toolrunner.workspaces.merge.fork_base import copy_with_base
-from toolrunner.workspaces.sources.clone import Cloning
-from toolrunner.workspaces.sources.disk_guard import kept_within
+from toolrunner.workspaces.sources.clone import Cloner
+from toolrunner.workspaces.sources.disk_guard import within_disk_limit
 from toolrunner.workspaces.sources.overlays import Overlays
 from toolrunner.workspaces.sources.remotes import RemoteRefused
 
@@ -90,11 +90,11 @@ class OwnedByService:
 
 
 @dataclass(frozen=True, slots=True)
-class Sourcing:
+class SourceBuilder:
     """Makes the files of workspaces."""
 
     workspaces: Workspaces
-    cloning: Cloning
+    cloner: Cloner
     overlays: Overlays
     directories: tuple[LocalDirectory, ...]
     trash: Trash
@@ -110,7 +110,7 @@ class Sourcing:
         match source:
             case Git():
                 borrows = source.borrows and not source.depth and self.may_borrow
-                objects = self.cloning.mirrors.at(source.url) / "objects"
+                objects = self.cloner.mirrors.at(source.url) / "objects"
                 return Made(readable=(str(objects),) if borrows else ())
             case Local(has_overlay=False):
                 return Made(root=str(self.registered(source).path))
@@ -159,10 +159,10 @@ class Sourcing:
                 if source.borrows and not self.may_borrow:
                     say("clone", "copying objects: its user may not read the node's mirror")
                     source = msgspec.structs.replace(source, borrows=False)
-                clone = self.cloning.clone(
+                clone = self.cloner.clone(
                     workspace_id, source, unfinished, lambda line: say("clone", line)
                 )
-                await kept_within(quota, unfinished, self.cloning.mirrors.clock, clone)
+                await within_disk_limit(quota, unfinished, self.cloner.mirrors.clock, clone)
             case Local():
                 if not await self._local(workspace, source, quota, say):
                     return

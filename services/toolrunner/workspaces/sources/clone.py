@@ -11,7 +11,7 @@ from toolrunner.filesystem.beneath import Root
 from toolrunner.primitives.domain import WorkspaceId
 from toolrunner.spawner.client.node_programs import OnLine, ProgramFailed
 from toolrunner.workspaces.domain.spec import Git
-from toolrunner.workspaces.sources.git_command import Bench, GitRuns
+from toolrunner.workspaces.sources.git_command import GitWorkdir, NodeGit
 from toolrunner.workspaces.sources.mirrors import Mirrors, is_commit
 
 CLONE_S: Final = 1800.0
@@ -21,11 +21,11 @@ _HEX: Final = re.compile(r"[0-9a-f]{40}(?:[0-9a-f]{24})?")
 
 
 @dataclass(frozen=True, slots=True)
-class Cloning:
+class Cloner:
     """Clones from mirrors."""
 
     mirrors: Mirrors
-    git: GitRuns
+    git: NodeGit
 
     async def clone(
         self, workspace_id: WorkspaceId, source: Git, target: Path, on_line: OnLine
@@ -38,9 +38,9 @@ class Cloning:
         """
         async with self.mirrors.fetched(workspace_id, source.url, source.ref, on_line) as mirror:
             readable = (str(mirror.directory),)
-            bench = Bench(f"clone-{workspace_id}", target, readable, mirror.user)
-            await asyncio.to_thread(self.git.own, bench)
-            work = _Work(self.git, bench, on_line)
+            git_workdir = GitWorkdir(f"clone-{workspace_id}", target, readable, mirror.user)
+            await asyncio.to_thread(self.git.own, git_workdir)
+            work = _Work(self.git, git_workdir, on_line)
             await work.git("clone", *_options(source), "--", _origin(mirror.directory, source), ".")
             start = await self._start(work, mirror.directory, source)
             await work.git("remote", "set-url", "origin", source.url)
@@ -68,13 +68,13 @@ class Cloning:
 
 @dataclass(frozen=True, slots=True)
 class _Work:
-    runs: GitRuns
-    bench: Bench
+    runs: NodeGit
+    git_workdir: GitWorkdir
     on_line: OnLine
 
     async def git(self, *words: str) -> tuple[str, ...]:
         return await self.runs.run(
-            self.bench,
+            self.git_workdir,
             *words,
             # Only the node's own mirror is read here.
             environment={"GIT_ALLOW_PROTOCOL": "file"},
@@ -104,7 +104,7 @@ class _Work:
         return branch
 
     async def _quietly(self, *words: str) -> tuple[str, ...]:
-        return await _Work(self.runs, self.bench, lambda line: None).git(*words)
+        return await _Work(self.runs, self.git_workdir, lambda line: None).git(*words)
 
 
 def _options(source: Git) -> tuple[str, ...]:

@@ -22,7 +22,7 @@ LOOK_S: Final = 0.5
 ENTRIES_MAX: Final = 10_000_000
 
 
-async def kept_within(
+async def within_disk_limit(
     quota: Quota, directory: Path, clock: Clock, work: Coroutine[Any, Any, T]
 ) -> T:
     """Do what fills a directory, and give it up when that is more than a quota allows.

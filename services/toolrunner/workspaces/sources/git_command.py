@@ -68,7 +68,7 @@ def ssh_to(host: str, addresses: tuple[str, ...]) -> dict[str, str]:
 
 
 @dataclass(frozen=True, slots=True)
-class Bench:
+class GitWorkdir:
     """A directory that git works in.
 
     Attributes:
@@ -85,25 +85,25 @@ class Bench:
 
 
 @dataclass(frozen=True, slots=True)
-class GitRuns:
+class NodeGit:
     """Runs git on benches."""
 
     programs: Programs
     sandbox: Sandbox
     limits: Limits
 
-    def own(self, bench: Bench) -> None:
+    def own(self, git_workdir: GitWorkdir) -> None:
         """Have the directory of a bench, for the user that git will be; what is there is given."""
-        bench.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-        uid = self._uid(bench)
+        git_workdir.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        uid = self._uid(git_workdir)
         if uid >= 0:
-            for above in (bench.directory.parent.parent, bench.directory.parent):
+            for above in (git_workdir.directory.parent.parent, git_workdir.directory.parent):
                 if above.stat().st_uid == os.geteuid():
                     above.chmod(PASSABLE)
         owner = uid if uid >= 0 else os.geteuid()
-        if bench.directory.stat().st_uid == owner:
+        if git_workdir.directory.stat().st_uid == owner:
             return
-        root = Root.open_directory(str(bench.directory))
+        root = Root.open_directory(str(git_workdir.directory))
         try:
             hand_over(root, owner)
         finally:
@@ -111,7 +111,7 @@ class GitRuns:
 
     async def run(
         self,
-        bench: Bench,
+        git_workdir: GitWorkdir,
         *words: str,
         network: Network = Network.NONE,
         options: tuple[str, ...] = (),
@@ -128,8 +128,8 @@ class GitRuns:
         Raises:
             ProgramFailed: It did not end well, or not in time.
         """
-        names = {**led_names(environment), str(bench.directory): "."}
-        names |= dict.fromkeys(bench.readable, "(the node's copy)")
+        names = {**led_names(environment), str(git_workdir.directory): "."}
+        names |= dict.fromkeys(git_workdir.readable, "(the node's copy)")
 
         def shown(line: str) -> str:
             return told(line, names, asked_host)
@@ -137,19 +137,19 @@ class GitRuns:
         try:
             return await self.programs.run(
                 (*GIT, *options, *words),
-                workspace_id=WorkspaceId(bench.name),
-                directory=bench.directory,
+                workspace_id=WorkspaceId(git_workdir.name),
+                directory=git_workdir.directory,
                 environment={**GIT_ENVIRONMENT, **environment},
                 limit_s=limit_s,
                 on_line=lambda line: on_line(shown(line)),
-                confinement=self.confinement(bench, network),
+                confinement=self.confinement(git_workdir, network),
                 limits=self.limits,
             )
         except ProgramFailed as error:
             output = tuple(map(shown, error.output))
             raise ProgramFailed(error.program, error.cause, output) from error
 
-    async def clear_locks(self, bench: Bench) -> None:
+    async def clear_locks(self, git_workdir: GitWorkdir) -> None:
         """Remove the locks that a git left behind which was killed.
 
         Raises:
@@ -157,18 +157,18 @@ class GitRuns:
         """
         await self.programs.run(
             ("find", ".", "-name", "*.lock", "-delete"),
-            workspace_id=WorkspaceId(bench.name),
-            directory=bench.directory,
+            workspace_id=WorkspaceId(git_workdir.name),
+            directory=git_workdir.directory,
             environment={},
             limit_s=QUICK_S,
-            confinement=self.confinement(bench, Network.NONE),
+            confinement=self.confinement(git_workdir, Network.NONE),
             limits=self.limits,
         )
 
-    def confinement(self, bench: Bench, network: Network) -> Confinement | None:
+    def confinement(self, git_workdir: GitWorkdir, network: Network) -> Confinement | None:
         """Return how git is confined there; None where this node has nothing that could."""
-        directory = str(bench.directory)
-        place = Place(directory, directory, directory, self._uid(bench), bench.readable)
+        directory = str(git_workdir.directory)
+        place = Place(directory, directory, directory, self._uid(git_workdir), git_workdir.readable)
         is_open = network is Network.OPEN
         try:
             return plan(
@@ -181,9 +181,9 @@ class GitRuns:
         except NotEnforceable:
             return None
 
-    def _uid(self, bench: Bench) -> int:
+    def _uid(self, git_workdir: GitWorkdir) -> int:
         has_users = Layer.UID in self.sandbox.report.layers
-        return bench.user if has_users else -1
+        return git_workdir.user if has_users else -1
 
 
 def named_user() -> int:

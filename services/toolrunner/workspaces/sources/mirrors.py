@@ -28,7 +28,13 @@ from toolrunner.primitives.domain import WorkspaceId
 from toolrunner.sandbox import Network
 from toolrunner.spawner.client.node_programs import OnLine, ProgramFailed
 from toolrunner.workspaces.domain.mirror_limits import ENTRIES_MAX, MEBIBYTE, Bounds, Kept
-from toolrunner.workspaces.sources.git_command import Bench, GitRuns, named_user, owner_of, ssh_to
+from toolrunner.workspaces.sources.git_command import (
+    GitWorkdir,
+    NodeGit,
+    named_user,
+    owner_of,
+    ssh_to,
+)
 from toolrunner.workspaces.sources.remotes import Remote, Remotes, is_led, pinned
 
 FETCH_S: Final = 1800.0
@@ -67,7 +73,7 @@ class Mirrors:
     """
 
     directory: Path
-    git: GitRuns
+    git: NodeGit
     remotes: Remotes
     credentials: Credentials
     bounds: Bounds
@@ -87,7 +93,7 @@ class Mirrors:
         """Return where the mirror of a repository is, whether there is one or not."""
         return self.directory / hashlib.sha256(url.encode()).hexdigest()[:32]
 
-    def bench(self, url: str, remote: Remote) -> Bench:
+    def git_workdir(self, url: str, remote: Remote) -> GitWorkdir:
         """Return where git works on the mirror of a repository.
 
         What is on this machine belongs to somebody, whom git has to be; and ssh runs only as a user
@@ -97,16 +103,16 @@ class Mirrors:
         name = f"mirror-{mirror.name}"
         match remote.protocol:
             case "file":
-                return Bench(name, mirror, (remote.path,), owner_of(remote.path))
+                return GitWorkdir(name, mirror, (remote.path,), owner_of(remote.path))
             case "ssh":
-                return Bench(name, mirror, user=named_user())
+                return GitWorkdir(name, mirror, user=named_user())
             case _:
-                return Bench(name, mirror)
+                return GitWorkdir(name, mirror)
 
     @asynccontextmanager
     async def fetched(
         self, workspace_id: WorkspaceId, url: str, ref: str, on_line: OnLine
-    ) -> AsyncIterator[Bench]:
+    ) -> AsyncIterator[GitWorkdir]:
         """Have the mirror of a repository as that is now; nobody else works on it meanwhile.
 
         Raises:
@@ -114,29 +120,29 @@ class Mirrors:
             RemoteRefused: It may not be.
         """
         remote = self.remotes.read(url)
-        bench = self.bench(url, remote)
-        mirror = bench.directory
+        git_workdir = self.git_workdir(url, remote)
+        mirror = git_workdir.directory
         async with self._locks[mirror]:
             is_old = self._address(mirror).exists()
             fetch = _Fetch(workspace_id, url, remote, ref, on_line)
             try:
-                await self._fetch(bench, fetch)
+                await self._fetch(git_workdir, fetch)
             except ProgramFailed:
-                if not is_old or not await self._is_broken(bench):
+                if not is_old or not await self._is_broken(git_workdir):
                     raise
                 on_line("the node's mirror is broken and is made anew")
                 await asyncio.to_thread(self._throw, mirror)
-                await self._fetch(bench, fetch)
+                await self._fetch(git_workdir, fetch)
             await self._bound(mirror, on_line)
-            yield bench
+            yield git_workdir
 
-    async def _fetch(self, bench: Bench, fetch: "_Fetch") -> None:
-        mirror, url, ref = bench.directory, fetch.url, fetch.ref
-        await asyncio.to_thread(self.git.own, bench)
+    async def _fetch(self, git_workdir: GitWorkdir, fetch: "_Fetch") -> None:
+        mirror, url, ref = git_workdir.directory, fetch.url, fetch.ref
+        await asyncio.to_thread(self.git.own, git_workdir)
         if mirror not in self._unlocked:
-            await self._unlock(bench)
+            await self._unlock(git_workdir)
         if not self._address(mirror).exists():
-            await self.git.run(bench, "init", "--quiet", "--bare", "--template=", ".")
+            await self.git.run(git_workdir, "init", "--quiet", "--bare", "--template=", ".")
         led = await self.credentials.environment(fetch.workspace_id, url)
         # Whoever is led another way is judged there.
         addresses = () if is_led(url, led) else await self.remotes.judged(fetch.remote)
@@ -147,7 +153,7 @@ class Mirrors:
         }
         going = partial(
             self.git.run,
-            bench,
+            git_workdir,
             network=Network.NONE if fetch.remote.path else Network.OPEN,
             options=pinned(fetch.remote, addresses),
             environment=variables,
@@ -160,39 +166,39 @@ class Mirrors:
             *("+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*"),
             limit_s=FETCH_S,
         )
-        if is_commit(ref) and not await self._has(bench, ref):
+        if is_commit(ref) and not await self._has(git_workdir, ref):
             await going("fetch", "--quiet", "--", url, ref)
         if not ref:
             told = await going("ls-remote", "--symref", "--", url, "HEAD", on_line=_ignored)
-            await self._follow_head(bench, told)
+            await self._follow_head(git_workdir, told)
         await asyncio.to_thread(write_atomically, self._address(mirror), url.encode())
 
-    async def _follow_head(self, bench: Bench, told: tuple[str, ...]) -> None:
+    async def _follow_head(self, git_workdir: GitWorkdir, told: tuple[str, ...]) -> None:
         """Have the default branch of the repository for the mirror's too."""
         for line in told:
             if line.startswith("ref: refs/heads/"):
                 branch = line.removeprefix("ref: ").split("\t")[0]
-                await self.git.run(bench, "symbolic-ref", "HEAD", branch)
+                await self.git.run(git_workdir, "symbolic-ref", "HEAD", branch)
                 return
 
-    async def _has(self, bench: Bench, commit: str) -> bool:
+    async def _has(self, git_workdir: GitWorkdir, commit: str) -> bool:
         try:
-            await self.git.run(bench, "cat-file", "-e", f"{commit}^{{commit}}")
+            await self.git.run(git_workdir, "cat-file", "-e", f"{commit}^{{commit}}")
         except ProgramFailed:
             return False
         return True
 
-    async def _is_broken(self, bench: Bench) -> bool:
+    async def _is_broken(self, git_workdir: GitWorkdir) -> bool:
         try:
-            await self.git.run(bench, "fsck", "--connectivity-only", limit_s=FETCH_S)
+            await self.git.run(git_workdir, "fsck", "--connectivity-only", limit_s=FETCH_S)
         except ProgramFailed:
             return True
         return False
 
-    async def _unlock(self, bench: Bench) -> None:
+    async def _unlock(self, git_workdir: GitWorkdir) -> None:
         """Remove locks of a git that was killed: only this process works here."""
-        await self.git.clear_locks(bench)
-        self._unlocked.add(bench.directory)
+        await self.git.clear_locks(git_workdir)
+        self._unlocked.add(git_workdir.directory)
 
     def _address(self, mirror: Path) -> Path:
         return mirror.with_name(f"{mirror.name}{ADDRESS}")

@@ -25,8 +25,8 @@ from toolrunner.egress import (
     Grant,
     HostPattern,
     Limits,
-    Passage,
     Policy,
+    ProxyAccessRecord,
     Rules,
     SecretUse,
     SecretValue,
@@ -40,13 +40,13 @@ PLAIN = b"GET http://plain.example/x HTTP/1.1\r\nHost: plain.example\r\n"
 CONNECT = b"CONNECT secure.example:443 HTTP/1.1\r\nHost: secure.example:443\r\n\r\n"
 
 
-async def noted(stage: Stage, count: int = 1) -> list[Passage]:
+async def noted(stage: Stage, count: int = 1) -> list[ProxyAccessRecord]:
     """Wait until the proxy is through with a connection."""
     async with asyncio.timeout(PATIENCE_S):
-        while len(stage.audit.passages) < count:
+        while len(stage.audit.access_records) < count:
             await stage.audit.changed.wait()
             stage.audit.changed.clear()
-    return stage.audit.passages
+    return stage.audit.access_records
 
 
 async def test_a_plain_request_passes_in_the_proxys_own_words(tmp_path: Path) -> None:
@@ -367,7 +367,7 @@ async def test_a_door_that_is_known_before_its_rules_lets_nothing_out(tmp_path: 
         door = socket.create_server(("127.0.0.1", 0))
         other = WorkspaceId("22222222-2222-4222-8222-222222222222")
         stage.door_port = door.getsockname()[1]
-        stage.egress.take_door(other, door.detach())
+        stage.egress.take_listener(other, door.detach())
         before = await stage.ask(PLAIN + b"\r\n")
         allowed = Policy.read(Access.PROXY, allowed_hosts=["plain.example"])
         await stage.egress.open(Rules(other, allowed))

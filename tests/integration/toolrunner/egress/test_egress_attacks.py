@@ -100,7 +100,7 @@ async def test_no_known_way_leads_past_the_proxy(tmp_path: Path, access: Access)
         succeeded = [
             each.name for each in tried if leaked(stage, forbidden, await attempt(stage, each))
         ]
-        noted = len(stage.audit.passages)
+        noted = len(stage.audit.access_records)
 
     print(f"E13 by {access}: attempts {len(tried)}, successes {len(succeeded)}, noted {noted}")
     assert succeeded == []

@@ -37,7 +37,7 @@ def house_of(directory: Path, origin: int, level: str) -> House:
     return house
 
 
-def proxied(origin: int, setup_script: str = "") -> api.WorkspaceRecipe:
+def proxied(origin: int, setup_script: str = "") -> api.WorkspaceSpec:
     """Return a workspace that may reach the server."""
     recipe = scratch(setup_script)
     recipe.network.access = sandbox_pb2.NETWORK_ACCESS_PROXY

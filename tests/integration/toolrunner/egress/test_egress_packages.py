@@ -55,7 +55,7 @@ async def test_pip_installs_through_the_preset_of_its_index(tmp_path: Path) -> N
     async with indexed(tmp_path) as stage:
         stage.secured.handler = index.serve
         code, output = await pip(stage, tmp_path, "https://index.example/simple")
-        places = [passage.place for passage in stage.audit.passages]
+        places = [passage.place for passage in stage.audit.access_records]
 
     assert code == 0, output
     assert (tmp_path / "installed" / "parley_probe.py").exists()
@@ -67,7 +67,7 @@ async def test_pip_gets_nothing_from_an_index_that_no_preset_names(tmp_path: Pat
     async with indexed(tmp_path) as stage:
         stage.secured.handler = index.serve
         code, output = await pip(stage, tmp_path, "https://evil.example/simple")
-        outcomes = {passage.outcome for passage in stage.audit.passages}
+        outcomes = {passage.outcome for passage in stage.audit.access_records}
 
     assert code != 0
     assert "No matching distribution found" in output

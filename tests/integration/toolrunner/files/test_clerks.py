@@ -13,7 +13,7 @@ from parley.tasks import Completions
 from support.toolrunner.node import running
 from support.toolrunner.sandboxes import UNCONFINED
 from toolrunner.directories.workspaces import Workspaces
-from toolrunner.files.worker_pool import IDLE_S, Clerks
+from toolrunner.files.worker_pool import IDLE_S, FileWorkerPool
 from toolrunner.filesystem.errors import FileRefused, Reason
 from toolrunner.fileworker.protocol import (
     CHUNK_BYTES,
@@ -35,7 +35,7 @@ from toolrunner.fileworker.protocol import (
 )
 from toolrunner.journal.effects import Effects
 from toolrunner.primitives.domain import WorkspaceId
-from toolrunner.primitives.errors import ClerkGone
+from toolrunner.primitives.errors import FileWorkerGone
 from toolrunner.spawner.client.spawner import Launch, Launched, OnExit, SpawnerProcess
 from toolrunner.spawner.client.startup import running_spawner
 
@@ -63,7 +63,7 @@ class SlowSpawner:
 
 @dataclass
 class Office:
-    clerks: Clerks
+    file_workers: FileWorkerPool
     spawner: SlowSpawner
     clock: FakeClock
     directory: Path
@@ -80,7 +80,7 @@ async def office(tmp_path: Path) -> AsyncIterator[Office]:
         is_open = asyncio.Event()
         is_open.set()
         slow = SlowSpawner(spawner.process, is_open)
-        clerks = Clerks(
+        file_workers = FileWorkerPool(
             spawner=slow,  # type: ignore[arg-type]
             effects=Effects(tasks),
             workspaces=Workspaces(tmp_path / "workspaces"),
@@ -89,26 +89,26 @@ async def office(tmp_path: Path) -> AsyncIterator[Office]:
             new_id=lambda: f"clerk-{next(numbers)}-{tmp_path.name}",
             ripgrep="",
         )
-        yield Office(clerks, slow, clock, tmp_path / "workspaces")
-        clerks.close()
+        yield Office(file_workers, slow, clock, tmp_path / "workspaces")
+        file_workers.close()
 
 
 async def test_each_workspace_has_one_that_many_ask(office: Office) -> None:
     async with asyncio.timeout(20), asyncio.TaskGroup() as tasks:
         for workspace_id in (ONE, OTHER) * 10:
-            tasks.create_task(office.clerks.ask(workspace_id, StatPath("")))
+            tasks.create_task(office.file_workers.ask(workspace_id, StatPath("")))
     assert (len(office.pids(ONE)), len(office.pids(OTHER))) == (1, 1)
 
 
 async def test_one_that_ended_is_replaced_at_the_next_question(office: Office) -> None:
-    await office.clerks.ask(ONE, StatPath(""))
+    await office.file_workers.ask(ONE, StatPath(""))
     [pid] = office.pids(ONE)
     os.kill(pid, 9)
     # Whoever asks before the death is known is told, and nobody after.
     for _ in range(2):
         try:
-            await office.clerks.ask(ONE, StatPath(""))
-        except ClerkGone:
+            await office.file_workers.ask(ONE, StatPath(""))
+        except FileWorkerGone:
             continue
     [new] = office.pids(ONE)
     assert new != pid
@@ -116,7 +116,7 @@ async def test_one_that_ended_is_replaced_at_the_next_question(office: Office) -
 
 async def test_nothing_is_kept_of_one_that_could_not_be_started(tmp_path: Path) -> None:
     async with running_spawner(tmp_path, adoption_s=0) as spawner, Completions() as tasks:
-        clerks = Clerks(
+        file_workers = FileWorkerPool(
             spawner=spawner.process,
             workspaces=Workspaces(tmp_path / "workspaces"),
             effects=Effects(tasks),
@@ -125,71 +125,71 @@ async def test_nothing_is_kept_of_one_that_could_not_be_started(tmp_path: Path) 
             new_id=lambda: "clerk",
             ripgrep="x" * 200_000,  # More than the kernel takes for one argument.
         )
-        with pytest.raises(ClerkGone, match="cannot be started"):
-            await clerks.ask(ONE, StatPath(""))
+        with pytest.raises(FileWorkerGone, match="cannot be started"):
+            await file_workers.ask(ONE, StatPath(""))
         _, _, kept = await spawner.process.adopt()
     assert kept == ()
 
 
 async def test_one_that_does_not_answer_is_ended(office: Office) -> None:
-    await office.clerks.ask(ONE, StatPath(""))
+    await office.file_workers.ask(ONE, StatPath(""))
     [pid] = office.pids(ONE)
     os.kill(pid, 19)
-    with pytest.raises(ClerkGone):
-        await office.clerks.ask(ONE, StatPath(""), limit_s=0.05)
-    assert isinstance(await office.clerks.ask(ONE, StatPath("")), Stat)
+    with pytest.raises(FileWorkerGone):
+        await office.file_workers.ask(ONE, StatPath(""), limit_s=0.05)
+    assert isinstance(await office.file_workers.ask(ONE, StatPath("")), Stat)
     assert pid not in office.pids(ONE)
 
 
 async def test_one_that_was_started_anew_knows_no_plan_and_stays_well(office: Office) -> None:
-    await office.clerks.ask(ONE, StatPath(""))
+    await office.file_workers.ask(ONE, StatPath(""))
     [pid] = office.pids(ONE)
     for forgotten in (Commit("t"), UploadChunk("t", b"x"), PlanUpload("t")):
-        with pytest.raises(ClerkGone) as gone:
-            await office.clerks.ask(ONE, forgotten)
+        with pytest.raises(FileWorkerGone) as gone:
+            await office.file_workers.ask(ONE, forgotten)
         assert gone.value.is_replaced
     assert office.pids(ONE) == [pid]
 
 
 async def test_an_idle_one_ends_and_a_used_one_stays(office: Office) -> None:
     async with asyncio.timeout(20), asyncio.TaskGroup() as tasks:
-        reaper = tasks.create_task(ended(office.clerks))
-        await office.clerks.ask(ONE, StatPath(""))
+        reaper = tasks.create_task(ended(office.file_workers))
+        await office.file_workers.ask(ONE, StatPath(""))
         await office.clock.until_someone_sleeps()
         office.clock.advance(IDLE_S / 2)
         await office.clock.until_someone_sleeps()
-        await office.clerks.ask(OTHER, StatPath(""))
+        await office.file_workers.ask(OTHER, StatPath(""))
         office.clock.advance(IDLE_S / 2)
         await office.clock.until_someone_sleeps()
         assert (len(office.pids(ONE)), len(office.pids(OTHER))) == (0, 1)
-        assert list(office.clerks._desks) == [OTHER]
+        assert list(office.file_workers._pooled) == [OTHER]
         reaper.cancel()
 
 
-async def ended(clerks: Clerks) -> None:
+async def ended(file_workers: FileWorkerPool) -> None:
     """Have idle ones ended."""
-    async for _ in clerks.end_idle():
+    async for _ in file_workers.end_idle():
         pass
 
 
 async def test_one_whose_starter_is_cancelled_serves_the_next_or_ends(office: Office) -> None:
     office.spawner.is_open.clear()
     async with asyncio.timeout(20), asyncio.TaskGroup() as tasks:
-        starting = tasks.create_task(office.clerks.ask(ONE, StatPath("")))
+        starting = tasks.create_task(office.file_workers.ask(ONE, StatPath("")))
         await office.spawner.is_started.wait()
         starting.cancel()
         office.spawner.is_open.set()
         await asyncio.wait([starting])
         [pid] = office.pids(ONE)
-        await office.clerks.ask(ONE, StatPath(""))
+        await office.file_workers.ask(ONE, StatPath(""))
         assert office.pids(ONE) == [pid]
-        reaper = tasks.create_task(ended(office.clerks))
+        reaper = tasks.create_task(ended(office.file_workers))
         for _ in range(3):
             await office.clock.until_someone_sleeps()
             office.clock.advance(IDLE_S / 2)
         await office.clock.until_someone_sleeps()
         reaper.cancel()
-    assert (office.pids(ONE), office.clerks._desks) == ([], {})
+    assert (office.pids(ONE), office.file_workers._pooled) == ([], {})
 
 
 async def test_no_more_is_read_than_a_slow_reader_takes(office: Office) -> None:
@@ -197,11 +197,11 @@ async def test_no_more_is_read_than_a_slow_reader_takes(office: Office) -> None:
     root.mkdir(parents=True)
     (root / "f").touch()
     os.truncate(root / "f", CHUNK_BYTES * PIECES_AHEAD * 2)
-    reading = office.clerks.stream(ONE, ReadBytes("f", 0, 0, ""))
+    reading = office.file_workers.stream(ONE, ReadBytes("f", 0, 0, ""))
     await anext(reading)
     # One question after another, so that it has had every turn it could use.
     for _ in range(2 * PIECES_AHEAD):
-        await office.clerks.ask(ONE, StatPath(""))
+        await office.file_workers.ask(ONE, StatPath(""))
     os.truncate(root / "f", 0)
     taken = [answer async for answer in reading if isinstance(answer, Chunk)]
     # The head is a piece too.
@@ -213,11 +213,11 @@ async def test_a_long_search_lets_others_in_between(office: Office) -> None:
     root.mkdir(parents=True)
     for number in range(2000):
         (root / f"f{number}").write_text("x\n")
-    searching = office.clerks.stream(ONE, SEARCH)
+    searching = office.file_workers.stream(ONE, SEARCH)
     first = await anext(searching)
     async with asyncio.timeout(20):
-        stat = await office.clerks.ask(ONE, StatPath("f0"))
-        found = await office.clerks.ask(ONE, FindFiles("f1", False, "", b"", 10, False))
+        stat = await office.file_workers.ask(ONE, StatPath("f0"))
+        found = await office.file_workers.ask(ONE, FindFiles("f1", False, "", b"", 10, False))
     pieces = [first, *[answer async for answer in searching]]
     assert stat.info.path == "f0"  # type: ignore[union-attr]
     assert [file.info.path for file in found.files] == ["f1"]  # type: ignore[union-attr]
@@ -232,12 +232,12 @@ async def test_a_name_that_is_no_text_is_shown_and_ends_nothing(office: Office) 
     (root / os.fsdecode(b"bad\xff.txt")).write_text("x\n")
     os.symlink(b"bad\xff.txt", root / "link")
     shown = "bad\ufffd.txt"
-    ask = office.clerks.ask
+    ask = office.file_workers.ask
     listing = await ask(ONE, ListDirectory("", 1, b"", 10, False, False))
     found = await ask(ONE, FindFiles("bad", True, "", b"", 10, False))
     link = await ask(ONE, StatPath("link", no_follow=True))
     missing = await ask(ONE, StatPath("bad.txt"))
-    matches = [answer async for answer in office.clerks.stream(ONE, SEARCH)]
+    matches = [answer async for answer in office.file_workers.stream(ONE, SEARCH)]
     [pid] = office.pids(ONE)
     with pytest.raises(FileRefused) as refused:
         await ask(ONE, PlanWrite("t", "link", b"y\n"))

@@ -17,7 +17,7 @@ from parley.api.workspace.v1 import file_service_pb2 as api
 from parley.rpc import problem_of
 from support.toolrunner.files import FileNode, Files
 from support.toolrunner.node import Client, House, connected, node, running, toolrunner
-from toolrunner.primitives.errors import ClerkGone
+from toolrunner.primitives.errors import FileWorkerGone
 
 FILES = 100
 
@@ -165,7 +165,7 @@ async def test_a_program_that_dies_halfway_leaves_all_files_as_they_were(
         [pid] = running(str(there.root))
         async with asyncio.timeout(30), asyncio.TaskGroup() as tasks:
             tasks.create_task(asyncio.to_thread(kill_at_change, pid, paths[0]))
-            with pytest.raises(ClerkGone):
+            with pytest.raises(FileWorkerGone):
                 await there.change("e1", edits())
         assert {path.read_text() for path in paths} == {"old\n"}
         assert list(there.root.glob(".parley-*")) == []

@@ -13,7 +13,7 @@ import msgspec
 import pytest
 
 from support.host.memory_peak import memory_peak
-from support.toolrunner.file_rooms import ProgramRoom, delete, program, write
+from support.toolrunner.file_rooms import FileWorkerProcess, delete, program, write
 from support.toolrunner.git_repositories import Bench
 from toolrunner.filesystem.errors import FileRefused, Reason
 from toolrunner.fileworker import protocol
@@ -39,7 +39,7 @@ def directory(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def room(directory: Path) -> Iterator[ProgramRoom]:
+def room(directory: Path) -> Iterator[FileWorkerProcess]:
     with program(directory) as room:
         room.ask(protocol.StatPath(""))
         yield room
@@ -78,14 +78,14 @@ def growing(path: Path, line: bytes) -> Iterator[None]:
         thread.join()
 
 
-def refusal(room: ProgramRoom, request: protocol.Request) -> Reason:
+def refusal(room: FileWorkerProcess, request: protocol.Request) -> Reason:
     with pytest.raises(FileRefused) as refused:
         room.ask(request)
     return refused.value.reason
 
 
 def test_a_directory_of_very_many_names_is_listed_page_by_page(
-    room: ProgramRoom, names: int
+    room: FileWorkerProcess, names: int
 ) -> None:
     with memory_peak(room.pid) as peak:
         [first] = room.ask(LISTING)
@@ -103,7 +103,7 @@ def test_a_directory_of_very_many_names_is_listed_page_by_page(
     assert peak.added_bytes < 8 * MIB
 
 
-def test_files_are_found_among_very_many_page_by_page(room: ProgramRoom, names: int) -> None:
+def test_files_are_found_among_very_many_page_by_page(room: FileWorkerProcess, names: int) -> None:
     request = protocol.FindFiles("*-name-*", False, "", b"", 1000, False)
     with memory_peak(room.pid) as peak:
         [first] = room.ask(request)
@@ -119,7 +119,7 @@ def test_files_are_found_among_very_many_page_by_page(room: ProgramRoom, names: 
     assert peak.added_bytes < 10 * MIB
 
 
-def test_very_many_files_are_searched(room: ProgramRoom, directory: Path, names: int) -> None:
+def test_very_many_files_are_searched(room: FileWorkerProcess, directory: Path, names: int) -> None:
     (directory / "a-name-of-some-length-0000007").write_text("a needle\n")
     with memory_peak(room.pid) as peak:
         [found, summary] = room.ask(SEARCH)
@@ -157,7 +157,9 @@ def test_a_repository_with_very_many_new_files_is_followed(
     assert peak.added_bytes < 128 * MIB
 
 
-def test_a_directory_of_very_many_names_is_deleted(room: ProgramRoom, directory: Path) -> None:
+def test_a_directory_of_very_many_names_is_deleted(
+    room: FileWorkerProcess, directory: Path
+) -> None:
     (directory / "d").mkdir()
     for number in range(3000):
         (directory / "d" / str(number)).touch()
@@ -165,7 +167,7 @@ def test_a_directory_of_very_many_names_is_deleted(room: ProgramRoom, directory:
 
 
 def test_a_line_of_very_many_bytes_is_found_and_cut(
-    room: ProgramRoom, directory: Path, pytestconfig: pytest.Config
+    room: FileWorkerProcess, directory: Path, pytestconfig: pytest.Config
 ) -> None:
     size_mib: int = pytestconfig.getoption("--line-mib", None) or 24
     with (directory / "f").open("wb") as file:
@@ -206,7 +208,7 @@ def test_a_line_of_very_many_bytes_is_found_and_cut(
     ids=["page", "stat", "bytes", "search", "write", "write-if", "roll-back"],
 )
 def test_a_sparse_file_of_a_terabyte_costs_nothing(
-    room: ProgramRoom, directory: Path, ask: Callable[[ProgramRoom], object]
+    room: FileWorkerProcess, directory: Path, ask: Callable[[FileWorkerProcess], object]
 ) -> None:
     (directory / "f").write_text("a line without end")
     os.truncate(directory / "f", TERABYTE)
@@ -217,7 +219,7 @@ def test_a_sparse_file_of_a_terabyte_costs_nothing(
 
 
 def test_a_line_whose_matches_are_too_many_is_left_out_and_that_is_told(
-    room: ProgramRoom, directory: Path
+    room: FileWorkerProcess, directory: Path
 ) -> None:
     (directory / "f").write_bytes(b"needle" * (4 * MIB))
     (directory / "named").write_text("no\nneedle\n")
@@ -230,7 +232,7 @@ def test_a_line_whose_matches_are_too_many_is_left_out_and_that_is_told(
 
 
 def test_a_sparse_file_is_replaced_and_what_it_was_is_not_kept(
-    room: ProgramRoom, directory: Path
+    room: FileWorkerProcess, directory: Path
 ) -> None:
     (directory / "f").touch()
     os.truncate(directory / "f", TERABYTE)
@@ -241,7 +243,7 @@ def test_a_sparse_file_is_replaced_and_what_it_was_is_not_kept(
 
 
 def test_a_file_of_very_many_lines_is_edited_and_nothing_is_cut_into_lines(
-    room: ProgramRoom, directory: Path
+    room: FileWorkerProcess, directory: Path
 ) -> None:
     (directory / "f").write_bytes(b"ab\n" * 3_000_000 + b"needle\n" + b"cd\n" * 1_000_000)
     edits = (TextEdit("needle", "thread"),)
@@ -266,7 +268,7 @@ def test_a_file_of_very_many_lines_is_edited_and_nothing_is_cut_into_lines(
     assert peak.added_bytes < 160 * MIB
 
 
-def test_a_file_that_grows_while_it_is_read_ends(room: ProgramRoom, directory: Path) -> None:
+def test_a_file_that_grows_while_it_is_read_ends(room: FileWorkerProcess, directory: Path) -> None:
     path = directory / "f"
     path.write_bytes(b"line\n" * 10)
     with memory_peak(room.pid) as peak, growing(path, b"more of it\n"):

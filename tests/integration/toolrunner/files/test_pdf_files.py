@@ -10,7 +10,7 @@ import pypdf
 import pytest
 
 from support.host.memory_peak import memory_peak
-from support.toolrunner.file_rooms import ProgramRoom, program
+from support.toolrunner.file_rooms import FileWorkerProcess, program
 from support.toolrunner.pdf_files import pdf
 from toolrunner.filesystem.errors import FileRefused, Reason
 from toolrunner.fileworker import protocol
@@ -26,20 +26,22 @@ def directory(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def room(directory: Path) -> Iterator[ProgramRoom]:
+def room(directory: Path) -> Iterator[FileWorkerProcess]:
     with program(directory) as room:
         room.ask(protocol.StatPath(""))
         yield room
 
 
-def page(room: ProgramRoom, **fields: int) -> protocol.Page:
+def page(room: FileWorkerProcess, **fields: int) -> protocol.Page:
     limits = {"offset_line": 1, "limit_lines": 2000, "max_bytes": 65536, "line_bytes": 4096}
     [answer] = room.ask(protocol.ReadPage("f.pdf", **{**limits, **fields}))
     assert isinstance(answer, protocol.Page)
     return answer
 
 
-def test_the_text_of_a_document_is_read_page_by_page(room: ProgramRoom, directory: Path) -> None:
+def test_the_text_of_a_document_is_read_page_by_page(
+    room: FileWorkerProcess, directory: Path
+) -> None:
     (directory / "f.pdf").write_bytes(pdf("Hello\nthere", "And\nbye"))
     whole = page(room)
     lines = ["[page 1 of 2]", "Hello", "there", "[page 2 of 2]", "And", "bye"]
@@ -56,7 +58,7 @@ def test_the_text_of_a_document_is_read_page_by_page(room: ProgramRoom, director
     assert refused.value.reason is Reason.PAST_END
 
 
-def test_pictures_are_told_from_text(room: ProgramRoom, directory: Path) -> None:
+def test_pictures_are_told_from_text(room: FileWorkerProcess, directory: Path) -> None:
     (directory / "f.pdf").write_bytes(pdf("", "", "", picture=True))
     assert page(room).text == (
         "[no text: the 3 pages may be pictures; turn them into text with a command]\n"
@@ -98,7 +100,7 @@ def bomb() -> bytes:
     ids=["locked", "broken", "cut", "bomb"],
 )
 def test_what_cannot_be_read_is_told_and_costs_little(
-    room: ProgramRoom, directory: Path, content: Callable[[], bytes], told: str
+    room: FileWorkerProcess, directory: Path, content: Callable[[], bytes], told: str
 ) -> None:
     (directory / "f.pdf").write_bytes(content())
     with memory_peak(room.pid) as peak:
@@ -107,7 +109,7 @@ def test_what_cannot_be_read_is_told_and_costs_little(
     assert peak.added_bytes < 8 * MIB
 
 
-def test_a_document_of_many_bytes_or_pages_ends(room: ProgramRoom, directory: Path) -> None:
+def test_a_document_of_many_bytes_or_pages_ends(room: FileWorkerProcess, directory: Path) -> None:
     (directory / "f.pdf").write_bytes(pdf(*("one",) * 600))
     assert page(room, limit_lines=10_000).text.endswith("[100 more pages were not read]\n")
     os.truncate(directory / "f.pdf", 10**12)

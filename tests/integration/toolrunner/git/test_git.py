@@ -10,7 +10,7 @@ from toolrunner.filesystem.errors import FileRefused, Reason
 from toolrunner.fileworker.git import command as running
 from toolrunner.fileworker.git import diff as differences
 from toolrunner.fileworker.git.command import Git
-from toolrunner.fileworker.git.handlers import GitWork
+from toolrunner.fileworker.git.handlers import GitHandlers
 from toolrunner.fileworker.git.protocol import GitStatus, Repositories
 from toolrunner.fileworker.git.values import FILES_MAX, FileState, GitFile, Repository
 
@@ -350,7 +350,7 @@ def test_git_that_takes_too_long_is_ended(bench: Bench, tmp_path: Path) -> None:
     slow.write_text("#!/bin/sh\nexec sleep 60\n")
     slow.chmod(0o755)
     bench.init()
-    hasty = Bench(bench.root, GitWork(bench.work.root, Git(str(slow), {}, tmp_path)))
+    hasty = Bench(bench.root, GitHandlers(bench.work.root, Git(str(slow), {}, tmp_path)))
 
     (repository,) = hasty.ask(GitStatus("", 0.1), Repositories).repositories
 

@@ -24,7 +24,7 @@ from toolrunner.primitives.domain import UNLIMITED, Limits, WorkspaceId
 from toolrunner.sandbox import Layer, Level, Network
 from toolrunner.spawner.client.node_programs import ProgramFailed, Programs
 from toolrunner.workspaces.domain.mirror_limits import Bounds
-from toolrunner.workspaces.sources.git_command import GIT_USER, Bench, GitRuns
+from toolrunner.workspaces.sources.git_command import GIT_USER, GitWorkdir, NodeGit
 from toolrunner.workspaces.sources.mirrors import Mirrors, NoCredentials
 from toolrunner.workspaces.sources.remotes import RemoteRefused, Remotes
 
@@ -109,9 +109,9 @@ def served(tmp_path: Path) -> Iterator[Server]:
         yield server
 
 
-def runs_of(jail: Jail, limits: Limits = UNLIMITED) -> GitRuns:
+def runs_of(jail: Jail, limits: Limits = UNLIMITED) -> NodeGit:
     ids = (f"git{number}" for number in range(1_000))
-    return GitRuns(Programs(jail.spawner, lambda: next(ids)), jail.sandbox, limits)
+    return NodeGit(Programs(jail.spawner, lambda: next(ids)), jail.sandbox, limits)
 
 
 def mirrors_of(
@@ -134,7 +134,7 @@ def mirrors_of(
     )
 
 
-async def fetch(mirrors: Mirrors, url: str) -> Bench:
+async def fetch(mirrors: Mirrors, url: str) -> GitWorkdir:
     async with asyncio.timeout(30), mirrors.fetched(WORKSPACE, url, "", lambda line: None) as bench:
         return bench
 
@@ -200,7 +200,7 @@ async def test_git_is_confined_to_its_mirror(jail: Jail) -> None:
     private.chmod(0o600)
     other = jail.put("secret", "hunter2")
     runs = runs_of(jail)
-    bench = Bench("mirror-x", jail.directory / "mirrors" / "x")
+    bench = GitWorkdir("mirror-x", jail.directory / "mirrors" / "x")
     runs.own(bench)
     looked = (private, other, "/etc/shadow", "/root/.ssh/id_ed25519", Path.home() / ".netrc")
     paths = " ".join(map(str, looked))
@@ -224,7 +224,7 @@ async def test_git_that_is_not_its_own_user_is_confined_where_something_else_doe
     jail: Jail,
 ) -> None:
     runs = runs_of(jail)
-    bench = Bench("mirror-x", jail.directory / "mirrors" / "x", user=-1)
+    bench = GitWorkdir("mirror-x", jail.directory / "mirrors" / "x", user=-1)
     runs.own(bench)
     confinement = runs.confinement(bench, Network.NONE)
     assert (confinement is None) == (jail.level is Level.UID)
@@ -235,7 +235,7 @@ async def test_git_that_is_not_its_own_user_is_confined_where_something_else_doe
 @pytest.mark.skipif(not IS_ROOT, reason="only root can be somebody else")
 async def test_by_ssh_git_is_a_user_without_rights_who_has_a_name(jail: Jail) -> None:
     mirrors = mirrors_of(jail, protocols=("ssh",))
-    bench = mirrors.bench("git@host:r", mirrors.remotes.read("git@host:r"))
+    bench = mirrors.git_workdir("git@host:r", mirrors.remotes.read("git@host:r"))
     mirrors.git.own(bench)
     script = "!id -un; id -G; touch own && echo own; ssh -V 2>/dev/null; echo $?"
     told = await mirrors.git.run(bench, "x", options=("-c", f"alias.x={script}"))

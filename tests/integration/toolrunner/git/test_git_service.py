@@ -18,7 +18,7 @@ from support.toolrunner.git_repositories import Bench
 from support.toolrunner.node import Client, House
 from toolrunner.filesystem.beneath import Root
 from toolrunner.fileworker.git.command import Git
-from toolrunner.fileworker.git.handlers import GitWork
+from toolrunner.fileworker.git.handlers import GitHandlers
 
 ANSWER_S = 20
 #: Of the specification: a touched file shows within 2 s; the rest is for a machine under load.
@@ -30,7 +30,7 @@ def bench(client: Client, house: House) -> Bench:
     """The client's workspace, with one repository in it."""
     files = Files.of(client, house)
     git = Git("", {}, files.root)
-    bench = Bench(files.root, GitWork(Root.open_directory(str(files.root)), git))
+    bench = Bench(files.root, GitHandlers(Root.open_directory(str(files.root)), git))
     bench.init()
     bench.put("a.txt", "1\n2\n")
     bench.commit()

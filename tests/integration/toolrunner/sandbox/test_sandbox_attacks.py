@@ -15,7 +15,7 @@ from support.toolrunner import attacks
 from support.toolrunner.jail import PYTHON, Jail
 from support.toolrunner.sandboxes import judged, offered, sandbox_at, tell
 from support.toolrunner.victims import SECRET, Service, service
-from toolrunner.sandbox import DOOR_PORT, Egress, Layer, Level, Network, Profile
+from toolrunner.sandbox import PROXY_PORT, Egress, Layer, Level, Network, Profile
 
 IS_ROOT = os.geteuid() == 0
 THIS = Path(__file__).name
@@ -172,7 +172,7 @@ async def test_e11_with_a_proxy_only_the_proxy_is_reached(
     loop = asyncio.get_running_loop()
     outside = listening
     doors: asyncio.Queue[tuple[str, int]] = asyncio.Queue()
-    jail.spawner.serve_doors(lambda workspace, door: doors.put_nowait((workspace, door)))
+    jail.spawner.serve_listeners(lambda workspace, door: doors.put_nowait((workspace, door)))
     egress = Egress(outside.getsockname()[1])
     given = {"network": Network.PROXY, "egress": egress}
     # A cell, and its door, is there as long as somebody is inside.
@@ -185,7 +185,7 @@ async def test_e11_with_a_proxy_only_the_proxy_is_reached(
     if jail.level is Level.NS:
         workspace, door = doors.get_nowait()
         assert workspace == "w1"
-        port, proxy = DOOR_PORT, socket.socket(fileno=door)
+        port, proxy = PROXY_PORT, socket.socket(fileno=door)
     proxy.setblocking(False)
     async with asyncio.timeout(20), asyncio.TaskGroup() as tasks:
         asked = tasks.create_task(jail.python(ASK, str(port), **given))

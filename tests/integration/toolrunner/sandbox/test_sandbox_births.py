@@ -15,7 +15,7 @@ PROGRAM = """
 import json, os, signal, sys
 sys.path[:0] = sys.argv[1].split(":")
 from toolrunner.sandbox import Confinement, Layer, Level, Network, Profile
-from toolrunner.sandbox.namespaces import BIRTH, Cell, make_cell
+from toolrunner.sandbox.namespaces import BIRTH, Cell, make_namespaces
 
 def where(fork):
     read, write = os.pipe()
@@ -32,7 +32,7 @@ def where(fork):
     return there, None if isinstance(forked, int) else forked.is_inside, left
 
 names = (Layer.USER_NAMESPACE, Layer.PID_NAMESPACE, Layer.MOUNT_NAMESPACE)
-cell = make_cell(Confinement(
+cell = make_namespaces(Confinement(
     level=Level.NS, layers=names, profile=Profile.WORKSPACE_WRITE, network=Network.OPEN,
     root="/", home="/", temporary="/",
 ))

@@ -22,7 +22,7 @@ from support.toolrunner.sandboxes import offered, tell
 from toolrunner.primitives.domain import WorkspaceId
 from toolrunner.primitives.errors import SandboxTooWeak
 from toolrunner.processes.node_sandbox import SERVICES
-from toolrunner.processes.scan import Census
+from toolrunner.processes.scan import ProcessScan
 from toolrunner.sandbox import Layer, Level, Profile
 from toolrunner.spawner import descendants, running_processes
 
@@ -108,7 +108,7 @@ async def test_a_daemon_that_hides_where_it_came_from_counts_for_its_workspace(
 ) -> None:
     own, other = await begun(shared, "w1"), await begun(shared, "w2")
     workspaces = shared.workspaces
-    found = Census(shared.spawner_pid, workspaces.by_user, workspaces.by_mark).take({})
+    found = ProcessScan(shared.spawner_pid, workspaces.by_user, workspaces.by_mark).take({})
     told = {name: {each.seen.pid for each in members} for name, members in found.items()}
     assert told == {WorkspaceId("w1"): {own}, WorkspaceId("w2"): {other}}
     await shared.stop("w1")

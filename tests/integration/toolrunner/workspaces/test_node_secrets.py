@@ -18,7 +18,7 @@ from support.toolrunner.node import House, connected, node
 from toolrunner.egress import SecretUnavailable, SecretUse, SecretValue
 from toolrunner.primitives.domain import WorkspaceId
 from toolrunner.workspaces.domain.placement import HostState, Placement
-from toolrunner.workspaces.domain.spec import Recipe, Scratch
+from toolrunner.workspaces.domain.spec import Scratch, WorkspaceSpec
 from toolrunner.workspaces.node.registration import Registered
 from toolrunner.workspaces.node.secret_client import GrpcSecrets
 
@@ -77,7 +77,7 @@ async def asked(
         lambda address: grpc.aio.insecure_channel(address.target),
     )
     now, hidden = house.clock.now(), list[str]()
-    placement = Placement(WORKSPACE, 7, "owner", HostState.READY, Recipe(Scratch()), now)
+    placement = Placement(WORKSPACE, 7, "owner", HostState.READY, WorkspaceSpec(Scratch()), now)
     known = Known(Registered(3, 15.0))
     secrets = GrpcSecrets(
         channels, known, NODE, {WORKSPACE: placement}, lambda: "use-1", hidden.append, known_s=0.1

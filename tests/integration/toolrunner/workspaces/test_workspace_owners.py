@@ -7,7 +7,7 @@ import pytest
 
 from support.toolrunner.merged_trees import Pair, write
 from toolrunner.directories.users import FIRST, Users
-from toolrunner.directories.workspaces import Particulars, Workspaces
+from toolrunner.directories.workspaces import WorkspaceOptions, Workspaces
 from toolrunner.filesystem.beneath import Root
 from toolrunner.filesystem.tree import hand_over
 from toolrunner.primitives.domain import WorkspaceId
@@ -45,7 +45,7 @@ def test_a_registered_directory_keeps_its_owner(tmp_path: Path) -> None:
     registered = tmp_path / "registered"
     write(registered, {"d/f": "f"})
     workspaces = Workspaces(tmp_path / "w", Users(tmp_path / "w"))
-    workspaces.particulars[WorkspaceId("w")] = Particulars(registered)
+    workspaces.options[WorkspaceId("w")] = WorkspaceOptions(registered)
     workspaces.prepared(WorkspaceId("w"))
     assert owners(registered) == {0}
 

@@ -19,7 +19,7 @@ from toolrunner.fileworker.protocol import (
 )
 from toolrunner.fileworker.values import Image
 from toolrunner.primitives.domain import Scope, WorkspaceId
-from toolrunner.primitives.errors import ClerkGone, OutcomeUnknown
+from toolrunner.primitives.errors import FileWorkerGone, OutcomeUnknown
 
 SCOPE = Scope(WorkspaceId("w"))
 IMAGE = Image("a", b"old\n", 0o644, "before", "after")
@@ -31,7 +31,7 @@ def nothing() -> None:
 
 
 def gone() -> None:
-    raise ClerkGone
+    raise FileWorkerGone
 
 
 @dataclass
@@ -53,7 +53,7 @@ class FakeClerks:
 
 
 @pytest.fixture
-def clerks() -> FakeClerks:
+def file_workers() -> FakeClerks:
     return FakeClerks()
 
 
@@ -63,29 +63,29 @@ def workspaces(tmp_path: Path) -> Workspaces:
 
 
 @pytest.fixture
-def changes(clerks: FakeClerks, workspaces: Workspaces) -> FileChanges:
-    return FileChanges(clerks, workspaces, Reads(), lambda: "t")  # type: ignore[arg-type]
+def changes(file_workers: FakeClerks, workspaces: Workspaces) -> FileChanges:
+    return FileChanges(file_workers, workspaces, Reads(), lambda: "t")  # type: ignore[arg-type]
 
 
 async def test_what_could_not_be_taken_back_is_tried_until_it_is(
-    changes: FileChanges, clerks: FakeClerks
+    changes: FileChanges, file_workers: FakeClerks
 ) -> None:
-    clerks.before = {Commit: gone, RollBack: gone}
+    file_workers.before = {Commit: gone, RollBack: gone}
     with pytest.raises(OutcomeUnknown):
         await changes.apply(SCOPE, "e1", PLAN)
     for _ in range(2):
-        with pytest.raises(ClerkGone):
+        with pytest.raises(FileWorkerGone):
             await changes.recover(SCOPE.workspace_id)
-    with pytest.raises(ClerkGone):
+    with pytest.raises(FileWorkerGone):
         await changes.apply(SCOPE, "e2", PLAN)
-    clerks.before, clerks.asked = {}, []
+    file_workers.before, file_workers.asked = {}, []
     await changes.recover(SCOPE.workspace_id)
     await changes.recover(SCOPE.workspace_id)
-    assert clerks.asked == [RollBack]
+    assert file_workers.asked == [RollBack]
 
 
 async def test_what_is_made_and_cannot_be_stored_is_taken_back_at_once_and_not_years_later(
-    changes: FileChanges, clerks: FakeClerks, workspaces: Workspaces
+    changes: FileChanges, file_workers: FakeClerks, workspaces: Workspaces
 ) -> None:
     undo = workspaces.prepared(SCOPE.workspace_id).undo
     hidden = undo.with_name("hidden")
@@ -93,11 +93,11 @@ async def test_what_is_made_and_cannot_be_stored_is_taken_back_at_once_and_not_y
     def hide() -> None:
         undo.rename(hidden)
 
-    clerks.before = {Commit: hide}
+    file_workers.before = {Commit: hide}
     with pytest.raises(FileNotFoundError):
         await changes.apply(SCOPE, "e1", PLAN)
     if undo.exists():
         undo.rmdir()
     hidden.rename(undo)
     await changes.recover(SCOPE.workspace_id)
-    assert clerks.asked == [PlanWrite, Commit, RollBack]
+    assert file_workers.asked == [PlanWrite, Commit, RollBack]

@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from support.toolrunner.file_rooms import change, here, write
-from toolrunner.fileworker.content.detection import looks_of, text_of
+from toolrunner.fileworker.content.detection import file_type_of, text_of
 from toolrunner.fileworker.protocol import PlanEdits, PlanPatch, PlanRestore
 from toolrunner.fileworker.values import FileEdit, TextEdit
 
@@ -48,4 +48,4 @@ def test_a_text_is_written_back_as_it_was_read(content: bytes) -> None:
     if text is not None:
         assert text.encoded(text.text) == content
     else:
-        assert looks_of(content).kind != "empty"
+        assert file_type_of(content).kind != "empty"

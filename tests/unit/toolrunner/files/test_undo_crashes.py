@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from support.host.crash_points import crashing_before
-from support.toolrunner.here_clerks import HereClerks
+from support.toolrunner.here_clerks import InProcessFileWorkers
 from toolrunner.directories.workspaces import Workspaces
 from toolrunner.files.changes import Changed, FileChanges, Reads
 from toolrunner.filesystem.errors import FileRefused, Reason
@@ -48,15 +48,15 @@ class Desk:
 
 
 @asynccontextmanager
-async def desk(directory: Path) -> AsyncIterator[Desk]:
+async def pooled(directory: Path) -> AsyncIterator[Desk]:
     workspaces = Workspaces(directory)
-    clerks = HereClerks(workspaces)
+    file_workers = InProcessFileWorkers(workspaces)
     tokens = count()
-    changes = FileChanges(clerks, workspaces, Reads(), lambda: f"u{next(tokens)}")  # type: ignore[arg-type]
+    changes = FileChanges(file_workers, workspaces, Reads(), lambda: f"u{next(tokens)}")  # type: ignore[arg-type]
     try:
         yield Desk(changes, workspaces.prepared(SCOPE.workspace_id).root)
     finally:
-        clerks.close()
+        file_workers.close()
 
 
 async def walked(
@@ -68,14 +68,14 @@ async def walked(
     """Crash before each step of an act, each time in a new directory; return how many there are."""
     for number in count():
         directory = tmp_path / str(number)
-        async with desk(directory) as first:
+        async with pooled(directory) as first:
             (first.root / "d").mkdir()
             (first.root / "a").write_text(OLD[0])
             (first.root / "d" / "b").write_text(OLD[1])
             await before(first)
             with crashing_before(number) as point:
                 await act(first)
-        async with desk(directory) as second:
+        async with pooled(directory) as second:
             await second.changes.recover(SCOPE.workspace_id)
             assert second.leavings() == []
             await check(second)
@@ -84,7 +84,7 @@ async def walked(
     raise AssertionError
 
 
-async def nothing(desk: Desk) -> None:
+async def nothing(pooled: Desk) -> None:
     """Begin at once."""
 
 
@@ -93,11 +93,11 @@ async def test_a_change_is_made_as_a_whole_or_not_at_all_and_then_can_be_undone(
 ) -> None:
     seen = set()
 
-    async def check(desk: Desk) -> None:
-        seen.add(desk.texts())
-        if desk.texts() == NEW:
-            await desk.undo()
-        assert desk.texts() == OLD
+    async def check(pooled: Desk) -> None:
+        seen.add(pooled.texts())
+        if pooled.texts() == NEW:
+            await pooled.undo()
+        assert pooled.texts() == OLD
 
     assert await walked(tmp_path, nothing, Desk.edit, check) >= 6
     assert seen == {OLD, NEW}
@@ -106,13 +106,13 @@ async def test_a_change_is_made_as_a_whole_or_not_at_all_and_then_can_be_undone(
 async def test_an_undoing_is_made_or_can_be_made_again(tmp_path: Path) -> None:
     seen = set()
 
-    async def check(desk: Desk) -> None:
-        seen.add(desk.texts())
-        if desk.texts() == NEW:
-            await desk.undo()
-        assert desk.texts() == OLD
+    async def check(pooled: Desk) -> None:
+        seen.add(pooled.texts())
+        if pooled.texts() == NEW:
+            await pooled.undo()
+        assert pooled.texts() == OLD
         with pytest.raises(FileRefused) as refused:
-            await desk.undo()
+            await pooled.undo()
         assert refused.value.reason is Reason.NOTHING_TO_UNDO
 
     assert await walked(tmp_path, Desk.edit, Desk.undo, check) >= 8
@@ -123,28 +123,28 @@ async def test_an_undoing_of_one_file_leaves_that_of_the_other(tmp_path: Path) -
     seen = set()
     halfway = (OLD[0], NEW[1])
 
-    async def check(desk: Desk) -> None:
-        seen.add(desk.texts())
-        if desk.texts() == NEW:
-            await desk.undo("a")
-        assert desk.texts() == halfway
-        await desk.undo("d/b")
-        assert desk.texts() == OLD
+    async def check(pooled: Desk) -> None:
+        seen.add(pooled.texts())
+        if pooled.texts() == NEW:
+            await pooled.undo("a")
+        assert pooled.texts() == halfway
+        await pooled.undo("d/b")
+        assert pooled.texts() == OLD
 
-    assert await walked(tmp_path, Desk.edit, lambda desk: desk.undo("a"), check) >= 8
+    assert await walked(tmp_path, Desk.edit, lambda pooled: pooled.undo("a"), check) >= 8
     assert seen == {halfway, NEW}
 
 
-def plant(desk: Desk) -> None:
+def plant(pooled: Desk) -> None:
     """Have a tree of all that can be kept."""
-    tree = desk.root / "tree"
+    tree = pooled.root / "tree"
     (tree / "empty").mkdir(parents=True)
     (tree / "sub").mkdir(mode=0o700)
     (tree / "sub" / "f").write_bytes(b"\0content")
     (tree / "sub" / "f").chmod(0o751)
     (tree / "link").symlink_to("sub/f")
     (tree / "away").symlink_to("/nowhere")
-    (desk.root / "taken").write_text("replaced\n")
+    (pooled.root / "taken").write_text("replaced\n")
 
 
 def seen_in(root: Path) -> dict[str, tuple[int, bytes]]:
@@ -161,24 +161,24 @@ def seen_in(root: Path) -> dict[str, tuple[int, bytes]]:
     return found
 
 
-async def planted(desk: Desk) -> None:
-    plant(desk)
+async def planted(pooled: Desk) -> None:
+    plant(pooled)
 
 
-async def delete(desk: Desk) -> Changed:
-    return await desk.changes.apply(SCOPE, "edit", PlanDelete("t", "tree", recursive=True))
+async def delete(pooled: Desk) -> Changed:
+    return await pooled.changes.apply(SCOPE, "edit", PlanDelete("t", "tree", recursive=True))
 
 
-async def move(desk: Desk) -> Changed:
+async def move(pooled: Desk) -> Changed:
     plan = PlanMove("t", "tree/sub/f", "taken", overwrite=True)
-    return await desk.changes.apply(SCOPE, "edit", plan)
+    return await pooled.changes.apply(SCOPE, "edit", plan)
 
 
 @pytest.mark.parametrize("act", [delete, move])
 async def test_what_is_deleted_or_moved_is_so_as_a_whole_and_comes_back(
     tmp_path: Path, act: Callable[[Desk], Awaitable[Changed]]
 ) -> None:
-    async with desk(tmp_path / "model") as model:
+    async with pooled(tmp_path / "model") as model:
         (model.root / "d").mkdir()
         (model.root / "a").write_text(OLD[0])
         (model.root / "d" / "b").write_text(OLD[1])
@@ -188,18 +188,18 @@ async def test_what_is_deleted_or_moved_is_so_as_a_whole_and_comes_back(
         after = seen_in(model.root)
     assert before != after
 
-    async def check(desk: Desk) -> None:
-        assert seen_in(desk.root) in (before, after)
-        if seen_in(desk.root) == after:
-            await desk.undo()
-        assert seen_in(desk.root) == before
+    async def check(pooled: Desk) -> None:
+        assert seen_in(pooled.root) in (before, after)
+        if seen_in(pooled.root) == after:
+            await pooled.undo()
+        assert seen_in(pooled.root) == before
         with pytest.raises(FileRefused) as refused:
-            await desk.undo()
+            await pooled.undo()
         assert refused.value.reason is Reason.NOTHING_TO_UNDO
 
-    async def acted(desk: Desk) -> None:
-        plant(desk)
-        await act(desk)
+    async def acted(pooled: Desk) -> None:
+        plant(pooled)
+        await act(pooled)
 
     assert await walked(tmp_path / "doing", planted, act, check) >= 4
     assert await walked(tmp_path / "undoing", acted, Desk.undo, check) >= 5

@@ -21,7 +21,7 @@ from toolrunner.git.watches import (
     Snapshot,
 )
 from toolrunner.primitives.domain import Scope, WorkspaceId
-from toolrunner.primitives.errors import ClerkGone, ReadOnly
+from toolrunner.primitives.errors import FileWorkerGone, ReadOnly
 
 SCOPE = Scope(WorkspaceId("w"))
 ROOT, INNER = Repository("", branch="main"), Repository("inner", branch="main")
@@ -116,14 +116,14 @@ async def test_a_program_that_ends_is_followed_by_another_that_begins_with_all()
     async with stage() as on, aclosing(on.watches.watch(SCOPE)) as events:
         on.script.say(Repositories((ROOT,)))
         assert await anext(events) == on.snapshot(ROOT)
-        on.script.say(ClerkGone(), Repositories((INNER,)))
+        on.script.say(FileWorkerGone(), Repositories((INNER,)))
         assert await anext(events) == on.snapshot(INNER)
         assert on.script.streams == 2
 
 
 async def test_programs_that_never_answer_and_workspaces_that_are_gone_end_it() -> None:
     async with stage() as on:
-        for causes in ([ClerkGone()] * TRIES_MAX, [ReadOnly("x")]):
+        for causes in ([FileWorkerGone()] * TRIES_MAX, [ReadOnly("x")]):
             async with aclosing(on.watches.watch(SCOPE)) as events:
                 on.script.say(*causes)
                 assert [event async for event in events] == [Ended(is_workspace_gone=True)]

@@ -26,7 +26,7 @@ from toolrunner.primitives.domain import (
     WorkspaceId,
 )
 from toolrunner.processes.live_process import LiveProcess
-from toolrunner.processes.monitor import KEEP_START_S, Tending
+from toolrunner.processes.monitor import KEEP_START_S, ProcessMonitor
 from toolrunner.processes.output.buffer import KeptOutput
 from toolrunner.processes.output.log import OutputLog
 from toolrunner.processes.output.pipes import Pipes
@@ -80,7 +80,7 @@ class Desk:
 
     journal: CountedJournal
     spawner: ForgettingSpawner
-    tending: Tending
+    monitor: ProcessMonitor
     live: LiveProcess
 
     async def state(self) -> tuple[ExecutionState, bytes, ProcessState]:
@@ -93,16 +93,16 @@ class Desk:
 
     def start(self) -> None:
         self.live.record = structs.replace(self.live.record, state=ProcessState.RUNNING)
-        self.tending.keep_start(EFFECT, self.live, self.tending.registry.present(self.live))
+        self.monitor.keep_start(EFFECT, self.live, self.monitor.registry.present(self.live))
 
     async def end(self) -> None:
         self.live.close()
-        self.tending.exited(STARTING.process_id, Exit(exit_code=0))
+        self.monitor.exited(STARTING.process_id, Exit(exit_code=0))
         await self.spawner.was_told.wait()
 
 
 @asynccontextmanager
-async def desk(directory: Path) -> AsyncIterator[Desk]:
+async def pooled(directory: Path) -> AsyncIterator[Desk]:
     opened = open_journal(directory / "j.sqlite", new_generation="g", boot_id="b", clock=CLOCK)
     async with asyncio.timeout(5), opened as thread, asyncio.TaskGroup() as tasks:
         await thread.run(lambda journal: journal.begin(EFFECT, STARTING))
@@ -111,27 +111,27 @@ async def desk(directory: Path) -> AsyncIterator[Desk]:
         registry = Registry(journal=journal, workspaces=Workspaces(directory), clock=CLOCK)
         live = LiveProcess(STARTING, KeptOutput(OutputLog(directory, "p", 1000)), 0.0, Pipes())
         registry.enter(live)
-        tending = Tending(journal, cast(Spawner, spawner), registry, tasks, CLOCK)
-        yield Desk(counted, spawner, tending, live)
+        monitor = ProcessMonitor(journal, cast(Spawner, spawner), registry, tasks, CLOCK)
+        yield Desk(counted, spawner, monitor, live)
 
 
 async def test_a_start_and_an_end_soon_after_are_one_write(tmp_path: Path) -> None:
-    async with desk(tmp_path) as stage:
+    async with pooled(tmp_path) as stage:
         stage.start()
         await stage.end()
         assert stage.journal.asked == 1
         # The response is that of the start, whatever became of the process.
         assert await stage.state() == (ExecutionState.FINISHED, b"running", ProcessState.EXITED)
         assert stage.spawner.forgotten == [STARTING.process_id]
-        assert stage.tending.starts == {}
+        assert stage.monitor.starts == {}
 
 
 async def test_whoever_is_told_that_a_process_runs_finds_it_in_the_journal(tmp_path: Path) -> None:
-    async with desk(tmp_path) as stage:
+    async with pooled(tmp_path) as stage:
         stage.start()
         assert (await stage.state())[0] is ExecutionState.STARTED
-        stage.tending.keep_now(STARTING.process_id)
-        await asyncio.to_thread(until, lambda: not stage.tending.starts, "the entry", within_s=5)
+        stage.monitor.keep_now(STARTING.process_id)
+        await asyncio.to_thread(until, lambda: not stage.monitor.starts, "the entry", within_s=5)
         assert await stage.state() == (ExecutionState.FINISHED, b"running", ProcessState.RUNNING)
         await stage.end()
         assert await stage.state() == (ExecutionState.FINISHED, b"running", ProcessState.EXITED)
@@ -139,28 +139,28 @@ async def test_whoever_is_told_that_a_process_runs_finds_it_in_the_journal(tmp_p
 
 
 async def test_whoever_asks_the_journal_hears_of_starts_before_they_end(tmp_path: Path) -> None:
-    async with desk(tmp_path) as stage:
+    async with pooled(tmp_path) as stage:
         stage.start()
-        await stage.tending.keep_starts()
+        await stage.monitor.keep_starts()
         assert await stage.state() == (ExecutionState.FINISHED, b"running", ProcessState.RUNNING)
-        await stage.tending.keep_starts()
+        await stage.monitor.keep_starts()
         assert stage.journal.asked == 1
 
 
 async def test_a_start_without_an_end_is_kept_after_a_while(tmp_path: Path) -> None:
-    async with desk(tmp_path) as stage:
+    async with pooled(tmp_path) as stage:
         stage.start()
-        (start,) = stage.tending.starts.values()
+        (start,) = stage.monitor.starts.values()
         left_s = start.timer.when() - asyncio.get_running_loop().time()
         assert 0 < left_s <= KEEP_START_S
-        await asyncio.to_thread(until, lambda: not stage.tending.starts, "the entry", within_s=5)
+        await asyncio.to_thread(until, lambda: not stage.monitor.starts, "the entry", within_s=5)
         assert await stage.state() == (ExecutionState.FINISHED, b"running", ProcessState.RUNNING)
 
 
 async def test_a_start_that_failed_is_kept_at_once_and_may_be_forgotten(tmp_path: Path) -> None:
-    async with desk(tmp_path) as stage:
+    async with pooled(tmp_path) as stage:
         stage.live.fail("it is not there", now=CLOCK.now())
-        stage.tending.keep_start(EFFECT, stage.live, stage.live.record)
+        stage.monitor.keep_start(EFFECT, stage.live, stage.live.record)
         await asyncio.to_thread(until, lambda: stage.live.is_settled, "the entry", within_s=5)
         state = (ExecutionState.FINISHED, b"start_failed", ProcessState.START_FAILED)
         assert (await stage.state(), stage.journal.asked) == (state, 1)

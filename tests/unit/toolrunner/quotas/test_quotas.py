@@ -10,12 +10,12 @@ from typing import cast
 import pytest
 
 from parley.clock import FakeClock
-from toolrunner.directories.workspaces import Particulars, Workspaces
+from toolrunner.directories.workspaces import WorkspaceOptions, Workspaces
 from toolrunner.primitives.domain import Limits, ProcessId, Quota, WorkspaceId
 from toolrunner.primitives.errors import QuotaExceeded
-from toolrunner.processes.scan import Census, Leader, Member
+from toolrunner.processes.scan import Leader, Member, ProcessScan
 from toolrunner.processes.service import Processes
-from toolrunner.quotas.cpu_priority import CROWD, Pace, Shares
+from toolrunner.quotas.cpu_priority import CROWD, CpuPriorities, CpuUse
 from toolrunner.quotas.disk import LOOK_AGAIN_S, LOOK_OVER_S, Space, Use, is_due, overrun
 from toolrunner.quotas.enforcement import Quotas
 from toolrunner.quotas.socket_memory import SocketMemory, SocketMeter
@@ -23,7 +23,7 @@ from toolrunner.spawner import Seen, descendants, running_processes
 from toolrunner.spawner.client.node_programs import Programs
 from toolrunner.spawner.client.spawner import Launch, Launched, LaunchFailed, OnExit, Spawner
 from toolrunner.spawner.control_groups import ControlGroups
-from toolrunner.spawner.control_groups_v1 import OldGroups
+from toolrunner.spawner.control_groups_v1 import ControlGroupsV1
 from toolrunner.spawner.limits import PIDS_SPARE
 
 QUOTA = Quota(disk_bytes=1000, inodes=100)
@@ -69,7 +69,7 @@ def member(pid: int, cpu_s: float) -> Member:
 
 
 def test_the_pace_of_a_workspace_is_what_its_processes_used_since() -> None:
-    pace = Pace()
+    pace = CpuUse()
     assert pace.take([member(1, 10.0)], 100.0) == 0.0
     assert pace.take([member(1, 11.0), member(2, 0.5)], 101.0) == 1.5
     # One that is gone takes nothing back.
@@ -78,7 +78,7 @@ def test_the_pace_of_a_workspace_is_what_its_processes_used_since() -> None:
 
 def test_a_quota_of_a_template_goes_before_that_of_the_node(tmp_path: Path) -> None:
     workspaces = Workspaces(tmp_path, quota=Quota(memory_bytes=8, disk_bytes=10, inodes=5))
-    workspaces.particulars[WorkspaceId("w")] = Particulars(quota=Quota(disk_bytes=3, pids=7))
+    workspaces.options[WorkspaceId("w")] = WorkspaceOptions(quota=Quota(disk_bytes=3, pids=7))
     assert workspaces.quota_of(WorkspaceId("w")) == Quota(8, 3, 5, 7)
     assert workspaces.quota_of(WorkspaceId("w")).limits == Limits(
         file_bytes=3, memory_bytes=8, pids=7
@@ -127,8 +127,8 @@ def test_a_census_finds_everyone_below_the_spawner_and_nobody_else(
         children(tmp_path, spawner, 60, 70, 80)
         for pid, *below in ((60, 61), (61, 62), (62,), (70, 71), (71,), (80,)):
             children(tmp_path, pid, *below)
-    census = Census(spawner, dict, proc=str(tmp_path))
-    found = census.take({60: Leader(WorkspaceId("w"), ProcessId("p"))})
+    scan = ProcessScan(spawner, dict, proc=str(tmp_path))
+    found = scan.take({60: Leader(WorkspaceId("w"), ProcessId("p"))})
     told = {each.seen.pid: each.process_id for each in found[WorkspaceId("w")]}
     assert (set(found), told) == ({WorkspaceId("w")}, {60: "p", 61: "p", 70: "", 71: ""})
     [first] = [each for each in found[WorkspaceId("w")] if each.seen.pid == 60]
@@ -147,7 +147,7 @@ def test_a_census_of_few_looks_at_nobody_else_and_one_of_many_at_everybody(tmp_p
 
     def found() -> set[int]:
         leaders = {60: Leader(WorkspaceId("w"), ProcessId("p"))}
-        members = Census(50, dict, proc=str(tmp_path)).take(leaders)[WorkspaceId("w")]
+        members = ProcessScan(50, dict, proc=str(tmp_path)).take(leaders)[WorkspaceId("w")]
         return {each.seen.pid for each in members}
 
     few = found()
@@ -173,8 +173,8 @@ def test_the_group_of_a_workspace_holds_all_of_it_together(tmp_path: Path) -> No
     }
 
 
-def old_groups(directory: Path) -> OldGroups:
-    groups = OldGroups({name: str(directory / name) for name in ("pids", "memory", "cpu")})
+def control_groups_v1(directory: Path) -> ControlGroupsV1:
+    groups = ControlGroupsV1({name: str(directory / name) for name in ("pids", "memory", "cpu")})
     files = {
         "pids": ("pids.max",),
         "memory": ("memory.limit_in_bytes", "memory.oom_control"),
@@ -188,7 +188,7 @@ def old_groups(directory: Path) -> OldGroups:
 
 
 def test_old_control_groups_hold_a_whole_workspace(tmp_path: Path) -> None:
-    groups = old_groups(tmp_path)
+    groups = control_groups_v1(tmp_path)
     quota = {"memory_bytes": 1024, "pids": 9, "cpu_millicores": 500}
     joined = groups.make("w", quota)
     assert joined == [str(tmp_path / name / "w") for name in ("pids", "memory", "cpu")]
@@ -203,11 +203,11 @@ def test_old_control_groups_hold_a_whole_workspace(tmp_path: Path) -> None:
 
 
 def test_who_was_killed_for_want_of_memory_in_an_old_group_is_counted(tmp_path: Path) -> None:
-    groups = old_groups(tmp_path)
+    groups = control_groups_v1(tmp_path)
     assert groups.deaths("w") == 0
     control = tmp_path / "memory" / "w" / "memory.oom_control"
     control.write_text("oom_kill_disable 0\nunder_oom 0\noom_kill 3\n")
-    assert (groups.deaths("w"), OldGroups({}).deaths("w")) == (3, 0)
+    assert (groups.deaths("w"), ControlGroupsV1({}).deaths("w")) == (3, 0)
 
 
 def sleeping() -> "subprocess.Popen[bytes]":
@@ -216,7 +216,7 @@ def sleeping() -> "subprocess.Popen[bytes]":
 
 async def test_e3_who_computes_without_pause_gives_way_to_everybody() -> None:
     clock = FakeClock()
-    shares = Shares(clock)
+    shares = CpuPriorities(clock)
     with sleeping() as busy, sleeping() as calm:
 
         def nice(process: "subprocess.Popen[bytes]") -> int:
@@ -302,9 +302,9 @@ async def test_a_workspace_that_vanishes_while_it_is_measured_does_not_spare_the
     quotas = Quotas(
         processes=cast(Processes, processes),
         workspaces=workspaces,
-        census=Census(os.getpid(), dict),
+        scan=ProcessScan(os.getpid(), dict),
         programs=Programs(cast(Spawner, spawner), lambda: "p"),
-        shares=Shares(clock),
+        shares=CpuPriorities(clock),
         sockets=SocketMemory(cast(SocketMeter, spawner), clock),
         directory=tmp_path,
         clock=clock,
@@ -333,7 +333,7 @@ ctypes.CDLL(None).pthread_exit(None)
         while Path(f"/proc/{process.pid}/stat").read_text().split()[2] != "Z":
             os.sched_yield()
         leaders = {process.pid: Leader(WorkspaceId("w"), ProcessId("p"))}
-        found = Census(os.getpid(), dict).take(leaders)
+        found = ProcessScan(os.getpid(), dict).take(leaders)
         seen = [each.pid for each in descendants(os.getpid(), running_processes())]
     finally:
         process.kill()

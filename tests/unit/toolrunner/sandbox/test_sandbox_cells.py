@@ -2,7 +2,14 @@ import signal
 import subprocess
 
 from toolrunner.sandbox import Confinement
-from toolrunner.sandbox.namespaces import RESTING_MAX, RESTING_S, Cell, Cells, Key, key_of
+from toolrunner.sandbox.namespaces import (
+    RESTING_MAX,
+    RESTING_S,
+    Key,
+    NamespaceSet,
+    NamespaceSets,
+    key_of,
+)
 from toolrunner.sandbox.values import Layer, Level, Network, Profile
 
 
@@ -12,7 +19,7 @@ def holding() -> "subprocess.Popen[bytes]":
 
 def test_a_cell_without_anybody_is_kept_for_a_while() -> None:
     with holding() as first:
-        cells = Cells({Key("w1", Network.OPEN, None): Cell(first.pid, ())})
+        cells = NamespaceSets({Key("w1", Network.OPEN, None): NamespaceSet(first.pid, ())})
         cells.rest("w1", 100.0)
         assert cells.end_rested(100.0 + RESTING_S - 1) == 100.0 + RESTING_S
         assert (first.poll(), cells.firsts) == (None, {first.pid})
@@ -22,10 +29,10 @@ def test_a_cell_without_anybody_is_kept_for_a_while() -> None:
 
 def test_of_many_cells_without_anybody_the_longest_empty_goes() -> None:
     with holding() as first, holding() as last:
-        cells = Cells(
+        cells = NamespaceSets(
             {
-                Key("w0", Network.OPEN, None): Cell(first.pid, ()),
-                Key("last", Network.NONE, None): Cell(last.pid, ()),
+                Key("w0", Network.OPEN, None): NamespaceSet(first.pid, ()),
+                Key("last", Network.NONE, None): NamespaceSet(last.pid, ()),
             }
         )
         cells.rest("w0", 0.0)
@@ -38,7 +45,7 @@ def test_of_many_cells_without_anybody_the_longest_empty_goes() -> None:
 
 
 def test_a_workspace_without_cells_does_not_rest() -> None:
-    cells = Cells()
+    cells = NamespaceSets()
     cells.rest("w1", 1.0)
     assert (cells.resting, cells.end_rested(1000.0)) == ({}, None)
 

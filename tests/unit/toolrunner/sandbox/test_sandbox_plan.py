@@ -3,7 +3,7 @@ from dataclasses import replace
 import pytest
 
 from toolrunner.sandbox import (
-    DOOR_PORT,
+    PROXY_PORT,
     BelowMinimum,
     Confinement,
     Egress,
@@ -220,7 +220,7 @@ def test_the_profile_that_is_told_is_the_one_that_is_kept() -> None:
 
 def test_a_proxy_is_at_the_door_of_a_network_of_its_own_and_at_its_port_elsewhere() -> None:
     apart = plan(report_of(EVERYTHING), place=PLACE, network=Network.PROXY, egress=EGRESS)
-    assert apart.proxy_port == DOOR_PORT
+    assert apart.proxy_port == PROXY_PORT
     shared = plan(report_of(CONTAINER), place=PLACE, network=Network.PROXY, egress=EGRESS)
     assert shared.proxy_port == 4000
 

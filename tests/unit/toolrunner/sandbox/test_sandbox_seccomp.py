@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from toolrunner.sandbox import seccomp
-from toolrunner.sandbox.seccomp import ALLOW, KILL_PROCESS, Openings, program, refusal
+from toolrunner.sandbox.seccomp import ALLOW, KILL_PROCESS, FilterOptions, program, refusal
 from toolrunner.sandbox.syscalls import NUMBERS
 
-CLOSED = Openings(has_paths=False, has_tcp=False, has_udp=False)
-PROXY = Openings(has_paths=False, has_tcp=True, has_udp=False)
-APART = Openings(has_paths=True, has_tcp=True, has_udp=True)
+CLOSED = FilterOptions(has_paths=False, has_tcp=False, has_udp=False)
+PROXY = FilterOptions(has_paths=False, has_tcp=True, has_udp=False)
+APART = FilterOptions(has_paths=True, has_tcp=True, has_udp=True)
 MACHINES = ("x86_64", "aarch64")
 
 
@@ -42,7 +42,7 @@ def verdict(filter: bytes, machine: str, number: int, *arguments: int, arch: int
                 place += if_true if accumulator & value else if_false
 
 
-def asked(machine: str, sockets: Openings, name: str, *arguments: int) -> int:
+def asked(machine: str, sockets: FilterOptions, name: str, *arguments: int) -> int:
     number = NUMBERS[name][MACHINES.index(machine)]
     return verdict(program(sockets, machine), machine, number, *arguments)
 
@@ -111,7 +111,7 @@ CLOEXEC = 0o2000000
     ],
 )
 def test_only_sockets_that_are_confined_otherwise_can_be_made(
-    machine: str, sockets: Openings, family: int, kind: int, protocol: int, is_allowed: bool
+    machine: str, sockets: FilterOptions, family: int, kind: int, protocol: int, is_allowed: bool
 ) -> None:
     assert (asked(machine, sockets, "socket", family, kind, protocol) == ALLOW) is is_allowed
 

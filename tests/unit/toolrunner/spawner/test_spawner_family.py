@@ -13,10 +13,10 @@ from typing import Any
 import pytest
 
 from toolrunner.sandbox import is_readable
-from toolrunner.spawner.children import REPORT_OVER, Family, Kept
+from toolrunner.spawner.children import REPORT_OVER, ChildProcesses, Kept
 from toolrunner.spawner.control_groups import ControlGroups
 from toolrunner.spawner.frames import Frames, Line
-from toolrunner.spawner.process_index import Kin
+from toolrunner.spawner.process_index import ProcessIndex
 
 CODE = 7
 WITHIN_S = 10.0
@@ -26,7 +26,7 @@ WITHIN_S = 10.0
 class Stage:
     """A family with one process that went into a cell, of whom nothing was told yet."""
 
-    family: Family
+    family: ChildProcesses
     service: socket.socket
     kept: Kept
     report: int
@@ -75,13 +75,13 @@ def stage() -> Iterator[Stage]:
         os._exit(0)
     ours, theirs = socket.socketpair()
     groups, selector = ControlGroups(""), selectors.DefaultSelector()
-    family = Family(Line(ours), selector, groups, (1024, 1024), Kin(groups))
+    family = ChildProcesses(Line(ours), selector, groups, (1024, 1024), ProcessIndex(groups))
     reading, writing = os.pipe2(os.O_NONBLOCK)
     output = os.open(os.devnull, os.O_RDONLY)
     kept = Kept("p", "w", 1, outside, output, -1, reading)
     family.kept["p"] = family.starting["p"] = kept
     family.leaders[outside] = "p"
-    family.kin.enter("p", "w", outside)
+    family.process_index.enter("p", "w", outside)
     selector.register(reading, REPORT_OVER, kept)
     outside_fd = os.pidfd_open(outside)
     yield Stage(family, theirs, kept, writing, outside, died(CODE), outside_fd)
@@ -129,30 +129,33 @@ def test_deaths_of_strangers_are_not_kept_for_long(stage: Stage) -> None:
 
 
 def test_who_shares_a_user_or_has_none_is_looked_for_everywhere() -> None:
-    kin = Kin(ControlGroups(""))
-    kin.hold("alone", 20_001)
-    kin.hold("alone", 20_001)
-    kin.hold("celled", 20_002, has_cell=True)
-    kin.hold("one", 31_337)
-    kin.hold("another", 31_337)
-    kin.hold("third", 31_337)
-    kin.hold("plain")
-    kin.hold("mixed", 20_003)
-    kin.hold("mixed")
-    names = ("alone", "celled", "one", "another", "third", "plain", "mixed", "unknown")
-    found = {name: kin.confined(name) is not None for name in names}
-    assert [name for name, is_confined in found.items() if is_confined] == ["alone", "celled"]
+    process_index = ProcessIndex(ControlGroups(""))
+    process_index.hold("alone", 20_001)
+    process_index.hold("alone", 20_001)
+    process_index.hold("in_namespaces", 20_002, has_cell=True)
+    process_index.hold("one", 31_337)
+    process_index.hold("another", 31_337)
+    process_index.hold("third", 31_337)
+    process_index.hold("plain")
+    process_index.hold("mixed", 20_003)
+    process_index.hold("mixed")
+    names = ("alone", "in_namespaces", "one", "another", "third", "plain", "mixed", "unknown")
+    found = {name: process_index.confined(name) is not None for name in names}
+    assert [name for name, is_confined in found.items() if is_confined] == [
+        "alone",
+        "in_namespaces",
+    ]
 
 
 def test_nothing_is_remembered_of_workspaces_that_nobody_is_in() -> None:
-    kin = Kin(ControlGroups(""))
+    process_index = ProcessIndex(ControlGroups(""))
     for number in range(10):
-        kin.enter(f"p{number}", f"w{number}", 0)
-        kin.hold(f"w{number}", 20_000 + number)
-        kin.hold(f"w{number}", has_cell=number % 2 == 0)
-    kin.keep_only({"p1", "p2"})
-    assert (kin.celled, kin.loose) == ({"w2"}, {"w1"})
-    assert kin.users == {20_001: "w1", 20_002: "w2"}
+        process_index.enter(f"p{number}", f"w{number}", 0)
+        process_index.hold(f"w{number}", 20_000 + number)
+        process_index.hold(f"w{number}", has_cell=number % 2 == 0)
+    process_index.keep_only({"p1", "p2"})
+    assert (process_index.in_namespaces, process_index.loose) == ({"w2"}, {"w1"})
+    assert process_index.users == {20_001: "w1", 20_002: "w2"}
 
 
 def test_a_report_wakes_the_spawner_once_and_all_of_it_is_read_then(stage: Stage) -> None:

@@ -22,7 +22,7 @@ from toolrunner.spawner import (
 from toolrunner.spawner.adoption import is_below
 from toolrunner.spawner.control_groups import ControlGroups
 from toolrunner.spawner.kernel import look, send
-from toolrunner.spawner.process_index import Belonging, Kin, Known
+from toolrunner.spawner.process_index import Known, ProcessIndex, ProcessOwnership
 
 
 def test_messages_survive_any_cut() -> None:
@@ -40,8 +40,8 @@ def test_descendants_are_found_through_every_generation() -> None:
 
 
 def test_the_spawner_needs_nothing_but_itself_and_the_standard_library() -> None:
-    rooms = (Path(spawner.__file__).parent, Path(sandbox.__file__).parent)
-    modules = [ast.parse(path.read_text()) for room in rooms for path in room.glob("*.py")]
+    resources = (Path(spawner.__file__).parent, Path(sandbox.__file__).parent)
+    modules = [ast.parse(path.read_text()) for room in resources for path in room.glob("*.py")]
     imported = {
         name if name.startswith("toolrunner") else name.split(".")[0]
         for tree in modules
@@ -91,8 +91,8 @@ def sleeping(mark: str) -> "subprocess.Popen[bytes]":
 
 
 @pytest.fixture
-def kin() -> Kin:
-    return Kin(ControlGroups(""))
+def process_index() -> ProcessIndex:
+    return ProcessIndex(ControlGroups(""))
 
 
 def test_a_pid_that_was_given_anew_is_not_signalled() -> None:
@@ -105,32 +105,38 @@ def test_a_pid_that_was_given_anew_is_not_signalled() -> None:
         assert process.wait(5) == -signal.SIGKILL
 
 
-def test_a_process_is_found_by_its_number_only_while_that_is_its_own(kin: Kin) -> None:
+def test_a_process_is_found_by_its_number_only_while_that_is_its_own(
+    process_index: ProcessIndex,
+) -> None:
     with sleeping("") as process:
-        kin.enter("p1", "w1", process.pid)
-        assert [each.pid for each in kin.members("p1")] == [process.pid]
+        process_index.enter("p1", "w1", process.pid)
+        assert [each.pid for each in process_index.members("p1")] == [process.pid]
         # As if the leader had died: then its pid is that of somebody else now.
-        kin.reaped("p1")
-        assert kin.members("p1") == []
+        process_index.reaped("p1")
+        assert process_index.members("p1") == []
         process.kill()
 
 
-def test_who_bears_the_mark_of_another_is_not_taken_for_a_departed_leaders(kin: Kin) -> None:
+def test_who_bears_the_mark_of_another_is_not_taken_for_a_departed_leaders(
+    process_index: ProcessIndex,
+) -> None:
     departed, other = Seen(9, 1, 7, 7, 20), Seen(8, 1, 7, 7, 30)
     marks = {9: "p2", 8: None}
     known = {"p1": Known("w1", 7, is_reaped=True), "p2": Known("w2", 6)}
-    belongs = Belonging({"p1": known["p1"]}, known, [departed, other], marks.get)
+    belongs = ProcessOwnership({"p1": known["p1"]}, known, [departed, other], marks.get)
     assert [belongs.by_number(each) for each in (departed, other)] == [False, True]
 
 
-def test_what_is_forgotten_is_known_only_while_it_left_somebody_behind(kin: Kin) -> None:
+def test_what_is_forgotten_is_known_only_while_it_left_somebody_behind(
+    process_index: ProcessIndex,
+) -> None:
     with sleeping("p-behind") as behind:
-        kin.enter("p-behind", "w1", behind.pid)
+        process_index.enter("p-behind", "w1", behind.pid)
         for number in range(200):
-            kin.known[f"p{number}"] = Known("w1", 4_194_304 + number, is_reaped=True)
-            kin.prune({"p-needed"})
-        assert len(kin.known) <= 65
-        assert "p-behind" in kin.known
+            process_index.known[f"p{number}"] = Known("w1", 4_194_304 + number, is_reaped=True)
+            process_index.prune({"p-needed"})
+        assert len(process_index.known) <= 65
+        assert "p-behind" in process_index.known
         behind.kill()
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from support.toolrunner.merged_trees import Pair, Tree, read, write
 from toolrunner.filesystem.beneath import Root
-from toolrunner.primitives.errors import MergeDisturbed
+from toolrunner.primitives.errors import MergeInterrupted
 from toolrunner.workspaces.merge.application import MergePlan, go_back, go_forward
 from toolrunner.workspaces.merge.comparison import Strategy
 from toolrunner.workspaces.merge.three_way import ConflictKind
@@ -156,7 +156,7 @@ def test_a_parent_that_changes_meanwhile_stays_as_it_is(pair: Pair) -> None:
     write(pair.parent, {"b": "meanwhile"})
     before = read(pair.parent)
     pair.merging.decide(plan)
-    with pytest.raises(MergeDisturbed):
+    with pytest.raises(MergeInterrupted):
         pair.merging.carry_out(plan)
     pair.merging.clear()
     before = {path: text for path, text in before.items() if not path.startswith(".parley")}

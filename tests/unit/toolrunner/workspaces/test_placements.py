@@ -11,7 +11,7 @@ import pytest
 
 from toolrunner.primitives.domain import WorkspaceId
 from toolrunner.workspaces.domain.placement import HostState, Placement
-from toolrunner.workspaces.domain.spec import Recipe, Scratch
+from toolrunner.workspaces.domain.spec import Scratch, WorkspaceSpec
 from toolrunner.workspaces.store import (
     REMOVED_KEPT,
     REMOVED_MAX,
@@ -31,7 +31,7 @@ def placement(
     age: timedelta = timedelta(0),
     epoch: int = 1,
 ) -> Placement:
-    return Placement(WorkspaceId(name), epoch, "ann", state, Recipe(Scratch()), NOON - age)
+    return Placement(WorkspaceId(name), epoch, "ann", state, WorkspaceSpec(Scratch()), NOON - age)
 
 
 async def names(path: Path) -> set[str]:

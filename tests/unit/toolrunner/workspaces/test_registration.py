@@ -11,7 +11,7 @@ from toolrunner.primitives.domain import WorkspaceId
 from toolrunner.primitives.errors import StalePlacement
 from toolrunner.workspaces.domain.placement import Hosted, HostState
 from toolrunner.workspaces.node.registration import (
-    Heard,
+    HeartbeatAnswer,
     Instruction,
     Order,
     Registered,
@@ -29,7 +29,7 @@ BEAT_S = 10.0
 class ScriptedRegistry:
     """A chatd that answers as a test says, and remembers what it heard."""
 
-    answers: list[Heard | Exception] = field(default_factory=list)
+    answers: list[HeartbeatAnswer | Exception] = field(default_factory=list)
     refusals: list[Exception] = field(default_factory=list)
     heard: list[tuple[str, int, tuple[Hosted, ...]]] = field(default_factory=list)
     registered: list[tuple[Hosted, ...]] = field(default_factory=list)
@@ -43,9 +43,9 @@ class ScriptedRegistry:
 
     async def heartbeat(
         self, request_id: str, registration_epoch: int, changed: tuple[Hosted, ...]
-    ) -> Heard:
+    ) -> HeartbeatAnswer:
         self.heard.append((request_id, registration_epoch, changed))
-        answer = self.answers.pop(0) if self.answers else Heard()
+        answer = self.answers.pop(0) if self.answers else HeartbeatAnswer()
         if isinstance(answer, Exception):
             raise answer
         return answer
@@ -192,7 +192,7 @@ async def test_orders_are_obeyed_and_those_for_older_placements_left_alone() -> 
         Order(W, 2, Instruction.STOP),
         Order(WorkspaceId("v"), 3, Instruction.REMOVE),
     )
-    async with stage(ScriptedRegistry([Heard(is_draining=True, orders=orders)])) as node:
+    async with stage(ScriptedRegistry([HeartbeatAnswer(is_draining=True, orders=orders)])) as node:
         await node.beat()
         assert node.host.is_draining
         await node.beat()
@@ -202,7 +202,7 @@ async def test_orders_are_obeyed_and_those_for_older_placements_left_alone() -> 
 
 async def test_an_order_that_could_not_be_carried_out_comes_again() -> None:
     """Nothing of the workspace changes by the failure, so nothing else would tell of it."""
-    remove = Heard(orders=(Order(W, 1, Instruction.REMOVE),))
+    remove = HeartbeatAnswer(orders=(Order(W, 1, Instruction.REMOVE),))
     async with stage(ScriptedRegistry([remove, remove])) as node:
         node.host.failures.append(OSError("the disk is full"))
         await node.beat()

@@ -120,7 +120,7 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """The workspace cannot be forked this way. Metadata: {"mode": "overlay", "cause": "..."}."""
     ERROR_REASON_NOT_A_FORK: _ErrorReason.ValueType  # 48
     """The workspace is no fork of another. Metadata: {"workspace_id": "..."}."""
-    ERROR_REASON_FILE_CLERK_GONE: _ErrorReason.ValueType  # 49
+    ERROR_REASON_FILE_WORKER_GONE: _ErrorReason.ValueType  # 49
     """The program that works on files ended in between; nothing was changed, so try again. Metadata: {}."""
     ERROR_REASON_OUTCOME_UNKNOWN: _ErrorReason.ValueType  # 50
     """Nobody knows whether the call had its effect; look before asking for it anew. Metadata: {}."""
@@ -234,7 +234,7 @@ ERROR_REASON_FORK_NOT_POSSIBLE: ErrorReason.ValueType  # 47
 """The workspace cannot be forked this way. Metadata: {"mode": "overlay", "cause": "..."}."""
 ERROR_REASON_NOT_A_FORK: ErrorReason.ValueType  # 48
 """The workspace is no fork of another. Metadata: {"workspace_id": "..."}."""
-ERROR_REASON_FILE_CLERK_GONE: ErrorReason.ValueType  # 49
+ERROR_REASON_FILE_WORKER_GONE: ErrorReason.ValueType  # 49
 """The program that works on files ended in between; nothing was changed, so try again. Metadata: {}."""
 ERROR_REASON_OUTCOME_UNKNOWN: ErrorReason.ValueType  # 50
 """Nobody knows whether the call had its effect; look before asking for it anew. Metadata: {}."""

@@ -55,7 +55,7 @@ class ForkSource(_message.Message):
 Global___ForkSource: _TypeAlias = ForkSource  # noqa: Y015
 
 @_typing.final
-class WorkspaceRecipe(_message.Message):
+class WorkspaceSpec(_message.Message):
     """Everything a node needs to make a workspace."""
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -160,7 +160,7 @@ class WorkspaceRecipe(_message.Message):
     _WhichOneofArgType_source: _TypeAlias = _typing.Literal["source", b"source"]  # noqa: Y015
     def WhichOneof(self, oneof_group: _WhichOneofArgType_source) -> _WhichOneofReturnType_source | None: ...
 
-Global___WorkspaceRecipe: _TypeAlias = WorkspaceRecipe  # noqa: Y015
+Global___WorkspaceSpec: _TypeAlias = WorkspaceSpec  # noqa: Y015
 
 @_typing.final
 class PrepareWorkspaceRequest(_message.Message):
@@ -188,7 +188,7 @@ class PrepareWorkspaceRequest(_message.Message):
     after_log_sequence: _builtins.int
     """Log lines after this number only; 0 for all."""
     @_builtins.property
-    def recipe(self) -> Global___WorkspaceRecipe:
+    def recipe(self) -> Global___WorkspaceSpec:
         """How to make it."""
 
     def __init__(
@@ -198,7 +198,7 @@ class PrepareWorkspaceRequest(_message.Message):
         workspace_id: _builtins.str = ...,
         epoch: _builtins.int = ...,
         owner_id: _builtins.str = ...,
-        recipe: Global___WorkspaceRecipe | None = ...,
+        recipe: Global___WorkspaceSpec | None = ...,
         must_exist: _builtins.bool = ...,
         after_log_sequence: _builtins.int = ...,
     ) -> None: ...
