@@ -19,18 +19,18 @@ class TimeOrderedIds:
     Not for several threads.
     """
 
-    def __init__(self, clock: Clock, chance: random.Random) -> None:
+    def __init__(self, clock: Clock, rng: random.Random) -> None:
         self._clock = clock
-        self._chance = chance
+        self._rng = rng
         self._last = 0
 
     def __call__(self) -> str:
         """Return the next id as text."""
         milliseconds = int(self._clock.now().timestamp() * 1000)
         if milliseconds > self._last >> RANDOM_BITS:
-            self._last = milliseconds << RANDOM_BITS | self._chance.getrandbits(RANDOM_BITS)
+            self._last = milliseconds << RANDOM_BITS | self._rng.getrandbits(RANDOM_BITS)
         else:
-            self._last += self._chance.randrange(1, STEP_MAX)
+            self._last += self._rng.randrange(1, STEP_MAX)
         return _text(self._last)
 
 

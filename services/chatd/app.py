@@ -48,7 +48,7 @@ from chatd.workspaces.clients.nodes import Nodes
 from chatd.workspaces.rpc.access_servicer import WorkspaceAccessServicer
 from chatd.workspaces.wiring import Doors, open_workspaces
 from parley.process import Process
-from parley.rpc import CarriedMethods
+from parley.rpc import TunnelledMethods
 from parley.tasks import BackgroundTasks
 
 BILLS_S = 2.0
@@ -90,7 +90,7 @@ async def run(settings: Settings, process: Process) -> None:
         revocations = await stack.enter_async_context(
             ground.neighbours.revocations(settings.gateway)
         )
-        carried = CarriedMethods()
+        carried = TunnelledMethods()
         servicers = (
             *_servicers(parts),
             parts.streaming.servicer(ground.neighbours.admission(revocations), carried),

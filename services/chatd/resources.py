@@ -51,7 +51,7 @@ async def open_ground(settings: Settings, process: Process, stack: AsyncExitStac
             url,
             application_name=process.instance,
             connections_max=settings.database_connections_max,
-            put_aside=connections_of_streams(settings.database_connections_max),
+            side_connections=connections_of_streams(settings.database_connections_max),
             statements=Statements(process.telemetry, current_method),
         )
     )

@@ -8,10 +8,10 @@ from typing import Final
 from mcpgateway.admin.servicer import ServerServicer
 from mcpgateway.client.egress import Policy
 from mcpgateway.client.sessions import Sessions
-from mcpgateway.runtime.call_executor import CallDesk
+from mcpgateway.runtime.call_executor import CallExecutor
 from mcpgateway.runtime.journal import Journal
 from mcpgateway.runtime.servicer import Runtime, RuntimeServicer
-from mcpgateway.runtime.tool_listing import Catalogues, ToolListing
+from mcpgateway.runtime.tool_listing import CatalogueCache, ToolListing
 from mcpgateway.servers.domain import ApprovalPolicy, Availability, ServerId, ServerSettings
 from mcpgateway.servers.problems import DOMAIN, ERRORS
 from mcpgateway.servers.schema import MIGRATIONS, SCHEMA
@@ -28,7 +28,7 @@ from parley.tasks import BackgroundTasks
 from parley.telemetry import Statements
 
 RENEW_S: Final = 3.0
-TIDY_S: Final = 600.0
+DELETE_EXPIRED_S: Final = 600.0
 SERVERS_TOPIC: Final = "mcp.servers"
 QUIET_LIBRARIES: Final = ("httpx2", "httpcore2", "mcp")
 
@@ -64,8 +64,8 @@ async def mcpgateway(settings: Settings, process: Process) -> AsyncIterator[Runn
         policy = await _with_demo(settings, servers, process)
         journal = await Journal.open(database, process.new_id())
         sessions = await stack.enter_async_context(Sessions.open(policy, process.supervision))
-        desk = await stack.enter_async_context(
-            CallDesk.open(journal, sessions, process.supervision)
+        executor = await stack.enter_async_context(
+            CallExecutor.open(journal, sessions, process.supervision)
         )
         bus = await stack.enter_async_context(
             PostgresBus.open(
@@ -76,16 +76,16 @@ async def mcpgateway(settings: Settings, process: Process) -> AsyncIterator[Runn
         def changed() -> None:
             bus.publish(Notice(SERVERS_TOPIC, SERVERS_TOPIC, 0))
 
-        catalogues = Catalogues(sessions, process.clock, changed)
+        catalogues = CatalogueCache(sessions, process.clock, changed)
         listing = ToolListing(servers, catalogues)
-        runtime = RuntimeServicer(Runtime(servers, listing, catalogues, journal, desk))
+        runtime = RuntimeServicer(Runtime(servers, listing, catalogues, journal, executor))
         background = await stack.enter_async_context(BackgroundTasks(process.supervision))
-        background.keep("lease.renew", lambda: keep(desk, journal, process.clock))
+        background.keep("lease.renew", lambda: keep(executor, journal, process.clock))
         neighbours = Neighbours(settings, process)
         revocations = await stack.enter_async_context(neighbours.revocations(settings.gateway))
         servicers = (
             runtime,
-            ServerServicer(servers, journal, desk, process.new_id, changed),
+            ServerServicer(servers, journal, executor, process.new_id, changed),
             # Not written yet; it says so.
             McpAuthorizationServiceServicer(),
         )
@@ -94,15 +94,15 @@ async def mcpgateway(settings: Settings, process: Process) -> AsyncIterator[Runn
         )
 
 
-async def keep(desk: CallDesk, journal: Journal, clock: Clock) -> None:
+async def keep(executor: CallExecutor, journal: Journal, clock: Clock) -> None:
     """Renew this process's lease, and end the calls of processes that no longer do."""
-    tidied_at = clock.monotonic() - TIDY_S
+    tidied_at = clock.monotonic() - DELETE_EXPIRED_S
     while True:
         try:
-            await desk.reconcile()
-            await journal.give_up_dead()
-            if clock.monotonic() - tidied_at >= TIDY_S:
-                await journal.tidy()
+            await executor.reconcile()
+            await journal.fail_abandoned_calls()
+            if clock.monotonic() - tidied_at >= DELETE_EXPIRED_S:
+                await journal.delete_expired()
                 tidied_at = clock.monotonic()
         except DatabaseUnavailable as error:
             logger.warning("the lease was not renewed: %s", error)

@@ -12,7 +12,7 @@ class Progress(Protocol):
         """Show one line."""
         ...
 
-    def confide(self, line: str) -> None:
+    def say_secret(self, line: str) -> None:
         """Show one line with a secret in it, and keep it nowhere."""
         ...
 
@@ -29,7 +29,7 @@ class TextProgress:
             self._stream.write(f"{line}\n")
             self._stream.flush()
 
-    def confide(self, line: str) -> None:
+    def say_secret(self, line: str) -> None:
         """Write the line: where it goes is the user's choice."""
         self.say(line)
 
@@ -70,7 +70,7 @@ class RecordedProgress:
         """Keep the line."""
         self.lines.append(line)
 
-    def confide(self, line: str) -> None:
+    def say_secret(self, line: str) -> None:
         """Keep the line, like any other."""
         self.say(line)
 

@@ -24,7 +24,7 @@ from parley.client.conversion import (
     page_of,
     sent_of,
 )
-from parley.client.errors import AnswerFailed, AnswerLate, AnswerNeedsAction
+from parley.client.errors import AnswerFailed, AnswerNeedsAction, AnswerTimeout
 from parley.client.event_stream import Follower
 from parley.client.events import (
     ChatEvent,
@@ -58,7 +58,7 @@ class Parley:
         user_id: str | None,
         patience: Patience,
         clock: Clock,
-        chance: random.Random,
+        rng: random.Random,
         new_id: Callable[[], str],
     ) -> None:
         """Use `connect` instead; this only puts the pieces together."""
@@ -66,9 +66,9 @@ class Parley:
         self._user_id = user_id
         self._patience = patience
         self._clock = clock
-        self._chance = chance
+        self._rng = rng
         self._new_id = new_id
-        self._calls = Calls(replicas, patience=patience, clock=clock, chance=chance)
+        self._calls = Calls(replicas, patience=patience, clock=clock, rng=rng)
         self.manage = Management(self._calls, new_id)
 
     async def create_chat(
@@ -200,7 +200,7 @@ class Parley:
             stream_service_pb2.SubscribeRequest(chat_id=chat_id, cursor=cursor, after_id=after_id),
             backoff=self._patience.streams,
             clock=self._clock,
-            chance=self._chance,
+            rng=self._rng,
         )
         return follower.events()
 
@@ -217,7 +217,7 @@ class Parley:
             async with asyncio.timeout(within_s):
                 return await self._last_text(chat_id, after_id)
         except TimeoutError:
-            raise AnswerLate(chat_id, within_s) from None
+            raise AnswerTimeout(chat_id, within_s) from None
 
     async def ask(
         self,

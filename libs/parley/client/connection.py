@@ -48,7 +48,7 @@ async def connect(
     patience: Patience | None = None,
     telemetry: Telemetry | None = None,
     clock: Clock | None = None,
-    chance: random.Random | None = None,
+    rng: random.Random | None = None,
     new_id: Callable[[], str] | None = None,
 ) -> AsyncIterator[Parley]:
     """Give a client of the chatd processes at `addresses`; connections open at the first call.
@@ -61,7 +61,7 @@ async def connect(
         patience: Deadlines and repetitions.
         telemetry: Whose trace context travels with the calls; none does by default.
         clock: Waits between attempts.
-        chance: Spreads the attempts of many callers.
+        rng: Spreads the attempts of many callers.
         new_id: Makes request ids, unique among all that the user ever sends.
 
     Raises:
@@ -72,7 +72,7 @@ async def connect(
     if not addresses:
         raise NoAddress
     clock = clock or SystemClock()
-    chance = chance or random.Random()
+    rng = rng or random.Random()
     telemetry = telemetry or _silent_telemetry()
     telemetry.redact(token)
     signer = ServiceToken(token)
@@ -90,8 +90,8 @@ async def connect(
             user_id=user_id,
             patience=patience or Patience(),
             clock=clock,
-            chance=chance,
-            new_id=new_id or TimeOrderedIds(clock, chance),
+            rng=rng,
+            new_id=new_id or TimeOrderedIds(clock, rng),
         )
     finally:
         await channels.close()

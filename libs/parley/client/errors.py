@@ -10,12 +10,12 @@ ClientError                     .reason
 │   ├── Conflict                not in this state; look again and decide anew
 │   ├── Busy                    a limit is reached: queue, quota, spending
 │   ├── Unavailable             nobody could answer, after every attempt
-│   ├── TooSlow                 the deadline passed; a change may or may not have happened
+│   ├── DeadlineExceeded                 the deadline passed; a change may or may not have happened
 │   └── ServerFault             something broke on the other side
 └── NoAnswer                    .chat_id; a question whose turn gave no answer
     ├── AnswerFailed            .error; the turn ended with an error
     ├── AnswerNeedsAction       the turn waits for tools that the client executes
-    └── AnswerLate              .within_s; the turn goes on, longer than one would wait
+    └── AnswerTimeout              .within_s; the turn goes on, longer than one would wait
 """
 
 from collections.abc import Mapping
@@ -83,7 +83,7 @@ class Unavailable(CallFailed):
     """Nobody could answer, after every attempt."""
 
 
-class TooSlow(CallFailed):
+class DeadlineExceeded(CallFailed):
     """The deadline passed; repeat a change with its own request id to learn what became of it."""
 
 
@@ -125,7 +125,7 @@ class AnswerNeedsAction(NoAnswer):
         super().__init__(chat_id, "REQUIRES_ACTION", message)
 
 
-class AnswerLate(NoAnswer):
+class AnswerTimeout(NoAnswer):
     """The turn takes longer than the caller would wait, and goes on.
 
     Attributes:
@@ -149,7 +149,7 @@ _BY_STATUS: Final[Mapping[grpc.StatusCode, type[CallFailed]]] = {
     grpc.StatusCode.ABORTED: Conflict,
     grpc.StatusCode.RESOURCE_EXHAUSTED: Busy,
     grpc.StatusCode.UNAVAILABLE: Unavailable,
-    grpc.StatusCode.DEADLINE_EXCEEDED: TooSlow,
+    grpc.StatusCode.DEADLINE_EXCEEDED: DeadlineExceeded,
 }
 
 

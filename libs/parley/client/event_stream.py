@@ -28,7 +28,7 @@ _RESUMABLE: Final = frozenset(
         grpc.StatusCode.DEADLINE_EXCEEDED,
     }
 )
-_POLITE: Final = frozenset({api.CLOSE_REASON_GOING_AWAY, api.CLOSE_REASON_RESYNC})
+_EXPECTED_CLOSES: Final = frozenset({api.CLOSE_REASON_GOING_AWAY, api.CLOSE_REASON_RESYNC})
 
 
 class Follower:
@@ -41,13 +41,13 @@ class Follower:
         *,
         backoff: Backoff,
         clock: Clock,
-        chance: random.Random,
+        rng: random.Random,
     ) -> None:
         self._replicas = replicas.ranked(request.chat_id)
         self._request = request
         self._backoff = backoff
         self._clock = clock
-        self._chance = chance
+        self._rng = rng
         self._turn = 0
         self._failures = 0
         self._closed = api.CLOSE_REASON_UNSPECIFIED
@@ -104,14 +104,14 @@ class Follower:
             CallFailed: Too many streams in a row brought nothing.
         """
         self._failures += 1
-        if self._failures == 1 and self._closed in _POLITE:
+        if self._failures == 1 and self._closed in _EXPECTED_CLOSES:
             return
         if self._failures >= self._backoff.attempts_max:
             raise self._failure
         # A hint speaks for the replica that gave it; those not tried yet gave none.
         is_hint_ours = self._failures >= len(self._replicas)
         hint_s = self._failure.problem.retry_after_s if is_hint_ours else None
-        await self._clock.sleep(self._backoff.delay_s(self._failures, self._chance, hint_s))
+        await self._clock.sleep(self._backoff.delay_s(self._failures, self._rng, hint_s))
 
 
 def _lost() -> CallFailed:

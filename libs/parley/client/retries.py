@@ -34,10 +34,10 @@ class Backoff:
     first_s: float = LIMITS.retry_first_s
     last_s: float = LIMITS.retry_last_s
 
-    def delay_s(self, failures: int, chance: random.Random, hint_s: float | None = None) -> float:
+    def delay_s(self, failures: int, rng: random.Random, hint_s: float | None = None) -> float:
         """Return the wait after `failures` in a row, at least the hint, and jitter on top."""
         own_s = min(self.last_s, self.first_s * 2.0 ** min(failures - 1, 16))
-        return max(own_s, hint_s or 0.0) + chance.uniform(0.0, own_s)
+        return max(own_s, hint_s or 0.0) + rng.uniform(0.0, own_s)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,12 +59,12 @@ class Calls:
     """Makes calls that are safe to repeat: reads, and changes that carry a request id."""
 
     def __init__(
-        self, replicas: Replicas, *, patience: Patience, clock: Clock, chance: random.Random
+        self, replicas: Replicas, *, patience: Patience, clock: Clock, rng: random.Random
     ) -> None:
         self._replicas = replicas
         self._patience = patience
         self._clock = clock
-        self._chance = chance
+        self._rng = rng
 
     async def make(self, key: str, call: Callable[[Replica, float], Awaitable[Answer]]) -> Answer:
         """Return what `call` answers at the replica that `key` prefers, or at the next.
@@ -88,7 +88,7 @@ class Calls:
                 failures += 1
                 # A hint speaks for the replica that gave it; those not tried yet gave none.
                 hint_s = failure.problem.retry_after_s if failures >= len(replicas) else None
-                delay_s = backoff.delay_s(failures, self._chance, hint_s)
+                delay_s = backoff.delay_s(failures, self._rng, hint_s)
                 is_last = failures >= backoff.attempts_max
                 is_late = self._clock.monotonic() + delay_s >= over_at
                 if is_last or is_late or not isinstance(failure, Unavailable):

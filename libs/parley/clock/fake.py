@@ -11,7 +11,7 @@ EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 class FakeClock:
     """Time that passes only in `advance`, so that a test chooses every instant.
 
-    `until_someone_sleeps` is the other half: it waits until the code under test has reached the
+    `until_sleeping` is the other half: it waits until the code under test has reached the
     clock, so that advancing cannot come too early.
     """
 
@@ -41,7 +41,7 @@ class FakeClock:
             self._slept.notify_all()
         await woken
 
-    async def until_someone_sleeps(self, sleepers: int = 1) -> float:
+    async def until_sleeping(self, sleepers: int = 1) -> float:
         """Wait until at least `sleepers` sleep here; return the delay of the first to wake."""
         async with self._slept:
             await self._slept.wait_for(lambda: len(self._asleep()) >= sleepers)

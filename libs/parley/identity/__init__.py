@@ -32,7 +32,7 @@ from parley.identity.guard import Guard
 from parley.identity.names import Role, ServiceName, UserId
 from parley.identity.revocations import InMemoryRevocations, Revocations
 from parley.identity.rules import CallerRule, rule_of, undeclared_methods
-from parley.identity.tickets import TICKET_LIFETIME_S, AttachTicket, TicketCheck, TicketOffice
+from parley.identity.tickets import TICKET_LIFETIME_S, AttachTicket, TicketIssuer, TicketReader
 from parley.identity.tokens import CALL_TOKEN_LIFETIME_S, Signer, SigningKey
 from parley.identity.trust import Trust, TrustedKey, TrustFile
 
@@ -66,8 +66,8 @@ __all__ = [
     "Signer",
     "SigningKey",
     "SigningKeyUnreadable",
-    "TicketCheck",
-    "TicketOffice",
+    "TicketIssuer",
+    "TicketReader",
     "Trust",
     "TrustFile",
     "TrustFileUnreadable",

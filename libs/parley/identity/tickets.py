@@ -68,7 +68,7 @@ class _Claims(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     view_only: bool = False
 
 
-class TicketOffice:
+class TicketIssuer:
     """Signs tickets in the name of chatd."""
 
     def __init__(self, key: SigningKey, clock: Clock) -> None:
@@ -108,7 +108,7 @@ class TicketOffice:
         return text, datetime.fromtimestamp(claims.exp, UTC)
 
 
-class TicketCheck:
+class TicketReader:
     """Reads tickets that are good now; whether one was spent is for the node to know."""
 
     def __init__(self, trust: Trust, clock: Clock) -> None:

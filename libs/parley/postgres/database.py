@@ -55,20 +55,20 @@ class Database:
         patience_s: float = STARTUP_PATIENCE_S,
         statements: Statements | None = None,
         pool_patience_s: float = POOL_PATIENCE_S,
-        put_aside: int = 0,
+        side_connections: int = 0,
     ) -> "AsyncIterator[Database]":
         """Wait for the server, then give the database; at most `connections_max` are ever open.
 
         What is sent is measured and traced by `statements`, if they are given. Who finds all
-        connections taken waits `pool_patience_s` for one and is then told `PoolExhausted`. So many
-        connections as are `put_aside` have a pool of their own, in whose line nobody else stands.
+        connections taken waits `pool_patience_s` for one and is then told `PoolExhausted`.
+        `side_connections` of them are a pool of their own.
 
         Raises:
             DatabaseUnavailable: The server did not answer within `patience_s`.
             DatabaseMisconfigured: The URL, role, password or database is wrong.
             ServerTooOld: The server's version is not supported.
         """
-        if connections_max < 2 + put_aside:
+        if connections_max < 2 + side_connections:
             raise ValueError("connections_max is at least 2: one for the pool, one for the engine")
         session = Session(url, application_name, limits or SessionLimits())
         first = await session.open_patiently(clock=clock or SystemClock(), patience_s=patience_s)
@@ -79,14 +79,14 @@ class Database:
             if statements is not None:
                 observe_engine(engine.sync_engine, statements)
             stack.push_async_callback(engine.dispose)
-            pool_share = connections_max - engine_share - put_aside
+            pool_share = connections_max - engine_share - side_connections
             with typed_outages():
                 pool = side_pool = await stack.enter_async_context(
                     _pool(session, pool_share, statements, pool_patience_s)
                 )
-                if put_aside:
+                if side_connections:
                     side_pool = await stack.enter_async_context(
-                        _pool(session, put_aside, statements, pool_patience_s)
+                        _pool(session, side_connections, statements, pool_patience_s)
                     )
             yield cls(pool, engine, side_pool, pool_patience_s)
 

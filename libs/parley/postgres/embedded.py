@@ -47,7 +47,7 @@ TUNING: Mapping[str, str] = {
     "log_checkpoints": "off",
     "log_line_prefix": "%m [%p] %q%u@%d ",
 }
-CARELESS: Mapping[str, str] = {
+WITHOUT_DURABILITY: Mapping[str, str] = {
     "fsync": "off",
     "full_page_writes": "off",
     "synchronous_commit": "off",
@@ -263,7 +263,7 @@ class EmbeddedServer:
 
     async def _start(self, program: Path, account: Account | None) -> "subprocess.Popen[bytes]":
         """Start the server, again and again while a killed predecessor still occupies the data."""
-        self._turn_log_over()
+        self._rotate_log()
         give_up_at = self._clock.monotonic() + REFUSED_START_S
         while True:
             said_before = self._log_size()
@@ -286,7 +286,7 @@ class EmbeddedServer:
             "unix_socket_permissions": "0700",
             "listen_addresses": "" if self._tcp_port is None else "127.0.0.1",
             "port": str(self.port),
-            **({} if self._is_durable else CARELESS),
+            **({} if self._is_durable else WITHOUT_DURABILITY),
         }
         options = [part for item in settings.items() for part in ("-c", "=".join(item))]
         return ["-D", str(self._place.data), *options]
@@ -310,7 +310,7 @@ class EmbeddedServer:
             process.wait()
         return False
 
-    def _turn_log_over(self) -> None:
+    def _rotate_log(self) -> None:
         if self._log_size() > LOG_BYTES_MAX:
             self.log_file.rename(self.log_file.with_name("postgres.log.1"))
 

@@ -80,7 +80,7 @@ class Listener:
                 async with self._listening(receive) as line:
                     delay_s = self._timing.retry_first_s
                     receive(Connected())
-                    reason = await self._until_deaf(line)
+                    reason = await self._until_lost(line)
             except DatabaseUnavailable as error:
                 reason = error.reason
             log.warning("listening again in %.1f s: %s", delay_s, reason)
@@ -88,8 +88,10 @@ class Listener:
             delay_s = min(delay_s * 2, self._timing.retry_max_s)
 
     @asynccontextmanager
-    async def _listening(self, receive: Callable[[ListenEvent], None]) -> "AsyncIterator[_Line]":
-        line = _Line(await self._session.open(), f"ping_{self._new_nonce()}")
+    async def _listening(
+        self, receive: Callable[[ListenEvent], None]
+    ) -> "AsyncIterator[_ListeningConnection]":
+        line = _ListeningConnection(await self._session.open(), f"ping_{self._new_nonce()}")
 
         def heard(connection: object, pid: int, channel: str, payload: object) -> None:
             receive(Notified(channel, str(payload)))
@@ -105,7 +107,7 @@ class Listener:
             # Not close(): on a half-open connection that would wait for an answer.
             line.connection.terminate()
 
-    async def _until_deaf(self, line: "_Line") -> str:
+    async def _until_lost(self, line: "_ListeningConnection") -> str:
         """Return why the connection is of no use any more."""
         while True:
             ping = line.ping(self._new_nonce())
@@ -121,7 +123,7 @@ class Listener:
                 return "the connection was closed"
 
     async def _ends_within(
-        self, limit_s: float, work: Coroutine[None, None, None], line: "_Line"
+        self, limit_s: float, work: Coroutine[None, None, None], line: "_ListeningConnection"
     ) -> bool:
         """Return whether `work` ended by itself; otherwise end it together with the connection."""
         async with asyncio.TaskGroup() as tasks:
@@ -137,7 +139,7 @@ class Listener:
         return has_ended
 
 
-class _Line:
+class _ListeningConnection:
     """One connection that is listened on, and the pings that come back on it."""
 
     def __init__(self, connection: "asyncpg.Connection[asyncpg.Record]", channel: str) -> None:

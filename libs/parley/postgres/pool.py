@@ -62,12 +62,12 @@ class Pool:
         while self._idle:
             await self._idle.pop().close(timeout=SETTLING_S_MAX)
 
-    def acquire(self) -> "_Loan":
+    def acquire(self) -> "_AcquiredConnection":
         """Lend a connection for as long as the context lasts.
 
         Entering it raises `PoolExhausted` if none becomes free in time.
         """
-        return _Loan(self._take, self._keep)
+        return _AcquiredConnection(self._take, self._keep)
 
     async def execute(self, query: str, *values: Any) -> str:
         """Run a statement, see `asyncpg.Connection.execute`; with `acquire`'s errors."""
@@ -139,7 +139,7 @@ class Pool:
         self._look_later()
 
 
-class _Loan(AbstractAsyncContextManager[Connection]):
+class _AcquiredConnection(AbstractAsyncContextManager[Connection]):
     """A connection in somebody's hands; a class, since one surrounds every statement."""
 
     __slots__ = ("_connection", "_keep", "_take")

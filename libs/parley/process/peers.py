@@ -12,15 +12,14 @@ from parley.identity import (
     ServiceName,
     Signer,
     SigningKey,
-    TicketCheck,
-    TicketOffice,
+    TicketIssuer,
+    TicketReader,
     Trust,
 )
 from parley.process.service import Process
 from parley.process.service_settings import Environment, ServiceSettings
 from parley.rpc import (
     Address,
-    CarriedMethods,
     Channels,
     ErrorTable,
     FollowedRevocations,
@@ -28,6 +27,7 @@ from parley.rpc import (
     RunningServer,
     Scheme,
     TlsFiles,
+    TunnelledMethods,
     connect,
     serve,
 )
@@ -51,8 +51,8 @@ class Neighbours:
         self._trust = Trust(settings.trust_file, process.clock)
         key = SigningKey.load(settings.signing_key_file)
         self.signer = Signer(self._service, key, process.clock)
-        self.ticket_office = TicketOffice(key, process.clock)
-        self.ticket_check = TicketCheck(self._trust, process.clock)
+        self.ticket_office = TicketIssuer(key, process.clock)
+        self.ticket_check = TicketReader(self._trust, process.clock)
 
     @asynccontextmanager
     async def channels(
@@ -110,7 +110,7 @@ class Neighbours:
         revocations: Revocations,
         errors: ErrorTable,
         domain: str,
-        carried: CarriedMethods | None = None,
+        carried: TunnelledMethods | None = None,
     ) -> AbstractAsyncContextManager[RunningServer]:
         """Serve generated services by these servicers until the context ends, then drain.
 

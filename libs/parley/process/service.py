@@ -32,7 +32,7 @@ from parley.telemetry import Redactor, Telemetry, TelemetryError, start
 EXIT_STOPPED: Final = 0
 EXIT_FAILED: Final = 1
 EXIT_CONFIGURATION: Final = 2
-GARBAGE_THRESHOLDS: Final = (20_000, 20, 50)
+GC_THRESHOLDS: Final = (20_000, 20, 50)
 
 S = TypeVar("S", bound=ServiceSettings)
 
@@ -92,13 +92,13 @@ def _run(
         return EXIT_FAILED
     if settings.environment is Environment.PRODUCTION:
         forbid_inspection()
-    _collect_garbage_seldom()
+    _relax_garbage_collection()
     open_files = OpenFiles.raised()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(_live(name, settings, run, open_files))
 
 
-def _collect_garbage_seldom() -> None:
+def _relax_garbage_collection() -> None:
     """Spare a busy process most of its garbage collections.
 
     What was imported lives as long as the process and need not be looked through again. Little of
@@ -106,7 +106,7 @@ def _collect_garbage_seldom() -> None:
     """
     gc.collect()
     gc.freeze()
-    gc.set_threshold(*GARBAGE_THRESHOLDS)
+    gc.set_threshold(*GC_THRESHOLDS)
 
 
 async def _live(
@@ -159,15 +159,15 @@ def _process(
     open_files: OpenFiles,
 ) -> Process:
     clock = SystemClock()
-    chance = random.SystemRandom()
+    rng = random.SystemRandom()
     return Process(
         service=name,
         instance=instance,
         stopping=stopping,
         clock=clock,
         telemetry=telemetry,
-        random=chance,
-        new_id=TimeOrderedIds(clock, chance),
+        random=rng,
+        new_id=TimeOrderedIds(clock, rng),
         open_files=open_files,
     )
 

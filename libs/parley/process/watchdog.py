@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import IO
 
-TURN_EVERY_S = 1.0
+TICK_S = 1.0
 BLOCKED_S = 5.0
 
 logger = logging.getLogger(__name__)
@@ -44,7 +44,7 @@ class _Watchdog:
 @contextmanager
 def watched_event_loop(
     blocked_s: float = BLOCKED_S,
-    turn_every_s: float = TURN_EVERY_S,
+    turn_every_s: float = TICK_S,
     file: IO[str] | None = None,
 ) -> Iterator[None]:
     """Write the stacks of all threads to `file`, standard error, when the loop is blocked."""

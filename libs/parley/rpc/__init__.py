@@ -19,7 +19,7 @@ from parley.rpc.problem_table import ErrorTable
 from parley.rpc.revocations import FollowedRevocations, RevocationTiming
 from parley.rpc.server import Registration, RunningServer, answers_encoded, serve
 from parley.rpc.tls import TlsFiles
-from parley.rpc.tunnelled import CarriedAnswer, CarriedMethods
+from parley.rpc.tunnelled import CarriedAnswer, TunnelledMethods
 
 __all__ = [
     "LIMITS",
@@ -28,7 +28,6 @@ __all__ = [
     "AddressUnusable",
     "CallTokens",
     "CarriedAnswer",
-    "CarriedMethods",
     "Channels",
     "ErrorTable",
     "FollowedRevocations",
@@ -44,6 +43,7 @@ __all__ = [
     "RunningServer",
     "Scheme",
     "TlsFiles",
+    "TunnelledMethods",
     "Violation",
     "acting_for",
     "answers_encoded",

@@ -180,22 +180,22 @@ class _Channel(grpc.aio.Channel):
     def unary_unary(self, method: str, *codecs: Any, **options: Any) -> Any:
         """Return the callable of a method that takes and answers one message."""
         self._learn(method)
-        return _OneRequest(self, "unary_unary", (method, *codecs), options)
+        return _SingleRequest(self, "unary_unary", (method, *codecs), options)
 
     def unary_stream(self, method: str, *codecs: Any, **options: Any) -> Any:
         """Return the callable of a method that answers with a stream."""
         self._learn(method)
-        return _OneRequest(self, "unary_stream", (method, *codecs), options)
+        return _SingleRequest(self, "unary_stream", (method, *codecs), options)
 
     def stream_unary(self, method: str, *codecs: Any, **options: Any) -> Any:
         """Return the callable of a method that takes a stream."""
         self._learn(method)
-        return _ManyRequests(self, "stream_unary", (method, *codecs), options)
+        return _RequestStream(self, "stream_unary", (method, *codecs), options)
 
     def stream_stream(self, method: str, *codecs: Any, **options: Any) -> Any:
         """Return the callable of a method that takes and answers streams."""
         self._learn(method)
-        return _ManyRequests(self, "stream_stream", (method, *codecs), options)
+        return _RequestStream(self, "stream_stream", (method, *codecs), options)
 
     async def close(self, grace: float | None = None) -> None:
         """Close after `grace` seconds for the running calls."""
@@ -333,7 +333,7 @@ class _OutgoingMethod:
         return max(0.0, min(limit_s, remaining_s))
 
 
-class _OneRequest(_OutgoingMethod):
+class _SingleRequest(_OutgoingMethod):
     """A method that takes one message."""
 
     _is_repeatable = True
@@ -345,7 +345,7 @@ class _OneRequest(_OutgoingMethod):
         return self._start(request, timeout, metadata, options)
 
 
-class _ManyRequests(_OutgoingMethod):
+class _RequestStream(_OutgoingMethod):
     """A method that takes a stream, given at once or written by and by, and never twice."""
 
     _is_repeatable = False

@@ -36,17 +36,17 @@ from parley.identity import Caller, Guard, ServiceName
 from parley.rpc.call import SERVED_CALL, ServedCall, current_caller
 from parley.rpc.gate import Gate
 from parley.rpc.limits import LIMITS
-from parley.rpc.metrics import Measures
+from parley.rpc.metrics import CallMetrics
 from parley.rpc.problem import Problem, Refusal, message_of, trailers
 from parley.rpc.problem_table import DRAINING, OVERDUE, TOKEN_ENDED, Problems, unknown_problem
-from parley.rpc.trace import EMPTY, UnsampledSpan, is_unsampled
+from parley.rpc.trace import EMPTY, RemoteSpan, is_unsampled
 from parley.telemetry import Telemetry
 
 _LOGGER = logging.getLogger(__name__)
 _OK = grpc.StatusCode.OK
 #: How long a client that is refused may go on sending before it is told.
-FAREWELL_S = 5.0
-_OURS_TO_FIX = (grpc.StatusCode.INTERNAL, grpc.StatusCode.UNKNOWN, grpc.StatusCode.DATA_LOSS)
+REQUEST_DRAIN_S = 5.0
+_SERVER_FAULTS = (grpc.StatusCode.INTERNAL, grpc.StatusCode.UNKNOWN, grpc.StatusCode.DATA_LOSS)
 
 Behaviour = Callable[[Any, Any], Any]
 # Makes of a call's metadata the handler of that call.
@@ -54,7 +54,7 @@ Incoming = Callable[[Any], Any]
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class MethodDependencies:
     """What all methods of one server share.
 
     Attributes:
@@ -71,12 +71,12 @@ class Surroundings:
     problems: Problems
     domain: str
     telemetry: Telemetry
-    measures: Measures
+    measures: CallMetrics
     gate: Gate
     peer: Callable[[Any], ServiceName | None]
 
 
-def wrap(path: str, handler: Any, around: Surroundings) -> Incoming:
+def wrap(path: str, handler: Any, around: MethodDependencies) -> Incoming:
     """Return the handler of "/pkg.Service/Method" with everything around it."""
     return _Method(path, around).incoming(handler)
 
@@ -141,7 +141,7 @@ class _CheckedContext:
 class _Method:
     """The steps around one method."""
 
-    def __init__(self, path: str, around: Surroundings) -> None:
+    def __init__(self, path: str, around: MethodDependencies) -> None:
         self._path = path
         self._name = path.removeprefix("/")
         self._around = around
@@ -195,7 +195,7 @@ class _Method:
     def trace(self, metadata: dict[str, Any]) -> Span:
         """Join the caller's trace."""
         if is_unsampled(metadata):
-            span: Span = UnsampledSpan(self._ids, metadata)
+            span: Span = RemoteSpan(self._ids, metadata)
         else:
             span = self._started(metadata)
         attach(set_span_in_context(span, EMPTY))
@@ -249,7 +249,7 @@ class _Method:
         self.finish(span, status, started_at)
         if problem is not None:
             if is_upload:
-                await _hear_out(context)
+                await _drain_requests(context)
             details = trailers(problem, domain=self._around.domain)
             await context.abort(status, message_of(problem), details)
 
@@ -278,7 +278,7 @@ class _Method:
         self._record(status, time.perf_counter() - started_at)
         if span.is_recording():
             span.set_attribute("rpc.response.status_code", status.name)
-            if status in _OURS_TO_FIX:
+            if status in _SERVER_FAULTS:
                 span.set_status(Status(StatusCode.ERROR))
         span.end()
 
@@ -295,13 +295,13 @@ async def _within(answer: Awaitable[Any], limit: _Limit) -> Any:
         raise
 
 
-async def _hear_out(context: Any) -> None:
+async def _drain_requests(context: Any) -> None:
     """Take what a client still sends: an answer under its write would be an internal error there.
 
     Clients of grpc.aio forget the answer for that error.
     """
     with suppress(TimeoutError, DecodeError, grpc.aio.BaseError):
-        async with asyncio.timeout(FAREWELL_S):
+        async with asyncio.timeout(REQUEST_DRAIN_S):
             while await context.read() is not grpc.aio.EOF:
                 pass
 

@@ -14,7 +14,7 @@ DURATION: Final = "rpc_server_call_duration_seconds"
 Record = Callable[[grpc.StatusCode, float], None]
 
 
-class Measures:
+class CallMetrics:
     """The calls of one server, by method and status."""
 
     def __init__(self) -> None:

@@ -22,12 +22,12 @@ from parley.rpc.errors import AddressUnusable, MethodsMissing
 from parley.rpc.gate import Gate
 from parley.rpc.health import HEALTH, Health
 from parley.rpc.limits import LIMITS
-from parley.rpc.method import Incoming, Surroundings, wrap
-from parley.rpc.metrics import Measures
+from parley.rpc.method import Incoming, MethodDependencies, wrap
+from parley.rpc.metrics import CallMetrics
 from parley.rpc.options import server_options
 from parley.rpc.problem_table import ErrorTable, Problems
 from parley.rpc.tls import TlsFiles, peer_service, server_credentials
-from parley.rpc.tunnelled import CarriedMethods
+from parley.rpc.tunnelled import TunnelledMethods
 from parley.rpc.unix_socket import claim_path, close_to_others, release_path
 from parley.telemetry import Telemetry
 
@@ -122,7 +122,7 @@ async def serve(
     tls: TlsFiles | None = None,
     is_development: bool = False,
     drain_s: float = LIMITS.drain_s,
-    carried: CarriedMethods | None = None,
+    carried: TunnelledMethods | None = None,
 ) -> AsyncIterator[RunningServer]:
     """Serve the registered services at `address` until the context ends, then drain.
 
@@ -145,8 +145,8 @@ async def serve(
     """
     services = [each.service_descriptor.full_name for each in registrations]
     health = Health(services, domain=domain)
-    gate, measures = Gate(), Measures()
-    around = Surroundings(
+    gate, measures = Gate(), CallMetrics()
+    around = MethodDependencies(
         guard=guard,
         problems=Problems(errors),
         domain=domain,
@@ -206,7 +206,7 @@ class _Collector:
 
 
 def _guarded_methods(
-    registrations: Sequence[Registration], around: Surroundings
+    registrations: Sequence[Registration], around: MethodDependencies
 ) -> dict[str, Incoming]:
     collector = _Collector()
     for each in registrations:

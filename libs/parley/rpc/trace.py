@@ -20,7 +20,7 @@ def is_unsampled(metadata: Mapping[str, Any]) -> bool:
     return traceparent is not None and traceparent[-1:] in _EVEN
 
 
-class UnsampledSpan(NonRecordingSpan):
+class RemoteSpan(NonRecordingSpan):
     """The caller's span, read from the metadata only when its ids are asked for.
 
     Logs, errors and outgoing calls ask; most calls have none of these and save the parsing.

@@ -32,7 +32,7 @@ class CarriedAnswer:
     response: bytes = b""
 
 
-class CarriedMethods:
+class TunnelledMethods:
     """The methods of a server for calls that a stream of it carries."""
 
     def __init__(self) -> None:
@@ -65,7 +65,7 @@ class CarriedMethods:
             return CarriedAnswer(
                 grpc.StatusCode.UNIMPLEMENTED, f"{method} is no method that a stream can carry"
             )
-        context = _CarriedContext(carrier, timeout_s)
+        context = _TunnelledContext(carrier, timeout_s)
         try:
             asked = handler.request_deserializer(request)
         except DecodeError:
@@ -81,7 +81,7 @@ class CarriedMethods:
         return CarriedAnswer(grpc.StatusCode.OK, response=handler.response_serializer(answer))
 
 
-class _CarriedContext:
+class _TunnelledContext:
     """What a method sees of a call that has no context of grpc."""
 
     __slots__ = ("_carrier", "_deadline_at", "refusal")

@@ -1,15 +1,15 @@
 """Tasks that run behind the requests of a process and must never end it."""
 
 from parley.tasks.background import LOOP_PREFIX, BackgroundTasks, Starter
-from parley.tasks.completion import Completer, Completions
+from parley.tasks.completion import ShieldedTasks, Shielding
 from parley.tasks.supervision import FAILURES, Supervision
 
 __all__ = [
     "FAILURES",
     "LOOP_PREFIX",
     "BackgroundTasks",
-    "Completer",
-    "Completions",
+    "ShieldedTasks",
+    "Shielding",
     "Starter",
     "Supervision",
 ]

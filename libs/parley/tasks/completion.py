@@ -30,7 +30,7 @@ class _Failed:
     error: Exception
 
 
-class Completer(Protocol):
+class Shielding(Protocol):
     """Whatever completes work: `Completions` or `BackgroundTasks`."""
 
     async def complete(self, work: Coroutine[Any, Any, T], context: Context | None = None) -> T:
@@ -38,7 +38,7 @@ class Completer(Protocol):
         ...
 
 
-class Completions:
+class ShieldedTasks:
     """Owns work from entering its context to leaving it, which waits for what is under way."""
 
     def __init__(self) -> None:

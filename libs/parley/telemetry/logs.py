@@ -41,7 +41,7 @@ STANDARD_ATTRIBUTES: Final = frozenset(vars(logging.makeLogRecord({}))) | {
 
 
 # Libraries whose INFO is about themselves; what they warn of is still told.
-CHATTY: Final = ("alembic", "httpx2", "mcp")
+VERBOSE_LIBRARIES: Final = ("alembic", "httpx2", "mcp")
 
 
 class JsonFormatter(logging.Formatter):
@@ -120,7 +120,7 @@ def logging_to_stderr(
         handler,
     ]
     root.setLevel(level.upper())
-    chatty = [logging.getLogger(name) for name in CHATTY]
+    chatty = [logging.getLogger(name) for name in VERBOSE_LIBRARIES]
     chatty_before = [logger.level for logger in chatty]
     for logger in chatty:
         logger.setLevel(max(root.level, logging.WARNING))

@@ -24,7 +24,7 @@ from chatd.users.domain.groups import Groups
 from parley.identity import Caller, ServiceName
 from parley.postgres import Pool
 from parley.process import Neighbours, Process
-from parley.rpc import CarriedMethods
+from parley.rpc import TunnelledMethods
 from parley.tasks import Starter
 
 CONNECTIONS_MAX = 2
@@ -64,7 +64,7 @@ class Streaming:
         }
 
     def servicer(
-        self, admission: Callable[[str, str], Caller], carried: CarriedMethods
+        self, admission: Callable[[str, str], Caller], carried: TunnelledMethods
     ) -> StreamServicer:
         """Return what readers call, and who carries calls of theirs."""
         streams = Streams(

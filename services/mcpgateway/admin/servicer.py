@@ -13,7 +13,7 @@ from mcpgateway.admin.convert import (
     server_to_proto,
     settings_from_proto,
 )
-from mcpgateway.runtime.call_executor import CallDesk
+from mcpgateway.runtime.call_executor import CallExecutor
 from mcpgateway.runtime.journal import Journal
 from mcpgateway.servers.domain import Availability, Server, ServerId
 from mcpgateway.servers.errors import InvalidRequest, ServerNotFound
@@ -36,13 +36,13 @@ class ServerServicer(McpServerServiceServicer):
         self,
         servers: Servers,
         journal: Journal,
-        desk: CallDesk,
+        executor: CallExecutor,
         new_id: Callable[[], str],
         changed: Callable[[], None],
     ) -> None:
         self._servers = servers
         self._journal = journal
-        self._desk = desk
+        self._executor = executor
         self._new_id = new_id
         self._changed = changed
 
@@ -67,7 +67,7 @@ class ServerServicer(McpServerServiceServicer):
         await self._servers.delete(request.server_id)
         self._changed()
         await self._journal.cancel_calls_of(request.server_id)
-        self._desk.cancel_calls_of(request.server_id)
+        self._executor.cancel_calls_of(request.server_id)
         return api.DeleteServerResponse()
 
     async def GetServer(  # noqa: N802 (the name is the proto's)

@@ -38,7 +38,7 @@ class CallKey:
 
 
 @dataclass(frozen=True, slots=True)
-class Order:
+class CallRequest:
     """A call to be made.
 
     Attributes:

@@ -98,7 +98,7 @@ def body_of(part: Part) -> bytes:
             return b""
 
 
-def fitted(parts: Sequence[Part], bytes_max: int) -> tuple[Part, ...]:
+def truncated(parts: Sequence[Part], bytes_max: int) -> tuple[Part, ...]:
     """Return `parts` within `bytes_max` and `PARTS_MAX`, the middle of long texts cut out.
 
     Raises:
@@ -138,11 +138,11 @@ _encoder = msgspec.msgpack.Encoder()
 _decoder = msgspec.msgpack.Decoder(tuple[Part, ...])
 
 
-def packed(parts: Sequence[Part]) -> bytes:
+def encode_parts(parts: Sequence[Part]) -> bytes:
     """Return the parts as the journal stores them."""
     return _encoder.encode(parts)
 
 
-def unpacked(text: bytes) -> tuple[Part, ...]:
+def decode_parts(text: bytes) -> tuple[Part, ...]:
     """Return the parts that `packed` wrote."""
     return _decoder.decode(text)

@@ -175,7 +175,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
             response = await self._send(request)
         except httpx2.TransportError as error:
             if exchange is not None:
-                exchange.is_sent = not isinstance(error, NEVER_SENT)
+                exchange.is_sent = not isinstance(error, NOT_SENT)
                 exchange.error = error
                 exchange.broken.set()
             raise
@@ -276,7 +276,7 @@ class _GuardedBackend(httpcore2.AsyncNetworkBackend):
         await self._inner.sleep(seconds)
 
 
-NEVER_SENT: Final = (
+NOT_SENT: Final = (
     AddressBlocked,
     httpx2.ConnectError,
     httpx2.ConnectTimeout,

@@ -5,7 +5,7 @@ from typing import Final
 import httpx2
 from mcp_types import CONNECTION_CLOSED, UNSUPPORTED_PROTOCOL_VERSION
 
-from mcpgateway.client.egress import NEVER_SENT, AddressBlocked, Exchange, ResponseTooLarge
+from mcpgateway.client.egress import NOT_SENT, AddressBlocked, Exchange, ResponseTooLarge
 from mcpgateway.servers.domain import Reason
 from mcpgateway.servers.errors import UpstreamFailed
 
@@ -73,7 +73,7 @@ def _by_transport(cause: httpx2.TransportError, may_have_executed: bool) -> Upst
             return UpstreamFailed(
                 Reason.RESULT_TOO_LARGE, str(cause), may_have_executed=may_have_executed
             )
-        case _ if isinstance(cause, NEVER_SENT):
+        case _ if isinstance(cause, NOT_SENT):
             return UpstreamFailed(Reason.CONNECT_FAILED, f"the server cannot be reached ({cause})")
         case _:
             return lost_session(is_sent=may_have_executed)

@@ -18,7 +18,7 @@ from mcpgateway.client.call import Progress
 from mcpgateway.client.content import TextPart, ToolAnswer
 from mcpgateway.client.egress import EXCHANGE
 from mcpgateway.client.failures import is_refusal
-from mcpgateway.client.translation import answer_of, clean_text, cut_text, usable_tools
+from mcpgateway.client.translation import clean_text, cut_text, tool_answer, usable_tools
 from mcpgateway.client.upstream import OnProgress
 from mcpgateway.servers.domain import Catalogue
 
@@ -26,7 +26,7 @@ PAGES_MAX: Final = 100
 TOOLS_MAX: Final = 2000
 INSTRUCTIONS_BYTES_MAX: Final = 2048
 # Codes that say something about the connection, not about the call.
-OF_THE_CONNECTION: Final = (CONNECTION_CLOSED, HEADER_MISMATCH, UNSUPPORTED_PROTOCOL_VERSION)
+CONNECTION_ERROR_CODES: Final = (CONNECTION_CLOSED, HEADER_MISMATCH, UNSUPPORTED_PROTOCOL_VERSION)
 
 
 async def list_tools(client: Client) -> Catalogue:
@@ -66,7 +66,7 @@ async def call_tool(
 
     async def send() -> ToolAnswer:
         # Not `call_tool`: it would validate a result after the fact and lose it.
-        return answer_of(
+        return tool_answer(
             await client.session.send_request(request, CallToolResult, progress_callback=note)
         )
 
@@ -81,6 +81,6 @@ async def call_tool(
             return await send()
     except MCPError as error:
         exchange = EXCHANGE.get()
-        if error.code in OF_THE_CONNECTION or exchange is None or is_refusal(exchange):
+        if error.code in CONNECTION_ERROR_CODES or exchange is None or is_refusal(exchange):
             raise
         return ToolAnswer(is_error=True, parts=(TextPart(clean_text(error.message)),))

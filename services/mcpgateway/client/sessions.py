@@ -83,7 +83,7 @@ class Sessions:
         """Give the sessions; at the end all of them are closed."""
         async with BackgroundTasks(supervision) as tasks:
             sessions = cls(policy, supervision.clock, tasks)
-            tasks.keep("sessions.expire", sessions._sweep_for_ever)
+            tasks.keep("sessions.expire", sessions._sweep_loop)
             try:
                 yield sessions
             finally:
@@ -151,7 +151,7 @@ class Sessions:
         """Return the user's session, or None when the server turns out to keep none."""
         session = endpoint.sessions.get(target.session)
         if session is None or session.is_over:
-            self._make_room()
+            self._evict()
             limit_ms = target.server.settings.limits.connect_timeout_ms
             connecting = self._connecting(endpoint, target)
             session = OwnedSession(connecting, limit_ms, self._clock.monotonic())
@@ -214,7 +214,7 @@ class Sessions:
 
         return connect
 
-    def _make_room(self) -> None:
+    def _evict(self) -> None:
         """Stop the idle session that was used longest ago when there are too many."""
         sessions = [
             session
@@ -225,7 +225,7 @@ class Sessions:
         if len(sessions) >= SESSIONS_MAX and idle:
             min(idle, key=lambda session: session.used_at).stop()
 
-    async def _sweep_for_ever(self) -> None:
+    async def _sweep_loop(self) -> None:
         while True:
             await self._clock.sleep(SWEEP_S)
             await self._sweep(self._clock.monotonic())

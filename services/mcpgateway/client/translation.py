@@ -101,17 +101,17 @@ def _hints(tool: ProtocolTool) -> ToolHints:
     )
 
 
-def answer_of(result: CallToolResult) -> ToolAnswer:
+def tool_answer(result: CallToolResult) -> ToolAnswer:
     """Return every part of a result, in its order."""
     parts = [_part(block) for block in result.content]
     if result.structured_content is not None:
         structured = canonical_json(result.structured_content)
-        if not any(_says_the_same(part, structured) for part in parts):
+        if not any(_is_same_content(part, structured) for part in parts):
             parts.append(StructuredPart(structured))
     return ToolAnswer(result.is_error, tuple(parts))
 
 
-def _says_the_same(part: Part, structured: bytes) -> bool:
+def _is_same_content(part: Part, structured: bytes) -> bool:
     if not isinstance(part, TextPart):
         return False
     try:

@@ -13,8 +13,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Final
 
-from mcpgateway.client.call import CallEnd, CallRecord, Order, Outcome, Progress
-from mcpgateway.client.content import TooLarge, fitted
+from mcpgateway.client.call import CallEnd, CallRecord, CallRequest, Outcome, Progress
+from mcpgateway.client.content import TooLarge, truncated
 from mcpgateway.client.upstream import OnProgress, Upstream
 from mcpgateway.runtime.journal import Journal, check_content
 from mcpgateway.servers.domain import Reason, Target
@@ -34,7 +34,7 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Opened:
+class JournaledCall:
     """A call that is journaled.
 
     Attributes:
@@ -49,24 +49,26 @@ class Opened:
 class RunningCall:
     """A call while this process makes it."""
 
-    def __init__(self, order: Order, target: Target, obstacle: UpstreamFailed | None) -> None:
+    def __init__(
+        self, order: CallRequest, target: Target, blocking_error: UpstreamFailed | None
+    ) -> None:
         loop = asyncio.get_running_loop()
         self.order = order
         self.target = target
-        self.obstacle = obstacle
+        self.blocking_error = blocking_error
         self.progress: Progress | None = None
         self.progress_count = 0
         self.stop_reason: Reason | None = None
         self.stopping = asyncio.Event()
         self.journaled: asyncio.Future[tuple[CallRecord, bool] | Exception] = loop.create_future()
         self.finished: asyncio.Future[CallRecord | None] = loop.create_future()
-        self._news = asyncio.Event()
+        self._progress_changed = asyncio.Event()
 
     def note(self, progress: Progress) -> None:
         """Take what the tool says about how far it is."""
         self.progress = progress
         self.progress_count += 1
-        self._news.set()
+        self._progress_changed.set()
 
     def stop(self, reason: Reason) -> None:
         """Ask the call to end."""
@@ -76,9 +78,9 @@ class RunningCall:
     def finish(self, record: CallRecord | None) -> None:
         """Tell the followers; None when the journal has to be asked instead."""
         self.finished.set_result(record)
-        self._news.set()
+        self._progress_changed.set()
 
-    async def news(self) -> AsyncIterator[Progress]:
+    async def progress_updates(self) -> AsyncIterator[Progress]:
         """Give progress, at most four times a second, until the call is finished."""
         seen = 0
         while not self.finished.done() or seen < self.progress_count:
@@ -87,11 +89,11 @@ class RunningCall:
                 yield self.progress
                 await asyncio.wait({self.finished}, timeout=PROGRESS_PERIOD_S)
             elif not self.finished.done():
-                self._news.clear()
-                await self._news.wait()
+                self._progress_changed.clear()
+                await self._progress_changed.wait()
 
 
-class CallDesk:
+class CallExecutor:
     """Starts calls, attaches to them, and ends them."""
 
     def __init__(self, journal: Journal, upstream: Upstream, clock: Clock, tasks: Starter) -> None:
@@ -105,16 +107,16 @@ class CallDesk:
     @asynccontextmanager
     async def open(
         cls, journal: Journal, upstream: Upstream, supervision: Supervision
-    ) -> "AsyncIterator[CallDesk]":
+    ) -> "AsyncIterator[CallExecutor]":
         """Give the desk; at its end running calls are stopped and recorded as unknown."""
         async with BackgroundTasks(supervision) as tasks:
-            desk = cls(journal, upstream, supervision.clock, tasks)
+            executor = cls(journal, upstream, supervision.clock, tasks)
             try:
-                yield desk
+                yield executor
             finally:
-                await desk._stop_all()
+                await executor._stop_all()
 
-    async def attach(self, order: Order) -> Opened | None:
+    async def attach(self, order: CallRequest) -> JournaledCall | None:
         """Return the call if it is journaled already, by anyone.
 
         Raises:
@@ -125,15 +127,17 @@ class CallDesk:
         if record is None:
             return None
         check_content(record, order)
-        return Opened(record, is_attached=True)
+        return JournaledCall(record, is_attached=True)
 
-    async def start(self, order: Order, target: Target, obstacle: UpstreamFailed | None) -> Opened:
+    async def start(
+        self, order: CallRequest, target: Target, blocking_error: UpstreamFailed | None
+    ) -> JournaledCall:
         """Journal the call and make it, unless the same one is under way.
 
         Args:
             order: The call.
             target: Where it goes.
-            obstacle: Why it cannot be made; it is journaled and ends with this.
+            blocking_error: Why it cannot be made; it is journaled and ends with this.
 
         Raises:
             TooManyCalls: As many as the server allows are running.
@@ -143,16 +147,16 @@ class CallDesk:
         running = self._running.get(order.key.execution_id)
         is_attached = running is not None
         if running is None:
-            self._check_room(order, target)
-            running = RunningCall(order, target, obstacle)
+            self._check_capacity(order, target)
+            running = RunningCall(order, target, blocking_error)
             self._running[order.key.execution_id] = running
-            self._tasks.create_task(self._conduct(running), context=detached())
+            self._tasks.create_task(self._run_call(running), context=detached())
         journaled = await asyncio.shield(running.journaled)
         if isinstance(journaled, Exception):
             raise journaled
         record, is_new = journaled
         check_content(record, order)
-        return Opened(record, is_attached=is_attached or not is_new)
+        return JournaledCall(record, is_attached=is_attached or not is_new)
 
     async def follow(self, record: CallRecord) -> AsyncIterator[Progress | CallRecord]:
         """Give what becomes of a journaled call: progress, and at last its finished record."""
@@ -161,7 +165,7 @@ class CallDesk:
             return
         running = self._running.get(record.key.execution_id)
         if running is not None:
-            async for progress in running.news():
+            async for progress in running.progress_updates():
                 yield progress
             finished = running.finished.result()
             if finished is not None:
@@ -197,7 +201,7 @@ class CallDesk:
                 )
                 await self._journal.finish(call.execution_id, end)
 
-    def _check_room(self, order: Order, target: Target) -> None:
+    def _check_capacity(self, order: CallRequest, target: Target) -> None:
         limits = target.server.settings.limits
         of_server = [
             call for call in self._running.values() if call.order.server_id == order.server_id
@@ -208,7 +212,7 @@ class CallDesk:
         if len(of_server) >= limits.calls_max:
             raise TooManyCalls(limits.calls_max)
 
-    async def _conduct(self, running: RunningCall) -> None:
+    async def _run_call(self, running: RunningCall) -> None:
         """Journal, make and end one call; whatever happens, nobody waits for ever."""
         finished: CallRecord | None = None
         try:
@@ -228,11 +232,11 @@ class CallDesk:
 
     async def _end(self, running: RunningCall) -> CallEnd:
         """Make the call and return how it ended; every way to end is a value."""
-        if running.obstacle is not None:
-            return _failed(running.obstacle)
+        if running.blocking_error is not None:
+            return _failed(running.blocking_error)
         if running.stopping.is_set():
             return replace(_stopped(running.stop_reason), may_have_executed=False)
-        silence = Silence(running, self._clock)
+        silence = CallTimeouts(running, self._clock)
 
         def note(progress: Progress) -> None:
             silence.heard()
@@ -242,7 +246,7 @@ class CallDesk:
         async with asyncio.TaskGroup() as tasks:
             calling = tasks.create_task(self._call(running, note))
             stopping = tasks.create_task(running.stopping.wait())
-            waiting = tasks.create_task(silence.until_too_long())
+            waiting = tasks.create_task(silence.wait_timeout())
             watched = (calling, stopping, waiting)
             await asyncio.wait(watched, return_when=asyncio.FIRST_COMPLETED)
             for task in watched:
@@ -267,7 +271,7 @@ class CallDesk:
             message = "the call failed inside Parley; the tool may have run"
             return CallEnd(Outcome.UNKNOWN, reason=Reason.GATEWAY_LOST, message=message)
         try:
-            parts = fitted(answer.parts, bytes_max)
+            parts = truncated(answer.parts, bytes_max)
         except TooLarge:
             return CallEnd(
                 Outcome.FAILED,
@@ -307,7 +311,7 @@ class CallDesk:
             await asyncio.wait(finishing, timeout=STOP_S)
 
 
-class Silence:
+class CallTimeouts:
     """Judges how long a call is silent, and how long it takes in all."""
 
     def __init__(self, running: RunningCall, clock: Clock) -> None:
@@ -320,7 +324,7 @@ class Silence:
         """Note that the tool said something."""
         self._heard_at = self._clock.monotonic()
 
-    async def until_too_long(self) -> Reason:
+    async def wait_timeout(self) -> Reason:
         """Return, once one of the two limits is reached, which."""
         while True:
             now = self._clock.monotonic()
@@ -343,7 +347,7 @@ def _failed(error: UpstreamFailed) -> CallEnd:
     )
 
 
-def _timed_out(reason: Reason, order: Order) -> CallEnd:
+def _timed_out(reason: Reason, order: CallRequest) -> CallEnd:
     limit_s = order.limit_s if reason is Reason.CALL_TIMEOUT else order.idle_s
     what = "did not finish" if reason is Reason.CALL_TIMEOUT else "was silent"
     message = f"the tool {what} for {limit_s:g} s; it may have taken effect"

@@ -13,8 +13,8 @@ from typing import Any, Final, Self
 
 import asyncpg
 
-from mcpgateway.client.call import CallEnd, CallKey, CallRecord, Order, Outcome
-from mcpgateway.client.content import packed, unpacked
+from mcpgateway.client.call import CallEnd, CallKey, CallRecord, CallRequest, Outcome
+from mcpgateway.client.content import decode_parts, encode_parts
 from mcpgateway.servers.domain import Reason
 from mcpgateway.servers.errors import ExecutionIdReused, JournalChanged, StaleOwner
 from parley.postgres import Database, typed_outages
@@ -42,7 +42,7 @@ _FINISH = """
         may_have_executed = $5, retry_after_ms = $6, original_bytes = $7, parts = $8
     WHERE execution_id = $1 AND finished_at IS NULL RETURNING *
 """
-_CANCEL_UNSEEN = """
+_INSERT_CANCELLED = """
     INSERT INTO mcp.calls (execution_id, caller, chat_id, owner_epoch, server_id, user_id, tool,
         finished_at, outcome, reason, message, may_have_executed)
     VALUES ($1, $2, $3, $4, '', '', '', now(), 'cancelled', 'CANCELLED',
@@ -70,7 +70,7 @@ _OWN = """
     SELECT execution_id, cancel_requested_at IS NOT NULL AS is_cancelled
     FROM mcp.calls WHERE gateway_id = $1 AND finished_at IS NULL
 """
-_GIVE_UP_DEAD = """
+_FAIL_ABANDONED_CALLS = """
     WITH dead AS (
         DELETE FROM mcp.gateways WHERE lease_expires_at < now())
     UPDATE mcp.calls SET finished_at = now(), outcome = 'unknown', reason = 'GATEWAY_LOST',
@@ -87,7 +87,7 @@ _FORGET = "DELETE FROM mcp.calls WHERE acknowledged_at < now() - $1::interval"
 
 
 @dataclass(frozen=True, slots=True)
-class OwnCall:
+class LeasedCall:
     """A running call that names this process."""
 
     execution_id: str
@@ -141,7 +141,7 @@ class Journal:
         assert row is not None
         return _record(row)
 
-    async def begin(self, order: Order) -> tuple[CallRecord, bool]:
+    async def begin(self, order: CallRequest) -> tuple[CallRecord, bool]:
         """Journal a call that is about to be made; return it, and whether it is new.
 
         Raises:
@@ -182,7 +182,7 @@ class Journal:
                 end.may_have_executed,
                 end.retry_after_ms,
                 end.original_bytes,
-                packed(end.parts),
+                encode_parts(end.parts),
             )
         return await self.read(execution_id) if row is None else _record(row)
 
@@ -195,7 +195,7 @@ class Journal:
         """
         values = (key.execution_id, key.caller, key.chat_id, key.owner_epoch)
         async with self._for_owner(key) as connection:
-            row = await connection.fetchrow(_CANCEL_UNSEEN, *values)
+            row = await connection.fetchrow(_INSERT_CANCELLED, *values)
             if row is None:
                 row = await connection.fetchrow(_FIND, key.execution_id)
                 assert row is not None
@@ -214,19 +214,19 @@ class Journal:
             rows = await self._database.pool.fetch(_ACKNOWLEDGE, list(execution_ids), caller)
         return frozenset(row["execution_id"] for row in rows)
 
-    async def renew(self) -> tuple[OwnCall, ...]:
+    async def renew(self) -> tuple[LeasedCall, ...]:
         """Say that this process lives; return the running calls that name it."""
         with typed_outages():
             await self._database.pool.execute(_RENEW, self._gateway_id, LEASE)
             rows = await self._database.pool.fetch(_OWN, self._gateway_id)
-        return tuple(OwnCall(row["execution_id"], row["is_cancelled"]) for row in rows)
+        return tuple(LeasedCall(row["execution_id"], row["is_cancelled"]) for row in rows)
 
-    async def give_up_dead(self) -> None:
+    async def fail_abandoned_calls(self) -> None:
         """End the calls of processes that stopped renewing: what became of them is unknown."""
         with typed_outages():
-            await self._database.pool.execute(_GIVE_UP_DEAD)
+            await self._database.pool.execute(_FAIL_ABANDONED_CALLS)
 
-    async def tidy(self) -> None:
+    async def delete_expired(self) -> None:
         """Drop results that nobody will ask for, and forget calls acknowledged long ago."""
         with typed_outages():
             await self._database.pool.execute(_DROP_TOKEN_RESULTS, TOKEN_RESULTS_KEPT, TOKEN_PREFIX)
@@ -248,7 +248,7 @@ class Journal:
                 yield connection
 
 
-def check_content(record: CallRecord, order: Order) -> None:
+def check_content(record: CallRecord, order: CallRequest) -> None:
     """Refuse an execution id that was journaled with other content.
 
     Raises:
@@ -269,7 +269,7 @@ def _record(row: "asyncpg.Record") -> CallRecord:
     if row["outcome"] is not None:
         end = CallEnd(
             outcome=Outcome(row["outcome"]),
-            parts=unpacked(row["parts"]) if row["parts"] is not None else (),
+            parts=decode_parts(row["parts"]) if row["parts"] is not None else (),
             reason=None if row["reason"] is None else Reason(row["reason"]),
             message=row["message"],
             may_have_executed=row["may_have_executed"],

@@ -5,8 +5,8 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
-from mcpgateway.client.call import CallKey, CallRecord, Order, Progress
-from mcpgateway.runtime.call_executor import CallDesk
+from mcpgateway.client.call import CallKey, CallRecord, CallRequest, Progress
+from mcpgateway.runtime.call_executor import CallExecutor
 from mcpgateway.runtime.convert import (
     outcome_to_proto,
     progress_to_proto,
@@ -15,7 +15,7 @@ from mcpgateway.runtime.convert import (
     tool_to_proto,
 )
 from mcpgateway.runtime.journal import TOKEN_PREFIX, Journal
-from mcpgateway.runtime.tool_listing import Catalogues, Listing, ToolListing
+from mcpgateway.runtime.tool_listing import CatalogueCache, Listing, ToolListing
 from mcpgateway.servers.domain import ChatContext, ServerId, Target
 from mcpgateway.servers.errors import (
     CallAcknowledged,
@@ -28,7 +28,7 @@ from mcpgateway.servers.errors import (
 )
 from mcpgateway.servers.selection import select
 from mcpgateway.servers.store import Servers
-from mcpgateway.servers.targets import Visitor, admitted_target
+from mcpgateway.servers.targets import CallerContext, target_for
 from mcpgateway.servers.validation import check_arguments
 from parley.api.mcp.v1 import runtime_service_pb2 as api
 from parley.api.mcp.v1 import tool_pb2
@@ -50,9 +50,9 @@ class Runtime:
 
     servers: Servers
     listing: ToolListing
-    catalogues: Catalogues
+    catalogues: CatalogueCache
     journal: Journal
-    desk: CallDesk
+    executor: CallExecutor
 
 
 class RuntimeServicer(McpRuntimeServiceServicer):
@@ -63,7 +63,7 @@ class RuntimeServicer(McpRuntimeServiceServicer):
         self._listing = runtime.listing
         self._catalogues = runtime.catalogues
         self._journal = runtime.journal
-        self._desk = runtime.desk
+        self._executor = runtime.executor
 
     async def ResolveSelection(  # noqa: N802 (the name is the proto's)
         self, request: api.ResolveSelectionRequest, context: Any
@@ -98,7 +98,7 @@ class RuntimeServicer(McpRuntimeServiceServicer):
         """List the tools of several servers."""
         _check_listing(request)
         listing = await self._listing.list(
-            _visitor(request.context),
+            _caller_context(request.context),
             tuple(request.server_ids),
             wait_s=(request.wait_ms or WAIT_MS) / 1000,
             allow_stale=request.allow_stale,
@@ -121,23 +121,23 @@ class RuntimeServicer(McpRuntimeServiceServicer):
     ) -> AsyncIterator[api.CallToolResponse]:
         """Call a tool, or attach to the call with the same execution id."""
         order = self._order(request)
-        opened = await self._desk.attach(order)
+        opened = await self._executor.attach(order)
         if opened is None:
-            visitor = _visitor(request.context)
-            target = await admitted_target(self._servers, order.server_id, visitor)
-            obstacle = await self._obstacle(target, order.tool, request.expected_digest)
+            caller_context = _caller_context(request.context)
+            target = await target_for(self._servers, order.server_id, caller_context)
+            blocking_error = await self._blocking_error(target, order.tool, request.expected_digest)
             order = _within_limits(order, target, request)
-            opened = await self._desk.start(order, target, obstacle)
+            opened = await self._executor.start(order, target, blocking_error)
         if opened.record.is_acknowledged:
             raise CallAcknowledged(order.key.execution_id)
         started = api.CallStarted(is_attached=opened.is_attached)
         started.started_at.FromDatetime(opened.record.started_at)
         yield api.CallToolResponse(started=started)
-        async for news in self._desk.follow(opened.record):
-            if isinstance(news, Progress):
-                yield api.CallToolResponse(progress=progress_to_proto(news))
+        async for progress_updates in self._executor.follow(opened.record):
+            if isinstance(progress_updates, Progress):
+                yield api.CallToolResponse(progress=progress_to_proto(progress_updates))
                 continue
-            messages = result_to_proto(news)
+            messages = result_to_proto(progress_updates)
             for chunk in messages.chunks:
                 yield api.CallToolResponse(chunk=chunk)
             yield api.CallToolResponse(result=messages.result)
@@ -159,7 +159,7 @@ class RuntimeServicer(McpRuntimeServiceServicer):
     ) -> api.CancelCallResponse:
         """Cancel a call wherever it runs."""
         record = await self._journal.cancel(self._key(request.key))
-        self._desk.cancel(record.key.execution_id)
+        self._executor.cancel(record.key.execution_id)
         return api.CancelCallResponse(state=_state(record))
 
     async def AckCalls(  # noqa: N802 (the name is the proto's)
@@ -174,7 +174,7 @@ class RuntimeServicer(McpRuntimeServiceServicer):
         skipped = [execution_id for execution_id in ids if execution_id not in acknowledged]
         return api.AckCallsResponse(skipped_execution_ids=skipped)
 
-    async def _obstacle(
+    async def _blocking_error(
         self, target: Target, tool: str, expected_digest: str
     ) -> UpstreamFailed | None:
         """Return why a server that does not answer cannot be called; None lets the call go.
@@ -202,7 +202,7 @@ class RuntimeServicer(McpRuntimeServiceServicer):
             raise ToolChanged(definition.digest)
         return None
 
-    def _order(self, request: api.CallToolRequest) -> Order:
+    def _order(self, request: api.CallToolRequest) -> CallRequest:
         key = self._key(request.key)
         problems = {}
         if request.context.chat_id != key.chat_id:
@@ -214,7 +214,7 @@ class RuntimeServicer(McpRuntimeServiceServicer):
         if problems:
             raise InvalidRequest(problems)
         user = current_caller().user
-        return Order(
+        return CallRequest(
             key=key,
             server_id=ServerId(request.server_id),
             user_id="" if user is None else user.id,
@@ -256,12 +256,12 @@ def _chat(message: api.ChatContext) -> ChatContext:
     return ChatContext(message.chat_id, message.root_chat_id, message.is_plan_mode)
 
 
-def _visitor(message: api.ChatContext) -> Visitor:
+def _caller_context(message: api.ChatContext) -> CallerContext:
     user = current_caller().user
-    return Visitor("" if user is None else user.id, _chat(message))
+    return CallerContext("" if user is None else user.id, _chat(message))
 
 
-def _within_limits(order: Order, target: Target, request: api.CallToolRequest) -> Order:
+def _within_limits(order: CallRequest, target: Target, request: api.CallToolRequest) -> CallRequest:
     """Return the order with its timeouts within those of the server."""
     limits = target.server.settings.limits
     idle_ms = min(request.idle_timeout_ms or limits.idle_timeout_ms, limits.idle_timeout_ms)

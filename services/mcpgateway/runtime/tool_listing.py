@@ -25,9 +25,9 @@ from mcpgateway.servers.errors import (
     ServerDisabled,
     UpstreamFailed,
 )
-from mcpgateway.servers.selection import barrier
+from mcpgateway.servers.selection import access_error
 from mcpgateway.servers.store import Servers
-from mcpgateway.servers.targets import Visitor, open_target
+from mcpgateway.servers.targets import CallerContext, open_target
 from parley.clock import Clock
 
 TTL_S: Final = 300.0
@@ -41,7 +41,7 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Known:
+class CachedCatalogue:
     """A catalogue and how old it is."""
 
     catalogue: Catalogue
@@ -49,7 +49,7 @@ class Known:
     fresh_until: float
 
 
-class Catalogues:
+class CatalogueCache:
     """What servers offered lately, per user; kept in memory, newest last.
 
     Args:
@@ -62,13 +62,13 @@ class Catalogues:
         self._upstream = upstream
         self._clock = clock
         self._changed = changed
-        self._known: dict[tuple[str, int, str], Known] = {}
+        self._known: dict[tuple[str, int, str], CachedCatalogue] = {}
 
-    def known(self, target: Target) -> Known | None:
+    def known(self, target: Target) -> CachedCatalogue | None:
         """Return the last catalogue, however old."""
-        return self._known.get(target.audience)
+        return self._known.get(target.catalogue_key)
 
-    async def current(self, target: Target) -> Known:
+    async def current(self, target: Target) -> CachedCatalogue:
         """Return a catalogue that is still good, asking the server if need be.
 
         Raises:
@@ -79,7 +79,7 @@ class Catalogues:
             return known
         return await self.fetch(target)
 
-    async def fetch(self, target: Target) -> Known:
+    async def fetch(self, target: Target) -> CachedCatalogue:
         """Ask the server.
 
         Raises:
@@ -87,11 +87,11 @@ class Catalogues:
         """
         catalogue = await self._upstream.list_tools(target)
         ttl_s = TTL_S if catalogue.ttl_s is None else min(max(catalogue.ttl_s, TTL_MIN_S), TTL_S)
-        fetched = Known(catalogue, self._clock.now(), self._clock.monotonic() + ttl_s)
-        before = self._known.pop(target.audience, None)
+        fetched = CachedCatalogue(catalogue, self._clock.now(), self._clock.monotonic() + ttl_s)
+        before = self._known.pop(target.catalogue_key, None)
         if before is not None and before.catalogue.tools != catalogue.tools:
             self._changed()
-        self._known[target.audience] = fetched
+        self._known[target.catalogue_key] = fetched
         while len(self._known) > CATALOGUES_MAX:
             del self._known[next(iter(self._known))]
         return fetched
@@ -158,20 +158,27 @@ class Listing:
 class ToolListing:
     """Lists tools for visitors."""
 
-    def __init__(self, servers: Servers, catalogues: Catalogues) -> None:
+    def __init__(self, servers: Servers, catalogues: CatalogueCache) -> None:
         self._servers = servers
         self._catalogues = catalogues
         self._turns = asyncio.Semaphore(LISTED_AT_ONCE_MAX)
 
     async def list(
-        self, visitor: Visitor, server_ids: Sequence[str], *, wait_s: float, allow_stale: bool
+        self,
+        caller_context: CallerContext,
+        server_ids: Sequence[str],
+        *,
+        wait_s: float,
+        allow_stale: bool,
     ) -> Listing:
         """List the tools of the servers together, waiting at most `wait_s` for any of them."""
         found = await self._servers.find(server_ids)
         async with asyncio.TaskGroup() as tasks:
             listings = {
                 server_id: tasks.create_task(
-                    self._list_one(visitor, server_id, found.get(server_id), wait_s, allow_stale)
+                    self._list_one(
+                        caller_context, server_id, found.get(server_id), wait_s, allow_stale
+                    )
                 )
                 for server_id in dict.fromkeys(server_ids)
             }
@@ -183,19 +190,19 @@ class ToolListing:
 
     async def _list_one(
         self,
-        visitor: Visitor,
+        caller_context: CallerContext,
         server_id: str,
         server: Server | None,
         wait_s: float,
         allow_stale: bool,
     ) -> tuple[tuple[OfferedTool, ...], ServerOutcome]:
-        problem = barrier(server_id, server, visitor.context)
+        problem = access_error(server_id, server, caller_context.context)
         if problem is not None or server is None:
             return (), _excluded(server_id, problem)
         target = None
         try:
             async with asyncio.timeout(wait_s), self._turns:
-                target = await open_target(self._servers, server, visitor)
+                target = await open_target(self._servers, server, caller_context)
                 known = await self._catalogues.current(target)
         except (UpstreamFailed, TimeoutError) as error:
             failure = _failure(error, wait_s)
@@ -205,7 +212,7 @@ class ToolListing:
         return _ready(server, known)
 
 
-def _ready(server: Server, known: Known) -> tuple[tuple[OfferedTool, ...], ServerOutcome]:
+def _ready(server: Server, known: CachedCatalogue) -> tuple[tuple[OfferedTool, ...], ServerOutcome]:
     # Names depend on the whole catalogue, so that changing the lists renames nothing.
     names = model_names(server.settings.slug, server.id, known.catalogue.tools)
     offered = tuple(
@@ -226,7 +233,7 @@ def _ready(server: Server, known: Known) -> tuple[tuple[OfferedTool, ...], Serve
 
 
 def _with_failure(
-    server: Server, failure: UpstreamFailed, stale: Known | None
+    server: Server, failure: UpstreamFailed, stale: CachedCatalogue | None
 ) -> tuple[tuple[OfferedTool, ...], ServerOutcome]:
     is_ours = failure.reason in (Reason.MISCONFIGURED, Reason.ADDRESS_BLOCKED)
     outcome = ServerOutcome(

@@ -159,7 +159,7 @@ class ChatContext:
     root_chat_id: str = ""
     is_plan_mode: bool = False
 
-    def admits(self, settings: ServerSettings) -> bool:
+    def allows(self, settings: ServerSettings) -> bool:
         """Tell whether the chat's mode lets it use the server."""
         if not self.is_plan_mode:
             return True
@@ -176,7 +176,7 @@ class Target:
     chat_id: str
 
     @property
-    def audience(self) -> tuple[str, int, str]:
+    def catalogue_key(self) -> tuple[str, int, str]:
         """Return what a catalogue belongs to: the server as configured, and the user."""
         return (self.server.id, self.server.version, self.user_id)
 
@@ -184,7 +184,7 @@ class Target:
     def session(self) -> tuple[str, int, str, str]:
         """Return what a session belongs to; users never share one, chats only without state."""
         chat_id = self.chat_id if self.server.settings.is_stateful else ""
-        return (*self.audience, chat_id)
+        return (*self.catalogue_key, chat_id)
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,13 +66,13 @@ def select(
     )
 
 
-def barrier(server_id: str, server: Server | None, context: ChatContext) -> McpError | None:
+def access_error(server_id: str, server: Server | None, context: ChatContext) -> McpError | None:
     """Return what keeps a chat from using a server, before anyone asks the server itself."""
     if server is None:
         return ServerNotFound(server_id)
     if not server.settings.is_enabled:
         return ServerDisabled(server_id)
-    if not context.admits(server.settings):
+    if not context.allows(server.settings):
         return PlanModeDenied(server_id)
     if server.settings.auth_kind is AuthKind.OAUTH2:
         # Grants come with the authorization service; until then nobody is connected.
@@ -87,4 +87,4 @@ def _reason(server: Server | None) -> Reason | None:
 
 
 def _is_usable(server: Server | None, context: ChatContext) -> bool:
-    return server is not None and server.settings.is_enabled and context.admits(server.settings)
+    return server is not None and server.settings.is_enabled and context.allows(server.settings)

@@ -4,20 +4,20 @@ from dataclasses import dataclass
 
 from mcpgateway.servers.domain import ChatContext, Reason, Server, Target
 from mcpgateway.servers.errors import UpstreamFailed
-from mcpgateway.servers.selection import barrier
+from mcpgateway.servers.selection import access_error
 from mcpgateway.servers.store import Servers
 from parley.secrets import SecretsError
 
 
 @dataclass(frozen=True, slots=True)
-class Visitor:
+class CallerContext:
     """Who wants to use servers, and in which chat."""
 
     user_id: str
     context: ChatContext
 
 
-async def open_target(servers: Servers, server: Server, visitor: Visitor) -> Target:
+async def open_target(servers: Servers, server: Server, caller_context: CallerContext) -> Target:
     """Return the server as `visitor` reaches it.
 
     Raises:
@@ -27,10 +27,12 @@ async def open_target(servers: Servers, server: Server, visitor: Visitor) -> Tar
         credentials = await servers.credentials(server)
     except SecretsError as error:
         raise UpstreamFailed(Reason.MISCONFIGURED, str(error)) from error
-    return Target(server, credentials.headers, visitor.user_id, visitor.context.chat_id)
+    return Target(
+        server, credentials.headers, caller_context.user_id, caller_context.context.chat_id
+    )
 
 
-async def admitted_target(servers: Servers, server_id: str, visitor: Visitor) -> Target:
+async def target_for(servers: Servers, server_id: str, caller_context: CallerContext) -> Target:
     """Return the server as `visitor` reaches it, if they may.
 
     Raises:
@@ -38,7 +40,7 @@ async def admitted_target(servers: Servers, server_id: str, visitor: Visitor) ->
     """
     found = await servers.find([server_id])
     server = found.get(server_id)
-    problem = barrier(server_id, server, visitor.context)
+    problem = access_error(server_id, server, caller_context.context)
     if problem is not None or server is None:
         raise problem or AssertionError("a server that is not there is a barrier")
-    return await open_target(servers, server, visitor)
+    return await open_target(servers, server, caller_context)

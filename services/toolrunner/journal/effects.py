@@ -4,7 +4,7 @@ from collections.abc import Coroutine
 from typing import Any, TypeVar
 
 from parley.rpc import detached
-from parley.tasks import Completer
+from parley.tasks import Shielding
 
 T = TypeVar("T")
 
@@ -15,7 +15,7 @@ class Effects:
     An entry in the journal whose effect was cancelled halfway would be one nobody can complete.
     """
 
-    def __init__(self, tasks: Completer) -> None:
+    def __init__(self, tasks: Shielding) -> None:
         self._tasks = tasks
 
     async def run(self, work: Coroutine[Any, Any, T]) -> T:

@@ -3,7 +3,7 @@
 from datetime import datetime
 
 from parley.clock import Clock
-from parley.identity import AttachTicket, Caller, TicketCheck, Unauthenticated
+from parley.identity import AttachTicket, Caller, TicketReader, Unauthenticated
 from toolrunner.primitives.errors import BadTicket
 
 
@@ -19,7 +19,7 @@ class TicketVerifier:
         clock: Tells the time.
     """
 
-    def __init__(self, check: TicketCheck, node: str, clock: Clock) -> None:
+    def __init__(self, check: TicketReader, node: str, clock: Clock) -> None:
         self._check = check
         self._node = node
         self._clock = clock

@@ -29,7 +29,7 @@ from parley.api.workspace.v1 import (
 )
 from parley.clock import Clock
 from parley.identity import Guard, InMemoryRevocations, ServiceName, Trust
-from parley.rpc import Address, CarriedMethods, Registration, RunningServer, serve
+from parley.rpc import Address, Registration, RunningServer, TunnelledMethods, serve
 from parley.telemetry import Telemetry
 from support.gateway.fake_chat_methods import FakeChatMethods
 from support.gateway.fake_chatd import FakeChatd
@@ -49,7 +49,7 @@ async def serving(
         peers_by_certificate=False,
     )
     fake.guard = guard
-    carried = CarriedMethods()
+    carried = TunnelledMethods()
     chats = Registration(
         chats_api.DESCRIPTOR.services_by_name["ChatService"],
         add_ChatServiceServicer_to_server,

@@ -9,7 +9,7 @@ from chatd.streams.rpc.tunnelled_calls import CallsUnderWay
 from parley.api.chat.v1 import stream_service_pb2 as streams_api
 from parley.api.chat.v1.stream_service_pb2_grpc import StreamServiceServicer
 from parley.identity import User
-from parley.rpc import CarriedMethods
+from parley.rpc import TunnelledMethods
 from support.gateway.fake_chatd import BREAK, FakeChatd, FakeConnection, FakeSubscription
 
 SUBSCRIBE = "/parley.api.chat.v1.StreamService/Subscribe"
@@ -18,7 +18,7 @@ SUBSCRIBE = "/parley.api.chat.v1.StreamService/Subscribe"
 class FakeStreamMethods(StreamServiceServicer):
     """The stream methods."""
 
-    def __init__(self, fake: FakeChatd, carried: CarriedMethods) -> None:
+    def __init__(self, fake: FakeChatd, carried: TunnelledMethods) -> None:
         self._fake = fake
         self._carried = carried
 

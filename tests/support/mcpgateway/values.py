@@ -3,7 +3,7 @@
 from datetime import UTC, datetime
 from typing import Any
 
-from mcpgateway.client.call import CallKey, Order
+from mcpgateway.client.call import CallKey, CallRequest
 from mcpgateway.client.tool_names import definition_digest
 from mcpgateway.servers.domain import (
     Catalogue,
@@ -49,7 +49,7 @@ def a_catalogue(*names: str) -> Catalogue:
     return Catalogue({name: a_tool(name) for name in names}, 0, "", None)
 
 
-def an_order(execution_id: str = "call-1", **values: Any) -> Order:
+def an_order(execution_id: str = "call-1", **values: Any) -> CallRequest:
     """Return an order by chatd for the first owner of a chat."""
     key = CallKey(
         execution_id,
@@ -66,4 +66,4 @@ def an_order(execution_id: str = "call-1", **values: Any) -> Order:
         "limit_s": 600.0,
         **values,
     }
-    return Order(key=key, **given)
+    return CallRequest(key=key, **given)

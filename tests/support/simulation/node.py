@@ -33,7 +33,7 @@ from chatd.turns.worker.ports import WorkerLimits, WorkerPorts
 from chatd.turns.worker.worker import Worker
 from chatd.workers.domain import is_ownerless
 from parley.bus import Notice
-from parley.tasks import Completions
+from parley.tasks import ShieldedTasks
 from support.host.supervised import no_supervision
 from support.simulation.bus import ConnectedBus, SimulatedBus
 from support.simulation.database import SimulatedDatabase
@@ -143,7 +143,7 @@ class Node:
         self._stopping = asyncio.Event()
         self._waiting: dict[int, asyncio.Future[object]] = {}  # Ordered, unlike a set.
         self._tasks: asyncio.TaskGroup | None = None
-        self._completions: Completions | None = None
+        self._completions: ShieldedTasks | None = None
         self._running: Counter[ChatId] = Counter()
         self._told: dict[ChatId, int] = {}
         self.crashed_at_s: dict[ChatId, float] = {}
@@ -302,7 +302,7 @@ class Node:
             self._chats = ConnectedChats(line, self._applier, self._moved)
             self._turns = self._new_turns()
             self.worker = self._new_worker(ConnectedWorkers(line, self.worker_id))
-            self._completions = await stack.enter_async_context(Completions())
+            self._completions = await stack.enter_async_context(ShieldedTasks())
             self._tasks = background = await stack.enter_async_context(asyncio.TaskGroup())
             working = background.create_task(self.worker.run())
             for each in self._start_following(background):

@@ -4,7 +4,7 @@ import json
 from typing import Any
 
 from parley.testing.llm_mock.errors import Refused
-from parley.testing.llm_mock.exchange.request import HttpRequest, Question
+from parley.testing.llm_mock.exchange.request import HttpRequest, ParsedRequest
 from parley.testing.llm_mock.http.routes import dialect_at
 
 Json = dict[str, Any]
@@ -13,7 +13,7 @@ ANTHROPIC_HEADERS = {"x-api-key": "k", "anthropic-version": "2023-06-01"}
 OPENAI_HEADERS = {"authorization": "Bearer k"}
 
 
-def asked(path: str, body: Json | bytes, headers: dict[str, str]) -> Question:
+def asked(path: str, body: Json | bytes, headers: dict[str, str]) -> ParsedRequest:
     """Return what the mock takes a request for."""
     data = body if isinstance(body, bytes) else json.dumps(body).encode()
     plain = path.partition("?")[0]

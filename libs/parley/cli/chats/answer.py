@@ -15,7 +15,7 @@ from parley.cli.api.events import ServerEvent
 
 TOOL_ARGUMENTS_MAX = 200
 #: Kind of part -> the fields that only a whole one has.
-WHOLE_WITH: Mapping[str, frozenset[str]] = {
+FIELDS_WHEN_COMPLETE: Mapping[str, frozenset[str]] = {
     "tool-call": frozenset({"args"}),
     "tool-result": frozenset({"result", "outcome", "is_error"}),
 }
@@ -128,8 +128,8 @@ class Answer:
     def _take_tool(self, part: dict[str, Any], *, is_committed: bool = False) -> list[Shown]:
         kind, call = str(part.get("type")), str(part.get("tool_call_id"))
         # While a call's arguments or its output still arrive there is nothing to show yet.
-        is_whole = is_committed or not WHOLE_WITH.get(kind, frozenset()).isdisjoint(part)
-        if kind not in WHOLE_WITH or not is_whole or (kind, call) in self._tools:
+        is_whole = is_committed or not FIELDS_WHEN_COMPLETE.get(kind, frozenset()).isdisjoint(part)
+        if kind not in FIELDS_WHEN_COMPLETE or not is_whole or (kind, call) in self._tools:
             return []
         self._tools.add((kind, call))
         name = part.get("tool_name", "tool")

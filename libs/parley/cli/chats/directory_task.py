@@ -15,7 +15,7 @@ from parley.cli.chats.answer import Answer, Ending, sanitized
 from parley.cli.chats.directory_copy import apply_patch, packed
 from parley.cli.chats.listing import CHATS, chat_path, one_line
 from parley.cli.chats.turn_output import Patience, show_turn
-from parley.cli.chats.workspace import ChatWorkspace, Ended, Printed
+from parley.cli.chats.workspace import ChatWorkspace, Ended, OutputChunk
 from parley.cli.errors import CliError
 
 #: A chat begins with a message. The demo model answers this one, for nothing and without tools,
@@ -126,7 +126,7 @@ def _checked(workspace: ChatWorkspace, command: str) -> Ended:
     click.echo(f"$ {sanitized(command)}", err=True)
     for event in workspace.run(command):
         match event:
-            case Printed(text):
+            case OutputChunk(text):
                 click.echo(sanitized(text), err=True, nl=False)
             case Ended():
                 return event

@@ -40,7 +40,7 @@ UNPACK: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Printed:
+class OutputChunk:
     """A piece of the output of a process that has not ended."""
 
     text: str
@@ -88,14 +88,14 @@ class ChatWorkspace:
         said = ""
         for event in self._followed(process["id"]):
             match event:
-                case Printed(text):
+                case OutputChunk(text):
                     said += text
                 case Ended(0, _):
                     return
                 case Ended(_, words):
                     raise CliError(f"the files could not be copied ({words}): {said.strip()}")
 
-    def run(self, command: str) -> Iterator[Printed | Ended]:
+    def run(self, command: str) -> Iterator[OutputChunk | Ended]:
         """Run a command there; give its output as it comes, and how it ended.
 
         It ends with whoever does not wait for its end.
@@ -114,7 +114,7 @@ class ChatWorkspace:
         is_whole = not answer["truncated"] and not any(file["binary"] for file in answer["files"])
         return str(answer["patch"]), is_whole
 
-    def _followed(self, process_id: str) -> Iterator[Printed | Ended]:
+    def _followed(self, process_id: str) -> Iterator[OutputChunk | Ended]:
         cursor = 0
         while True:
             if monotonic() > self._patience.deadline:
@@ -124,7 +124,7 @@ class ChatWorkspace:
             answer = self._api.call("GET", path, needs="next_cursor")
             cursor = answer["next_cursor"]
             if answer["text"]:
-                yield Printed(str(answer["text"]))
+                yield OutputChunk(str(answer["text"]))
             elif answer["process"]["state"] not in ("starting", "running"):
                 yield _end_of(answer["process"])
                 return

@@ -9,7 +9,7 @@ import click
 from parley.cli.chats.default_model import default_model_line
 from parley.cli.errors import ConfigurationProblem
 from parley.cli.host import checks as machine
-from parley.cli.host.sandbox_probe import SandboxOffer, probe_sandbox
+from parley.cli.host.sandbox_probe import SandboxCapabilities, probe_sandbox
 from parley.cli.invocation import current
 from parley.cli.options import HomeCommand
 from parley.cli.supervision.process_table import load
@@ -39,7 +39,7 @@ def doctor(as_json: bool) -> None:
         raise ConfigurationProblem(*(f"{found.name}: {found.cost}" for found in broken))
 
 
-def look_around(search_path: str | None, offer: SandboxOffer) -> tuple[machine.Finding, ...]:
+def look_around(search_path: str | None, offer: SandboxCapabilities) -> tuple[machine.Finding, ...]:
     """Return everything that was looked for, in the order in which it is shown."""
     return (
         machine.find_python(),
@@ -71,7 +71,9 @@ def _postgres() -> machine.Finding:
         return machine.find_postgres((), str(error))
 
 
-def _document(findings: tuple[machine.Finding, ...], offer: SandboxOffer) -> dict[str, object]:
+def _document(
+    findings: tuple[machine.Finding, ...], offer: SandboxCapabilities
+) -> dict[str, object]:
     return {
         "sandbox": {
             **asdict(offer),

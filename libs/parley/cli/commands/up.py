@@ -25,7 +25,7 @@ from parley.cli.supervision.detach import Outcome, PipeReport, start_in_backgrou
 from parley.clock import SystemClock
 
 if TYPE_CHECKING:
-    from parley.cli.supervision.startup import Prepared
+    from parley.cli.supervision.startup import PreparedStack
 
 HTTP_DEFAULT = "127.0.0.1:8787"
 
@@ -116,11 +116,11 @@ def run_stack(
     check_request(request)
     request.home.prepare()
     # What follows takes longer to import than the checks take to refuse.
-    from parley.cli.supervision.startup import bring_up, prepare, take_over
+    from parley.cli.supervision.startup import end_stale_processes, prepare, run_stack_processes
 
     with locked(request.home, how_to_stop=invocation.hint("down")):
         progress.say(f"Starting Parley in {request.home.root}")
-        take_over(request.home, progress)
+        end_stale_processes(request.home, progress)
         prepared = prepare(request)
         missing = what_is_missing(invocation.environment.get("PATH"), request.home.root)
 
@@ -130,7 +130,7 @@ def run_stack(
                 progress.say(line)
             on_ready()
 
-        running = bring_up(
+        running = run_stack_processes(
             prepared.stack,
             request.database_url,
             clock=SystemClock(),
@@ -176,7 +176,7 @@ def _detach(request: UpRequest, invocation: Invocation) -> None:
         raise StartRefused(outcome)
 
 
-def tell_how_to_use(prepared: "Prepared", invocation: Invocation, progress: Progress) -> None:
+def tell_how_to_use(prepared: "PreparedStack", invocation: Invocation, progress: Progress) -> None:
     """Say what a user needs to know of a stack that is ready."""
     http, public_url = prepared.stack.ports.http[0], prepared.stack.public_url
     # Asked before anything is said: a reader of the last line may stop the stack at once.
@@ -184,7 +184,7 @@ def tell_how_to_use(prepared: "Prepared", invocation: Invocation, progress: Prog
     progress.say(f"Parley is ready at {public_url}")
     if public_url != http.url:
         progress.say(f"  served at:    {http.url}")
-    progress.confide(f"  log in once:  {public_url}/login?token={prepared.login_token}")
+    progress.say_secret(f"  log in once:  {public_url}/login?token={prepared.login_token}")
     progress.say(f'  try it:       {invocation.hint("run")} "hello"')
     progress.say(f"  stop it:      {invocation.hint('down')}")
     progress.say(f"  models:       {models}")

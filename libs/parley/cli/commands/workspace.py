@@ -16,7 +16,7 @@ from parley.cli.invocation import current
 from parley.cli.options import HomeGroup
 from parley.cli.text_table import text_table
 from parley.cli.workspaces.events import told
-from parley.cli.workspaces.terminal import Exited, Left, RemoteShell
+from parley.cli.workspaces.terminal import Detached, Exited, RemoteShell
 
 PATH = "/api/v1/workspaces"
 TEMPLATES = "/api/v1/templates"
@@ -172,7 +172,7 @@ def shell(name: str, workdir: str, attach: str) -> int:
     match RemoteShell(server, path, sleep, process_id=attach, workdir=workdir).run():
         case Exited(code):
             return code
-        case Left(process_id):
+        case Detached(process_id):
             again = invocation.hint(f"workspace shell {name} --attach {process_id}")
             click.echo(f"\nThe shell goes on; come back with: {again}", err=True)
             return 0

@@ -20,10 +20,10 @@ async def bound_logs(home: Home, clock: Clock, *, bytes_max: int = LOG_BYTES_MAX
         for path in logs_of(home):
             # On a full disk it cannot be put aside, but cannot grow either.
             with suppress(OSError):
-                await asyncio.to_thread(put_aside, path, bytes_max=bytes_max)
+                await asyncio.to_thread(rotate_by_copy, path, bytes_max=bytes_max)
 
 
-def put_aside(path: Path, *, bytes_max: int) -> None:
+def rotate_by_copy(path: Path, *, bytes_max: int) -> None:
     """Empty a log that has grown large, after copying it: its writers keep their descriptors.
 
     They append, so they go on at its beginning. What they write after the copy was made, and before

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from parley.cli.chats.default_model import BY_DEFAULT
-from parley.cli.host.sandbox_probe import SandboxOffer
+from parley.cli.host.sandbox_probe import SandboxCapabilities
 from parley.cli.stack.model_providers import HOW_TO_GET_ONE, found_providers
 
 PYTHON_MIN = (3, 11)
@@ -66,14 +66,14 @@ def find_browser(search_path: str | None) -> Finding:
     return Finding("browser", program is not None, program or "not found", cost)
 
 
-def find_sandbox(offer: SandboxOffer) -> Finding:
+def find_sandbox(offer: SandboxCapabilities) -> Finding:
     """Judge the sandbox level against the one that Parley asks for by default."""
     abi = f", Landlock ABI {offer.landlock_abi}" if offer.landlock_abi else ""
     cost = "" if offer.is_enough else TOO_WEAK
     return Finding("sandbox", offer.is_enough, f"level {offer.level}{abi}", cost)
 
 
-def find_layers(offer: SandboxOffer) -> tuple[Finding, ...]:
+def find_layers(offer: SandboxCapabilities) -> tuple[Finding, ...]:
     """Say of every mechanism that is missing what that means and how to get it."""
     return tuple(
         Finding(each.layer, False, each.cause, f"{each.effect}. To have it: {each.remedy}")

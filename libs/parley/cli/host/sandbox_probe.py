@@ -23,7 +23,7 @@ class MissingLayer:
 
 
 @dataclass(frozen=True, slots=True)
-class SandboxOffer:
+class SandboxCapabilities:
     """What was found.
 
     Attributes:
@@ -46,10 +46,10 @@ class SandboxOffer:
         return self.level in ENOUGH
 
 
-UNKNOWN = SandboxOffer("none", "", 0, (), ())
+UNKNOWN = SandboxCapabilities("none", "", 0, (), ())
 
 
-def probe_sandbox(home: Path) -> SandboxOffer:
+def probe_sandbox(home: Path) -> SandboxCapabilities:
     """Try everything once, in a program of its own.
 
     Args:
@@ -70,13 +70,13 @@ def probe_sandbox(home: Path) -> SandboxOffer:
         )
     except (OSError, subprocess.SubprocessError):
         return UNKNOWN
-    return offer_of(ended.stdout)
+    return parse_capabilities(ended.stdout)
 
 
-def offer_of(printed: bytes) -> SandboxOffer:
+def parse_capabilities(printed: bytes) -> SandboxCapabilities:
     """Read what the probe printed."""
     document = json.loads(printed)
-    return SandboxOffer(
+    return SandboxCapabilities(
         level=document["level"],
         kernel=document["kernel"],
         landlock_abi=document["landlock_abi"],

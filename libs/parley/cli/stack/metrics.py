@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 
 from parley.cli.errors import ConfigurationProblem
 from parley.cli.stack.ports import HostPort, any_free_port, free_ports_after, refusal
-from parley.cli.stack.spec import METERED, Sizes, prefix_of
+from parley.cli.stack.spec import SERVICES_WITH_METRICS, Sizes, prefix_of
 
 #: One address for all services; the processes take the ports from there on.
 VARIABLE = "PARLEY_METRICS_LISTEN"
@@ -34,7 +34,7 @@ def choose_metrics(
     used = set(taken)
     chosen: dict[str, tuple[HostPort, ...]] = {}
     shared: HostPort | None = None
-    for service in METERED:
+    for service in SERVICES_WITH_METRICS:
         own = environment.get(metrics_variable(service), "").strip()
         common = environment.get(VARIABLE, "").strip()
         if not own and not common:

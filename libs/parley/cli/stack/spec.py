@@ -20,7 +20,7 @@ STARTS_AFTER: Mapping[str, tuple[str, ...]] = {
 
 
 #: Services that can serve metrics.
-METERED = (TOOLRUNNER, MCPGATEWAY, CHATD, GATEWAY)
+SERVICES_WITH_METRICS = (TOOLRUNNER, MCPGATEWAY, CHATD, GATEWAY)
 
 
 @dataclass(frozen=True, slots=True)

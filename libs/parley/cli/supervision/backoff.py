@@ -3,7 +3,7 @@
 FIRST_S = 0.2
 LONGEST_S = 10.0
 #: A process that was healthy for so long starts with a clean slate.
-FORGIVEN_AFTER_S = 30.0
+HEALTHY_AFTER_S = 30.0
 
 
 def delay_s(failures: int) -> float:
@@ -13,4 +13,4 @@ def delay_s(failures: int) -> float:
 
 def failures_in_a_row(before: int, healthy_s: float) -> int:
     """Return the count after one more crash, which followed `healthy_s` of health."""
-    return 1 if healthy_s >= FORGIVEN_AFTER_S else before + 1
+    return 1 if healthy_s >= HEALTHY_AFTER_S else before + 1

@@ -14,7 +14,7 @@ from parley.cli.home.layout import Home
 from parley.cli.home.log_files import open_log, tail
 from parley.cli.stack.plan import ProcessSpec
 
-SAID_LINES = 20
+LOG_TAIL_LINES = 20
 
 
 class Child(Protocol):
@@ -110,7 +110,7 @@ class LocalLauncher:
 
     def said(self, name: str) -> tuple[str, ...]:
         """Return the last lines that the process wrote since it was last started."""
-        return tail(self._home.log_file(name), SAID_LINES, since=self._log_began.get(name, 0))
+        return tail(self._home.log_file(name), LOG_TAIL_LINES, since=self._log_began.get(name, 0))
 
     def launch(self, spec: ProcessSpec) -> ChildProcess:
         """Start the process; it inherits neither terminal, environment nor open files."""

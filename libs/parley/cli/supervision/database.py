@@ -16,7 +16,7 @@ from parley.cli.progress import Progress, ending, step
 from parley.cli.stack.plan import Readiness, Sign
 from parley.cli.supervision.backoff import delay_s, failures_in_a_row
 from parley.cli.supervision.process_table import ProcessIdentity, ProcessRecord
-from parley.cli.supervision.stop_deadline import StopTime
+from parley.cli.supervision.stop_deadline import StopDeadline
 from parley.clock import Clock
 from parley.postgres import (
     BinariesMissing,
@@ -71,7 +71,7 @@ async def database(
     *,
     clock: Clock,
     progress: Progress,
-    stop_time: StopTime | None = None,
+    stop_time: StopDeadline | None = None,
 ) -> AsyncIterator[StackDatabase]:
     """Give a database in which every service has its role and schema.
 
@@ -93,7 +93,7 @@ async def database(
         yield found
     finally:
         if server is not None:
-            stopping = stop_time or StopTime(clock.monotonic)
+            stopping = stop_time or StopDeadline(clock.monotonic)
             await server.stop(within_s=stopping.for_database_s())
 
 

@@ -41,7 +41,7 @@ class PipeReport:
         TextProgress(sys.stdout).say(line)
         self._send({"line": line})
 
-    def confide(self, line: str) -> None:
+    def say_secret(self, line: str) -> None:
         """Pass one line on, and keep it nowhere."""
         self._send({"line": line})
 

@@ -19,13 +19,13 @@ LOOK_EVERY_S = 1.0
 ENDING_S_MAX = 1.0
 
 
-def adopt_orphans() -> None:
+def become_subreaper() -> None:
     """Become the one to whom the kernel gives orphaned descendants."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
-async def bury_orphans(clock: Clock) -> None:
+async def reap_orphans(clock: Clock) -> None:
     """Reap children that nobody else reaps, until this is cancelled."""
     dead_before: set[int] = set()
     while True:

@@ -14,7 +14,7 @@ from parley.clock import Clock
 SAVE_AGAIN_S = 5.0
 
 
-class Records:
+class ProcessTableWriter:
     """Keeps `processes.json` as things are: the services as last told, and the database."""
 
     def __init__(self, stack: Stack, found: StackDatabase, progress: Progress) -> None:
@@ -33,7 +33,7 @@ class Records:
         """Save the services as last told, and the database as it is now."""
         first = self.database.record()
         table = ProcessTable(
-            supervisor=myself(),
+            supervisor=own_identity(),
             http=self.stack.ports.http[0].url,
             processes=(() if first is None else (first,)) + self._services,
             public_url=self.stack.public_url,
@@ -60,6 +60,6 @@ class Records:
                 self.repeat()
 
 
-def myself() -> ProcessIdentity:
+def own_identity() -> ProcessIdentity:
     """Return the identity of this process."""
     return ProcessIdentity(os.getpid(), psutil.Process().create_time())

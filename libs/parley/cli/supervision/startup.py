@@ -26,12 +26,12 @@ from parley.cli.stack.spec import Caller, Ports, Stack
 from parley.cli.supervision import process_table
 from parley.cli.supervision.children import LocalLauncher
 from parley.cli.supervision.database import database, keep
-from parley.cli.supervision.orphans import adopt_orphans, bury_orphans, end_orphans
-from parley.cli.supervision.process_records import Records, myself
+from parley.cli.supervision.orphans import become_subreaper, end_orphans, reap_orphans
+from parley.cli.supervision.process_records import ProcessTableWriter, own_identity
 from parley.cli.supervision.process_table import ProcessTable
 from parley.cli.supervision.readiness import NetworkProbe
 from parley.cli.supervision.stale_processes import end, leftovers
-from parley.cli.supervision.stop_deadline import StopTime
+from parley.cli.supervision.stop_deadline import StopDeadline
 from parley.cli.supervision.supervisor import StartFailed, Supervisor
 from parley.clock import Clock
 from parley.tasks import BackgroundTasks, Supervision
@@ -42,24 +42,24 @@ T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class PreparedStack:
     """A stack that could be started."""
 
     stack: Stack
     login_token: str = field(repr=False)
 
 
-def take_over(home: Home, progress: Progress) -> None:
+def end_stale_processes(home: Home, progress: Progress) -> None:
     """End what a killed supervisor left behind, and enter this one; the lock must be held."""
     left = leftovers(process_table.load(home.processes_file))
     if left:
         progress.say(f"  ending {len(left)} processes of a supervisor that was killed")
         end(left)
     home.endpoints_file.unlink(missing_ok=True)
-    process_table.save(ProcessTable(supervisor=myself()), home.processes_file)
+    process_table.save(ProcessTable(supervisor=own_identity()), home.processes_file)
 
 
-def prepare(request: UpRequest) -> Prepared:
+def prepare(request: UpRequest) -> PreparedStack:
     """Choose ports and make keys; nothing is started yet.
 
     Raises:
@@ -81,10 +81,10 @@ def prepare(request: UpRequest) -> Prepared:
         request.home.remove_sockets()
         request.home.processes_file.unlink(missing_ok=True)
         raise ConfigurationProblem(*problems)
-    return Prepared(stack, login_token)
+    return PreparedStack(stack, login_token)
 
 
-async def bring_up(
+async def run_stack_processes(
     stack: Stack,
     database_url: str | None,
     *,
@@ -100,8 +100,8 @@ async def bring_up(
         CliError: a process did not start.
     """
     home = stack.home
-    stop_time = StopTime(clock.monotonic)
-    adopt_orphans()
+    stop_time = StopDeadline(clock.monotonic)
+    become_subreaper()
     _on_signals(_cancelling(asyncio.current_task(), stop_time))
     try:
         async with database(
@@ -113,7 +113,7 @@ async def bring_up(
                 on_ready()
 
             specs = plan(stack, programs)
-            records = Records(stack, found, progress)
+            records = ProcessTableWriter(stack, found, progress)
             await _run_services(
                 specs, records, stop_time, clock=clock, progress=progress, on_ready=announce
             )
@@ -126,8 +126,8 @@ async def bring_up(
 
 async def _run_services(
     specs: tuple[ProcessSpec, ...],
-    records: Records,
-    stop_time: StopTime,
+    records: ProcessTableWriter,
+    stop_time: StopDeadline,
     *,
     clock: Clock,
     progress: Progress,
@@ -146,7 +146,7 @@ async def _run_services(
     )
     _on_signals(supervisor.stop)
     watching: dict[str, Callable[[], Awaitable[object]]] = {
-        "orphans.reap": lambda: bury_orphans(clock),
+        "orphans.reap": lambda: reap_orphans(clock),
         "database.restart": lambda: keep(
             records.database, clock=clock, progress=progress, changed=records.repeat
         ),
@@ -186,7 +186,7 @@ def _on_signals(act: Callable[[], object]) -> None:
             loop.add_signal_handler(number, act)
 
 
-def _cancelling(task: asyncio.Task[Any] | None, stop_time: StopTime) -> Callable[[], object]:
+def _cancelling(task: asyncio.Task[Any] | None, stop_time: StopDeadline) -> Callable[[], object]:
     assert task is not None
 
     def cancel() -> None:

@@ -8,7 +8,7 @@ DATABASE_S_MIN = 2.5
 ORPHANS_S_MIN = 1.0
 
 
-class StopTime:
+class StopDeadline:
     """One deadline, which runs from the moment somebody first asks about it."""
 
     def __init__(self, monotonic: Callable[[], float], *, whole_s: float = STOP_S_MAX) -> None:

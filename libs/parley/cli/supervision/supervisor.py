@@ -21,7 +21,7 @@ from parley.cli.supervision.backoff import delay_s, failures_in_a_row
 from parley.cli.supervision.children import Child, Launcher
 from parley.cli.supervision.process_table import ProcessIdentity, ProcessRecord
 from parley.cli.supervision.readiness import Probe
-from parley.cli.supervision.stop_deadline import StopTime
+from parley.cli.supervision.stop_deadline import StopDeadline
 from parley.clock import Clock
 
 READY_S_MAX = 60.0
@@ -37,7 +37,7 @@ class StartFailed(CliError):
     """A process ended, or stayed silent, before the stack was ready."""
 
     def __init__(self, name: str, exit_code: int | None, refusing: tuple[str, ...] = ()) -> None:
-        super().__init__(f"{name} {_fate(exit_code)} during the start")
+        super().__init__(f"{name} {_exit_reason(exit_code)} during the start")
         self.name = name
         self.process_exit_code = exit_code
         #: Every process that has to be set up differently.
@@ -45,7 +45,7 @@ class StartFailed(CliError):
 
 
 @dataclass(frozen=True, slots=True)
-class _Life:
+class _ProcessRun:
     """One life of a process; without an exit code it never answered."""
 
     exit_code: int | None
@@ -53,7 +53,7 @@ class _Life:
 
 
 @dataclass(slots=True)
-class _Kept:
+class _SupervisedProcess:
     """A process that is being kept alive."""
 
     spec: ProcessSpec
@@ -62,7 +62,7 @@ class _Kept:
     failures: int = 0
     ready: asyncio.Event = field(default_factory=asyncio.Event)
     #: How the first start ended, if not well.
-    failed: _Life | None = None
+    failed: _ProcessRun | None = None
 
 
 class Supervisor:
@@ -78,10 +78,10 @@ class Supervisor:
         progress: Progress,
         changed: Callable[[tuple[ProcessRecord, ...]], None],
         starting_max: int,
-        stop_time: StopTime,
+        stop_time: StopDeadline,
     ) -> None:
         self._waves = waves(specs)
-        self._kept = {spec.name: _Kept(spec) for wave in self._waves for spec in wave}
+        self._kept = {spec.name: _SupervisedProcess(spec) for wave in self._waves for spec in wave}
         # Waiters are served in the order in which they came, which is that of the waves.
         self._starting = asyncio.Semaphore(starting_max)
         self._launcher = launcher
@@ -92,7 +92,7 @@ class Supervisor:
         self._stop_time = stop_time
         self._settled = asyncio.Event()
         self._stopping = asyncio.Event()
-        self._first_failed: _Kept | None = None
+        self._first_failed: _SupervisedProcess | None = None
 
     async def run(self, on_ready: Callable[[], None]) -> None:
         """Run everything until `stop`; call `on_ready` once every process has been ready.
@@ -123,7 +123,7 @@ class Supervisor:
         self._stopping.set()
         self._settled.set()
 
-    async def _keep(self, kept: _Kept) -> None:
+    async def _keep(self, kept: _SupervisedProcess) -> None:
         await self._starting.acquire()
         while True:
             life = await self._live(kept)
@@ -132,26 +132,26 @@ class Supervisor:
                 return
             await self._pause(kept, life)
 
-    async def _live(self, kept: _Kept) -> _Life:
+    async def _live(self, kept: _SupervisedProcess) -> _ProcessRun:
         """Start the process and return when it has ended."""
         began = self._clock.monotonic()
         try:
             kept.child = child = self._launcher.launch(kept.spec)
         except OSError as error:
             self._progress.say(f"  {kept.spec.name} cannot be started: {error}")
-            return _Life(None)
+            return _ProcessRun(None)
         kept.starts += 1
         self._tell()
         if await self._becomes_ready(kept.spec, child):
             ready_at = self._clock.monotonic()
             self._note_ready(kept, ready_at - began)
             exit_code = await child.ended()
-            return _Life(exit_code, self._clock.monotonic() - ready_at)
+            return _ProcessRun(exit_code, self._clock.monotonic() - ready_at)
         if child.exit_code is None:
             child.kill()
             await child.ended()
-            return _Life(None)
-        return _Life(await child.ended())
+            return _ProcessRun(None)
+        return _ProcessRun(await child.ended())
 
     async def _becomes_ready(self, spec: ProcessSpec, child: Child) -> bool:
         give_up_at = self._clock.monotonic() + READY_S_MAX
@@ -161,7 +161,7 @@ class Supervisor:
             await self._clock.sleep(PROBE_EVERY_S)
         return False
 
-    def _note_ready(self, kept: _Kept, seconds: float) -> None:
+    def _note_ready(self, kept: _SupervisedProcess, seconds: float) -> None:
         if not kept.ready.is_set():
             self._starting.release()
         kept.ready.set()
@@ -169,15 +169,15 @@ class Supervisor:
         if all(other.ready.is_set() for other in self._kept.values()):
             self._settled.set()
 
-    async def _pause(self, kept: _Kept, life: _Life) -> None:
+    async def _pause(self, kept: _SupervisedProcess, life: _ProcessRun) -> None:
         kept.failures = failures_in_a_row(kept.failures, life.healthy_s)
         wait_s = delay_s(kept.failures)
         self._progress.say(
-            f"  {kept.spec.name} {_fate(life.exit_code)}; starts again in {wait_s:g} s"
+            f"  {kept.spec.name} {_exit_reason(life.exit_code)}; starts again in {wait_s:g} s"
         )
         await self._clock.sleep(wait_s)
 
-    async def _fail(self, kept: _Kept, life: _Life) -> None:
+    async def _fail(self, kept: _SupervisedProcess, life: _ProcessRun) -> None:
         kept.failed = life
         is_refusing = life.exit_code == CONFIGURATION_EXIT_CODE
         if is_refusing:
@@ -187,11 +187,11 @@ class Supervisor:
             return
         self._first_failed = kept
         if is_refusing:
-            await self._hear_the_others()
+            await self._await_other_failures()
         if not self._stopping.is_set():
             self.stop()
 
-    async def _hear_the_others(self) -> None:
+    async def _await_other_failures(self) -> None:
         give_up_at = self._clock.monotonic() + REFUSING_S_MAX
         while self._clock.monotonic() < give_up_at and not all(
             other.ready.is_set() or other.failed is not None for other in self._kept.values()
@@ -251,5 +251,5 @@ async def _have_ended(children: list[Child], wait_s: float) -> bool:
     return True
 
 
-def _fate(exit_code: int | None) -> str:
+def _exit_reason(exit_code: int | None) -> str:
     return "did not get ready" if exit_code is None else f"ended with {ending(exit_code)}"

@@ -45,7 +45,7 @@ class Exited:
 
 
 @dataclass(frozen=True, slots=True)
-class Left:
+class Detached:
     """Somebody left a process that goes on."""
 
     process_id: str
@@ -77,7 +77,7 @@ class RemoteShell:
     _is_ended: bool = field(default=False, init=False)
     _told_size: os.terminal_size | None = field(default=None, init=False)
 
-    def run(self) -> Exited | Left:
+    def run(self) -> Exited | Detached:
         """Be at the terminal until the process ends or is left.
 
         Raises:
@@ -87,7 +87,7 @@ class RemoteShell:
             while True:
                 connection = self._connected()
                 if connection is None:
-                    return Left(self.process_id)
+                    return Detached(self.process_id)
                 try:
                     outcome = self._spoken(connection, resized_fd)
                 finally:
@@ -142,7 +142,7 @@ class RemoteShell:
         asked["cursor"] = self.cursor or 0
         return f"{self.path}/processes/{self.process_id}/terminal?{urlencode(asked)}"
 
-    def _spoken(self, connection: WebSocket, resized_fd: int) -> Exited | Left | None:
+    def _spoken(self, connection: WebSocket, resized_fd: int) -> Exited | Detached | None:
         """Pass everything on; return None if the connection is lost."""
         outcome = self._heard(connection, connection.early())
         silent_s = monotonic() + self.silence_s
@@ -157,7 +157,7 @@ class RemoteShell:
                 # Also when something was typed, which may have been read before the signal came.
                 self._tell_size(connection)
                 if self.input_fd in ready and self._is_leaving(connection):
-                    return Left(self.process_id)
+                    return Detached(self.process_id)
             except OSError:
                 return None
             if connection.fileno() in ready:

@@ -9,20 +9,20 @@ import msgspec
 import uvloop
 
 from parley.clock import SystemClock
-from parley.testing.scaletest.chat_group import Crowd
+from parley.testing.scaletest.chat_group import ChatGroup
 from parley.testing.scaletest.messages import (
+    Command,
     Conversed,
     Ended,
     FirstTurnOver,
     Line,
+    ProgressReport,
     Ready,
-    Standing,
-    Word,
     encoded,
 )
 from parley.testing.scaletest.plan import Plan
 
-STANDING_S = 0.5
+PROGRESS_S = 0.5
 PLAN_BYTES_MAX = 1 << 20
 
 
@@ -47,15 +47,15 @@ async def _run() -> None:
     _tell(Ready())
     await words.readline()
     # Other processes draw other numbers, and the same process the same ones in every run.
-    chance = random.Random(f"{plan.seed}-{plan.first}")
+    rng = random.Random(f"{plan.seed}-{plan.first}")
     async with asyncio.TaskGroup() as streams:
-        crowd = Crowd(plan, streams, clock=clock, chance=chance)
+        crowd = ChatGroup(plan, streams, clock=clock, rng=rng)
         async with asyncio.TaskGroup() as tasks:
             conversing = tasks.create_task(crowd.converse())
             around = [
-                tasks.create_task(_tell_standing(crowd, clock)),
-                tasks.create_task(_tell_first_turn(crowd)),
-                tasks.create_task(_obey(words, crowd, conversing)),
+                tasks.create_task(_report_progress(crowd, clock)),
+                tasks.create_task(_report_first_turn(crowd)),
+                tasks.create_task(_follow_commands(words, crowd, conversing)),
             ]
             await asyncio.wait([conversing])
             _tell(Conversed())
@@ -65,30 +65,30 @@ async def _run() -> None:
         _tell(Ended(list(await crowd.end())))
 
 
-async def _tell_standing(crowd: Crowd, clock: SystemClock) -> None:
+async def _report_progress(crowd: ChatGroup, clock: SystemClock) -> None:
     while True:
-        await clock.sleep(STANDING_S)
-        _tell(Standing(crowd.turns, crowd.failed))
+        await clock.sleep(PROGRESS_S)
+        _tell(ProgressReport(crowd.turns, crowd.failed))
 
 
-async def _tell_first_turn(crowd: Crowd) -> None:
-    await crowd.everybody_waits()
+async def _report_first_turn(crowd: ChatGroup) -> None:
+    await crowd.first_turns_done()
     _tell(FirstTurnOver())
 
 
-async def _obey(
-    words: asyncio.StreamReader, crowd: Crowd, conversing: "asyncio.Task[None]"
+async def _follow_commands(
+    words: asyncio.StreamReader, crowd: ChatGroup, conversing: "asyncio.Task[None]"
 ) -> None:
     """Do what is said until the end is asked for; whoever asked may also be gone."""
     while True:
         word = (await words.readline()).decode().strip()
-        if word == Word.FOLLOW_UP:
+        if word == Command.FOLLOW_UP:
             crowd.release()
             continue
-        if word != Word.END or not conversing.done():
+        if word != Command.END or not conversing.done():
             crowd.stop("the time given with --timeout was over")
             conversing.cancel()
-        if word != Word.STOP:
+        if word != Command.STOP:
             return
 
 

@@ -6,13 +6,13 @@ from collections.abc import Awaitable, Callable, Iterable
 
 from parley.clock import Clock
 from parley.testing.scaletest.connections import Dialer, Requests
-from parley.testing.scaletest.conversation import Conversation, Means
-from parley.testing.scaletest.follower import Cutting
+from parley.testing.scaletest.conversation import Conversation, ConversationResources
+from parley.testing.scaletest.follower import DisconnectSchedule
 from parley.testing.scaletest.outcome import ChatOutcome
 from parley.testing.scaletest.plan import Plan
 
 
-class Crowd:
+class ChatGroup:
     """The chats of one process.
 
     Attributes:
@@ -20,17 +20,17 @@ class Crowd:
     """
 
     def __init__(
-        self, plan: Plan, tasks: asyncio.TaskGroup, *, clock: Clock, chance: random.Random
+        self, plan: Plan, tasks: asyncio.TaskGroup, *, clock: Clock, rng: random.Random
     ) -> None:
         self.turns = 0
         dialer = Dialer(plan.target)
         self._plan = plan
         self._requests = Requests(dialer)
-        self._chance = chance
+        self._rng = rng
         self._waiting = 0
         self._everybody_waits = asyncio.Event()
         self._released = asyncio.Event()
-        means = Means(
+        means = ConversationResources(
             plan,
             self._requests,
             dialer,
@@ -43,7 +43,7 @@ class Crowd:
             Conversation(
                 plan.first + number,
                 means,
-                Cutting(plan.cut_every, random.Random(chance.getrandbits(64))),
+                DisconnectSchedule(plan.cut_every, random.Random(rng.getrandbits(64))),
             )
             for number in range(plan.chats)
         ]
@@ -57,10 +57,10 @@ class Crowd:
         """Have all conversations."""
         async with asyncio.TaskGroup() as tasks:
             for conversation in self._conversations:
-                delay_s = self._chance.random() * self._plan.start_jitter_s
+                delay_s = self._rng.random() * self._plan.start_jitter_s
                 tasks.create_task(self._one(conversation, delay_s))
 
-    async def everybody_waits(self) -> None:
+    async def first_turns_done(self) -> None:
         """Wait until turn 1 is over for everybody."""
         await self._everybody_waits.wait()
 

@@ -9,13 +9,13 @@ from dataclasses import replace
 import msgspec
 
 from parley.testing.scaletest.messages import (
+    Command,
     Conversed,
     Ended,
     FirstTurnOver,
     Line,
+    ProgressReport,
     Ready,
-    Standing,
-    Word,
     decoded,
 )
 from parley.testing.scaletest.outcome import ChatOutcome
@@ -55,7 +55,7 @@ class Client:
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self._process = process
         self.pid = process.pid
-        self.standing = Standing(0, 0)
+        self.standing = ProgressReport(0, 0)
 
     @classmethod
     @asynccontextmanager
@@ -80,7 +80,7 @@ class Client:
             process.stdin.close()
             await _ended(process)
 
-    def tell(self, word: Word) -> None:
+    def tell(self, word: Command) -> None:
         """Say a word to it."""
         self._say(word.encode())
 
@@ -96,7 +96,7 @@ class Client:
             if not said:
                 raise ClientDied(await self._process.wait())
             line = decoded(said)
-            if isinstance(line, Standing):
+            if isinstance(line, ProgressReport):
                 self.standing = line
             if isinstance(line, kind):
                 return line
@@ -126,9 +126,9 @@ class Clients:
             yield cls([task.result() for task in starting])
 
     @property
-    def standing(self) -> Standing:
+    def standing(self) -> ProgressReport:
         """How far all of them have come together."""
-        return Standing(
+        return ProgressReport(
             sum(client.standing.turns for client in self._clients),
             sum(client.standing.failed for client in self._clients),
         )
@@ -140,16 +140,16 @@ class Clients:
             pause: Waits once turn 1 is over for everybody, before all go on together; None if
                 nobody waits for the others.
         """
-        self._tell(Word.GO)
+        self._tell(Command.GO)
         if pause is not None:
             await self._all(FirstTurnOver)
             await pause()
-            self._tell(Word.FOLLOW_UP)
+            self._tell(Command.FOLLOW_UP)
         await self._all(Conversed)
 
     def stop(self) -> None:
         """Let all give up what is not over."""
-        self._tell(Word.STOP)
+        self._tell(Command.STOP)
 
     async def conversed(self) -> None:
         """Wait until all have given up."""
@@ -157,11 +157,11 @@ class Clients:
 
     async def end(self) -> tuple[ChatOutcome, ...]:
         """Let all check and clean up, and return what became of every chat."""
-        self._tell(Word.END)
+        self._tell(Command.END)
         lines = await self._all(Ended)
         return tuple(each for line in lines if isinstance(line, Ended) for each in line.outcomes)
 
-    def _tell(self, word: Word) -> None:
+    def _tell(self, word: Command) -> None:
         for client in self._clients:
             client.tell(word)
 

@@ -15,7 +15,13 @@ from parley.clock import Clock
 from parley.testing.scaletest.checker import ASSISTANT, RUNNING, WAITING, Checker
 from parley.testing.scaletest.connections import Dialer, Requests
 from parley.testing.scaletest.events import Message, Problem, decode, decode_page
-from parley.testing.scaletest.follower import PASSING, Cutting, Follower, Lost, pause_s
+from parley.testing.scaletest.follower import (
+    PASSING,
+    DisconnectSchedule,
+    Follower,
+    StreamLost,
+    pause_s,
+)
 from parley.testing.scaletest.frames import Frame
 from parley.testing.scaletest.outcome import ChatOutcome, Stage, TurnTimes
 from parley.testing.scaletest.plan import Plan
@@ -26,7 +32,7 @@ PAGE = 200
 
 
 @dataclass(frozen=True, slots=True)
-class Means:
+class ConversationResources:
     """What conversations share.
 
     Attributes:
@@ -59,7 +65,9 @@ class Failed(Exception):
 class Conversation:
     """One chat."""
 
-    def __init__(self, number: int, means: Means, cutting: Cutting) -> None:
+    def __init__(
+        self, number: int, means: ConversationResources, cutting: DisconnectSchedule
+    ) -> None:
         self.outcome = ChatOutcome(number)
         self._plan = means.plan
         self._means = means
@@ -68,7 +76,7 @@ class Conversation:
         self._follower: Follower | None = None
         self._following: asyncio.Task[None] | None = None
         self._moved = asyncio.Event()
-        self._lost: Lost | None = None
+        self._lost: StreamLost | None = None
         self._error = Problem()
 
     async def run(self, delay_s: float) -> None:
@@ -202,7 +210,7 @@ class Conversation:
             times.over_s = since_s
             self._moved.set()
 
-    def _on_lost(self, lost: Lost) -> None:
+    def _on_lost(self, lost: StreamLost) -> None:
         self._lost = lost
         self._moved.set()
 

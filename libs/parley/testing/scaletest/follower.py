@@ -18,15 +18,15 @@ AWAY_S_MAX = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class Cutting:
+class DisconnectSchedule:
     """When a client cuts its own connection: at random, every so many events; 0 for never."""
 
     every: int
-    chance: random.Random
+    rng: random.Random
 
     def next(self) -> int:
         """Return after how many events the next cut comes; never 0 unless there is none."""
-        return self.chance.randint(1, 2 * self.every - 1) if self.every else 0
+        return self.rng.randint(1, 2 * self.every - 1) if self.every else 0
 
 
 def pause_s(refusal: Head) -> float:
@@ -36,7 +36,7 @@ def pause_s(refusal: Head) -> float:
 
 
 @dataclass(frozen=True, slots=True)
-class Lost:
+class StreamLost:
     """A stream that is over for good."""
 
     was_open: bool
@@ -53,8 +53,8 @@ class Follower:
         chat_id: str,
         *,
         take: Take,
-        lost: Callable[[Lost], None],
-        cutting: Cutting,
+        lost: Callable[[StreamLost], None],
+        cutting: DisconnectSchedule,
         clock: Clock,
     ) -> None:
         self.cuts = 0
@@ -91,10 +91,10 @@ class Follower:
                     heard_at = now
                 if head.status not in (OK, *PASSING):
                     problem = f"the stream was answered with {head.status}"
-                    self._lost(Lost(self._was_open, problem))
+                    self._lost(StreamLost(self._was_open, problem))
                     return
                 if now - heard_at > AWAY_S_MAX:
-                    self._lost(Lost(self._was_open, "nobody answers"))
+                    self._lost(StreamLost(self._was_open, "nobody answers"))
                     return
                 if not self._is_cut:
                     await self._clock.sleep(pause_s(head))

@@ -8,7 +8,7 @@ from msgspec import Struct
 from parley.testing.scaletest.outcome import ChatOutcome
 
 
-class Word(StrEnum):
+class Command(StrEnum):
     """What a client process is told."""
 
     GO = "go"  # Begin.
@@ -21,7 +21,7 @@ class Ready(Struct, frozen=True, tag="ready"):
     """The process waits for its word."""
 
 
-class Standing(Struct, frozen=True, tag="standing"):
+class ProgressReport(Struct, frozen=True, tag="standing"):
     """How far the process has come."""
 
     turns: int
@@ -42,7 +42,7 @@ class Ended(Struct, frozen=True, tag="ended"):
     outcomes: list[ChatOutcome]
 
 
-Line = Ready | Standing | FirstTurnOver | Conversed | Ended
+Line = Ready | ProgressReport | FirstTurnOver | Conversed | Ended
 
 _decoder: msgspec.json.Decoder[Line] = msgspec.json.Decoder(Line)
 

@@ -20,7 +20,7 @@ from chatd.spend.domain.ports import Unlimited
 from chatd.users.domain.groups import Groups
 from parley.api.chat.v1 import chat_service_pb2 as api
 from parley.api.chat.v1.chat_service_pb2_grpc import ChatServiceServicer
-from parley.tasks import Completer
+from parley.tasks import Shielding
 
 Context = grpc.aio.ServicerContext
 
@@ -50,7 +50,7 @@ class ChatServicer(ChatServiceServicer):
         *,
         claims: Claims,
         groups: Groups,
-        tasks: Completer,
+        tasks: Shielding,
         references: References,
         spending: Admitting | None = None,
         created: Callable[[NewChat], None] = tell_nobody,

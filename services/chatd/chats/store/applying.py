@@ -48,7 +48,7 @@ from parley.postgres import (
     StatementEnded,
     typed_outages,
 )
-from parley.tasks import Completions
+from parley.tasks import ShieldedTasks
 
 KNOWN_STATES_MAX = 10_000
 MISSES_BEFORE_LOCK = 3
@@ -139,7 +139,7 @@ class Applier:
         self.known = KnownStates()
         self._locks: dict[ChatId, asyncio.Lock] = {}
         self._in_line: Counter[ChatId] = Counter()
-        self._under_way = Completions()
+        self._under_way = ShieldedTasks()
 
     async def __aenter__(self) -> Self:
         await self._under_way.__aenter__()

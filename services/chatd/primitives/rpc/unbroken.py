@@ -3,7 +3,7 @@
 from collections.abc import Callable, Coroutine
 from typing import Any, TypeVar
 
-from parley.tasks import Completer
+from parley.tasks import Shielding
 
 T = TypeVar("T")
 
@@ -15,7 +15,7 @@ class Unbroken:
     somebody notices.
     """
 
-    def __init__(self, tasks: Completer) -> None:
+    def __init__(self, tasks: Shielding) -> None:
         self._tasks = tasks
 
     async def run(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:

@@ -14,7 +14,7 @@ from chatd.users.rpc.callers import caller_as_owner
 from parley.api.chat.v1 import stream_service_pb2 as api
 from parley.api.chat.v1.frame_pb2 import EncodedSubscribeResponse, EncodedWatchChatsResponse
 from parley.api.chat.v1.stream_service_pb2_grpc import StreamServiceServicer
-from parley.rpc import CarriedMethods, answers_encoded, current_caller
+from parley.rpc import TunnelledMethods, answers_encoded, current_caller
 
 TAKEN_BYTES = 64 * 1024
 
@@ -22,7 +22,7 @@ TAKEN_BYTES = 64 * 1024
 class StreamServicer(StreamServiceServicer):
     """Follows chats for their readers."""
 
-    def __init__(self, streams: Streams, carried: CarriedMethods) -> None:
+    def __init__(self, streams: Streams, carried: TunnelledMethods) -> None:
         self._streams = streams
         self._carried = carried
 

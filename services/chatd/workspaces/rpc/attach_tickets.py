@@ -9,7 +9,7 @@ from chatd.workspaces.clients.nodes import Nodes, answered
 from chatd.workspaces.rpc.access import Door, Visit
 from parley.api.workspace.v1 import execution_service_pb2, process_pb2, process_service_pb2
 from parley.api.workspace.v1 import workspace_service_pb2 as api
-from parley.identity import TicketOffice
+from parley.identity import TicketIssuer
 from parley.rpc import acting_for
 
 ANSWER_S: Final = 30.0
@@ -30,7 +30,7 @@ class AttachTickets:
         office: Signs.
     """
 
-    def __init__(self, door: Door, nodes: Nodes, office: TicketOffice) -> None:
+    def __init__(self, door: Door, nodes: Nodes, office: TicketIssuer) -> None:
         self._door = door
         self._nodes = nodes
         self._office = office

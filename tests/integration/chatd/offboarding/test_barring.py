@@ -94,11 +94,11 @@ async def test_a_change_that_nobody_told_is_found_at_the_start_and_every_hour(
     barring = barring_of(served, standings, clock)
     async with asyncio.timeout(10), asyncio.TaskGroup() as tasks:
         running = tasks.create_task(barring.run())
-        await clock.until_someone_sleeps()
+        await clock.until_sleeping()
         assert (await served.state(chat.id)).status is Status.RUNNING
         standings.standings[ANN_ID] = Standing.DEACTIVATED
         for _ in range(int(CHECK_S / SETTLE_S)):
             clock.advance(SETTLE_S)
-            await clock.until_someone_sleeps()
+            await clock.until_sleeping()
         assert (await served.state(chat.id)).status is Status.INTERRUPTING
         running.cancel()

@@ -77,7 +77,7 @@ async def test_an_endpoint_that_starts_later_is_asked_again() -> None:
         asyncio.TaskGroup() as tasks,
     ):
         tasks.create_task(discovery.run())
-        assert await clock.until_someone_sleeps() == ASK_AGAIN_S
+        assert await clock.until_sleeping() == ASK_AGAIN_S
         clock.advance(ASK_AGAIN_S)
     (catalogue,) = learned
     default = catalogue.default()

@@ -68,7 +68,7 @@ async def store_open_call(turns: BilledTurns) -> None:
     async with asyncio.timeout(10), asyncio.TaskGroup() as group:
         writing = group.create_task(turns.open_calls.run())
         while await turns.pool.fetchval(COUNT_OPEN) == 0:
-            await turns.clock.until_someone_sleeps(2)  # The writer, and what watches the model.
+            await turns.clock.until_sleeping(2)  # The writer, and what watches the model.
             turns.clock.advance(0.5)
         writing.cancel()
 
@@ -173,6 +173,6 @@ async def test_a_call_that_ended_leaves_nothing_behind(turns: BilledTurns) -> No
     async with asyncio.timeout(10), asyncio.TaskGroup() as group:
         writing = group.create_task(turns.open_calls.run())
         while await turns.pool.fetchval(COUNT_OPEN):
-            await turns.clock.until_someone_sleeps()
+            await turns.clock.until_sleeping()
             turns.clock.advance(0.5)
         writing.cancel()

@@ -102,7 +102,7 @@ async def test_a_failed_attempt_that_used_tokens_costs_too(turns: BilledTurns) -
     state = await turns.create()
     async with asyncio.timeout(10), asyncio.TaskGroup() as group:
         group.create_task(turns.run(state, Plays((TextDelta("h"), USED, BUSY), ANSWER)))
-        turns.clock.advance(await turns.clock.until_someone_sleeps())
+        turns.clock.advance(await turns.clock.until_sleeping())
     assert await turns.ledger() == [
         ("turn", "failed", COST_MICROS, None),
         ("turn", "done", COST_MICROS, 2),

@@ -32,7 +32,7 @@ async def passing(served: ServedChats) -> AsyncIterator[None]:
 
     async def pass_on() -> None:
         while True:
-            await served.clock.until_someone_sleeps()
+            await served.clock.until_sleeping()
             served.clock.advance(0.5)
             await served.pool.execute("SELECT pg_sleep(0.005)")
 
@@ -123,7 +123,7 @@ async def joining(served: ServedChats) -> AsyncIterator[None]:
 
     async def pass_on() -> None:
         while True:
-            delay_s = await served.clock.until_someone_sleeps()
+            delay_s = await served.clock.until_sleeping()
             if delay_s < 2 * JOINED_S:
                 served.clock.advance(delay_s)
             await served.pool.execute("SELECT pg_sleep(0.002)")

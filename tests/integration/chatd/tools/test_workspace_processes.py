@@ -203,7 +203,7 @@ async def test_a_wait_that_is_cut_in_the_middle_goes_on_when_the_node_is_back(
 async def pass_time(clock: FakeClock) -> None:
     """Let time pass whenever somebody waits for it."""
     while True:
-        await clock.until_someone_sleeps()
+        await clock.until_sleeping()
         clock.advance(5)
 
 

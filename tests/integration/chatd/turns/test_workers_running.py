@@ -70,7 +70,7 @@ async def test_a_worker_takes_what_waits_ends_what_crashes_and_hands_over_the_re
         group.create_task(worker.run())
         await worker.until_registered()
         while moved.qsize() < 3:  # Two claims, and the end of the one that crashes.
-            await clock.until_someone_sleeps(2)
+            await clock.until_sleeping(2)
             clock.advance(1)
             await pool.execute("SELECT 1")
         failed = await chats.state(BAD)

@@ -210,12 +210,12 @@ async def test_a_deleted_group_leaves_no_share_and_no_limit(served: ServedChats)
     assert await left() == (sorted((EVE_ID, OTHER_GROUP)), (limit_of(OTHER_GROUP),), 1)
     async with asyncio.timeout(10), asyncio.TaskGroup() as tasks:
         running = tasks.create_task(remains.run())
-        await clock.until_someone_sleeps()
+        await clock.until_sleeping()
         assert await left() == (sorted((EVE_ID, OTHER_GROUP)), (limit_of(OTHER_GROUP),), 1)
         deletions.group_ids.add(OTHER_GROUP)
         for _ in range(int(CHECK_S / BEAT_S)):
             clock.advance(BEAT_S)
-            await clock.until_someone_sleeps()
+            await clock.until_sleeping()
         assert await left() == ([EVE_ID], (), 2)
         running.cancel()
 
@@ -229,16 +229,16 @@ async def test_what_could_not_be_settled_is_settled_a_minute_later(served: Serve
     )
     async with asyncio.timeout(10), asyncio.TaskGroup() as tasks:
         running = tasks.create_task(remains.run())
-        await clock.until_someone_sleeps()
+        await clock.until_sleeping()
         deletions.group_ids.add(EVES_GROUP)
         deletions.is_available = False
         await remains.heard(EVES_GROUP)
         clock.advance(BEAT_S)
-        await clock.until_someone_sleeps()
+        await clock.until_sleeping()
         assert await limits.limits() == (limit_of(EVES_GROUP),)
         deletions.is_available = True
         clock.advance(BEAT_S)
-        await clock.until_someone_sleeps()
+        await clock.until_sleeping()
         assert await limits.limits() == ()
         running.cancel()
 

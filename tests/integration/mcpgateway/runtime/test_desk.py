@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from mcpgateway.client.call import CallEnd, CallRecord, Order, Outcome, Progress
+from mcpgateway.client.call import CallEnd, CallRecord, CallRequest, Outcome, Progress
 from mcpgateway.client.content import BlobPart, TextPart, ToolAnswer
 from mcpgateway.client.upstream import ScriptedCall, ScriptedUpstream
-from mcpgateway.runtime.call_executor import CallDesk, Opened
+from mcpgateway.runtime.call_executor import CallExecutor, JournaledCall
 from mcpgateway.runtime.journal import Journal
 from mcpgateway.servers.domain import Limits, Reason
 from mcpgateway.servers.errors import ExecutionIdReused, StaleOwner, TooManyCalls, UpstreamFailed
@@ -27,26 +27,26 @@ OTHER_GATEWAY = "01900000-0000-7000-8000-0000000000bb"
 class Fixture:
     """A desk and what it works with."""
 
-    desk: CallDesk
+    executor: CallExecutor
     journal: Journal
     upstream: ScriptedUpstream
     clock: FakeClock
 
-    async def start(self, order: Order | None = None) -> Opened:
-        return await self.desk.start(order or an_order(), a_target(), None)
+    async def start(self, order: CallRequest | None = None) -> JournaledCall:
+        return await self.executor.start(order or an_order(), a_target(), None)
 
     async def events(self, record: CallRecord) -> list[Progress | CallEnd | None]:
         return [
             news if isinstance(news, Progress) else news.end
-            async for news in self.desk.follow(record)
+            async for news in self.executor.follow(record)
         ]
 
 
 @pytest.fixture
 async def fixture(journal: Journal) -> AsyncIterator[Fixture]:
     upstream, clock = ScriptedUpstream(), FakeClock()
-    async with CallDesk.open(journal, upstream, supervision(clock)) as desk:
-        yield Fixture(desk, journal, upstream, clock)
+    async with CallExecutor.open(journal, upstream, supervision(clock)) as executor:
+        yield Fixture(executor, journal, upstream, clock)
 
 
 async def test_a_call_is_made_and_its_end_is_journaled(fixture: Fixture) -> None:
@@ -84,7 +84,7 @@ async def test_the_same_execution_id_attaches_to_the_stored_outcome(fixture: Fix
 
     async with asyncio.timeout(5):
         await fixture.events((await fixture.start()).record)
-        attached = await fixture.desk.attach(an_order())
+        attached = await fixture.executor.attach(an_order())
         started_again = await fixture.start()
 
     assert attached is not None
@@ -116,7 +116,7 @@ async def test_another_content_under_the_same_id_is_refused(fixture: Fixture) ->
     await fixture.start()
 
     with pytest.raises(ExecutionIdReused):
-        await fixture.desk.attach(an_order(arguments_json=b'{"a":1}'))
+        await fixture.executor.attach(an_order(arguments_json=b'{"a":1}'))
 
 
 async def test_an_older_owner_starts_nothing(fixture: Fixture) -> None:
@@ -137,7 +137,7 @@ async def test_closing_the_request_leaves_the_call_running(fixture: Fixture) -> 
         opened = await fixture.start()
         async with asyncio.TaskGroup() as tasks:
             following = tasks.create_task(fixture.events(opened.record))
-            await fixture.clock.until_someone_sleeps()
+            await fixture.clock.until_sleeping()
             following.cancel()
         released.set()
         events = await fixture.events(opened.record)
@@ -152,8 +152,8 @@ async def test_a_cancelled_call_tells_the_server_and_may_have_taken_effect(
 
     async with asyncio.timeout(5):
         opened = await fixture.start()
-        await fixture.clock.until_someone_sleeps()
-        fixture.desk.cancel("call-1")
+        await fixture.clock.until_sleeping()
+        fixture.executor.cancel("call-1")
         (end,) = await fixture.events(opened.record)
 
     assert end == CallEnd(
@@ -171,7 +171,7 @@ async def test_a_cancellation_asked_of_another_replica_arrives_with_the_next_ren
     async with asyncio.timeout(5):
         opened = await fixture.start()
         await elsewhere.cancel(an_order().key)
-        await fixture.desk.reconcile()
+        await fixture.executor.reconcile()
         (end,) = await fixture.events(opened.record)
 
     assert isinstance(end, CallEnd)
@@ -184,17 +184,17 @@ async def test_silence_ends_a_call_and_progress_puts_that_off(fixture: Fixture) 
     upstream = TalkingUpstream(notes)
     async with (
         asyncio.timeout(5),
-        CallDesk.open(fixture.journal, upstream, supervision(fixture.clock)) as desk,
+        CallExecutor.open(fixture.journal, upstream, supervision(fixture.clock)) as executor,
     ):
-        opened = await desk.start(order, a_target(), None)
-        assert await fixture.clock.until_someone_sleeps() == 10
+        opened = await executor.start(order, a_target(), None)
+        assert await fixture.clock.until_sleeping() == 10
         fixture.clock.advance(9)
         notes.put_nowait(Progress(1, None, ""))
         await upstream.told.wait()
         fixture.clock.advance(1)
-        assert await fixture.clock.until_someone_sleeps() == 9
+        assert await fixture.clock.until_sleeping() == 9
         fixture.clock.advance(9)
-        end = [news async for news in desk.follow(opened.record)][-1]
+        end = [news async for news in executor.follow(opened.record)][-1]
 
     assert isinstance(end, CallRecord)
     assert end.end == CallEnd(
@@ -209,7 +209,7 @@ async def test_the_hard_limit_ends_a_call_that_keeps_talking(fixture: Fixture) -
 
     async with asyncio.timeout(5):
         opened = await fixture.start(an_order(idle_s=100.0, limit_s=30.0))
-        assert await fixture.clock.until_someone_sleeps() == 30
+        assert await fixture.clock.until_sleeping() == 30
         fixture.clock.advance(30)
         (end,) = await fixture.events(opened.record)
 
@@ -246,10 +246,10 @@ async def test_a_failure_is_a_result_and_an_unknown_effect_is_unknown(
 
 
 async def test_an_obstacle_is_journaled_and_nothing_is_called(fixture: Fixture) -> None:
-    obstacle = UpstreamFailed(Reason.CONNECT_FAILED, "refused")
+    blocking_error = UpstreamFailed(Reason.CONNECT_FAILED, "refused")
 
     async with asyncio.timeout(5):
-        opened = await fixture.desk.start(an_order(), a_target(), obstacle)
+        opened = await fixture.executor.start(an_order(), a_target(), blocking_error)
         (end,) = await fixture.events(opened.record)
 
     assert end == CallEnd(
@@ -267,7 +267,7 @@ async def test_a_result_beyond_the_limit_is_not_kept(fixture: Fixture) -> None:
     target = a_target(a_server(limits=Limits(result_bytes_max=1024)))
 
     async with asyncio.timeout(5):
-        opened = await fixture.desk.start(an_order(), target, None)
+        opened = await fixture.executor.start(an_order(), target, None)
         (end,) = await fixture.events(opened.record)
 
     assert end == CallEnd(
@@ -284,12 +284,12 @@ async def test_calls_at_once_are_limited_per_user(fixture: Fixture) -> None:
         ScriptedCall(ANSWER),
     ]
     target = a_target(a_server(limits=Limits(calls_per_user_max=1)))
-    await fixture.desk.start(an_order("one"), target, None)
+    await fixture.executor.start(an_order("one"), target, None)
 
     with pytest.raises(TooManyCalls):
-        await fixture.desk.start(an_order("two"), target, None)
+        await fixture.executor.start(an_order("two"), target, None)
     assert not (
-        await fixture.desk.start(an_order("three", user_id="bob"), target, None)
+        await fixture.executor.start(an_order("three", user_id="bob"), target, None)
     ).is_attached
 
 
@@ -301,7 +301,7 @@ async def test_what_another_process_runs_is_followed_through_the_journal(
 
     async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
         following = tasks.create_task(fixture.events(record))
-        await fixture.clock.until_someone_sleeps()
+        await fixture.clock.until_sleeping()
         await elsewhere.finish("call-1", DONE)
         fixture.clock.advance(1)
 
@@ -312,7 +312,7 @@ async def test_a_call_lost_between_journal_and_desk_never_left(fixture: Fixture)
     record, _ = await fixture.journal.begin(an_order())
 
     async with asyncio.timeout(5):
-        await fixture.desk.reconcile()
+        await fixture.executor.reconcile()
         (end,) = await fixture.events(await fixture.journal.read(record.key.execution_id))
 
     assert end == CallEnd(
@@ -327,9 +327,12 @@ async def test_a_process_that_stops_leaves_its_calls_as_unknown(journal: Journal
     upstream = ScriptedUpstream(calls=[ScriptedCall(ANSWER, released=asyncio.Event())])
     clock = FakeClock()
 
-    async with asyncio.timeout(5), CallDesk.open(journal, upstream, supervision(clock)) as desk:
-        await desk.start(an_order(), a_target(), None)
-        await clock.until_someone_sleeps()
+    async with (
+        asyncio.timeout(5),
+        CallExecutor.open(journal, upstream, supervision(clock)) as executor,
+    ):
+        await executor.start(an_order(), a_target(), None)
+        await clock.until_sleeping()
 
     assert (await journal.read("call-1")).end == replace(
         CallEnd(Outcome.UNKNOWN, reason=Reason.GATEWAY_LOST),

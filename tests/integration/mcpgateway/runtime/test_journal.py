@@ -6,7 +6,7 @@ import pytest
 
 from mcpgateway.client.call import CallEnd, Outcome
 from mcpgateway.client.content import BlobPart, TextPart
-from mcpgateway.runtime.journal import Journal, OwnCall
+from mcpgateway.runtime.journal import Journal, LeasedCall
 from mcpgateway.servers.domain import Reason
 from mcpgateway.servers.errors import ExecutionIdReused, JournalChanged, StaleOwner
 from parley.postgres import Database
@@ -95,7 +95,7 @@ async def test_the_process_that_makes_a_call_learns_that_it_was_cancelled(journa
 
     await journal.cancel(an_order().key)
 
-    assert set(await journal.renew()) == {OwnCall("call-1", True), OwnCall("call-2", False)}
+    assert set(await journal.renew()) == {LeasedCall("call-1", True), LeasedCall("call-2", False)}
 
 
 async def test_all_calls_of_a_server_can_be_cancelled(journal: Journal) -> None:
@@ -103,7 +103,7 @@ async def test_all_calls_of_a_server_can_be_cancelled(journal: Journal) -> None:
 
     await journal.cancel_calls_of(SERVER_ID)
 
-    assert await journal.renew() == (OwnCall("call-1", True),)
+    assert await journal.renew() == (LeasedCall("call-1", True),)
 
 
 async def test_acknowledging_drops_the_parts_and_keeps_the_outcome(journal: Journal) -> None:
@@ -132,7 +132,7 @@ async def test_calls_of_a_process_that_ended_become_unknown(
         OTHER_GATEWAY,
     )
 
-    await journal.give_up_dead()
+    await journal.fail_abandoned_calls()
 
     lost, alive = await journal.read("lost"), await journal.read("alive")
     assert lost.end is not None
@@ -156,7 +156,7 @@ async def test_old_results_are_dropped_and_older_ids_forgotten(
         " acknowledged_at = acknowledged_at - interval '31 days'"
     )
 
-    await journal.tidy()
+    await journal.delete_expired()
 
     assert (await journal.read("token")).is_acknowledged
     assert (await journal.read("chat")).end == END

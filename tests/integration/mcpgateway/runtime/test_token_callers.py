@@ -5,10 +5,10 @@ import asyncio
 import pytest
 
 from mcpgateway.client.upstream import ScriptedUpstream
-from mcpgateway.runtime.call_executor import CallDesk
+from mcpgateway.runtime.call_executor import CallExecutor
 from mcpgateway.runtime.journal import Journal
 from mcpgateway.runtime.servicer import Runtime, RuntimeServicer
-from mcpgateway.runtime.tool_listing import Catalogues, ToolListing
+from mcpgateway.runtime.tool_listing import CatalogueCache, ToolListing
 from mcpgateway.servers.errors import InvalidRequest
 from mcpgateway.servers.store import Servers
 from parley.api.mcp.v1 import runtime_service_pb2 as api
@@ -24,10 +24,10 @@ TOKEN = Caller(None, User(UserId("ann"), Role.MEMBER), frozenset({"mcp:call"}), 
 @pytest.fixture
 def servicer(journal: Journal, servers: Servers) -> RuntimeServicer:
     clock, upstream = FakeClock(), ScriptedUpstream()
-    catalogues = Catalogues(upstream, clock, lambda: None)
-    desk = CallDesk(journal, upstream, clock, asyncio.TaskGroup())
+    catalogues = CatalogueCache(upstream, clock, lambda: None)
+    executor = CallExecutor(journal, upstream, clock, asyncio.TaskGroup())
     listing = ToolListing(servers, catalogues)
-    return RuntimeServicer(Runtime(servers, listing, catalogues, journal, desk))
+    return RuntimeServicer(Runtime(servers, listing, catalogues, journal, executor))
 
 
 async def asked(servicer: RuntimeServicer, key: api.CallKey) -> api.GetCallResponse:

@@ -43,10 +43,10 @@ async def test_a_notice_leaves_at_once_and_what_follows_soon_leaves_together(
             empty_database, application_name="t", supervision=supervision(clock)
         ) as bus,
     ):
-        await clock.until_someone_sleeps()
+        await clock.until_sleeping()
         bus.publish(A)
         assert await payloads.get() == '[["chat","a",1]]'
-        while await clock.until_someone_sleeps() > FLUSH_PAUSE_S:
+        while await clock.until_sleeping() > FLUSH_PAUSE_S:
             await asyncio.to_thread(lambda: None)
         bus.publish(B)
         bus.publish(Notice("chat", "a", 2))

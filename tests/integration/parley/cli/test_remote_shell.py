@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from parley.cli.workspaces.terminal import GAP, LOST, Exited, Left, RemoteShell
+from parley.cli.workspaces.terminal import GAP, LOST, Detached, Exited, RemoteShell
 from support.cli.fake_terminals import FakeTerminals, Seat
 
 PATH = "/api/v1/workspaces/w"
@@ -138,5 +138,5 @@ def test_who_waits_for_a_lost_connection_can_leave(window: tuple[int, int]) -> N
         )
         leaving = threading.Thread(target=leave)
         leaving.start()
-        assert shell.run() == Left("p")
+        assert shell.run() == Detached("p")
         leaving.join()

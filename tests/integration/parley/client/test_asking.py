@@ -5,8 +5,8 @@ import pytest
 from parley.api.chat.v1 import chat_pb2, event_pb2
 from parley.client import (
     AnswerFailed,
-    AnswerLate,
     AnswerNeedsAction,
+    AnswerTimeout,
     ErrorKind,
     Parley,
     TurnError,
@@ -91,7 +91,7 @@ async def test_a_turn_that_takes_too_long_is_left_alone(parley: Parley, chatd: F
     chatd.streams.scripts.append([running, Pause()])
 
     async with asyncio.timeout(5):
-        with pytest.raises(AnswerLate) as late:
+        with pytest.raises(AnswerTimeout) as late:
             await parley.ask("hello?", within_s=0.05)
 
     assert late.value.chat_id in chatd.chats.chats

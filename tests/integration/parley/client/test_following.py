@@ -96,7 +96,7 @@ async def test_a_stream_that_is_cut_resumes_at_its_cursor(tokens: Tokens, chatd:
         asyncio.TaskGroup() as tasks,
     ):
         reading = tasks.create_task(read(parley, "5"))
-        clock.advance(await clock.until_someone_sleeps())
+        clock.advance(await clock.until_sleeping())
 
     assert reading.result() == [RUNNING, HEL, LO, HELLO, WAITING]
     assert cursors(chatd) == ["", "2"]

@@ -143,7 +143,7 @@ async def test_startup_waits_for_a_server_only_so_long(postgres: TestPostgres) -
         attempt = tasks.create_task(_error_of(connect()))
         delays = []
         while not attempt.done():
-            waiting = tasks.create_task(clock.until_someone_sleeps())
+            waiting = tasks.create_task(clock.until_sleeping())
             await asyncio.wait((attempt, waiting), return_when=asyncio.FIRST_COMPLETED)
             if waiting.done():
                 delays.append(waiting.result())
@@ -221,7 +221,7 @@ async def test_what_is_put_aside_is_free_when_all_others_are_taken(empty_databas
             empty_database,
             application_name="t",
             connections_max=4,
-            put_aside=1,
+            side_connections=1,
             pool_patience_s=0.05,
         ) as database,
         database.pool.acquire(),

@@ -114,7 +114,7 @@ async def test_a_wrong_password_ends_listening(postgres: TestPostgres) -> None:
 
 async def sleeps(clock: FakeClock, delay_s: float) -> None:
     """Wait until somebody sleeps for exactly this long; shorter limits may come and go."""
-    while await clock.until_someone_sleeps() != pytest.approx(delay_s):
+    while await clock.until_sleeping() != pytest.approx(delay_s):
         await let_others_run()
 
 

@@ -10,9 +10,9 @@ from google.protobuf.wrappers_pb2 import StringValue
 from parley.identity import Caller, ServiceName
 from parley.rpc import (
     CarriedAnswer,
-    CarriedMethods,
     Problem,
     Refusal,
+    TunnelledMethods,
     acting_for,
     call_headers,
     current_caller,
@@ -27,7 +27,7 @@ TAKEN = Problem(grpc.StatusCode.ALREADY_EXISTS, "TAKEN", "Choose another word.",
 
 
 async def carried(
-    methods: CarriedMethods,
+    methods: TunnelledMethods,
     served: Served,
     method: str = SAY,
     *,
@@ -48,7 +48,7 @@ async def test_a_carried_call_is_answered_and_knows_who_makes_it(serve_echo: Ser
         seen.append((current_caller(), remaining_s()))
         return text(f"{request.value}!")
 
-    methods = CarriedMethods()
+    methods = TunnelledMethods()
     async with (
         asyncio.timeout(10),
         serve_echo(Echo(say=note), carried=methods) as served,
@@ -66,7 +66,7 @@ async def test_a_refusal_arrives_whole(serve_echo: ServeEcho) -> None:
     async def refuse(request: StringValue, context: Any) -> StringValue:
         raise Refusal(TAKEN)
 
-    methods = CarriedMethods()
+    methods = TunnelledMethods()
     async with asyncio.timeout(10), serve_echo(Echo(say=refuse), carried=methods) as served:
         answer = await carried(methods, served)
     error = refused_call(answer.status, answer.message, answer.details)
@@ -79,7 +79,7 @@ async def test_an_error_that_nobody_foresaw_keeps_its_text_inside(
     async def fail(request: StringValue, context: Any) -> StringValue:
         raise RuntimeError("the secret is 42")
 
-    methods = CarriedMethods()
+    methods = TunnelledMethods()
     async with asyncio.timeout(10), serve_echo(Echo(say=fail), carried=methods) as served:
         answer = await carried(methods, served)
     assert answer.status is grpc.StatusCode.INTERNAL
@@ -92,7 +92,7 @@ async def test_an_error_that_nobody_foresaw_keeps_its_text_inside(
 async def test_a_carried_call_needs_a_token_of_its_own(
     serve_echo: ServeEcho, authorization: str | None
 ) -> None:
-    methods = CarriedMethods()
+    methods = TunnelledMethods()
     headers = {} if authorization is None else {"authorization": authorization}
     async with asyncio.timeout(10), serve_echo(carried=methods) as served:
         answer = await carried(methods, served, headers=headers)
@@ -103,14 +103,14 @@ async def test_a_carried_call_needs_a_token_of_its_own(
 async def test_only_methods_that_answer_once_can_be_carried(
     serve_echo: ServeEcho, method: str
 ) -> None:
-    methods = CarriedMethods()
+    methods = TunnelledMethods()
     async with asyncio.timeout(10), serve_echo(carried=methods) as served:
         answer = await carried(methods, served, method)
     assert answer.status is grpc.StatusCode.UNIMPLEMENTED
 
 
 async def test_what_is_no_message_is_said_to_be_none(serve_echo: ServeEcho) -> None:
-    methods = CarriedMethods()
+    methods = TunnelledMethods()
     async with asyncio.timeout(10), serve_echo(carried=methods) as served:
         answer = await carried(methods, served, request=b"\xff\xff")
     assert answer == CarriedAnswer(grpc.StatusCode.INTERNAL, "the message cannot be decoded")
@@ -126,7 +126,7 @@ async def test_a_carried_call_ends_with_its_deadline(serve_echo: ServeEcho) -> N
             ended.set()
         return request
 
-    methods = CarriedMethods()
+    methods = TunnelledMethods()
     async with asyncio.timeout(10), serve_echo(Echo(say=wait), carried=methods) as served:
         answer = await carried(methods, served, timeout_s=0.01)
     assert answer.status is grpc.StatusCode.DEADLINE_EXCEEDED
@@ -134,7 +134,7 @@ async def test_a_carried_call_ends_with_its_deadline(serve_echo: ServeEcho) -> N
 
 
 async def test_a_draining_server_takes_no_carried_call(serve_echo: ServeEcho) -> None:
-    methods = CarriedMethods()
+    methods = TunnelledMethods()
     async with asyncio.timeout(10), serve_echo(carried=methods) as served:
         await served.server.drain()
         answer = await carried(methods, served)

@@ -228,7 +228,7 @@ async def test_a_lost_gateway_leaves_what_it_told_in_force(house: House) -> None
         async with house.following(house.address(), clock=clock) as it:
             await it.until_known()
             await stack.aclose()
-            await clock.until_someone_sleeps()
+            await clock.until_sleeping()
             assert revoked(it, "a", "b") == ["a"]
 
 
@@ -273,7 +273,7 @@ async def delays_of(clock: FakeClock, count: int) -> list[float]:
     """Return the next delays of a follower, each slept to its end."""
     delays_s = []
     for _ in range(count):
-        delays_s.append(await clock.until_someone_sleeps())
+        delays_s.append(await clock.until_sleeping())
         clock.advance(delays_s[-1])
     return delays_s
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from parley.clock import FakeClock
-from parley.tasks import Completions
+from parley.tasks import ShieldedTasks
 from support.toolrunner.node import running
 from support.toolrunner.sandboxes import UNCONFINED
 from toolrunner.directories.workspaces import Workspaces
@@ -76,7 +76,7 @@ class Office:
 async def office(tmp_path: Path) -> AsyncIterator[Office]:
     clock = FakeClock()
     numbers = iter(range(100))
-    async with running_spawner(tmp_path, adoption_s=0) as spawner, Completions() as tasks:
+    async with running_spawner(tmp_path, adoption_s=0) as spawner, ShieldedTasks() as tasks:
         is_open = asyncio.Event()
         is_open.set()
         slow = SlowSpawner(spawner.process, is_open)
@@ -115,7 +115,7 @@ async def test_one_that_ended_is_replaced_at_the_next_question(office: Office) -
 
 
 async def test_nothing_is_kept_of_one_that_could_not_be_started(tmp_path: Path) -> None:
-    async with running_spawner(tmp_path, adoption_s=0) as spawner, Completions() as tasks:
+    async with running_spawner(tmp_path, adoption_s=0) as spawner, ShieldedTasks() as tasks:
         file_workers = FileWorkerPool(
             spawner=spawner.process,
             workspaces=Workspaces(tmp_path / "workspaces"),
@@ -155,12 +155,12 @@ async def test_an_idle_one_ends_and_a_used_one_stays(office: Office) -> None:
     async with asyncio.timeout(20), asyncio.TaskGroup() as tasks:
         reaper = tasks.create_task(ended(office.file_workers))
         await office.file_workers.ask(ONE, StatPath(""))
-        await office.clock.until_someone_sleeps()
+        await office.clock.until_sleeping()
         office.clock.advance(IDLE_S / 2)
-        await office.clock.until_someone_sleeps()
+        await office.clock.until_sleeping()
         await office.file_workers.ask(OTHER, StatPath(""))
         office.clock.advance(IDLE_S / 2)
-        await office.clock.until_someone_sleeps()
+        await office.clock.until_sleeping()
         assert (len(office.pids(ONE)), len(office.pids(OTHER))) == (0, 1)
         assert list(office.file_workers._pooled) == [OTHER]
         reaper.cancel()
@@ -185,9 +185,9 @@ async def test_one_whose_starter_is_cancelled_serves_the_next_or_ends(office: Of
         assert office.pids(ONE) == [pid]
         reaper = tasks.create_task(ended(office.file_workers))
         for _ in range(3):
-            await office.clock.until_someone_sleeps()
+            await office.clock.until_sleeping()
             office.clock.advance(IDLE_S / 2)
-        await office.clock.until_someone_sleeps()
+        await office.clock.until_sleeping()
         reaper.cancel()
     assert (office.pids(ONE), office.file_workers._pooled) == ([], {})
 

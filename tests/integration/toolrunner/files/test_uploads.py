@@ -66,7 +66,7 @@ async def test_an_upload_that_falls_silent_is_given_up_and_leaves_nothing(
             await is_silent.wait()
             assert list(node.root.glob("d/.parley-*"))
             # One of them is the watch over idle programs.
-            await clock.until_someone_sleeps(2)
+            await clock.until_sleeping(2)
             clock.advance(SILENCE_S)
         assert staging.result() is Reason.INVALID_REQUEST
         assert list(node.root.iterdir()) == []

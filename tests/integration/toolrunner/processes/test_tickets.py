@@ -16,7 +16,7 @@ from parley.identity import (
     ServiceName,
     Signer,
     SigningKey,
-    TicketOffice,
+    TicketIssuer,
     TrustFile,
     User,
     UserId,
@@ -39,7 +39,7 @@ class Gateway:
     def __init__(self, house: House, client: Client, channel: grpc.aio.Channel) -> None:
         self.house = house
         self.client = client
-        self.office = TicketOffice(house.key, house.clock)
+        self.office = TicketIssuer(house.key, house.clock)
         self._stub = ProcessServiceStub(channel)
         self._ids = 0
 
@@ -53,7 +53,7 @@ class Gateway:
         process_id: str,
         node: str,
         *,
-        office: TicketOffice | None = None,
+        office: TicketIssuer | None = None,
         is_view_only: bool = False,
     ) -> str:
         text, _ = (office or self.office).issue(
@@ -140,7 +140,7 @@ async def test_a_ticket_expires_and_one_from_before_the_start_is_refused(
     generation = await gateway.client.generation()
     for age_s in (90, 30):
         past = FakeClock(gateway.house.clock.now() - timedelta(seconds=age_s))
-        office = TicketOffice(gateway.house.key, past)
+        office = TicketIssuer(gateway.house.key, past)
         old = gateway.signed(process_id, generation, office=office)
         assert await gateway.answers(api.AttachOpen(ticket=old)) == [BAD_TICKET]
 

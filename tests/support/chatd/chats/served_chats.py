@@ -48,13 +48,13 @@ from chatd.workspaces.rpc.access import Door
 from chatd.workspaces.rpc.access_servicer import WorkspaceAccessServicer
 from chatd.workspaces.rpc.attach_tickets import AttachTickets
 from parley.clock import FakeClock
-from parley.identity import Guard, ServiceName, SigningKey, TicketOffice
+from parley.identity import Guard, ServiceName, SigningKey, TicketIssuer
 from parley.postgres import Pool, Session
 from parley.rpc import (
     Address,
-    CarriedMethods,
     Channels,
     Registration,
+    TunnelledMethods,
     connect,
     serve,
 )
@@ -182,7 +182,7 @@ class _Telling:
         tasks.keep("replicas", self.replicas.run)
         tasks.keep("feeds", self.feeds.run)
 
-    def servicer(self, guard: Guard, carried: CarriedMethods) -> StreamServicer:
+    def servicer(self, guard: Guard, carried: TunnelledMethods) -> StreamServicer:
         return StreamServicer(
             Streams(
                 self.hubs,
@@ -244,9 +244,9 @@ async def served_chats(
             spending.forget,
             telling.clock,
         )
-        tickets = AttachTickets(door, nodes, TicketOffice(SigningKey.generate(), telling.clock))
+        tickets = AttachTickets(door, nodes, TicketIssuer(SigningKey.generate(), telling.clock))
         catalogue = Catalogue.over(pool, groups, stopping, tickets, grantees)
-        carried = CarriedMethods()
+        carried = TunnelledMethods()
         servicers = (
             ChatServicer(
                 stores,
@@ -291,7 +291,7 @@ async def _served(
     servicers: Iterable[object],
     identities: Identities,
     stack: AsyncExitStack,
-    carried: CarriedMethods,
+    carried: TunnelledMethods,
 ) -> grpc.aio.Channel:
     """Serve until the stack ends, and return a channel there."""
     telemetry = InMemoryTelemetry("chatd").telemetry

@@ -58,9 +58,9 @@ from parley.identity import Role as UserRole
 from parley.postgres import Pool, Session
 from parley.rpc import (
     Address,
-    CarriedMethods,
     Channels,
     Registration,
+    TunnelledMethods,
     acting_for,
     connect,
     serve,
@@ -271,7 +271,7 @@ async def replica_in(town: Town, name: str, *, joins: bool = True) -> AsyncItera
         await stack.enter_async_context(
             serve(
                 address,
-                [Registration.of(StreamServicer(served, CarriedMethods()))],
+                [Registration.of(StreamServicer(served, TunnelledMethods()))],
                 guard=town.guard,
                 errors=ERRORS,
                 domain=DOMAIN,

@@ -155,13 +155,13 @@ async def test_the_number_is_compared_every_few_seconds_and_repairs_what_was_not
     cache = cache_over(store, clock)
     async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
         running = tasks.create_task(cache.run())
-        assert await clock.until_someone_sleeps() == REPAIR_S
+        assert await clock.until_sleeping() == REPAIR_S
         clock.advance(REPAIR_S)
-        await clock.until_someone_sleeps()
+        await clock.until_sleeping()
         assert store.asked == {"load": 1, "version": 1}
         store.number = 7
         clock.advance(REPAIR_S)
-        await clock.until_someone_sleeps()
+        await clock.until_sleeping()
         assert store.asked == {"load": 2, "version": 2}
         running.cancel()
     assert (await cache.current()).catalogue.version == 7

@@ -36,7 +36,7 @@ async def test_a_late_bill_is_entered_when_the_database_is_back() -> None:
     bills.add(ENTRY, ANN)
     async with asyncio.timeout(5), asyncio.TaskGroup() as group:
         running = group.create_task(bills.run())
-        clock.advance(await clock.until_someone_sleeps())
+        clock.advance(await clock.until_sleeping())
         await bills.flushed_within(5)
         running.cancel()
     assert ledger.entries == [(ENTRY, ANN)]
@@ -52,7 +52,7 @@ async def test_a_bill_that_cannot_be_entered_is_told_and_the_next_one_is_not_hel
     async with asyncio.timeout(5), asyncio.TaskGroup() as group:
         running = group.create_task(bills.run())
         for _ in range(ATTEMPTS_MAX - 1):
-            clock.advance(await clock.until_someone_sleeps())
+            clock.advance(await clock.until_sleeping())
         await bills.flushed_within(5)
         running.cancel()
     assert ledger.entries == [(ENTRY, ANN)]

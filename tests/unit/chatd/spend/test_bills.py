@@ -132,7 +132,7 @@ async def test_a_failed_attempt_that_used_tokens_is_billed_with_its_retry() -> N
     )
     stage.send()
     async with stage.running():
-        stage.clock.advance(await stage.clock.until_someone_sleeps())
+        stage.clock.advance(await stage.clock.until_sleeping())
     use = replace(USE, runtime_ms=1000)
     assert ledger(stage) == [
         entry(2, 1, FAILED),
@@ -144,7 +144,7 @@ async def test_an_attempt_that_never_began_is_not_billed() -> None:
     stage = Stage(Parts((BUSY,), (TextDelta("hi"), USED, Finished())), setup=PRICED)
     stage.send()
     async with stage.running():
-        stage.clock.advance(await stage.clock.until_someone_sleeps())
+        stage.clock.advance(await stage.clock.until_sleeping())
     assert [each.bill.outcome for each in ledger(stage)] == [CallOutcome.DONE]
 
 
@@ -227,7 +227,7 @@ async def test_a_stream_that_was_cut_is_billed_by_an_estimate() -> None:
     )
     stage.send()
     async with stage.running():
-        stage.clock.advance(await stage.clock.until_someone_sleeps())
+        stage.clock.advance(await stage.clock.until_sleeping())
     failed = Bill(CallPurpose.TURN, CallOutcome.FAILED, GUESSED)
     assert ledger(stage)[0] == entry(2, 1, failed)
 
@@ -305,7 +305,7 @@ async def test_an_interrupted_summary_is_billed_without_an_answer() -> None:
     with stage.watch() as watcher:
         async with stage.running():
             await live_parts(watcher, 1)
-            await stage.clock.until_someone_sleeps()
+            await stage.clock.until_sleeping()
             stage.interrupt()
     made = ledger(stage)[-1]
     assert made.bill == Bill(CallPurpose.COMPACTION, CallOutcome.INTERRUPTED, PARTLY)

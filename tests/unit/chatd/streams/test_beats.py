@@ -51,11 +51,11 @@ async def test_what_waits_is_done_on_the_next_beat_and_once() -> None:
     async with beating(clock) as beats:
         for name in ("first", "second"):
             beats.at_next(partial(done.put_nowait, name))
-        assert await clock.until_someone_sleeps() == BEAT_S
+        assert await clock.until_sleeping() == BEAT_S
         clock.advance(BEAT_S)
         assert [await done.get(), await done.get()] == ["first", "second"]
         beats.at_next(partial(done.put_nowait, "third"))
-        assert await clock.until_someone_sleeps() == BEAT_S
+        assert await clock.until_sleeping() == BEAT_S
         clock.advance(BEAT_S)
         assert (await done.get(), done.qsize()) == ("third", 0)
 
@@ -71,7 +71,7 @@ async def test_what_asks_for_the_next_beat_on_one_is_done_on_the_next() -> None:
     async with beating(clock) as beats:
         beats.at_next(again)
         for beat in (1, 2, 3):
-            clock.advance(await clock.until_someone_sleeps())
+            clock.advance(await clock.until_sleeping())
             assert await done.get() == pytest.approx(beat * BEAT_S)
 
 
@@ -81,11 +81,11 @@ async def test_a_beat_that_comes_late_is_noticed() -> None:
     async with beating(clock) as beats:
         assert not beats.is_late
         beats.at_next(partial(done.put_nowait, None))
-        clock.advance(await clock.until_someone_sleeps() + 0.02)
+        clock.advance(await clock.until_sleeping() + 0.02)
         await done.get()
         assert beats.is_late
         beats.at_next(partial(done.put_nowait, None))
-        assert await clock.until_someone_sleeps() == pytest.approx(BEAT_S + 0.04)
+        assert await clock.until_sleeping() == pytest.approx(BEAT_S + 0.04)
 
 
 async def test_one_that_fails_keeps_the_others_from_nothing() -> None:
@@ -101,5 +101,5 @@ async def test_one_that_fails_keeps_the_others_from_nothing() -> None:
     async with asyncio.timeout(5), BackgroundTasks(supervision(clock)) as tasks:
         tasks.keep("timer.flush", beats.run)
         for _ in ("the beat", "the pause after the failure", "the next beat"):
-            clock.advance(await clock.until_someone_sleeps())
+            clock.advance(await clock.until_sleeping())
         assert [await done.get(), await done.get()] == ["first", "third"]

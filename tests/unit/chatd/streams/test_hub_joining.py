@@ -36,7 +36,7 @@ async def joining() -> AsyncIterator[tuple[Episode, list[LivePart], FakeClock]]:
 
 async def beat(clock: FakeClock, *, late_s: float = 0.0) -> None:
     """Let the beat end that is waited for, or a while after it should have."""
-    clock.advance(await clock.until_someone_sleeps() + late_s)
+    clock.advance(await clock.until_sleeping() + late_s)
     for _ in range(5):
         loop = asyncio.get_running_loop()
         turned = loop.create_future()
@@ -68,7 +68,7 @@ async def test_pieces_wait_longer_behind_a_beat_that_came_late() -> None:
         for word in ("b", "c"):
             episode.add(Role.ASSISTANT, 0, Text(word))
         assert texts(shown) == ["a", "b"]
-        assert await clock.until_someone_sleeps() == pytest.approx(BEAT_S + 0.04)
+        assert await clock.until_sleeping() == pytest.approx(BEAT_S + 0.04)
         await beat(clock)
     assert texts(shown) == ["a", "b", "c"]
 

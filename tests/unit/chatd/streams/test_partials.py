@@ -45,7 +45,7 @@ async def running_writer() -> AsyncIterator[tuple[PartialWriter, NotedPartials, 
     writer = PartialWriter(partials, clock)
     async with asyncio.timeout(5), asyncio.TaskGroup() as group:
         task = group.create_task(writer.run())
-        await clock.until_someone_sleeps()
+        await clock.until_sleeping()
         yield writer, partials, clock
         task.cancel()
 
@@ -72,7 +72,7 @@ async def test_an_episode_that_was_committed_before_the_beat_costs_nothing() -> 
         writer.shown(CHAT, part(1, "hello"))
         writer.moved(ChatState(CHAT, Status.WAITING, 6, 6, 0, MessageId(4)))
         clock.advance(BEAT_S)
-        await clock.until_someone_sleeps()
+        await clock.until_sleeping()
         assert partials.chunks.empty()
 
 
@@ -101,12 +101,12 @@ async def test_pieces_that_cannot_be_written_cost_the_other_chats_nothing() -> N
         writer.shown(chat_id, part(1, "hello"))
     async with asyncio.timeout(5), BackgroundTasks(supervision(clock)) as tasks:
         tasks.keep("partials.write", writer.run)
-        await clock.until_someone_sleeps()
+        await clock.until_sleeping()
         clock.advance(BEAT_S)
         written = [(await partials.chunks.get())[0].chat_id for _ in range(2)]
         # The failure is told, and what comes afterwards is written as before.
-        clock.advance(await clock.until_someone_sleeps())
-        await clock.until_someone_sleeps()
+        clock.advance(await clock.until_sleeping())
+        await clock.until_sleeping()
         writer.shown(CHAT, part(2, "again"))
         clock.advance(BEAT_S)
         written.append((await partials.chunks.get())[0].chat_id)

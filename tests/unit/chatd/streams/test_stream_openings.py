@@ -183,7 +183,7 @@ async def test_a_busy_database_makes_openings_wait_and_fails_none() -> None:
         stage.reads.may_answer.set()
         opening = tasks.create_task(stage.open())
         for _ in range(READ_TRIES - 1):
-            stage.clock.advance(await stage.clock.until_someone_sleeps())
+            stage.clock.advance(await stage.clock.until_sleeping())
         assert (await opening).closed is None
 
 
@@ -192,7 +192,7 @@ async def test_a_database_that_stays_away_ends_an_opening() -> None:
         stage.reads.failing = lambda asked: DatabaseUnavailable("gone")
         opening = tasks.create_task(unavailable(stage))
         for _ in range(READ_TRIES - 1):
-            stage.clock.advance(await stage.clock.until_someone_sleeps())
+            stage.clock.advance(await stage.clock.until_sleeping())
         await opening
         assert len(stage.hubs) == 0
 
@@ -218,7 +218,7 @@ async def test_all_guests_together_are_asked_for_again_with_one_statement() -> N
         reads_before = stage.reads.reads
         checking = tasks.create_task(access.run())
         stage.reads.readers -= {BOB}
-        await stage.clock.until_someone_sleeps()
+        await stage.clock.until_sleeping()
         stage.clock.advance(CHECK_S)
         await settle()
         checking.cancel()

@@ -40,7 +40,7 @@ async def test_frames_leave_at_once_until_there_are_many_and_then_together() -> 
         clock.advance(FLUSH_PAUSE_S / 2)
         reader.put(b"too many")
         await frames.get()
-        await clock.until_someone_sleeps()
+        await clock.until_sleeping()
         reader.put(b"a")
         reader.put(b"b")
         await asyncio.to_thread(lambda: None)
@@ -74,7 +74,7 @@ async def test_while_a_crowd_is_served_each_pause_has_one_frame_for_all() -> Non
                 reader.put(b"x")
             assert len(events_of(await frames.get())) == len(readers)
         over_s = 4 * FLUSH_PAUSE_S_MAX - FLUSHES_AT_ONCE * FLUSH_PAUSE_S
-        assert await clock.until_someone_sleeps() == pytest.approx(over_s)
+        assert await clock.until_sleeping() == pytest.approx(over_s)
         for reader in readers:
             reader.put(b"y")
         clock.advance(FLUSH_PAUSE_S_MAX)

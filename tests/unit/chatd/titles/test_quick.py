@@ -168,7 +168,7 @@ async def test_a_failure_is_tried_again_within_the_time_and_billed() -> None:
     asking = Asking(play)
     async with asyncio.timeout(5), asyncio.TaskGroup() as group:
         asked = group.create_task(asking.quick.ask(QUESTION))
-        assert await asking.clock.until_someone_sleeps() == 1
+        assert await asking.clock.until_sleeping() == 1
         asking.clock.advance(1)
     assert asked.result() == Generated("A title", entry(2, CallOutcome.DONE))
     partly = replace(USE, is_estimate=True)
@@ -191,7 +191,7 @@ async def test_a_model_that_says_nothing_is_given_up_at_the_limit() -> None:
     asking = Asking(stuck)
     async with asyncio.timeout(5), asyncio.TaskGroup() as group:
         asked = group.create_task(_failure(asking))
-        assert await asking.clock.until_someone_sleeps() == 30
+        assert await asking.clock.until_sleeping() == 30
         asking.clock.advance(30)
     assert asked.result().kind is ErrorKind.STREAM_SILENCE_TIMEOUT
     use = ModelUse(
@@ -211,7 +211,7 @@ async def test_a_generation_that_is_cancelled_is_billed_as_aborted() -> None:
     asking = Asking(stuck)
     async with asyncio.timeout(5), asyncio.TaskGroup() as group:
         asked = group.create_task(asking.quick.ask(QUESTION))
-        await asking.clock.until_someone_sleeps()
+        await asking.clock.until_sleeping()
         asked.cancel()
     partly = replace(USE, is_estimate=True)
     assert asking.billed == [(entry(1, CallOutcome.ABORTED, partly), ANN.id)]

@@ -25,10 +25,10 @@ async def test_a_janitor_goes_on_until_nothing_is_left_and_after_an_outage() -> 
     async with asyncio.timeout(5), asyncio.TaskGroup() as group:
         janitor = group.create_task(Janitor(flaky, clock, chance=lambda: 0.5).run())
         for wait_s, batches in ((EVERY_S, 1), (EVERY_S, 2), (PAUSE_S, 3), (PAUSE_S, 4)):
-            await clock.until_someone_sleeps()
+            await clock.until_sleeping()
             clock.advance(wait_s - 0.01)
             assert flaky.batches == batches - 1
             clock.advance(0.01)
-            await clock.until_someone_sleeps()
+            await clock.until_sleeping()
             assert flaky.batches == batches
         janitor.cancel()

@@ -123,7 +123,7 @@ async def test_attempts_that_reach_somebody_begin_the_time_anew() -> None:
     stage.send()
     async with stage.running():
         for _ in range(3):
-            stage.clock.advance(await stage.clock.until_someone_sleeps())
+            stage.clock.advance(await stage.clock.until_sleeping())
     retries = [each.retry for each in stage.commits.commands if isinstance(each, RecordRetry)]
     assert [retry.unreachable_since for retry in retries] == [EPOCH, EPOCH, None]
     assert stage.clock.now() == EPOCH + timedelta(seconds=1 + 2 + 4)

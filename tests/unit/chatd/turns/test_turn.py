@@ -174,7 +174,7 @@ async def test_time_is_stored_with_the_answer_alive_and_in_the_model() -> None:
     stage = Stage(slow, clock=clock)
     async with stage.running():
         stage.send()
-        await stage.clock.until_someone_sleeps(2)
+        await stage.clock.until_sleeping(2)
         stage.clock.advance(2)
     use = stage.messages[-1].use
     assert use is not None

@@ -270,7 +270,7 @@ async def test_a_summary_that_fails_is_shown_and_tried_again() -> None:
     stage.send()
     with stage.watch() as watcher:
         async with stage.running():
-            await stage.clock.until_someone_sleeps()
+            await stage.clock.until_sleeping()
             stage.clock.advance(1)
         parts = [part.part for part in await live_parts(watcher, 6)]
     assert [type(part).__name__ for part in parts] == [

@@ -243,7 +243,7 @@ async def test_during_the_wait_for_a_retry_nothing_is_stored() -> None:
     stage = Stage(broken)
     stage.send()
     async with stage.running():
-        await stage.clock.until_someone_sleeps()
+        await stage.clock.until_sleeping()
         stage.interrupt()
     assert stage.texts == [("user", "hello")]
     assert stage.status == Status.WAITING

@@ -66,10 +66,10 @@ async def broken(model: Paced, pauses_s: Iterable[float] = (), provider: str = "
         request, answer = ModelRequest("demo", (), ()), Answer(show_nothing, clock)
         reading = tasks.create_task(stream.read(request, answer, never))
         for pause_s in pauses_s:
-            await clock.until_someone_sleeps()
+            await clock.until_sleeping()
             clock.advance(pause_s)
             await model.next()
-        await clock.until_someone_sleeps()
+        await clock.until_sleeping()
         clock.advance(10_000)
     end = reading.result()
     assert isinstance(end, Broken)

@@ -44,7 +44,7 @@ async def test_a_failed_call_is_told_and_tried_again() -> None:
     stage.send()
     async with stage.running():
         for delay_s in (1, 2):
-            assert await stage.clock.until_someone_sleeps() == delay_s
+            assert await stage.clock.until_sleeping() == delay_s
             stage.clock.advance(delay_s)
     error = TurnError("busy", ErrorKind.OVERLOADED, provider="anthropic", is_retryable=True)
     told = [each.retry for each in stage.commits.commands if isinstance(each, RecordRetry)]
@@ -70,7 +70,7 @@ async def test_no_attempt_begins_after_the_last_one() -> None:
     stage.send()
     async with stage.running():
         for attempt in range(1, 25):
-            assert await stage.clock.until_someone_sleeps() == min(2 ** (attempt - 1), 60)
+            assert await stage.clock.until_sleeping() == min(2 ** (attempt - 1), 60)
             stage.clock.advance(60)
     assert len(stage.model.requests) == 25
     assert stage.state.last_error == BUSY.turn_error
@@ -95,7 +95,7 @@ async def test_an_heir_waits_for_the_rest_of_a_retry() -> None:
     stage.clock.advance(0.25)
     async with asyncio.timeout(5), asyncio.TaskGroup() as group:
         group.create_task(stage.take_over())
-        assert await stage.clock.until_someone_sleeps() == 0.75
+        assert await stage.clock.until_sleeping() == 0.75
         stage.clock.advance(0.75)
     assert stage.texts[-1] == ("assistant", "at last")
 
@@ -167,7 +167,7 @@ async def test_a_model_that_does_not_begin_within_a_minute_is_asked_again() -> N
     stage.send()
     async with stage.running():
         for wait_s in (60, 1):
-            assert await stage.clock.until_someone_sleeps() == wait_s
+            assert await stage.clock.until_sleeping() == wait_s
             stage.clock.advance(wait_s)
     assert retried_kind(stage) is ErrorKind.STARTUP_TIMEOUT
     assert stage.texts[-1] == ("assistant", "word")
@@ -179,13 +179,13 @@ async def test_a_model_that_falls_silent_for_ten_minutes_is_asked_again() -> Non
     stage.send()
     with stage.watch() as watcher:
         async with stage.running():
-            assert await stage.clock.until_someone_sleeps() == 60
+            assert await stage.clock.until_sleeping() == 60
             stage.clock.advance(59)
             model.may_begin.set()
             await live_parts(watcher, 1)
             # The rest of the first alarm, then ten minutes from the word, then the retry.
             for wait_s in (1, 599, 1):
-                assert await stage.clock.until_someone_sleeps() == wait_s
+                assert await stage.clock.until_sleeping() == wait_s
                 stage.clock.advance(wait_s)
     assert retried_kind(stage) is ErrorKind.STREAM_SILENCE_TIMEOUT
     assert stage.texts[-1] == ("assistant", "word")
@@ -196,7 +196,7 @@ async def test_a_stream_that_ends_without_its_last_event_is_asked_again() -> Non
     stage = Stage(lambda _: next(plays))
     stage.send()
     async with stage.running():
-        await stage.clock.until_someone_sleeps()
+        await stage.clock.until_sleeping()
         stage.clock.advance(1)
     assert retried_kind(stage) is ErrorKind.TIMEOUT
     assert stage.texts[-1] == ("assistant", "whole")
@@ -213,7 +213,7 @@ async def test_a_cancellation_that_nobody_asked_for_is_a_lost_connection() -> No
     stage = Stage(play)
     stage.send()
     async with stage.running():
-        await stage.clock.until_someone_sleeps()
+        await stage.clock.until_sleeping()
         stage.clock.advance(1)
     assert retried_kind(stage) is ErrorKind.TIMEOUT
     assert stage.texts[-1] == ("assistant", "whole")

@@ -155,7 +155,7 @@ async def test_an_executor_that_stays_away_makes_its_calls_unknown() -> None:
     stage.send()
     async with stage.running():
         for wait_s in (0.5, 1, 2, 4, *[8] * 7):
-            assert await stage.clock.until_someone_sleeps(2) == wait_s
+            assert await stage.clock.until_sleeping(2) == wait_s
             stage.clock.advance(wait_s)
     result = results(stage)["a"]
     assert (result.outcome, result.result_json) == (
@@ -169,7 +169,7 @@ async def test_an_executor_that_comes_back_in_time_starts_the_call_once() -> Non
     stage.tools.is_reachable = False
     stage.send()
     async with stage.running():
-        await stage.clock.until_someone_sleeps(2)
+        await stage.clock.until_sleeping(2)
         stage.tools.is_reachable = True
         stage.clock.advance(1)
     assert outcomes(stage) == {"a": ToolOutcome.DONE}
@@ -238,6 +238,6 @@ async def test_a_call_that_never_ends_is_given_up_at_last() -> None:
     stage.send()
     async with stage.running():
         await stage.tools.until_started(1)
-        assert await stage.clock.until_someone_sleeps() == 7200
+        assert await stage.clock.until_sleeping() == 7200
         stage.clock.advance(7200)
     assert outcomes(stage) == {"a": ToolOutcome.UNKNOWN}

@@ -127,7 +127,7 @@ async def test_a_stop_in_the_middle_of_a_preparation_ends_it(stage: Stage) -> No
         await stage.host.asked.wait()
         await stage.store.apply(WORKSPACE, STOP)
         # The next renewal of the claim sees that it moved.
-        assert await stage.clock.until_someone_sleeps() == 5.0
+        assert await stage.clock.until_sleeping() == 5.0
         stage.clock.advance(5.0)
     assert driving.result().state is State.STOPPED
     assert stage.host.made == Counter()
@@ -141,7 +141,7 @@ async def test_a_driver_whose_claim_went_to_another_leaves_the_workspace_alone(
         driving = tasks.create_task(stage.driven())
         await stage.host.asked.wait()
         stage.store.claims[WORKSPACE] = (SECOND, stage.clock.now())
-        await stage.clock.until_someone_sleeps()
+        await stage.clock.until_sleeping()
         stage.clock.advance(5.0)
     assert driving.result().state is State.PREPARING
     assert stage.store.claims[WORKSPACE][0] == SECOND
@@ -155,7 +155,7 @@ async def test_a_long_preparation_keeps_its_claim(stage: Stage) -> None:
         driving = tasks.create_task(stage.driven())
         await stage.host.asked.wait()
         for _ in range(20):
-            assert await stage.clock.until_someone_sleeps() == 5.0
+            assert await stage.clock.until_sleeping() == 5.0
             stage.clock.advance(5.0)
             assert await stage.store.claim(SECOND, 15.0, 10) == ()
         stage.host.gate.set()

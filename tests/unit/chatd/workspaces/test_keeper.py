@@ -65,9 +65,9 @@ async def test_a_workspace_lives_while_its_chat_works_and_stops_after_its_last_h
     async with asyncio.timeout(20), asyncio.TaskGroup() as tasks:
         running = tasks.create_task(stage.keeper.run())
         while stage.state is State.READY and stage.clock.monotonic() < 10 * HOUR_S:
-            delay_s = await stage.clock.until_someone_sleeps()
+            delay_s = await stage.clock.until_sleeping()
             stage.clock.advance(delay_s)
-            await stage.clock.until_someone_sleeps()
+            await stage.clock.until_sleeping()
             if stage.clock.monotonic() >= 3 * HOUR_S:
                 stage.store.working.clear()
         running.cancel()

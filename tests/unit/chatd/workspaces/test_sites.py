@@ -193,7 +193,7 @@ async def test_a_tool_waits_for_the_end_of_its_scratch_workspace_and_has_it_made
     stage.store.rows[CHAT] = removing
     async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
         made = tasks.create_task(stage.sites.ready(CHAT, OWNER))
-        await stage.clock.until_someone_sleeps()
+        await stage.clock.until_sleeping()
         assert stage.store.rows[CHAT] == removing
         await stage.store.apply(CHAT, FinishRemoving(removing.epoch))
         stage.changes.heard(CHAT)

@@ -41,8 +41,8 @@ class Stage:
         async with asyncio.timeout(20), asyncio.TaskGroup() as tasks:
             running = [tasks.create_task(keeper.run()), tasks.create_task(follow())]
             while self.clock.monotonic() < for_s:
-                self.clock.advance(await self.clock.until_someone_sleeps())
-                await self.clock.until_someone_sleeps()
+                self.clock.advance(await self.clock.until_sleeping())
+                await self.clock.until_sleeping()
             for each in running:
                 each.cancel()
 

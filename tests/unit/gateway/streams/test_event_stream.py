@@ -125,7 +125,7 @@ async def test_heartbeats_come_after_silence_only() -> None:
         await client.got_something.wait()
         for beats in (1, 2):
             for _ in range(15):
-                await stage.clock.until_someone_sleeps()
+                await stage.clock.until_sleeping()
                 stage.clock.advance(1)
                 await next_turn()
             await until_sent(client, sse.OPENING + sse.HEARTBEAT * beats)

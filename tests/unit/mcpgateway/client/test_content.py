@@ -16,9 +16,9 @@ from mcpgateway.client.content import (
     TooLarge,
     UnknownPart,
     body_of,
-    fitted,
-    packed,
-    unpacked,
+    decode_parts,
+    encode_parts,
+    truncated,
 )
 from mcpgateway.runtime.convert import result_to_proto
 from support.mcpgateway.values import NOW, an_order
@@ -34,17 +34,17 @@ EVERY_KIND: tuple[Part, ...] = (
 
 
 def test_every_kind_of_part_comes_back_from_the_journal_as_it_was() -> None:
-    assert unpacked(packed(EVERY_KIND)) == EVERY_KIND
+    assert decode_parts(encode_parts(EVERY_KIND)) == EVERY_KIND
 
 
 def test_parts_within_the_limit_stay_as_they_are() -> None:
-    assert fitted(EVERY_KIND, 1000) == EVERY_KIND
+    assert truncated(EVERY_KIND, 1000) == EVERY_KIND
 
 
 def test_the_middle_of_the_longest_text_is_cut_first() -> None:
     long, short = TextPart("a" * 500 + "b" * 500), TextPart("short")
 
-    cut, kept = fitted((long, short), 305)
+    cut, kept = truncated((long, short), 305)
 
     assert kept == short
     assert cut == TextPart("a" * 135 + CUT_MARK + "b" * 135, is_truncated=True)
@@ -52,11 +52,11 @@ def test_the_middle_of_the_longest_text_is_cut_first() -> None:
 
 def test_a_blob_beyond_the_limit_is_refused() -> None:
     with pytest.raises(TooLarge):
-        fitted((BlobPart("image", "image/png", b"x" * 2000),), 1000)
+        truncated((BlobPart("image", "image/png", b"x" * 2000),), 1000)
 
 
 def test_more_parts_than_allowed_end_in_a_note() -> None:
-    parts = fitted([TextPart("x")] * 300, 1000)
+    parts = truncated([TextPart("x")] * 300, 1000)
 
     assert len(parts) == 256
     assert parts[-1] == TextPart("[45 more parts were cut]", is_truncated=True)
@@ -64,7 +64,7 @@ def test_more_parts_than_allowed_end_in_a_note() -> None:
 
 @given(st.lists(st.text(max_size=300), max_size=5), st.integers(min_value=60, max_value=500))
 def test_text_always_fits(texts: list[str], bytes_max: int) -> None:
-    parts = fitted([TextPart(text) for text in texts], bytes_max)
+    parts = truncated([TextPart(text) for text in texts], bytes_max)
 
     assert sum(len(body_of(part)) for part in parts) <= bytes_max
 

@@ -15,7 +15,7 @@ from mcpgateway.client.content import (
     ToolAnswer,
     UnknownPart,
 )
-from mcpgateway.client.translation import answer_of, usable_tools
+from mcpgateway.client.translation import tool_answer, usable_tools
 
 PNG = b"\x89PNG\r\n\x1a\n...."
 
@@ -39,7 +39,7 @@ def test_all_parts_are_kept_in_order() -> None:
         isError=True,
     )
 
-    assert answer_of(result) == ToolAnswer(
+    assert tool_answer(result) == ToolAnswer(
         True,
         (
             TextPart("before"),
@@ -55,13 +55,13 @@ def test_all_parts_are_kept_in_order() -> None:
 def test_a_structured_result_that_a_text_repeats_is_left_out() -> None:
     result = a_result({"type": "text", "text": '{ "a": 1 }'}, structuredContent={"a": 1})
 
-    assert answer_of(result) == ToolAnswer(False, (TextPart('{ "a": 1 }'),))
+    assert tool_answer(result) == ToolAnswer(False, (TextPart('{ "a": 1 }'),))
 
 
 def test_a_structured_result_of_its_own_is_a_part() -> None:
     result = a_result({"type": "text", "text": "done"}, structuredContent={"a": 1})
 
-    assert answer_of(result) == ToolAnswer(False, (TextPart("done"), StructuredPart(b'{"a":1}')))
+    assert tool_answer(result) == ToolAnswer(False, (TextPart("done"), StructuredPart(b'{"a":1}')))
 
 
 def a_tool(name: str = "echo", **fields: object) -> ProtocolTool:

@@ -126,10 +126,10 @@ async def test_a_log_that_grows_while_its_process_runs_is_put_aside(tmp_path: Pa
         async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
             bounding = tasks.create_task(bound_logs(home, clock, bytes_max=6))
             for text in (b"the first lines\n", b"the second lines\n", b"third\n"):
-                await clock.until_someone_sleeps()
+                await clock.until_sleeping()
                 log.write(text)
                 clock.advance(LOOK_EVERY_S)
-            await clock.until_someone_sleeps()
+            await clock.until_sleeping()
             bounding.cancel()
     found = {file.name: file.read_text() for file in home.logs.iterdir()}
     assert found == {

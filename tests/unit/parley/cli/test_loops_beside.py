@@ -19,7 +19,7 @@ async def test_a_loop_that_fails_ends_nothing_and_is_run_again() -> None:
     async def serve() -> None:
         for _ in range(3):
             await runs.get()
-            clock.advance(await clock.until_someone_sleeps())
+            clock.advance(await clock.until_sleeping())
         done.set()
 
     async with asyncio.timeout(5):

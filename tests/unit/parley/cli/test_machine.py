@@ -4,11 +4,11 @@ from pathlib import Path
 import pytest
 
 from parley.cli.host import checks as machine
-from parley.cli.host.sandbox_probe import MissingLayer, SandboxOffer, probe_sandbox
+from parley.cli.host.sandbox_probe import MissingLayer, SandboxCapabilities, probe_sandbox
 
 NO_NAMESPACES = MissingLayer("user namespace", "seccomp denies it", "no level ns", "allow it")
-OFFER = SandboxOffer("ns", "6.18", 7, ("seccomp",), ())
-WEAK = SandboxOffer("uid", "5.10", 0, (), (NO_NAMESPACES,))
+OFFER = SandboxCapabilities("ns", "6.18", 7, ("seccomp",), ())
+WEAK = SandboxCapabilities("uid", "5.10", 0, (), (NO_NAMESPACES,))
 
 
 @pytest.mark.parametrize(

@@ -26,9 +26,9 @@ def test_what_is_confided_goes_through_the_pipe_and_not_into_the_log(
     reading, writing = os.pipe()
     report = PipeReport(writing)
     report.say("ready")
-    report.confide("token")
+    report.say_secret("token")
     report.end(Outcome(0))
-    report.confide("too late")
+    report.say_secret("too late")
     assert capsys.readouterr().out == "ready\n"
     with os.fdopen(reading) as pipe:
         heard = [json.loads(line) for line in pipe]

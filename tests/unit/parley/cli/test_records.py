@@ -7,7 +7,7 @@ from parley.cli.stack.ports import HostPort
 from parley.cli.stack.spec import Caller, Ports, Sizes, Stack
 from parley.cli.supervision import process_table
 from parley.cli.supervision.database import StackDatabase
-from parley.cli.supervision.process_records import SAVE_AGAIN_S, Records, myself
+from parley.cli.supervision.process_records import SAVE_AGAIN_S, ProcessTableWriter, own_identity
 from parley.cli.supervision.process_table import ProcessIdentity, ProcessRecord, ProcessTable
 from parley.clock import FakeClock
 
@@ -18,21 +18,21 @@ CHATD = ProcessRecord("chatd-0", "chatd", ProcessIdentity(3, 4.25), "unix:/x", 0
 async def test_a_table_that_cannot_be_saved_is_told_once_and_saved_later(tmp_path: Path) -> None:
     home, clock, progress = Home.at(tmp_path), FakeClock(), RecordedProgress()
     stack = Stack(home, Sizes(), Ports((HTTP,), HTTP), Caller("python", 1, {}))
-    records = Records(stack, StackDatabase("postgresql://x"), progress)
+    records = ProcessTableWriter(stack, StackDatabase("postgresql://x"), progress)
     # Nothing can take the place of a directory.
     home.processes_file.mkdir()
     async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
         repairing = tasks.create_task(records.repair(clock))
         records.save((CHATD,))
-        await clock.until_someone_sleeps()
+        await clock.until_sleeping()
         clock.advance(SAVE_AGAIN_S)
-        await clock.until_someone_sleeps()
+        await clock.until_sleeping()
         home.processes_file.rmdir()
         clock.advance(SAVE_AGAIN_S)
-        await clock.until_someone_sleeps()
+        await clock.until_sleeping()
         repairing.cancel()
     (line,) = progress.lines
     assert str(home.processes_file) in line
     assert process_table.load(home.processes_file) == ProcessTable(
-        myself(), HTTP.url, (CHATD,), HTTP.url
+        own_identity(), HTTP.url, (CHATD,), HTTP.url
     )

@@ -1,10 +1,10 @@
-from parley.cli.supervision.stop_deadline import DATABASE_S_MIN, ORPHANS_S_MIN, StopTime
+from parley.cli.supervision.stop_deadline import DATABASE_S_MIN, ORPHANS_S_MIN, StopDeadline
 from parley.clock import FakeClock
 
 
 def test_what_one_part_takes_is_not_there_for_the_next() -> None:
     clock = FakeClock()
-    stopping = StopTime(clock.monotonic, whole_s=10.0)
+    stopping = StopDeadline(clock.monotonic, whole_s=10.0)
     clock.advance(100)
     assert stopping.for_services_s() == 10.0 - DATABASE_S_MIN - ORPHANS_S_MIN
     clock.advance(2)
@@ -15,7 +15,7 @@ def test_what_one_part_takes_is_not_there_for_the_next() -> None:
 
 def test_the_time_runs_from_when_the_stop_began() -> None:
     clock = FakeClock()
-    stopping = StopTime(clock.monotonic, whole_s=10.0)
+    stopping = StopDeadline(clock.monotonic, whole_s=10.0)
     stopping.begin()
     clock.advance(4)
     stopping.begin()
@@ -24,7 +24,7 @@ def test_the_time_runs_from_when_the_stop_began() -> None:
 
 def test_services_that_hang_leave_time_for_the_database_and_that_for_the_orphans() -> None:
     clock = FakeClock()
-    stopping = StopTime(clock.monotonic)
+    stopping = StopDeadline(clock.monotonic)
     clock.advance(stopping.for_services_s())
     assert stopping.for_services_s() == 0.0
     assert stopping.for_database_s() == DATABASE_S_MIN

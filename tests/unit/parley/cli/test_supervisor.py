@@ -6,7 +6,7 @@ import pytest
 from parley.cli.progress import RecordedProgress
 from parley.cli.stack.plan import ProcessSpec, Readiness, Sign
 from parley.cli.supervision.process_table import ProcessRecord
-from parley.cli.supervision.stop_deadline import StopTime
+from parley.cli.supervision.stop_deadline import StopDeadline
 from parley.cli.supervision.supervisor import READY_S_MAX, REFUSING_S_MAX, StartFailed, Supervisor
 from parley.clock import FakeClock
 from support.cli.fake_children import FakeLauncher, FakeProbe
@@ -46,7 +46,7 @@ class Bench:
             progress=self.progress,
             changed=self.told.append,
             starting_max=self.starting_max,
-            stop_time=StopTime(self.clock.monotonic),
+            stop_time=StopDeadline(self.clock.monotonic),
         )
 
     async def run(self) -> None:
@@ -74,7 +74,7 @@ async def test_only_so_many_processes_start_at_once() -> None:
     bench.probe.unready |= {"first", "second"}
     async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
         tasks.create_task(bench.run())
-        await bench.clock.until_someone_sleeps(2)
+        await bench.clock.until_sleeping(2)
         assert bench.launcher.journal.entries == ["launch first-0", "launch second-0"]
         bench.probe.unready.clear()
         bench.clock.advance(1)
@@ -91,7 +91,7 @@ async def test_a_crashed_process_is_started_again_ever_more_slowly() -> None:
         await bench.ready.wait()
         for _ in range(8):
             bench.launcher.children["only-0"].end(1)
-            waits.append(await bench.clock.until_someone_sleeps())
+            waits.append(await bench.clock.until_sleeping())
             bench.clock.advance(waits[-1])
             await bench.launcher.journal.until("launch only-0", len(waits) + 1)
         bench.supervisor.stop()
@@ -107,7 +107,7 @@ async def test_thirty_seconds_of_health_forgive_earlier_crashes() -> None:
         for times, healthy_s, expected_s in ((2, 0, 0.2), (3, 0, 0.4), (4, 30, 0.2)):
             bench.clock.advance(healthy_s)
             bench.launcher.children["only-0"].end(1)
-            assert await bench.clock.until_someone_sleeps() == pytest.approx(expected_s)
+            assert await bench.clock.until_sleeping() == pytest.approx(expected_s)
             bench.clock.advance(expected_s)
             await bench.launcher.journal.until("launch only-0", times)
         bench.supervisor.stop()
@@ -136,7 +136,7 @@ async def run_until_second_fails(bench: Bench) -> None:
 
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(run())
-        await bench.clock.until_someone_sleeps()
+        await bench.clock.until_sleeping()
         bench.launcher.children["second-0"].end(3)
         bench.clock.advance(1)
     if failed is not None:
@@ -148,7 +148,7 @@ async def test_a_process_that_never_gets_ready_is_killed_and_fails_the_start() -
     bench.probe.unready.add("only")
 
     async def advance() -> None:
-        await bench.clock.until_someone_sleeps()
+        await bench.clock.until_sleeping()
         bench.clock.advance(READY_S_MAX)
 
     async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
@@ -189,9 +189,9 @@ async def test_a_process_that_cannot_be_started_again_is_tried_again_later() -> 
         await bench.ready.wait()
         bench.launcher.refusals = 1
         bench.launcher.children["only-0"].end(-9)
-        bench.clock.advance(await bench.clock.until_someone_sleeps())
+        bench.clock.advance(await bench.clock.until_sleeping())
         await bench.launcher.journal.until("refuse only-0")
-        bench.clock.advance(await bench.clock.until_someone_sleeps())
+        bench.clock.advance(await bench.clock.until_sleeping())
         await bench.launcher.journal.until("launch only-0", 2)
         bench.supervisor.stop()
     assert "  only-0 cannot be started: no memory" in bench.progress.lines
@@ -204,10 +204,10 @@ async def test_all_processes_that_must_be_set_up_differently_are_named() -> None
     async def refuse() -> None:
         for name in ("first-0", "second-0", "third-0"):
             await bench.launcher.journal.until(f"launch {name}")
-            await bench.clock.until_someone_sleeps()
+            await bench.clock.until_sleeping()
             bench.launcher.children[name].end(2)
             bench.clock.advance(1)
-        await bench.clock.until_someone_sleeps()
+        await bench.clock.until_sleeping()
         bench.clock.advance(1)
 
     async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
@@ -225,10 +225,10 @@ async def test_a_silent_process_does_not_delay_the_refusal_of_another_for_long()
     bench.probe.unready |= {"first", "silent"}
 
     async def refuse() -> None:
-        await bench.clock.until_someone_sleeps(2)
+        await bench.clock.until_sleeping(2)
         bench.launcher.children["first-0"].end(2)
         bench.clock.advance(1)
-        await bench.clock.until_someone_sleeps(2)
+        await bench.clock.until_sleeping(2)
         bench.clock.advance(REFUSING_S_MAX)
 
     async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:

@@ -3,17 +3,17 @@ import pytest
 
 from parley.client import (
     AnswerFailed,
-    AnswerLate,
     AnswerNeedsAction,
+    AnswerTimeout,
     Busy,
     CallFailed,
     Conflict,
+    DeadlineExceeded,
     ErrorKind,
     Forbidden,
     Invalid,
     NotFound,
     ServerFault,
-    TooSlow,
     TurnError,
     Unauthenticated,
     Unavailable,
@@ -25,7 +25,7 @@ EXPECTED: dict[grpc.StatusCode, type[CallFailed]] = {
     grpc.StatusCode.CANCELLED: ServerFault,
     grpc.StatusCode.UNKNOWN: ServerFault,
     grpc.StatusCode.INVALID_ARGUMENT: Invalid,
-    grpc.StatusCode.DEADLINE_EXCEEDED: TooSlow,
+    grpc.StatusCode.DEADLINE_EXCEEDED: DeadlineExceeded,
     grpc.StatusCode.NOT_FOUND: NotFound,
     grpc.StatusCode.ALREADY_EXISTS: Conflict,
     grpc.StatusCode.PERMISSION_DENIED: Forbidden,
@@ -57,5 +57,5 @@ def test_a_question_without_an_answer_says_why() -> None:
     assert AnswerFailed("c", no_key).reason == "MISSING_KEY"
     assert AnswerFailed("c", None).reason == "TURN_FAILED"
     assert AnswerNeedsAction("c").reason == "REQUIRES_ACTION"
-    assert AnswerLate("c", 5.0).reason == "ANSWER_LATE"
-    assert AnswerLate("c", 5.0).chat_id == "c"
+    assert AnswerTimeout("c", 5.0).reason == "ANSWER_LATE"
+    assert AnswerTimeout("c", 5.0).chat_id == "c"

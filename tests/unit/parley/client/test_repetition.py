@@ -50,7 +50,7 @@ async def replicas_at(*addresses: Address) -> AsyncIterator[Replicas]:
 
 
 def calls_to(replicas: Replicas, clock: FakeClock, patience: Patience | None = None) -> Calls:
-    return Calls(replicas, patience=patience or Patience(), clock=clock, chance=NoJitter())
+    return Calls(replicas, patience=patience or Patience(), clock=clock, rng=NoJitter())
 
 
 def test_delays_double_up_to_the_longest_and_jitter_adds_at_most_as_much_again() -> None:
@@ -64,8 +64,8 @@ def test_delays_double_up_to_the_longest_and_jitter_adds_at_most_as_much_again()
         1.0,
         1.0,
     ]
-    chance = random.Random(1)
-    assert all(0.1 <= backoff.delay_s(1, chance) <= 0.2 for _ in range(100))
+    rng = random.Random(1)
+    assert all(0.1 <= backoff.delay_s(1, rng) <= 0.2 for _ in range(100))
 
 
 def test_a_hint_is_the_least_one_waits() -> None:
@@ -80,9 +80,9 @@ async def test_an_unavailable_call_is_made_again_at_the_next_replica() -> None:
     script = Script(*[grpc.StatusCode.UNAVAILABLE] * 2)
     async with asyncio.timeout(5), replicas_at(A, B) as replicas, asyncio.TaskGroup() as tasks:
         made = tasks.create_task(calls_to(replicas, clock).make("chat", script))
-        assert await clock.until_someone_sleeps() == pytest.approx(0.1)
+        assert await clock.until_sleeping() == pytest.approx(0.1)
         clock.advance(0.1)
-        assert await clock.until_someone_sleeps() == pytest.approx(0.2)
+        assert await clock.until_sleeping() == pytest.approx(0.2)
         clock.advance(0.2)
         first, second = replicas.ranked("chat")
         assert await made == "done"

@@ -29,10 +29,10 @@ async def test_a_sleeper_wakes_when_its_delay_is_over_and_not_before() -> None:
     clock = FakeClock()
     async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
         sleeper = tasks.create_task(clock.sleep(10))
-        assert await clock.until_someone_sleeps() == 10
+        assert await clock.until_sleeping() == 10
 
         clock.advance(9.5)
-        assert await clock.until_someone_sleeps() == 0.5
+        assert await clock.until_sleeping() == 0.5
         assert not sleeper.done()
 
         clock.advance(0.5)
@@ -51,7 +51,7 @@ async def test_sleepers_wake_in_the_order_of_their_delays() -> None:
     async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
         for name, delay_s in (("late", 3), ("early", 1), ("early too", 1), ("middle", 2)):
             tasks.create_task(sleep(name, delay_s))
-        assert await clock.until_someone_sleeps(4) == 1
+        assert await clock.until_sleeping(4) == 1
         clock.advance(3)
 
     assert woken == ["early", "early too", "middle", "late"]
@@ -68,21 +68,21 @@ async def test_a_cancelled_sleeper_is_not_counted() -> None:
     async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
         cancelled = tasks.create_task(clock.sleep(1))
         tasks.create_task(clock.sleep(7))
-        await clock.until_someone_sleeps(2)
+        await clock.until_sleeping(2)
 
         cancelled.cancel()
         await asyncio.wait([cancelled])
 
-        assert await clock.until_someone_sleeps() == 7
+        assert await clock.until_sleeping() == 7
         clock.advance(7)
 
 
 async def test_waiting_for_sleepers_returns_once_there_are_enough() -> None:
     clock = FakeClock()
     async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
-        enough = tasks.create_task(clock.until_someone_sleeps(2))
+        enough = tasks.create_task(clock.until_sleeping(2))
         tasks.create_task(clock.sleep(4))
-        await clock.until_someone_sleeps(1)
+        await clock.until_sleeping(1)
         assert not enough.done()
 
         tasks.create_task(clock.sleep(2))

@@ -40,5 +40,5 @@ async def test_whoever_falls_silent_is_told_of() -> None:
 
     async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
         tasks.create_task(take())
-        assert await clock.until_someone_sleeps() == 5
+        assert await clock.until_sleeping() == 5
         clock.advance(5)

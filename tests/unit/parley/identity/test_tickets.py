@@ -12,8 +12,8 @@ from parley.identity import (
     ServiceName,
     Signer,
     SigningKey,
-    TicketCheck,
-    TicketOffice,
+    TicketIssuer,
+    TicketReader,
     Trust,
     TrustFile,
     Unauthenticated,
@@ -35,10 +35,10 @@ class Stage:
         for name, key in self.keys.items():
             file.add_key(name, key)
         self.trust = Trust(file.path, self.clock)
-        self.check = TicketCheck(self.trust, self.clock)
+        self.check = TicketReader(self.trust, self.clock)
 
     def issued(self, issuer: ServiceName = ServiceName.CHATD) -> str:
-        office = TicketOffice(self.keys[issuer], self.clock)
+        office = TicketIssuer(self.keys[issuer], self.clock)
         text, _ = office.issue(
             "ticket",
             user_id=ALICE,
@@ -86,7 +86,7 @@ def test_a_ticket_is_good_for_a_minute(stage: Stage) -> None:
 
 def test_nobody_but_chatd_issues_tickets(stage: Stage) -> None:
     assert stage.refusal(stage.issued(ServiceName.GATEWAY)) is RefusalReason.TOKEN_ISSUER
-    stranger = TicketOffice(SigningKey.generate(), stage.clock)
+    stranger = TicketIssuer(SigningKey.generate(), stage.clock)
     text, _ = stranger.issue(
         "t", user_id=ALICE, workspace_id="w", process_id="p", node="n", is_view_only=False
     )

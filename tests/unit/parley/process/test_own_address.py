@@ -72,7 +72,7 @@ async def test_names_that_are_not_known_yet_are_waited_for() -> None:
     clock, names = FakeClock(), Names({"two": "127.0.0.1"}, unknown_for=3)
     async with asyncio.timeout(10), asyncio.TaskGroup() as tasks:
         finding = tasks.create_task(with_own_address(settings(ALL), clock, names.resolve))
-        assert await clock.until_someone_sleeps() == RETRY_S
+        assert await clock.until_sleeping() == RETRY_S
         clock.advance(RETRY_S)
     assert str(finding.result().address) == "tls:two:7002"
 
@@ -89,6 +89,6 @@ async def test_a_replica_that_is_none_or_several_of_them_says_so(known: dict[str
     async with asyncio.timeout(10), asyncio.TaskGroup() as tasks:
         refusing = tasks.create_task(refused())
         if not known:
-            await clock.until_someone_sleeps()
+            await clock.until_sleeping()
             clock.advance(PATIENCE_S)
     assert "name all replicas" in refusing.result()

@@ -1,6 +1,6 @@
 import grpc
 
-from parley.rpc.metrics import Measures
+from parley.rpc.metrics import CallMetrics
 from parley.telemetry import InMemoryTelemetry
 
 
@@ -10,7 +10,7 @@ def lines(text: str, name: str) -> list[str]:
 
 def test_calls_are_counted_by_method_and_status() -> None:
     telemetry = InMemoryTelemetry().telemetry
-    measures = Measures()
+    measures = CallMetrics()
     unpublish = measures.publish(telemetry)
     record = measures.of("a.B/C")
     record(grpc.StatusCode.OK, 0.002)
@@ -26,7 +26,7 @@ def test_calls_are_counted_by_method_and_status() -> None:
 
 def test_durations_are_a_histogram() -> None:
     telemetry = InMemoryTelemetry().telemetry
-    measures = Measures()
+    measures = CallMetrics()
     unpublish = measures.publish(telemetry)
     record = measures.of("a.B/C")
     for duration_s in (0.0005, 0.002, 40.0):

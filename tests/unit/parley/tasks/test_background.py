@@ -7,7 +7,7 @@ import random  # noqa: TID251 (this is the composition root)
 import pytest
 
 from parley.clock import FakeClock
-from parley.tasks import BackgroundTasks, Completions, Supervision
+from parley.tasks import BackgroundTasks, ShieldedTasks, Supervision
 from parley.telemetry import InMemoryTelemetry
 
 
@@ -34,7 +34,7 @@ async def test_a_loop_that_fails_is_logged_counted_and_run_again(
         pauses_s = []
         for _ in range(12):
             await runs.get()
-            pauses_s.append(await clock.until_someone_sleeps())
+            pauses_s.append(await clock.until_sleeping())
             clock.advance(pauses_s[-1])
     assert all(0.05 <= pause_s <= 30 for pause_s in pauses_s)
     assert pauses_s[0] <= 0.1
@@ -56,9 +56,9 @@ async def test_a_loop_that_ran_well_for_long_is_run_again_soon() -> None:
         tasks.keep("slow", loop)
         for _ in range(8):
             await runs.get()
-            assert await clock.until_someone_sleeps() == pytest.approx(100)
+            assert await clock.until_sleeping() == pytest.approx(100)
             clock.advance(100)
-            pause_s = await clock.until_someone_sleeps()
+            pause_s = await clock.until_sleeping()
             assert pause_s <= 0.1
             clock.advance(pause_s)
 
@@ -121,7 +121,7 @@ async def test_work_goes_on_when_its_caller_is_cancelled(caplog: pytest.LogCaptu
         done.append("work")
         raise RuntimeError("nobody hears this")
 
-    async with asyncio.timeout(5), asyncio.TaskGroup() as group, Completions() as completions:
+    async with asyncio.timeout(5), asyncio.TaskGroup() as group, ShieldedTasks() as completions:
         caller = group.create_task(completions.complete(work()))
         await begun.wait()
         caller.cancel()

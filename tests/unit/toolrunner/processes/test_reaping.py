@@ -48,14 +48,14 @@ async def test_what_is_old_goes_by_the_clock_without_anyone_asking(tmp_path: Pat
         reaping = tasks.create_task(Reaper(journal, registry, workspaces, clock).run())
         await exited(journal, "old", clock)
         (logs / "old.0.log").write_bytes(b"output")
-        assert await clock.until_someone_sleeps() == REAP_EVERY_S
+        assert await clock.until_sleeping() == REAP_EVERY_S
         clock.advance((FINISHED_KEPT - timedelta(seconds=30)).total_seconds())
         young = await exited(journal, "young", clock)
         (logs / "young.0.log").write_bytes(b"output")
-        await clock.until_someone_sleeps()
+        await clock.until_sleeping()
         assert len(list(logs.iterdir())) == 2
         clock.advance(REAP_EVERY_S)
-        await clock.until_someone_sleeps()
+        await clock.until_sleeping()
         assert [path.name for path in logs.iterdir()] == ["young.0.log"]
         assert await journal.run(lambda j: j.processes(WORKSPACE)) == (young,)
         # To its own chat, too, it looks like one that never was.

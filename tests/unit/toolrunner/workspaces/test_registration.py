@@ -99,8 +99,8 @@ class Stage:
 
     async def beat(self) -> None:
         """Let the time to the next heartbeat pass."""
-        self.clock.advance(await self.clock.until_someone_sleeps())
-        await self.clock.until_someone_sleeps()
+        self.clock.advance(await self.clock.until_sleeping())
+        await self.clock.until_sleeping()
 
 
 @asynccontextmanager
@@ -114,7 +114,7 @@ async def stage(registry: ScriptedRegistry) -> AsyncIterator[Stage]:
 
 async def test_a_node_registers_with_all_it_hosts_and_beats_with_what_changed() -> None:
     async with stage(ScriptedRegistry()) as node:
-        assert await node.clock.until_someone_sleeps() == BEAT_S
+        assert await node.clock.until_sleeping() == BEAT_S
         await node.beat()
         node.hosted[:] = [Hosted(W, 1, HostState.STOPPED)]
         await node.beat()
@@ -141,10 +141,10 @@ async def test_a_workspace_that_someone_stays_in_is_told_of_with_every_heartbeat
 
 async def test_a_change_is_told_at_once() -> None:
     async with stage(ScriptedRegistry()) as node:
-        await node.clock.until_someone_sleeps()
+        await node.clock.until_sleeping()
         node.hosted[:] = [Hosted(W, 2, HostState.READY)]
         node.host.changed.set()
-        while await node.clock.until_someone_sleeps() == BEAT_S:
+        while await node.clock.until_sleeping() == BEAT_S:
             await _turn()
         await node.beat()
         assert node.clock.monotonic() < 1
@@ -154,7 +154,7 @@ async def test_a_change_is_told_at_once() -> None:
 async def test_a_heartbeat_that_is_not_answered_is_sent_again_with_the_same_name() -> None:
     registry = ScriptedRegistry([RegistryUnreachable("gone"), RegistryUnreachable("gone")])
     async with stage(registry) as node:
-        await node.clock.until_someone_sleeps()
+        await node.clock.until_sleeping()
         node.hosted.clear()
         for _ in range(4):
             await node.beat()
@@ -181,7 +181,7 @@ async def test_a_node_that_nobody_takes_asks_ever_less_often() -> None:
     async with stage(registry) as node:
         delays = []
         for _ in range(4):
-            delays.append(await node.clock.until_someone_sleeps())
+            delays.append(await node.clock.until_sleeping())
             await node.beat()
     assert delays == [0.25, 0.5, 1.0, BEAT_S]
 
@@ -224,7 +224,7 @@ async def test_everything_is_told_once_a_minute_because_what_is_wanted_of_it_may
 
 async def test_a_node_that_leaves_says_so() -> None:
     async with stage(ScriptedRegistry()) as node:
-        await node.clock.until_someone_sleeps()
+        await node.clock.until_sleeping()
         await node.registration.leave()
     assert node.registry.left == [1]
     await Stage(node.registry, node.host, node.clock, []).registration.leave()

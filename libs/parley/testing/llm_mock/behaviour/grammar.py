@@ -9,7 +9,7 @@ from urllib.parse import unquote
 
 from parley.testing.llm_mock.behaviour.options import (
     Behaviour,
-    Failing,
+    FailureRule,
     Fault,
     FaultKind,
     Ids,
@@ -91,11 +91,11 @@ def _one_of(choices: Iterable[str]) -> Callable[[str], str]:
     return read
 
 
-def _failures(value: str) -> tuple[Failing, ...]:
+def _failures(value: str) -> tuple[FailureRule, ...]:
     return tuple(_failing(each) for each in value.split("+"))
 
 
-def _failing(value: str) -> Failing:
+def _failing(value: str) -> FailureRule:
     found = FAILING.fullmatch(value)
     if found is None:
         raise ValueError("is a list of statuses, such as 429*2+529, 401* or 503@30s")
@@ -104,10 +104,10 @@ def _failing(value: str) -> Failing:
     if not 400 <= status <= 599:
         raise ValueError("is a list of statuses from 400 to 599")
     if found[4] is not None:
-        return Failing(status, is_quota, None, _seconds(found[4]))
+        return FailureRule(status, is_quota, None, _seconds(found[4]))
     if found[2] is None:
-        return Failing(status, is_quota)
-    return Failing(status, is_quota, int(found[3]) if found[3] else None)
+        return FailureRule(status, is_quota)
+    return FailureRule(status, is_quota, int(found[3]) if found[3] else None)
 
 
 def _retry(form: RetryForm, meaning: str) -> Word:

@@ -70,7 +70,7 @@ class Fault:
 
 
 @dataclass(frozen=True, slots=True)
-class Failing:
+class FailureRule:
     """A status that requests are answered with instead of a stream.
 
     Attributes:
@@ -119,7 +119,7 @@ class Behaviour:
     cache_read: int = 0
     cache_write: int = 0
     context: int | None = None
-    failures: tuple[Failing, ...] = ()
+    failures: tuple[FailureRule, ...] = ()
     retry_form: RetryForm | None = None
     retry_s: float = 0.0
     fault: Fault | None = None

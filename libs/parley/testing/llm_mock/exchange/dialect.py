@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import NamedTuple, Protocol
 
 from parley.testing.llm_mock.errors import Refused
-from parley.testing.llm_mock.exchange.request import HttpRequest, Question, Reply
+from parley.testing.llm_mock.exchange.request import HttpRequest, ParsedRequest, Reply
 
 
 class Event(NamedTuple):
@@ -20,7 +20,7 @@ class Dialect(Protocol):
 
     def __hash__(self) -> int: ...
 
-    def question(self, request: HttpRequest) -> Question:
+    def question(self, request: HttpRequest) -> ParsedRequest:
         """Return what the request asks.
 
         Raises:

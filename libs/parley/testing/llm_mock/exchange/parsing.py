@@ -16,7 +16,7 @@ PLACE = re.compile(r" - at `\$?([^`]*)`$")
 DEPTH_MAX = 4
 
 
-class Wrong(StrEnum):
+class ParseErrorKind(StrEnum):
     """What can be wrong with a field."""
 
     MISSING = "missing"
@@ -44,10 +44,10 @@ class Place:
         return text.removeprefix(".")
 
 
-class Unreadable(Exception):
+class ParseError(Exception):
     """A part of a request is not what it has to be."""
 
-    def __init__(self, wrong: Wrong, place: Place, text: str) -> None:
+    def __init__(self, wrong: ParseErrorKind, place: Place, text: str) -> None:
         super().__init__(f"{place.dotted()}: {text}")
         self.wrong = wrong
         self.place = place
@@ -71,7 +71,7 @@ def read(data: bytes | msgspec.Raw, kind: type[T], place: Place = Place()) -> T:
     except msgspec.ValidationError as error:
         raise _unreadable(str(error), place) from error
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
-        raise Unreadable(Wrong.NOT_JSON, place, str(error)) from error
+        raise ParseError(ParseErrorKind.NOT_JSON, place, str(error)) from error
 
 
 def read_typed(
@@ -84,11 +84,13 @@ def read_typed(
     """
     said = read(raw, Typed, place).type or usual
     if not said:
-        raise Unreadable(Wrong.MISSING, place / "type", "Field required")
+        raise ParseError(ParseErrorKind.MISSING, place / "type", "Field required")
     if said not in kinds:
         known = ", ".join(f"'{kind}'" for kind in kinds)
-        raise Unreadable(
-            Wrong.INVALID, place / "type", f"Invalid value: '{said}'. Supported values are: {known}"
+        raise ParseError(
+            ParseErrorKind.INVALID,
+            place / "type",
+            f"Invalid value: '{said}'. Supported values are: {known}",
         )
     return read(raw, kinds[said], place)
 
@@ -98,15 +100,17 @@ def sample_arguments(schema: object) -> str:
     return msgspec.json.encode(_sample(schema, DEPTH_MAX)).decode()
 
 
-def _unreadable(text: str, place: Place) -> Unreadable:
+def _unreadable(text: str, place: Place) -> ParseError:
     for step in re.findall(r"\w+", found[1]) if (found := PLACE.search(text)) else ():
         place /= int(step) if step.isdecimal() else step
     text = PLACE.sub("", text)
     if (missing := MISSING.search(text)) is not None:
-        return Unreadable(Wrong.MISSING, place / missing[1], "Field required")
+        return ParseError(ParseErrorKind.MISSING, place / missing[1], "Field required")
     if (unknown := UNKNOWN.search(text)) is not None:
-        return Unreadable(Wrong.UNKNOWN, place / unknown[1], "Extra inputs are not permitted")
-    return Unreadable(Wrong.INVALID, place, text)
+        return ParseError(
+            ParseErrorKind.UNKNOWN, place / unknown[1], "Extra inputs are not permitted"
+        )
+    return ParseError(ParseErrorKind.INVALID, place, text)
 
 
 def _sample(schema: object, depth: int) -> object:

@@ -23,7 +23,7 @@ REASONED, NOT_REASONED = "7", "1"
 
 
 @dataclass(frozen=True, slots=True)
-class Filling:
+class PlaceholderValues:
     """What goes into the places of one answer."""
 
     identity: str

@@ -6,7 +6,7 @@ from fnmatch import fnmatchcase
 from parley.testing.llm_mock.behaviour.options import Behaviour, Ids, Stop, Usage
 from parley.testing.llm_mock.behaviour.sample_text import cut, pieces
 from parley.testing.llm_mock.exchange.parsing import sample_arguments
-from parley.testing.llm_mock.exchange.request import Call, Question, Reply, Tokens
+from parley.testing.llm_mock.exchange.request import Call, ParsedRequest, Reply, Tokens
 
 ECHO = re.compile(r"\brepeat after me: (.+)", re.IGNORECASE | re.DOTALL)
 REFUSAL = "I cannot help with that."
@@ -15,7 +15,7 @@ ARGUMENT_PIECES_MAX = 40
 HUGE_TOKENS, NEGATIVE_TOKENS = 10**15, -7
 
 
-def reply_to(question: Question, behaviour: Behaviour, seed: int) -> Reply:
+def reply_to(question: ParsedRequest, behaviour: Behaviour, seed: int) -> Reply:
     """Return the answer that the behaviour gives to the question."""
     calls = _calls(question, behaviour)
     text, stop = _text(question, behaviour, seed, has_calls=bool(calls))
@@ -45,7 +45,7 @@ def estimated_tokens(body: bytes) -> int:
     return max(1, len(body) // CHARACTERS_PER_TOKEN)
 
 
-def _calls(question: Question, behaviour: Behaviour) -> tuple[Call, ...]:
+def _calls(question: ParsedRequest, behaviour: Behaviour) -> tuple[Call, ...]:
     if not behaviour.is_calling or question.rounds_done >= behaviour.rounds:
         return ()
     offered = {tool.name: tool.schema for tool in question.tools}
@@ -74,7 +74,7 @@ def _arguments(behaviour: Behaviour, schema: object) -> str:
 
 
 def _text(
-    question: Question, behaviour: Behaviour, seed: int, *, has_calls: bool
+    question: ParsedRequest, behaviour: Behaviour, seed: int, *, has_calls: bool
 ) -> tuple[tuple[str, ...], Stop]:
     echoed = ECHO.search(question.said)
     if has_calls:
@@ -91,7 +91,7 @@ def _text(
 
 
 def _bounded(
-    text: tuple[str, ...], question: Question, behaviour: Behaviour
+    text: tuple[str, ...], question: ParsedRequest, behaviour: Behaviour
 ) -> tuple[tuple[str, ...], Stop]:
     """Return as much of the text as the request allows."""
     if question.output_tokens_max is None:

@@ -19,7 +19,7 @@ class HttpRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class OfferedTool:
+class ToolDefinition:
     """A tool that may be called, and the JSON schema of its arguments."""
 
     name: str
@@ -27,7 +27,7 @@ class OfferedTool:
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class ParsedRequest:
     """A valid request.
 
     Attributes:
@@ -45,7 +45,7 @@ class Question:
     model: str
     is_streamed: bool
     said: str
-    tools: tuple[OfferedTool, ...] = ()
+    tools: tuple[ToolDefinition, ...] = ()
     rounds_done: int = 0
     output_tokens_max: int | None = None
     wants_usage: bool = True

@@ -12,10 +12,10 @@ from typing import assert_never, cast
 from urllib.parse import parse_qsl, unquote
 
 from parley.testing.llm_mock.exchange.request import HttpRequest
-from parley.testing.llm_mock.http.handler import Desk, Immediate, Performance
+from parley.testing.llm_mock.http.handler import ReadyAnswer, RequestHandler, TimedAnswer
 from parley.testing.llm_mock.playback.encoded import http_head
-from parley.testing.llm_mock.playback.player import Playing
-from parley.testing.llm_mock.playback.timers import Schedule
+from parley.testing.llm_mock.playback.player import Player
+from parley.testing.llm_mock.playback.timers import Timers
 
 HEAD_BYTES_MAX = 64 * 1024
 BODY_BYTES_MAX = 256 * 1024 * 1024
@@ -28,12 +28,14 @@ class Malformed(Exception):
 class Connection(asyncio.Protocol):
     """One client."""
 
-    def __init__(self, desk: Desk, schedule: Schedule, open_ones: set["Connection"]) -> None:
+    def __init__(
+        self, desk: RequestHandler, schedule: Timers, open_ones: set["Connection"]
+    ) -> None:
         self._desk = desk
         self._schedule = schedule
         self._open_ones = open_ones
         self._received = bytearray()
-        self._playing: Playing | None = None
+        self._playing: Player | None = None
         self._is_last = False
         self._is_full = False
 
@@ -88,12 +90,12 @@ class Connection(asyncio.Protocol):
 
     def _answer(self, request: HttpRequest) -> None:
         match self._desk.answer(request):
-            case Immediate(data):
+            case ReadyAnswer(data):
                 self._transport.write(data)
                 self._close_if_last()
-            case Performance(steps):
+            case TimedAnswer(steps):
                 self._desk.tally.opened()
-                self._playing = Playing(
+                self._playing = Player(
                     steps, self._transport, self._schedule, self._played, self._is_full
                 )
                 self._playing.go_on()

@@ -7,25 +7,25 @@ from email.utils import format_datetime
 
 from parley.clock import Clock
 from parley.testing.llm_mock.behaviour.grammar import behaviour_of
-from parley.testing.llm_mock.behaviour.options import Behaviour, Failing, Fault, RetryForm
+from parley.testing.llm_mock.behaviour.options import Behaviour, FailureRule, Fault, RetryForm
 from parley.testing.llm_mock.errors import BehaviourUnknown, Refused
 from parley.testing.llm_mock.exchange.dialect import Dialect, Event
-from parley.testing.llm_mock.exchange.placeholders import IDENTITY, Filling, identity_of
+from parley.testing.llm_mock.exchange.placeholders import IDENTITY, PlaceholderValues, identity_of
 from parley.testing.llm_mock.exchange.reply import estimated_tokens, reply_to
-from parley.testing.llm_mock.exchange.request import HttpRequest, Question
+from parley.testing.llm_mock.exchange.request import HttpRequest, ParsedRequest
 from parley.testing.llm_mock.http.pages import own_page
 from parley.testing.llm_mock.http.routes import dialect_at
-from parley.testing.llm_mock.http.statistics import Tally
+from parley.testing.llm_mock.http.statistics import RequestCounters
 from parley.testing.llm_mock.playback.encoded import (
     LAST_CHUNK,
-    Prepared,
+    EncodedAnswer,
     chunk,
     http_head,
     in_chunks,
     prepare_stream,
     prepare_whole,
 )
-from parley.testing.llm_mock.playback.recording import Recording, Shelf
+from parley.testing.llm_mock.playback.recording import Recording, RecordingQueue
 from parley.testing.llm_mock.playback.steps import (
     AS_IS,
     Framed,
@@ -44,24 +44,24 @@ BAD_GATEWAY = b"<html><head><title>502 Bad Gateway</title></head><body>mock</bod
 
 
 @dataclass(frozen=True, slots=True)
-class Immediate:
+class ReadyAnswer:
     """An answer that is ready."""
 
     data: bytes
 
 
 @dataclass(frozen=True, slots=True)
-class Performance:
+class TimedAnswer:
     """An answer that takes its course: what goes over the wire, and when."""
 
     steps: Iterator[Step]
 
 
-Answer = Immediate | Performance
+Answer = ReadyAnswer | TimedAnswer
 
 
 @dataclass(slots=True)
-class _Past:
+class _ModelHistory:
     """What a model of one name was asked so far, and how its name says that it behaves."""
 
     behaviour: Behaviour
@@ -71,21 +71,21 @@ class _Past:
 
 
 @dataclass(slots=True)
-class Desk:
+class RequestHandler:
     """Answers requests; everything but the bytes on the connection."""
 
     clock: Clock
     seed: int
     default: Behaviour
-    shelf: Shelf
-    tally: Tally
-    _pasts: dict[str, _Past] = field(default_factory=dict)
+    shelf: RecordingQueue
+    tally: RequestCounters
+    _pasts: dict[str, _ModelHistory] = field(default_factory=dict)
     _number: int = 0
 
     def answer(self, request: HttpRequest) -> Answer:
         """Return what to answer."""
         if request.method == "GET" or request.path.startswith("/mock/"):
-            return Immediate(own_page(request, self.tally, self.reset))
+            return ReadyAnswer(own_page(request, self.tally, self.reset))
         dialect = dialect_at(request.path)
         if dialect is None:
             unknown = Refused(
@@ -123,7 +123,7 @@ class Desk:
         return self._speak(request, dialect, question, behaviour)
 
     def _speak(
-        self, request: HttpRequest, dialect: Dialect, question: Question, behaviour: Behaviour
+        self, request: HttpRequest, dialect: Dialect, question: ParsedRequest, behaviour: Behaviour
     ) -> Answer:
         fault = behaviour.fault
         reply = reply_to(question, behaviour, self.seed)
@@ -134,7 +134,7 @@ class Desk:
             prepared = prepare_whole(dialect, reply)
             fault = None if fault is None else replace(fault, after=0)
         tokens = reply.tokens
-        filling = Filling(
+        filling = PlaceholderValues(
             self._identity(is_stored=question.is_stored, is_reasoned=reply.is_reasoned),
             estimated_tokens(request.body),
             0 if tokens is None else tokens.cache_read + tokens.cache_write,
@@ -144,11 +144,11 @@ class Desk:
             return _perform(prepared, filling, Framed(dialect), behaviour, fault)
         burst = filling.fill(prepared.burst)
         if not behaviour.is_paced:
-            return Immediate(burst)
+            return ReadyAnswer(burst)
         pieces = prepared.pieces(burst)
-        return Performance(evenly(pieces, behaviour))
+        return TimedAnswer(evenly(pieces, behaviour))
 
-    def _fail(self, behaviour: Behaviour, past: _Past, dialect: Dialect) -> None:
+    def _fail(self, behaviour: Behaviour, past: _ModelHistory, dialect: Dialect) -> None:
         """Refuse if the model is to fail now.
 
         Raises:
@@ -167,10 +167,10 @@ class Desk:
         if behaviour.context is not None and tokens > behaviour.context:
             raise dialect.overflow(tokens, behaviour.context)
 
-    def _past(self, model: str) -> _Past:
+    def _past(self, model: str) -> _ModelHistory:
         if model not in self._pasts:
             behaviour = behaviour_of(model, self.default)
-            self._pasts[model] = _Past(behaviour, self.clock.monotonic())
+            self._pasts[model] = _ModelHistory(behaviour, self.clock.monotonic())
         return self._pasts[model]
 
     def _identity(self, *, is_stored: bool = False, is_reasoned: bool = False) -> str:
@@ -184,14 +184,14 @@ class Desk:
         refused: Refused,
         model: str,
         behaviour: Behaviour,
-    ) -> Immediate:
+    ) -> ReadyAnswer:
         self.tally.count(request, model, refused.status)
         more, body = dialect.refusal(refused)
         headers = {**JSON, **more, **self._retry_headers(behaviour)}
         if refused.status == 502:
             headers, body = {**headers, **HTML}, BAD_GATEWAY
         body = body.replace(IDENTITY.encode(), self._identity().encode())
-        return Immediate(http_head(refused.status, headers, len(body)) + body)
+        return ReadyAnswer(http_head(refused.status, headers, len(body)) + body)
 
     def _retry_headers(self, behaviour: Behaviour) -> Mapping[str, str]:
         count = behaviour.retry_s
@@ -216,10 +216,12 @@ class Desk:
             )
             return self._refuse(request, dialect, spent, "", self.default)
         self.tally.count(request, "", recording.status)
-        return _play_again(recording, dialect, self.default)
+        return _replay_bytes(recording, dialect, self.default)
 
 
-def _failing_now(failures: tuple[Failing, ...], number: int, elapsed_s: float) -> Failing | None:
+def _failing_now(
+    failures: tuple[FailureRule, ...], number: int, elapsed_s: float
+) -> FailureRule | None:
     """Return how the request of this number fails, none if it does not."""
     for failing in failures:
         if failing.for_s is not None:
@@ -233,24 +235,24 @@ def _failing_now(failures: tuple[Failing, ...], number: int, elapsed_s: float) -
 
 
 def _perform(
-    prepared: Prepared,
-    filling: Filling,
+    prepared: EncodedAnswer,
+    filling: PlaceholderValues,
     framing: Framing,
     behaviour: Behaviour,
     fault: Fault | None,
-) -> Performance:
+) -> TimedAnswer:
     steps = course(prepared.filled(filling), framing, behaviour, fault)
-    return Performance(delayed(in_chunks(filling.fill(prepared.head), steps), behaviour.wait_s))
+    return TimedAnswer(delayed(in_chunks(filling.fill(prepared.head), steps), behaviour.wait_s))
 
 
-def _play_again(recording: Recording, dialect: Dialect, behaviour: Behaviour) -> Answer:
+def _replay_bytes(recording: Recording, dialect: Dialect, behaviour: Behaviour) -> Answer:
     headers = dict(recording.headers)
     if not recording.is_streamed:
         head = http_head(recording.status, headers, len(recording.body))
-        return Immediate(head + recording.body)
+        return ReadyAnswer(head + recording.body)
     head = http_head(recording.status, headers)
     if behaviour.fault is None and not behaviour.is_paced:
-        return Immediate(head + b"".join(map(chunk, recording.events())) + LAST_CHUNK)
+        return ReadyAnswer(head + b"".join(map(chunk, recording.events())) + LAST_CHUNK)
     events = (Event(AS_IS, data, is_delta=True) for data in recording.events())
     steps = course(events, Framed(dialect), behaviour, behaviour.fault)
-    return Performance(delayed(in_chunks(head, steps), behaviour.wait_s))
+    return TimedAnswer(delayed(in_chunks(head, steps), behaviour.wait_s))

@@ -6,7 +6,7 @@ import msgspec
 
 from parley.testing.llm_mock.behaviour.grammar import grammar_help
 from parley.testing.llm_mock.exchange.request import HttpRequest
-from parley.testing.llm_mock.http.statistics import Tally
+from parley.testing.llm_mock.http.statistics import RequestCounters
 from parley.testing.llm_mock.playback.encoded import http_head
 from parley.testing.llm_mock.providers.openai.completions import CREATED
 
@@ -18,7 +18,7 @@ JSON = {"content-type": "application/json"}
 Page = Callable[[], tuple[Mapping[str, str], bytes]]
 
 
-def own_page(request: HttpRequest, tally: Tally, reset: Callable[[], None]) -> bytes:
+def own_page(request: HttpRequest, tally: RequestCounters, reset: Callable[[], None]) -> bytes:
     """Return the answer to anything that is not meant for a model."""
 
     def forget() -> tuple[Mapping[str, str], bytes]:
@@ -41,7 +41,7 @@ def own_page(request: HttpRequest, tally: Tally, reset: Callable[[], None]) -> b
     return http_head(200, headers, len(body)) + body
 
 
-def _requests(request: HttpRequest, tally: Tally) -> bytes:
+def _requests(request: HttpRequest, tally: RequestCounters) -> bytes:
     last = request.query.get("last", "")
     wanted = int(last) if last.isdecimal() else REQUESTS_SHOWN
     return msgspec.json.encode([each.document() for each in tally.served(wanted)])

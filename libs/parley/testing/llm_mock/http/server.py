@@ -9,10 +9,10 @@ from parley.clock import Clock
 from parley.testing.llm_mock.behaviour.grammar import change
 from parley.testing.llm_mock.behaviour.options import Behaviour
 from parley.testing.llm_mock.http.connection import Connection
-from parley.testing.llm_mock.http.handler import Desk
-from parley.testing.llm_mock.http.statistics import Served, Statistics, Tally
-from parley.testing.llm_mock.playback.recording import Recording, Shelf
-from parley.testing.llm_mock.playback.timers import Schedule
+from parley.testing.llm_mock.http.handler import RequestHandler
+from parley.testing.llm_mock.http.statistics import RequestCounters, Served, Statistics
+from parley.testing.llm_mock.playback.recording import Recording, RecordingQueue
+from parley.testing.llm_mock.playback.timers import Timers
 
 REQUESTS_KEPT = 200
 BACKLOG = 1024
@@ -21,7 +21,7 @@ BACKLOG = 1024
 class MockModels:
     """Model providers on this machine, while `serving` runs."""
 
-    def __init__(self, desk: Desk, url: str) -> None:
+    def __init__(self, desk: RequestHandler, url: str) -> None:
         self._desk = desk
         self.url = url
 
@@ -54,14 +54,16 @@ class MockModels:
             BehaviourUnknown: the words mean nothing.
             OSError: nobody can listen there.
         """
-        tally = Tally(clock, requests_kept)
-        desk = Desk(clock, seed, change(Behaviour(), behaviour), Shelf(tuple(recordings)), tally)
+        tally = RequestCounters(clock, requests_kept)
+        desk = RequestHandler(
+            clock, seed, change(Behaviour(), behaviour), RecordingQueue(tuple(recordings)), tally
+        )
         open_ones: set[Connection] = set()
         listening = _listen(host, port)
         url = f"http://{_written(host)}:{listening.getsockname()[1]}"
         failure: BaseException | None = None
         async with asyncio.TaskGroup() as tasks:
-            schedule = Schedule(clock, tasks)
+            schedule = Timers(clock, tasks)
             server = await asyncio.get_running_loop().create_server(
                 lambda: Connection(desk, schedule, open_ones), sock=listening, backlog=BACKLOG
             )

@@ -68,7 +68,7 @@ class Served:
 
 
 @dataclass(slots=True)
-class Tally:
+class RequestCounters:
     """Counts requests as they come."""
 
     clock: Clock

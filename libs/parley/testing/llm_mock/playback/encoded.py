@@ -6,7 +6,7 @@ from functools import lru_cache
 from itertools import pairwise
 
 from parley.testing.llm_mock.exchange.dialect import Dialect, Event
-from parley.testing.llm_mock.exchange.placeholders import IDENTITY, Filling
+from parley.testing.llm_mock.exchange.placeholders import IDENTITY, PlaceholderValues
 from parley.testing.llm_mock.exchange.request import Reply
 from parley.testing.llm_mock.playback.steps import AS_IS, Send, Step
 
@@ -16,7 +16,7 @@ REASONS = {200: "OK", 400: "Bad Request", 401: "Unauthorized", 403: "Forbidden",
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class EncodedAnswer:
     """An answer with places for what differs each time.
 
     Attributes:
@@ -31,7 +31,7 @@ class Prepared:
     burst: bytes
     deltas_at: tuple[int, ...]
 
-    def filled(self, filling: Filling) -> Iterator[Event]:
+    def filled(self, filling: PlaceholderValues) -> Iterator[Event]:
         """Yield the events with their places filled."""
         for event in self.events:
             yield event._replace(data=filling.fill(event.data))
@@ -43,27 +43,27 @@ class Prepared:
 
 
 @lru_cache(maxsize=ANSWERS_MAX)
-def prepare_stream(dialect: Dialect, reply: Reply, *, is_checksummed: bool) -> Prepared:
+def prepare_stream(dialect: Dialect, reply: Reply, *, is_checksummed: bool) -> EncodedAnswer:
     """Return the stream that says the reply."""
     events = tuple(dialect.events(reply))
     head = http_head(200, {"content-type": dialect.stream_type, **_request_ids()})
     if is_checksummed:
-        return Prepared(head, events, b"", ())
+        return EncodedAnswer(head, events, b"", ())
     burst, deltas_at = bytearray(head), []
     for event in events:
         if event.is_delta:
             deltas_at.append(len(burst))
         burst += chunk(dialect.framed(event))
-    return Prepared(head, events, bytes(burst + LAST_CHUNK), tuple(deltas_at))
+    return EncodedAnswer(head, events, bytes(burst + LAST_CHUNK), tuple(deltas_at))
 
 
 @lru_cache(maxsize=ANSWERS_MAX)
-def prepare_whole(dialect: Dialect, reply: Reply) -> Prepared:
+def prepare_whole(dialect: Dialect, reply: Reply) -> EncodedAnswer:
     """Return the answer that says the reply in one piece."""
     body = dialect.whole(reply)
     head = http_head(200, {"content-type": "application/json", **_request_ids()})
     event = Event(AS_IS, body, is_delta=True)
-    return Prepared(head, (event,), head + chunk(body) + LAST_CHUNK, (len(head),))
+    return EncodedAnswer(head, (event,), head + chunk(body) + LAST_CHUNK, (len(head),))
 
 
 def http_head(status: int, headers: Mapping[str, str], length: int | None = None) -> bytes:

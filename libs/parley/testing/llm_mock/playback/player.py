@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from parley.testing.llm_mock.playback.steps import Drop, Pause, Reset, Send, Stall, Step
-from parley.testing.llm_mock.playback.timers import Appointment, Schedule
+from parley.testing.llm_mock.playback.timers import Timer, Timers
 
 WRITE_BYTES = 64 * 1024
-LINGER_NOT = struct.pack("ii", 1, 0)
+NO_LINGER = struct.pack("ii", 1, 0)
 
 
 @dataclass(slots=True)
-class Playing:
+class Player:
     """Plays one answer, in callbacks of the schedule and of the connection.
 
     Attributes:
@@ -28,10 +28,10 @@ class Playing:
 
     steps: Iterator[Step]
     transport: asyncio.Transport
-    schedule: Schedule
+    schedule: Timers
     on_end: Callable[[], None]
     is_full: bool
-    _next: Appointment | None = None
+    _next: Timer | None = None
     _is_held_up: bool = False
 
     def stop(self) -> None:
@@ -89,5 +89,5 @@ class Playing:
     def _reset(self) -> None:
         """Send a RST instead of a FIN."""
         raw = self.transport.get_extra_info("socket")
-        raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, LINGER_NOT)
+        raw.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, NO_LINGER)
         self.transport.abort()

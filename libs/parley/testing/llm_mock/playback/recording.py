@@ -80,7 +80,7 @@ def read_recording(path: Path) -> Recording:
 
 
 @dataclass(slots=True)
-class Shelf:
+class RecordingQueue:
     """Recordings in the order in which they are played."""
 
     recordings: tuple[Recording, ...]

@@ -16,7 +16,7 @@ GRAIN_S = 0.001
 
 
 @dataclass(slots=True)
-class Appointment:
+class Timer:
     """Something that is done once, unless it is called off before."""
 
     do: Callable[[], None]
@@ -24,26 +24,26 @@ class Appointment:
 
 
 @dataclass(slots=True)
-class Schedule:
+class Timers:
     """Does things later; what of them raises ends the group of tasks."""
 
     clock: Clock
     tasks: asyncio.TaskGroup
-    _waiting: list[tuple[float, int, Appointment]] = field(default_factory=list)
+    _waiting: list[tuple[float, int, Timer]] = field(default_factory=list)
     _order: Iterator[int] = field(default_factory=count)
     _running: asyncio.Task[None] | None = None
     _is_asleep: bool = False
 
-    def after(self, delay_s: float, do: Callable[[], None]) -> Appointment:
+    def after(self, delay_s: float, do: Callable[[], None]) -> Timer:
         """Do something in so many seconds."""
-        appointment = Appointment(do)
+        appointment = Timer(do)
         entry = (self.clock.monotonic() + delay_s, next(self._order), appointment)
         heapq.heappush(self._waiting, entry)
         if self._running is None or (self._is_asleep and self._waiting[0] is entry):
             self._run_anew()
         return appointment
 
-    def call_off(self, appointment: Appointment) -> None:
+    def call_off(self, appointment: Timer) -> None:
         """Do not do it."""
         appointment.is_off = True
         if self._is_asleep and self._waiting[0][2] is appointment:

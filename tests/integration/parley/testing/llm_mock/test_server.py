@@ -134,7 +134,7 @@ async def test_an_answer_takes_the_time_it_is_told_to(
         asked = tasks.create_task(post(session, server, model, stream=True))
         pauses = []
         for _ in range(3):
-            pauses.append(await clock.until_someone_sleeps())
+            pauses.append(await clock.until_sleeping())
             assert server.stats().open_streams == 1
             clock.advance(pauses[-1])
     assert pauses == [3, 2, 1]
@@ -147,7 +147,7 @@ async def test_a_whole_answer_waits_for_the_latency_too(
 ) -> None:
     async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
         asked = tasks.create_task(post(session, server, "mock:latency=2s"))
-        assert await clock.until_someone_sleeps() == 2
+        assert await clock.until_sleeping() == 2
         clock.advance(2)
     assert json.loads(asked.result()[1])["object"] == "chat.completion"
 
@@ -248,7 +248,7 @@ async def test_a_request_that_comes_during_an_answer_is_answered_after_it(
             head = f"POST {PATH} HTTP/1.1\r\nAuthorization: Bearer k\r\n"
             writer.write(f"{head}Content-Length: {len(data)}\r\n\r\n".encode() + data)
         for _ in range(2):
-            assert await clock.until_someone_sleeps() == 1
+            assert await clock.until_sleeping() == 1
             assert server.stats().requests == 1
             clock.advance(1)
         answered = b""
@@ -282,13 +282,13 @@ async def test_a_client_that_hangs_up_leaves_nothing_waiting(
     model = "mock:latency=100s"
     async with asyncio.timeout(5):
         async with session.post(server.url + PATH, json=body(model, stream=True)) as response:
-            assert await clock.until_someone_sleeps() == 100
+            assert await clock.until_sleeping() == 100
             response.close()
         while server.stats().open_streams:
             await asyncio.to_thread(lambda: None)
         with pytest.raises(TimeoutError):
             async with asyncio.timeout(0):
-                await clock.until_someone_sleeps()
+                await clock.until_sleeping()
 
 
 async def test_bytes_that_are_no_request_are_answered_and_the_connection_closed(

@@ -8,7 +8,7 @@ import pytest
 
 from parley.clock import SystemClock
 from parley.testing.scaletest import ChatOutcome, Plan, Stage
-from parley.testing.scaletest.chat_group import Crowd
+from parley.testing.scaletest.chat_group import ChatGroup
 from support.testing.fake_parley import CHAT_ID, FakeParley
 from support.testing.told_chat import HEALTHY, MESSAGES, Told, message
 
@@ -17,7 +17,7 @@ async def conversed(parley: FakeParley, turns: int = 2, **changes: object) -> Ch
     """Have one conversation of two turns and return what became of it."""
     async with asyncio.timeout(20), parley.serving(), asyncio.TaskGroup() as tasks:
         plan = Plan(target=parley.target, run="run", turns=turns, **changes)  # type: ignore[arg-type]
-        crowd = Crowd(plan, tasks, clock=SystemClock(), chance=random.Random(7))
+        crowd = ChatGroup(plan, tasks, clock=SystemClock(), rng=random.Random(7))
         await crowd.converse()
         (outcome,) = await crowd.end()
     return outcome
@@ -142,9 +142,9 @@ async def test_nobody_goes_on_behind_the_first_turn_before_being_told_to() -> No
     parley = FakeParley()
     async with asyncio.timeout(20), parley.serving(), asyncio.TaskGroup() as tasks:
         plan = Plan(target=parley.target, run="run", turns=2, waits_after_first=True)
-        crowd = Crowd(plan, tasks, clock=SystemClock(), chance=random.Random(7))
+        crowd = ChatGroup(plan, tasks, clock=SystemClock(), rng=random.Random(7))
         conversing = tasks.create_task(crowd.converse())
-        await crowd.everybody_waits()
+        await crowd.first_turns_done()
         assert ("POST", f"/chats/{CHAT_ID}/messages") not in parley.asked
         crowd.release()
         await conversing

@@ -2,7 +2,7 @@
 
 import pytest
 
-from parley.testing.llm_mock.exchange.request import OfferedTool, Question
+from parley.testing.llm_mock.exchange.request import ParsedRequest, ToolDefinition
 from parley.testing.llm_mock.providers.anthropic.encoding import signature_of
 from support.testing.mock_requests import ANTHROPIC_HEADERS, Json, asked, refusal
 
@@ -46,11 +46,11 @@ def test_a_right_request_is_understood() -> None:
         thinking={"type": "enabled", "budget_tokens": 1024},
         max_tokens=2000,
     )
-    assert asked(PATH, whole, ANTHROPIC_HEADERS) == Question(
+    assert asked(PATH, whole, ANTHROPIC_HEADERS) == ParsedRequest(
         model="mock",
         is_streamed=True,
         said="add",
-        tools=(OfferedTool("add", TOOL["input_schema"]),),
+        tools=(ToolDefinition("add", TOOL["input_schema"]),),
         rounds_done=1,
         output_tokens_max=2000,
     )

@@ -10,9 +10,9 @@ from parley.clock import FakeClock
 from parley.testing.llm_mock.behaviour.options import Behaviour
 from parley.testing.llm_mock.exchange.parsing import sample_arguments
 from parley.testing.llm_mock.exchange.request import HttpRequest
-from parley.testing.llm_mock.http.handler import Desk, Immediate
-from parley.testing.llm_mock.http.statistics import Tally
-from parley.testing.llm_mock.playback.recording import Shelf
+from parley.testing.llm_mock.http.handler import ReadyAnswer, RequestHandler
+from parley.testing.llm_mock.http.statistics import RequestCounters
+from parley.testing.llm_mock.playback.recording import RecordingQueue
 from support.testing.mock_requests import ANTHROPIC_HEADERS, OPENAI_HEADERS
 
 WORDS = (
@@ -54,13 +54,15 @@ schemas = st.recursive(
 @settings(max_examples=300, deadline=None)
 def test_any_body_is_answered(path: str, body: dict[str, Any], more: object) -> None:
     clock = FakeClock()
-    desk = Desk(clock, 0, Behaviour(tools=1), Shelf(()), Tally(clock, 1))
+    desk = RequestHandler(
+        clock, 0, Behaviour(tools=1), RecordingQueue(()), RequestCounters(clock, 1)
+    )
     whole = {"model": "mock", "max_tokens": 10, "anthropic_version": "2023-06-01", **body}
     headers = {**ANTHROPIC_HEADERS, **OPENAI_HEADERS}
     for sent in (whole, {**whole, "system": more}, more):
         request = HttpRequest("POST", path, path, {}, headers, json.dumps(sent).encode())
         answer = desk.answer(request)
-        assert isinstance(answer, Immediate)
+        assert isinstance(answer, ReadyAnswer)
         assert answer.data[9:12] in (b"200", b"400", b"404")
 
 

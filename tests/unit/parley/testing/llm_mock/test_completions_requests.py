@@ -2,7 +2,7 @@
 
 import pytest
 
-from parley.testing.llm_mock.exchange.request import OfferedTool, Question
+from parley.testing.llm_mock.exchange.request import ParsedRequest, ToolDefinition
 from support.testing.mock_requests import OPENAI_HEADERS, Json, asked, refusal
 
 PATH = "/v1/chat/completions"
@@ -36,11 +36,11 @@ def test_a_right_request_is_understood() -> None:
         stream_options={"include_usage": True},
         max_completion_tokens=50,
     )
-    assert asked(PATH, whole, OPENAI_HEADERS) == Question(
+    assert asked(PATH, whole, OPENAI_HEADERS) == ParsedRequest(
         model="mock",
         is_streamed=True,
         said="add",
-        tools=(OfferedTool("add", TOOL["function"]["parameters"]),),
+        tools=(ToolDefinition("add", TOOL["function"]["parameters"]),),
         rounds_done=1,
         output_tokens_max=50,
         wants_usage=True,

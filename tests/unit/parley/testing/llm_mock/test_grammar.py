@@ -4,7 +4,7 @@ from parley.testing.llm_mock import BehaviourUnknown, grammar_help
 from parley.testing.llm_mock.behaviour.grammar import WORDS, behaviour_of, change
 from parley.testing.llm_mock.behaviour.options import (
     Behaviour,
-    Failing,
+    FailureRule,
     Fault,
     FaultKind,
     Ids,
@@ -47,13 +47,13 @@ def test_a_name_says_how_its_model_behaves(model: str, behaviour: Behaviour) -> 
 @pytest.mark.parametrize(
     ("words", "failures"),
     [
-        ("fail=429*2+529", (Failing(429, times=2), Failing(529))),
-        ("fail=401*", (Failing(401, times=None),)),
-        ("fail=quota", (Failing(429, is_quota=True),)),
-        ("fail=503@30s", (Failing(503, times=None, for_s=30.0),)),
+        ("fail=429*2+529", (FailureRule(429, times=2), FailureRule(529))),
+        ("fail=401*", (FailureRule(401, times=None),)),
+        ("fail=quota", (FailureRule(429, is_quota=True),)),
+        ("fail=503@30s", (FailureRule(503, times=None, for_s=30.0),)),
     ],
 )
-def test_failures_are_a_list_of_statuses(words: str, failures: tuple[Failing, ...]) -> None:
+def test_failures_are_a_list_of_statuses(words: str, failures: tuple[FailureRule, ...]) -> None:
     assert change(Behaviour(), words) == Behaviour(failures=failures)
 
 

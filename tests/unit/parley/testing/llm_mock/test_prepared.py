@@ -6,11 +6,11 @@ import pytest
 
 from parley.testing.llm_mock.behaviour.options import Behaviour
 from parley.testing.llm_mock.exchange.dialect import Dialect
-from parley.testing.llm_mock.exchange.placeholders import Filling, identity_of
+from parley.testing.llm_mock.exchange.placeholders import PlaceholderValues, identity_of
 from parley.testing.llm_mock.exchange.reply import reply_to
-from parley.testing.llm_mock.exchange.request import Question
+from parley.testing.llm_mock.exchange.request import ParsedRequest
 from parley.testing.llm_mock.playback.encoded import (
-    Prepared,
+    EncodedAnswer,
     in_chunks,
     prepare_stream,
     prepare_whole,
@@ -21,8 +21,8 @@ from parley.testing.llm_mock.providers.openai.completions import ChatCompletions
 from parley.testing.llm_mock.providers.openai.responses import OpenAIResponses
 
 BEHAVIOUR = Behaviour(deltas=3, reasoning=2, wait_s=3, latency_s=2, delay_s=1)
-REPLY = reply_to(Question("mock", True, "hello"), BEHAVIOUR, seed=0)
-FILLING = Filling(identity_of(0, 1, is_stored=False, is_reasoned=True), 12, 3, 4)
+REPLY = reply_to(ParsedRequest("mock", True, "hello"), BEHAVIOUR, seed=0)
+FILLING = PlaceholderValues(identity_of(0, 1, is_stored=False, is_reasoned=True), 12, 3, 4)
 DIALECTS = (AnthropicMessages(), ChatCompletions(), OpenAIResponses())
 
 
@@ -37,7 +37,7 @@ def joined(steps: Iterable[Step]) -> list[Step]:
     return whole
 
 
-def steps_of(prepared: Prepared, dialect: Dialect, behaviour: Behaviour) -> list[Step]:
+def steps_of(prepared: EncodedAnswer, dialect: Dialect, behaviour: Behaviour) -> list[Step]:
     steps = course(prepared.filled(FILLING), Framed(dialect), behaviour, None)
     answer = in_chunks(FILLING.fill(prepared.head), steps)
     return joined(delayed(answer, behaviour.wait_s))

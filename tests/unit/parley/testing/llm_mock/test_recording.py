@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 
 from parley.testing.llm_mock import Recording, RecordingUnreadable, read_recording
-from parley.testing.llm_mock.playback.recording import Shelf
+from parley.testing.llm_mock.playback.recording import RecordingQueue
 
 
 def recording(path: str, body: bytes = b"") -> Recording:
@@ -46,7 +46,7 @@ def test_recordings_are_played_in_order_each_at_its_path() -> None:
         recording("/v1/messages?beta=true", b"2"),
         recording("/v1/responses", b"3"),
     )
-    shelf = Shelf((first, other, second))
+    shelf = RecordingQueue((first, other, second))
     assert [shelf.take("/v1/messages") for _ in range(3)] == [first, second, None]
     assert shelf.take("/v1/responses") == other
     shelf.rewind()
@@ -55,5 +55,5 @@ def test_recordings_are_played_in_order_each_at_its_path() -> None:
 
 def test_a_path_with_another_prefix_is_served_by_its_protocol() -> None:
     recorded = recording("/api/v1/chat/completions")
-    assert Shelf((recorded,)).take("/v1/chat/completions") == recorded
-    assert Shelf((recorded,)).take("/v1/messages") is None
+    assert RecordingQueue((recorded,)).take("/v1/chat/completions") == recorded
+    assert RecordingQueue((recorded,)).take("/v1/messages") is None

@@ -3,7 +3,7 @@
 import pytest
 
 from parley.testing.llm_mock.exchange.placeholders import identity_of
-from parley.testing.llm_mock.exchange.request import OfferedTool, Question
+from parley.testing.llm_mock.exchange.request import ParsedRequest, ToolDefinition
 from parley.testing.llm_mock.providers.openai.responses_encoding import SEAL
 from support.testing.mock_requests import OPENAI_HEADERS, Json, asked, refusal
 
@@ -42,11 +42,11 @@ def test_a_right_request_is_understood() -> None:
         include=["reasoning.encrypted_content"],
         max_output_tokens=50,
     )
-    assert asked(PATH, whole, OPENAI_HEADERS) == Question(
+    assert asked(PATH, whole, OPENAI_HEADERS) == ParsedRequest(
         model="mock",
         is_streamed=True,
         said="add",
-        tools=(OfferedTool("add", {"type": "object"}),),
+        tools=(ToolDefinition("add", {"type": "object"}),),
         rounds_done=1,
         output_tokens_max=50,
         wants_encrypted=True,

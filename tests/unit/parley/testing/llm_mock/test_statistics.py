@@ -1,13 +1,13 @@
 from parley.clock import FakeClock
 from parley.testing.llm_mock.exchange.request import HttpRequest
-from parley.testing.llm_mock.http.statistics import Served, Statistics, Tally
+from parley.testing.llm_mock.http.statistics import RequestCounters, Served, Statistics
 
 HEADERS = {"x-api-key": "secret", "authorization": "Bearer secret", "host": "mock"}
 REQUEST = HttpRequest("POST", "/v1/messages?beta=true", "/v1/messages", {}, HEADERS, b"{}")
 
 
 def test_everything_is_counted() -> None:
-    tally = Tally(FakeClock(), keep=2)
+    tally = RequestCounters(FakeClock(), keep=2)
     tally.count(REQUEST, "mock", 200)
     tally.count(REQUEST, "mock", 429)
     tally.opened()
@@ -24,7 +24,7 @@ def test_everything_is_counted() -> None:
 
 def test_the_peak_is_the_fullest_second_wherever_it_begins() -> None:
     clock = FakeClock()
-    tally = Tally(clock, keep=2)
+    tally = RequestCounters(clock, keep=2)
     for pause_s in (0.0, 0.6, 0.3, 0.3, 5.0):
         clock.advance(pause_s)
         tally.count(REQUEST, "mock", 200)
@@ -32,7 +32,7 @@ def test_the_peak_is_the_fullest_second_wherever_it_begins() -> None:
 
 
 def test_the_last_requests_are_kept_without_their_keys() -> None:
-    tally = Tally(FakeClock(), keep=2)
+    tally = RequestCounters(FakeClock(), keep=2)
     for status in (200, 400, 500):
         tally.count(REQUEST, "mock", status)
     headers = {"host": "mock"}
@@ -45,7 +45,7 @@ def test_the_last_requests_are_kept_without_their_keys() -> None:
 
 
 def test_a_reset_forgets_all_but_what_goes_on() -> None:
-    tally = Tally(FakeClock(), keep=2)
+    tally = RequestCounters(FakeClock(), keep=2)
     tally.count(REQUEST, "mock", 200)
     tally.opened()
     tally.reset()

@@ -8,9 +8,9 @@ import msgspec
 
 from parley.testing.llm_mock.errors import Refused
 from parley.testing.llm_mock.exchange.dialect import Event, server_sent
-from parley.testing.llm_mock.exchange.parsing import Unreadable
+from parley.testing.llm_mock.exchange.parsing import ParseError
 from parley.testing.llm_mock.exchange.placeholders import IDENTITY
-from parley.testing.llm_mock.exchange.request import HttpRequest, Question, Reply
+from parley.testing.llm_mock.exchange.request import HttpRequest, ParsedRequest, Reply
 from parley.testing.llm_mock.providers.anthropic import encoding as anthropic_answer
 from parley.testing.llm_mock.providers.anthropic.aws import (
     STREAM_TYPE,
@@ -21,7 +21,7 @@ from parley.testing.llm_mock.providers.anthropic.aws import (
 from parley.testing.llm_mock.providers.anthropic.request import (
     VERSION_PATTERN,
     messages_of,
-    question_of,
+    parsed_request_of,
     read_bedrock_body,
     read_body,
     refusal_of,
@@ -60,7 +60,7 @@ AWS_ERRORS = {
 class AnthropicMessages:
     """The protocol of api.anthropic.com."""
 
-    def question(self, request: HttpRequest) -> Question:
+    def question(self, request: HttpRequest) -> ParsedRequest:
         """Return what the request asks."""
         if not _has_key(request.headers):
             raise Refused(401, "x-api-key header is required")
@@ -72,10 +72,10 @@ class AnthropicMessages:
         try:
             body = read_body(request.body)
             said = messages_of(body)
-        except Unreadable as error:
+        except ParseError as error:
             raise refusal_of(error) from error
         check(body, said)
-        return question_of(body, said, body.model, is_streamed=body.stream)
+        return parsed_request_of(body, said, body.model, is_streamed=body.stream)
 
     def events(self, reply: Reply) -> list[Event]:
         """Return the whole stream."""
@@ -122,7 +122,7 @@ class AnthropicMessages:
 class BedrockMessages(AnthropicMessages):
     """The same protocol behind Bedrock's signature and framing."""
 
-    def question(self, request: HttpRequest) -> Question:
+    def question(self, request: HttpRequest) -> ParsedRequest:
         """Return what the request asks of the model that its path names."""
         authorise(request)
         # An ARN holds slashes, which are part of a name only while they are encoded.
@@ -130,11 +130,11 @@ class BedrockMessages(AnthropicMessages):
         try:
             body = read_bedrock_body(request.body)
             said = messages_of(body)
-        except Unreadable as error:
+        except ParseError as error:
             raise refusal_of(error) from error
         check(body, said)
         is_streamed = operation == "invoke-with-response-stream"
-        return question_of(body, said, model, is_streamed=is_streamed)
+        return parsed_request_of(body, said, model, is_streamed=is_streamed)
 
     def framed(self, event: Event) -> bytes:
         """Return a message of the AWS event stream."""

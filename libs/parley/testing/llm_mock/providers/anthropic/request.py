@@ -7,14 +7,14 @@ import msgspec
 
 from parley.testing.llm_mock.errors import Refused
 from parley.testing.llm_mock.exchange.parsing import (
+    ParseError,
+    ParseErrorKind,
     Place,
     Typed,
-    Unreadable,
-    Wrong,
     read,
     read_typed,
 )
-from parley.testing.llm_mock.exchange.request import OfferedTool, Question
+from parley.testing.llm_mock.exchange.request import ParsedRequest, ToolDefinition
 
 #: Versions are dates; Bedrock has one of its own besides Anthropic's.
 VERSION_PATTERN = r"^(bedrock-)?\d{4}-\d\d-\d\d$"
@@ -152,7 +152,7 @@ class Choice(msgspec.Struct, kw_only=True):
     name: str = ""
 
 
-class Thoughts(msgspec.Struct, kw_only=True):
+class ThinkingOptions(msgspec.Struct, kw_only=True):
     """Whether and how much to think."""
 
     type: Literal["enabled", "disabled", "adaptive"]
@@ -167,7 +167,7 @@ class Prompt(Strict, kw_only=True):
     system: str | list[Text] | None = None
     tools: list[Tool] | None = None
     tool_choice: Choice | None = None
-    thinking: Thoughts | None = None
+    thinking: ThinkingOptions | None = None
     temperature: float | None = None
     top_p: float | None = None
     top_k: int | None = None
@@ -198,21 +198,21 @@ class BedrockBody(Prompt, kw_only=True):
 
 
 @dataclass(frozen=True, slots=True)
-class Said:
+class ParsedMessage:
     """A message with its blocks read."""
 
     role: str
     blocks: tuple[msgspec.Struct, ...]
 
 
-def refusal_of(error: Unreadable) -> Refused:
+def refusal_of(error: ParseError) -> Refused:
     """Return the refusal as Anthropic words it."""
-    if error.wrong is Wrong.NOT_JSON:
+    if error.wrong is ParseErrorKind.NOT_JSON:
         return Refused(400, f"The request body is not valid JSON: {error.text}")
     return Refused(400, f"{error.place.dotted()}: {error.text}")
 
 
-def messages_of(body: Prompt) -> tuple[Said, ...]:
+def messages_of(body: Prompt) -> tuple[ParsedMessage, ...]:
     """Return the messages with their blocks.
 
     Raises:
@@ -221,11 +221,13 @@ def messages_of(body: Prompt) -> tuple[Said, ...]:
     found = []
     for index, message in enumerate(body.messages):
         place = Place(("messages", index, "content"))
-        found.append(Said(message.role, _blocks(message.content, place)))
+        found.append(ParsedMessage(message.role, _blocks(message.content, place)))
     return tuple(found)
 
 
-def question_of(body: Prompt, said: tuple[Said, ...], model: str, *, is_streamed: bool) -> Question:
+def parsed_request_of(
+    body: Prompt, said: tuple[ParsedMessage, ...], model: str, *, is_streamed: bool
+) -> ParsedRequest:
     """Return what a valid request asks."""
     mine = [tool for tool in body.tools or () if tool.input_schema is not None]
     choice = body.tool_choice
@@ -234,11 +236,11 @@ def question_of(body: Prompt, said: tuple[Said, ...], model: str, *, is_streamed
     elif choice is not None and choice.type == "tool":
         mine.sort(key=lambda tool: tool.name != choice.name)
     spoken, rounds = _turn(said)
-    return Question(
+    return ParsedRequest(
         model=model,
         is_streamed=is_streamed,
         said=spoken,
-        tools=tuple(OfferedTool(tool.name, tool.input_schema) for tool in mine),
+        tools=tuple(ToolDefinition(tool.name, tool.input_schema) for tool in mine),
         rounds_done=rounds,
         output_tokens_max=body.max_tokens,
     )
@@ -255,7 +257,7 @@ def _blocks(content: str | list[msgspec.Raw], place: Place) -> tuple[msgspec.Str
     return blocks
 
 
-def _turn(said: tuple[Said, ...]) -> tuple[str, int]:
+def _turn(said: tuple[ParsedMessage, ...]) -> tuple[str, int]:
     """Return the last words of the user, and how many steps with calls followed them."""
     rounds = 0
     for message in reversed(said):

@@ -11,9 +11,9 @@ from parley.testing.llm_mock.providers.anthropic.request import (
     Block,
     Document,
     Image,
+    ParsedMessage,
     Prompt,
     RedactedThinking,
-    Said,
     Text,
     Thinking,
     ToolResult,
@@ -29,7 +29,7 @@ EMPTY = "messages: text content blocks must be non-empty"
 BLANK = "messages: text content blocks must contain non-whitespace text"
 
 
-def check(body: Prompt, said: tuple[Said, ...]) -> None:
+def check(body: Prompt, said: tuple[ParsedMessage, ...]) -> None:
     """Refuse what the provider refuses.
 
     Raises:
@@ -44,7 +44,7 @@ def check(body: Prompt, said: tuple[Said, ...]) -> None:
     _check_marks(body, said)
 
 
-def _check_order(said: tuple[Said, ...]) -> None:
+def _check_order(said: tuple[ParsedMessage, ...]) -> None:
     if not said:
         raise Refused(400, "messages: at least one message is required")
     for index, message in enumerate(said):
@@ -90,7 +90,7 @@ def _check_settings(body: Prompt) -> None:
         raise Refused(400, "Thinking may not be enabled when tool_choice forces tool use.")
 
 
-def _check_message(message: Said, index: int, *, is_last: bool) -> None:
+def _check_message(message: ParsedMessage, index: int, *, is_last: bool) -> None:
     if not message.blocks and not (is_last and message.role == "assistant"):
         raise Refused(
             400,
@@ -141,7 +141,7 @@ def _check_block(block: msgspec.Struct, role: str, place: str) -> None:
             )
 
 
-def _check_calls(said: tuple[Said, ...]) -> None:
+def _check_calls(said: tuple[ParsedMessage, ...]) -> None:
     """Refuse calls without results directly after them, and results without calls before them."""
     seen: set[str] = set()
     open_ids: list[str] = []
@@ -178,12 +178,12 @@ def _check_calls(said: tuple[Said, ...]) -> None:
         )
 
 
-def _merged(said: tuple[Said, ...]) -> Iterator[Said]:
+def _merged(said: tuple[ParsedMessage, ...]) -> Iterator[ParsedMessage]:
     """Yield the messages, neighbours of one role as one: so the provider reads them."""
-    held: Said | None = None
+    held: ParsedMessage | None = None
     for message in said:
         if held is not None and held.role == message.role:
-            held = Said(held.role, held.blocks + message.blocks)
+            held = ParsedMessage(held.role, held.blocks + message.blocks)
             continue
         if held is not None:
             yield held
@@ -192,7 +192,7 @@ def _merged(said: tuple[Said, ...]) -> Iterator[Said]:
         yield held
 
 
-def _leading_results(message: Said) -> list[str]:
+def _leading_results(message: ParsedMessage) -> list[str]:
     found = []
     for block in message.blocks:
         if not isinstance(block, ToolResult):
@@ -224,7 +224,7 @@ def _check_tools(body: Prompt) -> None:
         raise Refused(400, f"Tool '{choice.name}' not found in provided tools")
 
 
-def _check_marks(body: Prompt, said: tuple[Said, ...]) -> None:
+def _check_marks(body: Prompt, said: tuple[ParsedMessage, ...]) -> None:
     marked = sum(
         block.cache_control is not None
         for message in said

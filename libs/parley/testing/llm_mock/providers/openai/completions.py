@@ -11,11 +11,11 @@ from parley.testing.llm_mock.behaviour.options import Stop
 from parley.testing.llm_mock.behaviour.sample_text import cut
 from parley.testing.llm_mock.errors import Refused
 from parley.testing.llm_mock.exchange.dialect import Event, server_sent
-from parley.testing.llm_mock.exchange.parsing import Unreadable, read
+from parley.testing.llm_mock.exchange.parsing import ParseError, read
 from parley.testing.llm_mock.exchange.placeholders import IDENTITY, PROMPT, TOTAL
-from parley.testing.llm_mock.exchange.request import Call, HttpRequest, Question, Reply, Tokens
+from parley.testing.llm_mock.exchange.request import Call, HttpRequest, ParsedRequest, Reply, Tokens
 from parley.testing.llm_mock.providers.openai import errors as openai_errors
-from parley.testing.llm_mock.providers.openai.completions_request import Body, question_of
+from parley.testing.llm_mock.providers.openai.completions_request import Body, parsed_request_of
 from parley.testing.llm_mock.providers.openai.completions_validation import check
 
 CREATED = 1_767_225_600
@@ -32,7 +32,7 @@ FINISH_REASONS = {
 class ChatCompletions:
     """The protocol that most endpoints speak."""
 
-    def question(self, request: HttpRequest) -> Question:
+    def question(self, request: HttpRequest) -> ParsedRequest:
         """Return what the request asks."""
         openai_errors.authorise(request)
         try:
@@ -43,8 +43,8 @@ class ChatCompletions:
             if not body.model:
                 raise Refused(400, "you must provide a model parameter")
             check(body)
-            return question_of(body)
-        except Unreadable as error:
+            return parsed_request_of(body)
+        except ParseError as error:
             raise openai_errors.refusal_of(error) from error
 
     def events(self, reply: Reply) -> list[Event]:

@@ -5,7 +5,7 @@ from typing import Any, Literal
 import msgspec
 
 from parley.testing.llm_mock.exchange.parsing import Place, Typed, read_typed
-from parley.testing.llm_mock.exchange.request import OfferedTool, Question
+from parley.testing.llm_mock.exchange.request import ParsedRequest, ToolDefinition
 
 # `Any` marks what the mock does not look into; the provider's own rules for it are not played.
 
@@ -132,7 +132,7 @@ class Body(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
     usage: Any = None
 
 
-def question_of(body: Body) -> Question:
+def parsed_request_of(body: Body) -> ParsedRequest:
     """Return what a valid request asks."""
     functions = [tool.function for tool in body.tools or () if tool.function is not None]
     match body.tool_choice:
@@ -142,11 +142,11 @@ def question_of(body: Body) -> Question:
             functions.sort(key=lambda function: function.name != name)
     said, rounds = _turn(body.messages)
     length_max = body.max_completion_tokens
-    return Question(
+    return ParsedRequest(
         model=body.model,
         is_streamed=bool(body.stream),
         said=said,
-        tools=tuple(OfferedTool(each.name, each.parameters) for each in functions),
+        tools=tuple(ToolDefinition(each.name, each.parameters) for each in functions),
         rounds_done=rounds,
         output_tokens_max=body.max_tokens if length_max is None else length_max,
         wants_usage=body.stream_options is not None and body.stream_options.include_usage,

@@ -3,7 +3,7 @@
 import msgspec
 
 from parley.testing.llm_mock.errors import Refused
-from parley.testing.llm_mock.exchange.parsing import Unreadable, Wrong
+from parley.testing.llm_mock.exchange.parsing import ParseError, ParseErrorKind
 from parley.testing.llm_mock.exchange.request import HttpRequest
 
 ERROR_TYPES = {401: "invalid_request_error", 403: "invalid_request_error", 429: "requests"}
@@ -57,23 +57,23 @@ def refusal_body(refused: Refused) -> bytes:
     return msgspec.json.encode({"error": error})
 
 
-def refusal_of(error: Unreadable) -> Refused:
+def refusal_of(error: ParseError) -> Refused:
     """Return the refusal of a request that cannot be read."""
     param = error.place.indexed()
     match error.wrong:
-        case Wrong.NOT_JSON:
+        case ParseErrorKind.NOT_JSON:
             return Refused(
                 400,
                 "We could not parse the JSON body of your request. (HINT: This likely means you "
                 f"aren't using your HTTP library correctly: {error.text})",
             )
-        case Wrong.MISSING:
+        case ParseErrorKind.MISSING:
             message = f"Missing required parameter: '{param}'."
             return Refused(400, message, param=param, code="missing_required_parameter")
-        case Wrong.UNKNOWN:
+        case ParseErrorKind.UNKNOWN:
             message = f"Unknown parameter: '{param}'."
             return Refused(400, message, param=param, code="unknown_parameter")
-        case Wrong.INVALID:
+        case ParseErrorKind.INVALID:
             message = f"Invalid value for '{param}': {error.text}."
             return Refused(400, message, param=param, code="invalid_value")
 

@@ -6,15 +6,15 @@ import msgspec
 
 from parley.testing.llm_mock.errors import Refused
 from parley.testing.llm_mock.exchange.dialect import Event, server_sent
-from parley.testing.llm_mock.exchange.parsing import Unreadable, read
-from parley.testing.llm_mock.exchange.request import HttpRequest, Question, Reply
+from parley.testing.llm_mock.exchange.parsing import ParseError, read
+from parley.testing.llm_mock.exchange.request import HttpRequest, ParsedRequest, Reply
 from parley.testing.llm_mock.providers.openai import errors as openai_errors
 from parley.testing.llm_mock.providers.openai import responses_encoding as responses_answer
 from parley.testing.llm_mock.providers.openai.responses_request import (
     Body,
     check,
     items_of,
-    question_of,
+    parsed_request_of,
 )
 from parley.testing.llm_mock.providers.openai.responses_validation import check_items
 
@@ -33,16 +33,16 @@ ERROR = {
 class OpenAIResponses:
     """The protocol of OpenAI's newer models."""
 
-    def question(self, request: HttpRequest) -> Question:
+    def question(self, request: HttpRequest) -> ParsedRequest:
         """Return what the request asks."""
         openai_errors.authorise(request)
         try:
             body = read(request.body, Body)
             items = items_of(body)
-        except Unreadable as error:
+        except ParseError as error:
             raise openai_errors.refusal_of(error) from error
         check(body, items)
-        question = question_of(body, items)
+        question = parsed_request_of(body, items)
         check_items(items)
         return question
 

@@ -7,14 +7,14 @@ import msgspec
 
 from parley.testing.llm_mock.errors import Refused
 from parley.testing.llm_mock.exchange.parsing import Place, Typed, read_typed
-from parley.testing.llm_mock.exchange.request import OfferedTool, Question
+from parley.testing.llm_mock.exchange.request import ParsedRequest, ToolDefinition
 from parley.testing.llm_mock.providers.openai.errors import bad_pattern, too_long
 
 NAME_PATTERN = "^[a-zA-Z0-9_-]+$"
 NAME_LENGTH_MAX = 64
 OUTPUT_TOKENS_MIN = 16
 ROLES = ("assistant", "system", "developer", "user")
-SEALED_THOUGHTS = "reasoning.encrypted_content"
+ENCRYPTED_REASONING = "reasoning.encrypted_content"
 
 # `Any` marks what the mock does not look into; the provider's own rules for it are not played.
 
@@ -251,7 +251,7 @@ def _check_tool(tool: Tool, index: int) -> None:
         raise too_long(param, tool.name, NAME_LENGTH_MAX)
 
 
-def question_of(body: Body, items: tuple[msgspec.Struct, ...]) -> Question:
+def parsed_request_of(body: Body, items: tuple[msgspec.Struct, ...]) -> ParsedRequest:
     """Return what a valid request asks."""
     mine = [tool for tool in body.tools or () if tool.type == "function"]
     match body.tool_choice:
@@ -260,15 +260,15 @@ def question_of(body: Body, items: tuple[msgspec.Struct, ...]) -> Question:
         case {"name": str(name)}:
             mine.sort(key=lambda tool: tool.name != name)
     said, rounds = _turn(items)
-    return Question(
+    return ParsedRequest(
         model=body.model,
         is_streamed=bool(body.stream),
         said=said,
-        tools=tuple(OfferedTool(tool.name, tool.parameters) for tool in mine),
+        tools=tuple(ToolDefinition(tool.name, tool.parameters) for tool in mine),
         rounds_done=rounds,
         output_tokens_max=body.max_output_tokens,
         is_stored=body.store is not False,
-        wants_encrypted=SEALED_THOUGHTS in (body.include or ()),
+        wants_encrypted=ENCRYPTED_REASONING in (body.include or ()),
     )
 
 

@@ -39,7 +39,7 @@ def check_items(items: tuple[msgspec.Struct, ...]) -> None:
                 if not _is_kept(item.id):
                     raise _not_found(item.id)
             case FunctionCall() | Message() if item.id is not None:
-                _check_company(item.id, items[:index])
+                _check_reasoning_present(item.id, items[:index])
         if isinstance(item, FunctionCall) and not re.fullmatch(NAME_PATTERN, item.name):
             raise bad_pattern(f"input[{index}].name", NAME_PATTERN)
     _check_calls(items)
@@ -93,7 +93,7 @@ def _check_reasoning(item: Reasoning, following: msgspec.Struct | None) -> None:
         )
 
 
-def _check_company(item_id: str, before: tuple[msgspec.Struct, ...]) -> None:
+def _check_reasoning_present(item_id: str, before: tuple[msgspec.Struct, ...]) -> None:
     """Refuse an item of an answer that was thought about, when the thoughts are left out."""
     identity = _identity(item_id)
     if identity is None or identity[1] != REASONED:
