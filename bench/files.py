@@ -97,12 +97,12 @@ class Desk:
 
 def lay_out(root: Path, count: int) -> None:
     """Make a tree of files of text; one in a hundred has the rare word."""
-    chance = random.Random(1)
+    rng = random.Random(1)
     words = [f"word{number}" for number in range(2000)]
     for number in range(count):
         directory = root / f"d{number // FILES_PER_DIRECTORY:04}"
         directory.mkdir(exist_ok=True)
-        lines = [" ".join(chance.choices(words, k=8)) for _ in range(LINES)]
+        lines = [" ".join(rng.choices(words, k=8)) for _ in range(LINES)]
         if number % 100 == 0:
             lines[LINES // 2] += " needle"
         (directory / f"f{number:06}.py").write_text("\n".join(lines) + "\n")

@@ -295,7 +295,7 @@ async def decoding(protocol: Protocol, recorded: bytes, repeat: int) -> dict[str
     def ours() -> None:
         frames, decoder = ServerSentEvents(), protocol.wire.decoder()
         for data in frames.feed(recorded):
-            for _ in decoder.take(data):
+            for _ in decoder.decode(data):
                 pass
 
     def raw() -> None:

@@ -11,42 +11,42 @@ from chatd.bus_handlers import (
     follow_config,
     follow_groups,
     follow_limits,
-    follow_notes,
+    follow_metadata,
     follow_sweeps,
     follow_users,
     follow_workspaces,
 )
 from chatd.chats.domain.chat import ChatState, NewMessage
-from chatd.chats.rpc.admission import AllowedSpending
+from chatd.chats.rpc.admission import SuspensionCheckedSpending
 from chatd.chats.rpc.defaults import ConfiguredDefaults
 from chatd.chats.rpc.references import References
 from chatd.chats.rpc.servicer import ChatServicer
 from chatd.chats.store.housekeeping import PostgresHousekeeping
-from chatd.chats.wiring import ChatRooms, open_chats
+from chatd.chats.wiring import ChatComponents, open_chats
 from chatd.errors import DOMAIN, ERRORS
 from chatd.faults import Faults
 from chatd.files.rpc.servicer import FileServicer
-from chatd.files.store.files import HeldFiles
+from chatd.files.store.files import StoredFiles
 from chatd.models.engine.configuration import CHAT_PREFIX
 from chatd.models.rpc.servicer import ModelServicer
 from chatd.models.rpc.settings_servicer import SettingsServicer
 from chatd.models.store.preferences import Preferences
-from chatd.models.wiring import open_catalogue
-from chatd.offboarding.wiring import open_barring
+from chatd.models.wiring import open_models
+from chatd.offboarding.wiring import open_suspension
 from chatd.primitives.domain.ids import WorkerId
-from chatd.resources import Ground, open_ground
+from chatd.resources import Resources, open_resources
 from chatd.settings import Settings
 from chatd.spend.rpc.servicer import UsagePorts, UsageServicer
 from chatd.spend.store.usage import PostgresUsage
-from chatd.spend.wiring import open_budget
-from chatd.streams.engine.flush_timer import Beats
-from chatd.streams.wiring import Streaming, open_streaming
-from chatd.turns.wiring import Surroundings, Working, open_working
-from chatd.turns.worker.housekeeping import Janitor
+from chatd.spend.wiring import open_spend
+from chatd.streams.engine.flush_timer import FlushTimer
+from chatd.streams.wiring import StreamComponents, open_streams
+from chatd.turns.wiring import WorkerComponents, WorkerDependencies, open_worker
+from chatd.turns.worker.housekeeping import HousekeepingLoop
 from chatd.users.clients.existence import GatewayGrantees
 from chatd.workspaces.clients.nodes import Nodes
 from chatd.workspaces.rpc.access_servicer import WorkspaceAccessServicer
-from chatd.workspaces.wiring import Doors, open_workspaces
+from chatd.workspaces.wiring import WorkspaceAccessFactory, open_workspaces
 from parley.process import Process
 from parley.rpc import TunnelledMethods
 from parley.tasks import BackgroundTasks
@@ -55,23 +55,23 @@ BILLS_S = 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class Components:
     """Everything that a process is made of.
 
     Attributes:
-        around: What the turns of chats meet.
-        working: What is done about chats that this process owns.
-        streaming: What readers are told by.
-        doors: Who may look into workspaces.
-        beats: When what can wait is done.
+        dependencies: What the turns of chats meet.
+        worker_components: What is done about chats that this process owns.
+        streams: What readers are told by.
+        access_factory: Who may look into workspaces.
+        flush_timer: When what can wait is done.
         tasks: What goes on for as long as the process serves; none of it ends the process.
     """
 
-    around: Surroundings
-    working: Working
-    streaming: Streaming
-    doors: Doors
-    beats: Beats
+    dependencies: WorkerDependencies
+    worker_components: WorkerComponents
+    streams: StreamComponents
+    access_factory: WorkspaceAccessFactory
+    flush_timer: FlushTimer
     tasks: BackgroundTasks
 
 
@@ -79,163 +79,195 @@ async def run(settings: Settings, process: Process) -> None:
     """Serve chats until the process is asked to stop, then hand its own over."""
     faults = Faults(settings.faultpoints_directory, process)
     async with AsyncExitStack() as stack:
-        ground = await open_ground(settings, faults.process, stack)
-        parts = await _open_parts(ground, faults, stack)
-        worker, jobs = parts.working.worker, parts.working.labelling.jobs
-        owning = parts.tasks.keep("chats.run", worker.run)
-        labelling = parts.tasks.keep("labels.generate", jobs.run)
-        for name, loop in _loops(parts).items():
-            parts.tasks.keep(name, loop)
+        resources = await open_resources(settings, faults.process, stack)
+        components = await _open_components(resources, faults, stack)
+        worker, jobs = components.worker_components.worker, components.worker_components.titles.jobs
+        owning = components.tasks.keep("chats.run", worker.run)
+        titles = components.tasks.keep("labels.generate", jobs.run)
+        for name, loop in _loops(components).items():
+            components.tasks.keep(name, loop)
         await worker.until_registered()
         revocations = await stack.enter_async_context(
-            ground.neighbours.revocations(settings.gateway)
+            resources.neighbours.revocations(settings.gateway)
         )
-        carried = TunnelledMethods()
+        tunnelled = TunnelledMethods()
         servicers = (
-            *_servicers(parts),
-            parts.streaming.servicer(ground.neighbours.admission(revocations), carried),
+            *_servicers(components),
+            components.streams.servicer(resources.neighbours.admission(revocations), tunnelled),
         )
         await stack.enter_async_context(
-            ground.neighbours.serve(
-                servicers, revocations=revocations, errors=ERRORS, domain=DOMAIN, carried=carried
+            resources.neighbours.serve(
+                servicers,
+                revocations=revocations,
+                errors=ERRORS,
+                domain=DOMAIN,
+                tunnelled=tunnelled,
             )
         )
         await process.stopping.wait()
-        parts.streaming.close()
+        components.streams.close()
         await worker.drain()
         await owning
-        labelling.cancel()
-        await asyncio.wait((labelling,))
-        await parts.around.budget.bills.flushed_within(BILLS_S)
+        titles.cancel()
+        await asyncio.wait((titles,))
+        await components.dependencies.spend.bills.flushed_within(BILLS_S)
 
 
-async def _open_parts(ground: Ground, faults: Faults, stack: AsyncExitStack) -> Parts:
+async def _open_components(
+    resources: Resources, faults: Faults, stack: AsyncExitStack
+) -> Components:
     """Put the process together; nothing of it runs yet."""
-    beats = Beats(ground.process.clock)
-    chats = await open_chats(ground, faults, beats, stack)
-    catalogue = await open_catalogue(ground, beats, stack)
-    budget = open_budget(ground)
-    barring = open_barring(ground, chats.stores)
-    doors = Doors(
-        ground,
+    flush_timer = FlushTimer(resources.process.clock)
+    chats = await open_chats(resources, faults, flush_timer, stack)
+    catalogue = await open_models(resources, flush_timer, stack)
+    spend = open_spend(resources)
+    suspension = open_suspension(resources, chats.stores)
+    access_factory = WorkspaceAccessFactory(
+        resources,
         chats.stores.reading,
         chats.stores.ownership,
-        budget.groups,
-        barring,
-        Nodes(ground.toolrunners),
+        spend.groups,
+        suspension,
+        Nodes(resources.toolrunners),
     )
-    worker_id = WorkerId(ground.process.new_id())
-    workspaces = open_workspaces(ground, catalogue, doors, worker_id, chats.switchboard.noted)
-    around = Surroundings(ground, faults, chats, catalogue, budget, barring, workspaces)
-    working = await open_working(around, worker_id, stack)
-    tasks = await stack.enter_async_context(BackgroundTasks(ground.process.supervision))
-    streaming = await open_streaming(
-        ground.neighbours,
-        ground.process,
-        ground.database.side_pool,
+    worker_id = WorkerId(resources.process.new_id())
+    workspaces = open_workspaces(
+        resources, catalogue, access_factory, worker_id, chats.notifier.metadata_changed
+    )
+    dependencies = WorkerDependencies(
+        resources, faults, chats, catalogue, spend, suspension, workspaces
+    )
+    worker_components = await open_worker(dependencies, worker_id, stack)
+    tasks = await stack.enter_async_context(BackgroundTasks(resources.process.supervision))
+    streams = await open_streams(
+        resources.neighbours,
+        resources.process,
+        resources.database.side_pool,
         stack,
-        workers=working.workers,
+        workers=worker_components.workers,
         worker_id=worker_id,
         live=chats.live,
-        groups=budget.groups,
+        groups=spend.groups,
         tasks=tasks,
     )
-    _connect(chats, working, streaming)
-    return Parts(around, working, streaming, doors, beats, tasks)
+    _connect(chats, worker_components, streams)
+    return Components(dependencies, worker_components, streams, access_factory, flush_timer, tasks)
 
 
-def _connect(chats: ChatRooms, working: Working, streaming: Streaming) -> None:
+def _connect(
+    chats: ChatComponents, worker_components: WorkerComponents, streams: StreamComponents
+) -> None:
     """Have everybody told what happens to chats: readers before those who do something about it."""
-    hubs = streaming.hubs
+    hubs = streams.hubs
 
     def appended(
         before: ChatState, after: ChatState, messages: tuple[NewMessage, ...], at: datetime | None
     ) -> None:
-        working.turns.appended(before, after, messages)
+        worker_components.turns.appended(before, after, messages)
 
-    chats.switchboard.connect(
-        moved=(
-            chats.live.moved,
-            hubs.moved,
-            chats.writer.moved,
-            working.worker.deliver,
-            working.labelling.resting.moved,
+    chats.notifier.connect(
+        state_changed=(
+            chats.live.state_changed,
+            hubs.state_changed,
+            chats.writer.state_changed,
+            worker_components.worker.deliver,
+            worker_components.titles.debouncer.state_changed,
         ),
         appended=(appended, hubs.appended),
-        noted=(streaming.feeds.noted,),
+        metadata_changed=(streams.feeds.metadata_changed,),
     )
 
 
-def _loops(parts: Parts) -> dict[str, Callable[[], Awaitable[object]]]:
+def _loops(components: Components) -> dict[str, Callable[[], Awaitable[object]]]:
     """Return by name what goes on for as long as the process serves."""
-    around, working, hubs = parts.around, parts.working, parts.streaming.hubs
-    process, bus = around.ground.process, around.ground.bus
-    budget, catalogue, workspaces = around.budget, around.catalogue, around.workspaces
-    barring, chats, worker = around.barring, around.chats, working.worker
-    janitor = Janitor(
-        PostgresHousekeeping(around.ground.pool), process.clock, chance=process.random.random
+    dependencies, worker_components, hubs = (
+        components.dependencies,
+        components.worker_components,
+        components.streams.hubs,
+    )
+    process, bus = dependencies.resources.process, dependencies.resources.bus
+    spend, catalogue, workspaces = (
+        dependencies.spend,
+        dependencies.catalogue,
+        dependencies.workspaces,
+    )
+    suspension, chats, worker = (
+        dependencies.suspension,
+        dependencies.chats,
+        worker_components.worker,
+    )
+    housekeeping_loop = HousekeepingLoop(
+        PostgresHousekeeping(dependencies.resources.pool),
+        process.clock,
+        jitter=process.random.random,
     )
     return {
-        "labels.wait": working.labelling.resting.run,
-        "diffs.look": working.diffs.run,
-        "calls.store": working.open_calls.run,
+        "labels.wait": worker_components.titles.debouncer.run,
+        "diffs.look": worker_components.diffs.run,
+        "calls.store": worker_components.open_calls.run,
         "chats.follow": lambda: follow_chats(bus, chats.chats, hubs, worker),
-        "notes.follow": lambda: follow_notes(bus, parts.streaming.feeds),
+        "notes.follow": lambda: follow_metadata(bus, components.streams.feeds),
         "sweeps.follow": lambda: follow_sweeps(bus, worker),
-        "limits.follow": lambda: follow_limits(bus, budget.spending),
+        "limits.follow": lambda: follow_limits(bus, spend.spending),
         "configuration.follow": lambda: follow_config(bus, catalogue.configuration),
         "configuration.read": catalogue.configuration.run,
         "models.discover": catalogue.discovery.run,
-        "users.follow": lambda: follow_users(bus, barring, budget.groups),
-        "users.check": barring.run,
-        "groups.follow": lambda: follow_groups(bus, budget.groups, budget.remains),
-        "groups.check": budget.remains.run,
-        "ledger.enter": budget.bills.run,
+        "users.follow": lambda: follow_users(bus, suspension, spend.groups),
+        "users.check": suspension.run,
+        "groups.follow": lambda: follow_groups(bus, spend.groups, spend.group_cleanup),
+        "groups.check": spend.group_cleanup.run,
+        "ledger.enter": spend.bills.run,
         "partials.write": chats.writer.run,
-        "rows.expire": janitor.run,
-        "timer.flush": parts.beats.run,
-        **parts.streaming.loops(),
+        "rows.expire": housekeeping_loop.run,
+        "timer.flush": components.flush_timer.run,
+        **components.streams.loops(),
         "workspaces.follow": lambda: follow_workspaces(bus, workspaces.changes),
         "workspaces.drive": workspaces.driver.run,
-        "workspaces.check": workspaces.keeper.run,
+        "workspaces.check": workspaces.workspace_timers.run,
     }
 
 
-def _servicers(parts: Parts) -> tuple[object, ...]:
+def _servicers(components: Components) -> tuple[object, ...]:
     """Return what is served, but for streams, which look at tokens themselves."""
-    around, working, budget = parts.around, parts.working, parts.around.budget
-    ground, catalogue = around.ground, around.catalogue
-    grantees = GatewayGrantees(ground.gateways)
+    dependencies, worker_components, spend = (
+        components.dependencies,
+        components.worker_components,
+        components.dependencies.spend,
+    )
+    resources, catalogue = dependencies.resources, dependencies.catalogue
+    grantees = GatewayGrantees(resources.gateways)
     usage = UsagePorts(
-        PostgresUsage(ground.pool),
-        budget.limits,
-        budget.spending,
-        budget.groups,
+        PostgresUsage(resources.pool),
+        spend.limits,
+        spend.spending,
+        spend.groups,
         grantees,
-        budget.limits_changed,
-        ground.process.clock,
+        spend.limits_changed,
+        resources.process.clock,
     )
     return (
         ChatServicer(
-            around.chats.stores,
-            claims=working.worker,
-            groups=budget.groups,
-            tasks=parts.tasks,
-            references=References(around.workspaces.control.workspaces, working.servers, grantees),
-            spending=AllowedSpending(budget.spending, around.barring.check),
-            created=working.labelling.labeller.created,
+            dependencies.chats.stores,
+            claims=worker_components.worker,
+            groups=spend.groups,
+            tasks=components.tasks,
+            references=References(
+                dependencies.workspaces.control.workspaces, worker_components.servers, grantees
+            ),
+            spending=SuspensionCheckedSpending(spend.spending, dependencies.suspension.check),
+            created=worker_components.titles.title_writer.created,
             defaults=ConfiguredDefaults(catalogue.configuration),
             changed=lambda chat_id: catalogue.changed(f"{CHAT_PREFIX}{chat_id}", 0),
         ),
         UsageServicer(usage),
-        FileServicer(HeldFiles(ground.pool), budget.groups),
+        FileServicer(StoredFiles(resources.pool), spend.groups),
         ModelServicer(catalogue.ports),
         SettingsServicer(Preferences(catalogue.changes), catalogue.ports.catalogue),
         WorkspaceAccessServicer(
-            parts.doors.to(around.workspaces.sites),
-            parts.doors.nodes,
-            ground.process.stopping,
-            working.diffs.touched,
+            components.access_factory.to(dependencies.workspaces.locator),
+            components.access_factory.nodes,
+            resources.process.stopping,
+            worker_components.diffs.files_changed,
         ),
-        *around.workspaces.servicers,
+        *dependencies.workspaces.servicers,
     )

@@ -36,7 +36,7 @@ from chatd.primitives.domain.errors import (
 )
 from chatd.spend.domain.errors import UsageLimitReached
 from chatd.spend.domain.limits import dollars
-from chatd.users.domain.errors import GroupsUnavailable, UserBarred
+from chatd.users.domain.errors import GroupsUnavailable, UserSuspended
 from chatd.workspaces.rpc.errors import WORKSPACE_ERRORS
 from parley.api.chat.v1.error_reason_pb2 import ErrorReason
 from parley.api.workspace.v1.error_reason_pb2 import ErrorReason as WorkspaceReason
@@ -266,7 +266,7 @@ def _workspace_not_found(error: WorkspaceNotFound) -> Problem:
     )
 
 
-def _user_barred(error: UserBarred) -> Problem:
+def _user_suspended(error: UserSuspended) -> Problem:
     return _problem(
         grpc.StatusCode.PERMISSION_DENIED, ErrorReason.ERROR_REASON_FORBIDDEN, str(error), {}
     )
@@ -419,7 +419,7 @@ ERRORS: ErrorTable = {
     GroupsUnavailable: _groups_unavailable,
     NotPermitted: _not_permitted,
     WorkspaceNotFound: _workspace_not_found,
-    UserBarred: _user_barred,
+    UserSuspended: _user_suspended,
     ModelNotFound: _model_not_found,
     ResourceNotFound: _resource_not_found,
     NameTaken: _name_taken,

@@ -23,8 +23,8 @@ from chatd.models.domain.language_model import (
     LanguageModel,
     ModelEvent,
     ModelRequest,
+    OnEvent,
     RequestSent,
-    TakeEvent,
 )
 from chatd.primitives.domain.ids import ChatId, Owner, WorkerId
 from chatd.primitives.domain.requests import ClientKey
@@ -55,16 +55,16 @@ class Faults:
     def chats(
         self,
         pool: Pool,
-        moved: Callable[[ChatState], None],
+        state_changed: Callable[[ChatState], None],
         *,
         appended: Appended,
     ) -> PostgresChats:
         """Return a store with points around its commits."""
         chats: PostgresChats
         if self._points is None:
-            chats = PostgresChats(pool, moved, self.process.clock, appended=appended)
+            chats = PostgresChats(pool, state_changed, self.process.clock, appended=appended)
         else:
-            chats = _FaultyChats(pool, moved, self.process.clock, appended=appended)
+            chats = _FaultyChats(pool, state_changed, self.process.clock, appended=appended)
             chats.reached = self._points.reached
         return chats
 
@@ -121,7 +121,7 @@ class _FaultyModel:
         self._model = model
         self._reached = reached
 
-    async def answer(self, request: ModelRequest, take: TakeEvent) -> None:
+    async def answer(self, request: ModelRequest, on_event: OnEvent) -> None:
         await self._reached("model.asked")
         events: asyncio.Queue[ModelEvent | None] = asyncio.Queue()
 
@@ -134,7 +134,7 @@ class _FaultyModel:
         async with owned_tasks() as start:
             asking = start(asked())
             while (event := await events.get()) is not None:
-                take(event)
+                on_event(event)
                 if not isinstance(event, RequestSent):  # Nothing of the answer is there yet.
                     await self._reached("model.event")
             await asking
@@ -147,8 +147,8 @@ class _FaultyTools:
         self._tools = tools
         self._reached = reached
 
-    async def offer(self, chat_id: ChatId, owner: Owner) -> tuple[ToolSpec, ...]:
-        return await self._tools.offer(chat_id, owner)
+    async def list_tools(self, chat_id: ChatId, owner: Owner) -> tuple[ToolSpec, ...]:
+        return await self._tools.list_tools(chat_id, owner)
 
     async def execute(self, execution: Execution) -> Outcome:
         await self._reached("tools.execute", execution.chat_id)

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from datetime import datetime
 
-from chatd.bus_handlers import CHAT_TOPIC, NOTED_TOPIC, SWEEP_TOPIC
+from chatd.bus_handlers import CHAT_TOPIC, METADATA_TOPIC, SWEEP_TOPIC
 from chatd.chats.domain.chat import ChatState, NewMessage
 from chatd.chats.store.applying import Appended
 from chatd.primitives.domain.ids import ChatId
@@ -11,7 +11,7 @@ from chatd.workers.domain import is_ownerless
 from parley.bus import Bus, Notice
 
 
-class Switchboard:
+class ChatNotifier:
     """Passes on what the store wrote.
 
     The store is opened before anybody who wants to hear of it, so those are connected when all of
@@ -20,27 +20,31 @@ class Switchboard:
 
     def __init__(self, bus: Bus) -> None:
         self._bus = bus
-        self._moved: tuple[Callable[[ChatState], None], ...] = ()
+        self._state_changed: tuple[Callable[[ChatState], None], ...] = ()
         self._appended: tuple[Appended, ...] = ()
-        self._noted: tuple[Callable[[ChatId], None], ...] = ()
+        self._metadata_changed: tuple[Callable[[ChatId], None], ...] = ()
 
     def connect(
         self,
         *,
-        moved: tuple[Callable[[ChatState], None], ...],
+        state_changed: tuple[Callable[[ChatState], None], ...],
         appended: tuple[Appended, ...],
-        noted: tuple[Callable[[ChatId], None], ...],
+        metadata_changed: tuple[Callable[[ChatId], None], ...],
     ) -> None:
         """Have these told from now on, in this order."""
-        self._moved, self._appended, self._noted = moved, appended, noted
+        self._state_changed, self._appended, self._metadata_changed = (
+            state_changed,
+            appended,
+            metadata_changed,
+        )
 
-    def moved(self, state: ChatState) -> None:
+    def state_changed(self, state: ChatState) -> None:
         """Tell that a chat has a new state."""
-        for tell in self._moved:
+        for tell in self._state_changed:
             tell(state)
         self._bus.publish(Notice(CHAT_TOPIC, state.chat_id, state.snapshot_version))
         if is_ownerless(state):
-            self.offer()
+            self.request_sweep()
 
     def appended(
         self,
@@ -53,12 +57,12 @@ class Switchboard:
         for tell in self._appended:
             tell(before, after, messages, at)
 
-    def noted(self, chat_id: ChatId, snapshot_version: int = 0) -> None:
+    def metadata_changed(self, chat_id: ChatId, snapshot_version: int = 0) -> None:
         """Tell that a chat looks different, though its execution did not move."""
-        for tell in self._noted:
+        for tell in self._metadata_changed:
             tell(chat_id)
-        self._bus.publish(Notice(NOTED_TOPIC, chat_id, snapshot_version))
+        self._bus.publish(Notice(METADATA_TOPIC, chat_id, snapshot_version))
 
-    def offer(self) -> None:
+    def request_sweep(self) -> None:
         """Tell every process that there may be something to sweep."""
         self._bus.publish(Notice(SWEEP_TOPIC, SWEEP_TOPIC, 0))

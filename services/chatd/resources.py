@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from chatd.models.store.fingerprints import check_keyring
 from chatd.schema import MIGRATIONS, SCHEMA
 from chatd.settings import Settings
-from chatd.streams.wiring import connections_of_streams
+from chatd.streams.wiring import stream_connections
 from parley.bus import PostgresBus
 from parley.identity import ServiceName
 from parley.postgres import Database, Pool, Session, migrate
@@ -17,7 +17,7 @@ from parley.telemetry import Statements
 
 
 @dataclass(frozen=True, slots=True)
-class Ground:
+class Resources:
     """Everything that is opened before the first chat is looked at.
 
     Attributes:
@@ -40,7 +40,7 @@ class Ground:
         return self.database.pool
 
 
-async def open_ground(settings: Settings, process: Process, stack: AsyncExitStack) -> Ground:
+async def open_resources(settings: Settings, process: Process, stack: AsyncExitStack) -> Resources:
     """Bring the database up to date and return what stands on it; `stack` closes it."""
     url = settings.database_url.reveal()
     keyring = Keyring.load(settings.master_key_file)
@@ -51,12 +51,12 @@ async def open_ground(settings: Settings, process: Process, stack: AsyncExitStac
             url,
             application_name=process.instance,
             connections_max=settings.database_connections_max,
-            side_connections=connections_of_streams(settings.database_connections_max),
+            side_connections=stream_connections(settings.database_connections_max),
             statements=Statements(process.telemetry, current_method),
         )
     )
     await check_keyring(database.pool, keyring)
-    return Ground(
+    return Resources(
         settings=settings,
         process=process,
         neighbours=neighbours,

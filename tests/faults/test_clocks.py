@@ -158,7 +158,7 @@ async def test_b3_a_blocked_event_loop_loses_its_chats_and_writes_nothing_afterw
         await lab.sleep(max(0.0, blocked_s + 2.0 - (time.monotonic() - began_s)))
         await fault.at_rest()
         log = lab.stack.home.log_file(victim.name).read_text()
-        is_told = "the event loop did not turn" in log and "most recent call first" in log
-        lab.row.counts["stacks_logged"] += is_told
-        if not is_told:
+        is_status_sent = "the event loop did not turn" in log and "most recent call first" in log
+        lab.row.counts["stacks_logged"] += is_status_sent
+        if not is_status_sent:
             lab.row.problems.append("nobody wrote down what blocked the event loop")

@@ -16,7 +16,7 @@ from support.faults.trials import Fault, faults
 
 pytestmark = pytest.mark.slow
 
-BEAT_S = 0.5  # Partial answers are kept that often.
+WRITE_EVERY_S = 0.5  # Partial answers are kept that often.
 NUMBERS_PER_BEAT = 11
 
 

@@ -1,7 +1,6 @@
 """HTTP/1.1 for answers that stream: bytes are given on in the callback that receives them."""
 
 from parley.http.address import Address
-from parley.http.beats import Beats, FakeBeats, NoBeats
 from parley.http.connection import Response
 from parley.http.errors import (
     AddressInvalid,
@@ -11,20 +10,21 @@ from parley.http.errors import (
     HttpError,
     NotConnected,
 )
+from parley.http.flush_timer import FakeFlushTimer, FlushTimer, NoFlushTimer
 from parley.http.pool import Connections, HttpOptions
 
 __all__ = [
     "Address",
     "AddressInvalid",
     "AnswerMalformed",
-    "Beats",
     "ConnectionCut",
     "Connections",
-    "FakeBeats",
+    "FakeFlushTimer",
+    "FlushTimer",
     "HeaderInvalid",
     "HttpError",
     "HttpOptions",
-    "NoBeats",
+    "NoFlushTimer",
     "NotConnected",
     "Response",
 ]

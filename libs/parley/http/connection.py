@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 
 import httptools
 
-from parley.http.beats import Beats
 from parley.http.errors import AnswerMalformed, ConnectionCut
+from parley.http.flush_timer import FlushTimer
 from parley.http.packing import Unpack, unpacking
 
 HEAD_BYTES_MAX = 64 * 1024
@@ -25,7 +25,7 @@ PIECE_BYTES = 256 * 1024
 GULP_BYTES = 64 * 1024
 
 # Takes the next bytes of a body; returns whether it has enough. It must not wait.
-TakeBytes = Callable[[bytes], bool]
+OnBytes = Callable[[bytes], bool]
 # Returns whether the next bytes can wait for a beat.
 CanWait = Callable[[], bool]
 
@@ -52,8 +52,8 @@ def _cannot_wait() -> bool:
 class Connection(asyncio.Protocol):
     """A connection that stands; one exchange at a time."""
 
-    def __init__(self, on_lost: Callable[["Connection"], None], beats: Beats) -> None:
-        self._beats = beats
+    def __init__(self, on_lost: Callable[["Connection"], None], flush_timer: FlushTimer) -> None:
+        self._flush_timer = flush_timer
         self._is_kept = True  # Unless something shows that it cannot serve once more.
         self._on_lost = on_lost
         self._transport: asyncio.Transport | None = None
@@ -67,7 +67,7 @@ class Connection(asyncio.Protocol):
         self._is_head_complete = False
         self._is_ended = True
         self._failure: Exception | None = None
-        self._take: TakeBytes | None = None
+        self._take: OnBytes | None = None
         self._can_wait: CanWait = _cannot_wait
         self._arrived: list[bytes] = []
         self._held: list[bytes] = []
@@ -105,12 +105,12 @@ class Connection(asyncio.Protocol):
             await self._something()
         return self._head
 
-    async def pour(self, take: TakeBytes, can_wait: CanWait) -> bool:
-        """Give the bytes of the body to `take`, until it has enough or the body ended.
+    async def stream_to(self, on_bytes: OnBytes, can_wait: CanWait) -> bool:
+        """Give the bytes of the body to `on_bytes`, until it has enough or the body ended.
 
-        While the process is late, bytes that `can_wait` says can are held for a beat. What `take`
-        raises ends the exchange and comes out here. What came before an error is given before it
-        is raised, and to who has enough none is. Returns whether the body ended.
+        While the process is late, bytes that may wait by `can_wait` are held until the next flush.
+        What `on_bytes` raises ends the exchange and comes out here. What came before an error is
+        given before it is raised, and to who has enough none is. Returns whether the body ended.
 
         Raises:
             ConnectionCut: the other side went away before the end.
@@ -118,7 +118,7 @@ class Connection(asyncio.Protocol):
         """
         # Callbacks run in the context of whoever made the connection, which is another chat's.
         context = copy_context()
-        self._take = lambda piece: context.run(take, piece)
+        self._take = lambda piece: context.run(on_bytes, piece)
         self._can_wait = can_wait
         try:
             self._pour_held()
@@ -303,7 +303,7 @@ class Connection(asyncio.Protocol):
                 self._fail(error)
                 return
         self._held.append(piece)
-        if self._beats.is_late and self._can_wait():
+        if self._flush_timer.is_late and self._can_wait():
             self._await_beat(len(piece))
         else:
             self._give_held()
@@ -314,7 +314,7 @@ class Connection(asyncio.Protocol):
             self._give_held()
         elif not self._is_beat_awaited:
             self._is_beat_awaited = True
-            self._beats.at_next(self._on_beat)
+            self._flush_timer.at_next_flush(self._on_beat)
 
     def _on_beat(self) -> None:
         self._is_beat_awaited = False
@@ -388,9 +388,9 @@ class Response:
         self._connection = connection
         self._give_back = give_back
 
-    async def pour(self, take: TakeBytes, can_wait: CanWait = _cannot_wait) -> bool:
-        """Give the bytes of the body to `take`; see `Connection.pour`."""
-        return await self._connection.pour(take, can_wait)
+    async def stream_to(self, on_bytes: OnBytes, can_wait: CanWait = _cannot_wait) -> bool:
+        """Give the bytes of the body to `on_bytes`; see `Connection.pour`."""
+        return await self._connection.stream_to(on_bytes, can_wait)
 
     def close(self, patience_s: float = 0.0) -> None:
         """Let go of the answer; one that ends within `patience_s` leaves its connection usable."""

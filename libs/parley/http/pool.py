@@ -11,9 +11,9 @@ from typing import Self
 import aiohappyeyeballs
 
 from parley.http.address import Address
-from parley.http.beats import Beats, NoBeats
 from parley.http.connection import Connection, Response
 from parley.http.errors import HeaderInvalid, NotConnected
+from parley.http.flush_timer import FlushTimer, NoFlushTimer
 from parley.http.names import Names
 
 # How much earlier one address of a host is tried than the next.
@@ -41,9 +41,11 @@ class HttpOptions:
 class Connections:
     """Makes and keeps connections; how many there are is limited by whoever makes calls."""
 
-    def __init__(self, options: HttpOptions | None = None, beats: Beats | None = None) -> None:
+    def __init__(
+        self, options: HttpOptions | None = None, flush_timer: FlushTimer | None = None
+    ) -> None:
         self._options = options or HttpOptions()
-        self._beats = beats or NoBeats()
+        self._flush_timer = flush_timer or NoFlushTimer()
         self._trust = self._options.trust
         self._all: set[Connection] = set()
         self._idle: dict[Address, dict[Connection, asyncio.TimerHandle]] = {}
@@ -134,7 +136,7 @@ class Connections:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
             sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             _, connection = await loop.create_connection(
-                lambda: Connection(self._lost, self._beats),
+                lambda: Connection(self._lost, self._flush_timer),
                 sock=sock,
                 ssl=self._secured() if address.is_secure else None,
                 server_hostname=address.host if address.is_secure else None,

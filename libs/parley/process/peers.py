@@ -110,7 +110,7 @@ class Neighbours:
         revocations: Revocations,
         errors: ErrorTable,
         domain: str,
-        carried: TunnelledMethods | None = None,
+        tunnelled: TunnelledMethods | None = None,
     ) -> AbstractAsyncContextManager[RunningServer]:
         """Serve generated services by these servicers until the context ends, then drain.
 
@@ -119,7 +119,7 @@ class Neighbours:
             revocations: Tells which tokens are not good any more.
             errors: The service's own errors and what they answer.
             domain: Names the set of error reasons.
-            carried: Is told the methods, for calls that a stream of this server carries.
+            tunnelled: Is told the methods, for calls that a stream of this server carries.
         """
         settings, process = self._settings, self._process
         guard = Guard(
@@ -138,5 +138,5 @@ class Neighbours:
             telemetry=process.telemetry,
             tls=self._tls,
             is_development=settings.environment is Environment.DEVELOPMENT,
-            carried=carried,
+            tunnelled=tunnelled,
         )

@@ -122,7 +122,7 @@ async def serve(
     tls: TlsFiles | None = None,
     is_development: bool = False,
     drain_s: float = LIMITS.drain_s,
-    carried: TunnelledMethods | None = None,
+    tunnelled: TunnelledMethods | None = None,
 ) -> AsyncIterator[RunningServer]:
     """Serve the registered services at `address` until the context ends, then drain.
 
@@ -136,7 +136,7 @@ async def serve(
         tls: The certificate files that a tls: address needs.
         is_development: Whether to answer reflection and allow plain TCP beyond this machine.
         drain_s: How long running calls may go on at the end.
-        carried: Is told the methods, for calls that a stream of this server carries.
+        tunnelled: Is told the methods, for calls that a stream of this server carries.
 
     Raises:
         AddressUnusable: Nothing can listen there.
@@ -156,8 +156,8 @@ async def serve(
         peer=peer_service if address.scheme is Scheme.TLS else _no_peer,
     )
     methods = _guarded_methods(registrations, around)
-    if carried is not None:
-        carried.know(dict(methods))
+    if tunnelled is not None:
+        tunnelled.know(dict(methods))
     methods |= _open_methods(services, health, is_development=is_development)
     server = grpc.aio.server(handlers=[_Methods(methods)], options=server_options())
     bound = _bind(server, address, tls, is_development=is_development)

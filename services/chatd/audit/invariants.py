@@ -21,7 +21,7 @@ class SqlInvariant:
     sql: str
 
 
-FAMILIES = (
+TREES = (
     SqlInvariant(
         "every_chat_has_an_execution",
         "A chat has the row that says how it runs.",
@@ -339,4 +339,4 @@ MESSAGES = (
     ),
 )
 
-SQL_INVARIANTS = (*FAMILIES, *STATES, *MESSAGES)
+SQL_INVARIANTS = (*TREES, *STATES, *MESSAGES)

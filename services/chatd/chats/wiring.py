@@ -6,16 +6,16 @@ from dataclasses import dataclass
 from chatd.chats.store.chats import PostgresChats
 from chatd.chats.store.stores import Stores
 from chatd.faults import Faults
-from chatd.notifications import Switchboard
-from chatd.resources import Ground
-from chatd.streams.engine.flush_timer import Beats
+from chatd.notifications import ChatNotifier
+from chatd.resources import Resources
+from chatd.streams.engine.flush_timer import FlushTimer
 from chatd.streams.engine.live import LiveChats
 from chatd.streams.engine.partials import PartialWriter
 from chatd.streams.store.partials import PostgresPartials
 
 
 @dataclass(frozen=True, slots=True)
-class ChatRooms:
+class ChatComponents:
     """Where chats are kept.
 
     Attributes:
@@ -24,7 +24,7 @@ class ChatRooms:
         partials: Answers that are not finished, as they are stored.
         writer: Stores those.
         live: Answers that are not finished, as readers follow them.
-        switchboard: Tells what happens to chats.
+        notifier: Tells what happens to chats.
     """
 
     chats: PostgresChats
@@ -32,25 +32,25 @@ class ChatRooms:
     partials: PostgresPartials
     writer: PartialWriter
     live: LiveChats
-    switchboard: Switchboard
+    notifier: ChatNotifier
 
 
 async def open_chats(
-    ground: Ground, faults: Faults, beats: Beats, stack: AsyncExitStack
-) -> ChatRooms:
+    resources: Resources, faults: Faults, flush_timer: FlushTimer, stack: AsyncExitStack
+) -> ChatComponents:
     """Return where chats are kept; `stack` awaits what is being written."""
-    clock, switchboard = ground.process.clock, Switchboard(ground.bus)
-    partials = PostgresPartials(ground.pool)
+    clock, notifier = resources.process.clock, ChatNotifier(resources.bus)
+    partials = PostgresPartials(resources.pool)
     writer = PartialWriter(partials, clock)
-    live = LiveChats(writer.shown, beats=beats)
+    live = LiveChats(writer.shown, flush_timer=flush_timer)
     chats = await stack.enter_async_context(
-        faults.chats(ground.pool, switchboard.moved, appended=switchboard.appended)
+        faults.chats(resources.pool, notifier.state_changed, appended=notifier.appended)
     )
-    return ChatRooms(
+    return ChatComponents(
         chats=chats,
-        stores=Stores.over(ground.pool, chats, switchboard.noted),
+        stores=Stores.over(resources.pool, chats, notifier.metadata_changed),
         partials=partials,
         writer=writer,
         live=live,
-        switchboard=switchboard,
+        notifier=notifier,
     )

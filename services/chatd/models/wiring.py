@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from chatd.bus_handlers import CONFIG_TOPIC
 from chatd.model_limits import silent_s
-from chatd.models.domain.language_model import ModelRequest, TakeEvent
+from chatd.models.domain.language_model import ModelRequest, OnEvent
 from chatd.models.domain.price_book import PriceBook, shipped_book
 from chatd.models.engine.configuration import ConfigurationCache
 from chatd.models.rpc.ports import ModelPorts
@@ -21,7 +21,7 @@ from chatd.providers.breaker import Breakers
 from chatd.providers.checking import check
 from chatd.providers.completions import CompletionsWire
 from chatd.providers.discovery import Discovery
-from chatd.providers.environment import given_by
+from chatd.providers.environment import environment_catalogue
 from chatd.providers.guarded import GuardedModels
 from chatd.providers.responses import ResponsesWire
 from chatd.providers.router import Call, RoutedModel
@@ -29,8 +29,8 @@ from chatd.providers.scripted import ScriptedModel, demo_with
 from chatd.providers.traced import TracedCalls
 from chatd.providers.transport import HttpModels
 from chatd.providers.wire_choice import WireName
-from chatd.resources import Ground
-from chatd.streams.engine.flush_timer import Beats
+from chatd.resources import Resources
+from chatd.streams.engine.flush_timer import FlushTimer
 from parley.bus import Notice
 from parley.process import Process
 from parley.secrets import SecretBox
@@ -39,7 +39,7 @@ logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Catalogue:
+class ModelComponents:
     """What a process knows of models, and all of them as one.
 
     Attributes:
@@ -63,30 +63,34 @@ class Catalogue:
     box: SecretBox
 
 
-async def open_catalogue(ground: Ground, beats: Beats, stack: AsyncExitStack) -> Catalogue:
+async def open_models(
+    resources: Resources, flush_timer: FlushTimer, stack: AsyncExitStack
+) -> ModelComponents:
     """Return the models that this process can talk to, over connections that the stack closes."""
-    process, box = ground.process, SecretBox(ground.keyring)
-    given, book = given_by(ground.settings.environment_keys), shipped_book()
+    process, box = resources.process, SecretBox(resources.keyring)
+    given, book = environment_catalogue(resources.settings.environment_keys), shipped_book()
     configuration = ConfigurationCache(
-        StoredCatalogue(ground.pool, box), given.catalogue, given.values, process.clock
+        StoredCatalogue(resources.pool, box), given.catalogue, given.values, process.clock
     )
 
     def changed(what: str, version: int) -> None:
-        configuration.heard(what, version)
-        ground.bus.publish(Notice(CONFIG_TOPIC, what, version))
+        configuration.on_notice(what, version)
+        resources.bus.publish(Notice(CONFIG_TOPIC, what, version))
 
-    changes = ConfigChanges(ground.pool, changed)
+    changes = ConfigChanges(resources.pool, changed)
     discovery = Discovery(given, configuration.give, process.clock)
     await discovery.ask()
     await configuration.current()
     logger.info("providers of the environment", extra={"providers": given.provider_names})
     calls = TracedCalls(process.telemetry, process.clock)
-    http = await stack.enter_async_context(HttpModels(process.clock, calls=calls, beats=beats))
-    return Catalogue(
+    http = await stack.enter_async_context(
+        HttpModels(process.clock, calls=calls, flush_timer=flush_timer)
+    )
+    return ModelComponents(
         configuration=configuration,
         changes=changes,
         changed=changed,
-        model=_routed(configuration, http, process, silent_s(ground.settings)),
+        model=_routed(configuration, http, process, silent_s(resources.settings)),
         book=book,
         discovery=discovery,
         ports=ModelPorts(Providers(changes, box), Models(changes), configuration, book, check),
@@ -102,12 +106,12 @@ def _routed(
         http,
         breakers=Breakers(),
         clock=process.clock,
-        chance=process.random.random,
+        jitter=process.random.random,
         silent_s=silent_max_s,
     )
 
-    def make(call: Call, request: ModelRequest, take: TakeEvent) -> Awaitable[None]:
-        return guarded.of(call.wire, call.target, call.credential_id).answer(request, take)
+    def make(call: Call, request: ModelRequest, on_event: OnEvent) -> Awaitable[None]:
+        return guarded.of(call.wire, call.target, call.credential_id).answer(request, on_event)
 
     return RoutedModel(
         configuration,

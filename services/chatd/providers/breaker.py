@@ -100,29 +100,29 @@ class Breaker:
                     second.retries -= 1
 
     def failed(
-        self, kind: ErrorKind, now_s: float, chance: float, unreachable: str | None = None
+        self, kind: ErrorKind, now_s: float, jitter: float, unreachable: str | None = None
     ) -> None:
-        """Note that a call failed; `chance` is between 0 and 1."""
+        """Note that a call failed; `jitter` is between 0 and 1."""
         self.unreachable = unreachable
         if kind not in TOO_MUCH:
             self.abandoned()
             return
         self._failures += 1
         if self._probe_until_s is not None or self._failures >= self._policy.failures_max:
-            self._open(now_s, chance)
+            self._open(now_s, jitter)
 
     def abandoned(self) -> None:
         """Note that a call ended in a way that tells nothing about how the provider copes."""
         self._probe_until_s = None
 
-    def _open(self, now_s: float, chance: float) -> None:
+    def _open(self, now_s: float, jitter: float) -> None:
         policy = self._policy
         if self._open_until_s is not None and self._probe_until_s is None:
             return  # A call from before it opened fails late; that is no news.
         open_s = min(policy.open_first_s * 2 ** min(self._openings, 16), policy.open_max_s)
         self._openings += 1
         self._probe_until_s = None
-        self._open_until_s = now_s + open_s * (1 + chance)
+        self._open_until_s = now_s + open_s * (1 + jitter)
 
     def _breaker_wait_s(self, now_s: float) -> float | None:
         for until_s in (self._open_until_s, self._probe_until_s):

@@ -83,7 +83,7 @@ async def _anthropic_names(provider: Provider, credential: Credential) -> tuple[
         async with client:
             return tuple([model.id async for model in client.models.list(limit=NAMES_MAX)])
     except APIStatusError as error:
-        raise Refused(_told(error.status_code)) from None
+        raise Refused(_problem_text(error.status_code)) from None
     except APIError as error:
         raise Refused(f"It cannot be reached ({type(error).__name__}).") from None
 
@@ -106,7 +106,7 @@ async def _openai_names(provider: Provider, credential: Credential) -> tuple[str
         async with client:
             return tuple([model.id async for model in client.models.list()])
     except APIStatusError as error:
-        raise Refused(_told(error.status_code)) from None
+        raise Refused(_problem_text(error.status_code)) from None
     except APIError as error:
         raise Refused(f"It cannot be reached ({type(error).__name__}).") from None
 
@@ -116,7 +116,7 @@ async def _load(sdk: str) -> None:
     await asyncio.to_thread(importlib.import_module, sdk)
 
 
-def _told(status_code: int) -> str:
+def _problem_text(status_code: int) -> str:
     if status_code in (401, 403):
         return "The key was refused; enter another one."
     return f"It answered with status {status_code}."

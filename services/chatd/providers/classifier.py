@@ -10,24 +10,26 @@ from chatd.models.domain.catalogue import ProviderType
 from chatd.models.domain.language_model import ModelError
 from chatd.providers.failure_detail import safe, safe_text
 from chatd.providers.retry_after import retry_after_s
-from chatd.providers.signals import SOMEBODY, Signals, provider_label
+from chatd.providers.signals import UNKNOWN_PROVIDER, Signals, provider_label
 from chatd.providers.wire import Failure
 
 UNAVAILABLE = "{provider} is temporarily unavailable."
 CLOSED = "{provider} closed the stream before the answer was complete."
 GARBLED = "{provider} sent an answer that cannot be read."
 OVERLOADED = "{provider} is overloaded at the moment."
-HELD_BACK = "Parley holds this call back, because too many calls to {provider} failed just now."
+BREAKER_OPEN = "Parley holds this call back, because too many calls to {provider} failed just now."
 RATE_LIMITED = "{provider} limits how fast we may ask."
-USED_UP = "The usage limit for AI is reached. Ask an administrator, or check budget and billing."
-NOT_SIGNED_IN = "{provider} did not accept our sign-in. Check its key and what that may do."
+USAGE_LIMIT_REACHED = (
+    "The usage limit for AI is reached. Ask an administrator, or check budget and billing."
+)
+CREDENTIALS_REFUSED = "{provider} did not accept our sign-in. Check its key and what that may do."
 DISABLED = "{provider} was disabled. Ask an administrator."
 TOO_LONG = (
     "The conversation is longer than the model can read. "
     "Summarise it, choose a model with a larger window or start a new chat."
 )
 MISCONFIGURED = "{provider} does not accept the configuration. Check the model and the provider."
-LOST_THREAD = (
+EARLIER_ITEM_UNKNOWN = (
     "{provider} could not connect this request to its own earlier answers. "
     "Edit the last message to try again, or start a new chat."
 )
@@ -157,21 +159,21 @@ RULES = (
     Rule(
         ErrorKind.GENERIC,
         False,
-        LOST_THREAD,
+        EARLIER_ITEM_UNKNOWN,
         words=_words(r"no tool output found for function call"),
         code="responses_function_call_output_missing",
     ),
     Rule(
         ErrorKind.GENERIC,
         False,
-        LOST_THREAD,
+        EARLIER_ITEM_UNKNOWN,
         words=_words(r"no tool call found for function call output"),
         code="responses_function_call_missing",
     ),
     Rule(
         ErrorKind.GENERIC,
         False,
-        LOST_THREAD,
+        EARLIER_ITEM_UNKNOWN,
         words=_words(r"provided without its required '?(?:reasoning|following)'? item"),
         code="responses_reasoning_item_missing",
     ),
@@ -189,11 +191,16 @@ RULES = (
         statuses=frozenset({529}),
         words=_words(r"overloaded"),
     ),
-    Rule(ErrorKind.USAGE_LIMIT, False, USED_UP, words=_words(r"insufficient_quota|ai budget of")),
     Rule(
         ErrorKind.USAGE_LIMIT,
         False,
-        USED_UP,
+        USAGE_LIMIT_REACHED,
+        words=_words(r"insufficient_quota|ai budget of"),
+    ),
+    Rule(
+        ErrorKind.USAGE_LIMIT,
+        False,
+        USAGE_LIMIT_REACHED,
         statuses=frozenset({402}),
         words=_words(r"quota|billing|payment[ _]required"),
         not_at=429,
@@ -201,14 +208,14 @@ RULES = (
     Rule(
         ErrorKind.AUTH,
         False,
-        NOT_SIGNED_IN,
+        CREDENTIALS_REFUSED,
         statuses=frozenset({401}),
         words=_words(r"authentication|unauthorized|invalid[ _](?:x-)?api[ _-]?key"),
     ),
     Rule(
         ErrorKind.AUTH,
         False,
-        NOT_SIGNED_IN,
+        CREDENTIALS_REFUSED,
         statuses=frozenset({403}),
         words=_words(r"forbidden"),
         unless_config=True,
@@ -268,7 +275,7 @@ def classify(
         rule.message.format(provider=label),
         is_retryable=rule.is_retryable,
         retry_after_s=retry_after_s(failure.headers, now) if rule.is_retryable else None,
-        provider="" if label == SOMEBODY else label,
+        provider="" if label == UNKNOWN_PROVIDER else label,
         status_code=signals.status_code,
         detail=rule.code or _detail(signals, rule.kind),
         is_unreachable=failure.is_unreachable and rule.is_retryable,
@@ -277,7 +284,7 @@ def classify(
 
 def _detail(signals: Signals, kind: ErrorKind) -> str:
     """Return the provider's own words; after a failed sign-in only those of its answer."""
-    structured = safe(signals.told.message)
+    structured = safe(signals.error_body.message)
     if structured or kind is ErrorKind.AUTH:
         return structured
     return safe_text(signals.failure)

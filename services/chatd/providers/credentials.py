@@ -15,7 +15,7 @@ REFUSED_S = 600.0
 LIMITED_S = 30.0
 
 # What another key of the same provider may not suffer from.
-OF_THE_KEY = frozenset(
+KEY_ERROR_KINDS = frozenset(
     {ErrorKind.AUTH, ErrorKind.RATE_LIMIT, ErrorKind.USAGE_LIMIT, ErrorKind.MISSING_KEY}
 )
 
@@ -28,7 +28,7 @@ class Credential:
     value: Secret = field(default_factory=lambda: Secret(""))
 
 
-class SetAside:
+class CredentialCooldowns:
     """Keys that failed lately, and until when they rest."""
 
     def __init__(self, clock: Clock) -> None:

@@ -8,7 +8,7 @@ import aiohttp
 import msgspec
 
 from chatd.models.domain.catalogue import Catalogue, Provider
-from chatd.providers.environment import Given, Offered, with_offer
+from chatd.providers.environment import EnvironmentCatalogue, ListedModel, with_listed_models
 from parley.clock import Clock
 from parley.settings import Secret
 
@@ -39,7 +39,7 @@ class _Listing(msgspec.Struct):
     data: list[_Listed]
 
 
-async def listed_models(base_url: str, key: Secret) -> tuple[Offered, ...]:
+async def listed_models(base_url: str, key: Secret) -> tuple[ListedModel, ...]:
     """Return the models that an endpoint of OpenAI's kind lists.
 
     Raises:
@@ -74,7 +74,9 @@ class Discovery:
         clock: Time between two questions.
     """
 
-    def __init__(self, given: Given, learned: Callable[[Catalogue], None], clock: Clock) -> None:
+    def __init__(
+        self, given: EnvironmentCatalogue, learned: Callable[[Catalogue], None], clock: Clock
+    ) -> None:
         self._catalogue = given.catalogue
         self._values = given.values
         self._unlisted = list(given.unlisted)
@@ -104,7 +106,7 @@ class Discovery:
             )
             return
         self._unlisted.remove(provider)
-        self._catalogue = with_offer(self._catalogue, provider, offered)
+        self._catalogue = with_listed_models(self._catalogue, provider, offered)
         self._learned(self._catalogue)
         logger.info(
             "an endpoint listed its models",
@@ -112,6 +114,6 @@ class Discovery:
         )
 
 
-def _offered(listed: _Listed) -> Offered:
+def _offered(listed: _Listed) -> ListedModel:
     window = listed.context_length or listed.max_model_len or listed.context_window or 0
-    return Offered(listed.id, max(0, window))
+    return ListedModel(listed.id, max(0, window))

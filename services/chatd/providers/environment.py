@@ -32,7 +32,7 @@ COMPATIBLE = "openai-compatible"
 
 # What each provider offers when nobody says more; the first answers by default, the second does
 # small things.
-OFFERED = {
+DEFAULT_MODELS = {
     "anthropic": (
         "claude-sonnet-5-5",
         "claude-haiku-5-5",
@@ -85,7 +85,7 @@ class EnvironmentKeys:
 
 
 @dataclass(frozen=True, slots=True)
-class Offered:
+class ListedModel:
     """A model as an endpoint lists it."""
 
     name: str
@@ -93,7 +93,7 @@ class Offered:
 
 
 @dataclass(frozen=True, slots=True)
-class Given:
+class EnvironmentCatalogue:
     """What the environment gives.
 
     Attributes:
@@ -113,7 +113,7 @@ class Given:
         return tuple(each.name for each in providers if each.id != DEMO_PROVIDER_ID)
 
 
-def given_by(keys: EnvironmentKeys) -> Given:
+def environment_catalogue(keys: EnvironmentKeys) -> EnvironmentCatalogue:
     """Return the providers that have a key, their models, the default, and the demo."""
     providers: dict[str, Provider] = {}
     values: dict[str, Secret] = {}
@@ -127,7 +127,7 @@ def given_by(keys: EnvironmentKeys) -> Given:
         providers[entry.id] = entry
     models: dict[str, Model] = {}
     for entry in providers.values():
-        offered = (Offered(name) for name in OFFERED.get(entry.name, ()))
+        offered = (ListedModel(name) for name in DEFAULT_MODELS.get(entry.name, ()))
         models |= models_of(entry, offered)
     unlisted = tuple(each for each in providers.values() if each.name == COMPATIBLE)
     catalogue = _with_default(Catalogue(providers=providers, models=models), keys.model)
@@ -136,10 +136,12 @@ def given_by(keys: EnvironmentKeys) -> Given:
         providers={**catalogue.providers, **DEMO.providers},
         models={**catalogue.models, **DEMO.models},
     )
-    return Given(with_demo, KeyValues(given=values), unlisted)
+    return EnvironmentCatalogue(with_demo, KeyValues(given=values), unlisted)
 
 
-def with_offer(given: Catalogue, provider: Provider, offered: Iterable[Offered]) -> Catalogue:
+def with_listed_models(
+    given: Catalogue, provider: Provider, offered: Iterable[ListedModel]
+) -> Catalogue:
     """Return the catalogue with the models that an endpoint said it has."""
     new = models_of(provider, offered)
     others = {model.id: model for model in given.models.values() if model.id not in new}
@@ -147,7 +149,7 @@ def with_offer(given: Catalogue, provider: Provider, offered: Iterable[Offered])
     return replace(given, models={**new, **others}, given_default_id=default)
 
 
-def models_of(provider: Provider, offered: Iterable[Offered]) -> dict[str, Model]:
+def models_of(provider: Provider, offered: Iterable[ListedModel]) -> dict[str, Model]:
     """Return models of a provider by their ids."""
     models = (
         Model(
@@ -209,7 +211,7 @@ def _with_default(catalogue: Catalogue, wanted: str) -> Catalogue:
         provider, name = _place_of(catalogue, wanted)
         if provider is None:
             return catalogue
-        named = models_of(provider, (Offered(name),))
+        named = models_of(provider, (ListedModel(name),))
         models = {**named, **{id_: m for id_, m in catalogue.models.items() if id_ not in named}}
         default_id = next(iter(named))
         catalogue = replace(catalogue, models=models, given_default_id=default_id)
@@ -244,7 +246,7 @@ def _overrides(catalogue: Catalogue) -> dict[Purpose, ModelOverride]:
     if default is None:
         return {}
     provider = catalogue.providers[default.provider_id]
-    cheap = OFFERED.get(provider.name, ())[1:2]
+    cheap = DEFAULT_MODELS.get(provider.name, ())[1:2]
     if not cheap:
         return {}
     model_id = _id("model", provider.name, cheap[0])

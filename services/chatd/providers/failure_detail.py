@@ -19,7 +19,7 @@ _CALL = re.compile(r"^(?:GET|POST|PUT|PATCH|DELETE)\s+\"?\w+://[^\s\"]+\"?:\s*\d
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
+class ErrorBody:
     """What the body of an answer says.
 
     Attributes:
@@ -33,27 +33,27 @@ class Told:
     status_code: int = 0
 
 
-NOTHING_TOLD = Told()
+NO_ERROR_BODY = ErrorBody()
 
 
-def told_by(failure: Failure) -> Told:
+def error_body_of(failure: Failure) -> ErrorBody:
     """Return what the body says: an error object's message, or the first line of plain text."""
     body = failure.body
     if len(body) > BODY_BYTES_MAX:
-        return NOTHING_TOLD
+        return NO_ERROR_BODY
     content_type = failure.headers.get("content-type", "").lower()
     text = body.decode(errors="replace").strip()
     if not text or "html" in content_type or text.startswith("<"):
-        return NOTHING_TOLD
+        return NO_ERROR_BODY
     document = _parsed(text)
     if document is not None:
-        return _told_in(document)
+        return _error_body_in(document)
     line = text.splitlines()[0]
     # Half a document may be half an answer, whose words are not about the failure.
     is_plain = not line.startswith(("{", "[")) and len(line) <= LINE_CHARACTERS_MAX
     if is_plain and (content_type.startswith("text/plain") or not content_type):
-        return Told(line)
-    return NOTHING_TOLD
+        return ErrorBody(line)
+    return NO_ERROR_BODY
 
 
 def safe(text: str) -> str:
@@ -82,7 +82,7 @@ def _parsed(text: str) -> Mapping[str, object] | None:
     return value if isinstance(value, dict) else None
 
 
-def _told_in(document: Mapping[str, object]) -> Told:
+def _error_body_in(document: Mapping[str, object]) -> ErrorBody:
     error = document.get("error")
     inner = error if isinstance(error, dict) else {}
     candidates = (inner.get("message"), document.get("message"), error, document.get("detail"))
@@ -93,7 +93,7 @@ def _told_in(document: Mapping[str, object]) -> Told:
         message = f"{message}: {raw}"
     code = inner.get("code")
     status_code = code if isinstance(code, int) and 400 <= code <= 599 else 0
-    return Told(message, tuple(_codes(document, inner)), status_code)
+    return ErrorBody(message, tuple(_codes(document, inner)), status_code)
 
 
 def _codes(*objects: Mapping[str, object]) -> Iterator[str]:
@@ -110,7 +110,7 @@ def _unwrapped(line: str) -> str:
     if bare == line:
         return line
     document = _parsed(bare)
-    return (_told_in(document).message if document is not None else bare.strip()) or line
+    return (_error_body_in(document).message if document is not None else bare.strip()) or line
 
 
 def _bare_url(match: re.Match[str]) -> str:

@@ -9,12 +9,12 @@ from chatd.models.domain.language_model import (
     ModelError,
     ModelEvent,
     ModelRequest,
+    OnEvent,
     RequestSent,
-    TakeEvent,
 )
 from chatd.models.engine.target import Target
 from chatd.providers.breaker import Breaker, Breakers
-from chatd.providers.classifier import HELD_BACK
+from chatd.providers.classifier import BREAKER_OPEN
 from chatd.providers.wire import Wire
 from parley.clock import Clock
 
@@ -26,9 +26,9 @@ class Models(Protocol):
     """Has models answer, as `HttpModels` does."""
 
     async def answer(
-        self, wire: Wire, request: ModelRequest, target: Target, take: TakeEvent
+        self, wire: Wire, request: ModelRequest, target: Target, on_event: OnEvent
     ) -> None:
-        """Ask a model and give what comes back to `take`."""
+        """Ask a model and give what comes back to `on_event`."""
         ...
 
 
@@ -41,14 +41,14 @@ class GuardedModels:
         *,
         breakers: Breakers,
         clock: Clock,
-        chance: Callable[[], float],
+        jitter: Callable[[], float],
         silent_s: float = SILENT_S,
     ) -> None:
         self._silent_s = silent_s
         self._models = models
         self._breakers = breakers
         self._clock = clock
-        self._chance = chance
+        self._jitter = jitter
 
     def of(self, wire: Wire, target: Target, credential_id: str) -> "GuardedModel":
         """Return the model that a target is."""
@@ -59,7 +59,7 @@ class GuardedModels:
             target,
             breaker=breaker,
             clock=self._clock,
-            chance=self._chance,
+            jitter=self._jitter,
             silent_s=self._silent_s,
         )
 
@@ -75,7 +75,7 @@ class GuardedModel:
         *,
         breaker: Breaker,
         clock: Clock,
-        chance: Callable[[], float],
+        jitter: Callable[[], float],
         silent_s: float = SILENT_S,
     ) -> None:
         self._silent_s = silent_s
@@ -84,10 +84,10 @@ class GuardedModel:
         self._target = target
         self._breaker = breaker
         self._clock = clock
-        self._chance = chance
+        self._jitter = jitter
 
-    async def answer(self, request: ModelRequest, take: TakeEvent) -> None:
-        """Ask, and give what comes back to `take`.
+    async def answer(self, request: ModelRequest, on_event: OnEvent) -> None:
+        """Ask, and give what comes back to `on_event`.
 
         Raises:
             ModelError: the call failed, or is held back; it says for how long.
@@ -96,7 +96,7 @@ class GuardedModel:
         is_retry = request.attempt > 1
         wait_s = self._breaker.admit(asked_s, is_retry=is_retry)
         if wait_s is not None:
-            raise self._held_back(wait_s)
+            raise self._breaker_open_error(wait_s)
         is_settled = False
 
         def took(event: ModelEvent) -> None:
@@ -104,7 +104,7 @@ class GuardedModel:
             if not is_settled and not isinstance(event, Heartbeat | RequestSent):
                 is_settled = True
                 self._breaker.succeeded(asked_s if is_retry else None)
-            take(event)
+            on_event(event)
 
         try:
             await self._models.answer(self._wire, request, self._target, took)
@@ -124,9 +124,9 @@ class GuardedModel:
             self._breaker.abandoned()
 
     def _failed(self, kind: ErrorKind, unreachable: str | None) -> None:
-        self._breaker.failed(kind, self._clock.monotonic(), self._chance(), unreachable)
+        self._breaker.failed(kind, self._clock.monotonic(), self._jitter(), unreachable)
 
-    def _held_back(self, wait_s: float) -> ModelError:
+    def _breaker_open_error(self, wait_s: float) -> ModelError:
         name, unreachable = self._target.provider_name, self._breaker.unreachable
         detail = "too many calls failed; this one was not made"
         kind = ErrorKind.OVERLOADED
@@ -134,11 +134,11 @@ class GuardedModel:
             kind, detail = ErrorKind.TIMEOUT, f"{unreachable}; {detail}"
         return ModelError(
             kind,
-            HELD_BACK.format(provider=name or "the AI provider"),
+            BREAKER_OPEN.format(provider=name or "the AI provider"),
             is_retryable=True,
             retry_after_s=wait_s,
             provider=name,
             detail=detail,
             is_unreachable=unreachable is not None,
-            is_held_back=True,
+            is_breaker_open=True,
         )

@@ -4,7 +4,7 @@ import asyncio
 import ssl
 from dataclasses import replace
 
-from chatd.providers.failure_detail import BODY_BYTES_MAX, told_by
+from chatd.providers.failure_detail import BODY_BYTES_MAX, error_body_of
 from chatd.providers.wire import Failure
 from parley.http import (
     AddressInvalid,
@@ -71,20 +71,20 @@ def without_key(failure: Failure, api_key: Secret) -> Failure:
 
 def _is_error(failure: Failure) -> bool:
     """Return whether a document speaks of an error; an answer in one piece does not."""
-    return b'"error"' in failure.body and bool(told_by(failure).message)
+    return b'"error"' in failure.body and bool(error_body_of(failure).message)
 
 
 async def _beginning(response: Response, beginning: bytes = b"") -> bytes:
     """Return the first bytes of a body, one more than may be read if there are more."""
     body = bytearray(beginning)
 
-    def take(piece: bytes) -> bool:
+    def on_bytes(piece: bytes) -> bool:
         body.extend(piece)
         return len(body) > BODY_BYTES_MAX
 
     try:
         async with asyncio.timeout(ERROR_BODY_S):
-            await response.pour(take)
+            await response.stream_to(on_bytes)
     except (TimeoutError, HttpError, OSError):
         pass  # What came until then is all there is.
     return bytes(body[: BODY_BYTES_MAX + 1])

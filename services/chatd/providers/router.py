@@ -13,14 +13,14 @@ from chatd.models.domain.language_model import (
     ModelError,
     ModelEvent,
     ModelRequest,
+    OnEvent,
     RequestSent,
-    TakeEvent,
 )
 from chatd.models.domain.resolution import unknown_model, usable_provider
 from chatd.models.engine.target import Target
 from chatd.models.store.catalogue import Snapshot, UserConfig
 from chatd.primitives.domain.ids import OwnerId
-from chatd.providers.credentials import OF_THE_KEY, Credential, SetAside
+from chatd.providers.credentials import KEY_ERROR_KINDS, Credential, CredentialCooldowns
 from chatd.providers.switching import Reader, for_reader
 from chatd.providers.wire import Wire
 from chatd.providers.wire_choice import WireName, wire_name
@@ -55,7 +55,7 @@ class Call:
 
 
 # Makes a call; gives `Finished` last, or raises `ModelError`.
-MakeCall = Callable[[Call, ModelRequest, TakeEvent], Awaitable[None]]
+MakeCall = Callable[[Call, ModelRequest, OnEvent], Awaitable[None]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +90,9 @@ class RoutedModel:
         self._make = make
         self._wires = wires
         self._demo = demo
-        self._set_aside = SetAside(clock)
+        self._set_aside = CredentialCooldowns(clock)
 
-    async def answer(self, request: ModelRequest, take: TakeEvent) -> None:
+    async def answer(self, request: ModelRequest, on_event: OnEvent) -> None:
         """Ask the model that the request names, with the first key that works.
 
         Raises:
@@ -100,7 +100,7 @@ class RoutedModel:
         """
         route = await self._route(request)
         if route.provider.type is ProviderType.SCRIPTED:
-            await self._demo.answer(request, take)
+            await self._demo.answer(request, on_event)
             return
         reader = Reader(
             route.model.id, route.provider.id, has_bound_thoughts=route.provider.type in BOUND
@@ -112,7 +112,7 @@ class RoutedModel:
         def took(event: ModelEvent) -> None:
             nonlocal is_answered
             is_answered = is_answered or not isinstance(event, Heartbeat | RequestSent)
-            take(event)
+            on_event(event)
 
         credentials = self._credentials(route)
         for place, credential in enumerate(credentials):
@@ -120,7 +120,7 @@ class RoutedModel:
             try:
                 await self._make(self._call(route, credential), sent, took)
             except ModelError as error:
-                if error.kind in OF_THE_KEY and not is_answered:
+                if error.kind in KEY_ERROR_KINDS and not is_answered:
                     self._rest(route, credential, error)
                     if not is_last:
                         continue

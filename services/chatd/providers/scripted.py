@@ -12,9 +12,9 @@ from chatd.models.domain.language_model import (
     Finished,
     ModelEvent,
     ModelRequest,
+    OnEvent,
     PromptMessage,
     RequestSent,
-    TakeEvent,
     TextDelta,
     ToolCallRequested,
     UsageReported,
@@ -43,17 +43,17 @@ class ScriptedModel:
     def __init__(self, play: Play) -> None:
         self._play = play
 
-    async def answer(self, request: ModelRequest, take: TakeEvent) -> None:
+    async def answer(self, request: ModelRequest, on_event: OnEvent) -> None:
         """Give the events of the play."""
-        take(RequestSent())
+        on_event(RequestSent())
         events = self._play(request)
         if isinstance(events, Iterable):
             for event in events:
-                take(event)
+                on_event(event)
             return
         try:
             async for event in events:
-                take(event)
+                on_event(event)
         finally:
             if isinstance(events, AsyncGenerator):
                 await events.aclose()

@@ -4,10 +4,10 @@ import re
 from dataclasses import dataclass
 
 from chatd.models.domain.catalogue import ProviderType
-from chatd.providers.failure_detail import Told, told_by
+from chatd.providers.failure_detail import ErrorBody, error_body_of
 from chatd.providers.wire import Failure
 
-SOMEBODY = "The AI provider"
+UNKNOWN_PROVIDER = "The AI provider"
 
 _NAMED_STATUS = re.compile(
     r"\b(?:status(?:[ _]code)?|http(?:/\d(?:\.\d)?)?)[\s:=]*([1-5]\d\d)(?![\w]|\.\d)"
@@ -46,22 +46,22 @@ class Signals:
         own_words: What the error calls itself, in lower case: its text and its codes.
         words: The same, and what the provider's sentence says.
         failure: The failure itself.
-        told: What the body says.
+        error_body: What the body says.
     """
 
     status_code: int
     own_words: str
     words: str
     failure: Failure
-    told: Told
+    error_body: ErrorBody
 
     @classmethod
     def of(cls, failure: Failure) -> "Signals":
         """Read a failure."""
-        told = told_by(failure)
-        own_words = " ".join((failure.text, *told.codes)).lower()
-        words = f"{own_words} {told.message.lower()}"
-        return cls(_status(failure, told, words), own_words, words, failure, told)
+        error_body = error_body_of(failure)
+        own_words = " ".join((failure.text, *error_body.codes)).lower()
+        words = f"{own_words} {error_body.message.lower()}"
+        return cls(_status(failure, error_body, words), own_words, words, failure, error_body)
 
 
 def provider_label(name: str, provider_type: ProviderType | None, words: str) -> str:
@@ -71,14 +71,14 @@ def provider_label(name: str, provider_type: ProviderType | None, words: str) ->
     known = _TYPE_NAMES[provider_type] if provider_type is not None else ""
     if known:
         return known
-    return next((label for pattern, label in _GUESSES if pattern.search(words)), SOMEBODY)
+    return next((label for pattern, label in _GUESSES if pattern.search(words)), UNKNOWN_PROVIDER)
 
 
-def _status(failure: Failure, told: Told, words: str) -> int:
+def _status(failure: Failure, error_body: ErrorBody, words: str) -> int:
     if failure.status_code:
         return failure.status_code
-    if told.status_code:
-        return told.status_code
+    if error_body.status_code:
+        return error_body.status_code
     named = _NAMED_STATUS.search(words)
     if named is not None:
         return int(named[1])

@@ -16,9 +16,9 @@ from chatd.models.domain.language_model import (
     ModelError,
     ModelEvent,
     ModelRequest,
+    OnEvent,
     ReasoningDelta,
     RequestSent,
-    TakeEvent,
     TextDelta,
     ToolInputDelta,
 )
@@ -41,7 +41,7 @@ from chatd.providers.wire import (
     Wire,
 )
 from parley.clock import Clock
-from parley.http import Beats, Connections, HttpError, HttpOptions, Response
+from parley.http import Connections, FlushTimer, HttpError, HttpOptions, Response
 
 BODY_BYTES_MAX = 256 * 1024 * 1024
 HEARTBEAT_S = 1.0
@@ -105,7 +105,7 @@ class HttpModels:
         clock: Time.
         options: How connections are made and kept.
         calls: Is told of all calls.
-        beats: When a process that is late reads what can wait.
+        flush_timer: When a process that is late reads what can wait.
     """
 
     def __init__(
@@ -113,11 +113,11 @@ class HttpModels:
         clock: Clock,
         options: HttpOptions | None = None,
         calls: WatchedCalls | None = None,
-        beats: Beats | None = None,
+        flush_timer: FlushTimer | None = None,
     ) -> None:
         self._clock = clock
         self._calls = calls or UnwatchedCalls()
-        self._connections = Connections(options, beats)
+        self._connections = Connections(options, flush_timer)
 
     async def __aenter__(self) -> Self:
         """Begin to make connections."""
@@ -134,9 +134,9 @@ class HttpModels:
         await self._connections.__aexit__(kind, error, traceback)
 
     async def answer(
-        self, wire: Wire, request: ModelRequest, target: Target, take: TakeEvent
+        self, wire: Wire, request: ModelRequest, target: Target, on_event: OnEvent
     ) -> None:
-        """Ask a model and give what comes back to `take` where it arrives, `Finished` last.
+        """Ask a model and give what comes back to `on_event` where it arrives, `Finished` last.
 
         Who stops waiting closes the connection.
 
@@ -147,11 +147,11 @@ class HttpModels:
             sent = wire.request(request, target)
             try:
                 response = await self._connections.post(
-                    sent.url, sent.headers, sent.body, lambda: take(_REQUEST_SENT)
+                    sent.url, sent.headers, sent.body, lambda: on_event(_REQUEST_SENT)
                 )
             except (HttpError, OSError) as error:
                 raise self._judged(failure_of_error(error), target) from None
-            body = _Body(_frames(sent.framing), wire.decoder(), self._clock, (call.took, take))
+            body = _Body(_frames(sent.framing), wire.decoder(), self._clock, (call.took, on_event))
             try:
                 await self._read(response, body)
             except ProviderFailed as failed:
@@ -164,7 +164,7 @@ class HttpModels:
     async def _read(self, response: Response, body: "_Body") -> None:
         if not 200 <= response.status < 300:
             raise ProviderFailed(await failure_of_answer(response))
-        await response.pour(body.take, body.can_wait)
+        await response.stream_to(body.on_bytes, body.can_wait)
         if body.document:
             raise ProviderFailed(await failure_of_document(response, body.document))
         if not body.is_finished:
@@ -188,7 +188,7 @@ class _Body:
     """
 
     def __init__(
-        self, frames: Frames, decoder: Decoder, clock: Clock, takers: tuple[TakeEvent, ...]
+        self, frames: Frames, decoder: Decoder, clock: Clock, takers: tuple[OnEvent, ...]
     ) -> None:
         self.is_finished = False
         self.document = b""
@@ -201,7 +201,7 @@ class _Body:
         self._received_bytes = 0
         self._beat_s = float("-inf")
 
-    def take(self, chunk: bytes) -> bool:
+    def on_bytes(self, chunk: bytes) -> bool:
         """Give the events that are complete now, or now and then a sign of life.
 
         Returns whether nothing more is wanted.
@@ -218,7 +218,7 @@ class _Body:
         found = self._frames.feed(chunk)
         if type(found) is list and len(found) == 1:
             # Nearly always so while a model writes, and there is nothing to join then.
-            events = self._decoder.take(found[0])
+            events = self._decoder.decode(found[0])
             if type(events) is list and len(events) == 1:
                 return self._give(events[0])
         else:
@@ -244,8 +244,8 @@ class _Body:
         return opening.startswith(_OPENINGS_OF_DOCUMENTS)
 
     def _give(self, event: ModelEvent) -> bool:
-        for take in self._takers:
-            take(event)
+        for on_event in self._takers:
+            on_event(event)
         if not self._is_shown:
             self._is_shown = isinstance(event, _SHOWN)
         self.is_finished = isinstance(event, Finished)
@@ -264,7 +264,7 @@ class _Body:
 
     def _decoded(self, found: Iterable[bytes]) -> Iterator[ModelEvent]:
         for data in found:
-            yield from self._decoder.take(data)
+            yield from self._decoder.decode(data)
 
 
 def _frames(framing: Framing) -> Frames:

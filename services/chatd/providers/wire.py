@@ -29,7 +29,7 @@ class HttpRequest:
 class Decoder(Protocol):
     """Reads one answer, event by event; raises nothing but `ProviderFailed`."""
 
-    def take(self, data: bytes) -> Iterable[ModelEvent]:
+    def decode(self, data: bytes) -> Iterable[ModelEvent]:
         """Return what the data of one event on the wire means.
 
         Raises:

@@ -36,7 +36,7 @@ class Outcome:
     error: ModelError | None = None
     events: int = 0
 
-    def take(self, event: ModelEvent) -> None:
+    def on_event(self, event: ModelEvent) -> None:
         """Add one event."""
         self.events += 1
         match event:
@@ -65,8 +65,12 @@ class Outcome:
             "file": file,
             "text": self.text,
             "reasoning": self.reasoning,
-            "tool_calls": [_told(call) for call in self.calls if not call.provider_executed],
-            "provider_tool_calls": [_told(call) for call in self.calls if call.provider_executed],
+            "tool_calls": [
+                _call_document(call) for call in self.calls if not call.provider_executed
+            ],
+            "provider_tool_calls": [
+                _call_document(call) for call in self.calls if call.provider_executed
+            ],
             "sources": [{"url": each.url, "title": each.title} for each in self.sources],
             "usage": {
                 "input_tokens": self.usage.input_tokens,
@@ -81,7 +85,7 @@ class Outcome:
         }
 
 
-def _told(call: ToolCall) -> dict[str, Any]:
+def _call_document(call: ToolCall) -> dict[str, Any]:
     try:
         arguments = json.loads(call.args_json, parse_constant=_refuse)
     except (ValueError, RecursionError):

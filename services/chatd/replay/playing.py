@@ -45,7 +45,7 @@ async def play(path: Path, models: HttpModels, clock: Clock) -> Outcome:
     async with MockModels.serving(clock=clock, recordings=(recording,)) as server:
         target = _target(recording, server.url)
         try:
-            await models.answer(wire, QUESTION, target, outcome.take)
+            await models.answer(wire, QUESTION, target, outcome.on_event)
         except ModelError as error:
             outcome.error = error
     return outcome

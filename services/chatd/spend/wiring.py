@@ -4,11 +4,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from chatd.bus_handlers import LIMITS_TOPIC
-from chatd.offboarding.engine.group_cleanup import GroupRemains
-from chatd.offboarding.store.group_cleanup import PostgresGroupRemains
-from chatd.resources import Ground
+from chatd.offboarding.engine.group_cleanup import GroupCleanup
+from chatd.offboarding.store.group_cleanup import PostgresGroupCleanup
+from chatd.resources import Resources
 from chatd.spend.engine.enforcement import LimitedSpending
-from chatd.spend.engine.late_bills import LateBills
+from chatd.spend.engine.late_bills import DeferredBills
 from chatd.spend.store.ledger import PostgresLedger
 from chatd.spend.store.limits import PostgresLimits
 from chatd.users.clients.groups import CachedGroups, GatewayDeletions, GatewayGroups
@@ -16,12 +16,12 @@ from parley.bus import Notice
 
 
 @dataclass(frozen=True, slots=True)
-class Budget:
+class SpendComponents:
     """What users may spend, alone and by their groups.
 
     Attributes:
         groups: Who belongs to which groups.
-        remains: What is left of groups that are gone.
+        group_cleanup: What is left of groups that are gone.
         limits: What may be spent, as it is stored.
         limits_changed: Tells every process, this one included, that a limit is another.
         spending: Says whether something may be spent.
@@ -29,34 +29,34 @@ class Budget:
     """
 
     groups: CachedGroups
-    remains: GroupRemains
+    group_cleanup: GroupCleanup
     limits: PostgresLimits
     limits_changed: Callable[[], None]
     spending: LimitedSpending
-    bills: LateBills
+    bills: DeferredBills
 
 
-def open_budget(ground: Ground) -> Budget:
+def open_spend(resources: Resources) -> SpendComponents:
     """Return what users may spend, with groups as gateways tell them."""
-    clock = ground.process.clock
-    groups = CachedGroups(GatewayGroups(ground.gateways), clock)
-    limits = PostgresLimits(ground.pool)
+    clock = resources.process.clock
+    groups = CachedGroups(GatewayGroups(resources.gateways), clock)
+    limits = PostgresLimits(resources.pool)
     spending = LimitedSpending(limits, groups, clock)
 
     def limits_changed() -> None:
         spending.forget()
-        ground.bus.publish(Notice(LIMITS_TOPIC, LIMITS_TOPIC, 0))
+        resources.bus.publish(Notice(LIMITS_TOPIC, LIMITS_TOPIC, 0))
 
-    return Budget(
+    return SpendComponents(
         groups=groups,
-        remains=GroupRemains(
-            PostgresGroupRemains(ground.pool),
-            GatewayDeletions(ground.gateways),
+        group_cleanup=GroupCleanup(
+            PostgresGroupCleanup(resources.pool),
+            GatewayDeletions(resources.gateways),
             limits_changed=limits_changed,
             clock=clock,
         ),
         limits=limits,
         limits_changed=limits_changed,
         spending=spending,
-        bills=LateBills(PostgresLedger(ground.pool), clock),
+        bills=DeferredBills(PostgresLedger(resources.pool), clock),
     )

@@ -18,7 +18,7 @@ from chatd.streams.rpc.replicas import ReplicaWatch
 from chatd.streams.rpc.requests import Streams
 from chatd.streams.rpc.servicer import StreamServicer
 from chatd.streams.store.feeds import PostgresFeeds
-from chatd.streams.store.following import Followings
+from chatd.streams.store.following import PostgresStreamReads
 from chatd.turns.store.workers import PostgresWorkers
 from chatd.users.domain.groups import Groups
 from parley.identity import Caller, ServiceName
@@ -30,7 +30,7 @@ from parley.tasks import Starter
 CONNECTIONS_MAX = 2
 
 
-def connections_of_streams(connections_max: int) -> int:
+def stream_connections(connections_max: int) -> int:
     """Return how many of a process's connections its streams have for themselves.
 
     Few are enough, as they read for many at once; but a crowd of turns must not be before them.
@@ -39,7 +39,7 @@ def connections_of_streams(connections_max: int) -> int:
 
 
 @dataclass(frozen=True, slots=True)
-class Streaming:
+class StreamComponents:
     """Everything that readers are told by.
 
     Attributes:
@@ -64,7 +64,7 @@ class Streaming:
         }
 
     def servicer(
-        self, admission: Callable[[str, str], Caller], carried: TunnelledMethods
+        self, admission: Callable[[str, str], Caller], tunnelled: TunnelledMethods
     ) -> StreamServicer:
         """Return what readers call, and who carries calls of theirs."""
         streams = Streams(
@@ -76,7 +76,7 @@ class Streaming:
             self._replicas,
             self._process.clock,
         )
-        return StreamServicer(streams, carried)
+        return StreamServicer(streams, tunnelled)
 
     def close(self) -> None:
         """Let every reader go."""
@@ -84,7 +84,7 @@ class Streaming:
         self.feeds.close()
 
 
-async def open_streaming(
+async def open_streams(
     neighbours: Neighbours,
     process: Process,
     pool: Pool,
@@ -95,9 +95,9 @@ async def open_streaming(
     live: LiveChats,
     groups: Groups,
     tasks: Starter,
-) -> Streaming:
+) -> StreamComponents:
     """Return what readers are told by; `stack` ends what it opens."""
-    followings = Followings(pool)
+    followings = PostgresStreamReads(pool)
     peers = await stack.enter_async_context(neighbours.channels(ServiceName.CHATD, ()))
     replicas = ReplicaWatch(workers, process.clock, partial(know_replicas, peers))
     relays = PeerRelays(
@@ -109,7 +109,9 @@ async def open_streaming(
     )
     stack.callback(relays.close)
     feeds = Feeds(PostgresFeeds(pool), process.clock)
-    hubs = Hubs(followings, live, relays=relays, tasks=tasks, clock=process.clock, news=feeds.poke)
+    hubs = Hubs(
+        followings, live, relays=relays, tasks=tasks, clock=process.clock, on_activity=feeds.poke
+    )
     measure_streams(process.telemetry.meter, hubs, feeds.drops)
     access = Access(hubs, followings, groups, process.clock)
-    return Streaming(hubs, feeds, access, replicas, live, process)
+    return StreamComponents(hubs, feeds, access, replicas, live, process)

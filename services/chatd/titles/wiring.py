@@ -3,67 +3,67 @@
 from dataclasses import dataclass
 
 from chatd.model_limits import retry_policy
-from chatd.models.wiring import Catalogue
-from chatd.notifications import Switchboard
-from chatd.resources import Ground
-from chatd.spend.wiring import Budget
-from chatd.titles.engine.debounce import Resting
-from chatd.titles.engine.jobs import SmallJobs
-from chatd.titles.engine.side_calls import QuickModel, QuickPorts
-from chatd.titles.engine.titles import Labeller
-from chatd.titles.store.notes import PostgresNotes
+from chatd.models.wiring import ModelComponents
+from chatd.notifications import ChatNotifier
+from chatd.resources import Resources
+from chatd.spend.wiring import SpendComponents
+from chatd.titles.engine.debounce import Debouncer
+from chatd.titles.engine.jobs import JobQueue
+from chatd.titles.engine.side_calls import SideCallPorts, SideCalls
+from chatd.titles.engine.titles import TitleWriter
+from chatd.titles.store.title_store import PostgresTitles
 from chatd.turns.domain.ports import Setups
-from chatd.turns.engine.metering import CallWatch
+from chatd.turns.engine.metering import CallObserver
 from chatd.turns.engine.setups import ConfiguredUtilityModels
 
 
 @dataclass(frozen=True, slots=True)
-class Labelling:
+class TitleComponents:
     """What makes notes about chats behind their turns.
 
     Attributes:
-        labeller: Says which notes are to be made.
+        title_writer: Says which notes are to be made.
         jobs: Makes them, a few at a time.
-        resting: Waits until a chat has come to rest.
+        debouncer: Waits until a chat has come to rest.
     """
 
-    labeller: Labeller
-    jobs: SmallJobs
-    resting: Resting
+    title_writer: TitleWriter
+    jobs: JobQueue
+    debouncer: Debouncer
 
 
-def open_labelling(
-    ground: Ground,
-    catalogue: Catalogue,
-    budget: Budget,
+def open_titles(
+    resources: Resources,
+    catalogue: ModelComponents,
+    spend: SpendComponents,
     *,
     setups: Setups,
-    switchboard: Switchboard,
-    calls: CallWatch,
-) -> Labelling:
+    notifier: ChatNotifier,
+    calls: CallObserver,
+) -> TitleComponents:
     """Return what makes notes."""
-    process = ground.process
-    jobs = SmallJobs()
-    resting = Resting(jobs.add, process.clock)
-    ports = QuickPorts(
+    process = resources.process
+    jobs = JobQueue()
+    debouncer = Debouncer(jobs.add, process.clock)
+    ports = SideCallPorts(
         catalogue.model,
         setups,
         ConfiguredUtilityModels(catalogue.configuration, catalogue.book),
-        budget.spending,
-        budget.bills.add,
+        spend.spending,
+        spend.bills.add,
         calls,
     )
-    labeller = Labeller(
-        QuickModel(
+    title_writer = TitleWriter(
+        SideCalls(
             ports,
             clock=process.clock,
-            chance=process.random.random,
-            retries=retry_policy(ground.settings),
+            jitter=process.random.random,
+            retries=retry_policy(resources.settings),
         ),
-        PostgresNotes(ground.pool),
+        PostgresTitles(resources.pool),
         jobs,
-        rest=resting.add,
-        bill=budget.bills.add,
-        changed=switchboard.noted,
+        debounce=debouncer.add,
+        bill=spend.bills.add,
+        changed=notifier.metadata_changed,
     )
-    return Labelling(labeller, jobs, resting)
+    return TitleComponents(title_writer, jobs, debouncer)

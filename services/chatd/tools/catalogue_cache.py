@@ -8,15 +8,15 @@ from chatd.content.domain.tools import Outcome, ToolSpec
 from chatd.primitives.domain.ids import OwnerId
 from parley.clock import Clock
 
-OFFERS_MAX = 4096
+CATALOGUES_MAX = 4096
 #: Changes are heard of over the bus; this bounds what a lost notice costs.
-GOOD_FOR_S = 30.0
+TTL_S = 30.0
 #: An offer that lacks tools is asked for again soon: what is missing may be back.
-INCOMPLETE_GOOD_FOR_S = 2.0
+INCOMPLETE_TTL_S = 2.0
 
 
 @dataclass(frozen=True, slots=True)
-class Offer:
+class ToolCatalogue:
     """The tools that an executor offers somebody.
 
     Attributes:
@@ -28,7 +28,7 @@ class Offer:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class CatalogueKey:
     """Who is offered tools, by which replica, and of which servers that were chosen."""
 
     address: str
@@ -37,33 +37,35 @@ class Place:
 
 
 @dataclass(frozen=True, slots=True)
-class _Kept:
-    offer: Offer
-    good_until_s: float
+class _CachedCatalogue:
+    catalogue: ToolCatalogue
+    expires_s: float
 
 
-class KeptOffers:
+class ToolCatalogueCache:
     """Remembers the offers of one executor, the oldest least long."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._kept: dict[Place, _Kept] = {}
+        self._kept: dict[CatalogueKey, _CachedCatalogue] = {}
         self._forgotten = 0
 
-    async def at(self, place: Place, ask: Callable[[], Awaitable[Offer]]) -> tuple[ToolSpec, ...]:
+    async def at(
+        self, key: CatalogueKey, ask: Callable[[], Awaitable[ToolCatalogue]]
+    ) -> tuple[ToolSpec, ...]:
         """Return what is offered at a place, asking only if nothing good is remembered."""
-        kept = self._kept.get(place)
+        kept = self._kept.get(key)
         now_s = self._clock.monotonic()
-        if kept is not None and now_s < kept.good_until_s:
-            return kept.offer.specs
+        if kept is not None and now_s < kept.expires_s:
+            return kept.catalogue.specs
         forgotten = self._forgotten
-        offer = await ask()
+        catalogue = await ask()
         # Something changed while the answer was under way: it may be of before.
         if forgotten == self._forgotten:
-            self._keep(place, offer, now_s)
-        return offer.specs
+            self._keep(key, catalogue, now_s)
+        return catalogue.specs
 
-    async def after(self, place: Place, call: Awaitable[Outcome]) -> Outcome:
+    async def after(self, key: CatalogueKey, call: Awaitable[Outcome]) -> Outcome:
         """Wait for a call of a tool that was offered at a place.
 
         Unless it succeeds, the tool may be another one by now, or its journal, or the executor
@@ -76,22 +78,22 @@ class KeptOffers:
             return outcome
         finally:
             if not is_well:
-                self._kept.pop(place, None)
+                self._kept.pop(key, None)
 
     def forget(self) -> None:
         """Ask anew for everything; what is asked for right now is not kept either."""
         self._forgotten += 1
         self._kept.clear()
 
-    def _keep(self, place: Place, offer: Offer, asked_s: float) -> None:
-        good_for_s = GOOD_FOR_S if offer.is_complete else INCOMPLETE_GOOD_FOR_S
-        self._kept.pop(place, None)
-        self._kept[place] = _Kept(offer, asked_s + good_for_s)
-        if len(self._kept) > OFFERS_MAX:
+    def _keep(self, key: CatalogueKey, catalogue: ToolCatalogue, asked_s: float) -> None:
+        good_for_s = TTL_S if catalogue.is_complete else INCOMPLETE_TTL_S
+        self._kept.pop(key, None)
+        self._kept[key] = _CachedCatalogue(catalogue, asked_s + good_for_s)
+        if len(self._kept) > CATALOGUES_MAX:
             del self._kept[next(iter(self._kept))]
 
 
-class KeptChoices:
+class ServerChoiceCache:
     """Remembers which servers users may choose, so that not every new chat asks."""
 
     def __init__(self, clock: Clock) -> None:
@@ -106,11 +108,11 @@ class KeptChoices:
 
     def keep(self, owner_id: OwnerId, server_ids: Iterable[str]) -> None:
         """Remember that a user may choose these."""
-        until_s = self._clock.monotonic() + GOOD_FOR_S
+        until_s = self._clock.monotonic() + TTL_S
         for server_id in server_ids:
             self._good_until_s.pop((owner_id, server_id), None)
             self._good_until_s[owner_id, server_id] = until_s
-        while len(self._good_until_s) > OFFERS_MAX:
+        while len(self._good_until_s) > CATALOGUES_MAX:
             del self._good_until_s[next(iter(self._good_until_s))]
 
     def forget(self) -> None:

@@ -23,7 +23,12 @@ from chatd.content.domain.tools import (
 )
 from chatd.primitives.domain.errors import ChatNotFound, CheckUnavailable
 from chatd.primitives.domain.ids import ChatId, Owner
-from chatd.tools.catalogue_cache import KeptChoices, KeptOffers, Offer, Place
+from chatd.tools.catalogue_cache import (
+    CatalogueKey,
+    ServerChoiceCache,
+    ToolCatalogue,
+    ToolCatalogueCache,
+)
 from chatd.users.clients.users import user_of
 from chatd.workspaces.clients.failures import JOURNAL_CHANGED, certain_problem, refused
 from parley.api.mcp.v1 import error_reason_pb2, server_pb2, tool_pb2
@@ -64,19 +69,19 @@ class McpTools:
         chosen: Callable[[ChatId], Awaitable[tuple[str, ...]]],
     ) -> None:
         self._channels = channels
-        self._offers = KeptOffers(clock)
-        self._choices = KeptChoices(clock)
+        self._catalogues = ToolCatalogueCache(clock)
+        self._choices = ServerChoiceCache(clock)
         self._chosen = chosen
 
-    async def offer(self, chat_id: ChatId, owner: Owner) -> tuple[ToolSpec, ...]:
+    async def list_tools(self, chat_id: ChatId, owner: Owner) -> tuple[ToolSpec, ...]:
         """Return the tools of the servers that the chat has chosen, and of those all chats use."""
         server_ids = await self._chosen(chat_id)
         place = self._place(chat_id, owner, server_ids)
-        return await self._offers.at(place, lambda: self._ask(chat_id, owner, server_ids))
+        return await self._catalogues.at(place, lambda: self._ask(chat_id, owner, server_ids))
 
-    def forget_offers(self) -> None:
+    def forget_catalogues(self) -> None:
         """Learn that servers or their tools changed, or may have."""
-        self._offers.forget()
+        self._catalogues.forget()
         self._choices.forget()
 
     async def refused(
@@ -106,7 +111,9 @@ class McpTools:
             self._choices.keep(owner.id, set(server_ids) - set(stored) - set(refused))
         return refused
 
-    async def _ask(self, chat_id: ChatId, owner: Owner, server_ids: tuple[str, ...]) -> Offer:
+    async def _ask(
+        self, chat_id: ChatId, owner: Owner, server_ids: tuple[str, ...]
+    ) -> ToolCatalogue:
         stub = McpRuntimeServiceStub(self._channels.for_key(chat_id))
         context = api.ChatContext(chat_id=chat_id, root_chat_id=chat_id)
         with acting_for(user_of(owner)):
@@ -116,12 +123,12 @@ class McpTools:
                 wait_for_ready=True,
             )
             if not selection.effective_server_ids:
-                return Offer(())
+                return ToolCatalogue(())
             request = api.ListToolsRequest(
                 context=context, server_ids=selection.effective_server_ids, allow_stale=True
             )
             listing = await stub.ListTools(request, timeout=LIST_TIMEOUT_S)
-        return Offer(
+        return ToolCatalogue(
             tuple(_spec(tool, listing.journal_generation) for tool in listing.tools),
             is_complete=all(
                 each.state == server_pb2.SERVER_STATE_READY for each in listing.servers
@@ -136,7 +143,7 @@ class McpTools:
             # Deleted meanwhile: no offer of it is asked for again.
             return await self._execute(execution)
         place = self._place(execution.chat_id, execution.owner, server_ids)
-        return await self._offers.after(place, self._execute(execution))
+        return await self._catalogues.after(place, self._execute(execution))
 
     async def _execute(self, execution: Execution) -> Outcome:
         stub = self._stub(execution)
@@ -179,8 +186,8 @@ class McpTools:
         except grpc.aio.AioRpcError as error:
             certain_problem(error, Executor.MCPGATEWAY)
 
-    def _place(self, chat_id: ChatId, owner: Owner, server_ids: tuple[str, ...]) -> Place:
-        return Place(str(self._channels.address_for(chat_id)), owner.id, server_ids)
+    def _place(self, chat_id: ChatId, owner: Owner, server_ids: tuple[str, ...]) -> CatalogueKey:
+        return CatalogueKey(str(self._channels.address_for(chat_id)), owner.id, server_ids)
 
     def _stub(self, execution: Execution) -> McpRuntimeServiceStub:
         return McpRuntimeServiceStub(self._channels.for_key(execution.chat_id))

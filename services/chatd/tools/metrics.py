@@ -23,7 +23,7 @@ DURATION: Final = "chatd_tool_call_duration_seconds"
 RESULT_CHARACTERS: Final = "chatd.tool.result.characters"
 TRUNCATIONS: Final = "chatd.tool.truncations"
 #: Tools of servers have any number of names, which are no labels.
-OF_SERVERS: Final = "mcp"
+SERVER_TOOLS_LABEL: Final = "mcp"
 UNREACHABLE: Final = "unreachable"
 CRASHED: Final = "crashed"
 #: Inside of a text the quotation marks are escaped.
@@ -49,9 +49,9 @@ class MeasuredTools:
         )
         self._results: dict[str, _Results] = {}
 
-    async def offer(self, chat_id: ChatId, owner: Owner) -> tuple[ToolSpec, ...]:
+    async def list_tools(self, chat_id: ChatId, owner: Owner) -> tuple[ToolSpec, ...]:
         """Return what there is."""
-        return await self._tools.offer(chat_id, owner)
+        return await self._tools.list_tools(chat_id, owner)
 
     async def execute(self, execution: Execution) -> Outcome:
         """Have a call executed, and count it; one whose wait is cancelled is no call's end."""
@@ -108,4 +108,4 @@ class MeasuredTools:
 
 def _label(execution: Execution) -> str:
     is_of_server = execution.dispatch.executor is Executor.MCPGATEWAY
-    return OF_SERVERS if is_of_server else execution.spec.name
+    return SERVER_TOOLS_LABEL if is_of_server else execution.spec.name

@@ -19,13 +19,13 @@ from chatd.content.domain.tools import (
 )
 from chatd.primitives.domain.errors import ChatError
 from chatd.primitives.domain.ids import ChatId, Owner
-from chatd.tools.catalogue_cache import KeptOffers, Offer, Place
-from chatd.tools.workspace import TOOLS, Call, Shelf, failed, key_of, refused
+from chatd.tools.catalogue_cache import CatalogueKey, ToolCatalogue, ToolCatalogueCache
+from chatd.tools.workspace import TOOLS, AttachmentStore, Call, failed, key_of, refused
 from chatd.tools.workspace.not_ready import not_ready
 from chatd.users.clients.users import user_of
 from chatd.workspaces.clients.failures import JOURNAL_CHANGED, MOVED, certain_problem
-from chatd.workspaces.clients.fixed_locator import PreferredSites
-from chatd.workspaces.domain.ports import Site, Sites
+from chatd.workspaces.clients.fixed_locator import FixedLocator
+from chatd.workspaces.domain.ports import WorkspaceLocation, WorkspaceLocator
 from parley.api.workspace.v1 import execution_pb2, execution_service_pb2
 from parley.api.workspace.v1.execution_service_pb2_grpc import ExecutionServiceStub
 from parley.clock import Clock
@@ -33,7 +33,7 @@ from parley.rpc import Address, Channels, acting_for
 
 logger = logging.getLogger(__name__)
 
-OFFER_TIMEOUT_S = 5.0
+LIST_TIMEOUT_S = 5.0
 ASK_TIMEOUT_S = 10.0
 
 
@@ -43,39 +43,45 @@ class WorkspaceTools:
     Args:
         channels: Ways to nodes.
         clock: Time.
-        shelf: Where files go that the model hands over.
-        sites: Finds the workspaces of chats; without it a chat has one under its own id, on the
+        attachment_store: Where files go that the model hands over.
+        locator: Finds the workspaces of chats; without it a chat has one under its own id, on the
             node that the id prefers.
     """
 
     def __init__(
-        self, channels: Channels, clock: Clock, shelf: Shelf, sites: Sites | None = None
+        self,
+        channels: Channels,
+        clock: Clock,
+        attachment_store: AttachmentStore,
+        locator: WorkspaceLocator | None = None,
     ) -> None:
         self._channels = channels
-        self._sites = sites or PreferredSites(channels)
+        self._locator = locator or FixedLocator(channels)
         self._clock = clock
-        self._shelf = shelf
-        self._offers = KeptOffers(clock)
+        self._attachment_store = attachment_store
+        self._catalogues = ToolCatalogueCache(clock)
 
-    async def offer(self, chat_id: ChatId, owner: Owner) -> tuple[ToolSpec, ...]:
+    async def list_tools(self, chat_id: ChatId, owner: Owner) -> tuple[ToolSpec, ...]:
         """Return the tools, with the journal that their calls will be written to."""
         try:
-            site = await self._sites.begin(chat_id)
+            location = await self._locator.begin(chat_id)
         except ChatError as nowhere:
             logger.warning("a chat has no workspace tools now: %s", nowhere)
             return ()
-        place = Place(site.address, owner.id)
-        return await self._offers.at(place, lambda: self._ask(site, owner))
+        place = CatalogueKey(location.address, owner.id)
+        return await self._catalogues.at(place, lambda: self._ask(location, owner))
 
-    async def _ask(self, site: Site, owner: Owner) -> Offer:
-        stub = ExecutionServiceStub(self._channel(site))
+    async def _ask(self, location: WorkspaceLocation, owner: Owner) -> ToolCatalogue:
+        stub = ExecutionServiceStub(self._channel(location))
         with acting_for(user_of(owner)):
             journal = await stub.GetJournal(
                 execution_service_pb2.GetJournalRequest(),
-                timeout=OFFER_TIMEOUT_S,
+                timeout=LIST_TIMEOUT_S,
                 wait_for_ready=True,
             )
-        return Offer(tuple(tool.spec(journal.journal_generation) for tool in TOOLS.values()))
+        return ToolCatalogue(
+            tuple(tool.spec(journal.journal_generation) for tool in TOOLS.values())
+        )
 
     async def execute(self, execution: Execution) -> Outcome:
         """Carry out a call, or attach to it if it has begun, and tell what became of it.
@@ -83,36 +89,36 @@ class WorkspaceTools:
         A node that refuses because its workspace is elsewhere, or was stopped, has begun nothing,
         so the call goes where the workspace is by now.
         """
-        site = await self._ready(execution)
-        if isinstance(site, Outcome):
-            return site
-        outcome = await self._execute_at(execution, site)
-        if not _tells_of_another_place(outcome):
+        location = await self._ready(execution)
+        if isinstance(location, Outcome):
+            return location
+        outcome = await self._execute_at(execution, location)
+        if not _is_relocated(outcome):
             return outcome
         newest = await self._ready(execution)
         if isinstance(newest, Outcome):
             return newest
-        return outcome if newest == site else await self._execute_at(execution, newest)
+        return outcome if newest == location else await self._execute_at(execution, newest)
 
-    async def _ready(self, execution: Execution) -> Site | Outcome:
+    async def _ready(self, execution: Execution) -> WorkspaceLocation | Outcome:
         """Return where a call goes, or what is told of it if that is nowhere."""
         try:
-            return await self._sites.ready(execution.chat_id, execution.owner)
+            return await self._locator.ready(execution.chat_id, execution.owner)
         except ChatError as unready:
             return not_ready(unready)
 
-    async def _execute_at(self, execution: Execution, site: Site) -> Outcome:
-        place = Place(site.address, execution.owner.id)
+    async def _execute_at(self, execution: Execution, location: WorkspaceLocation) -> Outcome:
+        place = CatalogueKey(location.address, execution.owner.id)
         is_there = False
         try:
-            outcome = await self._offers.after(place, self._execute(execution, site))
-            is_there = not _tells_of_another_place(outcome)
+            outcome = await self._catalogues.after(place, self._execute(execution, location))
+            is_there = not _is_relocated(outcome)
             return outcome
         finally:
             if not is_there:
-                self._sites.forget(execution.chat_id)
+                self._locator.forget(execution.chat_id)
 
-    async def _execute(self, execution: Execution, site: Site) -> Outcome:
+    async def _execute(self, execution: Execution, location: WorkspaceLocation) -> Outcome:
         name = execution.dispatch.call.tool_name
         tool = TOOLS.get(name)
         if tool is None:
@@ -120,7 +126,13 @@ class WorkspaceTools:
             return failed(f"There is no tool {name} any more.", "NO_SUCH_TOOL", hint)
         with acting_for(user_of(execution.owner)):
             return await tool.call(
-                Call(execution, self._channel(site), self._clock, self._shelf, site)
+                Call(
+                    execution,
+                    self._channel(location),
+                    self._clock,
+                    self._attachment_store,
+                    location,
+                )
             )
 
     async def find(self, execution: Execution) -> Found:
@@ -158,19 +170,19 @@ class WorkspaceTools:
         except grpc.aio.AioRpcError as error:
             certain_problem(error, Executor.TOOLRUNNER)
 
-    def _channel(self, site: Site) -> grpc.aio.Channel:
-        return self._channels.also(Address.parse(site.address))
+    def _channel(self, location: WorkspaceLocation) -> grpc.aio.Channel:
+        return self._channels.also(Address.parse(location.address))
 
     async def _executions(self, execution: Execution) -> ExecutionServiceStub | None:
         """Return the journal of the node that the chat works on, None if there is no such node."""
         try:
-            site = await self._sites.seen(execution.chat_id)
+            location = await self._locator.seen(execution.chat_id)
         except ChatError:
             return None
-        return ExecutionServiceStub(self._channel(site))
+        return ExecutionServiceStub(self._channel(location))
 
 
-def _tells_of_another_place(outcome: Outcome) -> bool:
+def _is_relocated(outcome: Outcome) -> bool:
     """Return whether a call was refused for looking in the wrong place; else nobody looks again."""
     if outcome.outcome is ToolOutcome.DONE or not any(
         each in outcome.result_json for each in MOVED

@@ -8,18 +8,18 @@ from chatd.chats.store.attachments import Attachments
 from chatd.content.domain.tools import Executor, Tools
 from chatd.models.engine.configuration import ConfigurationCache
 from chatd.primitives.domain.ids import ChatId
-from chatd.resources import Ground
+from chatd.resources import Resources
 from chatd.tools.mcpgateway import McpTools
 from chatd.tools.metrics import MeasuredTools
 from chatd.tools.routing import RoutedTools
 from chatd.tools.toolrunner import WorkspaceTools
-from chatd.workspaces.domain.ports import Sites
+from chatd.workspaces.domain.ports import WorkspaceLocator
 from parley.identity import ServiceName
 from parley.tasks import BackgroundTasks
 
 
 @dataclass(frozen=True, slots=True)
-class OfferedTools:
+class ToolComponents:
     """The tools of all executors, and the MCP servers among these."""
 
     tools: Tools
@@ -27,34 +27,34 @@ class OfferedTools:
 
 
 async def open_tools(
-    ground: Ground,
+    resources: Resources,
     configuration: ConfigurationCache,
     stack: AsyncExitStack,
     *,
-    sites: Sites,
+    locator: WorkspaceLocator,
     lifecycle: Tools,
-) -> OfferedTools:
+) -> ToolComponents:
     """Return the tools of all executors, reached over channels that the stack closes."""
 
     async def chosen(chat_id: ChatId) -> tuple[str, ...]:
         return (await configuration.chat(chat_id)).mcp_server_ids
 
-    clock = ground.process.clock
+    clock = resources.process.clock
     mcpgateways = await stack.enter_async_context(
-        ground.neighbours.channels(ServiceName.MCPGATEWAY, ground.settings.mcpgateway)
+        resources.neighbours.channels(ServiceName.MCPGATEWAY, resources.settings.mcpgateway)
     )
     of_servers = McpTools(mcpgateways, clock, chosen)
-    background = await stack.enter_async_context(BackgroundTasks(ground.process.supervision))
-    background.keep("servers.follow", lambda: follow_servers(ground.bus, of_servers))
+    background = await stack.enter_async_context(BackgroundTasks(resources.process.supervision))
+    background.keep("servers.follow", lambda: follow_servers(resources.bus, of_servers))
     routed = RoutedTools(
         {
             Executor.TOOLRUNNER: WorkspaceTools(
-                ground.toolrunners, clock, Attachments(ground.pool), sites
+                resources.toolrunners, clock, Attachments(resources.pool), locator
             ),
             Executor.CHATD: lifecycle,
             Executor.MCPGATEWAY: of_servers,
         }
     )
     measured = MeasuredTools(routed, clock)
-    stack.callback(measured.publish(ground.process.telemetry))
-    return OfferedTools(measured, of_servers)
+    stack.callback(measured.publish(resources.process.telemetry))
+    return ToolComponents(measured, of_servers)

@@ -5,19 +5,19 @@ from dataclasses import dataclass
 
 from chatd.chats.domain.references import McpServers
 from chatd.chats.store.diffs import PostgresDiffs
-from chatd.chats.wiring import ChatRooms
+from chatd.chats.wiring import ChatComponents
 from chatd.faults import Faults
 from chatd.files.engine.cache import CachedFiles
 from chatd.files.store.file_bytes import PostgresFiles
 from chatd.model_limits import turn_limits
-from chatd.models.wiring import Catalogue
-from chatd.offboarding.engine.suspended_users import AllowedSetups, Barring
+from chatd.models.wiring import ModelComponents
+from chatd.offboarding.engine.suspended_users import SuspensionCheckedSetups, UserSuspension
 from chatd.primitives.domain.ids import WorkerId
-from chatd.resources import Ground
+from chatd.resources import Resources
 from chatd.settings import Settings
 from chatd.spend.store.open_calls import PostgresOpenCalls
-from chatd.spend.wiring import Budget
-from chatd.titles.wiring import Labelling, open_labelling
+from chatd.spend.wiring import SpendComponents
+from chatd.titles.wiring import TitleComponents, open_titles
 from chatd.tools.wiring import open_tools
 from chatd.turns.engine.open_calls import OpenCallWriter
 from chatd.turns.engine.setups import ConfiguredSetups
@@ -26,33 +26,33 @@ from chatd.turns.store.workers import PostgresWorkers
 from chatd.turns.worker.ports import WorkerLimits, WorkerPorts
 from chatd.turns.worker.worker import Worker
 from chatd.workers.engine.leases import LeaseTiming
-from chatd.workspaces.clients.repositories import NodeRepositories, TouchingTools
+from chatd.workspaces.clients.repositories import ChangeTrackingTools, NodeRepositories
 from chatd.workspaces.engine.diffs import DiffStatuses
-from chatd.workspaces.wiring import WorkspaceRooms
+from chatd.workspaces.wiring import WorkspaceComponents
 
 
 @dataclass(frozen=True, slots=True)
-class Surroundings:
+class WorkerDependencies:
     """What turns meet that is no part of them."""
 
-    ground: Ground
+    resources: Resources
     faults: Faults
-    chats: ChatRooms
-    catalogue: Catalogue
-    budget: Budget
-    barring: Barring
-    workspaces: WorkspaceRooms
+    chats: ChatComponents
+    catalogue: ModelComponents
+    spend: SpendComponents
+    suspension: UserSuspension
+    workspaces: WorkspaceComponents
 
 
 @dataclass(frozen=True, slots=True)
-class Working:
+class WorkerComponents:
     """What a process does about the chats that it owns.
 
     Attributes:
         worker: Owns them.
         workers: Who owns which, as it is stored.
         turns: Runs them.
-        labelling: Makes notes about them.
+        titles: Makes notes about them.
         diffs: Looks what was changed in their workspaces.
         servers: The MCP servers whose tools they use.
         open_calls: Stores which models are being called, and charges calls of dead processes.
@@ -61,85 +61,92 @@ class Working:
     worker: Worker
     workers: PostgresWorkers
     turns: TurnRunner
-    labelling: Labelling
+    titles: TitleComponents
     diffs: DiffStatuses
     servers: McpServers
     open_calls: OpenCallWriter
 
 
-async def open_working(around: Surroundings, worker_id: WorkerId, stack: AsyncExitStack) -> Working:
+async def open_worker(
+    dependencies: WorkerDependencies, worker_id: WorkerId, stack: AsyncExitStack
+) -> WorkerComponents:
     """Return the worker; it owns nothing before it is run."""
-    ground, catalogue = around.ground, around.catalogue
-    setups = AllowedSetups(
-        ConfiguredSetups(catalogue.configuration, catalogue.book, around.workspaces.sites),
-        around.barring,
+    resources, catalogue = dependencies.resources, dependencies.catalogue
+    setups = SuspensionCheckedSetups(
+        ConfiguredSetups(catalogue.configuration, catalogue.book, dependencies.workspaces.locator),
+        dependencies.suspension,
     )
     diffs = DiffStatuses(
-        NodeRepositories(ground.toolrunners, ground.process.clock, around.workspaces.sites),
-        PostgresDiffs(ground.pool),
-        ground.process.clock,
-        changed=around.chats.switchboard.noted,
+        NodeRepositories(
+            resources.toolrunners, resources.process.clock, dependencies.workspaces.locator
+        ),
+        PostgresDiffs(resources.pool),
+        resources.process.clock,
+        changed=dependencies.chats.notifier.metadata_changed,
     )
-    stored_calls = PostgresOpenCalls(ground.pool, worker_id)
-    open_calls = OpenCallWriter(stored_calls, ground.process.clock)
-    labelling = open_labelling(
-        ground,
+    stored_calls = PostgresOpenCalls(resources.pool, worker_id)
+    open_calls = OpenCallWriter(stored_calls, resources.process.clock)
+    titles = open_titles(
+        resources,
         catalogue,
-        around.budget,
+        dependencies.spend,
         setups=setups,
         calls=open_calls,
-        switchboard=around.chats.switchboard,
+        notifier=dependencies.chats.notifier,
     )
     offered = await open_tools(
-        ground,
+        resources,
         catalogue.configuration,
         stack,
-        sites=around.workspaces.sites,
-        lifecycle=around.workspaces.tools,
+        locator=dependencies.workspaces.locator,
+        lifecycle=dependencies.workspaces.tools,
     )
     ports = TurnPorts(
-        chats=around.chats.chats,
-        model=around.faults.model(catalogue.model),
-        tools=around.faults.tools(TouchingTools(offered.tools, diffs.touched)),
+        chats=dependencies.chats.chats,
+        model=dependencies.faults.model(catalogue.model),
+        tools=dependencies.faults.tools(ChangeTrackingTools(offered.tools, diffs.files_changed)),
         setups=setups,
-        live=around.chats.live,
-        partials=around.chats.partials,
-        spending=around.budget.spending,
-        files=CachedFiles(PostgresFiles(ground.pool)),
+        live=dependencies.chats.live,
+        partials=dependencies.chats.partials,
+        spending=dependencies.spend.spending,
+        files=CachedFiles(PostgresFiles(resources.pool)),
         calls=open_calls,
         inherited=stored_calls,
     )
     turns = TurnRunner(
         ports,
-        clock=ground.process.clock,
-        chance=ground.process.random.random,
+        clock=resources.process.clock,
+        jitter=resources.process.random.random,
         may_act=lambda: worker.may_act(),
-        ended=labelling.labeller.ended,
-        unbilled=around.budget.bills.add,
-        limits=turn_limits(ground.settings),
+        ended=titles.title_writer.ended,
+        unbilled=dependencies.spend.bills.add,
+        limits=turn_limits(resources.settings),
     )
-    workers = PostgresWorkers(ground.pool, ground.lease_session)
+    workers = PostgresWorkers(resources.pool, resources.lease_session)
     stack.callback(workers.close)
-    worker = _worker(around, worker_id, workers, turns)
-    return Working(worker, workers, turns, labelling, diffs, offered.servers, open_calls)
+    worker = _worker(dependencies, worker_id, workers, turns)
+    return WorkerComponents(worker, workers, turns, titles, diffs, offered.servers, open_calls)
 
 
 def _worker(
-    around: Surroundings, worker_id: WorkerId, workers: PostgresWorkers, turns: TurnRunner
+    dependencies: WorkerDependencies,
+    worker_id: WorkerId,
+    workers: PostgresWorkers,
+    turns: TurnRunner,
 ) -> Worker:
-    settings, process = around.ground.settings, around.ground.process
+    settings, process = dependencies.resources.settings, dependencies.resources.process
     return Worker(
         worker_id,
         address=str(settings.address),
         ports=WorkerPorts(
             leases=workers,
             claims=workers,
-            apply=around.chats.chats.apply,
-            run_chat=around.faults.runner(turns.run),
-            moved=around.chats.chats.noticed,
-            offer=around.chats.switchboard.offer,
+            apply=dependencies.chats.chats.apply,
+            run_chat=dependencies.faults.runner(turns.run),
+            state_changed=dependencies.chats.chats.publish_state,
+            request_sweep=dependencies.chats.notifier.request_sweep,
             clock=process.clock,
-            chance=process.random,
+            rng=process.random,
             supervision=process.supervision,
         ),
         limits=_limits(settings),

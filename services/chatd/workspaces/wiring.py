@@ -7,10 +7,10 @@ from chatd.bus_handlers import WORKSPACES_TOPIC
 from chatd.chats.store.ownership import Ownership
 from chatd.chats.store.reading import Reading
 from chatd.models.engine.configuration import CHAT_PREFIX, ConfigurationCache
-from chatd.models.wiring import Catalogue
-from chatd.offboarding.engine.suspended_users import Barring
+from chatd.models.wiring import ModelComponents
+from chatd.offboarding.engine.suspended_users import UserSuspension
 from chatd.primitives.domain.ids import ChatId, WorkerId
-from chatd.resources import Ground
+from chatd.resources import Resources
 from chatd.settings import Settings
 from chatd.tools.lifecycle import LifecycleTools
 from chatd.users.clients.existence import GatewayGrantees
@@ -22,13 +22,13 @@ from chatd.workspaces.domain.secrets import Secret
 from chatd.workspaces.domain.workspace import Workspace
 from chatd.workspaces.engine.control import Control
 from chatd.workspaces.engine.driver import Driver
-from chatd.workspaces.engine.locator import ChatSites
+from chatd.workspaces.engine.locator import ChatWorkspaceLocator
 from chatd.workspaces.engine.node_list import NodeList
 from chatd.workspaces.engine.policies import Policies
 from chatd.workspaces.engine.registry import Registry
-from chatd.workspaces.engine.timers import Keeper
+from chatd.workspaces.engine.timers import WorkspaceTimers
 from chatd.workspaces.engine.watchers import Changes
-from chatd.workspaces.rpc.access import Door, Sites
+from chatd.workspaces.rpc.access import WorkspaceAccess, WorkspaceLocator
 from chatd.workspaces.rpc.attach_tickets import AttachTickets
 from chatd.workspaces.rpc.node_servicer import NodeServicer
 from chatd.workspaces.rpc.references import WorkspaceReferences
@@ -44,107 +44,104 @@ from parley.rpc import Address
 
 
 @dataclass(frozen=True, slots=True)
-class Doors:
+class WorkspaceAccessFactory:
     """Who may look into workspaces, and the nodes that these are on."""
 
-    ground: Ground
+    resources: Resources
     reading: Reading
     owners: Ownership
     groups: Groups
-    barring: Barring
+    suspension: UserSuspension
     nodes: Nodes
 
-    def to(self, sites: Sites) -> Door:
-        """Return the door to workspaces that are at `sites`."""
-        return Door(
+    def to(self, locator: WorkspaceLocator) -> WorkspaceAccess:
+        """Return the door to workspaces that are at `locator`."""
+        return WorkspaceAccess(
             self.reading,
             self.groups,
-            self.barring.check,
-            sites=sites,
+            self.suspension.check,
+            locator=locator,
             placed=self.nodes.placed,
         )
 
-    def tickets(self, sites: Sites) -> AttachTickets:
+    def tickets(self, locator: WorkspaceLocator) -> AttachTickets:
         """Return what issues tickets for terminals behind that door."""
-        return AttachTickets(self.to(sites), self.nodes, self.ground.neighbours.ticket_office)
+        return AttachTickets(self.to(locator), self.nodes, self.resources.neighbours.ticket_office)
 
 
 @dataclass(frozen=True, slots=True)
-class WorkspaceRooms:
+class WorkspaceComponents:
     """What a process does about workspaces.
 
     Attributes:
         control: What people and models ask.
-        sites: Where chats work.
+        locator: Where chats work.
         tools: The tools by which models ask.
         driver: Does what states ask for.
-        keeper: Does what time asks for.
+        workspace_timers: Does what time asks for.
         changes: Wakes those who wait.
         servicers: What is served of it.
     """
 
     control: Control
-    sites: ChatSites
+    locator: ChatWorkspaceLocator
     tools: LifecycleTools
     driver: Driver
-    keeper: Keeper
+    workspace_timers: WorkspaceTimers
     changes: Changes
     servicers: tuple[WorkspaceServicer, NodeServicer, SecretServicer]
 
 
 def open_workspaces(
-    ground: Ground,
-    catalogue: Catalogue,
-    doors: Doors,
+    resources: Resources,
+    catalogue: ModelComponents,
+    access_factory: WorkspaceAccessFactory,
     worker_id: WorkerId,
-    noted: Callable[[ChatId], None],
-) -> WorkspaceRooms:
-    """Return the control plane of this process; `noted` is told of chats that look different."""
-    process, configuration = ground.process, catalogue.configuration
+    metadata_changed: Callable[[ChatId], None],
+) -> WorkspaceComponents:
+    """Return the control plane of this process; `metadata_changed` is told of changed chats."""
+    process, configuration = resources.process, catalogue.configuration
     changes = Changes(process.clock)
 
     def moved(workspace: Workspace) -> None:
-        changes.heard(workspace.id)
+        changes.on_notice(workspace.id)
         driver.poke(workspace)
-        ground.bus.publish(Notice(WORKSPACES_TOPIC, workspace.id, workspace.version))
+        resources.bus.publish(Notice(WORKSPACES_TOPIC, workspace.id, workspace.version))
 
     def bound(chat_id: ChatId) -> None:
         catalogue.changed(f"{CHAT_PREFIX}{chat_id}", 0)
-        noted(chat_id)
+        metadata_changed(chat_id)
 
-    workspaces, nodes = PostgresWorkspaces(ground.pool, moved), PostgresNodes(ground.pool)
-    known = NodeList(nodes, map(str, ground.settings.toolrunner))
-    secrets = PostgresSecrets(ground.pool, catalogue.box)
-    host = _host(ground, secrets)
+    workspaces, nodes = PostgresWorkspaces(resources.pool, moved), PostgresNodes(resources.pool)
+    known = NodeList(nodes, map(str, resources.settings.toolrunner))
+    secrets = PostgresSecrets(resources.pool, catalogue.box)
+    host = _host(resources, secrets)
     driver = Driver(worker_id, workspaces, known, host, process.clock)
     policies = Policies(workspaces, known, host)
     control = Control(
         workspaces,
-        PostgresTemplates(ground.pool),
-        groups=doors.groups,
+        PostgresTemplates(resources.pool),
+        groups=access_factory.groups,
         ttl=_InstallationTtl(configuration),
-        limits=_quota(ground.settings),
+        limits=_quota(resources.settings),
         nodes=known,
         changes=changes,
         bound=bound,
         clock=process.clock,
     )
-    sites = ChatSites(workspaces, configuration, known, driver, changes, process.clock, made=bound)
-    keeper = Keeper(
-        worker_id,
-        workspaces,
-        nodes,
-        process.clock,
-        known=known,
-        policies=policies,
-        chance=process.random.random,
+    locator = ChatWorkspaceLocator(
+        workspaces, configuration, known, driver, changes, process.clock, made=bound
     )
-    return WorkspaceRooms(
+    jitter = process.random.random
+    workspace_timers = WorkspaceTimers(
+        worker_id, workspaces, nodes, process.clock, known=known, policies=policies, jitter=jitter
+    )
+    return WorkspaceComponents(
         control=control,
-        sites=sites,
+        locator=locator,
         tools=LifecycleTools(control, configuration.chat),
         driver=driver,
-        keeper=keeper,
+        workspace_timers=workspace_timers,
         changes=changes,
         servicers=(
             WorkspaceServicer(
@@ -152,9 +149,11 @@ def open_workspaces(
                 known,
                 host,
                 WorkspaceWatch(workspaces, changes, process.clock, process.stopping),
-                doors.tickets(sites),
+                access_factory.tickets(locator),
                 policies.tell,
-                WorkspaceReferences(doors.owners, secrets, GatewayGrantees(ground.gateways)),
+                WorkspaceReferences(
+                    access_factory.owners, secrets, GatewayGrantees(resources.gateways)
+                ),
             ),
             NodeServicer(Registry(workspaces, nodes), nodes, secrets, process.clock),
             SecretServicer(secrets, workspaces, policies.tell),
@@ -162,13 +161,13 @@ def open_workspaces(
     )
 
 
-def _host(ground: Ground, secrets: PostgresSecrets) -> GrpcHost:
+def _host(resources: Resources, secrets: PostgresSecrets) -> GrpcHost:
     """Return nodes as hosts, each told the secrets that a workspace was granted."""
 
     async def granted(workspace: Workspace) -> tuple[Secret, ...]:
         return await secrets.named(workspace.owner_id, workspace.recipe.secret_names)
 
-    return GrpcHost(lambda address: ground.toolrunners.also(Address.parse(address)), granted)
+    return GrpcHost(lambda address: resources.toolrunners.also(Address.parse(address)), granted)
 
 
 def _quota(settings: Settings) -> QuotaLimits:

@@ -90,7 +90,7 @@ async def test_an_answer_is_used_until_servers_change(gateway: McpGateway) -> No
             servers_api.DeleteServerRequest(request_id="d", server_id=server_id)
         )
     assert await tools.refused(CHAT, OWNER, [server_id], ()) == {}
-    tools.forget_offers()
+    tools.forget_catalogues()
     assert await tools.refused(CHAT, OWNER, [server_id], ()) == {server_id: NO_SUCH_SERVER}
 
 
@@ -116,11 +116,11 @@ async def test_a_chat_is_offered_the_tools_of_the_servers_that_it_chose(
 ) -> None:
     chosen = ChosenServers()
     tools = tools_at(gateway, chosen)
-    everybodys = {spec.name for spec in await tools.offer(CHAT, OWNER)}
+    everybodys = {spec.name for spec in await tools.list_tools(CHAT, OWNER)}
     server_id = await created(gateway, "clock", demo_url)
-    tools.forget_offers()
-    assert {spec.name for spec in await tools.offer(CHAT, OWNER)} == everybodys
+    tools.forget_catalogues()
+    assert {spec.name for spec in await tools.list_tools(CHAT, OWNER)} == everybodys
     chosen.server_ids = (server_id, NOWHERE)
-    offered = {spec.name for spec in await tools.offer(CHAT, OWNER)} - everybodys
+    offered = {spec.name for spec in await tools.list_tools(CHAT, OWNER)} - everybodys
     assert offered
     assert all(name.startswith("clock__") for name in offered)

@@ -108,7 +108,7 @@ class FakeChatd:
         refusal: What the next calls are refused with, if anything.
         answers: What methods answer, by their names; others answer what chats there are, or
             nothing in particular.
-        carried: The methods of the calls that came over shared streams.
+        tunnelled: The methods of the calls that came over shared streams.
         held: The scripted methods that are never answered.
         is_cut_off: Whether an export ends before its end.
         subscriptions: What was opened on shared streams, in order.
@@ -121,7 +121,7 @@ class FakeChatd:
         self.messages: dict[str, list[message_pb2.Message]] = {}
         self.queues: dict[str, list[chat_pb2.QueuedMessage]] = {}
         self.answers: dict[str, Any] = {}
-        self.carried: list[str] = []
+        self.tunnelled: list[str] = []
         self.held: dict[str, Held] = {}
         self.is_cut_off = False
         self.calls: list[tuple[User | None, Any]] = []

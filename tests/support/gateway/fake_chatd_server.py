@@ -49,7 +49,7 @@ async def serving(
         peers_by_certificate=False,
     )
     fake.guard = guard
-    carried = TunnelledMethods()
+    tunnelled = TunnelledMethods()
     chats = Registration(
         chats_api.DESCRIPTOR.services_by_name["ChatService"],
         add_ChatServiceServicer_to_server,
@@ -58,7 +58,7 @@ async def serving(
     streams = Registration(
         streams_api.DESCRIPTOR.services_by_name["StreamService"],
         add_StreamServiceServicer_to_server,
-        FakeStreamMethods(fake, carried),
+        FakeStreamMethods(fake, tunnelled),
     )
     async with serve(
         Address.parse(f"unix:{socket}"),
@@ -68,7 +68,7 @@ async def serving(
         domain="chat.parley",
         telemetry=telemetry,
         drain_s=0.1,
-        carried=carried,
+        tunnelled=tunnelled,
     ) as server:
         yield server
 

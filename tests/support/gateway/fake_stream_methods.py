@@ -5,7 +5,7 @@ from collections.abc import AsyncIterator
 from functools import partial
 from typing import Any
 
-from chatd.streams.rpc.tunnelled_calls import CallsUnderWay
+from chatd.streams.rpc.tunnelled_calls import ActiveTunnelledCalls
 from parley.api.chat.v1 import stream_service_pb2 as streams_api
 from parley.api.chat.v1.stream_service_pb2_grpc import StreamServiceServicer
 from parley.identity import User
@@ -18,9 +18,9 @@ SUBSCRIBE = "/parley.api.chat.v1.StreamService/Subscribe"
 class FakeStreamMethods(StreamServiceServicer):
     """The stream methods."""
 
-    def __init__(self, fake: FakeChatd, carried: TunnelledMethods) -> None:
+    def __init__(self, fake: FakeChatd, tunnelled: TunnelledMethods) -> None:
         self._fake = fake
-        self._carried = carried
+        self._tunnelled = tunnelled
 
     async def WatchReplicas(  # noqa: N802
         self, request: Any, context: Any
@@ -32,7 +32,7 @@ class FakeStreamMethods(StreamServiceServicer):
         self, request_iterator: Any, context: Any
     ) -> AsyncIterator[streams_api.ConnectResponse]:
         connection = FakeConnection()
-        calls = CallsUnderWay(partial(self._carried.answer, context), connection.answer)
+        calls = ActiveTunnelledCalls(partial(self._tunnelled.answer, context), connection.answer)
         async with asyncio.TaskGroup() as tasks:
             reading = tasks.create_task(self._read(request_iterator, connection, calls, tasks))
             try:
@@ -49,7 +49,7 @@ class FakeStreamMethods(StreamServiceServicer):
         self,
         requests: Any,
         connection: FakeConnection,
-        calls: CallsUnderWay,
+        calls: ActiveTunnelledCalls,
         tasks: asyncio.TaskGroup,
     ) -> None:
         async for request in requests:
@@ -66,7 +66,7 @@ class FakeStreamMethods(StreamServiceServicer):
                 case "close":
                     connection.subscriptions[request.close.subscription_id].ended.set()
                 case "calls":
-                    self._fake.carried += [call.method for call in request.calls.calls]
+                    self._fake.tunnelled += [call.method for call in request.calls.calls]
                     calls.begin(request.calls.calls, tasks)
                 case "abandon":
                     calls.abandon(request.abandon.call_id)

@@ -15,18 +15,18 @@ from support.simulation.network import Network
 class SimulatedBus:
     """What connects the buses of all processes."""
 
-    def __init__(self, network: Network, chance: random.Random) -> None:
+    def __init__(self, network: Network, rng: random.Random) -> None:
         self.lines: dict[Host, Subscriptions] = {}
         self.lost = 0.0
         self._network = network
-        self._chance = chance
+        self._rng = rng
 
     def send(self, notice: Notice) -> None:
         """Carry a notice to every process, each in its own time."""
         for host, line in self.lines.items():
-            copies = self._chance.choice((1, 1, 1, 2)) if self.lost else 1
+            copies = self._rng.choice((1, 1, 1, 2)) if self.lost else 1
             for _ in range(copies):
-                if self._chance.random() >= self.lost:
+                if self._rng.random() >= self.lost:
                     arrive = partial(_arrive, host, line, notice)
                     self._network.later(self._network.delay_s(), arrive)
 

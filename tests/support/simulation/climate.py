@@ -55,25 +55,25 @@ class Climate:
     wishes: tuple[int, ...]
 
     @classmethod
-    def drawn(cls, chance: random.Random) -> Self:
+    def drawn(cls, rng: random.Random) -> Self:
         """Draw one."""
         return cls(
-            hindered_writes=chance.choice((0.0, 0.05, 0.25)),
-            hindered_claims=chance.choice((0.0, 0.3)),
-            hindered_interruptions=chance.choice((0.0, 0.8)),
-            hindered_retries=chance.choice((0.0, 0.6)),
-            holds=chance.choice((0.0, 0.0, 0.5)),
-            holds_s=chance.choice(
+            hindered_writes=rng.choice((0.0, 0.05, 0.25)),
+            hindered_claims=rng.choice((0.0, 0.3)),
+            hindered_interruptions=rng.choice((0.0, 0.8)),
+            hindered_retries=rng.choice((0.0, 0.6)),
+            holds=rng.choice((0.0, 0.0, 0.5)),
+            holds_s=rng.choice(
                 (SHORT_S, TO_THE_EDGE_S, TOO_LONG_S, SHORT_S + TO_THE_EDGE_S + TOO_LONG_S)
             ),
-            late_answers=chance.choice((0.5, 1.0)),
-            impatience=chance.choice((0.0, 0.2, 0.6)),
-            crashes=chance.choice((0.0, 0.03, 0.1)),
-            long_answers=chance.choice((0.0, 0.0, 0.5)),
-            broken_answers=chance.choice((0.02, 0.25)),
-            lost_news=chance.choice((0.0, 1.0, 1.0)),
-            faults=chance.choice((0.0, 0.4, 1.0)),
-            chats=chance.choices(tuple(CHATS), tuple(CHATS.values()))[0],
-            asking=chance.choice((1, 12)),
-            wishes=tuple(chance.choice((0, 1, 1, 4)) for _ in range(8)),
+            late_answers=rng.choice((0.5, 1.0)),
+            impatience=rng.choice((0.0, 0.2, 0.6)),
+            crashes=rng.choice((0.0, 0.03, 0.1)),
+            long_answers=rng.choice((0.0, 0.0, 0.5)),
+            broken_answers=rng.choice((0.02, 0.25)),
+            lost_news=rng.choice((0.0, 1.0, 1.0)),
+            faults=rng.choice((0.0, 0.4, 1.0)),
+            chats=rng.choices(tuple(CHATS), tuple(CHATS.values()))[0],
+            asking=rng.choice((1, 12)),
+            wishes=tuple(rng.choice((0, 1, 1, 4)) for _ in range(8)),
         )

@@ -29,11 +29,11 @@ HUNT_S = 100.0
 class Cluster:
     """Keeps processes running, and troubles them for a while."""
 
-    def __init__(self, world: World, clock: Clock, chance: random.Random) -> None:
+    def __init__(self, world: World, clock: Clock, rng: random.Random) -> None:
         self._world = world
         self._climate = world.mood.climate
         self._clock = clock
-        self._chance = chance
+        self._rng = rng
         self._numbers = count(1)
         self._is_troubled = True
         self._is_closed = False
@@ -65,7 +65,7 @@ class Cluster:
     def serving(self) -> Node | None:
         """Return a process that takes requests, if there is one."""
         serving = [node for node in self.nodes if node.is_serving and not node.host.is_dead]
-        return self._chance.choice(serving) if serving else None
+        return self._rng.choice(serving) if serving else None
 
     async def drain(self) -> None:
         """Let every process hand its chats over and end."""
@@ -98,11 +98,11 @@ class Cluster:
             (self._repeat_news, 3),
         )
         self._world.bus.lost = self._climate.lost_news
-        usual = [each for each in faults if self._chance.random() < self._climate.faults]
+        usual = [each for each in faults if self._rng.random() < self._climate.faults]
         while self._clock.monotonic() < until_s:
-            await self._clock.sleep(self._chance.expovariate(1 / PAUSE_MEAN_S))
+            await self._clock.sleep(self._rng.expovariate(1 / PAUSE_MEAN_S))
             if usual:
-                (fault,) = self._chance.choices([f for f, _ in usual], [w for _, w in usual])
+                (fault,) = self._rng.choices([f for f, _ in usual], [w for _, w in usual])
                 fault()
         while self._awaited and self._clock.monotonic() < until_s + AWAITED_S:
             await self._clock.sleep(1.0)
@@ -113,7 +113,7 @@ class Cluster:
         names = {chat.state.worker_id for chat in self._world.database.chats.chats.values()}
         able = [place for place, node in enumerate(self.nodes) if node.is_able]
         busy = [place for place in able if self.nodes[place].worker_id in names]
-        place = self._chance.choice(busy or able)
+        place = self._rng.choice(busy or able)
         self._drain_at(place)
         await self.nodes[place].until_over()
         self._renew(place)
@@ -153,11 +153,11 @@ class Cluster:
             self._tell(f"{self.nodes[place].name} starts")
 
     def _renew_later(self, place: int) -> None:
-        delay_s = self._chance.uniform(0, 12)
+        delay_s = self._rng.uniform(0, 12)
         self._world.network.later(delay_s, lambda: self._renew(place))
 
     def _kill(self) -> None:
-        place = self._chance.randrange(PLACES)
+        place = self._rng.randrange(PLACES)
         node = self.nodes[place]
 
         def kill() -> None:
@@ -166,21 +166,21 @@ class Cluster:
                 node.kill()
                 self._renew_later(place)
 
-        node.host.surprise_after(self._chance.randrange(1, STEPS_MAX), kill)
+        node.host.surprise_after(self._rng.randrange(1, STEPS_MAX), kill)
 
     def _stop(self) -> None:
-        node = self._chance.choice(self.nodes)
-        seconds = self._chance.choice((2.0, 8.0, 14.0, 20.0, 35.0)) * self._chance.uniform(0.8, 1.2)
+        node = self._rng.choice(self.nodes)
+        seconds = self._rng.choice((2.0, 8.0, 14.0, 20.0, 35.0)) * self._rng.uniform(0.8, 1.2)
 
         def stop() -> None:
             if self._is_troubled:
                 self._tell(f"{node.name} is stopped for {seconds:.1f} s")
                 node.stop(seconds)
 
-        node.host.surprise_after(self._chance.randrange(1, STEPS_MAX), stop)
+        node.host.surprise_after(self._rng.randrange(1, STEPS_MAX), stop)
 
     def _drain(self) -> None:
-        place = self._chance.randrange(PLACES)
+        place = self._rng.randrange(PLACES)
         self._drain_at(place)
         self._renew_after_drain(place)
 
@@ -193,14 +193,14 @@ class Cluster:
             else:
                 self._renew(place)
 
-        self._world.network.later(self._chance.uniform(5, 15), renew)
+        self._world.network.later(self._rng.uniform(5, 15), renew)
 
     def _drain_at(self, place: int) -> None:
         self._tell(f"{self.nodes[place].name} drains")
         self.nodes[place].drain()
 
     def _storm(self) -> None:
-        weather = Weather(slow=self._chance.uniform(0, 0.4), lost=self._chance.uniform(0, 0.3))
+        weather = Weather(slow=self._rng.uniform(0, 0.4), lost=self._rng.uniform(0, 0.3))
         self._tell(f"{weather}")
         self._world.network.weather = weather
         self._for_a_while(8, self._calm)
@@ -211,7 +211,7 @@ class Cluster:
     def _outage(self) -> None:
         self._tell("the database is down")
         self._world.database.go_down()
-        self._for_a_while(self._chance.choice((2, 10, 20, 40)), self._database_is_up)
+        self._for_a_while(self._rng.choice((2, 10, 20, 40)), self._database_is_up)
 
     def _database_is_up(self) -> None:
         self._world.database.come_up()
@@ -238,7 +238,7 @@ class Cluster:
 
     def _lose_news(self) -> None:
         self._tell("news is lost and repeated")
-        self._world.bus.lost = self._chance.uniform(0.3, 1.0)
+        self._world.bus.lost = self._rng.uniform(0.3, 1.0)
         self._for_a_while(15, self._news_is_back)
 
     def _news_is_back(self) -> None:
@@ -246,10 +246,10 @@ class Cluster:
 
     def _repeat_news(self) -> None:
         """Tell somebody of states that are long over."""
-        node = self._chance.choice(self.nodes)
+        node = self._rng.choice(self.nodes)
         old: list[ChatState] = self._world.database.witness.latest[-OLD_NEWS_MAX:]
         if node.is_serving and not node.host.is_dead and old:
-            for state in self._chance.choices(old, k=5):
+            for state in self._rng.choices(old, k=5):
                 node.worker.deliver(state)
 
     def _noticed(self, before: ChatState, after: ChatState) -> None:
@@ -267,9 +267,9 @@ class Cluster:
         if owner is None:
             return
         is_interrupted = (before.status, after.status) == (Status.RUNNING, Status.INTERRUPTING)
-        if is_interrupted and self._chance.random() < self._climate.holds:
+        if is_interrupted and self._rng.random() < self._climate.holds:
             self._hold_up(owner)
-        if after.takeovers > before.takeovers and self._chance.random() < WAKES:
+        if after.takeovers > before.takeovers and self._rng.random() < WAKES:
             self._awaited.discard(after.chat_id)
             heir = self._of(after.worker_id)
             if after.status is Status.INTERRUPTING and heir is not None:
@@ -279,7 +279,7 @@ class Cluster:
     def _answering(self, worker_id: WorkerId, chat_id: ChatId) -> None:
         """Hold somebody up who is about to answer for a client, until it was asked again."""
         node = self._of(worker_id)
-        is_wanted = self._chance.random() < self._climate.late_answers
+        is_wanted = self._rng.random() < self._climate.late_answers
         is_time = self._clock.monotonic() < self._whole_since_s + LAST_HOLD_S
         if is_wanted and is_time and node is not None and not self._late:
             self._hold_up(node, REPLACED_S)
@@ -295,7 +295,7 @@ class Cluster:
 
     def _hold_up(self, node: Node, seconds: float = 0.0) -> None:
         seconds = seconds or self._some_s()
-        if self._chance.random() < 0.5:
+        if self._rng.random() < 0.5:
             self._tell(f"{node.name} is stopped for {seconds:.1f} s")
             node.stop(seconds)
         else:
@@ -303,11 +303,11 @@ class Cluster:
             node.cut_off(seconds)
 
     def _some_s(self) -> float:
-        return self._chance.choice(self._climate.holds_s) * self._chance.uniform(0.95, 1.05)
+        return self._rng.choice(self._climate.holds_s) * self._rng.uniform(0.95, 1.05)
 
     def _wake(self, node: Node) -> None:
         self._tell(f"{node.name} may go on")
-        self._world.network.later(self._chance.uniform(0, 0.5), node.go_on)
+        self._world.network.later(self._rng.uniform(0, 0.5), node.go_on)
 
     def _kill_soon(self, worker_id: WorkerId) -> None:
         def kill() -> None:
@@ -317,7 +317,7 @@ class Cluster:
                 node.kill()
                 self._renew_later(self.nodes.index(node))
 
-        self._world.network.later(self._chance.uniform(0, 0.3), kill)
+        self._world.network.later(self._rng.uniform(0, 0.3), kill)
 
     def _lose_answer(self, victim: Victim, chat_id: ChatId | None) -> Twist:
         return Twist(lambda: self._provoke(chat_id))
@@ -327,7 +327,7 @@ class Cluster:
             place = self._place_of(victim)
             if place is not None:
                 self._hold_up(self.nodes[place])
-            return self._chance.random() < 0.5
+            return self._rng.random() < 0.5
 
         return Twist(hold_up)
 
@@ -343,7 +343,7 @@ class Cluster:
     def _cut_off(self, victim: Victim, chat_id: ChatId | None, seconds: float = 0.0) -> Twist:
         place = self._place_of(victim)
         if place is not None:
-            seconds = seconds or self._chance.uniform(0.3, 2.5)
+            seconds = seconds or self._rng.uniform(0.3, 2.5)
             self._tell(f"{victim.name} is cut off for {seconds:.1f} s")
             self.nodes[place].cut_off(seconds)
             self._provoke(chat_id)
@@ -351,7 +351,7 @@ class Cluster:
 
     def _cut_off_to_the_edge(self, victim: Victim, chat_id: ChatId | None) -> Twist:
         """Let a claim be repeated when the lease that it needs is about to end."""
-        return self._cut_off(victim, chat_id, self._chance.uniform(11.5, 14.5))
+        return self._cut_off(victim, chat_id, self._rng.uniform(11.5, 14.5))
 
     def _cut_off_until_replaced(self, victim: Victim, chat_id: ChatId | None) -> Twist:
         """Let a write be repeated when somebody else has the chat."""
@@ -388,13 +388,13 @@ class Cluster:
         """Let the users of a chat do something at once."""
         if chat_id is not None:
             for patience in self.waiting.get(chat_id, ()):
-                self._world.network.later(self._chance.uniform(0, 0.4), patience.set)
-            if self._chance.random() < REACTIONS:
+                self._world.network.later(self._rng.uniform(0, 0.4), patience.set)
+            if self._rng.random() < REACTIONS:
                 self.react(chat_id)
         return True
 
     def _for_a_while(self, seconds_max: float, end: Callable[[], None]) -> None:
-        self._world.network.later(self._chance.uniform(0.2, seconds_max), end)
+        self._world.network.later(self._rng.uniform(0.2, seconds_max), end)
 
     def _tell(self, what: str) -> None:
         self.told.append(f"{self._clock.monotonic():8.3f} {what}")

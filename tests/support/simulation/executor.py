@@ -39,18 +39,16 @@ T = TypeVar("T")
 class SimulatedExecutor(JournalingTools):
     """Executes calls as the real executors promise to."""
 
-    def __init__(
-        self, network: Network, chance: random.Random, database: SimulatedDatabase
-    ) -> None:
+    def __init__(self, network: Network, rng: random.Random, database: SimulatedDatabase) -> None:
         names = [spec.name for spec in WORKSPACE_TOOLS]
         super().__init__(*WORKSPACE_TOOLS, held=names, generation="journal 1")
         self._network = network
-        self._chance = chance
+        self._rng = rng
         self._database = database
         self._never: set[ExecutionId] = set()  # Cancelled before they arrived.
         self._losses = 1
 
-    async def offer(self, chat_id: ChatId, owner: Owner) -> tuple[ToolSpec, ...]:
+    async def list_tools(self, chat_id: ChatId, owner: Owner) -> tuple[ToolSpec, ...]:
         """Offer the tools with the present journal."""
         if not self.is_reachable:
             raise ExecutorUnreachable(Executor.TOOLRUNNER)
@@ -109,7 +107,7 @@ class SimulatedExecutor(JournalingTools):
         self._database.witness.require(is_dispatched, "it began before it was stored", execution)
         entry = super()._start(execution)
         is_slow = execution.spec.name == "slow"
-        takes_s = self._chance.uniform(0, CALL_MAX_S) if is_slow else 0.01
+        takes_s = self._rng.uniform(0, CALL_MAX_S) if is_slow else 0.01
 
         def end() -> None:
             if not entry.outcome.done():
@@ -136,10 +134,10 @@ class ConnectedTools:
         self._host = host
         self._world = world
 
-    async def offer(self, chat_id: ChatId, owner: Owner) -> tuple[ToolSpec, ...]:
+    async def list_tools(self, chat_id: ChatId, owner: Owner) -> tuple[ToolSpec, ...]:
         """Return the tools, none if nobody answers."""
         try:
-            return await self._asked(lambda: self._executor.offer(chat_id, owner))
+            return await self._asked(lambda: self._executor.list_tools(chat_id, owner))
         except ExecutorUnreachable:
             return ()
 

@@ -52,8 +52,8 @@ class Inspector:
     def _look_at_writer(self, commit: Commit, writer: Node) -> None:
         state = commit.state
         if self._undisturbed_s(writer, commit.at_s) > TOLD_WITHIN_S:
-            is_told = writer.has_told(state.chat_id, state.snapshot_version)
-            self._require(is_told, f"{writer.name} keeps its commit for itself", state)
+            is_status_sent = writer.has_told(state.chat_id, state.snapshot_version)
+            self._require(is_status_sent, f"{writer.name} keeps its commit for itself", state)
 
     def _look_at_owner(self, commit: Commit, owner: Node) -> None:
         state = commit.state

@@ -61,9 +61,9 @@ class Tricks:
 class Mischief:
     """Chooses now and then what goes wrong with a statement; `is_on` while faults happen."""
 
-    def __init__(self, chance: random.Random, climate: Climate) -> None:
+    def __init__(self, rng: random.Random, climate: Climate) -> None:
         self.is_on = False
-        self._chance = chance
+        self._rng = rng
         self._climate = climate
         self._tricks = Tricks()
 
@@ -74,7 +74,7 @@ class Mischief:
 
     def of_read(self, victim: Victim) -> Twist | None:
         """Return what happens to a statement of a process, mostly nothing."""
-        if not self.is_on or self._chance.random() >= READS:
+        if not self.is_on or self._rng.random() >= READS:
             return None
         return self._chosen(self._tricks.always, victim, None)
 
@@ -83,7 +83,7 @@ class Mischief:
         if not self.is_on:
             return None
         for rate, tricks in self._chances(seen, author):
-            if self._chance.random() < rate:
+            if self._rng.random() < rate:
                 return self._chosen(tricks, victim, seen.chat_id)
         return None
 
@@ -99,6 +99,6 @@ class Mischief:
         yield climate.hindered_writes, tricks.always + tricks.to_writes
 
     def _chosen(self, tricks: Weighted, victim: Victim, chat_id: ChatId | None) -> Twist:
-        (trick,) = self._chance.choices([each for each, _ in tricks], [w for _, w in tricks])
+        (trick,) = self._rng.choices([each for each, _ in tricks], [w for _, w in tricks])
         twist = trick(victim, chat_id)
         return Twist(lambda: self.is_on and twist.loses_answer(), twist.delay_s, twist.is_lost)

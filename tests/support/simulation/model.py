@@ -53,10 +53,10 @@ def basis_of(messages: Sequence[Speaks]) -> str:
 class Mood:
     """How reliable the model is; `is_moody` is off once the faults are over."""
 
-    def __init__(self, chance: random.Random, climate: Climate) -> None:
+    def __init__(self, rng: random.Random, climate: Climate) -> None:
         self.is_moody = True
         self.climate = climate
-        self._chance = chance
+        self._rng = rng
         self._numbers = count(1)
 
     def play(self, clock: Clock, request: ModelRequest) -> AsyncIterator[ModelEvent]:
@@ -64,18 +64,18 @@ class Mood:
         return self._answer(clock, request)
 
     async def _answer(self, clock: Clock, request: ModelRequest) -> AsyncIterator[ModelEvent]:
-        chance = self._chance
-        if self.is_moody and chance.random() < 0.08:
-            await clock.sleep(chance.uniform(0, 30))
-        is_long = self.is_moody and chance.random() < self.climate.long_answers
+        rng = self._rng
+        if self.is_moody and rng.random() < 0.08:
+            await clock.sleep(rng.uniform(0, 30))
+        is_long = self.is_moody and rng.random() < self.climate.long_answers
         if request.may_call_tools:
             yield TextDelta(basis_of(request.messages))
-        for place in range(LONG_ANSWER_WORDS if is_long else chance.randrange(1, 4)):
-            if is_long or chance.random() < 0.6:
-                await clock.sleep(chance.uniform(0, PAUSE_MAX_S))
-            is_broken = not is_long and chance.random() < self.climate.broken_answers
+        for place in range(LONG_ANSWER_WORDS if is_long else rng.randrange(1, 4)):
+            if is_long or rng.random() < 0.6:
+                await clock.sleep(rng.uniform(0, PAUSE_MAX_S))
+            is_broken = not is_long and rng.random() < self.climate.broken_answers
             if self.is_moody and is_broken:
-                raise ModelError(ErrorKind.OVERLOADED, "Busy.", is_retryable=chance.random() < 0.8)
+                raise ModelError(ErrorKind.OVERLOADED, "Busy.", is_retryable=rng.random() < 0.8)
             yield TextDelta(f"word {place} ")
         if request.may_call_tools and self._wants_tools(request):
             for call in self._calls(request.tools):
@@ -88,11 +88,11 @@ class Mood:
             if message.role is Role.USER:
                 break
             steps += any(isinstance(part, ToolResult) for part in message.content)
-        return steps < STEPS_MAX and self._chance.random() < 0.6
+        return steps < STEPS_MAX and self._rng.random() < 0.6
 
     def _calls(self, tools: tuple[ToolSpec, ...]) -> Iterator[ToolCall]:
         names = [spec.name for spec in tools] + ["no_such_tool"]
         asking = self.climate.asking
         weights = [4 if spec.executor is not Executor.CLIENT else asking for spec in tools] + [1]
-        for name in self._chance.choices(names, weights, k=self._chance.randrange(1, 4)):
+        for name in self._rng.choices(names, weights, k=self._rng.randrange(1, 4)):
             yield ToolCall(f"call_{next(self._numbers)}", name, "{}")

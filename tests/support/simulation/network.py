@@ -34,9 +34,9 @@ FAIR = Weather()
 class Network:
     """Carries requests and answers; what was sent arrives even if its sender died meanwhile."""
 
-    def __init__(self, loop: VirtualLoop, chance: random.Random) -> None:
+    def __init__(self, loop: VirtualLoop, rng: random.Random) -> None:
         self._loop = loop
-        self._chance = chance
+        self._rng = rng
         self.weather = FAIR
 
     async def ask(
@@ -101,8 +101,8 @@ class Network:
             self.later(delay_s + self.delay_s(), arrive)
             return
         self.later(ERROR_S, seem_lost)
-        if self._chance.random() < LATE:
-            self.later(self._chance.uniform(ERROR_S, LATE_MAX_S), arrive)
+        if self._rng.random() < LATE:
+            self.later(self._rng.uniform(ERROR_S, LATE_MAX_S), arrive)
 
     def later(self, delay_s: float, work: Callable[[], object]) -> None:
         """Do something in the world after a while, whatever becomes of the processes."""
@@ -110,14 +110,14 @@ class Network:
 
     def delay_s(self) -> float:
         """Return how long a message takes."""
-        chance = self._chance.random()
-        if chance < self.weather.slow:
-            return self._chance.uniform(0.1, SLOW_MAX_S)
-        return 0.001 + 0.01 * chance
+        rng = self._rng.random()
+        if rng < self.weather.slow:
+            return self._rng.uniform(0.1, SLOW_MAX_S)
+        return 0.001 + 0.01 * rng
 
     def is_lost(self) -> bool:
         """Return whether a message is lost."""
-        return self.weather.lost > 0 and self._chance.random() < self.weather.lost
+        return self.weather.lost > 0 and self._rng.random() < self.weather.lost
 
 
 def settle_reply(reply: asyncio.Future[T], answer: T) -> None:

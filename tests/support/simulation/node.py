@@ -19,7 +19,7 @@ from chatd.models.domain.choice import ModelChoice
 from chatd.models.domain.language_model import ModelEvent, ModelRequest
 from chatd.models.domain.profile import ModelProfile
 from chatd.primitives.domain.ids import ChatId, Owner, WorkerId
-from chatd.primitives.rpc.unbroken import Unbroken
+from chatd.primitives.rpc.shielded_calls import ShieldedCalls
 from chatd.providers.scripted import ScriptedModel
 from chatd.streams.engine.live import LiveChats
 from chatd.streams.engine.partials import PartialWriter
@@ -68,18 +68,16 @@ EFFECT_MARGIN = timedelta(seconds=2.999)  # What a worker leaves of its lease, b
 class UnluckySetups:
     """Prepares turns; now and then it crashes, as code with a bug does."""
 
-    def __init__(
-        self, mood: Mood, chance: random.Random, crashing: Callable[[ChatId], None]
-    ) -> None:
+    def __init__(self, mood: Mood, rng: random.Random, crashing: Callable[[ChatId], None]) -> None:
         self._mood = mood
-        self._chance = chance
+        self._rng = rng
         self._crashing = crashing
 
     async def prepare(
         self, chat_id: ChatId, owner: Owner, choice: ModelChoice | None = None
     ) -> TurnSetup:
         """Return the setup."""
-        if self._mood.is_moody and self._chance.random() < self._mood.climate.crashes:
+        if self._mood.is_moody and self._rng.random() < self._mood.climate.crashes:
             self._crashing(chat_id)
             raise RuntimeError("a bug")
         return SETUP
@@ -104,7 +102,7 @@ class World:
 
     loop: VirtualLoop
     group: asyncio.TaskGroup
-    chance: random.Random
+    rng: random.Random
     network: Network
     database: SimulatedDatabase
     executor: SimulatedExecutor
@@ -119,10 +117,10 @@ class World:
 class NobodyFollows:
     """No reader follows a chat here."""
 
-    def heard(self, chat_id: ChatId, version: int) -> None:
+    def on_notice(self, chat_id: ChatId, version: int) -> None:
         pass
 
-    def heard_of_gap(self) -> None:
+    def on_resync(self) -> None:
         pass
 
 
@@ -136,7 +134,7 @@ class Node:
         self.is_serving = False
         self.is_over = False
         self._world = world
-        self._clock = VirtualClock(world.loop, self.host, skew_s=world.chance.choice(SKEWS_S))
+        self._clock = VirtualClock(world.loop, self.host, skew_s=world.rng.choice(SKEWS_S))
         self._context = Context()
         self._context.run(HOST.set, self.host)
         self._bus = ConnectedBus(world.bus, self.host)
@@ -201,7 +199,7 @@ class Node:
         Raises:
             Gone: it is not there, or died, or its answer was lost.
         """
-        network, chance = self._world.network, self._world.chance
+        network, rng = self._world.network, self._world.rng
         reply: asyncio.Future[T] = self._world.loop.create_future()
         self._waiting[id(reply)] = cast("asyncio.Future[object]", reply)
 
@@ -225,13 +223,13 @@ class Node:
                 return
             serving = self._tasks.create_task(served(), context=self._context.copy())
             mood = self._world.mood
-            if mood.is_moody and chance.random() < mood.climate.impatience:
+            if mood.is_moody and rng.random() < mood.climate.impatience:
 
                 def give_up() -> None:
                     fail_reply(reply, Gone())
                     serving.cancel()
 
-                network.later(chance.uniform(0, IMPATIENT_AFTER_MAX_S), give_up)
+                network.later(rng.uniform(0, IMPATIENT_AFTER_MAX_S), give_up)
 
         network.later(network.delay_s(), arrive)
         try:
@@ -265,7 +263,7 @@ class Node:
 
         if may_claim:
             assert self._completions is not None
-            await Unbroken(self._completions).run(claim)
+            await ShieldedCalls(self._completions).run(claim)
         else:
             await self._chats.once(chat_id, command_for(None), key)
         return await self._chats.is_used(chat_id, key)
@@ -294,12 +292,12 @@ class Node:
                 world.parts.applier(
                     line,
                     self.worker_id,
-                    moved=self._moved,
+                    state_changed=self._state_changed,
                     appended=self._appended,
                     clock=self._clock,
                 )
             )
-            self._chats = ConnectedChats(line, self._applier, self._moved)
+            self._chats = ConnectedChats(line, self._applier, self._state_changed)
             self._turns = self._new_turns()
             self.worker = self._new_worker(ConnectedWorkers(line, self.worker_id))
             self._completions = await stack.enter_async_context(ShieldedTasks())
@@ -328,12 +326,12 @@ class Node:
                 tools=ConnectedTools(
                     world.executor, world.network, self.host, world.group, self._require_lease
                 ),
-                setups=UnluckySetups(world.mood, world.chance, self._crashing),
+                setups=UnluckySetups(world.mood, world.rng, self._crashing),
                 live=self._live_chats,
                 partials=self._partials if world.has_partials else None,
             ),
             clock=clock,
-            chance=world.chance.random,
+            jitter=world.rng.random,
             may_act=lambda: self.worker.may_act(),
             limits=LIMITS,
         )
@@ -347,10 +345,10 @@ class Node:
                 claims=workers,
                 apply=self._chats.apply,
                 run_chat=self._run_chat,
-                moved=self._chats.noticed,
-                offer=self._offer,
+                state_changed=self._chats.publish_state,
+                request_sweep=self._offer,
                 clock=self._clock,
-                chance=self._world.chance,
+                rng=self._world.rng,
                 supervision=no_supervision(self._clock),
             ),
             limits=self._world.limits,
@@ -392,11 +390,11 @@ class Node:
         if not self.host.is_dead and not is_just_resumed:
             world.database.witness.require(is_held, f"{self.name} acts without a lease", what)
 
-    def _moved(self, state: ChatState) -> None:
+    def _state_changed(self, state: ChatState) -> None:
         self._told[state.chat_id] = max(self._told.get(state.chat_id, 0), state.snapshot_version)
         self._applier.gave_up.discard(state.chat_id)
-        self._live_chats.moved(state)
-        self._writer.moved(state)
+        self._live_chats.state_changed(state)
+        self._writer.state_changed(state)
         self.worker.deliver(state)
         self._bus.publish(Notice(CHAT_TOPIC, state.chat_id, state.snapshot_version))
         if is_ownerless(state):

@@ -79,30 +79,30 @@ class _Simulation:
     def __init__(self, loop: VirtualLoop, seed: int, parts: Parts) -> None:
         self._seed = seed
         self._parts = parts
-        self._chance = chance = random.Random(seed)
+        self._rng = rng = random.Random(seed)
         self._loop = loop
         self._clock = VirtualClock(loop, Host())
-        self._network = Network(loop, chance)
+        self._network = Network(loop, rng)
         self._database = parts.database(self._clock)
-        self._climate = Climate.drawn(chance)
-        self._executor = SimulatedExecutor(self._network, chance, self._database)
+        self._climate = Climate.drawn(rng)
+        self._executor = SimulatedExecutor(self._network, rng, self._database)
 
     async def run(self) -> Run:
         async with asyncio.TaskGroup() as group:
-            cluster = Cluster(self._world(group), self._clock, self._chance)
+            cluster = Cluster(self._world(group), self._clock, self._rng)
             users = self._users(cluster)
             inspector = Inspector(self._database, lambda: cluster.nodes, self._clock)
             inspecting = group.create_task(inspector.run())
-            trouble_s = self._chance.uniform(8, 30)
+            trouble_s = self._rng.uniform(8, 30)
             async with asyncio.TaskGroup() as acting:
                 cluster.react = self._reactions(users, acting)
                 acting.create_task(cluster.trouble(trouble_s))
-                if self._chance.random() < HUNTS:
+                if self._rng.random() < HUNTS:
                     acting.create_task(cluster.hunt(FIRST_CHAT))
                 for user in users:
-                    pause_s = self._chance.uniform(0.7, 4)
-                    acting.create_task(user.act(self._chance.randrange(3, 8), pause_s))
-            if self._chance.random() < CHANGES:
+                    pause_s = self._rng.uniform(0.7, 4)
+                    acting.create_task(user.act(self._rng.randrange(3, 8), pause_s))
+            if self._rng.random() < CHANGES:
                 await self._change_one(cluster, users)
             problems = [*await self._never_resting(), *await self._never_ending(cluster)]
             cluster.kill()
@@ -119,7 +119,7 @@ class _Simulation:
         """Return what lets a user of a chat do one thing more, at once."""
 
         def react(chat_id: ChatId) -> None:
-            user = self._chance.choice([user for user in users if user.chat_id == chat_id])
+            user = self._rng.choice([user for user in users if user.chat_id == chat_id])
             acting.create_task(user.act(1, REACTION_MEAN_S), context=NOWHERE.copy())
 
         return react
@@ -131,28 +131,28 @@ class _Simulation:
         async with asyncio.TaskGroup() as acting:
             for user in users:
                 acting.create_task(user.act(1, 0.5))
-            await self._clock.sleep(self._chance.uniform(0, 2))
+            await self._clock.sleep(self._rng.uniform(0, 2))
             await cluster.change_one()
 
     def _world(self, group: asyncio.TaskGroup) -> World:
-        chance, climate = self._chance, self._climate
+        rng, climate = self._rng, self._climate
         crowd = max(1, climate.chats // CHATS_PER_CROWD)
         return World(
             loop=self._loop,
             group=group,
-            chance=chance,
+            rng=rng,
             network=self._network,
             database=self._database,
             executor=self._executor,
-            bus=SimulatedBus(self._network, chance),
-            mood=Mood(chance, climate),
-            mischief=Mischief(chance, climate),
+            bus=SimulatedBus(self._network, rng),
+            mood=Mood(rng, climate),
+            mischief=Mischief(rng, climate),
             limits=WorkerLimits(
-                slots_max=crowd * chance.randrange(1, 5),
-                running_per_user_max=crowd * chance.randrange(1, 5),
+                slots_max=crowd * rng.randrange(1, 5),
+                running_per_user_max=crowd * rng.randrange(1, 5),
                 sweep_every_s=SWEEP_EVERY_S,
             ),
-            has_partials=chance.random() < 0.1,
+            has_partials=rng.random() < 0.1,
             parts=self._parts,
         )
 
@@ -161,7 +161,7 @@ class _Simulation:
         numbers = count(1)
         for place in range(self._climate.chats):
             chat_id = ChatId(str(uuid.UUID(int=FIRST_CHAT_NUMBER + place)))
-            owner = self._chance.choice(OWNERS)
+            owner = self._rng.choice(OWNERS)
             fresh = ChatState(chat_id, Status.WAITING, 1, 0, 0, MessageId(1))
             self._database.add(fresh, owner)
             users += [
@@ -171,7 +171,7 @@ class _Simulation:
                     owner,
                     cluster,
                     self._clock,
-                    self._chance,
+                    self._rng,
                     numbers,
                     self._climate,
                 )

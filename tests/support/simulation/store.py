@@ -97,12 +97,16 @@ class ConnectedApplier(Applier):
         line: Line,
         worker_id: WorkerId,
         *,
-        moved: Callable[[ChatState], None],
+        state_changed: Callable[[ChatState], None],
         appended: Appended,
         clock: Clock,
     ) -> None:
         super().__init__(
-            cast(Any, None), facts_of=self._facts, moved=moved, appended=appended, clock=clock
+            cast(Any, None),
+            facts_of=self._facts,
+            state_changed=state_changed,
+            appended=appended,
+            clock=clock,
         )
         self._line = line
         self._worker_id = worker_id
@@ -193,11 +197,11 @@ class ConnectedChats:
     """Chats, as the engine of one process knows them."""
 
     def __init__(
-        self, line: Line, applier: ConnectedApplier, moved: Callable[[ChatState], None]
+        self, line: Line, applier: ConnectedApplier, state_changed: Callable[[ChatState], None]
     ) -> None:
         self._line = line
         self._applier = applier
-        self._moved = moved
+        self._state_changed = state_changed
 
     async def apply(self, chat_id: ChatId, command: Command) -> ChatState:
         """Execute a command."""
@@ -220,10 +224,10 @@ class ConnectedChats:
         """Return whether a key was stored."""
         return await self._line.ask(lambda: self._line.database.is_used(chat_id, key))
 
-    def noticed(self, state: ChatState) -> None:
+    def publish_state(self, state: ChatState) -> None:
         """Take a state that was written by another way."""
         self._applier.known.learn(state)
-        self._moved(state)
+        self._state_changed(state)
 
     async def state(self, chat_id: ChatId) -> ChatState:
         """Return the present state."""

@@ -62,7 +62,7 @@ class User:
         owner: Owner,
         cluster: Cluster,
         clock: Clock,
-        chance: random.Random,
+        rng: random.Random,
         numbers: "count[int]",
         climate: Climate,
     ) -> None:
@@ -72,7 +72,7 @@ class User:
         self._owner = owner
         self._cluster = cluster
         self._clock = clock
-        self._chance = chance
+        self._rng = rng
         self._numbers = numbers
         self.requests: list[Request] = []
 
@@ -87,7 +87,7 @@ class User:
         self._cluster.waiting.setdefault(self.chat_id, []).append(provoked)
         for _ in range(times):
             provoked.clear()
-            await self._pause(self._chance.expovariate(1 / pause_mean_s), provoked)
+            await self._pause(self._rng.expovariate(1 / pause_mean_s), provoked)
             await self._do_something()
 
     async def _pause(self, seconds: float, provoked: asyncio.Event) -> None:
@@ -110,7 +110,7 @@ class User:
         liked = zip(usual, self._climate.wishes, strict=True)
         weights = [weight * liking for (_, weight), liking in liked]
         wishes = [self._send, *(wish for wish, _ in usual)]
-        (wish,) = self._chance.choices(wishes, [8, *weights])
+        (wish,) = self._rng.choices(wishes, [8, *weights])
         await wish()
 
     def _new_request(self, is_message: bool) -> Request:
@@ -133,7 +133,7 @@ class User:
     async def _edit(self) -> None:
         said = [message.id for message in self._chat.live() if message.role is Role.USER]
         if said:
-            target = self._chance.choice(said)
+            target = self._rng.choice(said)
             request = self._new_request(is_message=True)
             message = self._message(request)
             await self._request(
@@ -142,7 +142,7 @@ class User:
 
     async def _interrupt(self) -> None:
         state = self._chat.state
-        turn_id = self._chance.choice((MessageId(0), state.turn_id))
+        turn_id = self._rng.choice((MessageId(0), state.turn_id))
         may_claim = state.status is Status.REQUIRES_ACTION
         await self._request(
             self._new_request(is_message=False),
@@ -211,7 +211,7 @@ class User:
                 )
             except (Gone, DatabaseUnavailable):
                 request.was_unanswered = True
-                await self._clock.sleep(self._chance.uniform(0.1, 4.0))
+                await self._clock.sleep(self._rng.uniform(0.1, 4.0))
             except ChatError:
                 request.is_refused = True
                 return
@@ -228,4 +228,4 @@ class User:
 
     def _some_queued(self) -> QueuedMessageId:
         queue = self._chat.queue
-        return self._chance.choice(queue).id if queue else NOT_THERE
+        return self._rng.choice(queue).id if queue else NOT_THERE

@@ -36,7 +36,7 @@ from chatd.primitives.domain.errors import (
 )
 from chatd.primitives.domain.ids import ChatId, MessageId, QueuedMessageId
 from chatd.spend.domain.errors import UsageLimitReached
-from chatd.users.domain.errors import GroupsUnavailable, UserBarred
+from chatd.users.domain.errors import GroupsUnavailable, UserSuspended
 from chatd.workspaces.domain.errors import (
     NodeLost,
     NodeNotFound,
@@ -135,7 +135,7 @@ EXAMPLES: list[tuple[Exception, str, str, dict[str, str]]] = [
     ),
     (GroupsUnavailable(), "UNAVAILABLE", "GROUPS_UNAVAILABLE", {}),
     (NotPermitted("spend"), "PERMISSION_DENIED", "FORBIDDEN", {}),
-    (UserBarred("u"), "PERMISSION_DENIED", "FORBIDDEN", {}),
+    (UserSuspended("u"), "PERMISSION_DENIED", "FORBIDDEN", {}),
     (RequestIdReused("r"), "ALREADY_EXISTS", "REQUEST_ID_REUSED", {"request_id": "r"}),
     (ModelNotFound("m"), "NOT_FOUND", "MODEL_NOT_FOUND", {"model_id": "m"}),
     (

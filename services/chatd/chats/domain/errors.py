@@ -18,7 +18,7 @@ ChatError
 ├── FileTooLarge            the file has more bytes than a file may have
 ├── MediaTypeRefused        the file is of a type that is not taken
 ├── WorkspaceNotFound       no such workspace for this caller
-├── UserBarred              the user was locked out or deleted
+├── UserSuspended              the user was locked out or deleted
 ├── RequestIdReused         the same request id came with another body
 ├── UsageLimitReached       the owner has spent what they may
 ├── GroupsUnavailable       nobody can be asked about groups

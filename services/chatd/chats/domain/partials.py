@@ -18,7 +18,7 @@ class Chunk:
     pieces: tuple[Piece, ...]
 
 
-class KeptPartials(Protocol):
+class PartialStore(Protocol):
     """Where partial answers are kept."""
 
     async def add(self, chunks: tuple[Chunk, ...]) -> None:

@@ -43,13 +43,13 @@ class Slots:
         self._used.add(slot)
         self._note_reservations()
 
-    def give_back(self, slot: Slot) -> None:
+    def release(self, slot: Slot) -> None:
         """Free a slot, reserved or used; doing so again changes nothing."""
         self._reserved.discard(slot)
         self._used.discard(slot)
         self._note_reservations()
 
-    async def until_none_is_reserved(self) -> None:
+    async def until_unreserved(self) -> None:
         """Wait until every claim that was being made has its runner or gave up."""
         await self._is_unreserved.wait()
 

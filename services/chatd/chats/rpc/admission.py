@@ -11,7 +11,7 @@ from chatd.users.domain.errors import GroupsUnavailable
 from chatd.users.domain.groups import Groups
 
 
-class Admitting(Protocol):
+class SpendAdmission(Protocol):
     """Who may spend."""
 
     async def admit(self, owner_id: OwnerId, group_ids: tuple[str, ...]) -> None:
@@ -31,10 +31,10 @@ class Admitting(Protocol):
         ...
 
 
-class AllowedSpending:
+class SuspensionCheckedSpending:
     """Lets nobody spend who is barred, and holds the others to their limits."""
 
-    def __init__(self, spending: Admitting, check: Callable[[OwnerId], None]) -> None:
+    def __init__(self, spending: SpendAdmission, check: Callable[[OwnerId], None]) -> None:
         self._spending = spending
         self._check = check
 
@@ -42,7 +42,7 @@ class AllowedSpending:
         """Let a user pass who may spend more.
 
         Raises:
-            UserBarred: they were locked out or deleted.
+            UserSuspended: they were locked out or deleted.
             UsageLimitReached: they have spent what they may.
         """
         self._check(owner_id)
@@ -64,7 +64,7 @@ class Admission:
     fails with, whoever knows them.
     """
 
-    def __init__(self, spending: Admitting, groups: Groups, keys: Keys) -> None:
+    def __init__(self, spending: SpendAdmission, groups: Groups, keys: Keys) -> None:
         self._spending = spending
         self._groups = groups
         self._keys = keys

@@ -17,7 +17,7 @@ from chatd.primitives.domain.errors import ChatNotFound, InvalidRequest
 from chatd.primitives.domain.ids import ChatId, Owner
 from chatd.primitives.domain.requests import Reader
 from chatd.primitives.rpc import fields
-from chatd.primitives.rpc.unbroken import Unbroken
+from chatd.primitives.rpc.shielded_calls import ShieldedCalls
 from chatd.users.domain.grantees import Grantee, GranteeKind
 from chatd.users.rpc.callers import caller_as_owner
 from parley.api.chat.v1 import chat_pb2
@@ -36,7 +36,7 @@ CHANGEABLE = (
 )
 
 
-class ArrangingCalls:
+class ArrangementMethods:
     """Arranges chats for their owners; all of it can be repeated as it is.
 
     `changed` is told of every chat whose turns depend on something else now.
@@ -45,7 +45,7 @@ class ArrangingCalls:
     def __init__(
         self,
         stores: Stores,
-        unbroken: Unbroken,
+        shielded_calls: ShieldedCalls,
         *,
         defaults: Defaults,
         references: References,
@@ -53,7 +53,7 @@ class ArrangingCalls:
     ) -> None:
         self._references = references
         self._stores = stores
-        self._unbroken = unbroken
+        self._unbroken = shielded_calls
         self._defaults = defaults
         self._changed = changed
 
@@ -75,7 +75,7 @@ class ArrangingCalls:
         fields.request_id_of(request.request_id)
         owner, chat_id = caller_as_owner(), fields.chat_id_of(request.chat_id)
         await self._unbroken.run(
-            lambda: self._stores.families.set_archived(
+            lambda: self._stores.trees.set_archived(
                 chat_id, owner_id=owner.id, archived=request.archived, etag=request.etag
             )
         )
@@ -86,7 +86,7 @@ class ArrangingCalls:
         fields.request_id_of(request.request_id)
         owner, chat_id = caller_as_owner(), fields.chat_id_of(request.chat_id)
         await self._unbroken.run(
-            lambda: self._stores.families.delete(chat_id, owner_id=owner.id, etag=request.etag)
+            lambda: self._stores.trees.delete(chat_id, owner_id=owner.id, etag=request.etag)
         )
         return api.DeleteChatResponse()
 

@@ -22,12 +22,12 @@ from chatd.chats.store.stores import Stores
 from chatd.primitives.domain.ids import ChatId, MessageId, Owner, QueuedMessageId, WorkerId
 from chatd.primitives.domain.requests import ClientKey, Reader
 from chatd.primitives.rpc import fields
-from chatd.primitives.rpc.unbroken import Unbroken
+from chatd.primitives.rpc.shielded_calls import ShieldedCalls
 from chatd.users.rpc.callers import caller_as_owner
 from parley.api.chat.v1 import chat_pb2
 from parley.api.chat.v1 import chat_service_pb2 as api
 
-SteeringRequest = (
+ControlRequest = (
     api.DeleteQueuedMessageRequest
     | api.PromoteQueuedMessageRequest
     | api.InterruptRequest
@@ -49,15 +49,15 @@ class Admitted:
     key: ClientKey
 
 
-class ControllingCalls:
+class ControlMethods:
     """Steers chats for their owners; each answers with the chat as it is then."""
 
     def __init__(
-        self, stores: Stores, claims: Claims, unbroken: Unbroken, *, admission: Admission
+        self, stores: Stores, claims: Claims, shielded_calls: ShieldedCalls, *, admission: Admission
     ) -> None:
         self._stores = stores
         self._claims = claims
-        self._unbroken = unbroken
+        self._unbroken = shielded_calls
         self._admission = admission
 
     async def delete_queued(
@@ -129,7 +129,7 @@ class ControllingCalls:
         chat = await self._execute(await self._admit(request), Reconcile())
         return api.ReconcileChatResponse(chat=chat)
 
-    async def _admit(self, request: SteeringRequest) -> Admitted:
+    async def _admit(self, request: ControlRequest) -> Admitted:
         """Let only the owner of the chat pass."""
         owner = caller_as_owner()
         chat_id = fields.chat_id_of(request.chat_id)

@@ -25,7 +25,7 @@ PAGE_LENGTH_MAX = 200
 PAGE_TOKEN_BYTES_MAX = 1024
 
 
-class ReadingCalls:
+class ReadMethods:
     """Reads for whoever may read."""
 
     def __init__(self, stores: Stores, groups: Groups) -> None:
@@ -45,7 +45,7 @@ class ReadingCalls:
         )
 
     @asynccontextmanager
-    async def told_read_only(self) -> AsyncIterator[None]:
+    async def read_only_errors(self) -> AsyncIterator[None]:
         """Tell a caller who may read the chat that only its owner changes it, in place of nothing.
 
         Raises:

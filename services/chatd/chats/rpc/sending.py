@@ -42,7 +42,7 @@ from chatd.primitives.domain.errors import (
 from chatd.primitives.domain.ids import ChatId, MessageId, Owner, OwnerId, QueuedMessageId
 from chatd.primitives.domain.requests import ClientKey
 from chatd.primitives.rpc import fields
-from chatd.primitives.rpc.unbroken import Unbroken
+from chatd.primitives.rpc.shielded_calls import ShieldedCalls
 from chatd.users.rpc.callers import caller_as_owner
 from parley.api.chat.v1 import chat_pb2
 from parley.api.chat.v1 import chat_service_pb2 as api
@@ -59,7 +59,7 @@ MODE_OF = {value: mode for mode, value in MODE.items()}
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class MessageRequest:
     """A message for a chat of the caller's, checked."""
 
     chat_id: ChatId
@@ -68,7 +68,7 @@ class Asked:
     message: NewMessage
 
 
-class SendingCalls:
+class SendMethods:
     """Takes messages of owners and lets this process run what they start.
 
     `created` is told of every chat that is new.
@@ -78,7 +78,7 @@ class SendingCalls:
         self,
         stores: Stores,
         claims: Claims,
-        unbroken: Unbroken,
+        shielded_calls: ShieldedCalls,
         *,
         admission: Admission,
         created: Callable[[NewChat], None],
@@ -88,7 +88,7 @@ class SendingCalls:
         self._references = references
         self._stores = stores
         self._claims = claims
-        self._unbroken = unbroken
+        self._unbroken = shielded_calls
         self._admission = admission
         self._created = created
         self._defaults = defaults
@@ -230,7 +230,9 @@ class SendingCalls:
             await self._stores.keys.require_used(chat_id, key, refusal)
             return wanted
 
-    async def _asked(self, request: api.SendMessageRequest | api.EditMessageRequest) -> Asked:
+    async def _asked(
+        self, request: api.SendMessageRequest | api.EditMessageRequest
+    ) -> MessageRequest:
         """Check what send and edit have in common, and that the caller is the owner."""
         owner = caller_as_owner()
         chat_id = fields.chat_id_of(request.chat_id)
@@ -244,7 +246,7 @@ class SendingCalls:
             content = await self._with_files(content, file_ids, owner.id)
             await self._stores.attachments.hold(chat_id, file_ids, owner_id=owner.id)
         message = NewMessage(Role.USER, content, owner.id, choice=choice)
-        return Asked(chat_id, owner, key, message)
+        return MessageRequest(chat_id, owner, key, message)
 
     async def _with_files(
         self, content: tuple[Part, ...], file_ids: tuple[str, ...], owner_id: OwnerId

@@ -4,18 +4,18 @@ from collections.abc import AsyncIterator, Callable
 
 import grpc
 
-from chatd.chats.rpc.admission import Admission, Admitting
-from chatd.chats.rpc.arrangement import ArrangingCalls
+from chatd.chats.rpc.admission import Admission, SpendAdmission
+from chatd.chats.rpc.arrangement import ArrangementMethods
 from chatd.chats.rpc.claims import Claims
-from chatd.chats.rpc.control import ControllingCalls
+from chatd.chats.rpc.control import ControlMethods
 from chatd.chats.rpc.defaults import Defaults, NoDefaults
-from chatd.chats.rpc.reading import ReadingCalls
+from chatd.chats.rpc.reading import ReadMethods
 from chatd.chats.rpc.references import References
-from chatd.chats.rpc.sending import SendingCalls
+from chatd.chats.rpc.sending import SendMethods
 from chatd.chats.store.creation import NewChat
 from chatd.chats.store.stores import Stores
 from chatd.primitives.domain.ids import ChatId
-from chatd.primitives.rpc.unbroken import Unbroken
+from chatd.primitives.rpc.shielded_calls import ShieldedCalls
 from chatd.spend.domain.ports import Unlimited
 from chatd.users.domain.groups import Groups
 from parley.api.chat.v1 import chat_service_pb2 as api
@@ -25,7 +25,7 @@ from parley.tasks import Shielding
 Context = grpc.aio.ServicerContext
 
 
-def tell_nobody(new: NewChat) -> None:
+def ignore_event(new: NewChat) -> None:
     """Let a new chat pass."""
 
 
@@ -52,27 +52,27 @@ class ChatServicer(ChatServiceServicer):
         groups: Groups,
         tasks: Shielding,
         references: References,
-        spending: Admitting | None = None,
-        created: Callable[[NewChat], None] = tell_nobody,
+        spending: SpendAdmission | None = None,
+        created: Callable[[NewChat], None] = ignore_event,
         defaults: Defaults | None = None,
         changed: Callable[[ChatId], None] = lambda chat_id: None,
     ) -> None:
-        unbroken = Unbroken(tasks)
+        shielded_calls = ShieldedCalls(tasks)
         admission = Admission(spending or Unlimited(), groups, stores.keys)
-        self._reading = ReadingCalls(stores, groups)
-        self._sending = SendingCalls(
+        self._reading = ReadMethods(stores, groups)
+        self._sending = SendMethods(
             stores,
             claims,
-            unbroken,
+            shielded_calls,
             admission=admission,
             created=created,
             defaults=defaults or NoDefaults(),
             references=references,
         )
-        self._controlling = ControllingCalls(stores, claims, unbroken, admission=admission)
-        self._arranging = ArrangingCalls(
+        self._controlling = ControlMethods(stores, claims, shielded_calls, admission=admission)
+        self._arranging = ArrangementMethods(
             stores,
-            unbroken,
+            shielded_calls,
             defaults=defaults or NoDefaults(),
             references=references,
             changed=changed,
@@ -100,21 +100,21 @@ class ChatServicer(ChatServiceServicer):
         self, request: api.UpdateChatRequest, context: Context
     ) -> api.UpdateChatResponse:
         """Change what is no execution."""
-        async with self._reading.told_read_only():
+        async with self._reading.read_only_errors():
             return await self._arranging.update(request)
 
     async def SetArchived(  # noqa: N802 (the name is the proto's)
         self, request: api.SetArchivedRequest, context: Context
     ) -> api.SetArchivedResponse:
         """Put a family away or take it back."""
-        async with self._reading.told_read_only():
+        async with self._reading.read_only_errors():
             return await self._arranging.set_archived(request)
 
     async def DeleteChat(  # noqa: N802 (the name is the proto's)
         self, request: api.DeleteChatRequest, context: Context
     ) -> api.DeleteChatResponse:
         """Remove a family for good."""
-        async with self._reading.told_read_only():
+        async with self._reading.read_only_errors():
             return await self._arranging.delete(request)
 
     async def ExportChat(  # noqa: N802 (the name is the proto's)
@@ -134,75 +134,75 @@ class ChatServicer(ChatServiceServicer):
         self, request: api.SendMessageRequest, context: Context
     ) -> api.SendMessageResponse:
         """Take one user message."""
-        async with self._reading.told_read_only():
+        async with self._reading.read_only_errors():
             return await self._sending.send(request)
 
     async def EditMessage(  # noqa: N802 (the name is the proto's)
         self, request: api.EditMessageRequest, context: Context
     ) -> api.EditMessageResponse:
         """Replace a user message and run anew from there."""
-        async with self._reading.told_read_only():
+        async with self._reading.read_only_errors():
             return await self._sending.edit(request)
 
     async def DeleteQueuedMessage(  # noqa: N802 (the name is the proto's)
         self, request: api.DeleteQueuedMessageRequest, context: Context
     ) -> api.DeleteQueuedMessageResponse:
         """Drop a queued message."""
-        async with self._reading.told_read_only():
+        async with self._reading.read_only_errors():
             return await self._controlling.delete_queued(request)
 
     async def PromoteQueuedMessage(  # noqa: N802 (the name is the proto's)
         self, request: api.PromoteQueuedMessageRequest, context: Context
     ) -> api.PromoteQueuedMessageResponse:
         """Send a queued message now."""
-        async with self._reading.told_read_only():
+        async with self._reading.read_only_errors():
             return await self._controlling.promote_queued(request)
 
     async def Interrupt(  # noqa: N802 (the name is the proto's)
         self, request: api.InterruptRequest, context: Context
     ) -> api.InterruptResponse:
         """Stop the turn and keep what it produced."""
-        async with self._reading.told_read_only():
+        async with self._reading.read_only_errors():
             return await self._controlling.interrupt(request)
 
     async def RequestCompaction(  # noqa: N802 (the name is the proto's)
         self, request: api.RequestCompactionRequest, context: Context
     ) -> api.RequestCompactionResponse:
         """Summarise the history now."""
-        async with self._reading.told_read_only():
+        async with self._reading.read_only_errors():
             return await self._controlling.request_compaction(request)
 
     async def SubmitToolResults(  # noqa: N802 (the name is the proto's)
         self, request: api.SubmitToolResultsRequest, context: Context
     ) -> api.SubmitToolResultsResponse:
         """Answer the calls of client tools."""
-        async with self._reading.told_read_only():
+        async with self._reading.read_only_errors():
             return await self._controlling.submit_tool_results(request)
 
     async def ReconcileChat(  # noqa: N802 (the name is the proto's)
         self, request: api.ReconcileChatRequest, context: Context
     ) -> api.ReconcileChatResponse:
         """Bring an impossible state to rest."""
-        async with self._reading.told_read_only():
+        async with self._reading.read_only_errors():
             return await self._controlling.reconcile(request)
 
     async def MarkRead(  # noqa: N802 (the name is the proto's)
         self, request: api.MarkReadRequest, context: Context
     ) -> api.MarkReadResponse:
         """Remember how far the owner has read."""
-        async with self._reading.told_read_only():
+        async with self._reading.read_only_errors():
             return await self._arranging.mark_read(request)
 
     async def GetShares(  # noqa: N802 (the name is the proto's)
         self, request: api.GetSharesRequest, context: Context
     ) -> api.GetSharesResponse:
         """Read with whom a chat is shared."""
-        async with self._reading.told_read_only():
+        async with self._reading.read_only_errors():
             return await self._arranging.get_shares(request)
 
     async def SetShares(  # noqa: N802 (the name is the proto's)
         self, request: api.SetSharesRequest, context: Context
     ) -> api.SetSharesResponse:
         """Replace with whom a chat is shared."""
-        async with self._reading.told_read_only():
+        async with self._reading.read_only_errors():
             return await self._arranging.set_shares(request)

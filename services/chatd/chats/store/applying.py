@@ -127,13 +127,13 @@ class Applier:
         pool: Pool,
         *,
         facts_of: FactsOf,
-        moved: Callable[[ChatState], None],
+        state_changed: Callable[[ChatState], None],
         appended: Appended,
         clock: Clock,
     ) -> None:
         self._pool = pool
         self._facts_of = facts_of
-        self._moved = moved
+        self._state_changed = state_changed
         self._appended = appended
         self._clock = clock
         self.known = KnownStates()
@@ -363,7 +363,7 @@ class Applier:
                 RecordDispatches() | StoreResult(),
             ):
                 self._appended(seen, written, messages, wrote.at)
-        self._moved(written)
+        self._state_changed(written)
         return Applied(written, stored)
 
 

@@ -27,7 +27,7 @@ from parley.clock import Clock
 from parley.postgres import Pool, typed_outages
 
 
-def tell_nobody(
+def ignore_event(
     before: ChatState, after: ChatState, messages: tuple[NewMessage, ...], at: datetime | None
 ) -> None:
     """Let what was written pass."""
@@ -36,22 +36,23 @@ def tell_nobody(
 class PostgresChats:
     """Chats in PostgreSQL.
 
-    `moved` is told every state that was written, after its commit. `appended` is told before that
-    of messages that a command added to the end of a history, when it changed nothing else in it.
+    `state_changed` is called with every state that was written, after its commit. `appended` is
+    called before that with messages that a command added to the end of a history, if it changed
+    nothing else in it.
     """
 
     def __init__(
         self,
         pool: Pool,
-        moved: Callable[[ChatState], None],
+        state_changed: Callable[[ChatState], None],
         clock: Clock,
         *,
-        appended: Appended = tell_nobody,
+        appended: Appended = ignore_event,
     ) -> None:
         self._pool = pool
-        self._moved = moved
+        self._state_changed = state_changed
         self._applier = Applier(
-            pool, facts_of=self._facts, moved=moved, appended=appended, clock=clock
+            pool, facts_of=self._facts, state_changed=state_changed, appended=appended, clock=clock
         )
 
     async def __aenter__(self) -> Self:
@@ -90,13 +91,13 @@ class PostgresChats:
         """Create a running chat and store its key; return None if its id exists already."""
         state = await insert_chat(self._pool, new, claimed_by=claimed_by, client_key=client_key)
         if state is not None:
-            self.noticed(state)
+            self.publish_state(state)
         return state
 
-    def noticed(self, state: ChatState) -> None:
+    def publish_state(self, state: ChatState) -> None:
         """Take a state that was written by another way than `apply`."""
         self._applier.known.learn(state)
-        self._moved(state)
+        self._state_changed(state)
 
     async def apply(
         self, chat_id: ChatId, command: Command, client_key: ClientKey | None = None

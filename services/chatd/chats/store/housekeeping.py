@@ -122,7 +122,7 @@ class PostgresHousekeeping:
         self._pool = pool
         self._uses_max = uses_max
 
-    async def tidy(self, rows_max: int) -> bool:
+    async def delete_expired(self, rows_max: int) -> bool:
         """Remove at most `rows_max` rows of each kind; return whether there may be more.
 
         While another process does so nothing is done here.

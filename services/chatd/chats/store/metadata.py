@@ -58,12 +58,14 @@ class ChatChanges:
 class Metadata:
     """Changes chats without touching their execution.
 
-    `noted` is told of every chat that looks different, after the commit.
+    `metadata_changed` is told of every chat that looks different, after the commit.
     """
 
-    def __init__(self, pool: Pool, noted: Callable[[ChatId], None] = lambda _: None) -> None:
+    def __init__(
+        self, pool: Pool, metadata_changed: Callable[[ChatId], None] = lambda _: None
+    ) -> None:
         self._pool = pool
-        self._noted = noted
+        self._metadata_changed = metadata_changed
 
     async def change(
         self, chat_id: ChatId, *, owner_id: OwnerId, changes: ChatChanges, etag: str = ""
@@ -98,7 +100,7 @@ class Metadata:
         if found is None:
             raise ChatNotFound(chat_id)
         for changed_id in {chat_id, *repinned}:
-            self._noted(changed_id)
+            self._metadata_changed(changed_id)
 
     async def mark_read(self, chat_id: ChatId, *, owner_id: OwnerId, message_id: int) -> MessageId:
         """Move the read mark forward; return where it is.
@@ -110,7 +112,7 @@ class Metadata:
             mark = await self._pool.fetchval(MARK_READ, chat_id, owner_id, message_id)
         if mark is None:
             raise ChatNotFound(chat_id)
-        self._noted(chat_id)
+        self._metadata_changed(chat_id)
         return MessageId(mark)
 
     async def _pin(

@@ -41,12 +41,14 @@ INSERT_SHARES = """
 class Shares:
     """Shares in PostgreSQL.
 
-    `noted` is told of every chat whose shares changed, after the commit.
+    `metadata_changed` is told of every chat whose shares changed, after the commit.
     """
 
-    def __init__(self, pool: Pool, noted: Callable[[ChatId], None] = lambda _: None) -> None:
+    def __init__(
+        self, pool: Pool, metadata_changed: Callable[[ChatId], None] = lambda _: None
+    ) -> None:
         self._pool = pool
-        self._noted = noted
+        self._metadata_changed = metadata_changed
 
     async def get(self, chat_id: ChatId, *, owner_id: OwnerId) -> tuple[Share, ...]:
         """Return with whom a root chat is shared.
@@ -77,7 +79,7 @@ class Shares:
                 await connection.execute(DELETE_SHARES, chat_id, *wanted)
                 await connection.execute(INSERT_SHARES, chat_id, *wanted)
                 rows = await connection.fetch(SELECT_SHARES, chat_id)
-        self._noted(chat_id)
+        self._metadata_changed(chat_id)
         return tuple(map(_share_of, rows))
 
     async def _lock(

@@ -12,7 +12,7 @@ from chatd.chats.store.metadata import Metadata
 from chatd.chats.store.ownership import Ownership
 from chatd.chats.store.reading import Reading
 from chatd.chats.store.shares import Shares
-from chatd.chats.store.trees import Families
+from chatd.chats.store.trees import ChatTrees
 from chatd.primitives.domain.ids import ChatId
 from parley.postgres import Pool
 
@@ -27,17 +27,20 @@ class Stores:
     ownership: Ownership
     keys: Keys
     metadata: Metadata
-    families: Families
+    trees: ChatTrees
     shares: Shares
     attachments: Attachments
 
     @classmethod
     def over(
-        cls, pool: Pool, chats: PostgresChats, noted: Callable[[ChatId], None] = lambda _: None
+        cls,
+        pool: Pool,
+        chats: PostgresChats,
+        metadata_changed: Callable[[ChatId], None] = lambda _: None,
     ) -> Self:
         """Return all rooms over one pool; what they write, `chats` learns.
 
-        `noted` is told of chats that look different though their execution did not move.
+        `metadata_changed` is told of chats that look different though their execution did not move.
         """
         return cls(
             chats=chats,
@@ -45,8 +48,8 @@ class Stores:
             listing=Listing(pool),
             ownership=Ownership(pool),
             keys=Keys(pool, chats),
-            metadata=Metadata(pool, noted),
-            families=Families(pool, chats.noticed, noted),
-            shares=Shares(pool, noted),
+            metadata=Metadata(pool, metadata_changed),
+            trees=ChatTrees(pool, chats.publish_state, metadata_changed),
+            shares=Shares(pool, metadata_changed),
             attachments=Attachments(pool),
         )

@@ -21,14 +21,14 @@ SELECT_IS_ROOT = """
 
 # The executions of a family whose owner was checked, locked in one order so that two of us never
 # wait for each other. A command locks its execution before anything else of a chat, as this does.
-LOCK_FAMILY = f"""
+LOCK_TREE = f"""
     SELECT {STATE_COLUMNS} FROM chat.chat_exec e
     WHERE e.chat_id IN (SELECT id FROM chat.chats WHERE root_chat_id = $1)
     ORDER BY e.chat_id FOR UPDATE
 """
 
 # Remove a family, for its owner; what it cost stays in the ledger. Feeds can tell that it is gone.
-DELETE_FAMILY = """
+DELETE_TREE = """
     WITH gone AS (
         DELETE FROM chat.chats WHERE root_chat_id = $1 AND owner_id = $2 RETURNING id, owner_id)
     INSERT INTO chat.deleted_chats (chat_id, owner_id, changed_xid, deleted_at)
@@ -38,23 +38,24 @@ DELETE_FAMILY = """
 """
 
 
-class Families:
-    """Changes whole families or nothing.
+class ChatTrees:
+    """Changes whole chat trees or nothing.
 
-    `moved` is told every state that was written, after the commit; a chat that was removed moves
-    one last time, so that whoever follows it looks and finds it gone. `noted` is told of every
-    other chat that looks different then, such as those with another place among the pinned.
+    `state_changed` is called with every state that was written, after the commit. It is called once
+    more for a chat that was removed, so that its followers read it and find it gone.
+    `metadata_changed` is called for every other chat whose metadata changed with it, such as
+    another position among the pinned ones.
     """
 
     def __init__(
         self,
         pool: Pool,
-        moved: Callable[[ChatState], None],
-        noted: Callable[[ChatId], None] = lambda _: None,
+        state_changed: Callable[[ChatState], None],
+        metadata_changed: Callable[[ChatId], None] = lambda _: None,
     ) -> None:
-        self._noted = noted
+        self._metadata_changed = metadata_changed
         self._pool = pool
-        self._moved = moved
+        self._state_changed = state_changed
 
     async def set_archived(
         self, chat_id: ChatId, *, owner_id: OwnerId, archived: bool, etag: str = ""
@@ -73,9 +74,9 @@ class Families:
         with typed_outages():
             async with self._pool.acquire() as connection, connection.transaction():
                 await lock_pins(connection, owner_id)
-                family = await self._lock(connection, chat_id, owner_id)
+                tree = await self._lock(connection, chat_id, owner_id)
                 await expect(connection, chat_id, owner_id=owner_id, etag=etag)
-                for seen in family:
+                for seen in tree:
                     decision = decide(seen, SetArchived(archived))
                     if decision.state is seen:
                         continue
@@ -102,17 +103,17 @@ class Families:
         with typed_outages():
             async with self._pool.acquire() as connection, connection.transaction():
                 await lock_pins(connection, owner_id)
-                family = await self._lock(connection, chat_id, owner_id)
+                tree = await self._lock(connection, chat_id, owner_id)
                 await expect(connection, chat_id, owner_id=owner_id, etag=etag)
                 repinned = await move_pin(connection, owner_id=owner_id, chat_id=chat_id, place=0)
-                await connection.execute(DELETE_FAMILY, chat_id, owner_id)
-        self._tell([_gone(state) for state in family], repinned - {chat_id})
+                await connection.execute(DELETE_TREE, chat_id, owner_id)
+        self._tell([_gone(state) for state in tree], repinned - {chat_id})
 
-    def _tell(self, moved: Sequence[ChatState], noted: Iterable[ChatId]) -> None:
-        for state in moved:
-            self._moved(state)
-        for chat_id in noted:
-            self._noted(chat_id)
+    def _tell(self, state_changed: Sequence[ChatState], metadata_changed: Iterable[ChatId]) -> None:
+        for state in state_changed:
+            self._state_changed(state)
+        for chat_id in metadata_changed:
+            self._metadata_changed(chat_id)
 
     async def _lock(
         self,
@@ -125,7 +126,7 @@ class Families:
             raise ChatNotFound(chat_id)
         if not is_root:
             raise InvalidRequest("chat_id", "is a child; name the root of its family")
-        return tuple(map(state_of, await connection.fetch(LOCK_FAMILY, chat_id)))
+        return tuple(map(state_of, await connection.fetch(LOCK_TREE, chat_id)))
 
 
 def _gone(state: ChatState) -> ChatState:

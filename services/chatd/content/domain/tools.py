@@ -160,7 +160,7 @@ class ExecutorUnreachable(Exception):
 class Tools(Protocol):
     """Tools that somebody executes."""
 
-    async def offer(self, chat_id: ChatId, owner: Owner) -> tuple[ToolSpec, ...]:
+    async def list_tools(self, chat_id: ChatId, owner: Owner) -> tuple[ToolSpec, ...]:
         """Return the tools a chat of `owner` may use now."""
         ...
 

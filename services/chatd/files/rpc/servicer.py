@@ -11,7 +11,7 @@ from chatd.chats.domain.views import StoredFile
 from chatd.content.domain.errors import FileNotFound, FileTooLarge
 from chatd.content.domain.file_names import clean_name
 from chatd.content.domain.media_types import FILE_BYTES_MAX, MEDIA_TYPE_BYTES_MAX, confirmed
-from chatd.files.store.files import HeldFiles
+from chatd.files.store.files import StoredFiles
 from chatd.models.domain.language_model import FileData
 from chatd.primitives.domain.errors import InvalidRequest
 from chatd.primitives.domain.ids import OwnerId
@@ -36,7 +36,7 @@ GIVEN_NAME_BYTES_MAX: Final = 4096
 class FileServicer(FileServiceServicer):
     """Serves files; errors become problems in the server's table."""
 
-    def __init__(self, files: HeldFiles, groups: Groups) -> None:
+    def __init__(self, files: StoredFiles, groups: Groups) -> None:
         self._files = files
         self._groups = groups
         self._uploads = asyncio.Semaphore(UPLOADS_MAX)

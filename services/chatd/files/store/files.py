@@ -38,7 +38,7 @@ SELECT_STRETCH = f"""
 """
 
 
-class HeldFiles:
+class StoredFiles:
     """Files in PostgreSQL."""
 
     def __init__(self, pool: Pool) -> None:

@@ -161,7 +161,7 @@ ModelEvent = (
 )
 
 # Takes the next event of an answer; it must not wait, for it runs where the bytes arrive.
-TakeEvent = Callable[[ModelEvent], None]
+OnEvent = Callable[[ModelEvent], None]
 
 
 class ModelError(Exception):
@@ -178,7 +178,7 @@ class ModelError(Exception):
         status_code: int = 0,
         detail: str = "",
         is_unreachable: bool = False,
-        is_held_back: bool = False,
+        is_breaker_open: bool = False,
     ) -> None:
         super().__init__(message)
         self.kind = kind
@@ -189,7 +189,7 @@ class ModelError(Exception):
         self.status_code = status_code
         self.detail = detail
         self.is_unreachable = is_unreachable  # No byte of an answer came.
-        self.is_held_back = is_held_back  # The call was not made.
+        self.is_breaker_open = is_breaker_open  # The call was not made.
 
     @property
     def turn_error(self) -> TurnError:
@@ -207,10 +207,10 @@ class ModelError(Exception):
 class LanguageModel(Protocol):
     """A model that answers."""
 
-    async def answer(self, request: ModelRequest, take: TakeEvent) -> None:
-        """Ask, and give what comes back to `take` as it comes, `Finished` last.
+    async def answer(self, request: ModelRequest, on_event: OnEvent) -> None:
+        """Ask, and give what comes back to `on_event` as it comes, `Finished` last.
 
-        What `take` raises ends the call and comes out here.
+        What `on_event` raises ends the call and comes out here.
 
         Raises:
             ModelError: the call failed, at any place of the answer.

@@ -104,7 +104,7 @@ class ConfigurationCache:
         self._is_fresh = False
         self._generation = 0
         self._reading = asyncio.Lock()
-        self._news = asyncio.Event()
+        self._changed = asyncio.Event()
         self._users = Remembered(lambda key: stored.user(OwnerId(key)), USERS_MAX)
         self._chats = Remembered(lambda key: stored.chat(ChatId(key)), CHATS_MAX)
 
@@ -147,7 +147,7 @@ class ConfigurationCache:
         self._given = given
         self._outdate()
 
-    def heard(self, what: str, version: int) -> None:
+    def on_notice(self, what: str, version: int) -> None:
         """Take the news that something changed: the catalogue, a chat, or what a user set."""
         if what == CATALOGUE:
             if not self._is_known(version):
@@ -158,7 +158,7 @@ class ConfigurationCache:
         else:
             self._users.forget(what)
 
-    def lost_news(self) -> None:
+    def on_resync(self) -> None:
         """Read everything anew, because a change may not have been heard of."""
         self._users.clear()
         self._chats.clear()
@@ -167,14 +167,14 @@ class ConfigurationCache:
     async def run(self) -> None:
         """Keep the snapshot fresh, so that no turn has to wait for it."""
         while True:
-            self._news.clear()
+            self._changed.clear()
             try:
                 if self._is_fresh:
                     await self._compare()
                 await self.current()
             except DatabaseUnavailable:
                 logger.warning("the configuration cannot be read; going on with what is known")
-            await self._until_news_or_due()
+            await self._until_change_or_due()
 
     async def _compare(self) -> None:
         version = await self._stored.version()
@@ -182,13 +182,13 @@ class ConfigurationCache:
             self._users.clear()
             self._outdate()
 
-    async def _until_news_or_due(self) -> None:
+    async def _until_change_or_due(self) -> None:
         async with asyncio.TaskGroup() as group:
             due = group.create_task(self._clock.sleep(REPAIR_S))
-            news = group.create_task(self._news.wait())
-            await asyncio.wait((due, news), return_when=asyncio.FIRST_COMPLETED)
+            change = group.create_task(self._changed.wait())
+            await asyncio.wait((due, change), return_when=asyncio.FIRST_COMPLETED)
             due.cancel()
-            news.cancel()
+            change.cancel()
 
     async def _read(self) -> Snapshot:
         """Read; what is known is better than nothing while the database is away."""
@@ -207,7 +207,7 @@ class ConfigurationCache:
     def _outdate(self) -> None:
         self._generation += 1
         self._is_fresh = False
-        self._news.set()
+        self._changed.set()
 
     def _is_known(self, version: int) -> bool:
         return self._snapshot is not None and self._snapshot.catalogue.version >= version

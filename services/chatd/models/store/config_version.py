@@ -17,14 +17,14 @@ SELECT_VERSION = "SELECT version FROM chat.config_version"
 BUMP_VERSION = "UPDATE chat.config_version SET version = version + 1 RETURNING version"
 
 
-def tell_nobody(what: str, version: int) -> None:
+def ignore_event(what: str, version: int) -> None:
     """Let a change pass."""
 
 
 class ConfigChanges:
     """Makes changes of configuration, one after another, and tells of each after its commit."""
 
-    def __init__(self, pool: Pool, changed: Changed = tell_nobody) -> None:
+    def __init__(self, pool: Pool, changed: Changed = ignore_event) -> None:
         self.pool = pool
         self._changed = changed
 

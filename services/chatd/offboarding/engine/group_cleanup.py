@@ -9,26 +9,26 @@ import logging
 from collections.abc import Callable, Coroutine
 from typing import Any, NoReturn
 
-from chatd.offboarding.store.group_cleanup import PostgresGroupRemains
+from chatd.offboarding.store.group_cleanup import PostgresGroupCleanup
 from chatd.users.domain.errors import GroupsUnavailable
 from chatd.users.domain.groups import DeletedGroups
 from parley.clock import Clock
 from parley.postgres import DatabaseUnavailable
 
 CHECK_S = 3600.0
-BEAT_S = 60.0
-GROUPS_PER_QUESTION = 500
+RETRY_EVERY_S = 60.0
+GROUPS_PER_REQUEST = 500
 FIRST_ID = "00000000-0000-0000-0000-000000000000"
 
 logger = logging.getLogger(__name__)
 
 
-class GroupRemains:
+class GroupCleanup:
     """Removes what names deleted groups; `run` finds what nobody told of."""
 
     def __init__(
         self,
-        store: PostgresGroupRemains,
+        store: PostgresGroupCleanup,
         deleted: DeletedGroups,
         *,
         limits_changed: Callable[[], None],
@@ -47,9 +47,9 @@ class GroupRemains:
             if self._checked_s is None or now_s - self._checked_s >= CHECK_S:
                 self._checked_s = now_s
                 await self._trying(self._check_all())
-            await self._clock.sleep(BEAT_S)
+            await self._clock.sleep(RETRY_EVERY_S)
 
-    async def heard(self, group_id: str) -> None:
+    async def on_notice(self, group_id: str) -> None:
         """Look after a group that changed."""
         await self._trying(self._settle((group_id,)))
 
@@ -62,7 +62,7 @@ class GroupRemains:
 
     async def _check_all(self) -> None:
         after = FIRST_ID
-        while group_ids := await self._store.named(after, GROUPS_PER_QUESTION):
+        while group_ids := await self._store.named(after, GROUPS_PER_REQUEST):
             await self._settle(group_ids)
             after = group_ids[-1]
 

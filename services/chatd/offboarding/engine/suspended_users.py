@@ -14,50 +14,50 @@ from chatd.chats.domain.commands import Command, Interrupt
 from chatd.content.domain.messages import ErrorKind
 from chatd.models.domain.choice import ModelChoice
 from chatd.models.domain.language_model import ModelError
-from chatd.offboarding.store.suspended_users import PostgresBarring
+from chatd.offboarding.store.suspended_users import PostgresSuspendedUsers
 from chatd.primitives.domain.errors import ChatError, ChatNotFound
 from chatd.primitives.domain.ids import ChatId, Owner, OwnerId
 from chatd.turns.domain.ports import Setups
 from chatd.turns.domain.turn import TurnSetup
-from chatd.users.domain.errors import UserBarred
-from chatd.users.domain.status import Standing, Standings
+from chatd.users.domain.errors import UserSuspended
+from chatd.users.domain.status import UserStatus, UserStatuses
 from parley.clock import Clock
 from parley.postgres import DatabaseUnavailable
 
 CHECK_S = 3600.0
 SETTLE_S = 60.0
-OWNERS_PER_QUESTION = 500
+OWNERS_PER_REQUEST = 500
 FIRST_ID = OwnerId("00000000-0000-0000-0000-000000000000")
 
 logger = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class BarringPorts:
+class UserSuspensionPorts:
     """What barring needs from the world."""
 
-    store: PostgresBarring
-    standings: Standings
+    store: PostgresSuspendedUsers
+    statuses: UserStatuses
     apply: Callable[[ChatId, Command], Awaitable[object]]
     delete: Callable[[ChatId, OwnerId], Awaitable[None]]
     clock: Clock
 
 
-class Barring:
+class UserSuspension:
     """Who is barred, as this process knows it; `run` keeps it true."""
 
-    def __init__(self, ports: BarringPorts) -> None:
+    def __init__(self, ports: UserSuspensionPorts) -> None:
         self._ports = ports
-        self._barred: frozenset[OwnerId] = frozenset()
+        self._suspended: frozenset[OwnerId] = frozenset()
 
     def check(self, owner_id: OwnerId) -> None:
         """Return if a user may be acted for.
 
         Raises:
-            UserBarred: they were locked out or deleted.
+            UserSuspended: they were locked out or deleted.
         """
-        if owner_id in self._barred:
-            raise UserBarred(owner_id)
+        if owner_id in self._suspended:
+            raise UserSuspended(owner_id)
 
     async def run(self) -> NoReturn:
         """Ask about everyone now and then, and finish what others may have left half done."""
@@ -66,46 +66,46 @@ class Barring:
             now_s = self._ports.clock.monotonic()
             try:
                 if checked_s is None or now_s - checked_s >= CHECK_S:
-                    await self._check_everyone()
+                    await self._check_all_users()
                     checked_s = now_s
                 await self._settle()
             except DatabaseUnavailable as error:
                 logger.warning("locked-out users were not looked after: %s", error)
             await self._ports.clock.sleep(SETTLE_S)
 
-    async def heard(self, user_id: OwnerId) -> None:
+    async def on_notice(self, user_id: OwnerId) -> None:
         """Look after a user who changed."""
         try:
-            await self._note(await self._ports.standings.of((user_id,)))
+            await self._note(await self._ports.statuses.of((user_id,)))
             await self._settle()
         except DatabaseUnavailable as error:
             logger.warning("a user's change waits for the next look: %s", error)
 
-    async def _check_everyone(self) -> None:
+    async def _check_all_users(self) -> None:
         after = FIRST_ID
-        while owners := await self._ports.store.owners(after, OWNERS_PER_QUESTION):
-            await self._note(await self._ports.standings.of(owners))
+        while owners := await self._ports.store.owners(after, OWNERS_PER_REQUEST):
+            await self._note(await self._ports.statuses.of(owners))
             after = owners[-1]
 
-    async def _note(self, standings: dict[OwnerId, Standing]) -> None:
-        for user_id, standing in standings.items():
-            match standing:
-                case Standing.DEACTIVATED:
-                    await self._ports.store.bar(user_id, is_deleted=False)
-                case Standing.DELETED:
-                    await self._ports.store.bar(user_id, is_deleted=True)
-                case Standing.ACTIVE if user_id in self._barred:
-                    await self._ports.store.unbar(user_id)
-                case Standing.ACTIVE | Standing.UNKNOWN:
+    async def _note(self, statuses: dict[OwnerId, UserStatus]) -> None:
+        for user_id, status in statuses.items():
+            match status:
+                case UserStatus.DEACTIVATED:
+                    await self._ports.store.suspend(user_id, is_deleted=False)
+                case UserStatus.DELETED:
+                    await self._ports.store.suspend(user_id, is_deleted=True)
+                case UserStatus.ACTIVE if user_id in self._suspended:
+                    await self._ports.store.reinstate(user_id)
+                case UserStatus.ACTIVE | UserStatus.UNKNOWN:
                     # Somebody unknown is no reason to delete anything.
                     continue
 
     async def _settle(self) -> None:
         store = self._ports.store
-        self._barred = await store.barred()
-        if not self._barred:
+        self._suspended = await store.suspended()
+        if not self._suspended:
             return
-        for turn in await store.at_work():
+        for turn in await store.running_turns():
             try:
                 await self._ports.apply(turn.chat_id, Interrupt(turn.turn_id, None))
             except ChatError as error:
@@ -124,12 +124,12 @@ class Barring:
         logger.info("a chat was removed with its user", extra={"chat_id": chat_id})
 
 
-class AllowedSetups:
+class SuspensionCheckedSetups:
     """Prepares no turn of a user who is barred."""
 
-    def __init__(self, setups: Setups, barring: Barring) -> None:
+    def __init__(self, setups: Setups, suspension: UserSuspension) -> None:
         self._setups = setups
-        self._barring = barring
+        self._suspension = suspension
 
     async def prepare(
         self, chat_id: ChatId, owner: Owner, choice: ModelChoice | None = None
@@ -140,8 +140,8 @@ class AllowedSetups:
             ModelError: its owner is barred, or no model can be used.
         """
         try:
-            self._barring.check(owner.id)
-        except UserBarred as barred:
+            self._suspension.check(owner.id)
+        except UserSuspended as suspended:
             message = "The owner of this chat is locked out; nothing is done for them any more."
-            raise ModelError(ErrorKind.AUTH, message, is_retryable=False) from barred
+            raise ModelError(ErrorKind.AUTH, message, is_retryable=False) from suspended
         return await self._setups.prepare(chat_id, owner, choice)

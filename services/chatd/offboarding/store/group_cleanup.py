@@ -29,7 +29,7 @@ DELETE_LIMITS = """
 """
 
 
-class PostgresGroupRemains:
+class PostgresGroupCleanup:
     """Shares and limits of groups in PostgreSQL."""
 
     def __init__(self, pool: Pool) -> None:

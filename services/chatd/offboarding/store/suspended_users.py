@@ -11,16 +11,16 @@ from parley.postgres import Pool, typed_outages
 BATCH_MAX = 100
 
 # A deletion is for good: a later lock-out does not take it back.
-BAR = """
+SUSPEND = """
     INSERT INTO chat.barred_users AS b (user_id, is_deleted, barred_at)
     VALUES ($1, $2, clock_timestamp())
     ON CONFLICT (user_id) DO UPDATE SET is_deleted = excluded.is_deleted
     WHERE excluded.is_deleted AND NOT b.is_deleted
 """
 
-UNBAR = "DELETE FROM chat.barred_users WHERE user_id = $1 AND NOT is_deleted"
+REINSTATE = "DELETE FROM chat.barred_users WHERE user_id = $1 AND NOT is_deleted"
 
-SELECT_BARRED = "SELECT user_id FROM chat.barred_users"
+SELECT_SUSPENDED = "SELECT user_id FROM chat.barred_users"
 
 SELECT_OWNERS = """
     SELECT owner_id FROM chat.chats WHERE owner_id > $1
@@ -29,7 +29,7 @@ SELECT_OWNERS = """
 """
 
 # Chats of barred users that would still spend their credentials.
-SELECT_AT_WORK = """
+SELECT_RUNNING_TURNS = """
     SELECT e.chat_id, e.turn_id FROM chat.barred_users b
     JOIN chat.chats c ON c.owner_id = b.user_id JOIN chat.chat_exec e ON e.chat_id = c.id
     WHERE e.status IN ('running', 'requires_action') LIMIT $1
@@ -55,33 +55,33 @@ DELETE_REST = """
 
 
 @dataclass(frozen=True, slots=True)
-class AtWork:
+class RunningTurn:
     """A turn of somebody who is barred."""
 
     chat_id: ChatId
     turn_id: MessageId
 
 
-class PostgresBarring:
+class PostgresSuspendedUsers:
     """The users whom nobody may act for any more."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
-    async def bar(self, user_id: OwnerId, *, is_deleted: bool) -> None:
+    async def suspend(self, user_id: OwnerId, *, is_deleted: bool) -> None:
         """Remember that a user is locked out, or gone for good."""
         with typed_outages():
-            await self._pool.execute(BAR, user_id, is_deleted)
+            await self._pool.execute(SUSPEND, user_id, is_deleted)
 
-    async def unbar(self, user_id: OwnerId) -> None:
+    async def reinstate(self, user_id: OwnerId) -> None:
         """Let a user in again, unless they are gone for good."""
         with typed_outages():
-            await self._pool.execute(UNBAR, user_id)
+            await self._pool.execute(REINSTATE, user_id)
 
-    async def barred(self) -> frozenset[OwnerId]:
+    async def suspended(self) -> frozenset[OwnerId]:
         """Return everyone who is barred."""
         with typed_outages():
-            rows = await self._pool.fetch(SELECT_BARRED)
+            rows = await self._pool.fetch(SELECT_SUSPENDED)
         return frozenset(OwnerId(str(row["user_id"])) for row in rows)
 
     async def owners(self, after: OwnerId, limit: int) -> tuple[OwnerId, ...]:
@@ -90,11 +90,11 @@ class PostgresBarring:
             rows = await self._pool.fetch(SELECT_OWNERS, after, limit)
         return tuple(OwnerId(str(row["owner_id"])) for row in rows)
 
-    async def at_work(self) -> tuple[AtWork, ...]:
+    async def running_turns(self) -> tuple[RunningTurn, ...]:
         """Return some turns of barred users that go on."""
         with typed_outages():
-            rows = await self._pool.fetch(SELECT_AT_WORK, BATCH_MAX)
-        return tuple(AtWork(ChatId(str(row["chat_id"])), row["turn_id"]) for row in rows)
+            rows = await self._pool.fetch(SELECT_RUNNING_TURNS, BATCH_MAX)
+        return tuple(RunningTurn(ChatId(str(row["chat_id"])), row["turn_id"]) for row in rows)
 
     async def roots_of_deleted(self) -> tuple[tuple[ChatId, OwnerId], ...]:
         """Return some root chats of users who are gone for good, with their owners."""

@@ -19,7 +19,7 @@ from chatd.models.domain.language_model import (
 )
 from chatd.providers.anthropic import events
 from chatd.providers.anthropic.metadata import (
-    Own,
+    AnthropicMetadata,
     SearchCitation,
     SearchError,
     SearchHit,
@@ -33,7 +33,7 @@ _SEARCH = msgspec.json.Decoder(tuple[SearchHit, ...] | SearchError)
 class Block(Protocol):
     """A block that is being written."""
 
-    def take(self, delta: events.Delta) -> Iterable[ModelEvent]:
+    def decode(self, delta: events.Delta) -> Iterable[ModelEvent]:
         """Return what a change means."""
         ...
 
@@ -42,7 +42,7 @@ class Block(Protocol):
         ...
 
 
-class TextGrowing:
+class OpenTextBlock:
     """A text, with what it rests on."""
 
     def __init__(self, block_id: str) -> None:
@@ -50,7 +50,7 @@ class TextGrowing:
         self._citations: list[SearchCitation] = []
         self._sources: dict[str, Source] = {}
 
-    def take(self, delta: events.Delta) -> Iterable[ModelEvent]:
+    def decode(self, delta: events.Delta) -> Iterable[ModelEvent]:
         """Show more text; keep a citation until the text is complete."""
         if delta.text:
             return (TextDelta(delta.text, self._block_id),)
@@ -60,7 +60,7 @@ class TextGrowing:
 
     def stop(self) -> Iterable[ModelEvent]:
         """End the text and name its sources; between its deltas they would tear it apart."""
-        own = Own(citations=tuple(self._citations))
+        own = AnthropicMetadata(citations=tuple(self._citations))
         sources = (SourceCited(source) for source in self._sources.values())
         return (TextEnded(written(own)), *sources)
 
@@ -75,14 +75,14 @@ class TextGrowing:
             return  # It points into the prompt, which may be another one by then.
 
 
-class ThinkingGrowing:
+class OpenThinkingBlock:
     """A thought, signed at its end."""
 
     def __init__(self, block_id: str, signature: str) -> None:
         self._block_id = block_id
         self._signature = signature
 
-    def take(self, delta: events.Delta) -> Iterable[ModelEvent]:
+    def decode(self, delta: events.Delta) -> Iterable[ModelEvent]:
         """Show more of the thought; keep the signature."""
         if delta.thinking:
             return (ReasoningDelta(delta.thinking, self._block_id),)
@@ -92,7 +92,7 @@ class ThinkingGrowing:
 
     def stop(self) -> Iterable[ModelEvent]:
         """End the thought."""
-        return (ReasoningEnded(written(Own(signature=self._signature))),)
+        return (ReasoningEnded(written(AnthropicMetadata(signature=self._signature))),)
 
 
 class Redacted:
@@ -101,16 +101,16 @@ class Redacted:
     def __init__(self, data: str) -> None:
         self._data = data
 
-    def take(self, delta: events.Delta) -> Iterable[ModelEvent]:
+    def decode(self, delta: events.Delta) -> Iterable[ModelEvent]:
         """Ignore the change; there is none."""
         return ()
 
     def stop(self) -> Iterable[ModelEvent]:
         """Keep the thought."""
-        return (ReasoningEnded(written(Own(redacted_data=self._data))),)
+        return (ReasoningEnded(written(AnthropicMetadata(redacted_data=self._data))),)
 
 
-class CallGrowing:
+class OpenCallBlock:
     """A tool call; its arguments grow as a text."""
 
     def __init__(self, call: ToolCall, given: bytes) -> None:
@@ -118,7 +118,7 @@ class CallGrowing:
         self._given = given.decode()
         self._pieces: list[str] = []
 
-    def take(self, delta: events.Delta) -> Iterable[ModelEvent]:
+    def decode(self, delta: events.Delta) -> Iterable[ModelEvent]:
         """Show more of the arguments, unless the provider executes the call itself."""
         if not delta.partial_json:
             return ()
@@ -140,7 +140,7 @@ class Result:
     def __init__(self, result: ToolResult) -> None:
         self._result = result
 
-    def take(self, delta: events.Delta) -> Iterable[ModelEvent]:
+    def decode(self, delta: events.Delta) -> Iterable[ModelEvent]:
         """Ignore the change; there is none."""
         return ()
 
@@ -152,7 +152,7 @@ class Result:
 class Unknown:
     """A block of a kind that is newer than this code."""
 
-    def take(self, delta: events.Delta) -> Iterable[ModelEvent]:
+    def decode(self, delta: events.Delta) -> Iterable[ModelEvent]:
         """Ignore the change."""
         return ()
 
@@ -161,7 +161,7 @@ class Unknown:
         return ()
 
 
-def call_begun(raw: msgspec.Raw, index: int, *, provider_executed: bool) -> CallGrowing:
+def call_begun(raw: msgspec.Raw, index: int, *, provider_executed: bool) -> OpenCallBlock:
     """Return a call at its beginning.
 
     Raises:
@@ -169,7 +169,7 @@ def call_begun(raw: msgspec.Raw, index: int, *, provider_executed: bool) -> Call
     """
     begun = events.CALL.decode(raw)
     caller = "direct" if begun.caller is None else begun.caller.type
-    own = Own(caller="" if caller == "direct" or not provider_executed else caller)
+    own = AnthropicMetadata(caller="" if caller == "direct" or not provider_executed else caller)
     call = ToolCall(
         begun.id or f"call_{index}",
         begun.name,
@@ -178,7 +178,7 @@ def call_begun(raw: msgspec.Raw, index: int, *, provider_executed: bool) -> Call
         provider_metadata=written(own),
     )
     given = bytes(begun.input)
-    return CallGrowing(call, given if given.startswith(b"{") else b"{}")
+    return OpenCallBlock(call, given if given.startswith(b"{") else b"{}")
 
 
 def result_given(raw: msgspec.Raw, kind: str, names: dict[str, str]) -> Result:
@@ -189,7 +189,9 @@ def result_given(raw: msgspec.Raw, kind: str, names: dict[str, str]) -> Result:
     """
     given = events.RESULT.decode(raw)
     content = bytes(given.content)
-    own, shown = _search(content) if kind == "web_search_tool_result" else (Own(), content)
+    own, shown = (
+        _search(content) if kind == "web_search_tool_result" else (AnthropicMetadata(), content)
+    )
     is_failed = bool(given.is_error) or _kind(content).endswith("_error")
     return Result(
         ToolResult(
@@ -203,16 +205,16 @@ def result_given(raw: msgspec.Raw, kind: str, names: dict[str, str]) -> Result:
     )
 
 
-def _search(content: bytes) -> tuple[Own, bytes]:
+def _search(content: bytes) -> tuple[AnthropicMetadata, bytes]:
     """Return what is sent back of a web search, and what people see of it."""
     try:
         search = _SEARCH.decode(content)
     except msgspec.ValidationError:
-        return Own(), content
+        return AnthropicMetadata(), content
     if isinstance(search, SearchError):
-        return Own(search=search), content
+        return AnthropicMetadata(search=search), content
     pages = [{"title": hit.title, "url": hit.url} for hit in search]
-    return Own(search=search), msgspec.json.encode(pages)
+    return AnthropicMetadata(search=search), msgspec.json.encode(pages)
 
 
 def _kind(content: bytes) -> str:

@@ -75,7 +75,7 @@ class AnthropicDecoder:
         self._is_begun = False
         self._is_over = False
 
-    def take(self, data: bytes) -> Iterable[ModelEvent]:
+    def decode(self, data: bytes) -> Iterable[ModelEvent]:
         """Return what the data of one event means."""
         if self._is_over:
             return ()
@@ -100,7 +100,7 @@ class AnthropicDecoder:
         block = self._blocks.get(event.index)
         if block is None or event.delta is None:
             raise ValueError("a change of no block")
-        return block.take(event.delta)
+        return block.decode(event.delta)
 
     def _take_other(self, event: events.Event, data: bytes) -> Iterable[ModelEvent]:
         match event.type:
@@ -130,12 +130,12 @@ class AnthropicDecoder:
         first: tuple[ModelEvent, ...] = ()
         match events.KIND.decode(raw).type:
             case "text":
-                block = blocks.TextGrowing(block_id)
+                block = blocks.OpenTextBlock(block_id)
                 if text := events.TEXT.decode(raw).text:
                     first = (TextDelta(text, block_id),)
             case "thinking":
                 thought = events.THINKING.decode(raw)
-                block = blocks.ThinkingGrowing(block_id, thought.signature or "")
+                block = blocks.OpenThinkingBlock(block_id, thought.signature or "")
                 if thought.thinking:
                     first = (ReasoningDelta(thought.thinking, block_id),)
             case "redacted_thinking":

@@ -31,7 +31,7 @@ class SearchCitation(
     title: str | None = None
 
 
-class Own(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+class AnthropicMetadata(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """All that can be kept with a part.
 
     Attributes:
@@ -50,20 +50,20 @@ class Own(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 class _Stored(msgspec.Struct, frozen=True):
-    anthropic: Own
+    anthropic: AnthropicMetadata
 
 
 _STORED = msgspec.json.Decoder(_Stored)
 _ENCODER = msgspec.json.Encoder()
-_NOTHING = Own()
+_NOTHING = AnthropicMetadata()
 
 
-def written(own: Own) -> str:
+def written(own: AnthropicMetadata) -> str:
     """Return what is stored in `provider_metadata`; nothing is an empty text."""
     return "" if own == _NOTHING else _ENCODER.encode(_Stored(own)).decode()
 
 
-def own_of(provider_metadata: str) -> Own:
+def anthropic_metadata_of(provider_metadata: str) -> AnthropicMetadata:
     """Return what is Anthropic's own in a part; of another provider's there is nothing."""
     if not provider_metadata:
         return _NOTHING
@@ -73,6 +73,6 @@ def own_of(provider_metadata: str) -> Own:
         return _NOTHING
 
 
-def is_signed(own: Own) -> bool:
+def is_signed(own: AnthropicMetadata) -> bool:
     """Return whether a thought can be sent back."""
     return bool(own.signature or own.redacted_data)

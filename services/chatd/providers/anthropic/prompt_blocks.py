@@ -21,7 +21,7 @@ from chatd.content.domain.parts import (
 from chatd.content.domain.truncation import repaired
 from chatd.models.domain.language_model import FileData, ModelError, PromptMessage
 from chatd.models.engine.target import Target
-from chatd.providers.anthropic.metadata import own_of
+from chatd.providers.anthropic.metadata import anthropic_metadata_of
 from chatd.providers.anthropic.options import config_error
 from chatd.providers.attachments import (
     Accepted,
@@ -98,7 +98,9 @@ class BlockMaker:
                 return  # The prompt holds no others.
 
     def _text(self, part: Text) -> "TextBlockParam":
-        citations = own_of(part.provider_metadata).citations if self._with_citations else ()
+        citations = (
+            anthropic_metadata_of(part.provider_metadata).citations if self._with_citations else ()
+        )
         if not citations:
             return _text_block(part.text)
         cited = [msgspec.to_builtins(citation) for citation in citations]
@@ -164,7 +166,7 @@ def _image_block(media_type: str, data_base64: str) -> "ImageBlockParam":
 
 def _thought(part: Reasoning) -> "Iterator[ContentBlockParam]":
     """Yield a thought that is Anthropic's own; another's is refused."""
-    own = own_of(part.provider_metadata)
+    own = anthropic_metadata_of(part.provider_metadata)
     if own.redacted_data:
         yield {"type": "redacted_thinking", "data": own.redacted_data}
     elif own.signature:
@@ -201,7 +203,7 @@ def _arguments(args_json: str) -> dict[str, object]:
 
 
 def _search_result(part: ToolResult) -> "Iterator[ContentBlockParam]":
-    search = own_of(part.provider_metadata).search
+    search = anthropic_metadata_of(part.provider_metadata).search
     if search is None:
         return
     yield {

@@ -192,12 +192,12 @@ def _thinking(
     else:
         effort = request.reasoning_effort
         fields = thinking_fields(target.model_name, effort, output_tokens_max)
-    if is_budgeted(fields) and _is_thoughtless_loop(messages):
+    if is_budgeted(fields) and _is_loop_without_thinking(messages):
         return {name: each for name, each in fields.items() if name != "thinking"}
     return fields
 
 
-def _is_thoughtless_loop(messages: "list[MessageParam]") -> bool:
+def _is_loop_without_thinking(messages: "list[MessageParam]") -> bool:
     """Return whether tools were called without a thought; thinking cannot begin in the middle."""
     is_loop = False
     for message in reversed(messages):

@@ -16,7 +16,7 @@ from enum import StrEnum
 from chatd.content.domain.messages import ErrorKind, Role
 from chatd.content.domain.parts import Part, Reasoning, Text, ToolCall, ToolResult
 from chatd.models.domain.language_model import ModelError, PromptMessage
-from chatd.providers.anthropic.metadata import is_signed, own_of
+from chatd.providers.anthropic.metadata import anthropic_metadata_of, is_signed
 from chatd.providers.media import result_text
 
 WEB_SEARCH = "web_search"
@@ -107,7 +107,7 @@ def _violation(message: PromptMessage, place: int, part: ToolCall | ToolResult) 
             is_answered = any(_answers(other, part) for other in message.content)
             return None if is_answered else Violation.CALL_WITHOUT_RESULT
         case ToolResult():
-            if own_of(part.provider_metadata).search is None:
+            if anthropic_metadata_of(part.provider_metadata).search is None:
                 return Violation.INVALID_RESULT
             calls = [at for at, other in enumerate(message.content) if _answers(part, other)]
             if not calls:
@@ -142,7 +142,7 @@ def _with_text_for_others(messages: Messages) -> Messages:
         for part in message.content
         if isinstance(part, ToolCall)
         and part.provider_executed
-        and (part.tool_name != WEB_SEARCH or own_of(part.provider_metadata).caller)
+        and (part.tool_name != WEB_SEARCH or anthropic_metadata_of(part.provider_metadata).caller)
     }
 
     def is_other(place: Place, part: Part) -> bool:
@@ -185,7 +185,9 @@ def _protected(messages: Messages) -> int | None:
     for index in range(len(messages) - 1, -1, -1):
         if messages[index].role is Role.ASSISTANT:
             thoughts = (part for part in messages[index].content if isinstance(part, Reasoning))
-            signed = any(is_signed(own_of(thought.provider_metadata)) for thought in thoughts)
+            signed = any(
+                is_signed(anthropic_metadata_of(thought.provider_metadata)) for thought in thoughts
+            )
             return index if signed else None
     return None
 

@@ -24,7 +24,7 @@ class BedrockDecoder:
     def __init__(self) -> None:
         self._inner = AnthropicDecoder()
 
-    def take(self, data: bytes) -> Iterable[ModelEvent]:
+    def decode(self, data: bytes) -> Iterable[ModelEvent]:
         """Return what the payload of one frame means."""
         try:
             chunk = _CHUNK.decode(data)
@@ -32,7 +32,7 @@ class BedrockDecoder:
         except (ValueError, RecursionError, binascii.Error):
             text = "the event stream holds a frame that cannot be read"
             raise ProviderFailed(Failure(text, is_garbled=True)) from None
-        return self._inner.take(event) if event else ()
+        return self._inner.decode(event) if event else ()
 
     def end(self) -> Iterable[ModelEvent]:
         """Return nothing once the answer was complete."""

@@ -59,7 +59,7 @@ class Calls:
     def __bool__(self) -> bool:
         return bool(self._calls)
 
-    def take(self, delta: CallDelta) -> ToolInputDelta | None:
+    def decode(self, delta: CallDelta) -> ToolInputDelta | None:
         """Take a piece and return what there is to show of it."""
         function = delta.function or FunctionDelta()
         provider_id = repaired(str(delta.id)) if delta.id is not None else ""

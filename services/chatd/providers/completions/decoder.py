@@ -19,7 +19,7 @@ from chatd.providers.completions.calls import Calls
 from chatd.providers.completions.chunks import CallDelta, Choice, Chunk, Delta, read_chunk
 from chatd.providers.completions.failures import failure_in
 from chatd.providers.completions.sources import Sources
-from chatd.providers.completions.thoughts import Thoughts
+from chatd.providers.completions.thoughts import ReasoningBuffer
 from chatd.providers.completions.usage import usage_of
 from chatd.providers.wire import Failure, ProviderFailed
 
@@ -45,7 +45,7 @@ class CompletionsDecoder:
     """Decodes one answer."""
 
     def __init__(self) -> None:
-        self._thoughts = Thoughts()
+        self._reasoning_buffer = ReasoningBuffer()
         self._calls = Calls()
         self._sources = Sources()
         self._usage: UsageReported | None = None
@@ -58,7 +58,7 @@ class CompletionsDecoder:
         self._halves: dict[str, str] = {}
         self._is_damaged = False
 
-    def take(self, data: bytes) -> Iterable[ModelEvent]:
+    def decode(self, data: bytes) -> Iterable[ModelEvent]:
         """Return what one chunk means.
 
         Raises:
@@ -101,9 +101,11 @@ class CompletionsDecoder:
         for kind, half in self._halves.items():
             if half:
                 text = repaired(half)
-                events.append(self._thoughts.show(text) if kind == "thought" else TextDelta(text))
-        if self._thoughts.is_pending:
-            events.append(self._thoughts.close())
+                events.append(
+                    self._reasoning_buffer.show(text) if kind == "thought" else TextDelta(text)
+                )
+        if self._reasoning_buffer.is_pending:
+            events.append(self._reasoning_buffer.close())
         events.extend(self._sources.cited())
         events.extend(self._calls.requested())
         detail = repaired(self._filtered or "".join(self._refusal))
@@ -111,7 +113,7 @@ class CompletionsDecoder:
         return events
 
     def _take_delta(self, delta: Delta, events: list[ModelEvent]) -> None:
-        thought = self._thoughts.take(delta)
+        thought = self._reasoning_buffer.decode(delta)
         content = delta.content
         if isinstance(content, list):
             content, thought_in_parts = _joined_parts(content)
@@ -134,11 +136,11 @@ class CompletionsDecoder:
         text = self._whole("thought", text)
         if text:
             self._is_text_open = False
-            events.append(self._thoughts.show(text))
+            events.append(self._reasoning_buffer.show(text))
 
     def _add_text(self, text: str, events: list[ModelEvent]) -> None:
         # A late signature waits for the end of the text, which it would otherwise cut in two.
-        thoughts = self._thoughts
+        thoughts = self._reasoning_buffer
         if thoughts.is_open or (thoughts.is_pending and not self._is_text_open):
             events.append(thoughts.close())
         text = self._whole("text", text)
@@ -147,10 +149,10 @@ class CompletionsDecoder:
             events.append(TextDelta(text))
 
     def _add_call(self, delta: CallDelta, events: list[ModelEvent]) -> None:
-        if self._thoughts.is_pending:
-            events.append(self._thoughts.close())
+        if self._reasoning_buffer.is_pending:
+            events.append(self._reasoning_buffer.close())
         self._is_text_open = False
-        shown = self._calls.take(delta)
+        shown = self._calls.decode(delta)
         if shown is not None:
             events.append(shown)
 

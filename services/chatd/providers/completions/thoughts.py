@@ -15,7 +15,7 @@ _TEXT_FIELDS = {"reasoning.text": "text", "reasoning.summary": "summary"}
 Detail = dict[str, object]
 
 
-class Thoughts:
+class ReasoningBuffer:
     """Collects the thoughts of one answer."""
 
     def __init__(self) -> None:
@@ -27,7 +27,7 @@ class Thoughts:
         """Return whether something must be said before anything else begins."""
         return self.is_open or bool(self._details)
 
-    def take(self, delta: Delta) -> str:
+    def decode(self, delta: Delta) -> str:
         """Keep the details of a delta and return the words that it adds."""
         said = delta.reasoning_content or delta.reasoning
         text = said if isinstance(said, str) else ""

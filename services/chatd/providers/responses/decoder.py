@@ -80,7 +80,7 @@ class ResponsesDecoder:
             b"error": self._error,
         }
 
-    def take(self, data: bytes) -> Iterable[ModelEvent]:
+    def decode(self, data: bytes) -> Iterable[ModelEvent]:
         """Return what the data of one event on the wire means."""
         if self._is_over or not data or data == b"[DONE]":
             return _NOTHING

@@ -26,22 +26,22 @@ def cut_off() -> ProviderFailed:
 def failed_response(response: Response) -> ProviderFailed:
     """Return the failure that ends a whole answer."""
     if response.error is not None:
-        return _told(response.error)
+        return _failure_of(response.error)
     return ProviderFailed(Failure(f"the answer ended as {response.status or 'failed'}"))
 
 
 def reported_error(event: Anything) -> ProviderFailed:
     """Return the failure that an event of its own reports, flat or with an error inside."""
     if not event.has_error:
-        return _told(Error(code=event.code, message=event.message, status=event.status))
+        return _failure_of(Error(code=event.code, message=event.message, status=event.status))
     try:
-        return _told(_errors.decode(event.error))
+        return _failure_of(_errors.decode(event.error))
     except msgspec.DecodeError:
         text = bytes(event.error).decode(errors="replace")
-        return _told(Error(code=event.code, message=text, status=event.status))
+        return _failure_of(Error(code=event.code, message=text, status=event.status))
 
 
-def _told(error: Error) -> ProviderFailed:
+def _failure_of(error: Error) -> ProviderFailed:
     words = (error.code or error.type or "", error.message or "the provider reported an error")
     text = ": ".join(str(word) for word in words if word)
     told = {"code": error.code, "type": error.type, "message": error.message}

@@ -70,7 +70,7 @@ def item_of(mark: Mark, result: ToolResult | None, *, is_stored: bool) -> Item |
         return None
     if not isinstance(told, dict):
         return None
-    return item | _told_again(kind, told)
+    return item | _replayed_fields(kind, told)
 
 
 def _parted(kind: str, item: Item) -> tuple[Item, Item]:
@@ -127,7 +127,7 @@ def _shown_output(output: object) -> object:
             return output if isinstance(output, dict) and "type" in output else {"type": "unknown"}
 
 
-def _told_again(kind: str, shown: Item) -> Item:
+def _replayed_fields(kind: str, shown: Item) -> Item:
     """Return what came out as the provider gave it."""
     content = shown.get("content")
     match kind, content:

@@ -68,7 +68,7 @@ class PeriodSpan:
 
 
 @dataclass(frozen=True, slots=True)
-class Standing:
+class SpendStatus:
     """What was spent in the present period, and the limit that binds, if one does."""
 
     limit: SpendLimit | None
@@ -113,14 +113,14 @@ def depends_on_groups(limits: Limits) -> bool:
     return any(subject.kind is SubjectKind.GROUP for subject in limits)
 
 
-def limit_error(standing: Standing) -> TurnError:
+def limit_error(spend_status: SpendStatus) -> TurnError:
     """Return the end of a turn for which nothing more may be spent."""
-    limit = 0 if standing.limit is None else standing.limit.limit_micros
+    limit = 0 if spend_status.limit is None else spend_status.limit.limit_micros
     return TurnError(
         f"The spending limit of {dollars(limit)} is reached. Go on after "
-        f"{standing.resets_at:%Y-%m-%d %H:%M} UTC, or ask an administrator to raise it.",
+        f"{spend_status.resets_at:%Y-%m-%d %H:%M} UTC, or ask an administrator to raise it.",
         ErrorKind.USAGE_LIMIT,
-        detail=f"{standing.spent_micros} of {limit} micros are spent",
+        detail=f"{spend_status.spent_micros} of {limit} micros are spent",
     )
 
 

@@ -17,7 +17,7 @@ from chatd.spend.domain.limits import (
     LimitPeriod,
     Limits,
     SpendLimit,
-    Standing,
+    SpendStatus,
     binding_limit,
     depends_on_groups,
     limit_error,
@@ -78,13 +78,13 @@ class LimitedSpending:
         limit = binding_limit(await self._known(), owner_id, group_ids)
         if limit is None:
             return
-        standing = await self._standing(owner_id, limit)
-        if standing.is_reached:
+        spend_status = await self._spend_status(owner_id, limit)
+        if spend_status.is_reached:
             raise UsageLimitReached(
-                spent_micros=standing.spent_micros,
+                spent_micros=spend_status.spent_micros,
                 limit_micros=limit.limit_micros,
-                resets_at=standing.resets_at,
-                retry_after_s=(standing.resets_at - self._clock.now()).total_seconds(),
+                resets_at=spend_status.resets_at,
+                retry_after_s=(spend_status.resets_at - self._clock.now()).total_seconds(),
             )
 
     async def depend_on_groups(self) -> bool:
@@ -106,26 +106,30 @@ class LimitedSpending:
         if not limits:
             return None
         if depends_on_groups(limits):
-            standing = await self._standing_of_chat(chat_id, owner.id, limits)
+            spend_status = await self._spend_status_of_chat(chat_id, owner.id, limits)
         else:
             limit = binding_limit(limits, owner.id, ())
-            standing = None if limit is None else await self._standing(owner.id, limit)
-        return limit_error(standing) if standing is not None and standing.is_reached else None
+            spend_status = None if limit is None else await self._spend_status(owner.id, limit)
+        return (
+            limit_error(spend_status)
+            if spend_status is not None and spend_status.is_reached
+            else None
+        )
 
-    async def standing(self, owner_id: OwnerId, group_ids: tuple[str, ...]) -> Standing:
+    async def spend_status(self, owner_id: OwnerId, group_ids: tuple[str, ...]) -> SpendStatus:
         """Return where a user stands; without a limit, in the present month."""
-        return await self._standing(
+        return await self._spend_status(
             owner_id, binding_limit(await self._known(), owner_id, group_ids)
         )
 
-    async def _standing(self, owner_id: OwnerId, limit: SpendLimit | None) -> Standing:
+    async def _spend_status(self, owner_id: OwnerId, limit: SpendLimit | None) -> SpendStatus:
         span = span_of(LimitPeriod.MONTH if limit is None else limit.period, self._clock.now())
         spent_micros = await self._store.spent_micros(owner_id, span.start)
-        return Standing(limit, spent_micros, span.end)
+        return SpendStatus(limit, spent_micros, span.end)
 
-    async def _standing_of_chat(
+    async def _spend_status_of_chat(
         self, chat_id: ChatId, owner_id: OwnerId, limits: Limits
-    ) -> Standing | None:
+    ) -> SpendStatus | None:
         spans = {period: span_of(period, self._clock.now()) for period in LimitPeriod}
         starts = {period: span.start for period, span in spans.items()}
         spending = await self._store.spending_of(chat_id, owner_id, starts)
@@ -137,7 +141,7 @@ class LimitedSpending:
         limit = binding_limit(limits, owner_id, group_ids)
         if limit is None:
             return None
-        return Standing(limit, spending.spent_micros[limit.period], spans[limit.period].end)
+        return SpendStatus(limit, spending.spent_micros[limit.period], spans[limit.period].end)
 
     async def _known(self) -> Limits:
         if self._limits is not None:

@@ -17,7 +17,7 @@ PAUSE_S = 1.0
 logger = logging.getLogger(__name__)
 
 
-class LateBills:
+class DeferredBills:
     """Enters bills one after another, as far as the database can be reached.
 
     A bill that cannot be entered is logged with all that it says and dropped: nobody waits for it.

@@ -11,7 +11,7 @@ from chatd.spend.domain.limits import (
     LIMIT_MICROS_MAX,
     LimitPeriod,
     SpendLimit,
-    Standing,
+    SpendStatus,
     Subject,
     SubjectKind,
 )
@@ -112,10 +112,10 @@ def limit_to_proto(limit: SpendLimit) -> usage_pb2.SpendLimit:
     return sent
 
 
-def standing_to_proto(standing: Standing) -> usage_pb2.SpendStatus:
+def spend_status_to_proto(spend_status: SpendStatus) -> usage_pb2.SpendStatus:
     """Return where somebody stands as it travels."""
-    sent = usage_pb2.SpendStatus(spent_micros=standing.spent_micros)
-    sent.resets_at.FromDatetime(standing.resets_at)
-    if standing.limit is not None:
-        sent.limit.CopyFrom(limit_to_proto(standing.limit))
+    sent = usage_pb2.SpendStatus(spent_micros=spend_status.spent_micros)
+    sent.resets_at.FromDatetime(spend_status.resets_at)
+    if spend_status.limit is not None:
+        sent.limit.CopyFrom(limit_to_proto(spend_status.limit))
     return sent

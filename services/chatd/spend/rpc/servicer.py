@@ -11,14 +11,14 @@ from chatd.primitives.domain.errors import NotPermitted
 from chatd.primitives.domain.ids import OwnerId
 from chatd.primitives.rpc import fields
 from chatd.primitives.rpc.page_tokens import length_of, place_of, token_of
-from chatd.spend.domain.limits import SpendLimit, Standing, Subject, SubjectKind
+from chatd.spend.domain.limits import SpendLimit, SpendStatus, Subject, SubjectKind
 from chatd.spend.domain.usage import UsageReader, UsageSpan
 from chatd.spend.rpc.convert import (
     limit_from_proto,
     limit_to_proto,
     row_to_proto,
     span_from_proto,
-    standing_to_proto,
+    spend_status_to_proto,
     totals_to_proto,
 )
 from chatd.spend.store.limits import PostgresLimits
@@ -36,10 +36,10 @@ Context = grpc.aio.ServicerContext
 READERS_OF_ALL = frozenset({"owner", "admin", "auditor"})
 
 
-class Standings(Protocol):
+class SpendStatuses(Protocol):
     """Where users stand against their limits."""
 
-    async def standing(self, owner_id: OwnerId, group_ids: tuple[str, ...]) -> Standing:
+    async def spend_status(self, owner_id: OwnerId, group_ids: tuple[str, ...]) -> SpendStatus:
         """Return where a user stands."""
         ...
 
@@ -55,7 +55,7 @@ class UsagePorts:
     Attributes:
         usage: The ledger.
         limits: The limits.
-        standings: Where users stand.
+        spend_statuses: Where users stand.
         groups: To which groups they belong.
         grantees: Which users and groups there are.
         limits_changed: Tells every process, this one included, that a limit is another.
@@ -64,7 +64,7 @@ class UsagePorts:
 
     usage: PostgresUsage
     limits: PostgresLimits
-    standings: Standings
+    spend_statuses: SpendStatuses
     groups: Groups
     grantees: Grantees
     limits_changed: Callable[[], None]
@@ -133,11 +133,11 @@ class UsageServicer(UsageServiceServicer):
     ) -> api.GetSpendStatusResponse:
         """Tell the caller where they stand."""
         owner_id = caller_as_owner().id
-        standings = self._ports.standings
-        is_asked = await standings.depend_on_groups()
+        spend_statuses = self._ports.spend_statuses
+        is_asked = await spend_statuses.depend_on_groups()
         group_ids = await self._ports.groups.of(owner_id) if is_asked else ()
-        standing = await standings.standing(owner_id, group_ids)
-        return api.GetSpendStatusResponse(status=standing_to_proto(standing))
+        spend_status = await spend_statuses.spend_status(owner_id, group_ids)
+        return api.GetSpendStatusResponse(status=spend_status_to_proto(spend_status))
 
     async def ListSpendLimits(  # noqa: N802 (the name is the proto's)
         self, request: api.ListSpendLimitsRequest, context: Context

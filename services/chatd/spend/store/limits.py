@@ -16,7 +16,7 @@ from chatd.spend.domain.limits import (
 )
 from parley.postgres import Pool, typed_outages
 
-NOBODY = "00000000-0000-0000-0000-000000000000"
+NO_USER_ID = "00000000-0000-0000-0000-000000000000"
 
 # All limits, for this process alone, which holds them against calls.
 SELECT_LIMITS = "SELECT subject_kind, subject_id, limit_micros, period FROM chat.spend_limits"
@@ -83,14 +83,14 @@ class PostgresLimits:
     async def page(self, after: Subject | None, length: int) -> tuple[SpendLimit, ...]:
         """Return the limits behind a subject, in a fixed order."""
         kind = "" if after is None else after.kind
-        subject_id = NOBODY if after is None else after.id or NOBODY
+        subject_id = NO_USER_ID if after is None else after.id or NO_USER_ID
         with typed_outages():
             rows = await self._pool.fetch(SELECT_LIMIT_PAGE, kind, subject_id, length)
         return tuple(map(_limit_of, rows))
 
     async def put(self, limit: SpendLimit) -> None:
         """Set the limit of a subject; one of 0 is taken away."""
-        subject = (limit.subject.kind, limit.subject.id or NOBODY)
+        subject = (limit.subject.kind, limit.subject.id or NO_USER_ID)
         with typed_outages():
             if limit.limit_micros == 0:
                 await self._pool.execute(DELETE_LIMIT, *subject)

@@ -9,46 +9,46 @@ from collections.abc import Callable
 
 from parley.clock import Clock
 
-BEAT_S = 0.025
-BEAT_S_MAX = 0.25
+INTERVAL_S = 0.025
+INTERVAL_S_MAX = 0.25
 # By how much a beat is longer for each second by which the beats before came late.
-LONGER_WHEN_LATE = 8.0
+LATENESS_FACTOR = 8.0
 # How much the last beat tells of how late the next will be.
 LATENESS_SHARE = 0.25
 # Beats that are by so much longer than they should be are those of a process that is late.
-LATE = 1.5
+LATE_FACTOR = 1.5
 
 
-class Pace:
+class FlushInterval:
     """How long beats are: longer, the later those of a busy process come."""
 
     def __init__(self) -> None:
-        self.beat_s = BEAT_S
+        self.interval_s = INTERVAL_S
         self.is_late = False
         self._late_s = 0.0
 
-    def beaten(self, late_s: float) -> None:
+    def observe(self, late_s: float) -> None:
         """Learn how late a beat came."""
         self._late_s += LATENESS_SHARE * (max(0.0, late_s) - self._late_s)
-        self.beat_s = min(BEAT_S + LONGER_WHEN_LATE * self._late_s, BEAT_S_MAX)
-        self.is_late = self.beat_s > LATE * BEAT_S
+        self.interval_s = min(INTERVAL_S + LATENESS_FACTOR * self._late_s, INTERVAL_S_MAX)
+        self.is_late = self.interval_s > LATE_FACTOR * INTERVAL_S
 
 
-class Beats:
+class FlushTimer:
     """The beats of one process, while `run` runs and as long as somebody waits for the next."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._pace = Pace()
+        self._interval = FlushInterval()
         self._waiting: list[Callable[[], None]] = []
         self._is_awaited = asyncio.Event()
 
     @property
     def is_late(self) -> bool:
         """Return whether what can wait had better wait."""
-        return self._pace.is_late
+        return self._interval.is_late
 
-    def at_next(self, do: Callable[[], None]) -> None:
+    def at_next_flush(self, do: Callable[[], None]) -> None:
         """Do something on the next beat; it must neither wait nor raise."""
         self._waiting.append(do)
         self._is_awaited.set()
@@ -57,9 +57,9 @@ class Beats:
         """Beat, whenever something waits for it."""
         while True:
             await self._is_awaited.wait()
-            beat_s, began_s = self._pace.beat_s, self._clock.monotonic()
-            await self._clock.sleep(beat_s)
-            self._pace.beaten(self._clock.monotonic() - began_s - beat_s)
+            interval_s, began_s = self._interval.interval_s, self._clock.monotonic()
+            await self._clock.sleep(interval_s)
+            self._interval.observe(self._clock.monotonic() - began_s - interval_s)
             waiting, self._waiting = self._waiting, []
             self._is_awaited.clear()
             self._do_all(waiting)
@@ -71,5 +71,5 @@ class Beats:
                 do()
             except BaseException:
                 for rest in waiting[place:]:
-                    self.at_next(rest)
+                    self.at_next_flush(rest)
                 raise

@@ -21,7 +21,7 @@ from chatd.content.domain.messages import Role
 from chatd.content.domain.parts import Part
 from chatd.primitives.domain.ids import ChatId, Fence
 from chatd.streams.engine.coalescing import is_piece, joined_pieces, size_of
-from chatd.streams.engine.flush_timer import Beats
+from chatd.streams.engine.flush_timer import FlushTimer
 
 JOINED_BYTES_MAX = 2048
 EPISODE_BYTES_MAX = 1 << 20
@@ -66,7 +66,7 @@ class _Open:
     kept_bytes: int = 0
     seq: int = 0
     waiting: _Waiting | None = None
-    has_shown_this_beat: bool = False
+    has_shown_since_flush: bool = False
 
 
 class Episode:
@@ -88,9 +88,9 @@ class LiveChats:
     Without beats every piece is numbered at once.
     """
 
-    def __init__(self, *listeners: Listener, beats: Beats | None = None) -> None:
+    def __init__(self, *listeners: Listener, flush_timer: FlushTimer | None = None) -> None:
         self._listeners = list(listeners)
-        self._beats = beats
+        self._flush_timer = flush_timer
         self._episodes: dict[ChatId, _Open] = {}
         self._busy: dict[ChatId, _Open] = {}  # Those that showed or joined something this beat.
 
@@ -119,7 +119,7 @@ class LiveChats:
         opened = self._episodes.get(chat_id)
         return () if opened is None else tuple(opened.parts)
 
-    def moved(self, state: ChatState) -> None:
+    def state_changed(self, state: ChatState) -> None:
         """Forget the episode that a commit closed; what was not numbered yet is in the commit."""
         opened = self._episodes.get(state.chat_id)
         episode = (state.history_version, state.generation_attempt)
@@ -131,7 +131,7 @@ class LiveChats:
         """Number a piece of an open episode, now or soon."""
         if self._episodes.get(chat_id) is not opened:
             return
-        if self._beats is None:
+        if self._flush_timer is None:
             self._number(chat_id, opened, piece)
             return
         waiting = opened.waiting
@@ -143,8 +143,8 @@ class LiveChats:
                     self._number_waiting(chat_id, opened)
                 return
             self._number_waiting(chat_id, opened)
-        self._mark_busy(self._beats, chat_id, opened)
-        if is_piece(piece.part) and opened.has_shown_this_beat and piece.size < JOINED_BYTES_MAX:
+        self._mark_busy(self._flush_timer, chat_id, opened)
+        if is_piece(piece.part) and opened.has_shown_since_flush and piece.size < JOINED_BYTES_MAX:
             opened.waiting = piece
         else:
             self._number(chat_id, opened, piece)
@@ -154,20 +154,20 @@ class LiveChats:
             return None
         return joined_pieces(waiting.part, piece.part)
 
-    def _mark_busy(self, beats: Beats, chat_id: ChatId, opened: _Open) -> None:
+    def _mark_busy(self, flush_timer: FlushTimer, chat_id: ChatId, opened: _Open) -> None:
         if not self._busy:
-            beats.at_next(partial(self._flush, beats))
+            flush_timer.at_next_flush(partial(self._flush, flush_timer))
         self._busy[chat_id] = opened
 
-    def _flush(self, beats: Beats) -> None:
+    def _flush(self, flush_timer: FlushTimer) -> None:
         """End a beat; a chat that numbered something at its end goes on in the next."""
         busy, self._busy = self._busy, {}
         for chat_id, opened in busy.items():
             if self._episodes.get(chat_id) is not opened:
                 continue
-            opened.has_shown_this_beat = False
+            opened.has_shown_since_flush = False
             if opened.waiting is not None:
-                self._mark_busy(beats, chat_id, opened)
+                self._mark_busy(flush_timer, chat_id, opened)
                 self._number_waiting(chat_id, opened)
 
     def _number_waiting(self, chat_id: ChatId, opened: _Open) -> None:
@@ -177,7 +177,7 @@ class LiveChats:
 
     def _number(self, chat_id: ChatId, opened: _Open, piece: _Waiting) -> None:
         opened.seq += 1
-        opened.has_shown_this_beat = True
+        opened.has_shown_since_flush = True
         part = LivePart(
             opened.history_version,
             opened.generation_attempt,

@@ -8,14 +8,14 @@ import logging
 from dataclasses import dataclass, field
 
 from chatd.chats.domain.chat import ChatState
-from chatd.chats.domain.partials import Chunk, KeptPartials
+from chatd.chats.domain.partials import Chunk, PartialStore
 from chatd.chats.domain.pieces import Piece
 from chatd.primitives.domain.ids import ChatId
 from chatd.streams.engine.live import LivePart
 from parley.clock import Clock
 from parley.postgres import DatabaseUnavailable
 
-BEAT_S = 0.5
+WRITE_EVERY_S = 0.5
 CHUNK_CHARACTERS = 4096
 PENDING_CHARACTERS_MAX = 1 << 20  # Per episode; what is beyond is not kept.
 
@@ -36,7 +36,7 @@ class Pending:
 class PartialWriter:
     """Takes what is shown and writes it on a beat, or earlier when a chat has said much."""
 
-    def __init__(self, partials: KeptPartials, clock: Clock) -> None:
+    def __init__(self, partials: PartialStore, clock: Clock) -> None:
         self._partials = partials
         self._clock = clock
         self._pending: dict[ChatId, Pending] = {}
@@ -55,7 +55,7 @@ class PartialWriter:
         if pending.characters >= CHUNK_CHARACTERS:
             self._is_full.set()
 
-    def moved(self, state: ChatState) -> None:
+    def state_changed(self, state: ChatState) -> None:
         """Forget what a commit made superfluous."""
         pending = self._pending.get(state.chat_id)
         episode = (state.history_version, state.generation_attempt)
@@ -77,7 +77,7 @@ class PartialWriter:
     async def _until_due(self) -> None:
         async with asyncio.TaskGroup() as group:
             waits = {
-                group.create_task(self._clock.sleep(BEAT_S)),
+                group.create_task(self._clock.sleep(WRITE_EVERY_S)),
                 group.create_task(self._is_full.wait()),
             }
             await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)

@@ -12,19 +12,19 @@ from typing import Protocol
 
 from chatd.chats.domain.chat import Message
 from chatd.primitives.domain.ids import ChatId
-from chatd.streams.store.following import Asked, Following
+from chatd.streams.store.following import ChatReadRequest, FollowedChat
 from parley.postgres import DatabaseUnavailable
 
 BATCH = 32
 STATEMENTS_AT_ONCE = 2
 
-_Waiting = tuple[Asked, "asyncio.Future[Following | None]"]
+_Waiting = tuple[ChatReadRequest, "asyncio.Future[FollowedChat | None]"]
 
 
-class ManyReads(Protocol):
+class BatchReader(Protocol):
     """What all hubs read together."""
 
-    async def read(self, asked: Sequence[Asked]) -> tuple[Following | None, ...]:
+    async def read(self, asked: Sequence[ChatReadRequest]) -> tuple[FollowedChat | None, ...]:
         """Return chats as they were asked for; None for one that is gone or not the reader's."""
         ...
 
@@ -43,7 +43,7 @@ class BatchedReads:
     """Reads for hubs and their readers, in few statements and few at a time."""
 
     def __init__(
-        self, reads: ManyReads, spawn: Callable[[Coroutine[object, object, None]], object]
+        self, reads: BatchReader, spawn: Callable[[Coroutine[object, object, None]], object]
     ) -> None:
         self._reads = reads
         self._spawn = spawn
@@ -51,13 +51,13 @@ class BatchedReads:
         self._running = 0
         self._stretching = asyncio.Semaphore(STATEMENTS_AT_ONCE)
 
-    async def read(self, asked: Asked) -> Following | None:
+    async def read(self, asked: ChatReadRequest) -> FollowedChat | None:
         """Return a chat as it was asked for; None if it is gone or not the reader's.
 
         Raises:
             DatabaseUnavailable: It cannot be read now.
         """
-        answer: asyncio.Future[Following | None] = asyncio.get_running_loop().create_future()
+        answer: asyncio.Future[FollowedChat | None] = asyncio.get_running_loop().create_future()
         self._waiting.append((asked, answer))
         if self._running < STATEMENTS_AT_ONCE:
             self._running += 1

@@ -14,7 +14,7 @@ from chatd.streams.hub.steps import Snapshot
 from chatd.streams.hub.timeline import Timeline
 from chatd.streams.rpc import wire
 from chatd.streams.rpc.subscription import Subscription
-from chatd.streams.store.following import Following
+from chatd.streams.store.following import FollowedChat
 
 # Return what this process shows of an episode that it runs itself.
 LiveParts = Callable[[ChatId, int, int], tuple[LivePart, ...]]
@@ -50,7 +50,7 @@ class Broadcast:
         self._advance(Snapshot(state, queue=head.queue), rows)
         return True
 
-    def take(self, read: Following, after: int) -> list[Subscription]:
+    def take(self, read: FollowedChat, after: int) -> list[Subscription]:
         """Take over what was read; what is in it is never newer than its state.
 
         Returns:
@@ -65,7 +65,7 @@ class Broadcast:
         if head is None:
             self._settle(now)
         elif timeline.is_void_since(head.version):
-            behind = self._readers.fall_behind(timeline.standing)
+            behind = self._readers.fall_behind(timeline.live_position)
             self._settle(now)
         else:
             self._advance(now, [row for row in rows if row.revision > head.version])
@@ -97,7 +97,7 @@ class Broadcast:
 
     def _advance(self, now: Snapshot, rows: Sequence[Row]) -> None:
         """Move to a version, of which `rows` are all the changed messages."""
-        events = self._timeline.events_to(now, rows) if self._readers.is_anybody_live else []
+        events = self._timeline.events_to(now, rows) if self._readers.has_live else []
         self._timeline.rows.add(rows)
         self._settle(now, events)
 

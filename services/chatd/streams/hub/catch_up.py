@@ -17,7 +17,7 @@ STRETCH = 32
 RESET_ROWS_MAX = 200
 
 
-class CatchingUp:
+class CatchUp:
     """Sends readers what is between them and a timeline.
 
     Args:

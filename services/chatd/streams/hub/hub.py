@@ -15,7 +15,7 @@ from chatd.primitives.domain.ids import ChatId, OwnerId
 from chatd.primitives.domain.requests import Reader
 from chatd.streams.engine.live import LivePart
 from chatd.streams.hub.broadcast import Broadcast, LiveParts
-from chatd.streams.hub.catch_up import CatchingUp
+from chatd.streams.hub.catch_up import CatchUp
 from chatd.streams.hub.readers import Readers
 from chatd.streams.hub.reads import Reads, has_gap, read_patiently
 from chatd.streams.hub.rows import ROWS_MAX
@@ -24,7 +24,7 @@ from chatd.streams.hub.timeline import Timeline
 from chatd.streams.rpc.drops import Drops
 from chatd.streams.rpc.position import Position
 from chatd.streams.rpc.subscription import Close, Subscription
-from chatd.streams.store.following import Asked, Following
+from chatd.streams.store.following import ChatReadRequest, FollowedChat
 from parley.clock import Clock
 from parley.postgres import DatabaseUnavailable
 
@@ -64,7 +64,7 @@ class Hub:
         self._owner_id: OwnerId | None = None  # Known while the chat is.
         self._timeline = Timeline(chat_id)
         self._readers = Readers(chat_id, ports.drops)
-        self._catching_up = CatchingUp(self._timeline, ports.reads, self._deepen)
+        self._catch_up_sender = CatchUp(self._timeline, ports.reads, self._deepen)
         self._broadcast = Broadcast(
             self._timeline,
             self._readers,
@@ -108,7 +108,7 @@ class Hub:
         if self._owner_id == reader.id and self.head is not None and not self._is_syncing:
             return self._owner_id
         if self.head is not None or position is None or self._loading.locked():
-            asked = Asked(self.chat_id, reader=reader)
+            asked = ChatReadRequest(self.chat_id, reader=reader)
             read = await read_patiently(self._ports.reads, self._ports.clock, asked)
         else:
             async with self._loading:
@@ -139,7 +139,7 @@ class Hub:
         if is_news and not self._broadcast.continued(state, appended):
             self.suspect()
 
-    def heard(self, version: int) -> None:
+    def on_notice(self, version: int) -> None:
         """Read if the chat has moved beyond what is known here."""
         if self.head is None or version > self.head.version:
             self.suspect()
@@ -187,11 +187,11 @@ class Hub:
 
     async def _read(
         self, after: int, *, with_deletions: bool, reader: Reader | None = None
-    ) -> Following | None:
-        asked = Asked(self.chat_id, after, ROWS_MAX, with_deletions, reader)
+    ) -> FollowedChat | None:
+        asked = ChatReadRequest(self.chat_id, after, ROWS_MAX, with_deletions, reader)
         return await read_patiently(self._ports.reads, self._ports.clock, asked)
 
-    def _take(self, read: Following, after: int) -> None:
+    def _take(self, read: FollowedChat, after: int) -> None:
         for subscription in self._broadcast.take(read, after):
             self.join(subscription)
 
@@ -225,7 +225,7 @@ class Hub:
         async with self._loading:
             return self.head is not None or await self._load(position) is not None
 
-    async def _load(self, position: Position, reader: Reader | None = None) -> Following | None:
+    async def _load(self, position: Position, reader: Reader | None = None) -> FollowedChat | None:
         """Read the chat for the first time; who calls this holds the lock."""
         self._is_stale = False
         after = position.rows_behind[1]
@@ -245,9 +245,9 @@ class Hub:
         if seen.target > now.version:
             await self._look_for(subscription, now)
         elif seen.target < now.version or not seen.is_between_steps:
-            await self._catching_up.send_step(subscription, now)
-        elif (blocked_bytes := self._catching_up.send_parts(subscription)) is not None:
-            await self._catching_up.made_room(subscription, blocked_bytes)
+            await self._catch_up_sender.send_step(subscription, now)
+        elif (blocked_bytes := self._catch_up_sender.send_parts(subscription)) is not None:
+            await self._catch_up_sender.made_room(subscription, blocked_bytes)
         else:
             self._readers.go_live(subscription, subscription.position.seq, self.last_seq)
             return True

@@ -10,7 +10,7 @@ from chatd.primitives.domain.errors import ChatNotFound
 from chatd.primitives.domain.ids import ChatId, MessageId, OwnerId
 from chatd.primitives.domain.requests import Reader
 from chatd.streams.engine.live import LiveChats, LivePart
-from chatd.streams.hub.batches import BatchedReads, ManyReads
+from chatd.streams.hub.batches import BatchedReads, BatchReader
 from chatd.streams.hub.hub import Hub, HubPorts
 from chatd.streams.rpc.drops import Drops
 from chatd.streams.rpc.position import Position, position_in
@@ -49,13 +49,13 @@ class Hubs:
 
     def __init__(
         self,
-        reads: ManyReads,
+        reads: BatchReader,
         live: LiveChats,
         *,
         relays: Relays,
         tasks: Starter,
         clock: Clock,
-        news: Callable[[], None] = lambda: None,
+        on_activity: Callable[[], None] = lambda: None,
     ) -> None:
         """Make hubs on demand.
 
@@ -65,9 +65,9 @@ class Hubs:
             relays: What others show.
             tasks: Owns the tasks of all hubs.
             clock: Time.
-            news: Is told that some chat moved, somewhere.
+            on_activity: Is told that some chat moved, somewhere.
         """
-        self._news = news
+        self._on_activity = on_activity
         self._reads = BatchedReads(reads, self._spawn)
         self._live = live
         self._relays = relays
@@ -148,7 +148,7 @@ class Hubs:
         messages: tuple[NewMessage, ...],
         at: datetime | None,
     ) -> None:
-        """Take the messages of a commit of this process, of which `moved` tells next."""
+        """Take the messages of a commit of this process, of which `state_changed` tells next."""
         if at is None or after.chat_id not in self._hubs:
             return
         first_id, version = before.next_message_id, after.snapshot_version
@@ -158,25 +158,25 @@ class Hubs:
         )
         self._appended[after.chat_id] = (version, written)
 
-    def moved(self, state: ChatState) -> None:
+    def state_changed(self, state: ChatState) -> None:
         """Take a state that this process wrote."""
-        self._news()
+        self._on_activity()
         version, messages = self._appended.pop(state.chat_id, (0, ()))
         hub = self._hubs.get(state.chat_id)
         if hub is not None:
             is_known = version == state.snapshot_version
             hub.committed(state, messages if is_known else None)
 
-    def heard(self, chat_id: ChatId, version: int) -> None:
+    def on_notice(self, chat_id: ChatId, version: int) -> None:
         """Learn that a chat reached a version, wherever that was written."""
-        self._news()
+        self._on_activity()
         hub = self._hubs.get(chat_id)
         if hub is not None:
-            hub.heard(version)
+            hub.on_notice(version)
 
-    def heard_of_gap(self) -> None:
+    def on_resync(self) -> None:
         """Learn that news may have been lost."""
-        self._news()
+        self._on_activity()
         for hub in self._hubs.values():
             hub.suspect()
 
@@ -219,7 +219,7 @@ class Hubs:
                 # One that is gone is looked for, and its readers are told.
                 hub = self._hubs.get(chat_id)
                 if hub is not None:
-                    hub.heard(versions.get(chat_id, 2**63))
+                    hub.on_notice(versions.get(chat_id, 2**63))
 
     def _shown(self, chat_id: ChatId, part: LivePart) -> None:
         hub = self._hubs.get(chat_id)

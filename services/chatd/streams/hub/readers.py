@@ -26,7 +26,7 @@ class Readers:
         return len(self._live) + len(self._joining)
 
     @property
-    def is_anybody_live(self) -> bool:
+    def has_live(self) -> bool:
         """Whether anything that happens has to be told."""
         return bool(self._live)
 

@@ -6,7 +6,7 @@ from typing import Protocol
 from chatd.chats.domain.chat import ChatState, Message, Status
 from chatd.primitives.domain.ids import ChatId
 from chatd.streams.hub.steps import Snapshot
-from chatd.streams.store.following import Asked, Following
+from chatd.streams.store.following import ChatReadRequest, FollowedChat
 from chatd.workers.domain import is_ownerless
 from parley.clock import Clock
 from parley.postgres import DatabaseUnavailable
@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 class Reads(Protocol):
     """What a hub reads."""
 
-    async def read(self, asked: Asked) -> Following | None:
+    async def read(self, asked: ChatReadRequest) -> FollowedChat | None:
         """Return a chat as it was asked for; None if it is gone or not the reader's."""
         ...
 
@@ -32,7 +32,7 @@ class Reads(Protocol):
         ...
 
 
-async def read_patiently(reads: Reads, clock: Clock, asked: Asked) -> Following | None:
+async def read_patiently(reads: Reads, clock: Clock, asked: ChatReadRequest) -> FollowedChat | None:
     """Return a chat as it was asked for; None if it is gone or not the reader's.
 
     Raises:
@@ -51,12 +51,12 @@ async def read_patiently(reads: Reads, clock: Clock, asked: Asked) -> Following 
     raise AssertionError("the last try returns or raises")
 
 
-def has_gap(read: Following) -> bool:
+def has_gap(read: FollowedChat) -> bool:
     """Return whether messages are missing between a hub and what was read, or were deleted."""
     return not read.is_complete or any(message.is_deleted for message in read.messages)
 
 
-def snapshot_of(read: Following) -> Snapshot:
+def snapshot_of(read: FollowedChat) -> Snapshot:
     """Return what was read without the messages."""
     return Snapshot(read.state, read.place_in_line, read.queue, read.asking)
 

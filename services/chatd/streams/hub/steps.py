@@ -10,7 +10,7 @@ from chatd.chats.domain.chat import ChatState, QueuedMessage, Status
 from chatd.chats.domain.transitions import OWNED
 from chatd.content.domain.parts import ToolCall
 from chatd.streams.rpc import wire
-from chatd.streams.rpc.position import TAIL, Position, is_told, told_of
+from chatd.streams.rpc.position import TAIL, Position, is_status_sent, status_sent_of
 
 
 class Tail(IntEnum):
@@ -48,8 +48,8 @@ def settled(seen: Position, now: Snapshot) -> Position:
     """Return where a reader stands once it has been sent everything of a version but live parts."""
     history, attempt = now.episode
     seq = seen.seq if seen.episode == now.episode else 0
-    told = told_of(now.state)
-    return Position(now.version, now.version, 0, history, attempt, seq, told)
+    status_sent = status_sent_of(now.state)
+    return Position(now.version, now.version, 0, history, attempt, seq, status_sent)
 
 
 def at_row(seen: Position, now: Snapshot, row_id: int) -> Position:
@@ -79,8 +79,8 @@ def step_events(
 
 
 def _at_tail(seen: Position, now: Snapshot, kind: Tail) -> Position:
-    told = told_of(now.state) if kind >= Tail.STATUS else seen.told
-    return replace(at_row(seen, now, TAIL + kind), told=told)
+    status_sent = status_sent_of(now.state) if kind >= Tail.STATUS else seen.status_sent
+    return replace(at_row(seen, now, TAIL + kind), status_sent=status_sent)
 
 
 def _tail(seen: Position, now: Snapshot) -> Iterator[tuple[Tail, bool, Callable[[], bytes]]]:
@@ -93,21 +93,21 @@ def _tail(seen: Position, now: Snapshot) -> Iterator[tuple[Tail, bool, Callable[
     def is_explained(kind: Tail, status: Status) -> bool:
         """Return whether the reader has what belongs to this status, not only the status."""
         if seen.tail >= kind:
-            return is_told(seen.told, status) and state.history_version <= seen.target
+            return is_status_sent(seen.status_sent, status) and state.history_version <= seen.target
         is_cut_between = seen.tail >= Tail.STATUS
         is_same = seen.history == state.history_version
-        return is_told(seen.told, status) and is_same and not is_cut_between
+        return is_status_sent(seen.status_sent, status) and is_same and not is_cut_between
 
-    is_queue_news = state.queue_version > known(Tail.QUEUE)
+    is_queue_due = state.queue_version > known(Tail.QUEUE)
     if seen.is_new and not seen.tail:
-        is_queue_news = bool(now.queue)
-    yield Tail.QUEUE, is_queue_news, lambda: wire.queue_body(now.queue)
+        is_queue_due = bool(now.queue)
+    yield Tail.QUEUE, is_queue_due, lambda: wire.queue_body(now.queue)
 
     # Whoever waits for the end of a turn waits for a status. The turn may be over before this
     # reader heard of it, so a status of rest is told again once the history has gone on.
     is_turn_past = state.status not in OWNED and state.history_version > known(Tail.STATUS)
-    is_status_news = seen.told != told_of(state) or is_turn_past
-    yield Tail.STATUS, is_status_news, lambda: wire.status_body(state, now.place_in_line)
+    is_status_due = seen.status_sent != status_sent_of(state) or is_turn_past
+    yield Tail.STATUS, is_status_due, lambda: wire.status_body(state, now.place_in_line)
 
     error = state.last_error
     if error is not None:
@@ -120,8 +120,8 @@ def _tail(seen: Position, now: Snapshot) -> Iterator[tuple[Tail, bool, Callable[
 
     retry = state.retry
     if retry is not None:
-        is_retry_news = state.retry_version > known(Tail.RETRY)
-        yield Tail.RETRY, is_retry_news, lambda: wire.retry_body(retry)
+        is_retry_due = state.retry_version > known(Tail.RETRY)
+        yield Tail.RETRY, is_retry_due, lambda: wire.retry_body(retry)
 
     is_reset = not seen.is_new and (
         seen.history != state.history_version

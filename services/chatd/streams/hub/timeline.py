@@ -10,7 +10,7 @@ from chatd.streams.hub.rows import Row, Rows, row_of
 from chatd.streams.hub.steps import Snapshot, settled, step_events
 from chatd.streams.rpc import wire
 from chatd.streams.rpc.position import Position, mark_of
-from chatd.streams.store.following import Following
+from chatd.streams.store.following import FollowedChat
 
 
 class Timeline:
@@ -36,7 +36,7 @@ class Timeline:
         self._parts_prefix = ""
 
     @property
-    def standing(self) -> Position:
+    def live_position(self) -> Position:
         """Where everybody live stands; parts are too many to move the position for each."""
         return replace(self._position, seq=self.log.last_seq)
 
@@ -54,12 +54,12 @@ class Timeline:
 
     def events_to(self, now: Snapshot, rows: Sequence[Row]) -> list[bytes]:
         """Return what everybody live is told of a version, of which `rows` changed."""
-        events = step_events(self.standing, now, [(row.id, row.body) for row in rows])
+        events = step_events(self.live_position, now, [(row.id, row.body) for row in rows])
         return [self.event(at, body) for at, body in events]
 
     def settle(self, now: Snapshot) -> bool:
         """Stand at a version, whose messages are known; return whether it opens another episode."""
-        self._position = settled(self.standing, now)
+        self._position = settled(self.live_position, now)
         self.head = now
         self._parts_prefix = f"{self._mark}{self._position.before_seq}"
         is_other = self.log.key != now.episode
@@ -67,7 +67,7 @@ class Timeline:
             self.log = EpisodeLog(now.episode)
         return is_other
 
-    def learn(self, read: Following, after: int) -> list[Row]:
+    def learn(self, read: FollowedChat, after: int) -> list[Row]:
         """Return the messages of a read behind a version, and keep them if they are the newest."""
         version = read.state.snapshot_version
         rows = [
@@ -81,7 +81,7 @@ class Timeline:
             self._keep(read, rows, after)
         return rows
 
-    def deepen(self, read: Following) -> None:
+    def deepen(self, read: FollowedChat) -> None:
         """Keep what a read from the beginning holds, though its version is known already."""
         if not self.is_deep and self.deleted_version <= read.state.snapshot_version:
             self._keep(read, [row_of(self.chat_id, each) for each in read.messages], 0)
@@ -92,7 +92,7 @@ class Timeline:
         told = self.part_event(seq, body)
         return [told] if is_next else [self.part_event(seq - 1, wire.PREVIEW_TRUNCATED), told]
 
-    def _keep(self, read: Following, rows: Sequence[Row], after: int) -> None:
+    def _keep(self, read: FollowedChat, rows: Sequence[Row], after: int) -> None:
         """Keep what was read in the place of what was kept, but for what is newer."""
         newer = [row for row in self.rows if row.revision > read.state.snapshot_version]
         floor = after if read.is_complete or not rows else rows[0].revision

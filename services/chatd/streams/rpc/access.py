@@ -6,7 +6,7 @@ from typing import NoReturn, Protocol
 from chatd.primitives.domain.ids import ChatId, OwnerId
 from chatd.streams.hub.hubs import Hubs
 from chatd.streams.rpc.subscription import Close, Subscription
-from chatd.streams.store.following import Followed
+from chatd.streams.store.following import ChatReader
 from chatd.users.domain.groups import Groups
 from chatd.users.rpc.callers import reader_in_groups
 from parley.clock import Clock
@@ -20,7 +20,7 @@ AUTHORIZED_S = 60.0
 class Permissions(Protocol):
     """Knows who may still read what."""
 
-    async def still_readable(self, asked: Sequence[Followed]) -> frozenset[Followed]:
+    async def still_readable(self, asked: Sequence[ChatReader]) -> frozenset[ChatReader]:
         """Return those readers who may still read."""
         ...
 
@@ -85,7 +85,7 @@ class Access:
         if not guests:
             return
         asked = {
-            subscription: Followed(chat_id, await reader_in_groups(user_id, self._groups))
+            subscription: ChatReader(chat_id, await reader_in_groups(user_id, self._groups))
             for subscription, (chat_id, user_id) in guests.items()
         }
         try:

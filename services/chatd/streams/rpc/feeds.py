@@ -30,7 +30,7 @@ LOOK_S = 5.0
 JOINED_S = 0.05
 REPLAYED_MAX = 1000
 SENT_MAX = 4096
-NOTED_MAX = 1000
+METADATA_CHANGES_MAX = 1000
 FORGET_EVERY_LOOKS = 720
 MICROSECONDS = 1_000_000
 
@@ -51,7 +51,7 @@ class FeedReads(Protocol):
         *,
         limit: int,
         is_thorough: bool,
-        noted: Collection[ChatId] = (),
+        metadata_changed: Collection[ChatId] = (),
     ) -> FeedChanges:
         """Return what changed of the chats of some users, and the noted ones in any case."""
         ...
@@ -81,7 +81,7 @@ class _Change:
     is_back: bool = False
     is_first: bool = False
 
-    def told_since(self, since: int) -> bytes:
+    def event_since(self, since: int) -> bytes:
         """Return the event for a reader who knows all that was visible at a horizon."""
         is_new = self.is_back or (self.is_first and self.created_xid >= since)
         return self.created if is_new and self.created is not None else self.body
@@ -96,31 +96,31 @@ class Feeds:
         self._followers: dict[OwnerId, dict[Subscription, None]] = {}
         self._joining: dict[Subscription, list[tuple[str, _Change]]] = {}
         self._since: dict[Subscription, int] = {}
-        self._noted: set[ChatId] = set()
+        self._metadata_changed: set[ChatId] = set()
         self._is_suspect = False
         self._last_us = 0
         self._horizon = 0
         self._sent: OrderedDict[ChatId, bytes] = OrderedDict()
-        self._news = asyncio.Event()
+        self._wakeup = asyncio.Event()
         self._replaying = asyncio.Lock()
         self.drops = Drops(clock)
 
     def poke(self) -> None:
         """Look soon, because a chat moved."""
         if self._followers:
-            self._news.set()
+            self._wakeup.set()
 
-    def noted(self, chat_id: ChatId) -> None:
+    def metadata_changed(self, chat_id: ChatId) -> None:
         """Look soon at a chat that looks different, though its execution did not move."""
         if not self._followers:
             return
-        if len(self._noted) < NOTED_MAX:
-            self._noted.add(chat_id)
+        if len(self._metadata_changed) < METADATA_CHANGES_MAX:
+            self._metadata_changed.add(chat_id)
         else:
             self._is_suspect = True
-        self._news.set()
+        self._wakeup.set()
 
-    def heard_of_gap(self) -> None:
+    def on_resync(self) -> None:
         """Look soon at everything, because news may have been lost."""
         self._is_suspect = True
         self.poke()
@@ -190,22 +190,30 @@ class Feeds:
         """Wait for news, and a moment for more of it; or for as long as there may be none."""
         async with asyncio.TaskGroup() as tasks:
             waits = {
-                tasks.create_task(self._news.wait()),
+                tasks.create_task(self._wakeup.wait()),
                 tasks.create_task(self._clock.sleep(LOOK_S)),
             }
             await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
             for wait in waits:
                 wait.cancel()
-        if self._news.is_set():
+        if self._wakeup.is_set():
             await self._clock.sleep(JOINED_S)
-            self._news.clear()
+            self._wakeup.clear()
 
     async def _look(self, is_thorough: bool) -> None:
         owners, since = tuple(self._followers), self._horizon
-        noted, self._noted, self._is_suspect = self._noted, set(), False
+        metadata_changed, self._metadata_changed, self._is_suspect = (
+            self._metadata_changed,
+            set(),
+            False,
+        )
         try:
             found = await self._reads.changes(
-                owners, since, limit=REPLAYED_MAX, is_thorough=is_thorough, noted=noted
+                owners,
+                since,
+                limit=REPLAYED_MAX,
+                is_thorough=is_thorough,
+                metadata_changed=metadata_changed,
             )
         except DatabaseUnavailable:
             # Nobody says it again.
@@ -244,7 +252,7 @@ class Feeds:
             cursors = self._cursors(len(changes), seen, horizon)
             for cursor, change in zip(cursors, changes, strict=True):
                 first = replace(change, is_first=True)
-                subscription.put(with_cursor(cursor, first.told_since(seen)))
+                subscription.put(with_cursor(cursor, first.event_since(seen)))
         self._since[subscription] = horizon
         self._horizon = min(self._horizon or horizon, horizon)
 
@@ -260,8 +268,8 @@ class Feeds:
         return _Change(
             owner_id,
             chat_id,
-            _told(event_pb2.FEED_CHANGE_UPDATED, shown),
-            _told(event_pb2.FEED_CHANGE_CREATED, shown),
+            _feed_event(event_pb2.FEED_CHANGE_UPDATED, shown),
+            _feed_event(event_pb2.FEED_CHANGE_CREATED, shown),
             chat.created_xid,
             is_back=sent == _deleted(chat_id),
             is_first=sent is None,
@@ -288,7 +296,7 @@ class Feeds:
         if subscription in self._joining:
             self._joining[subscription].append((cursor, change))
             return
-        event = with_cursor(cursor, change.told_since(self._since.get(subscription, 0)))
+        event = with_cursor(cursor, change.event_since(self._since.get(subscription, 0)))
         if not subscription.put(event):
             self.drops.note(ChatId(""), subscription.close(Close.RESYNC, drop=True))
 
@@ -307,9 +315,9 @@ class Feeds:
         return int(match[1]) if is_kept else None
 
 
-def _told(change: "event_pb2.FeedChange.ValueType", chat: chat_pb2.Chat) -> bytes:
+def _feed_event(change: "event_pb2.FeedChange.ValueType", chat: chat_pb2.Chat) -> bytes:
     return event_pb2.FeedEvent(change=change, chat=chat).SerializeToString()
 
 
 def _deleted(chat_id: ChatId) -> bytes:
-    return _told(event_pb2.FEED_CHANGE_DELETED, chat_pb2.Chat(id=chat_id))
+    return _feed_event(event_pb2.FEED_CHANGE_DELETED, chat_pb2.Chat(id=chat_id))

@@ -25,7 +25,7 @@ NUMBER_MAX = 2**63 - 1
 MARK_CHARACTERS = 6
 # Above every message id; the events behind the messages are numbered from here.
 TAIL = 10**15
-TOLD = 10**17
+STATUS_SENT_SCALE = 10**17
 IN_LINE = 8
 
 _CODES = {status: code for code, status in enumerate(Status, 1)}
@@ -40,7 +40,7 @@ class Position(msgspec.Struct, frozen=True):
     history: int = 0
     attempt: int = 0
     seq: int = 0
-    told: int = 0  # As `told_of` gives it; 0 for nothing.
+    status_sent: int = 0  # As `status_sent_of` gives it; 0 for nothing.
 
     @classmethod
     def parse(cls, cursor: str) -> "Position | None":
@@ -51,8 +51,8 @@ class Position(msgspec.Struct, frozen=True):
         if max(numbers) > NUMBER_MAX or numbers[0] > numbers[1]:
             return None
         base, target, row, history, attempt, seq = numbers
-        told, row = (row, 0) if base == target else divmod(row, TOLD)
-        return cls(base, target, row, history, attempt, seq, told)
+        status_sent, row = (row, 0) if base == target else divmod(row, STATUS_SENT_SCALE)
+        return cls(base, target, row, history, attempt, seq, status_sent)
 
     def __str__(self) -> str:
         return f"{self.before_seq}{self.seq}"
@@ -60,8 +60,12 @@ class Position(msgspec.Struct, frozen=True):
     @property
     def before_seq(self) -> str:
         """The cursor up to its last number, which live parts count on."""
-        told = self.told if self.is_between_steps else self.told * TOLD + self.row
-        return f"{self.base}.{self.target}.{told}.{self.history}.{self.attempt}."
+        status_sent = (
+            self.status_sent
+            if self.is_between_steps
+            else self.status_sent * STATUS_SENT_SCALE + self.row
+        )
+        return f"{self.base}.{self.target}.{status_sent}.{self.history}.{self.attempt}."
 
     def voided(self, target: int, first_id: int) -> "Position":
         """Return the position of a reader whose messages are void and follow from an id on."""
@@ -107,11 +111,11 @@ def position_in(chat_id: ChatId, cursor: str) -> Position | None:
     return Position.parse(cursor.removeprefix(mark)) if cursor.startswith(mark) else None
 
 
-def told_of(state: ChatState) -> int:
+def status_sent_of(state: ChatState) -> int:
     """Return what a reader is told of the status, as a number."""
     return _CODES[state.status] + (IN_LINE if is_ownerless(state) else 0)
 
 
-def is_told(told: int, status: Status) -> bool:
+def is_status_sent(status_sent: int, status: Status) -> bool:
     """Return whether a reader knows that the chat has this status."""
-    return told % IN_LINE == _CODES[status]
+    return status_sent % IN_LINE == _CODES[status]

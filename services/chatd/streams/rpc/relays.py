@@ -32,7 +32,7 @@ RETRY_S_MAX = 5.0
 logger = logging.getLogger(__name__)
 
 
-class Followed(Protocol):
+class RelayTarget(Protocol):
     """The hubs, as far as parts from elsewhere concern them."""
 
     def relayed(self, chat_id: ChatId, episode: tuple[int, int], seq: int, body: bytes) -> None:
@@ -60,7 +60,7 @@ class PeerRelays:
         own: WorkerId,
         peers: Peers,
         *,
-        hubs: Callable[[], Followed],
+        hubs: Callable[[], RelayTarget],
         tasks: Starter,
         clock: Clock,
     ) -> None:
@@ -121,7 +121,7 @@ class _PeerLink:
     """The stream to one other process, made anew as long as any chat needs it."""
 
     def __init__(
-        self, owner: WorkerId, peers: Peers, hubs: Callable[[], Followed], clock: Clock
+        self, owner: WorkerId, peers: Peers, hubs: Callable[[], RelayTarget], clock: Clock
     ) -> None:
         self._owner = owner
         self._peers = peers
@@ -152,12 +152,12 @@ class _PeerLink:
         pause_s = RETRY_S
         while self._by_chat:
             channel = await self._peers.channel_to(self._owner)
-            if channel is not None and await self._carried(channel):
+            if channel is not None and await self._tunnelled(channel):
                 pause_s = RETRY_S
             await self._clock.sleep(pause_s)
             pause_s = min(2 * pause_s, RETRY_S_MAX)
 
-    async def _carried(self, channel: grpc.aio.Channel) -> bool:
+    async def _tunnelled(self, channel: grpc.aio.Channel) -> bool:
         """Carry over one stream; return whether it ever stood."""
         self._requests = asyncio.Queue()
         for chat_id, number in self._by_chat.items():

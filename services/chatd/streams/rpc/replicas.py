@@ -27,12 +27,12 @@ class ReplicaWatch:
         self,
         known: KnownReplicas,
         clock: Clock,
-        told: Callable[[tuple[Replica, ...]], Awaitable[None]] | None = None,
+        on_replicas: Callable[[tuple[Replica, ...]], Awaitable[None]] | None = None,
     ) -> None:
-        """Look at `known` every few seconds, and have `told` hear of every change first."""
+        """Look at `known` every few seconds, and have `on_replicas` hear of every change first."""
         self._known = known
         self._clock = clock
-        self._told = told
+        self._on_replicas = on_replicas
         self._replicas: tuple[Replica, ...] | None = None
         self._changed = asyncio.Condition()
         self._looking = asyncio.Lock()
@@ -58,8 +58,8 @@ class ReplicaWatch:
             if found == self._replicas:
                 return
             self._replicas = found
-            if self._told is not None:
-                await self._told(found)
+            if self._on_replicas is not None:
+                await self._on_replicas(found)
         async with self._changed:
             self._changed.notify_all()
 

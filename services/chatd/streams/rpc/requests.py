@@ -17,7 +17,7 @@ from chatd.streams.rpc.position import Position
 from chatd.streams.rpc.relay_source import RelaySource
 from chatd.streams.rpc.replicas import ReplicaWatch
 from chatd.streams.rpc.subscription import Close, Subscription
-from chatd.streams.rpc.tunnelled_calls import CallsUnderWay
+from chatd.streams.rpc.tunnelled_calls import ActiveTunnelledCalls
 from parley.api.chat.v1 import stream_service_pb2 as api
 from parley.clock import Clock
 from parley.identity import Caller, IdentityError, ServiceName
@@ -63,7 +63,7 @@ class Refused(Exception):
         self.why = why
 
 
-class Serving:
+class StreamRequestHandler:
     """Does what one other end asks, for the readers whose tokens it shows."""
 
     def __init__(
@@ -71,7 +71,7 @@ class Serving:
         streams: Streams,
         connection: Connection,
         service: ServiceName,
-        calls: CallsUnderWay,
+        calls: ActiveTunnelledCalls,
     ) -> None:
         self._streams = streams
         self._calls = calls

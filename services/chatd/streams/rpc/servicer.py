@@ -8,8 +8,8 @@ import grpc
 
 from chatd.primitives.rpc.fields import chat_id_of, whole
 from chatd.streams.rpc.connection import Connection
-from chatd.streams.rpc.requests import Serving, Streams
-from chatd.streams.rpc.tunnelled_calls import CallsUnderWay
+from chatd.streams.rpc.requests import StreamRequestHandler, Streams
+from chatd.streams.rpc.tunnelled_calls import ActiveTunnelledCalls
 from chatd.users.rpc.callers import caller_as_owner
 from parley.api.chat.v1 import stream_service_pb2 as api
 from parley.api.chat.v1.frame_pb2 import EncodedSubscribeResponse, EncodedWatchChatsResponse
@@ -22,9 +22,9 @@ TAKEN_BYTES = 64 * 1024
 class StreamServicer(StreamServiceServicer):
     """Follows chats for their readers."""
 
-    def __init__(self, streams: Streams, carried: TunnelledMethods) -> None:
+    def __init__(self, streams: Streams, tunnelled: TunnelledMethods) -> None:
         self._streams = streams
-        self._carried = carried
+        self._tunnelled = tunnelled
 
     @answers_encoded
     async def Subscribe(  # type: ignore[override]  # noqa: N802 (the proto's, but encoded)
@@ -102,8 +102,8 @@ class StreamServicer(StreamServiceServicer):
         service = current_caller().service
         assert service is not None  # The method's rule admits services only.
         connection = Connection(self._streams.clock)
-        calls = CallsUnderWay(partial(self._carried.answer, context), connection.answer)
-        serving = Serving(self._streams, connection, service, calls)
+        calls = ActiveTunnelledCalls(partial(self._tunnelled.answer, context), connection.answer)
+        handler = StreamRequestHandler(self._streams, connection, service, calls)
         try:
             async with asyncio.TaskGroup() as tasks:
                 writers = (
@@ -111,7 +111,7 @@ class StreamServicer(StreamServiceServicer):
                     tasks.create_task(connection.beat()),
                 )
                 async for each in request:
-                    serving.take(each, tasks)
+                    handler.take(each, tasks)
                 for writer in writers:
                     writer.cancel()
                 calls.close()

@@ -15,7 +15,7 @@ logger = logging.getLogger(__name__)
 Serve = Callable[[str, Mapping[str, str], float, bytes], Awaitable[CarriedAnswer]]
 
 
-class CallsUnderWay:
+class ActiveTunnelledCalls:
     """Serves calls, each in a task of its own, and answers them in the order in which they end.
 
     Args:

@@ -40,7 +40,7 @@ SELECT_CHANGES = f"""
 """
 
 # Those of some chats that belong to $1, whatever of them changed.
-SELECT_NOTED = f"""
+SELECT_METADATA_CHANGED = f"""
     SELECT {VIEW_COLUMNS}, {CREATED_XID} FROM {CHATS}
     WHERE c.id = ANY ($2::uuid[]) AND c.owner_id = ANY ($1::uuid[])
 """
@@ -100,7 +100,7 @@ class PostgresFeeds:
         *,
         limit: int,
         is_thorough: bool,
-        noted: Collection[ChatId] = (),
+        metadata_changed: Collection[ChatId] = (),
     ) -> FeedChanges:
         """Return what changed of the chats of some users.
 
@@ -109,13 +109,17 @@ class PostgresFeeds:
             since: The horizon of an earlier look.
             limit: How many of each kind at most.
             is_thorough: Whether to look for changes beside the execution too.
-            noted: Chats that are looked at in any case.
+            metadata_changed: Chats that are looked at in any case.
         """
         with typed_outages():
             # Deletions first: what is deleted in between is found by the next look.
             gone = await self._pool.fetch(SELECT_DELETED, owners, str(since), limit)
             rows = await self._pool.fetch(SELECT_CHANGES, owners, str(since), limit, is_thorough)
-            more = await self._pool.fetch(SELECT_NOTED, owners, [*noted]) if noted else []
+            more = (
+                await self._pool.fetch(SELECT_METADATA_CHANGED, owners, [*metadata_changed])
+                if metadata_changed
+                else []
+            )
         changed = {
             row["view_id"]: ChangedChat(view_of(row), row["created_xid"])
             for row in (*rows, *more)

@@ -80,7 +80,7 @@ SELECT_STILL_READABLE = """
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class ChatReadRequest:
     """What is wanted of one chat.
 
     Attributes:
@@ -99,7 +99,7 @@ class Asked:
 
 
 @dataclass(frozen=True, slots=True)
-class Following:
+class FollowedChat:
     """A chat as its followers need it, at one version.
 
     Attributes:
@@ -121,20 +121,20 @@ class Following:
 
 
 @dataclass(frozen=True, slots=True)
-class Followed:
+class ChatReader:
     """One reader of one chat."""
 
     chat_id: ChatId
     reader: Reader
 
 
-class Followings:
+class PostgresStreamReads:
     """What streams read."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
-    async def read(self, asked: Sequence[Asked]) -> tuple[Following | None, ...]:
+    async def read(self, asked: Sequence[ChatReadRequest]) -> tuple[FollowedChat | None, ...]:
         """Return chats as they were asked for; None for one that is gone or not the reader's."""
         members = [
             (place, group_id)
@@ -157,7 +157,7 @@ class Followings:
         for row in rows:
             found.setdefault(row["place"], []).append(row)
         return tuple(
-            _following_of(each, found[place]) if place in found else None
+            _followed_chat_of(each, found[place]) if place in found else None
             for place, each in enumerate(asked, 1)
         )
 
@@ -175,7 +175,7 @@ class Followings:
             rows = await self._pool.fetch(SELECT_VERSIONS, chat_ids)
         return {ChatId(str(row["chat_id"])): row["snapshot_version"] for row in rows}
 
-    async def still_readable(self, asked: Sequence[Followed]) -> frozenset[Followed]:
+    async def still_readable(self, asked: Sequence[ChatReader]) -> frozenset[ChatReader]:
         """Return those readers who may still read."""
         members = [
             (place, grantee)
@@ -193,11 +193,11 @@ class Followings:
         return frozenset(asked[row["place"] - 1] for row in rows)
 
 
-def _following_of(asked: Asked, rows: list[asyncpg.Record]) -> Following:
+def _followed_chat_of(asked: ChatReadRequest, rows: list[asyncpg.Record]) -> FollowedChat:
     first = rows[0]
     state = state_of(first)
     messages = tuple(message_of(row) for row in rows if row["id"] is not None)
-    return Following(
+    return FollowedChat(
         OwnerId(str(first["owner_id"])),
         state,
         first["place_in_line"],

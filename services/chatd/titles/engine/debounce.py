@@ -14,8 +14,8 @@ from chatd.primitives.domain.ids import ChatId
 from chatd.titles.engine.jobs import Job
 from parley.clock import Clock
 
-REST_S = 3.0
-RESTING_MAX = 4096
+DEBOUNCE_S = 3.0
+DEBOUNCED_MAX = 4096
 
 logger = logging.getLogger(__name__)
 
@@ -26,7 +26,7 @@ class _Waiting:
     due_s: float
 
 
-class Resting:
+class Debouncer:
     """Keeps one job for each chat at rest, and forgets it when the chat goes on.
 
     Args:
@@ -44,13 +44,13 @@ class Resting:
     def add(self, chat_id: ChatId, job: Job) -> None:
         """Take a job about a chat that has just come to rest, in place of an earlier one."""
         self._waiting.pop(chat_id, None)
-        if len(self._waiting) >= RESTING_MAX:
+        if len(self._waiting) >= DEBOUNCED_MAX:
             logger.warning("a small generation is dropped because too many chats came to rest")
             del self._waiting[next(iter(self._waiting))]
-        self._waiting[chat_id] = _Waiting(job, self._clock.monotonic() + REST_S)
+        self._waiting[chat_id] = _Waiting(job, self._clock.monotonic() + DEBOUNCE_S)
         self._is_needed.set()
 
-    def moved(self, state: ChatState) -> None:
+    def state_changed(self, state: ChatState) -> None:
         """Learn where a chat is now."""
         if state.status is Status.RUNNING:
             self._waiting.pop(state.chat_id, None)

@@ -12,7 +12,7 @@ logger = logging.getLogger(__name__)
 Job = Callable[[], Awaitable[None]]
 
 
-class SmallJobs:
+class JobQueue:
     """Runs jobs that nobody waits for.
 
     Args:

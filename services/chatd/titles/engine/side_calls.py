@@ -19,8 +19,8 @@ from chatd.spend.domain.ledger import CallOutcome, CallPurpose, LedgerEntry
 from chatd.spend.domain.ports import Spending
 from chatd.turns.domain.ports import Setups, UtilityModels
 from chatd.turns.domain.retries import Failed, GiveUp, RetryIn, RetryPolicy, after_failure
-from chatd.turns.engine.answer import Answer, show_nothing
-from chatd.turns.engine.metering import CallWatch, MeteredCall, NoCallWatch
+from chatd.turns.engine.answer import Answer, ignore_part
+from chatd.turns.engine.metering import CallObserver, MeteredCall, NoCallObserver
 from chatd.turns.engine.stream import Answered, Broken, ModelStream, StreamLimits
 from parley.clock import Clock
 
@@ -28,7 +28,7 @@ THOUGHT_TOKENS = 1024
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class SideCallRequest:
     """What is asked, and how much patience there is.
 
     Attributes:
@@ -56,7 +56,7 @@ class Generated:
 
 
 @dataclass(frozen=True, slots=True)
-class QuickPorts:
+class SideCallPorts:
     """What small generations need.
 
     Attributes:
@@ -68,68 +68,68 @@ class QuickPorts:
     utility: UtilityModels
     spending: Spending
     unbilled: Callable[[LedgerEntry, OwnerId], None]
-    calls: CallWatch = field(default_factory=NoCallWatch)
+    calls: CallObserver = field(default_factory=NoCallObserver)
 
 
-class QuickModel:
+class SideCalls:
     """Asks small questions."""
 
     def __init__(
         self,
-        ports: QuickPorts,
+        ports: SideCallPorts,
         *,
         clock: Clock,
-        chance: Callable[[], float],
+        jitter: Callable[[], float],
         retries: RetryPolicy | None = None,
     ) -> None:
         self._ports = ports
         self._clock = clock
-        self._chance = chance
+        self._jitter = jitter
         self._retries = retries or RetryPolicy()
 
-    async def ask(self, question: Question) -> Generated | None:
+    async def ask(self, side_call: SideCallRequest) -> Generated | None:
         """Return an answer; None if no model may or can answer in time.
 
         Raises:
             ModelError: the last attempt failed, or the model that is set cannot be used.
         """
-        profile = await self._profile(question)
+        profile = await self._profile(side_call)
         if profile is None:
             return None
-        if await self._ports.spending.refusal(question.chat_id, question.owner) is not None:
+        if await self._ports.spending.refusal(side_call.chat_id, side_call.owner) is not None:
             return None
-        ends_s = self._clock.monotonic() + question.total_s
+        ends_s = self._clock.monotonic() + side_call.total_s
         attempt = 1
         while True:
             try:
-                return await self._attempt(question, profile, attempt, ends_s)
+                return await self._attempt(side_call, profile, attempt, ends_s)
             except ModelError as error:
-                match after_failure(Failed(error, attempt), self._chance(), self._retries):
+                match after_failure(Failed(error, attempt), self._jitter(), self._retries):
                     case RetryIn(delay_s) if self._clock.monotonic() + delay_s < ends_s:
                         await self._clock.sleep(delay_s)
                     case RetryIn() | GiveUp():
                         raise
             attempt += 1
 
-    async def _profile(self, question: Question) -> ModelProfile | None:
+    async def _profile(self, side_call: SideCallRequest) -> ModelProfile | None:
         """Return the model to ask; None for the demo, which has nothing to say."""
-        chat_id, owner = question.chat_id, question.owner
-        own = question.model or (await self._ports.setups.prepare(chat_id, owner)).model
+        chat_id, owner = side_call.chat_id, side_call.owner
+        own = side_call.model or (await self._ports.setups.prepare(chat_id, owner)).model
         if is_demo(own):
             return None
-        chosen = await self._ports.utility.for_purpose(chat_id, owner, question.purpose) or own
+        chosen = await self._ports.utility.for_purpose(chat_id, owner, side_call.purpose) or own
         return None if is_demo(chosen) else chosen
 
     async def _attempt(
-        self, question: Question, profile: ModelProfile, attempt: int, ends_s: float
+        self, side_call: SideCallRequest, profile: ModelProfile, attempt: int, ends_s: float
     ) -> Generated:
         """Ask once; whatever was used is billed, by us or by whoever stores the answer."""
-        answer = Answer(show_nothing, self._clock)
-        episode = Fence(0, question.history_version, attempt)
-        request = _request(question, profile, attempt)
-        call = MeteredCall(episode, question.purpose, profile, answer, request, alive_ms=lambda: 0)
-        self._ports.calls.opened(call, question.chat_id, question.owner.id)
-        limit_s = min(question.call_s, ends_s - self._clock.monotonic())
+        answer = Answer(ignore_part, self._clock)
+        episode = Fence(0, side_call.history_version, attempt)
+        request = _request(side_call, profile, attempt)
+        call = MeteredCall(episode, side_call.purpose, profile, answer, request, alive_ms=lambda: 0)
+        self._ports.calls.opened(call, side_call.chat_id, side_call.owner.id)
+        limit_s = min(side_call.call_s, ends_s - self._clock.monotonic())
         limits = StreamLimits(startup_s=limit_s, silence_s=limit_s, total_s=limit_s)
         outcome = CallOutcome.ABORTED
         try:
@@ -141,9 +141,9 @@ class QuickModel:
             assert isinstance(end, Answered)  # Nothing supersedes a small generation.
             outcome = CallOutcome.DONE
         finally:
-            entry = call.entry(question.chat_id, outcome)
+            entry = call.entry(side_call.chat_id, outcome)
             if outcome is not CallOutcome.DONE and entry is not None:
-                self._ports.unbilled(entry, question.owner.id)
+                self._ports.unbilled(entry, side_call.owner.id)
             self._ports.calls.closed(call)
         assert entry is not None  # A call that was answered is always billed.
         texts = (part.text for part in answer.content if isinstance(part, Text))
@@ -155,18 +155,18 @@ def is_demo(profile: ModelProfile) -> bool:
     return profile.id == DEMO_MODEL_ID or profile.provider_id == DEMO_PROVIDER_ID
 
 
-def _request(question: Question, profile: ModelProfile, attempt: int) -> ModelRequest:
+def _request(side_call: SideCallRequest, profile: ModelProfile, attempt: int) -> ModelRequest:
     # Providers count thoughts as part of the answer.
-    tokens_max = question.tokens_max + (THOUGHT_TOKENS if profile.reasoning_effort else 0)
+    tokens_max = side_call.tokens_max + (THOUGHT_TOKENS if profile.reasoning_effort else 0)
     tokens_max = min(tokens_max, profile.output_tokens_max or tokens_max)
     return ModelRequest(
         profile.id,
-        question.prompt,
+        side_call.prompt,
         tools=(),
         may_call_tools=False,
         output_tokens_max=tokens_max,
-        chat_id=question.chat_id,
-        owner_id=question.owner.id,
+        chat_id=side_call.chat_id,
+        owner_id=side_call.owner.id,
         attempt=attempt,
     )
 

@@ -34,9 +34,9 @@ from chatd.titles.domain.summaries import (
     summary_prompt,
     transcript_of,
 )
-from chatd.titles.engine.jobs import Job, SmallJobs
-from chatd.titles.engine.side_calls import Generated, Question, QuickModel, is_demo
-from chatd.titles.store.notes import ChatFacts
+from chatd.titles.engine.jobs import Job, JobQueue
+from chatd.titles.engine.side_calls import Generated, SideCallRequest, SideCalls, is_demo
+from chatd.titles.store.title_store import ChatFacts
 from chatd.turns.domain.turn import Ending, TurnEnded
 
 logger = logging.getLogger(__name__)
@@ -45,7 +45,7 @@ FIRST_HISTORY = 1
 NO_LABEL = ""
 
 
-class Notes(Protocol):
+class TitleStore(Protocol):
     """Where notes about chats are kept; writes return the chat's version, None without effect."""
 
     async def facts(self, chat_id: ChatId) -> ChatFacts | None:
@@ -81,32 +81,32 @@ class Notes(Protocol):
         ...
 
 
-class Labeller:
+class TitleWriter:
     """Makes notes about chats when they are created and when their turns end.
 
     Args:
-        quick: Asks the models.
-        notes: Keeps what they say.
+        side_calls: Asks the models.
+        title_store: Keeps what they say.
         jobs: Runs all of it behind the turns.
-        rest: Runs what is about a chat at rest, once it has rested.
+        debounce: Runs what is about a chat at rest, once it has rested.
         bill: Takes the bill of an answer that is not stored.
         changed: Is told of chats whose notes changed, with their version.
     """
 
     def __init__(
         self,
-        quick: QuickModel,
-        notes: Notes,
-        jobs: SmallJobs,
+        side_calls: SideCalls,
+        title_store: TitleStore,
+        jobs: JobQueue,
         *,
-        rest: Callable[[ChatId, Job], None],
+        debounce: Callable[[ChatId, Job], None],
         bill: Callable[[LedgerEntry, OwnerId], None],
         changed: Callable[[ChatId, int], None],
     ) -> None:
-        self._quick = quick
-        self._notes = notes
+        self._side_calls = side_calls
+        self._title_store = title_store
         self._jobs = jobs
-        self._rest = rest
+        self._debounce = debounce
         self._bill = bill
         self._changed = changed
 
@@ -120,10 +120,10 @@ class Labeller:
         """Note what came of a turn, if its chat rests now."""
         is_at_rest = ended.state.status is not Status.RUNNING
         if is_at_rest and not (ended.model is not None and is_demo(ended.model)):
-            self._rest(ended.state.chat_id, partial(self._note, ended))
+            self._debounce(ended.state.chat_id, partial(self._note, ended))
 
     async def _title(self, new: NewChat, source: str) -> None:
-        question = Question(
+        side_call = SideCallRequest(
             new.id,
             new.owner,
             FIRST_HISTORY,
@@ -133,14 +133,14 @@ class Labeller:
             call_s=TITLE_S,
             total_s=TITLE_S,
         )
-        generated = await self._ask(question)
+        generated = await self._ask(side_call)
         if generated is None:
             return
         title = clean_title(generated.text)
         if title is None:
-            self._rejected(question, generated)
+            self._rejected(side_call, generated)
             return
-        version = await self._notes.set_title(
+        version = await self._title_store.set_title(
             generated.entry, new.owner, title=title, fallback=new.title
         )
         self._tell(new.id, version)
@@ -149,15 +149,15 @@ class Labeller:
         chat_id, history_version = ended.state.chat_id, ended.state.history_version
         if ended.ending is not Ending.FINISHED:
             label = FALLBACK_LABELS.get(ended.ending, NO_LABEL)
-            self._tell(chat_id, await self._notes.set_label(chat_id, label, history_version))
+            self._tell(chat_id, await self._title_store.set_label(chat_id, label, history_version))
             return
-        facts = await self._notes.facts(chat_id)
+        facts = await self._title_store.facts(chat_id)
         if facts is None or facts.history_version != history_version:
             return
         if not facts.is_root:
             report = report_summary(ended.text)
             if report:
-                version = await self._notes.set_report(chat_id, report, history_version)
+                version = await self._title_store.set_report(chat_id, report, history_version)
                 self._tell(chat_id, version)
             return
         await self._label(ended)
@@ -166,7 +166,7 @@ class Labeller:
 
     async def _label(self, ended: TurnEnded) -> None:
         chat_id, history_version = ended.state.chat_id, ended.state.history_version
-        question = Question(
+        side_call = SideCallRequest(
             chat_id,
             ended.owner,
             history_version,
@@ -177,23 +177,25 @@ class Labeller:
             total_s=LABEL_S,
             model=ended.model,
         )
-        generated = await self._ask(question) if ended.text.strip() else None
+        generated = await self._ask(side_call) if ended.text.strip() else None
         label = None if generated is None else clean_label(generated.text)
         if generated is not None and label is not None:
-            version = await self._notes.set_generated_label(generated.entry, ended.owner, label)
+            version = await self._title_store.set_generated_label(
+                generated.entry, ended.owner, label
+            )
         else:
             if generated is not None:
-                self._rejected(question, generated)
+                self._rejected(side_call, generated)
             fallback = FALLBACK_LABELS[Ending.FINISHED]
-            version = await self._notes.set_label(chat_id, fallback, history_version)
+            version = await self._title_store.set_label(chat_id, fallback, history_version)
         self._tell(chat_id, version)
 
     async def _summarise(self, ended: TurnEnded) -> None:
         chat_id = ended.state.chat_id
-        transcript = transcript_of(await self._notes.newest(chat_id, MESSAGES_MAX))
+        transcript = transcript_of(await self._title_store.newest(chat_id, MESSAGES_MAX))
         if not is_worth_a_summary(transcript):
             return
-        question = Question(
+        side_call = SideCallRequest(
             chat_id,
             ended.owner,
             ended.state.history_version,
@@ -204,27 +206,29 @@ class Labeller:
             total_s=SUMMARY_S,
             model=ended.model,
         )
-        generated = await self._ask(question)
+        generated = await self._ask(side_call)
         if generated is None:
             return
         summary = clean_summary(generated.text)
         if summary is None:
-            self._rejected(question, generated)
+            self._rejected(side_call, generated)
             return
-        version = await self._notes.set_generated_summary(generated.entry, ended.owner, summary)
+        version = await self._title_store.set_generated_summary(
+            generated.entry, ended.owner, summary
+        )
         self._tell(chat_id, version)
 
-    async def _ask(self, question: Question) -> Generated | None:
+    async def _ask(self, side_call: SideCallRequest) -> Generated | None:
         try:
-            return await self._quick.ask(question)
+            return await self._side_calls.ask(side_call)
         except ModelError as error:
-            logger.info("no %s: %s", question.purpose, error, extra={"chat_id": question.chat_id})
+            logger.info("no %s: %s", side_call.purpose, error, extra={"chat_id": side_call.chat_id})
             return None
 
-    def _rejected(self, question: Question, generated: Generated) -> None:
+    def _rejected(self, side_call: SideCallRequest, generated: Generated) -> None:
         """Bill an answer that breaks the rules; what it says is not worth a log."""
-        logger.info("the answer is no %s", question.purpose, extra={"chat_id": question.chat_id})
-        self._bill(generated.entry, question.owner.id)
+        logger.info("the answer is no %s", side_call.purpose, extra={"chat_id": side_call.chat_id})
+        self._bill(generated.entry, side_call.owner.id)
 
     def _tell(self, chat_id: ChatId, version: int | None) -> None:
         if version is not None:

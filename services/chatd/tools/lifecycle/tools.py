@@ -39,7 +39,7 @@ class LifecycleTools:
         self._control = control
         self._facts = facts
 
-    async def offer(self, chat_id: ChatId, owner: Owner) -> tuple[ToolSpec, ...]:
+    async def list_tools(self, chat_id: ChatId, owner: Owner) -> tuple[ToolSpec, ...]:
         """Return the tools, none for a child."""
         if (await self._facts(chat_id)).is_child:
             return ()

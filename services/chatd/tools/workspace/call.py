@@ -10,7 +10,7 @@ from chatd.content.domain.tools import Execution
 from chatd.models.domain.language_model import FileData
 from chatd.primitives.domain.ids import ChatId, OwnerId
 from chatd.workspaces.clients.failures import AMBIGUOUS, plain_problem
-from chatd.workspaces.domain.ports import Site
+from chatd.workspaces.domain.ports import WorkspaceLocation
 from parley.api.workspace.v1 import execution_pb2, sandbox_pb2, workspace_pb2
 from parley.api.workspace.v1.file_service_pb2_grpc import FileServiceStub
 from parley.api.workspace.v1.process_service_pb2_grpc import ProcessServiceStub
@@ -28,7 +28,7 @@ STOPPING: Final = "it is stopping"
 R = TypeVar("R")
 
 
-class Shelf(Protocol):
+class AttachmentStore(Protocol):
     """Where files that the model hands over are kept."""
 
     async def keep(self, chat_id: ChatId, owner_id: OwnerId, file_id: str, file: FileData) -> None:
@@ -40,8 +40,8 @@ class Shelf(Protocol):
         ...
 
 
-class InMemoryShelf:
-    """Keeps files in a dictionary; the fake behind `Shelf`."""
+class InMemoryAttachmentStore:
+    """Keeps files in a dictionary; the fake behind `AttachmentStore`."""
 
     def __init__(self) -> None:
         self.files: dict[str, FileData] = {}
@@ -58,8 +58,8 @@ class Call:
     execution: Execution
     channel: grpc.aio.Channel
     clock: Clock
-    shelf: Shelf
-    site: Site
+    attachment_store: AttachmentStore
+    location: WorkspaceLocation
 
     @property
     def processes(self) -> ProcessServiceStub:
@@ -75,8 +75,8 @@ class Call:
     def context(self) -> workspace_pb2.WorkspaceContext:
         """The workspace and the chat."""
         return workspace_pb2.WorkspaceContext(
-            workspace_id=self.site.workspace_id,
-            epoch=self.site.epoch,
+            workspace_id=self.location.workspace_id,
+            epoch=self.location.epoch,
             chat_id=self.execution.chat_id,
             # No argument of a tool changes this: a model has no say in how it is confined.
             profile=sandbox_pb2.SANDBOX_PROFILE_WORKSPACE_WRITE,
@@ -125,7 +125,7 @@ class NodeStopping(Exception):
     """A node answers that it is about to stop."""
 
 
-async def until_back(clock: Clock, ask: Callable[[bool], Awaitable[R]]) -> R:
+async def retry_until_back(clock: Clock, ask: Callable[[bool], Awaitable[R]]) -> R:
     """Return what a node answers; one that is away, as while it starts again, is waited for.
 
     Args:
@@ -166,7 +166,7 @@ async def look(
     async def ask(is_again: bool) -> R:
         return await method(request, timeout=timeout_s, wait_for_ready=is_again)
 
-    return await until_back(call.clock, ask)
+    return await retry_until_back(call.clock, ask)
 
 
 def is_lost(error: grpc.aio.AioRpcError) -> bool:

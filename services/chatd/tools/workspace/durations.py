@@ -16,13 +16,13 @@ def seconds_of(text: str, argument: str) -> float:
     Raises:
         BadArguments: it is none.
     """
-    told = text.strip()
-    if not _WHOLE.fullmatch(told):
+    duration_text = text.strip()
+    if not _WHOLE.fullmatch(duration_text):
         problem = f"{argument}: {text[:32]!r} is not a duration"
         raise BadArguments(problem, 'write a number with its unit, such as "30s", "2m" or "500ms"')
-    return sum(float(number) * _UNITS_S[unit] for number, unit in _PIECE.findall(told))
+    return sum(float(number) * _UNITS_S[unit] for number, unit in _PIECE.findall(duration_text))
 
 
-def told(seconds: float) -> str:
+def duration_text(seconds: float) -> str:
     """Return a duration as it would be written."""
     return f"{seconds:g}s"

@@ -9,13 +9,13 @@ from chatd.content.domain.tools import Outcome
 from chatd.tools.workspace.arguments import BadArguments, Input
 from chatd.tools.workspace.background import planned
 from chatd.tools.workspace.call import ANSWER_S, Call
-from chatd.tools.workspace.durations import seconds_of, told
+from chatd.tools.workspace.durations import duration_text, seconds_of
 from chatd.tools.workspace.literals import refuse_literal
-from chatd.tools.workspace.process_results import out_of_sight, process_outcome
+from chatd.tools.workspace.process_results import process_outcome, unobserved_outcome
 from chatd.tools.workspace.process_wait import (
     OUTPUT_BYTES_MAX,
     Observed,
-    OutOfSight,
+    ProcessUnobserved,
     Wait,
     condition,
     observed,
@@ -102,8 +102,8 @@ async def execute(call: Call, given: ExecuteInput) -> Outcome:
     spec = _spec(given, plan.command, is_background=plan.is_background)
     try:
         seen = await _started(call, spec, wait)
-    except OutOfSight as error:
-        return out_of_sight(error, has_started=True)
+    except ProcessUnobserved as error:
+        return unobserved_outcome(error, has_started=True)
     return process_outcome(seen, notes=(*notes, *plan.notes, *_advice(given.command)))
 
 
@@ -111,7 +111,7 @@ async def _started(call: Call, spec: process_pb2.ProcessSpec, wait: Wait) -> Obs
     """Start a process and wait for it; one that is over soon is told of in the same answer.
 
     Raises:
-        OutOfSight: It was started, and then nobody could see it.
+        ProcessUnobserved: It was started, and then nobody could see it.
         grpc.aio.AioRpcError: It was refused, or nobody can say.
     """
     first_s = min(wait.wait_s, START_WAIT_S)
@@ -145,7 +145,7 @@ def wait_of(text: str, argument: str) -> tuple[float, tuple[str, ...]]:
     wait_s = seconds_of(text, argument)
     if wait_s <= WAIT_S_MAX:
         return wait_s, ()
-    return WAIT_S_MAX, (f"{argument}: one call waits at most {told(WAIT_S_MAX)}.",)
+    return WAIT_S_MAX, (f"{argument}: one call waits at most {duration_text(WAIT_S_MAX)}.",)
 
 
 def _check(given: ExecuteInput) -> None:

@@ -6,7 +6,7 @@ from typing import Final
 from chatd.content.domain.parts import ToolOutcome
 from chatd.content.domain.tools import Outcome
 from chatd.tools.workspace.call import present
-from chatd.tools.workspace.process_wait import Observed, OutOfSight
+from chatd.tools.workspace.process_wait import Observed, ProcessUnobserved
 from chatd.tools.workspace.results import failed, succeeded
 from parley.api.workspace.v1 import process_pb2, sandbox_pb2
 
@@ -61,7 +61,7 @@ def process_outcome(
             return _running(observed, fields, truncation, notes)
 
 
-def out_of_sight(error: OutOfSight, *, has_started: bool) -> Outcome:
+def unobserved_outcome(error: ProcessUnobserved, *, has_started: bool) -> Outcome:
     """Return the result of a call that lost sight of a process; its id is not lost."""
     return failed(
         f"The process cannot be seen, because of the machine of the workspace: {error.cause}.",

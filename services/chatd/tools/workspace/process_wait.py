@@ -12,7 +12,7 @@ from chatd.tools.workspace.call import (
     NodeAway,
     NodeStopping,
     cause_of,
-    until_back,
+    retry_until_back,
 )
 from parley.api.workspace.v1 import process_pb2
 from parley.api.workspace.v1 import process_service_pb2 as api
@@ -48,7 +48,7 @@ class Observed:
     reason: "process_pb2.WaitReason.ValueType"
 
 
-class OutOfSight(Exception):
+class ProcessUnobserved(Exception):
     """Neither the wait nor a look at the process succeeded.
 
     Attributes:
@@ -76,7 +76,7 @@ async def observed(call: Call, wait: Wait, *, is_refusal_final: bool) -> Observe
         is_refusal_final: Whether a wait that toolrunner refused is not worth a look.
 
     Raises:
-        OutOfSight: it could not be seen either.
+        ProcessUnobserved: it could not be seen either.
         grpc.aio.AioRpcError: toolrunner refused, and that is final.
     """
     end_s = call.clock.monotonic() + wait.wait_s
@@ -89,9 +89,9 @@ async def observed(call: Call, wait: Wait, *, is_refusal_final: bool) -> Observe
         return Observed(answer.process, answer.output, answer.reason)
 
     try:
-        return await until_back(call.clock, ask)
+        return await retry_until_back(call.clock, ask)
     except NodeAway as away:
-        raise OutOfSight(wait.process_id, away.cause) from away
+        raise ProcessUnobserved(wait.process_id, away.cause) from away
     except grpc.aio.AioRpcError as error:
         if is_refusal_final:
             raise
@@ -105,7 +105,7 @@ async def _looked(call: Call, wait: Wait, refused: grpc.aio.AioRpcError) -> Obse
             _request(call, wait, 0.0), timeout=ANSWER_S, wait_for_ready=True
         )
     except grpc.aio.AioRpcError:
-        raise OutOfSight(wait.process_id, cause_of(refused)) from refused
+        raise ProcessUnobserved(wait.process_id, cause_of(refused)) from refused
     return Observed(answer.process, answer.output, answer.reason)
 
 

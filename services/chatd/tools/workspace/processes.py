@@ -12,15 +12,15 @@ from chatd.tools.workspace.durations import seconds_of
 from chatd.tools.workspace.execute import OutputBytes, wait_of
 from chatd.tools.workspace.process_results import (
     is_running,
-    out_of_sight,
     process_fields,
     process_outcome,
+    unobserved_outcome,
 )
 from chatd.tools.workspace.process_wait import (
     OUTPUT_BYTES_MAX,
     PIECE_S,
     Observed,
-    OutOfSight,
+    ProcessUnobserved,
     Wait,
     condition,
     observed,
@@ -139,8 +139,8 @@ async def process_output(call: Call, given: ProcessOutputInput) -> Outcome:
     wait = Wait(given.process_id, wait_s, until, pattern, given.since, budget_bytes)
     try:
         seen = await observed(call, wait, is_refusal_final=True)
-    except OutOfSight as error:
-        return out_of_sight(error, has_started=False)
+    except ProcessUnobserved as error:
+        return unobserved_outcome(error, has_started=False)
     return process_outcome(seen, notes=notes, shows_command=True)
 
 
@@ -215,7 +215,7 @@ async def process_signal(call: Call, given: ProcessSignalInput) -> Outcome:
     wait = Wait(given.process_id, ENDING_WAIT_S, since=cursor, output_bytes=2048)
     try:
         seen = await observed(call, wait, is_refusal_final=False)
-    except OutOfSight as error:
+    except ProcessUnobserved as error:
         note = f"The signal was sent; whether it ended is not known ({error.cause})."
         return succeeded(
             {"signal_sent": given.signal, "process_id": given.process_id},

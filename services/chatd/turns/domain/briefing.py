@@ -54,7 +54,7 @@ class Briefing:
 
     house_instructions: str = ""  # What comes before everything else, stored instructions included.
     is_subagent: bool = False
-    awareness: str = ""  # Which workspace the tools work in, and what to do without one.
+    workspace_text: str = ""  # Which workspace the tools work in, and what to do without one.
     workspace: WorkspaceContext | None = None
     skills: tuple[Skill, ...] = ()
     user_instructions: str = ""
@@ -68,7 +68,7 @@ def blocks_of(briefing: Briefing) -> tuple[str, ...]:
     """Return the blocks in the order in which the model reads them; those without words are out."""
     blocks = (
         SUBAGENT if briefing.is_subagent else "",
-        briefing.awareness,
+        briefing.workspace_text,
         _workspace(briefing.workspace),
         _skills(briefing.skills),
         _user_instructions(briefing.user_instructions),

@@ -37,7 +37,7 @@ from chatd.turns.domain.compaction import boundary_place
 _ODD = re.compile(r"[^A-Za-z0-9_-]")
 
 
-class GrowingPrompt:
+class PromptBuilder:
     """The prompt of one chat: while messages are only added, only those are read."""
 
     def __init__(self) -> None:

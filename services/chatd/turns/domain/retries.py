@@ -61,8 +61,8 @@ class Failed:
     unreachable_s: float = 0.0
 
 
-def after_failure(failed: Failed, chance: float, policy: RetryPolicy) -> RetryIn | GiveUp:
-    """Decide what follows a failed attempt; `chance` is between 0 and 1.
+def after_failure(failed: Failed, jitter: float, policy: RetryPolicy) -> RetryIn | GiveUp:
+    """Decide what follows a failed attempt; `jitter` is between 0 and 1.
 
     The provider's hint is a floor. Jitter comes on top, so that chats that failed together do not
     come back together; the more of them there are, the wider it is. A provider that nobody answers
@@ -78,19 +78,19 @@ def after_failure(failed: Failed, chance: float, policy: RetryPolicy) -> RetryIn
     backoff_s = min(policy.backoff_first_s * 2**doublings, policy.backoff_max_s)
     crowd_s = min(failed.chats_running * policy.hint_share_s, policy.hint_spread_max_s)
     jitter_s = max(backoff_s, crowd_s) if hint_s else backoff_s
-    delay_s = max(backoff_s, hint_s) + chance * jitter_s
+    delay_s = max(backoff_s, hint_s) + jitter * jitter_s
     if not error.is_unreachable:
         return RetryIn(delay_s)
     left_s = policy.unreachable_max_s - failed.unreachable_s
     return RetryIn(min(delay_s, left_s)) if left_s > 0 else GiveUp(_unreachable(error, policy))
 
 
-def after_failed_step(failed: Failed, chance: float, policy: RetryPolicy) -> RetryIn | GiveUp:
+def after_failed_step(failed: Failed, jitter: float, policy: RetryPolicy) -> RetryIn | GiveUp:
     """Decide what follows a failed step; a history that was too long is summarised at once."""
     is_too_long = failed.error.kind is ErrorKind.CONTEXT_OVERFLOW
     if is_too_long and failed.attempt <= COMPACTIONS_MAX:
         return RetryIn(0.0)
-    return after_failure(failed, chance, policy)
+    return after_failure(failed, jitter, policy)
 
 
 def spent(state: ChatState, policy: RetryPolicy) -> TurnError | None:
@@ -108,7 +108,7 @@ def spent(state: ChatState, policy: RetryPolicy) -> TurnError | None:
 
 def _final(error: ModelError) -> TurnError:
     """Return what ends a turn; that its last call was not made is no reason by itself."""
-    if not error.is_held_back:
+    if not error.is_breaker_open:
         return error.turn_error
     provider = error.provider or "The AI provider"
     told = (

@@ -32,7 +32,7 @@ from parley.clock import Clock
 Show = Callable[[Role, int, Part], None]
 
 
-def show_nothing(role: Role, part_index: int, part: Part) -> None:
+def ignore_part(role: Role, part_index: int, part: Part) -> None:
     """Show nobody what is written."""
 
 
@@ -72,7 +72,7 @@ class Answer:
         """An estimate of the tokens that were received so far."""
         return tokens_of_bytes(self._written_bytes)
 
-    def take(self, event: ModelEvent) -> None:
+    def on_event(self, event: ModelEvent) -> None:
         """Take the next event."""
         match event:
             case TextDelta(text, block_id):

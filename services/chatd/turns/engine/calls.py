@@ -62,11 +62,11 @@ class OpenCall:
         return self.execution.dispatch.call
 
 
-class NotAllowedToAct(Exception):
+class LeaseExpired(Exception):
     """The lease of this process is too old to start anything under it."""
 
 
-class Caller:
+class ToolCaller:
     """Executes calls."""
 
     def __init__(
@@ -81,7 +81,7 @@ class Caller:
         """Bring a call to its end; what cannot be learned is unknown, a crash is a failure.
 
         Raises:
-            NotAllowedToAct: the call would have to be started, and may not be.
+            LeaseExpired: the call would have to be started, and may not be.
         """
         return await first_of(self._run(open_call), self._too_late)
 
@@ -125,7 +125,7 @@ class Caller:
                 except ExecutorUnreachable:
                     pass
             return await self._recover(open_call)
-        except NotAllowedToAct:
+        except LeaseExpired:
             raise
         except Exception as error:
             execution_id = open_call.execution.dispatch.execution_id
@@ -176,7 +176,7 @@ class Caller:
 
     def _require_lease(self) -> None:
         if not self._may_act():
-            raise NotAllowedToAct
+            raise LeaseExpired
 
 
 def dispatches_for(

@@ -39,12 +39,12 @@ from chatd.turns.domain.steps import (
     next_action,
 )
 from chatd.turns.domain.turn import Ending, TurnEnded
-from chatd.turns.engine.calls import Caller
+from chatd.turns.engine.calls import ToolCaller
 from chatd.turns.engine.compaction import Summariser
-from chatd.turns.engine.dependencies import TurnWorld
+from chatd.turns.engine.dependencies import TurnDependencies
 from chatd.turns.engine.history import History
 from chatd.turns.engine.mailbox import Mailbox
-from chatd.turns.engine.preparation import Prepared, prepare
+from chatd.turns.engine.preparation import PreparedTurn, prepare
 from chatd.turns.engine.session import Session
 from chatd.turns.engine.step import Done, ModelStep, StepEnd, Stepped
 from chatd.turns.engine.stream import Broken, Superseded
@@ -56,28 +56,28 @@ class ChatRun:
     """One claim of one chat."""
 
     def __init__(
-        self, world: TurnWorld, claimed: Claimed, mailbox: Mailbox, history: History
+        self, dependencies: TurnDependencies, claimed: Claimed, mailbox: Mailbox, history: History
     ) -> None:
-        self._world = world
-        self._ports = world.ports
-        self._clock = world.clock
+        self._dependencies = dependencies
+        self._ports = dependencies.ports
+        self._clock = dependencies.clock
         self._claimed = claimed
         self._session = Session(
             claimed,
             mailbox,
             history,
-            chats=world.ports.chats,
-            clock=world.clock,
-            calls=world.ports.calls,
+            chats=dependencies.ports.chats,
+            clock=dependencies.clock,
+            calls=dependencies.ports.calls,
         )
-        self._caller = Caller(
+        self._caller = ToolCaller(
             self._ports.tools,
-            may_act=world.may_act,
-            clock=world.clock,
-            limits=world.limits.calls,
+            may_act=dependencies.may_act,
+            clock=dependencies.clock,
+            limits=dependencies.limits.calls,
         )
         self._dispatched = Dispatched(self._ports.chats)
-        self._prepared: Prepared | None = None
+        self._prepared: PreparedTurn | None = None
         self._inherited: OpenCall | None = None  # The call that a dead owner left.
 
     async def run(self) -> None:
@@ -128,16 +128,19 @@ class ChatRun:
             case _:
                 assert_never(action)
 
-    async def _prepare(self) -> Prepared:
+    async def _prepare(self) -> PreparedTurn:
         """Prepare once for each turn."""
         turn_id = self._session.state.turn_id
         if self._prepared is None or self._prepared.turn_id != turn_id:
             self._prepared = await prepare(
-                self._session, self._ports.setups, self._ports.tools, self._world.limits.steps_max
+                self._session,
+                self._ports.setups,
+                self._ports.tools,
+                self._dependencies.limits.steps_max,
             )
         return self._prepared
 
-    async def _run_tools(self, prepared: Prepared) -> None:
+    async def _run_tools(self, prepared: PreparedTurn) -> None:
         session = self._session
         open_calls = await self._dispatched.open_calls(session, prepared.specs)
         self._dispatched.being_sent()
@@ -152,9 +155,9 @@ class ChatRun:
         if any(each.execution.spec.moves_tools for each in open_calls):
             self._prepared = None
 
-    async def _ask_model(self, prepared: Prepared, action: Compact | CallModel) -> None:
+    async def _ask_model(self, prepared: PreparedTurn, action: Compact | CallModel) -> None:
         session = self._session
-        error = spent(session.state, self._world.limits.retries)
+        error = spent(session.state, self._dependencies.limits.retries)
         if error is not None:
             await self._fail(error)
             return
@@ -163,10 +166,10 @@ class ChatRun:
             await self._fail(error)
             return
         request = await prepared.request(session, self._ports.files)
-        if not self._world.may_act():
+        if not self._dependencies.may_act():
             raise FenceLost(session.chat_id)
         show = self._ports.live.open(session.chat_id, session.fence).add
-        limits = self._world.limits.stream
+        limits = self._dependencies.limits.stream
         end: StepEnd
         if isinstance(action, Compact):
             summariser = Summariser(self._ports.model, prepared.setup, limits, self._clock)
@@ -201,11 +204,11 @@ class ChatRun:
         session, clock = self._session, self._clock
         session.unfinished = None
         attempt = session.state.generation_attempt
-        limits = self._world.limits.retries
+        limits = self._dependencies.limits.retries
         since = _unreachable_since(session.state.retry, error, clock.now())
         unreachable_s = 0.0 if since is None else (clock.now() - since).total_seconds()
-        failed = Failed(error, attempt, self._world.chats_running(), unreachable_s)
-        match after_failed_step(failed, self._world.chance(), limits):
+        failed = Failed(error, attempt, self._dependencies.chats_running(), unreachable_s)
+        match after_failed_step(failed, self._dependencies.jitter(), limits):
             case GiveUp(final):
                 await self._fail(final)
             case RetryIn(delay_s):
@@ -257,7 +260,7 @@ class ChatRun:
             open_calls,
             caller=self._caller,
             clock=self._clock,
-            budget_bytes=Prepared.budget_bytes(prepared),
+            budget_bytes=PreparedTurn.budget_bytes(prepared),
         )
         await batch.settle()
 
@@ -289,13 +292,13 @@ class ChatRun:
         if prepared is not None:
             asked = session.history.text_of(prepared.turn_id)
             ended = replace(ended, asked=asked, model=prepared.setup.model)
-        self._world.ended(ended)
+        self._dependencies.ended(ended)
 
     def _bill_late(self) -> None:
         """Hand over the bill of a call that ended without a commit of ours."""
         entry = self._session.unbilled()
         if entry is not None:
-            self._world.unbilled(entry, self._session.owner.id)
+            self._dependencies.unbilled(entry, self._session.owner.id)
 
 
 def _unreachable_since(before: Retry | None, error: ModelError, now: datetime) -> datetime | None:

@@ -27,7 +27,7 @@ from chatd.turns.domain.prompt import without_foreign_parts
 from chatd.turns.domain.shortening import shortened
 from chatd.turns.domain.steps import Compact
 from chatd.turns.domain.turn import TurnSetup
-from chatd.turns.engine.answer import Answer, Show, show_nothing
+from chatd.turns.engine.answer import Answer, Show, ignore_part
 from chatd.turns.engine.calls import derived_id
 from chatd.turns.engine.session import Session, Unfinished
 from chatd.turns.engine.step import StepEnd, Stepped
@@ -59,7 +59,7 @@ class Summariser:
         session.unfinished = Unfinished(
             session.fence, lambda at: interrupted_messages((call,), at, None)
         )
-        answer = Answer(show_nothing, self.clock)
+        answer = Answer(ignore_part, self.clock)
         profile = self.setup.summariser or self.setup.model
         asked = self._request(request, action.shortenings)
         session.metered(CallPurpose.COMPACTION, profile, answer, asked)

@@ -16,7 +16,7 @@ from chatd.turns.domain.retries import RetryPolicy
 from chatd.turns.domain.steps import STEPS_MAX
 from chatd.turns.domain.turn import TurnEnded
 from chatd.turns.engine.calls import CallLimits
-from chatd.turns.engine.metering import CallWatch, NoCallWatch
+from chatd.turns.engine.metering import CallObserver, NoCallObserver
 from chatd.turns.engine.stream import StreamLimits
 from parley.clock import Clock
 
@@ -33,7 +33,7 @@ class TurnPorts:
     partials: Partials | None = None
     spending: Spending = field(default_factory=Unlimited)
     files: Files = field(default_factory=NoFiles)
-    calls: CallWatch = field(default_factory=NoCallWatch)
+    calls: CallObserver = field(default_factory=NoCallObserver)
     inherited: InheritedCalls = field(default_factory=NoInheritedCalls)
 
 
@@ -48,13 +48,13 @@ class TurnLimits:
 
 
 @dataclass(frozen=True, slots=True)
-class TurnWorld:
+class TurnDependencies:
     """Everything a turn is given.
 
     Attributes:
         ports: The services that it talks to.
         clock: Time.
-        chance: Gives numbers between 0 and 1.
+        jitter: Gives numbers between 0 and 1.
         may_act: Says whether the lease of this process still allows to start anything.
         ended: Is told of every turn that ended.
         unbilled: Is told of calls that no commit could carry into the ledger, with their owner.
@@ -64,7 +64,7 @@ class TurnWorld:
 
     ports: TurnPorts
     clock: Clock
-    chance: Callable[[], float]
+    jitter: Callable[[], float]
     may_act: Callable[[], bool]
     ended: Callable[[TurnEnded], None]
     limits: TurnLimits

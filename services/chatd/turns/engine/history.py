@@ -9,7 +9,7 @@ from chatd.chats.domain.chat import ChatState, Message, NewMessage
 from chatd.content.domain.parts import Text
 from chatd.primitives.domain.ids import ChatId, MessageId
 from chatd.turns.domain.ports import Chats
-from chatd.turns.domain.prompt import GrowingPrompt
+from chatd.turns.domain.prompt import PromptBuilder
 
 # What all histories at rest may take: those of thousands of short chats, or of a few long ones.
 KEPT_BYTES_MAX = 64 * 1024 * 1024
@@ -29,7 +29,7 @@ class History:
     def __init__(self) -> None:
         self.messages: list[Message] = []
         self.bytes = 0
-        self.prompt = GrowingPrompt()
+        self.prompt = PromptBuilder()
         self._version = 0
 
     async def catch_up(self, chats: Chats, state: ChatState) -> None:

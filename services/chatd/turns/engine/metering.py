@@ -95,7 +95,7 @@ class MeteredCall:
         return None if bill is None else bill.use
 
 
-class CallWatch(Protocol):
+class CallObserver(Protocol):
     """Is told of every call of a model when it begins and when its bill is settled."""
 
     def opened(self, call: MeteredCall, chat_id: ChatId, owner_id: OwnerId) -> None:
@@ -107,7 +107,7 @@ class CallWatch(Protocol):
         ...
 
 
-class NoCallWatch:
+class NoCallObserver:
     """Watches nothing."""
 
     def opened(self, call: MeteredCall, chat_id: ChatId, owner_id: OwnerId) -> None:

@@ -32,7 +32,7 @@ class _Open:
 
 
 class OpenCallWriter:
-    """A `CallWatch` that stores what it watches."""
+    """A `CallObserver` that stores what it watches."""
 
     def __init__(self, calls: StoredOpenCalls, clock: Clock) -> None:
         self._calls = calls

@@ -18,7 +18,7 @@ from chatd.turns.engine.session import Session
 
 
 @dataclass(frozen=True, slots=True)
-class Prepared:
+class PreparedTurn:
     """The setup and the tools of one turn."""
 
     turn_id: MessageId
@@ -33,7 +33,7 @@ class Prepared:
         return result_budget_bytes(self.setup.model.context_limit_tokens)
 
     @staticmethod
-    def budget_bytes(prepared: "Prepared | None") -> int:
+    def budget_bytes(prepared: "PreparedTurn | None") -> int:
         """Return how large one result may be, also for a turn that nobody prepared."""
         return BUDGET_BYTES_UNKNOWN if prepared is None else prepared.result_budget_bytes
 
@@ -56,14 +56,14 @@ class Prepared:
         )
 
 
-async def prepare(session: Session, setups: Setups, tools: Tools, steps_max: int) -> Prepared:
+async def prepare(session: Session, setups: Setups, tools: Tools, steps_max: int) -> PreparedTurn:
     """Ask for what the present turn runs with.
 
     Raises:
         ModelError: no model can be used.
     """
     setup = await setups.prepare(session.chat_id, session.owner, choice_of(session))
-    local = await tools.offer(session.chat_id, session.owner)
+    local = await tools.list_tools(session.chat_id, session.owner)
     offered = offered_tools(local, setup.client_tools, setup.model.name)
     policy = StepPolicy(
         context_limit_tokens=setup.context_limit_tokens,
@@ -73,7 +73,7 @@ async def prepare(session: Session, setups: Setups, tools: Tools, steps_max: int
         steps_max=steps_max,
     )
     specs = {spec.name: spec for spec in offered}
-    return Prepared(session.state.turn_id, setup, offered, specs, policy)
+    return PreparedTurn(session.state.turn_id, setup, offered, specs, policy)
 
 
 def choice_of(session: Session) -> ModelChoice | None:

@@ -20,11 +20,11 @@ from chatd.turns.domain.ports import Chats
 from chatd.turns.engine.answer import Answer
 from chatd.turns.engine.history import History
 from chatd.turns.engine.mailbox import Mailbox
-from chatd.turns.engine.metering import CallWatch, MeteredCall
+from chatd.turns.engine.metering import CallObserver, MeteredCall
 from parley.clock import Clock
 
 
-class Lost(Exception):
+class OwnershipLost(Exception):
     """The chat is not this runner's any more."""
 
     def __init__(self, chat_id: ChatId) -> None:
@@ -51,7 +51,7 @@ class Session:
         *,
         chats: Chats,
         clock: Clock,
-        calls: CallWatch,
+        calls: CallObserver,
     ) -> None:
         self.owner: Owner = claimed.owner
         self.state = claimed.state
@@ -116,7 +116,7 @@ class Session:
         """
         self._mailbox.put(newest)
         if not _is_owned(newest, self._epoch):
-            raise Lost(self.chat_id)
+            raise OwnershipLost(self.chat_id)
         self.state = newest
 
     def look(self) -> None:

@@ -57,10 +57,10 @@ class Configuration(Protocol):
         ...
 
 
-class Surroundings(Protocol):
+class WorkspaceTexts(Protocol):
     """Knows where the tools of chats work."""
 
-    async def awareness(self, chat_id: ChatId, *, is_child: bool) -> str:
+    async def workspace_text(self, chat_id: ChatId, *, is_child: bool) -> str:
         """Return what a model is told about where its tools work."""
         ...
 
@@ -72,11 +72,11 @@ class ConfiguredSetups:
         self,
         configuration: Configuration,
         book: PriceBook,
-        surroundings: Surroundings | None = None,
+        workspace_texts: WorkspaceTexts | None = None,
     ) -> None:
         self._configuration = configuration
         self._book = book
-        self._surroundings = surroundings
+        self._workspace_texts = workspace_texts
 
     async def prepare(
         self, chat_id: ChatId, owner: Owner, choice: ModelChoice | None = None
@@ -100,7 +100,7 @@ class ConfiguredSetups:
                 extra={"model_id": catalogue.overrides[Purpose.COMPACTION].model_id},
             )
         model = resolved.model
-        awareness = await self._awareness(chat_id, facts)
+        workspace_text = await self._workspace_text(chat_id, facts)
         return TurnSetup(
             model=profile_of(resolved, self._book),
             summariser=None if summariser is None else profile_of(summariser, self._book),
@@ -109,18 +109,18 @@ class ConfiguredSetups:
             briefing=Briefing(
                 house_instructions=house_instructions(settings),
                 user_instructions=user.settings.custom_prompt,
-                awareness=awareness,
+                workspace_text=workspace_text,
                 mode=MODES[facts.mode],
                 plan_instructions=settings.plan_mode_instructions,
             ),
             client_tools=tuple(map(_client_tool, facts.client_tools)),
         )
 
-    async def _awareness(self, chat_id: ChatId, facts: ChatFacts) -> str:
-        if self._surroundings is None:
+    async def _workspace_text(self, chat_id: ChatId, facts: ChatFacts) -> str:
+        if self._workspace_texts is None:
             return ""
         try:
-            return await self._surroundings.awareness(chat_id, is_child=facts.is_child)
+            return await self._workspace_texts.workspace_text(chat_id, is_child=facts.is_child)
         except ChatError as unknown:
             # Its tools will say the same, in more words.
             logger.warning("nobody can tell where a chat works: %s", unknown)

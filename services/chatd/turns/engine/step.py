@@ -15,7 +15,7 @@ from chatd.turns.domain.calls import local_calls, plan_calls
 from chatd.turns.domain.steps import CallModel, Finish, StepLimit, next_action
 from chatd.turns.engine.answer import Answer, Show
 from chatd.turns.engine.calls import dispatches_for
-from chatd.turns.engine.preparation import Prepared
+from chatd.turns.engine.preparation import PreparedTurn
 from chatd.turns.engine.session import Session, Unfinished
 from chatd.turns.engine.stream import Answered, Broken, ModelStream, StreamLimits, Superseded
 from parley.clock import Clock
@@ -45,7 +45,7 @@ class ModelStep:
     """Asks the model once and commits its answer, unless that ends the turn."""
 
     model: LanguageModel
-    prepared: Prepared
+    prepared: PreparedTurn
     limits: StreamLimits
     clock: Clock
 

@@ -104,7 +104,7 @@ class ModelStream:
     def _take(self, answer: Answer, event: ModelEvent) -> None:
         if answer.finished is not None:
             return
-        answer.take(event)
+        answer.on_event(event)
         if isinstance(event, RequestSent):
             return  # Nobody answered anything yet.
         self._last_event_s = self._clock.monotonic()

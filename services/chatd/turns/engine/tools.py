@@ -14,7 +14,7 @@ from chatd.primitives.domain.ids import ExecutionId
 from chatd.turns.domain.calls import executed_result, local_calls
 from chatd.turns.domain.ports import Chats
 from chatd.turns.engine.answer import Show
-from chatd.turns.engine.calls import Caller, NotAllowedToAct, OpenCall, stand_in
+from chatd.turns.engine.calls import LeaseExpired, OpenCall, ToolCaller, stand_in
 from chatd.turns.engine.session import Session
 from chatd.turns.engine.tasks import Start, owned_tasks
 from parley.clock import Clock
@@ -44,7 +44,7 @@ class ToolBatch:
         session: Session,
         open_calls: tuple[OpenCall, ...],
         *,
-        caller: Caller,
+        caller: ToolCaller,
         clock: Clock,
         budget_bytes: int,
     ) -> None:
@@ -108,7 +108,7 @@ class ToolBatch:
     async def _call(self, open_call: OpenCall) -> None:
         try:
             outcome = await self._caller.run(open_call)
-        except NotAllowedToAct:
+        except LeaseExpired:
             self._events.put_nowait(_Fenced())
         else:
             self._events.put_nowait(_Done(open_call, outcome))

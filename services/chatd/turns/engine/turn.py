@@ -8,22 +8,22 @@ from chatd.primitives.domain.ids import OwnerId
 from chatd.spend.domain.ledger import LedgerEntry
 from chatd.turns.domain.turn import TurnEnded
 from chatd.turns.engine.chat_run import ChatRun
-from chatd.turns.engine.dependencies import TurnLimits, TurnPorts, TurnWorld
+from chatd.turns.engine.dependencies import TurnDependencies, TurnLimits, TurnPorts
 from chatd.turns.engine.history import Histories
 from chatd.turns.engine.mailbox import Mailbox
-from chatd.turns.engine.session import Lost
+from chatd.turns.engine.session import OwnershipLost
 from parley.clock import Clock
 
-__all__ = ["TurnLimits", "TurnPorts", "TurnRunner", "tell_nobody"]
+__all__ = ["TurnLimits", "TurnPorts", "TurnRunner", "ignore_event"]
 
 logger = logging.getLogger(__name__)
 
 
-def tell_nobody(ended: TurnEnded) -> None:
+def ignore_event(ended: TurnEnded) -> None:
     """Let the end of a turn pass."""
 
 
-def bill_nobody(entry: LedgerEntry, owner_id: OwnerId) -> None:
+def ignore_bill(entry: LedgerEntry, owner_id: OwnerId) -> None:
     """Let a call pass that no commit carried into the ledger."""
 
 
@@ -35,16 +35,16 @@ class TurnRunner:
         ports: TurnPorts,
         *,
         clock: Clock,
-        chance: Callable[[], float],
+        jitter: Callable[[], float],
         may_act: Callable[[], bool],
         limits: TurnLimits | None = None,
-        ended: Callable[[TurnEnded], None] = tell_nobody,
-        unbilled: Callable[[LedgerEntry, OwnerId], None] = bill_nobody,
+        ended: Callable[[TurnEnded], None] = ignore_event,
+        unbilled: Callable[[LedgerEntry, OwnerId], None] = ignore_bill,
     ) -> None:
-        self._world = TurnWorld(
+        self._dependencies = TurnDependencies(
             ports,
             clock,
-            chance,
+            jitter,
             may_act,
             ended,
             limits or TurnLimits(),
@@ -58,7 +58,7 @@ class TurnRunner:
         self, before: ChatState, after: ChatState, messages: tuple[NewMessage, ...]
     ) -> None:
         """Take over what a command just wrote, so that a warm chat's history is not read again."""
-        self._histories.wrote(before, after, messages, self._world.clock.now())
+        self._histories.wrote(before, after, messages, self._dependencies.clock.now())
 
     async def run(self, claimed: Claimed, mailbox: Mailbox) -> None:
         """Run a chat that was just claimed until it rests or is somebody else's.
@@ -71,8 +71,8 @@ class TurnRunner:
         history = self._histories.take(chat_id)
         self._running += 1
         try:
-            await ChatRun(self._world, claimed, mailbox, history).run()
-        except Lost:
+            await ChatRun(self._dependencies, claimed, mailbox, history).run()
+        except OwnershipLost:
             logger.info("a chat is run elsewhere now", extra={"chat_id": chat_id})
         else:
             self._histories.keep(chat_id, history)

@@ -17,7 +17,7 @@ logger = logging.getLogger(__name__)
 class Housekeeping(Protocol):
     """Where things gather that are over."""
 
-    async def tidy(self, rows_max: int) -> bool:
+    async def delete_expired(self, rows_max: int) -> bool:
         """Remove at most that many of each kind; return whether there may be more.
 
         Raises:
@@ -26,22 +26,22 @@ class Housekeeping(Protocol):
         ...
 
 
-class Janitor:
+class HousekeepingLoop:
     """Tidies in small batches, at moments that differ between processes."""
 
     def __init__(
-        self, housekeeping: Housekeeping, clock: Clock, *, chance: Callable[[], float]
+        self, housekeeping: Housekeeping, clock: Clock, *, jitter: Callable[[], float]
     ) -> None:
         self._housekeeping = housekeeping
         self._clock = clock
-        self._chance = chance
+        self._jitter = jitter
 
     async def run(self) -> None:
         """Tidy for ever; what one round leaves, the next one finds."""
         while True:
-            await self._clock.sleep(EVERY_S * (0.75 + 0.5 * self._chance()))
+            await self._clock.sleep(EVERY_S * (0.75 + 0.5 * self._jitter()))
             try:
-                while await self._housekeeping.tidy(ROWS_MAX):
+                while await self._housekeeping.delete_expired(ROWS_MAX):
                     await self._clock.sleep(PAUSE_S)
             except DatabaseUnavailable as outage:
                 logger.warning("nothing was tidied: %s", outage)

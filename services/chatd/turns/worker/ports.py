@@ -16,8 +16,8 @@ class WorkerPorts:
     """What a worker needs from the world.
 
     Attributes:
-        moved: Told every state that the worker wrote itself, after its commit.
-        offer: Tells the other processes that there may be something to sweep.
+        state_changed: Told every state that the worker wrote itself, after its commit.
+        request_sweep: Tells the other processes that there may be something to sweep.
         supervision: Keeps the failure of one loop or one turn from the others.
     """
 
@@ -25,10 +25,10 @@ class WorkerPorts:
     claims: Claims
     apply: Apply
     run_chat: Runner
-    moved: Callable[[ChatState], None]
-    offer: Callable[[], None]
+    state_changed: Callable[[ChatState], None]
+    request_sweep: Callable[[], None]
     clock: Clock
-    chance: random.Random
+    rng: random.Random
     supervision: Supervision
 
 

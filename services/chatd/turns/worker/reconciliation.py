@@ -10,7 +10,7 @@ from chatd.primitives.domain.errors import ChatError
 from chatd.primitives.domain.ids import ChatId
 from chatd.turns.worker.ports import WorkerPorts
 from chatd.turns.worker.runners import Running
-from chatd.turns.worker.slot_pool import Desk
+from chatd.turns.worker.slot_pool import SlotPool
 from chatd.workers.domain import NamedChat
 
 logger = logging.getLogger(__name__)
@@ -21,8 +21,8 @@ ABSENT = float("inf")  # The version of a chat that a renewal did not name: newe
 class Reconciler:
     """Compares what a renewal says with what runs, and makes good what was missed."""
 
-    def __init__(self, desk: Desk, ports: WorkerPorts) -> None:
-        self._desk = desk
+    def __init__(self, slot_pool: SlotPool, ports: WorkerPorts) -> None:
+        self._slot_pool = slot_pool
         self._ports = ports
         self._named: tuple[NamedChat, ...] = ()  # What the last renewal said.
         self._is_renewed = asyncio.Event()
@@ -46,7 +46,7 @@ class Reconciler:
 
     async def _reconcile(self, named: tuple[NamedChat, ...]) -> None:
         """Bring what runs here and what names this worker together again."""
-        self._desk.runners.forget_news(frozenset(chat.chat_id for chat in named))
+        self._slot_pool.runners.forget_undelivered(frozenset(chat.chat_id for chat in named))
         unattended = frozenset(
             (chat.chat_id, chat.owner_epoch) for chat in named if not self._is_attended(chat)
         )
@@ -56,7 +56,7 @@ class Reconciler:
         self._unattended = unattended
 
     def _is_attended(self, chat: NamedChat) -> bool:
-        running = self._desk.runners.get(chat.chat_id)
+        running = self._slot_pool.runners.get(chat.chat_id)
         return running is not None and running.owner_epoch >= chat.owner_epoch
 
     async def _refresh(self, named: tuple[NamedChat, ...]) -> None:
@@ -64,7 +64,7 @@ class Reconciler:
         versions = {chat.chat_id: chat.snapshot_version for chat in named}
         behind = {
             each.claimed.state.chat_id: each
-            for each in self._desk.runners.running
+            for each in self._slot_pool.runners.running
             if versions.get(each.claimed.state.chat_id, ABSENT)
             > each.mailbox.newest.snapshot_version
         }
@@ -79,7 +79,7 @@ class Reconciler:
                 running.task.cancel()
                 continue
             running.mailbox.put(state)
-            if state.worker_id != self._desk.worker_id:
+            if state.worker_id != self._slot_pool.worker_id:
                 stray.add(running)  # It may be about to end by itself; next time it is cancelled.
         for running in stray & self._stray:
             running.task.cancel()
@@ -87,20 +87,22 @@ class Reconciler:
 
     async def _attend(self, chat_id: ChatId, owner_epoch: int) -> None:
         """Claim a chat anew that two renewals found without a runner, or release it."""
-        if not self._desk.may_claim():
+        if not self._slot_pool.may_claim():
             return
         logger.warning("a chat of this worker had no runner", extra={"chat_id": chat_id})
-        slot = self._desk.reserve()
+        slot = self._slot_pool.reserve()
         if slot is None:
             for state in await self._ports.claims.states((chat_id,)):
-                if (state.worker_id, state.owner_epoch) == (self._desk.worker_id, owner_epoch):
+                if (state.worker_id, state.owner_epoch) == (self._slot_pool.worker_id, owner_epoch):
                     with suppress(ChatError):
                         await self._ports.apply(chat_id, Release(fence_of(state)))
             return
         try:
-            claimed = await self._ports.claims.reclaim(self._desk.worker_id, chat_id, owner_epoch)
+            claimed = await self._ports.claims.reclaim(
+                self._slot_pool.worker_id, chat_id, owner_epoch
+            )
             if claimed is not None:
-                self._ports.moved(claimed.state)
-                self._desk.start(claimed, slot)
+                self._ports.state_changed(claimed.state)
+                self._slot_pool.start(claimed, slot)
         finally:
-            self._desk.give_back_if_reserved(slot)
+            self._slot_pool.release_if_reserved(slot)

@@ -72,7 +72,9 @@ class Runners:
         self._running: dict[ChatId, Running] = {}
         self._counts: Counter[OwnerId] = Counter()  # Of what runs, by user.
         self._tasks: set[asyncio.Task[None]] = set()
-        self._news: dict[ChatId, ChatState] = {}  # Of chats whose runner has not started yet.
+        self._undelivered: dict[
+            ChatId, ChatState
+        ] = {}  # Of chats whose runner has not started yet.
         self._group: Starter | None = None
         self._context = Context()
         self._is_idle = asyncio.Event()
@@ -121,8 +123,8 @@ class Runners:
             self._release(slot)
             return
         mailbox = Mailbox(state)
-        if (news := self._news.pop(state.chat_id, None)) is not None:
-            mailbox.put(news)
+        if (undelivered := self._undelivered.pop(state.chat_id, None)) is not None:
+            mailbox.put(undelivered)
         if before is not None:
             before.task.cancel()
         work = self._run(claimed, mailbox, None if before is None else before.task)
@@ -143,13 +145,15 @@ class Runners:
         if running is not None:
             running.mailbox.put(state)
         elif state.worker_id == self._worker_id:
-            kept = self._news.setdefault(state.chat_id, state)
+            kept = self._undelivered.setdefault(state.chat_id, state)
             if kept.snapshot_version < state.snapshot_version:
-                self._news[state.chat_id] = state
+                self._undelivered[state.chat_id] = state
 
-    def forget_news(self, named: frozenset[ChatId]) -> None:
+    def forget_undelivered(self, named: frozenset[ChatId]) -> None:
         """Drop what was kept for chats that do not name this worker any more."""
-        self._news = {chat_id: self._news[chat_id] for chat_id in self._news.keys() & named}
+        self._undelivered = {
+            chat_id: self._undelivered[chat_id] for chat_id in self._undelivered.keys() & named
+        }
 
     def _ended(self, running: Running, task: asyncio.Task[None]) -> None:
         if self._running.get(running.claimed.state.chat_id) is running:

@@ -11,14 +11,14 @@ from chatd.turns.worker.runners import Runners
 from chatd.workers.engine.lease_keeper import LeaseKeeper
 
 
-class Desk:
+class SlotPool:
     """Gives slots to whoever claims, while the lease holds and nothing drains.
 
     Attributes:
         worker_id: In whose name chats are claimed.
         slots: The slots there are.
         runners: What runs in them.
-        is_poked: Set when somebody should sweep.
+        sweep_requested: Set when somebody should sweep.
         is_draining: Whether no more is claimed.
     """
 
@@ -35,7 +35,7 @@ class Desk:
             slots=self.slots,
             release=self.release,
         )
-        self.is_poked = asyncio.Event()
+        self.sweep_requested = asyncio.Event()
         self.is_draining = False
         self._keeper = keeper
         self._running_per_user_max = limits.running_per_user_max
@@ -70,14 +70,14 @@ class Desk:
     def release(self, slot: Slot) -> None:
         """Give a slot back; somebody who was refused one is looked for at once."""
         is_awaited = self._was_refused or self.slots.free == 0
-        self.slots.give_back(slot)
+        self.slots.release(slot)
         if is_awaited:
-            self.is_poked.set()
+            self.sweep_requested.set()
 
-    def give_back_if_reserved(self, slot: Slot) -> None:
+    def release_if_reserved(self, slot: Slot) -> None:
         """Give back what no runner uses; unlike a freed slot this is no news to anybody."""
         if self.slots.is_reserved(slot):
-            self.slots.give_back(slot)
+            self.slots.release(slot)
 
     def start(self, claimed: Claimed, slot: Slot, context: Context | None = None) -> None:
         """Run what was claimed with `slot`; if nothing was, the slot is only given back.

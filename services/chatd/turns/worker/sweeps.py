@@ -7,7 +7,7 @@ from chatd.chats.domain.chat import Claimed
 from chatd.chats.domain.commands import CancelRequiredAction
 from chatd.primitives.domain.errors import ChatError
 from chatd.turns.worker.ports import WorkerLimits, WorkerPorts
-from chatd.turns.worker.slot_pool import Desk
+from chatd.turns.worker.slot_pool import SlotPool
 from chatd.workers.domain import SweepLimits
 from chatd.workers.engine.lease_keeper import LeaseKeeper
 from parley.postgres import DatabaseUnavailable
@@ -19,27 +19,27 @@ class Sweeper:
     """Takes what waits, parks what kills its owners, and answers for clients that are late."""
 
     def __init__(
-        self, desk: Desk, keeper: LeaseKeeper, ports: WorkerPorts, limits: WorkerLimits
+        self, slot_pool: SlotPool, keeper: LeaseKeeper, ports: WorkerPorts, limits: WorkerLimits
     ) -> None:
-        self._desk = desk
+        self._slot_pool = slot_pool
         self._keeper = keeper
         self._ports = ports
         self._limits = limits
         self._is_round_due = False
 
-    async def beat(self) -> None:
+    async def tick(self) -> None:
         """Count the time between sweeps until cancelled."""
         while True:
-            every_s = self._limits.sweep_every_s * self._ports.chance.uniform(0.75, 1.25)
+            every_s = self._limits.sweep_every_s * self._ports.rng.uniform(0.75, 1.25)
             await self._ports.clock.sleep(every_s)
             self._is_round_due = True
-            self._desk.is_poked.set()
+            self._slot_pool.sweep_requested.set()
 
     async def run(self) -> None:
         """Sweep when poked, until cancelled."""
         while True:
-            await self._desk.is_poked.wait()
-            self._desk.is_poked.clear()
+            await self._slot_pool.sweep_requested.wait()
+            self._slot_pool.sweep_requested.clear()
             try:
                 await self._sweep()
             except DatabaseUnavailable as outage:
@@ -49,60 +49,60 @@ class Sweeper:
                 logger.exception("a sweep failed")
 
     async def _sweep(self) -> None:
-        if not self._desk.may_claim():
+        if not self._slot_pool.may_claim():
             return
-        if self._is_round_due and self._keeper.may_judge_others():
+        if self._is_round_due and self._keeper.may_take_over():
             self._is_round_due = False
             await self._park()
-            await self._answer_for_late_clients()
+            await self._cancel_overdue_actions()
         await self._take()
 
     async def _park(self) -> None:
         batch_max = self._limits.acquire_batch_max
-        for state in await self._ports.claims.park(self._desk.worker_id, batch_max):
+        for state in await self._ports.claims.park(self._slot_pool.worker_id, batch_max):
             logger.error("a chat was parked", extra={"chat_id": state.chat_id})
-            self._ports.moved(state)
+            self._ports.state_changed(state)
 
-    async def _answer_for_late_clients(self) -> None:
+    async def _cancel_overdue_actions(self) -> None:
         for due in await self._ports.claims.due_actions(self._limits.acquire_batch_max):
-            slot = self._desk.reserve(due.owner.id)
-            claimed_by = None if slot is None else self._desk.worker_id
+            slot = self._slot_pool.reserve(due.owner.id)
+            claimed_by = None if slot is None else self._slot_pool.worker_id
             command = CancelRequiredAction(due.history_version, claimed_by)
             try:
                 with suppress(ChatError):  # The client answered after all, or somebody was faster.
                     state = await self._ports.apply(due.chat_id, command)
                     if slot is not None:
-                        self._desk.start(Claimed(state, due.owner), slot)
+                        self._slot_pool.start(Claimed(state, due.owner), slot)
             finally:
                 if slot is not None:
-                    self._desk.give_back_if_reserved(slot)
+                    self._slot_pool.release_if_reserved(slot)
 
     async def _take(self) -> None:
         """Claim as many chats as there are slots for, and run them.
 
         What came before may have waited for an outage to end, so nothing is taken for granted.
         """
-        if not self._desk.may_claim():
+        if not self._slot_pool.may_claim():
             return
-        slots = self._desk.reserve_many(self._limits.acquire_batch_max)
+        slots = self._slot_pool.reserve_many(self._limits.acquire_batch_max)
         if not slots:
             return
         limits = SweepLimits(
             len(slots),
             self._limits.running_per_user_max,
-            may_take_suspect=not self._desk.runners.has_suspect(),
-            may_take_orphans=self._keeper.may_judge_others(),
+            may_take_suspect=not self._slot_pool.runners.has_suspect(),
+            may_take_orphans=self._keeper.may_take_over(),
         )
         try:
-            taken = await self._ports.claims.sweep(self._desk.worker_id, limits)
+            taken = await self._ports.claims.sweep(self._slot_pool.worker_id, limits)
             for claimed, slot in zip(taken, slots, strict=False):
                 if claimed.state.takeovers:
                     chat = {"chat_id": claimed.state.chat_id, "takeovers": claimed.state.takeovers}
                     logger.warning("a chat was taken over from an owner that died", extra=chat)
-                self._ports.moved(claimed.state)
-                self._desk.start(claimed, slot)
+                self._ports.state_changed(claimed.state)
+                self._slot_pool.start(claimed, slot)
         finally:
             for slot in slots:
-                self._desk.give_back_if_reserved(slot)
-        if len(taken) == len(slots) and self._desk.slots.free:
-            self._desk.is_poked.set()
+                self._slot_pool.release_if_reserved(slot)
+        if len(taken) == len(slots) and self._slot_pool.slots.free:
+            self._slot_pool.sweep_requested.set()

@@ -24,7 +24,7 @@ from chatd.primitives.domain.ids import ChatId, OwnerId, WorkerId
 from chatd.turns.engine.mailbox import Mailbox
 from chatd.turns.worker.ports import WorkerLimits, WorkerPorts
 from chatd.turns.worker.reconciliation import Reconciler
-from chatd.turns.worker.slot_pool import Desk
+from chatd.turns.worker.slot_pool import SlotPool
 from chatd.turns.worker.sweeps import Sweeper
 from chatd.workers.domain import is_ownerless
 from chatd.workers.engine.lease_keeper import LeaseKeeper
@@ -33,7 +33,7 @@ from parley.tasks import BackgroundTasks
 
 logger = logging.getLogger(__name__)
 
-HAND_OVER_ROUNDS_MAX = 3
+RELEASE_ROUNDS_MAX = 3
 
 
 class Worker:
@@ -59,9 +59,9 @@ class Worker:
             timing=timing or LeaseTiming(),
             named=lambda named: self._reconciler.note(named),
         )
-        self._desk = Desk(worker_id, ports, limits, self._keeper)
-        self._reconciler = Reconciler(self._desk, ports)
-        self._sweeper = Sweeper(self._desk, self._keeper, ports, limits)
+        self._slot_pool = SlotPool(worker_id, ports, limits, self._keeper)
+        self._reconciler = Reconciler(self._slot_pool, ports)
+        self._sweeper = Sweeper(self._slot_pool, self._keeper, ports, limits)
         self._is_drained = asyncio.Event()
 
     def may_act(self) -> bool:
@@ -73,37 +73,37 @@ class Worker:
 
         With `owner_id` the user's limit counts too, as far as it is used in this process.
         """
-        return self._desk.reserve(owner_id)
+        return self._slot_pool.reserve(owner_id)
 
     def release_slot(self, slot: Slot) -> None:
         """Give a slot back; somebody who was refused one is looked for at once."""
-        self._desk.release(slot)
+        self._slot_pool.release(slot)
 
     def start(self, claimed: Claimed, slot: Slot, context: Context | None = None) -> None:
         """Run what was claimed with `slot`; if nothing was, the slot is only given back.
 
         So a writer may pass any state that its command led to.
         """
-        self._desk.start(claimed, slot, context)
+        self._slot_pool.start(claimed, slot, context)
 
     def owns(self, chat_id: ChatId) -> bool:
         """Return whether a runner of the chat is here."""
-        return self._desk.runners.get(chat_id) is not None
+        return self._slot_pool.runners.get(chat_id) is not None
 
     def mailbox(self, chat_id: ChatId) -> Mailbox | None:
         """Return where the runner of a chat hears its news, if it is here."""
-        running = self._desk.runners.get(chat_id)
+        running = self._slot_pool.runners.get(chat_id)
         return None if running is None else running.mailbox
 
     def deliver(self, state: ChatState) -> None:
         """Take news of any chat, from a commit of this process or from a read."""
-        self._desk.runners.deliver(state)
+        self._slot_pool.runners.deliver(state)
         if is_ownerless(state):
             self.poke()
 
     def poke(self) -> None:
         """Sweep now: somewhere a chat may wait for an owner."""
-        self._desk.is_poked.set()
+        self._slot_pool.sweep_requested.set()
 
     async def until_registered(self) -> None:
         """Wait until this worker may claim."""
@@ -113,10 +113,10 @@ class Worker:
         """Hold the lease and run chats until drained; cancelling it leaves them to the lease."""
         try:
             async with BackgroundTasks(self._ports.supervision) as tasks:
-                self._desk.runners.open(tasks)
+                self._slot_pool.runners.open(tasks)
                 tasks.keep("lease.renew", self._keeper.run)
                 tasks.keep("lease.reconcile", self._reconciler.run)
-                tasks.keep("sweeps.time", self._sweeper.beat)
+                tasks.keep("sweeps.time", self._sweeper.tick)
                 tasks.keep("sweeps.run", self._sweeper.run)
                 await self._is_drained.wait()
         finally:
@@ -128,29 +128,31 @@ class Worker:
         Args:
             applies: Writes of this process that are under way and are awaited first.
         """
-        if self._desk.is_draining:
+        if self._slot_pool.is_draining:
             await self._is_drained.wait()
             return
-        self._desk.is_draining = True
+        self._slot_pool.is_draining = True
         self._keeper.begin_end()
         try:
             await _logged("begin to drain", self._ports.leases.begin_drain(self.worker_id))
             if applies is not None:
                 await self._within(self._limits.claims_settle_max_s, applies)
-            settled = self._desk.slots.until_none_is_reserved()
+            settled = self._slot_pool.slots.until_unreserved()
             await self._within(self._limits.claims_settle_max_s, settled)
-            self._desk.runners.close()
-            await self._within(self._limits.runners_stop_max_s, self._desk.runners.until_idle())
-            await _logged("hand chats over", self._hand_over())
+            self._slot_pool.runners.close()
+            await self._within(
+                self._limits.runners_stop_max_s, self._slot_pool.runners.until_idle()
+            )
+            await _logged("hand chats over", self._release_owned())
             await _logged("end the lease", self._ports.leases.expire(self.worker_id))
         finally:
             self._keeper.end()
             self._is_drained.set()
-        self._ports.offer()
+        self._ports.request_sweep()
 
-    async def _hand_over(self) -> None:
+    async def _release_owned(self) -> None:
         """Release what names this worker, a chat that was claimed in vain included."""
-        for _ in range(HAND_OVER_ROUNDS_MAX):
+        for _ in range(RELEASE_ROUNDS_MAX):
             owned = await self._ports.claims.owned(self.worker_id)
             if not owned:
                 return

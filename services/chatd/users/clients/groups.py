@@ -74,16 +74,16 @@ class GatewayDeletions:
         """
         stub = GroupServiceStub(self._channels.for_key(group_ids[0]))
         try:
-            told = await stub.BatchGetGroups(
+            entry = await stub.BatchGetGroups(
                 groups_api.BatchGetGroupsRequest(group_ids=group_ids), timeout=ASK_S
             )
         except grpc.aio.AioRpcError as error:
             raise GroupsUnavailable from error
-        return frozenset(told.deleted_group_ids)
+        return frozenset(entry.deleted_group_ids)
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
+class _CacheEntry:
     group_ids: tuple[str, ...]
     asked_s: float
 
@@ -94,7 +94,7 @@ class CachedGroups:
     def __init__(self, source: Groups, clock: Clock) -> None:
         self._source = source
         self._clock = clock
-        self._told: OrderedDict[OwnerId, _Told] = OrderedDict()
+        self._cache: OrderedDict[OwnerId, _CacheEntry] = OrderedDict()
         self._trusted_since_s = float("-inf")
         self._failed_until_s = float("-inf")
         self._forgotten = 0
@@ -104,16 +104,16 @@ class CachedGroups:
     def forget(self, user_id: OwnerId) -> None:
         """Ask again for a user, because they changed; never use the old answer."""
         self._forgotten += 1
-        self._told.pop(user_id, None)
+        self._cache.pop(user_id, None)
 
     def forget_group(self, group_id: str) -> None:
         """Ask again for everybody in a group, because it changed."""
-        members = [user for user, told in self._told.items() if group_id in told.group_ids]
+        members = [user for user, entry in self._cache.items() if group_id in entry.group_ids]
         self._forgotten += 1
         for user_id in members:
-            del self._told[user_id]
+            del self._cache[user_id]
 
-    def distrust(self) -> None:
+    def mark_stale(self) -> None:
         """Ask again for everybody, because news may have been lost; use old answers if need be."""
         self._forgotten += 1
         self._trusted_since_s = self._clock.monotonic()
@@ -133,13 +133,13 @@ class CachedGroups:
             return await self._ask(user_id)
 
     def _fresh(self, user_id: OwnerId) -> tuple[str, ...] | None:
-        told = self._told.get(user_id)
-        if told is None or told.asked_s < self._trusted_since_s:
+        entry = self._cache.get(user_id)
+        if entry is None or entry.asked_s < self._trusted_since_s:
             return None
-        if self._clock.monotonic() - told.asked_s > FRESH_S:
+        if self._clock.monotonic() - entry.asked_s > FRESH_S:
             return None
-        self._told.move_to_end(user_id)
-        return told.group_ids
+        self._cache.move_to_end(user_id)
+        return entry.group_ids
 
     async def _ask(self, user_id: OwnerId) -> tuple[str, ...]:
         now_s, forgotten = self._clock.monotonic(), self._forgotten
@@ -152,14 +152,14 @@ class CachedGroups:
             return self._stale(user_id)
         # What was forgotten meanwhile may be this very answer.
         if forgotten == self._forgotten:
-            self._told[user_id] = _Told(group_ids, now_s)
-            self._told.move_to_end(user_id)
-            if len(self._told) > USERS_MAX:
-                self._told.popitem(last=False)
+            self._cache[user_id] = _CacheEntry(group_ids, now_s)
+            self._cache.move_to_end(user_id)
+            if len(self._cache) > USERS_MAX:
+                self._cache.popitem(last=False)
         return group_ids
 
     def _stale(self, user_id: OwnerId) -> tuple[str, ...]:
-        told = self._told.get(user_id)
-        if told is None or self._clock.monotonic() - told.asked_s > STALE_S:
+        entry = self._cache.get(user_id)
+        if entry is None or self._clock.monotonic() - entry.asked_s > STALE_S:
             raise GroupsUnavailable
-        return told.group_ids
+        return entry.group_ids

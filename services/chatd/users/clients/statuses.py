@@ -6,27 +6,27 @@ from collections.abc import Sequence
 import grpc
 
 from chatd.primitives.domain.ids import OwnerId
-from chatd.users.domain.status import Standing
+from chatd.users.domain.status import UserStatus
 from parley.api.identity.v1 import user_pb2
 from parley.api.identity.v1 import user_service_pb2 as api
 from parley.api.identity.v1.user_service_pb2_grpc import UserServiceStub
 from parley.rpc import Channels, problem_of
 
 STATES = {
-    user_pb2.USER_STATE_ACTIVE: Standing.ACTIVE,
-    user_pb2.USER_STATE_DEACTIVATED: Standing.DEACTIVATED,
+    user_pb2.USER_STATE_ACTIVE: UserStatus.ACTIVE,
+    user_pb2.USER_STATE_DEACTIVATED: UserStatus.DEACTIVATED,
 }
 
 logger = logging.getLogger(__name__)
 
 
-class GatewayStandings:
+class GatewayUserStatuses:
     """Asks any gateway."""
 
     def __init__(self, channels: Channels) -> None:
         self._channels = channels
 
-    async def of(self, user_ids: Sequence[OwnerId]) -> dict[OwnerId, Standing]:
+    async def of(self, user_ids: Sequence[OwnerId]) -> dict[OwnerId, UserStatus]:
         """Return how each of at most 500 users stands; unknown while no gateway answers."""
         stub = UserServiceStub(self._channels.for_key(user_ids[0]))
         try:
@@ -34,19 +34,20 @@ class GatewayStandings:
         except grpc.aio.AioRpcError as error:
             logger.warning("no gateway tells how users stand: %s", problem_of(error).message)
             return {}
-        standings = {
-            OwnerId(user.user_id): STATES.get(user.state, Standing.UNKNOWN) for user in found.users
+        statuses = {
+            OwnerId(user.user_id): STATES.get(user.state, UserStatus.UNKNOWN)
+            for user in found.users
         }
         for user_id in user_ids:
-            if user_id not in standings:
-                standings[user_id] = await self._of_absent(stub, user_id)
-        return standings
+            if user_id not in statuses:
+                statuses[user_id] = await self._of_absent(stub, user_id)
+        return statuses
 
-    async def _of_absent(self, stub: UserServiceStub, user_id: OwnerId) -> Standing:
+    async def _of_absent(self, stub: UserServiceStub, user_id: OwnerId) -> UserStatus:
         """Tell who was deleted from who was never there."""
         try:
             await stub.GetUser(api.GetUserRequest(user_id=user_id))
         except grpc.aio.AioRpcError as error:
             is_deleted = problem_of(error).reason == "USER_DELETED"
-            return Standing.DELETED if is_deleted else Standing.UNKNOWN
-        return Standing.UNKNOWN
+            return UserStatus.DELETED if is_deleted else UserStatus.UNKNOWN
+        return UserStatus.UNKNOWN

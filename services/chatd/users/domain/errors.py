@@ -3,7 +3,7 @@
 from chatd.primitives.domain.errors import ChatError
 
 
-class UserBarred(ChatError):
+class UserSuspended(ChatError):
     """Nobody may act for this user any more."""
 
     def __init__(self, user_id: str) -> None:

@@ -7,7 +7,7 @@ from typing import Protocol
 from chatd.primitives.domain.ids import OwnerId
 
 
-class Standing(StrEnum):
+class UserStatus(StrEnum):
     """How a user stands with the gateway."""
 
     ACTIVE = "active"
@@ -16,20 +16,20 @@ class Standing(StrEnum):
     UNKNOWN = "unknown"  # The gateway never heard of them, or cannot be asked.
 
 
-class Standings(Protocol):
+class UserStatuses(Protocol):
     """What the gateway knows of users."""
 
-    async def of(self, user_ids: Sequence[OwnerId]) -> dict[OwnerId, Standing]:
+    async def of(self, user_ids: Sequence[OwnerId]) -> dict[OwnerId, UserStatus]:
         """Return how each of at most 500 users stands."""
         ...
 
 
-class KnownStandings:
+class FixedUserStatuses:
     """Standings that are given; whoever is not among them is active."""
 
-    def __init__(self, standings: dict[OwnerId, Standing]) -> None:
-        self.standings = standings
+    def __init__(self, statuses: dict[OwnerId, UserStatus]) -> None:
+        self.statuses = statuses
 
-    async def of(self, user_ids: Sequence[OwnerId]) -> dict[OwnerId, Standing]:
+    async def of(self, user_ids: Sequence[OwnerId]) -> dict[OwnerId, UserStatus]:
         """Return what was given."""
-        return {user_id: self.standings.get(user_id, Standing.ACTIVE) for user_id in user_ids}
+        return {user_id: self.statuses.get(user_id, UserStatus.ACTIVE) for user_id in user_ids}

@@ -43,7 +43,7 @@ class LeaseKeeper:
         now = self._clock.monotonic()
         return self._lease is not None and self._lease.may_act(now, self._timing)
 
-    def may_judge_others(self) -> bool:
+    def may_take_over(self) -> bool:
         """Return whether chats of others may be held for abandoned."""
         now = self._clock.monotonic()
         return self._lease is not None and self._lease.may_sweep(now, self._timing)

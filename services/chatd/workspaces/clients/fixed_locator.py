@@ -1,29 +1,29 @@
 """Where chats work when nobody keeps track of it, and what a model is told when they cannot."""
 
 from chatd.primitives.domain.ids import ChatId, Owner
-from chatd.workspaces.domain.ports import Site
+from chatd.workspaces.domain.ports import WorkspaceLocation
 from parley.rpc import Channels
 
 
-class PreferredSites:
+class FixedLocator:
     """Gives every chat a workspace under its own id, on the node that the id prefers."""
 
     def __init__(self, channels: Channels) -> None:
         self._channels = channels
 
-    async def begin(self, chat_id: ChatId) -> Site:
+    async def begin(self, chat_id: ChatId) -> WorkspaceLocation:
         """Return where the chat's tools work."""
-        return Site(str(self._channels.address_for(chat_id)), chat_id)
+        return WorkspaceLocation(str(self._channels.address_for(chat_id)), chat_id)
 
-    async def ready(self, chat_id: ChatId, owner: Owner) -> Site:
+    async def ready(self, chat_id: ChatId, owner: Owner) -> WorkspaceLocation:
         """Return the same: a node makes the directory at its first use."""
         return await self.begin(chat_id)
 
-    async def seen(self, chat_id: ChatId) -> Site:
+    async def seen(self, chat_id: ChatId) -> WorkspaceLocation:
         """Return the same."""
         return await self.begin(chat_id)
 
-    async def recent(self, chat_id: ChatId) -> Site:
+    async def recent(self, chat_id: ChatId) -> WorkspaceLocation:
         """Return the same."""
         return await self.begin(chat_id)
 

@@ -9,7 +9,7 @@ import grpc
 from chatd.workspaces.clients.failures import AMBIGUOUS, plain_problem
 from chatd.workspaces.clients.grants import Granted, nothing_granted
 from chatd.workspaces.clients.nodes import answered
-from chatd.workspaces.clients.specs import failure_of, level_of, recipe_to_proto
+from chatd.workspaces.clients.specs import failure_of, level_of, spec_to_proto
 from chatd.workspaces.domain.nodes import Node
 from chatd.workspaces.domain.ports import (
     HostAway,
@@ -59,7 +59,7 @@ class GrpcHost:
             workspace_id=workspace.id,
             epoch=workspace.epoch,
             owner_id=workspace.owner_id,
-            recipe=recipe_to_proto(workspace.recipe, await self._granted(workspace)),
+            recipe=spec_to_proto(workspace.recipe, await self._granted(workspace)),
             must_exist=workspace.has_files,
             after_log_sequence=after_line,
         )
@@ -92,7 +92,7 @@ class GrpcHost:
             workspace_id=workspace.id,
             epoch=workspace.epoch,
         )
-        await _told(self._stub(node).StopWorkspace(request, timeout=STOP_S))
+        await _send_order(self._stub(node).StopWorkspace(request, timeout=STOP_S))
 
     async def remove(self, node: Node, workspace: Workspace) -> None:
         """Have a workspace removed with its files."""
@@ -101,7 +101,7 @@ class GrpcHost:
             workspace_id=workspace.id,
             epoch=workspace.epoch,
         )
-        await _told(self._stub(node).RemoveWorkspace(request, timeout=STOP_S))
+        await _send_order(self._stub(node).RemoveWorkspace(request, timeout=STOP_S))
 
     async def update_policy(self, node: Node, workspace: Workspace) -> None:
         """Have a running workspace go by its network, bounds and grants as they are now.
@@ -110,7 +110,7 @@ class GrpcHost:
             HostAway: The node does not answer.
             HostRefused: The node has another placement, or lacks this.
         """
-        recipe = recipe_to_proto(workspace.recipe, await self._granted(workspace))
+        recipe = spec_to_proto(workspace.recipe, await self._granted(workspace))
         request = host_service_pb2.UpdateWorkspacePolicyRequest(
             request_id=f"policy-{workspace.id}-{workspace.epoch}-{workspace.version}",
             workspace_id=workspace.id,
@@ -119,7 +119,7 @@ class GrpcHost:
             limits=recipe.limits,
             secrets=recipe.secrets,
         )
-        await _told(self._stub(node).UpdateWorkspacePolicy(request, timeout=STOP_S))
+        await _send_order(self._stub(node).UpdateWorkspacePolicy(request, timeout=STOP_S))
 
     async def merge(
         self,
@@ -162,7 +162,7 @@ def _line(line: workspace_pb2.SetupLogLine) -> LogLine:
     return LogLine(line.sequence, line.logged_at.ToDatetime(tzinfo=UTC), line.stage, line.text)
 
 
-async def _told(call: Awaitable[object]) -> None:
+async def _send_order(call: Awaitable[object]) -> None:
     """Wait for what a node was told.
 
     Raises:

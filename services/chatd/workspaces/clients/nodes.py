@@ -6,7 +6,7 @@ from typing import Final, TypeVar
 
 import grpc
 
-from chatd.workspaces.domain.ports import Site
+from chatd.workspaces.domain.ports import WorkspaceLocation
 from parley.api.workspace.v1.execution_service_pb2_grpc import ExecutionServiceStub
 from parley.api.workspace.v1.file_service_pb2_grpc import FileServiceStub
 from parley.api.workspace.v1.git_service_pb2_grpc import GitServiceStub
@@ -53,10 +53,10 @@ class Nodes:
         self._channels = channels
         self._addresses: OrderedDict[str, Address] = OrderedDict()
 
-    def placed(self, site: Site) -> None:
+    def placed(self, location: WorkspaceLocation) -> None:
         """Learn where a workspace is, right before it is asked for something."""
-        self._addresses[site.workspace_id] = Address.parse(site.address)
-        self._addresses.move_to_end(site.workspace_id)
+        self._addresses[location.workspace_id] = Address.parse(location.address)
+        self._addresses.move_to_end(location.workspace_id)
         if len(self._addresses) > PLACES_MAX:
             self._addresses.popitem(last=False)
 
@@ -97,10 +97,10 @@ async def answered(call: Awaitable[R]) -> R:
     try:
         return await call
     except grpc.aio.AioRpcError as error:
-        raise passed_on(error) from error
+        raise node_error_of(error) from error
 
 
-def passed_on(error: grpc.aio.AioRpcError) -> Exception:
+def node_error_of(error: grpc.aio.AioRpcError) -> Exception:
     """Return what a caller is told of a node's error; one that is our own fault stays as it is."""
     problem = problem_of(error)
     has_own_reason = problem.reason != error.code().name

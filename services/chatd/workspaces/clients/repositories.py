@@ -11,8 +11,8 @@ from chatd.primitives.domain.errors import ChatError
 from chatd.primitives.domain.ids import ChatId, Owner
 from chatd.users.clients.users import user_of
 from chatd.workspaces.clients.failures import MOVED, plain_problem
-from chatd.workspaces.clients.fixed_locator import PreferredSites
-from chatd.workspaces.domain.ports import Site, Sites
+from chatd.workspaces.clients.fixed_locator import FixedLocator
+from chatd.workspaces.domain.ports import WorkspaceLocation, WorkspaceLocator
 from parley.api.workspace.v1 import git_pb2, git_service_pb2, workspace_pb2
 from parley.api.workspace.v1.git_service_pb2_grpc import GitServiceStub
 from parley.clock import Clock
@@ -30,12 +30,14 @@ class _Moved(Exception):
 
 
 class NodeRepositories:
-    """Asks the nodes that chats work on; without `sites`, those that their ids prefer."""
+    """Asks the nodes that chats work on; without `locator`, those that their ids prefer."""
 
-    def __init__(self, channels: Channels, clock: Clock, sites: Sites | None = None) -> None:
+    def __init__(
+        self, channels: Channels, clock: Clock, locator: WorkspaceLocator | None = None
+    ) -> None:
         self._channels = channels
         self._clock = clock
-        self._sites = sites or PreferredSites(channels)
+        self._locator = locator or FixedLocator(channels)
 
     async def status(self, chat_id: ChatId, owner: Owner) -> DiffStatus | None:
         """Return how a chat's workspace differs; None if it has no repository.
@@ -45,20 +47,22 @@ class NodeRepositories:
         """
         try:
             # Asked soon after a call was made, so where that went is known.
-            return await self._asked(await self._sites.recent(chat_id), chat_id, owner)
+            return await self._asked(await self._locator.recent(chat_id), chat_id, owner)
         except _Moved:
-            self._sites.forget(chat_id)
+            self._locator.forget(chat_id)
         except ChatError as nowhere:
             raise RepositoriesUnknown(str(nowhere)) from nowhere
         try:
-            return await self._asked(await self._sites.seen(chat_id), chat_id, owner)
+            return await self._asked(await self._locator.seen(chat_id), chat_id, owner)
         except (ChatError, _Moved) as nowhere:
             raise RepositoriesUnknown(str(nowhere)) from nowhere
 
-    async def _asked(self, site: Site, chat_id: ChatId, owner: Owner) -> DiffStatus | None:
-        stub = GitServiceStub(self._channels.also(Address.parse(site.address)))
+    async def _asked(
+        self, location: WorkspaceLocation, chat_id: ChatId, owner: Owner
+    ) -> DiffStatus | None:
+        stub = GitServiceStub(self._channels.also(Address.parse(location.address)))
         context = workspace_pb2.WorkspaceContext(
-            workspace_id=site.workspace_id, epoch=site.epoch, chat_id=chat_id
+            workspace_id=location.workspace_id, epoch=location.epoch, chat_id=chat_id
         )
         try:
             with acting_for(user_of(owner)):
@@ -86,16 +90,16 @@ class NodeRepositories:
         )
 
 
-class TouchingTools:
+class ChangeTrackingTools:
     """Tools that tell when one of them may have changed files, whatever became of it."""
 
-    def __init__(self, tools: Tools, touched: Callable[[ChatId, Owner], None]) -> None:
+    def __init__(self, tools: Tools, files_changed: Callable[[ChatId, Owner], None]) -> None:
         self._tools = tools
-        self._touched = touched
+        self._files_changed = files_changed
 
-    async def offer(self, chat_id: ChatId, owner: Owner) -> tuple[ToolSpec, ...]:
+    async def list_tools(self, chat_id: ChatId, owner: Owner) -> tuple[ToolSpec, ...]:
         """Return what there is."""
-        return await self._tools.offer(chat_id, owner)
+        return await self._tools.list_tools(chat_id, owner)
 
     async def execute(self, execution: Execution) -> Outcome:
         """Have a call executed."""
@@ -105,7 +109,7 @@ class TouchingTools:
             dispatch = execution.dispatch
             is_of_workspace = dispatch.executor is Executor.TOOLRUNNER
             if is_of_workspace and dispatch.call.tool_name not in READERS:
-                self._touched(execution.chat_id, execution.owner)
+                self._files_changed(execution.chat_id, execution.owner)
 
     async def find(self, execution: Execution) -> Found:
         """Ask for a call."""

@@ -5,7 +5,14 @@ from typing import Final
 
 from chatd.workspaces.clients.grants import grant_to_proto
 from chatd.workspaces.domain.secrets import Secret
-from chatd.workspaces.domain.spec import Kind, Limits, Network, NetworkPolicy, Profile, Recipe
+from chatd.workspaces.domain.spec import (
+    Kind,
+    Limits,
+    Network,
+    NetworkPolicy,
+    Profile,
+    WorkspaceSpec,
+)
 from chatd.workspaces.domain.workspace import Failure, FailureKind
 from parley.api.workspace.v1 import (
     host_service_pb2,
@@ -36,8 +43,8 @@ FAILURES: Final[Mapping[int, FailureKind]] = {
 }
 
 
-def recipe_to_proto(
-    recipe: Recipe, granted: tuple[Secret, ...] = ()
+def spec_to_proto(
+    recipe: WorkspaceSpec, granted: tuple[Secret, ...] = ()
 ) -> host_service_pb2.WorkspaceSpec:
     """Return a recipe as a node reads it."""
     source = recipe.source

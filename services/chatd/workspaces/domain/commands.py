@@ -128,14 +128,14 @@ class FinishRemoving:
 
 
 @dataclass(frozen=True, slots=True)
-class LoseNode:
+class MarkNodeLost:
     """Its node stopped answering."""
 
     node_id: NodeId
 
 
 @dataclass(frozen=True, slots=True)
-class FindAgain:
+class Recover:
     """Its node is back and still has it, in this state."""
 
     node_id: NodeId
@@ -159,7 +159,7 @@ class SetPolicy:
 
 
 @dataclass(frozen=True, slots=True)
-class TellPolicy:
+class ConfirmPolicy:
     """Its node goes by a policy."""
 
     epoch: int
@@ -180,9 +180,9 @@ Command = (
     | FinishStopping
     | Remove
     | FinishRemoving
-    | LoseNode
-    | FindAgain
+    | MarkNodeLost
+    | Recover
     | Grant
     | SetPolicy
-    | TellPolicy
+    | ConfirmPolicy
 )

@@ -8,7 +8,7 @@ from chatd.workspaces.domain.workspace import Lifetime
 #: How long before its autostop people are told.
 WARNING: Final = timedelta(minutes=5)
 #: A push that is smaller than this part of a whole one is not worth a write.
-WORTH_WRITING: Final = 0.05
+USE_WRITE_INTERVAL: Final = 0.05
 
 TTL_MS_MIN: Final = 60_000
 TTL_MS_MAX: Final = 30 * 24 * 3_600_000
@@ -29,14 +29,14 @@ def bumped(
         return None
     wanted = now + timedelta(milliseconds=lifetime.bump_ms)
     wanted = wanted if latest is None else min(wanted, latest)
-    if wanted - deadline < worth_writing(lifetime) and wanted != latest:
+    if wanted - deadline < is_worth_writing(lifetime) and wanted != latest:
         return deadline
     return max(deadline, wanted)
 
 
-def worth_writing(lifetime: Lifetime) -> timedelta:
+def is_worth_writing(lifetime: Lifetime) -> timedelta:
     """Return how much must change before it is written down."""
-    return timedelta(milliseconds=lifetime.bump_ms * WORTH_WRITING)
+    return timedelta(milliseconds=lifetime.bump_ms * USE_WRITE_INTERVAL)
 
 
 def is_due(deadline: datetime | None, now: datetime) -> bool:

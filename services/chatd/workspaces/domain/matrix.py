@@ -9,22 +9,22 @@ from typing import Final
 
 from chatd.workspaces.domain.commands import (
     Command,
+    ConfirmPolicy,
     Fail,
-    FindAgain,
     FinishPreparing,
     FinishRemoving,
     FinishStopping,
     Grant,
     Lapse,
-    LoseNode,
+    MarkNodeLost,
     Place,
+    Recover,
     Remove,
     Report,
     SetPolicy,
     SetTtl,
     Start,
     Stop,
-    TellPolicy,
     Use,
     Warn,
 )
@@ -35,7 +35,7 @@ STOPPING, STOPPED = State.STOPPING, State.STOPPED
 DELETED, FAILED = State.DELETED, State.FAILED
 
 #: What nodes and drivers say of a placement that is over is heard everywhere, and changes nothing.
-_OLD_NEWS: Final[tuple[type[Command], ...]] = (
+_STALE_REPORTS: Final[tuple[type[Command], ...]] = (
     FinishPreparing,
     Fail,
     Report,
@@ -44,16 +44,16 @@ _OLD_NEWS: Final[tuple[type[Command], ...]] = (
     Warn,
     FinishStopping,
     FinishRemoving,
-    LoseNode,
-    FindAgain,
-    TellPolicy,
+    MarkNodeLost,
+    Recover,
+    ConfirmPolicy,
 )
 
 
 def _row(
     state: State, moves: Mapping[type[Command], tuple[State, ...]]
 ) -> Mapping[type[Command], tuple[State, ...]]:
-    still: dict[type[Command], tuple[State, ...]] = dict.fromkeys(_OLD_NEWS, (state,))
+    still: dict[type[Command], tuple[State, ...]] = dict.fromkeys(_STALE_REPORTS, (state,))
     if state is not DELETED:
         still[Grant] = still[SetPolicy] = (state,)
     return {**still, **moves}
@@ -83,7 +83,7 @@ ALLOWED: Final[Mapping[State, Mapping[type[Command], tuple[State, ...]]]] = {
             Start: (PREPARING,),
             Stop: (STOPPING,),
             Remove: (STOPPING, DELETED),
-            LoseNode: (FAILED, PREPARING),
+            MarkNodeLost: (FAILED, PREPARING),
         },
     ),
     READY: _row(
@@ -95,7 +95,7 @@ ALLOWED: Final[Mapping[State, Mapping[type[Command], tuple[State, ...]]]] = {
             Start: (READY,),
             Stop: (STOPPING,),
             Remove: (STOPPING, DELETED),
-            LoseNode: (FAILED, READY),
+            MarkNodeLost: (FAILED, READY),
         },
     ),
     BUSY: _row(
@@ -107,7 +107,7 @@ ALLOWED: Final[Mapping[State, Mapping[type[Command], tuple[State, ...]]]] = {
             Start: (BUSY,),
             Stop: (STOPPING,),
             Remove: (STOPPING, DELETED),
-            LoseNode: (FAILED, BUSY),
+            MarkNodeLost: (FAILED, BUSY),
         },
     ),
     STOPPING: _row(
@@ -118,7 +118,7 @@ ALLOWED: Final[Mapping[State, Mapping[type[Command], tuple[State, ...]]]] = {
             FinishRemoving: (DELETED, STOPPING),
             Stop: (STOPPING,),
             Remove: (STOPPING, DELETED),
-            LoseNode: (FAILED, DELETED, STOPPING),
+            MarkNodeLost: (FAILED, DELETED, STOPPING),
         },
     ),
     STOPPED: _row(
@@ -133,7 +133,7 @@ ALLOWED: Final[Mapping[State, Mapping[type[Command], tuple[State, ...]]]] = {
     FAILED: _row(
         FAILED,
         {
-            FindAgain: (READY, STOPPED, FAILED),
+            Recover: (READY, STOPPED, FAILED),
             SetTtl: (FAILED,),
             Start: (PENDING,),
             Stop: (FAILED,),

@@ -7,11 +7,11 @@ from enum import StrEnum
 from typing import Final
 
 from chatd.workspaces.domain.errors import NoNode
-from chatd.workspaces.domain.spec import Kind, Recipe
+from chatd.workspaces.domain.spec import Kind, WorkspaceSpec
 from chatd.workspaces.domain.workspace import NodeId
 
 HEARTBEAT_S: Final = 10.0
-LOST_AFTER: Final = timedelta(seconds=45)
+LOST_AFTER_HEARTBEATS: Final = timedelta(seconds=45)
 #: As the probe of a node names them, the weakest first.
 LEVELS: Final = ("none", "uid", "landlock", "ns", "vm")
 #: What is left of a disk before a node gets nothing more.
@@ -113,7 +113,7 @@ class Need:
     is_patient: bool = False
 
 
-def need_of(recipe: Recipe, near: NodeId | None = None) -> Need:
+def need_of(recipe: WorkspaceSpec, near: NodeId | None = None) -> Need:
     """Return what a recipe asks of a node."""
     source = recipe.source
     return Need(

@@ -133,7 +133,7 @@ class ChatWorkspace:
 
 
 @dataclass(frozen=True, slots=True)
-class Site:
+class WorkspaceLocation:
     """Where calls of a chat's tools go: which node, which workspace, which placement of it.
 
     Attributes:
@@ -146,10 +146,10 @@ class Site:
     is_made: bool = True
 
 
-class Sites(Protocol):
+class WorkspaceLocator(Protocol):
     """Finds where the tools of chats work, once in a turn."""
 
-    async def begin(self, chat_id: ChatId) -> Site:
+    async def begin(self, chat_id: ChatId) -> WorkspaceLocation:
         """Return where a turn's tools will work, as far as that is known; makes nothing.
 
         Raises:
@@ -157,7 +157,7 @@ class Sites(Protocol):
         """
         ...
 
-    async def ready(self, chat_id: ChatId, owner: Owner) -> Site:
+    async def ready(self, chat_id: ChatId, owner: Owner) -> WorkspaceLocation:
         """Return where a tool works now; a chat without a workspace gets a scratch one.
 
         Raises:
@@ -165,7 +165,7 @@ class Sites(Protocol):
         """
         ...
 
-    async def seen(self, chat_id: ChatId) -> Site:
+    async def seen(self, chat_id: ChatId) -> WorkspaceLocation:
         """Return where a chat works, looked up now, for somebody who only looks; makes nothing.
 
         Raises:
@@ -173,7 +173,7 @@ class Sites(Protocol):
         """
         ...
 
-    async def recent(self, chat_id: ChatId) -> Site:
+    async def recent(self, chat_id: ChatId) -> WorkspaceLocation:
         """Return where a chat's tools worked last, looked up only if nobody knows.
 
         Raises:

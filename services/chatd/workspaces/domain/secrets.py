@@ -127,7 +127,7 @@ class Secret:
 
 
 @dataclass(frozen=True, slots=True)
-class WishedUse:
+class RequestedUse:
     """A node's wish for the value of a secret, for one use."""
 
     request_id: str

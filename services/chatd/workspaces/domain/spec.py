@@ -92,7 +92,7 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True)
-class Recipe:
+class WorkspaceSpec:
     """Everything a node needs to make a workspace."""
 
     kind: Kind

@@ -12,7 +12,7 @@ import re2
 
 from chatd.primitives.domain.checks import all_of
 from chatd.primitives.domain.errors import InvalidRequest
-from chatd.workspaces.domain.spec import Kind, Limits, NetworkPolicy, Recipe, Source
+from chatd.workspaces.domain.spec import Kind, Limits, NetworkPolicy, Source, WorkspaceSpec
 from chatd.workspaces.domain.workspace import Lifetime
 
 NAME: Final = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,62}[a-z0-9])?")
@@ -132,7 +132,7 @@ def changed_values(
     return chosen_values(template, {**_known(template, present), **given})
 
 
-def recipe_of(template: Template, values: Mapping[str, str], *, chat: str) -> Recipe:
+def spec_of(template: Template, values: Mapping[str, str], *, chat: str) -> WorkspaceSpec:
     """Return how a node makes a workspace of a template.
 
     Args:
@@ -149,7 +149,7 @@ def recipe_of(template: Template, values: Mapping[str, str], *, chat: str) -> Re
         if template.kind is Kind.GIT
         else "",
     )
-    return Recipe(
+    return WorkspaceSpec(
         kind=template.kind,
         source=filled,
         setup_script=template.setup_script,
@@ -161,7 +161,7 @@ def recipe_of(template: Template, values: Mapping[str, str], *, chat: str) -> Re
     )
 
 
-def restarted(present: Recipe, wanted: Recipe) -> Recipe:
+def restarted(present: WorkspaceSpec, wanted: WorkspaceSpec) -> WorkspaceSpec:
     """Return the recipe of a workspace that starts with other values.
 
     What its template says now holds from then on. Its branch, its secrets and what a fork is a copy

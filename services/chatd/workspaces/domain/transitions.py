@@ -6,29 +6,29 @@ from typing import assert_never
 
 from chatd.workspaces.domain.commands import (
     Command,
+    ConfirmPolicy,
     Fail,
-    FindAgain,
     FinishPreparing,
     FinishRemoving,
     FinishStopping,
     Grant,
     Lapse,
-    LoseNode,
+    MarkNodeLost,
     Place,
+    Recover,
     Remove,
     Report,
     SetPolicy,
     SetTtl,
     Start,
     Stop,
-    TellPolicy,
     Use,
     Warn,
 )
 from chatd.workspaces.domain.errors import WorkspaceNotReady
-from chatd.workspaces.domain.lifetime import bumped, deadlines, worth_writing
+from chatd.workspaces.domain.lifetime import bumped, deadlines, is_worth_writing
 from chatd.workspaces.domain.matrix import ALLOWED
-from chatd.workspaces.domain.spec import Recipe
+from chatd.workspaces.domain.spec import WorkspaceSpec
 from chatd.workspaces.domain.workspace import (
     NODE_LOST,
     Failure,
@@ -85,9 +85,9 @@ def _decided(workspace: Workspace, command: Command, now: datetime) -> Workspace
         case FinishRemoving(epoch):
             is_mine = _is_stopping(workspace, epoch) and workspace.is_removing
             return _deleted(workspace) if is_mine else workspace
-        case LoseNode(node_id):
+        case MarkNodeLost(node_id):
             return _lost(workspace) if workspace.node_id == node_id else workspace
-        case FindAgain():
+        case Recover():
             return _found(workspace, command)
         case Grant(secret_names):
             return _allowed(workspace, replace(workspace.recipe, secret_names=secret_names))
@@ -98,7 +98,7 @@ def _decided(workspace: Workspace, command: Command, now: datetime) -> Workspace
                 limits=limits or workspace.recipe.limits,
             )
             return _allowed(workspace, recipe)
-        case TellPolicy(epoch, policy):
+        case ConfirmPolicy(epoch, policy):
             is_mine = epoch == workspace.epoch and policy > workspace.policy_told
             return replace(workspace, policy_told=policy) if is_mine else workspace
         case _:
@@ -110,7 +110,7 @@ _CAN_FAIL = frozenset({State.PENDING, State.PREPARING, State.STOPPING})
 _AT_REST = frozenset({State.STOPPED, State.FAILED})
 
 
-def _allowed(workspace: Workspace, recipe: Recipe) -> Workspace:
+def _allowed(workspace: Workspace, recipe: WorkspaceSpec) -> Workspace:
     if recipe == workspace.recipe:
         return workspace
     return replace(workspace, recipe=recipe, policy=workspace.policy + 1)
@@ -177,7 +177,7 @@ def _used(workspace: Workspace, now: datetime) -> Workspace:
     if not workspace.is_usable:
         return workspace
     deadline = bumped(workspace.lifetime, workspace.deadline_at, workspace.max_deadline_at, now)
-    is_recent = now - workspace.last_used_at < worth_writing(workspace.lifetime)
+    is_recent = now - workspace.last_used_at < is_worth_writing(workspace.lifetime)
     if deadline == workspace.deadline_at and is_recent:
         return workspace
     return replace(workspace, last_used_at=max(now, workspace.last_used_at), deadline_at=deadline)
@@ -296,7 +296,7 @@ def _lost(workspace: Workspace) -> Workspace:
             return workspace
 
 
-def _found(workspace: Workspace, command: FindAgain) -> Workspace:
+def _found(workspace: Workspace, command: Recover) -> Workspace:
     is_lost = workspace.failure is not None and workspace.failure.kind is FailureKind.NODE_LOST
     is_same = (command.node_id, command.epoch) == (workspace.node_id, workspace.epoch)
     if not (is_lost and is_same and workspace.started_at is not None):

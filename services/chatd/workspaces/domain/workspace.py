@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Final, NewType
 
 from chatd.primitives.domain.ids import OwnerId
-from chatd.workspaces.domain.spec import Kind, Recipe
+from chatd.workspaces.domain.spec import Kind, WorkspaceSpec
 
 WorkspaceId = NewType("WorkspaceId", str)
 NodeId = NewType("NodeId", str)
@@ -119,7 +119,7 @@ class Workspace:
     name: str
     owner_id: OwnerId
     kind: Kind
-    recipe: Recipe
+    recipe: WorkspaceSpec
     lifetime: Lifetime
     created_at: datetime
     last_used_at: datetime

@@ -23,8 +23,8 @@ from chatd.workspaces.domain.templates import (
     Template,
     changed_values,
     chosen_values,
-    recipe_of,
     restarted,
+    spec_of,
 )
 from chatd.workspaces.domain.workspace import (
     USABLE,
@@ -139,7 +139,7 @@ class Control:
         values = chosen_values(template, asked.parameters, asked.preset_id)
         workspace_id = workspace_id_for(asked.owner_id, asked.key)
         suffix = workspace_id[-4:]
-        recipe = recipe_of(template, values, chat=(asked.chat_id or workspace_id)[:8])
+        recipe = spec_of(template, values, chat=(asked.chat_id or workspace_id)[:8])
         now = await self.workspaces.now()
         workspace = Workspace(
             id=workspace_id,
@@ -202,7 +202,7 @@ class Control:
             return await self.workspaces.start(workspace.id, Start(), self._limits)
         template = await self._template_of(workspace)
         values = changed_values(template, workspace.parameters, parameters)
-        kept = restarted(workspace.recipe, recipe_of(template, values, chat=workspace.id[:8]))
+        kept = restarted(workspace.recipe, spec_of(template, values, chat=workspace.id[:8]))
         return await self.workspaces.start(
             workspace.id,
             Start(values),

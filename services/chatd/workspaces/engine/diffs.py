@@ -17,7 +17,7 @@ from parley.clock import Clock
 
 QUIET_S: Final = 1.0
 LATEST_S: Final = 10.0
-CALM_S: Final = 5.0
+COOLDOWN_S: Final = 5.0
 LOOKS_MAX: Final = 4
 WAITING_MAX: Final = 4096
 
@@ -33,7 +33,7 @@ class Statuses(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class _Touched:
+class _ChangedChat:
     owner: Owner
     first_s: float
     last_s: float
@@ -66,20 +66,20 @@ class DiffStatuses:
         self._statuses = statuses
         self._clock = clock
         self._changed = changed
-        self._touched: dict[ChatId, _Touched] = {}
+        self._files_changed: dict[ChatId, _ChangedChat] = {}
         self._calm_until_s: dict[ChatId, float] = {}
         self._is_needed = asyncio.Event()
         self._slots = asyncio.Semaphore(LOOKS_MAX)
 
-    def touched(self, chat_id: ChatId, owner: Owner) -> None:
+    def files_changed(self, chat_id: ChatId, owner: Owner) -> None:
         """Learn that a tool of a chat may have changed files; never waits."""
         now_s = self._clock.monotonic()
-        known = self._touched.get(chat_id)
+        known = self._files_changed.get(chat_id)
         if known is not None:
-            self._touched[chat_id] = replace(known, last_s=now_s)
-        elif len(self._touched) < WAITING_MAX:
+            self._files_changed[chat_id] = replace(known, last_s=now_s)
+        elif len(self._files_changed) < WAITING_MAX:
             calm_until_s = self._calm_until_s.pop(chat_id, 0.0)
-            self._touched[chat_id] = _Touched(owner, now_s, now_s, calm_until_s)
+            self._files_changed[chat_id] = _ChangedChat(owner, now_s, now_s, calm_until_s)
             self._is_needed.set()
 
     async def run(self) -> None:
@@ -88,18 +88,18 @@ class DiffStatuses:
         self._slots = asyncio.Semaphore(LOOKS_MAX)
         async with asyncio.TaskGroup() as looks:
             while True:
-                if not self._touched:
+                if not self._files_changed:
                     self._is_needed.clear()
                     await self._is_needed.wait()
-                first = min(touched.due_s for touched in self._touched.values())
+                first = min(files_changed.due_s for files_changed in self._files_changed.values())
                 await self._clock.sleep(max(0.0, first - self._clock.monotonic()))
                 now_s = self._clock.monotonic()
-                for chat_id, touched in [*self._touched.items()]:
-                    if touched.due_s <= now_s:
-                        del self._touched[chat_id]
+                for chat_id, files_changed in [*self._files_changed.items()]:
+                    if files_changed.due_s <= now_s:
+                        del self._files_changed[chat_id]
                         await self._slots.acquire()
-                        looks.create_task(self._look(chat_id, touched.owner))
-                self._forget_calm(now_s)
+                        looks.create_task(self._look(chat_id, files_changed.owner))
+                self._forget_cooldowns(now_s)
 
     async def _look(self, chat_id: ChatId, owner: Owner) -> None:
         try:
@@ -108,7 +108,7 @@ class DiffStatuses:
             if version is not None:
                 self._changed(chat_id, version)
             else:
-                self._be_calm(chat_id, self._clock.monotonic() + CALM_S)
+                self._start_cooldown(chat_id, self._clock.monotonic() + COOLDOWN_S)
         except RepositoriesUnknown as error:
             logger.info("how a workspace differs is not known: %s", error)
         except Exception:
@@ -116,14 +116,14 @@ class DiffStatuses:
         finally:
             self._slots.release()
 
-    def _be_calm(self, chat_id: ChatId, until_s: float) -> None:
+    def _start_cooldown(self, chat_id: ChatId, until_s: float) -> None:
         """Look at a chat in which nothing was new no sooner than then."""
-        touched = self._touched.get(chat_id)
-        if touched is None:
+        files_changed = self._files_changed.get(chat_id)
+        if files_changed is None:
             self._calm_until_s[chat_id] = until_s
         else:
-            self._touched[chat_id] = replace(touched, calm_until_s=until_s)
+            self._files_changed[chat_id] = replace(files_changed, calm_until_s=until_s)
 
-    def _forget_calm(self, now_s: float) -> None:
+    def _forget_cooldowns(self, now_s: float) -> None:
         for chat_id in [each for each, until_s in self._calm_until_s.items() if until_s <= now_s]:
             del self._calm_until_s[chat_id]

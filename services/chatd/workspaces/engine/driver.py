@@ -22,7 +22,7 @@ from chatd.workspaces.domain.commands import (
     FinishPreparing,
     FinishRemoving,
     FinishStopping,
-    LoseNode,
+    MarkNodeLost,
     Place,
 )
 from chatd.workspaces.domain.errors import NoNode, WorkspaceNotReady
@@ -141,7 +141,7 @@ class Driver:
         self.timing = timing or DriverTiming()
         self._driving: set[str] = set()
         self._wanted: set[str] = set()
-        self._news = asyncio.Event()
+        self._changed = asyncio.Event()
         self._troubled_s: dict[tuple[str, int], float] = {}
 
     @property
@@ -153,7 +153,7 @@ class Driver:
         """Learn that a workspace changed; if it waits for somebody, look at once."""
         if workspace.state in DRIVEN and workspace.id not in self._driving:
             self._wanted.add(workspace.id)
-            self._news.set()
+            self._changed.set()
 
     async def run(self) -> None:
         """Drive for ever what waits, a bounded number at a time."""
@@ -161,14 +161,14 @@ class Driver:
         self._driving.clear()
         async with asyncio.TaskGroup() as tasks:
             while True:
-                self._news.clear()
+                self._changed.clear()
                 try:
                     for workspace in await self._claimed():
                         self._driving.add(workspace.id)
                         tasks.create_task(self._drive_safely(workspace))
                 except DatabaseUnavailable as outage:
                     logger.warning("no workspace can be driven: %s", outage)
-                await self._until_news_or_due()
+                await self._until_change_or_due()
 
     async def drive(self, workspace: Workspace) -> Workspace:
         """Drive one that was claimed until it needs nothing, or nothing can be done now."""
@@ -293,7 +293,7 @@ class Driver:
         if node is None:
             return Fail(workspace.epoch, NODE_LOST)
         if node.state in OUT_OF_REACH:
-            return LoseNode(node.id)
+            return MarkNodeLost(node.id)
         try:
             async with aclosing(_stream(self._host, node, workspace)) as progress:
                 async for each in progress:
@@ -355,7 +355,7 @@ class Driver:
         if node is None:
             return done
         if node.state in OUT_OF_REACH:
-            return LoseNode(node.id)
+            return MarkNodeLost(node.id)
         try:
             if workspace.is_removing:
                 await self._host.remove(node, workspace)
@@ -381,13 +381,13 @@ class Driver:
         for key in [each for each in self._troubled_s if each[0] == workspace.id]:
             del self._troubled_s[key]
 
-    async def _until_news_or_due(self) -> None:
+    async def _until_change_or_due(self) -> None:
         async with asyncio.TaskGroup() as group:
             due = group.create_task(self._clock.sleep(self.timing.sweep_s))
-            news = group.create_task(self._news.wait())
-            await asyncio.wait((due, news), return_when=asyncio.FIRST_COMPLETED)
+            change = group.create_task(self._changed.wait())
+            await asyncio.wait((due, change), return_when=asyncio.FIRST_COMPLETED)
             due.cancel()
-            news.cancel()
+            change.cancel()
 
 
 async def _plain(effect: Awaitable[Command | None]) -> Command | None:

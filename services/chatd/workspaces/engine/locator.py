@@ -17,11 +17,10 @@ from weakref import WeakValueDictionary
 from chatd.models.store.catalogue import ChatFacts
 from chatd.primitives.domain.errors import ChatNotFound
 from chatd.primitives.domain.ids import ChatId, Owner, OwnerId, WorkerId
-from chatd.workspaces.domain.awareness import awareness_of
 from chatd.workspaces.domain.commands import Place
 from chatd.workspaces.domain.errors import NodeLost, WorkspaceNotReady
-from chatd.workspaces.domain.ports import ChatWorkspace, Site
-from chatd.workspaces.domain.spec import Kind, Recipe
+from chatd.workspaces.domain.ports import ChatWorkspace, WorkspaceLocation
+from chatd.workspaces.domain.spec import Kind, WorkspaceSpec
 from chatd.workspaces.domain.templates import SCRATCH_ID, SCRATCH_NAME
 from chatd.workspaces.domain.transitions import decide
 from chatd.workspaces.domain.workspace import (
@@ -32,13 +31,14 @@ from chatd.workspaces.domain.workspace import (
     Workspace,
     WorkspaceId,
 )
+from chatd.workspaces.domain.workspace_text import workspace_description
 from chatd.workspaces.engine.control import PREPARING_S
 from chatd.workspaces.engine.driver import Driver
 from chatd.workspaces.engine.node_list import NodeList
 from chatd.workspaces.engine.watchers import Changes
 from parley.clock import Clock
 
-SITES_MAX: Final = 10_000
+LOCATIONS_MAX: Final = 10_000
 #: What a scratch workspace is started from without asking anybody.
 AT_REST: Final = frozenset({State.STOPPED, State.FAILED, State.DELETED})
 SCRATCH_LIFETIME: Final = Lifetime(ttl_ms=2 * 3_600_000)
@@ -83,17 +83,17 @@ class _Known:
     """What is known of where a chat works.
 
     Attributes:
-        site: Where.
+        location: Where.
         is_looked_up: Whether that was read in the present turn, or is as it was, and can be used.
         is_fresh: Whether the turn has just begun and its tools were not offered yet.
     """
 
-    site: Site
+    location: WorkspaceLocation
     is_looked_up: bool = False
     is_fresh: bool = False
 
 
-class ChatSites:
+class ChatWorkspaceLocator:
     """Finds and makes the places where chats work."""
 
     def __init__(
@@ -120,15 +120,15 @@ class ChatSites:
         self._looking: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         changes.listen(self._heard)
 
-    async def awareness(self, chat_id: ChatId, *, is_child: bool) -> str:
+    async def workspace_text(self, chat_id: ChatId, *, is_child: bool) -> str:
         """Begin a turn: return what its model is told about where it works."""
         if not _is_chosen(await self._facts.chat(chat_id)):
-            return awareness_of(None, self._clock.now(), is_child=is_child)
+            return workspace_description(None, self._clock.now(), is_child=is_child)
         found = await self._look(chat_id)
-        self._keep(chat_id, await self._site(found), found).is_fresh = True
-        return awareness_of(found.workspace, found.now, is_child=found.is_child)
+        self._keep(chat_id, await self._location(found), found).is_fresh = True
+        return workspace_description(found.workspace, found.now, is_child=found.is_child)
 
-    async def begin(self, chat_id: ChatId) -> Site:
+    async def begin(self, chat_id: ChatId) -> WorkspaceLocation:
         """Return where a turn's tools will work, as far as that is known; makes nothing.
 
         Raises:
@@ -138,20 +138,20 @@ class ChatSites:
         known = self._known.get(chat_id)
         if known is not None and known.is_fresh:
             known.is_fresh = False
-            return known.site
+            return known.location
         facts = await self._facts.chat(chat_id)
         if _is_chosen(facts) or (known is None and facts.has_scratch):
             found = await self._look(chat_id)
-            return self._keep(chat_id, await self._site(found), found).site
+            return self._keep(chat_id, await self._location(found), found).location
         if known is None:
             node = self._nodes.likely()
-            known = self._keep(chat_id, Site(node.address, chat_id), None)
-        if known.site.workspace_id != chat_id:
+            known = self._keep(chat_id, WorkspaceLocation(node.address, chat_id), None)
+        if known.location.workspace_id != chat_id:
             # That of a chat which has none of its own any more.
             known.is_looked_up = False
-        return known.site
+        return known.location
 
-    async def ready(self, chat_id: ChatId, owner: Owner) -> Site:
+    async def ready(self, chat_id: ChatId, owner: Owner) -> WorkspaceLocation:
         """Return where a tool works now; a chat without a workspace gets a scratch one.
 
         Raises:
@@ -161,15 +161,17 @@ class ChatSites:
         """
         known = self._known.get(chat_id)
         if known is not None and known.is_looked_up:
-            return known.site
+            return known.location
         # The first of several calls looks, and the others find what it found.
         lock = self._looking.setdefault(chat_id, asyncio.Lock())
         async with lock:
             known = self._known.get(chat_id)
             is_found = known is not None and known.is_looked_up
-            return known.site if known is not None and is_found else await self._readied(chat_id)
+            return (
+                known.location if known is not None and is_found else await self._readied(chat_id)
+            )
 
-    async def _readied(self, chat_id: ChatId) -> Site:
+    async def _readied(self, chat_id: ChatId) -> WorkspaceLocation:
         found = await self._look(chat_id)
         workspace = found.workspace
         if workspace is None:
@@ -181,10 +183,12 @@ class ChatSites:
             raise WorkspaceNotReady(workspace.id, workspace.state)
         if found.is_node_lost and workspace is found.workspace:
             raise NodeLost(workspace.node_id or "")
-        site = Site(await self._address(workspace, found), workspace.id, workspace.epoch)
-        known = self._keep(chat_id, site, found)
+        location = WorkspaceLocation(
+            await self._address(workspace, found), workspace.id, workspace.epoch
+        )
+        known = self._keep(chat_id, location, found)
         known.is_looked_up = True
-        return site
+        return location
 
     async def _restarted(self, workspace: Workspace) -> Workspace:
         """Start a scratch workspace that is at rest, or is being stopped or deleted."""
@@ -202,7 +206,7 @@ class ChatSites:
             workspace.id, lambda: self._workspaces.get(workspace.id), self._waiting_s
         )
 
-    async def seen(self, chat_id: ChatId) -> Site:
+    async def seen(self, chat_id: ChatId) -> WorkspaceLocation:
         """Return where a chat works for somebody who only looks; makes nothing.
 
         Raises:
@@ -212,9 +216,9 @@ class ChatSites:
         found = await self._look(chat_id)
         workspace = found.workspace
         is_made = workspace is not None and workspace.has_files and not workspace.is_gone
-        return replace(await self._site(found), is_made=is_made)
+        return replace(await self._location(found), is_made=is_made)
 
-    async def recent(self, chat_id: ChatId) -> Site:
+    async def recent(self, chat_id: ChatId) -> WorkspaceLocation:
         """Return where a chat's tools worked last, looked up only if nobody knows.
 
         Raises:
@@ -222,9 +226,11 @@ class ChatSites:
             NoNode: there is nowhere to look.
         """
         known = self._known.get(chat_id)
-        return known.site if known is not None and known.is_looked_up else await self.seen(chat_id)
+        return (
+            known.location if known is not None and known.is_looked_up else await self.seen(chat_id)
+        )
 
-    async def made(self, chat_id: ChatId, owner: Owner) -> Site:
+    async def made(self, chat_id: ChatId, owner: Owner) -> WorkspaceLocation:
         """Return where a chat works now, looked up for somebody who takes part in no turn.
 
         Raises:
@@ -235,7 +241,7 @@ class ChatSites:
         self.forget(chat_id)
         return await self.ready(chat_id, owner)
 
-    async def own(self, workspace_id: str, owner_id: OwnerId) -> Site:
+    async def own(self, workspace_id: str, owner_id: OwnerId) -> WorkspaceLocation:
         """Return where a workspace of an owner is.
 
         Raises:
@@ -249,7 +255,7 @@ class ChatSites:
         node = await self._nodes.find(workspace.node_id)
         if node is None:
             raise NodeLost(workspace.node_id)
-        return Site(node.address, workspace.id, workspace.epoch)
+        return WorkspaceLocation(node.address, workspace.id, workspace.epoch)
 
     def forget(self, chat_id: ChatId) -> None:
         """Look again at the next call."""
@@ -271,16 +277,18 @@ class ChatSites:
             raise ChatNotFound(chat_id)
         return found
 
-    async def _site(self, found: ChatWorkspace) -> Site:
+    async def _location(self, found: ChatWorkspace) -> WorkspaceLocation:
         workspace = found.workspace
         if workspace is None or workspace.node_id is None:
-            return Site(self._nodes.likely().address, found.scratch_id)
+            return WorkspaceLocation(self._nodes.likely().address, found.scratch_id)
         address = await self._address(workspace, found)
-        return Site(address, workspace.id, workspace.epoch)
+        return WorkspaceLocation(address, workspace.id, workspace.epoch)
 
     async def _address(self, workspace: Workspace, found: ChatWorkspace) -> str:
-        is_told = found.workspace is not None and found.workspace.node_id == workspace.node_id
-        if found.node_address and is_told:
+        is_status_sent = (
+            found.workspace is not None and found.workspace.node_id == workspace.node_id
+        )
+        if found.node_address and is_status_sent:
             return found.node_address
         node = None if workspace.node_id is None else await self._nodes.find(workspace.node_id)
         if node is None:
@@ -290,7 +298,7 @@ class ChatSites:
     async def _made(self, chat_id: ChatId, found: ChatWorkspace) -> Workspace:
         """Make the scratch workspace of a chat where its tools were offered, if possible."""
         known = self._known.get(chat_id)
-        likely = self._nodes.at(known.site.address) if known is not None else None
+        likely = self._nodes.at(known.location.address) if known is not None else None
         node_id = (likely or self._nodes.likely()).id
         # The time of record, by which others judge it, and not that of this process.
         now = found.now
@@ -299,7 +307,7 @@ class ChatSites:
             name=f"chat-{found.scratch_id}",
             owner_id=found.owner_id,
             kind=Kind.SCRATCH,
-            recipe=Recipe(Kind.SCRATCH),
+            recipe=WorkspaceSpec(Kind.SCRATCH),
             lifetime=SCRATCH_LIFETIME,
             created_at=now,
             last_used_at=now,
@@ -315,12 +323,14 @@ class ChatSites:
         self._told_of(chat_id)
         return workspace
 
-    def _keep(self, chat_id: ChatId, site: Site, found: ChatWorkspace | None) -> _Known:
+    def _keep(
+        self, chat_id: ChatId, location: WorkspaceLocation, found: ChatWorkspace | None
+    ) -> _Known:
         is_usable = found is not None and found.workspace is not None and found.workspace.is_usable
-        known = _Known(site, is_looked_up=is_usable and not (found and found.is_node_lost))
+        known = _Known(location, is_looked_up=is_usable and not (found and found.is_node_lost))
         self._known[chat_id] = known
         self._known.move_to_end(chat_id)
-        if len(self._known) > SITES_MAX:
+        if len(self._known) > LOCATIONS_MAX:
             self._known.popitem(last=False)
         return known
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from typing import Final, Protocol
 
 from chatd.primitives.domain.errors import WorkspaceNotFound
-from chatd.workspaces.domain.commands import Command, TellPolicy
+from chatd.workspaces.domain.commands import Command, ConfirmPolicy
 from chatd.workspaces.domain.nodes import OUT_OF_REACH, Node
 from chatd.workspaces.domain.ports import HostAway, HostRefused, Nodes, Seen
 from chatd.workspaces.domain.workspace import Workspace
@@ -15,10 +15,10 @@ ROWS_MAX: Final = 20
 logger = logging.getLogger(__name__)
 
 
-class UntoldWorkspaces(Protocol):
+class UnpublishedPolicies(Protocol):
     """Workspaces whose policies change."""
 
-    async def untold(self, rows_max: int) -> Sequence[Seen]:
+    async def unpublished(self, rows_max: int) -> Sequence[Seen]:
         """Return those whose nodes go by an older policy than they have."""
         ...
 
@@ -43,7 +43,7 @@ class PolicyHost(Protocol):
 class Policies:
     """Has nodes go by the policies that workspaces have."""
 
-    def __init__(self, workspaces: UntoldWorkspaces, nodes: Nodes, host: PolicyHost) -> None:
+    def __init__(self, workspaces: UnpublishedPolicies, nodes: Nodes, host: PolicyHost) -> None:
         self._workspaces = workspaces
         self._nodes = nodes
         self._host = host
@@ -66,11 +66,11 @@ class Policies:
         except HostRefused as refused:
             # It has another placement, which is made with the policy of then, or cannot do this.
             logger.warning("a node does not take up a policy: %s", refused)
-        await self._workspaces.apply(workspace.id, TellPolicy(workspace.epoch, workspace.policy))
+        await self._workspaces.apply(workspace.id, ConfirmPolicy(workspace.epoch, workspace.policy))
 
-    async def tell_all(self) -> None:
+    async def publish_all(self) -> None:
         """Tell what was not told yet, or not heard."""
-        for seen in await self._workspaces.untold(ROWS_MAX):
+        for seen in await self._workspaces.unpublished(ROWS_MAX):
             try:
                 await self.tell(seen.workspace)
             except WorkspaceNotFound:

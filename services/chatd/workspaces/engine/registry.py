@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Final, Protocol
 
-from chatd.workspaces.domain.commands import Command, FindAgain, Lapse, LoseNode, Report
+from chatd.workspaces.domain.commands import Command, Lapse, MarkNodeLost, Recover, Report
 from chatd.workspaces.domain.nodes import Load, Node
 from chatd.workspaces.domain.ports import Seen
 from chatd.workspaces.domain.transitions import decide
@@ -111,7 +111,7 @@ class Registry:
         registered = await self._nodes.register(node, request_id)
         return registered, await self._compare(node.id, hosted, is_all=True)
 
-    async def beat(
+    async def heartbeat(
         self, node_id: str, registration_epoch: int, load: Load, hosted: Sequence[Hosted]
     ) -> tuple[Node, tuple[Order, ...]]:
         """Note that a node lives and what changed on it, and return what to do about that.
@@ -143,7 +143,7 @@ class Registry:
         known = await self._workspaces.hosted(node_id, told, is_all=is_all)
         orders: list[Order] = []
         commands: list[tuple[Seen, Command]] = [
-            (seen, LoseNode(node_id)) for each, seen in known.items() if each not in told
+            (seen, MarkNodeLost(node_id)) for each, seen in known.items() if each not in told
         ]
         for each in told.values():
             seen = known.get(each.workspace_id)
@@ -187,9 +187,9 @@ def _news(seen: Seen, node_id: NodeId, hosted: Hosted) -> tuple[Command, ...]:
         return ()
     match hosted.state:
         case State.READY | State.BUSY if workspace.state is State.FAILED:
-            return (FindAgain(node_id, hosted.epoch, hosted.state),)
+            return (Recover(node_id, hosted.epoch, hosted.state),)
         case State.STOPPED if _is_found(seen, node_id, hosted):
-            return (FindAgain(node_id, hosted.epoch, hosted.state),)
+            return (Recover(node_id, hosted.epoch, hosted.state),)
         case State.STOPPED if workspace.is_usable:
             return (Lapse(hosted.epoch),)
         case State.FAILED if workspace.is_usable:
@@ -207,5 +207,5 @@ def _is_found(seen: Seen, node_id: NodeId, hosted: Hosted) -> bool:
     """Return whether a workspace that was given up is there again."""
     if seen.workspace.state is not State.FAILED:
         return False
-    again = FindAgain(node_id, hosted.epoch, hosted.state)
+    again = Recover(node_id, hosted.epoch, hosted.state)
     return decide(seen.workspace, again, seen.at) is not seen.workspace

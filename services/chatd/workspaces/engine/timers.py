@@ -6,7 +6,7 @@ from datetime import timedelta
 from typing import Final, Protocol
 
 from chatd.primitives.domain.ids import WorkerId
-from chatd.workspaces.domain.commands import Command, LoseNode, Remove, Stop, Use, Warn
+from chatd.workspaces.domain.commands import Command, MarkNodeLost, Remove, Stop, Use, Warn
 from chatd.workspaces.domain.lifetime import is_due
 from chatd.workspaces.domain.nodes import Node
 from chatd.workspaces.domain.ports import Seen
@@ -23,7 +23,7 @@ DRAINED: Final = frozenset({*USABLE, State.PREPARING})
 logger = logging.getLogger(__name__)
 
 
-class KeptWorkspaces(Protocol):
+class TimedWorkspaces(Protocol):
     """Workspaces as time and nodes change them."""
 
     async def apply_all(self, commands: Iterable[tuple[Seen, Command]]) -> None:
@@ -38,7 +38,7 @@ class KeptWorkspaces(Protocol):
         """Return scratch workspaces whose chats were deleted."""
         ...
 
-    async def of_barred(self, rows_max: int) -> Sequence[tuple[Seen, bool]]:
+    async def of_suspended(self, rows_max: int) -> Sequence[tuple[Seen, bool]]:
         """Return what users have who are locked out, and whether they are gone for good."""
         ...
 
@@ -46,7 +46,7 @@ class KeptWorkspaces(Protocol):
         """Return what is on a node."""
         ...
 
-    async def in_the_way(self, idle: timedelta) -> Sequence[Seen]:
+    async def idle_scratch(self, idle: timedelta) -> Sequence[Seen]:
         """Return scratch workspaces that nobody uses, of nodes that are nearly full."""
         ...
 
@@ -54,12 +54,12 @@ class KeptWorkspaces(Protocol):
         """Return what was on lost nodes and does not say so yet."""
         ...
 
-    async def worked_in(self, worker_id: WorkerId) -> Sequence[Seen]:
+    async def used_by_worker(self, worker_id: WorkerId) -> Sequence[Seen]:
         """Return those of chats that a worker runs."""
         ...
 
 
-class KeptNodes(Protocol):
+class TimedNodes(Protocol):
     """Nodes as time changes them."""
 
     async def lose(self) -> Sequence[Node]:
@@ -83,23 +83,23 @@ class KnownNodes(Protocol):
         ...
 
 
-class Tells(Protocol):
+class PolicyPublisher(Protocol):
     """Whoever tells nodes of policies."""
 
-    async def tell_all(self) -> None:
+    async def publish_all(self) -> None:
         """Tell what was not told yet."""
         ...
 
 
-class _NothingKnown:
+class _NoNodeUpdates:
     async def refresh(self) -> None:
         """Remember nothing."""
 
-    async def tell_all(self) -> None:
+    async def publish_all(self) -> None:
         """Tell nobody."""
 
 
-class Keeper:
+class WorkspaceTimers:
     """Stops what is over, warns before, deletes what was kept long enough, looks after nodes.
 
     Args:
@@ -107,7 +107,7 @@ class Keeper:
         workspaces: What it looks after.
         nodes: Where they are.
         clock: Time between two rounds; what is due is told by the database.
-        chance: Sets apart the rounds of different processes.
+        jitter: Sets apart the rounds of different processes.
         known: What is remembered of nodes, read again in every round.
         policies: Tells nodes what they were not told.
     """
@@ -115,34 +115,34 @@ class Keeper:
     def __init__(
         self,
         worker_id: WorkerId,
-        workspaces: KeptWorkspaces,
-        nodes: KeptNodes,
+        workspaces: TimedWorkspaces,
+        nodes: TimedNodes,
         clock: Clock,
         *,
-        chance: Callable[[], float],
+        jitter: Callable[[], float],
         known: KnownNodes | None = None,
-        policies: Tells | None = None,
+        policies: PolicyPublisher | None = None,
     ) -> None:
         self._worker_id = worker_id
         self._workspaces = workspaces
         self._nodes = nodes
         self._clock = clock
-        self._chance = chance
-        self._known = known or _NothingKnown()
-        self._policies = policies or _NothingKnown()
+        self._jitter = jitter
+        self._known = known or _NoNodeUpdates()
+        self._policies = policies or _NoNodeUpdates()
 
     async def run(self) -> None:
         """Go round for ever."""
         while True:
-            await self._clock.sleep(EVERY_S * (0.75 + 0.5 * self._chance()))
+            await self._clock.sleep(EVERY_S * (0.75 + 0.5 * self._jitter()))
             try:
                 await self.use()
-                await self.keep_time()
-                await self.keep_order()
-                await self.keep_nodes()
-                await self.keep_room()
+                await self.apply_deadlines()
+                await self.remove_orphans()
+                await self.expire_nodes()
+                await self.stop_idle_scratch()
                 await self._known.refresh()
-                await self._policies.tell_all()
+                await self._policies.publish_all()
             except DatabaseUnavailable as outage:
                 logger.warning("workspaces are not looked after: %s", outage)
             except Exception:
@@ -150,24 +150,25 @@ class Keeper:
 
     async def use(self) -> None:
         """Keep the workspaces of the chats that work here in use."""
-        working = await self._workspaces.worked_in(self._worker_id)
+        working = await self._workspaces.used_by_worker(self._worker_id)
         await self._workspaces.apply_all((seen, Use()) for seen in working)
 
-    async def keep_time(self) -> None:
+    async def apply_deadlines(self) -> None:
         """Do what is due: autostop, its warning, the end of what was kept."""
         due = await self._workspaces.due(ROWS_MAX)
         await self._workspaces.apply_all((seen, _due(seen)) for seen in due)
 
-    async def keep_order(self) -> None:
+    async def remove_orphans(self) -> None:
         """Remove what chats left behind that were deleted, and end what nobody may use."""
         left = await self._workspaces.orphaned(ROWS_MAX)
         await self._workspaces.apply_all((seen, Remove()) for seen in left)
-        barred = await self._workspaces.of_barred(ROWS_MAX)
+        suspended = await self._workspaces.of_suspended(ROWS_MAX)
         await self._workspaces.apply_all(
-            (seen, Remove() if is_gone else Stop(StopReason.OWNER_GONE)) for seen, is_gone in barred
+            (seen, Remove() if is_gone else Stop(StopReason.OWNER_GONE))
+            for seen, is_gone in suspended
         )
 
-    async def keep_nodes(self) -> None:
+    async def expire_nodes(self) -> None:
         """Give up what was on lost nodes, and empty those that are taken out."""
         for node in await self._nodes.lose():
             logger.warning(
@@ -176,7 +177,7 @@ class Keeper:
         # Not only of those: who noticed it may have died before it was done.
         lost = await self._workspaces.on_lost_nodes(ROWS_MAX)
         await self._workspaces.apply_all(
-            (seen, LoseNode(seen.workspace.node_id))
+            (seen, MarkNodeLost(seen.workspace.node_id))
             for seen in lost
             if seen.workspace.node_id is not None
         )
@@ -187,9 +188,9 @@ class Keeper:
             )
             await self._nodes.leave(node.id)
 
-    async def keep_room(self) -> None:
+    async def stop_idle_scratch(self) -> None:
         """Stop scratch workspaces that nobody uses where others could not be made any more."""
-        idle = await self._workspaces.in_the_way(IDLE)
+        idle = await self._workspaces.idle_scratch(IDLE)
         await self._workspaces.apply_all((seen, Stop(StopReason.QUOTA)) for seen in idle)
 
 

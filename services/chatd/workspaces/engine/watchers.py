@@ -23,7 +23,7 @@ class Changes:
         """Have `hear` called with each workspace that changes, None when some may have."""
         self._listening.append(hear)
 
-    def heard(self, workspace_id: str) -> None:
+    def on_notice(self, workspace_id: str) -> None:
         """Learn that a workspace changed, here or elsewhere."""
         for hear in self._listening:
             hear(workspace_id)
@@ -33,7 +33,7 @@ class Changes:
         for event in self._waiting.get(workspace_id, ()):
             event.set()
 
-    def heard_of_gap(self) -> None:
+    def on_resync(self) -> None:
         """Learn that changes may have been missed."""
         for hear in self._listening:
             hear(None)

@@ -14,13 +14,13 @@ from chatd.primitives.rpc import fields
 from chatd.users.clients.users import user_of
 from chatd.users.domain.groups import Groups
 from chatd.users.rpc.callers import caller_as_owner, caller_as_reader
-from chatd.workspaces.domain.ports import Site
+from chatd.workspaces.domain.ports import WorkspaceLocation
 from parley.api.workspace.v1 import sandbox_pb2, workspace_pb2
 from parley.identity import User
 
 
 @dataclass(frozen=True, slots=True)
-class Visit:
+class AuthorizedAccess:
     """Somebody who may do in a workspace what they asked for.
 
     Attributes:
@@ -56,18 +56,18 @@ class Visit:
         return f"person-{hashlib.sha256(whole.encode()).hexdigest()}"
 
 
-class Sites(Protocol):
+class WorkspaceLocator(Protocol):
     """Where chats work, and where workspaces are."""
 
-    async def seen(self, chat_id: ChatId) -> Site:
+    async def seen(self, chat_id: ChatId) -> WorkspaceLocation:
         """Return where a chat works; makes nothing."""
         ...
 
-    async def made(self, chat_id: ChatId, owner: Owner) -> Site:
+    async def made(self, chat_id: ChatId, owner: Owner) -> WorkspaceLocation:
         """Return where a chat works now; one without a workspace gets a scratch one."""
         ...
 
-    async def own(self, workspace_id: str, owner_id: OwnerId) -> Site:
+    async def own(self, workspace_id: str, owner_id: OwnerId) -> WorkspaceLocation:
         """Return where a workspace of an owner is.
 
         Raises:
@@ -77,7 +77,7 @@ class Sites(Protocol):
         ...
 
 
-class Door:
+class WorkspaceAccess:
     """Lets in whom a chat lets in where it works, and owners into their workspaces.
 
     A workspace is named by its own id, or by the id of a chat for the one that the chat works in.
@@ -86,7 +86,7 @@ class Door:
         reading: Tells who may read a chat.
         groups: Who belongs to which groups.
         check: Refuses users who were locked out.
-        sites: Tells where workspaces are; without it they have the ids of their chats.
+        locator: Tells where workspaces are; without it they have the ids of their chats.
         placed: Is told where the workspace of a visit is.
     """
 
@@ -96,35 +96,35 @@ class Door:
         groups: Groups,
         check: Callable[[OwnerId], None] = lambda _: None,
         *,
-        sites: Sites | None = None,
-        placed: Callable[[Site], None] = lambda _: None,
+        locator: WorkspaceLocator | None = None,
+        placed: Callable[[WorkspaceLocation], None] = lambda _: None,
     ) -> None:
         self._reading = reading
         self._groups = groups
         self._check = check
-        self._sites = sites
+        self._locator = locator
         self._placed = placed
 
-    async def for_reading(self, workspace_id: str) -> Visit:
+    async def for_reading(self, workspace_id: str) -> AuthorizedAccess:
         """Let in the owner and those with whom the chat is shared.
 
         Raises:
             WorkspaceNotFound: The caller is none of them, or there is none.
         """
-        return await self._visit(workspace_id, await caller_as_reader(self._groups))
+        return await self._authorize(workspace_id, await caller_as_reader(self._groups))
 
-    async def for_changing(self, workspace_id: str) -> Visit:
+    async def for_changing(self, workspace_id: str) -> AuthorizedAccess:
         """Let in the owner.
 
         Raises:
             WorkspaceNotFound: There is none, or the caller may not know of it.
             ChatReadOnly: It is that of a chat which is shared with the caller.
-            UserBarred: They were locked out or deleted.
+            UserSuspended: They were locked out or deleted.
         """
         owner = caller_as_owner()
         self._check(owner.id)
         try:
-            return await self._visit(workspace_id, Reader(owner.id), is_owner_only=True)
+            return await self._authorize(workspace_id, Reader(owner.id), is_owner_only=True)
         except WorkspaceNotFound as missing:
             reader = await caller_as_reader(self._groups)
             if await self._is_shared_with(reader, ChatId(missing.workspace_id)):
@@ -138,30 +138,32 @@ class Door:
             return False
         return chat.owner.id != reader.id
 
-    async def _visit(
+    async def _authorize(
         self, workspace_id: str, reader: Reader, *, is_owner_only: bool = False
-    ) -> Visit:
+    ) -> AuthorizedAccess:
         found_id = fields.uuid_of(workspace_id, "workspace_id")
         owner = caller_as_owner()
         try:
             chat = await self._reading.get(ChatId(found_id), reader)
         except ChatNotFound:
-            if self._sites is None:
+            if self._locator is None:
                 raise WorkspaceNotFound(found_id) from None
-            site = await self._sites.own(found_id, reader.id)
-            return replace(self._at(site, owner, found_id), is_of_chat=False)
+            location = await self._locator.own(found_id, reader.id)
+            return replace(self._at(location, owner, found_id), is_of_chat=False)
         if is_owner_only and chat.owner.id != reader.id:
             raise WorkspaceNotFound(found_id)
-        if self._sites is None:
-            return Visit(found_id, user_of(owner), found_id)
-        site = (
-            await self._sites.made(ChatId(found_id), chat.owner)
+        if self._locator is None:
+            return AuthorizedAccess(found_id, user_of(owner), found_id)
+        location = (
+            await self._locator.made(ChatId(found_id), chat.owner)
             if is_owner_only
-            else await self._sites.seen(ChatId(found_id))
+            else await self._locator.seen(ChatId(found_id))
         )
-        return self._at(site, owner, found_id)
+        return self._at(location, owner, found_id)
 
-    def _at(self, site: Site, owner: Owner, named: str) -> Visit:
-        self._placed(site)
-        is_there = site.epoch > 0 and site.is_made
-        return Visit(site.workspace_id, user_of(owner), named, site.epoch, is_there)
+    def _at(self, location: WorkspaceLocation, owner: Owner, named: str) -> AuthorizedAccess:
+        self._placed(location)
+        is_there = location.epoch > 0 and location.is_made
+        return AuthorizedAccess(
+            location.workspace_id, user_of(owner), named, location.epoch, is_there
+        )

@@ -12,10 +12,10 @@ from chatd.primitives.domain.ids import ChatId, Owner
 from chatd.primitives.rpc import fields
 from chatd.primitives.rpc.stopping import DRAINING, unless_stopping
 from chatd.users.rpc.callers import caller_as_owner
-from chatd.workspaces.clients.nodes import Nodes, answered, passed_on
+from chatd.workspaces.clients.nodes import Nodes, answered, node_error_of
 from chatd.workspaces.domain.errors import WorkspaceNotReady
 from chatd.workspaces.domain.workspace import State
-from chatd.workspaces.rpc.access import Door, Visit
+from chatd.workspaces.rpc.access import AuthorizedAccess, WorkspaceAccess
 from parley.api.workspace.v1 import (
     file_service_pb2,
     git_service_pb2,
@@ -51,39 +51,39 @@ class WorkspaceAccessServicer(WorkspaceAccessServiceServicer):
     """Checks who asks, and passes on what they ask; the node checks what it is.
 
     Args:
-        door: Who may ask.
+        workspace_access: Who may ask.
         nodes: Whom to ask.
         stopping: Set when this process stops, which ends waits.
-        touched: Is told of chats in whose workspace something may have changed files.
+        files_changed: Is told of chats in whose workspace something may have changed files.
     """
 
     def __init__(
         self,
-        door: Door,
+        workspace_access: WorkspaceAccess,
         nodes: Nodes,
         stopping: asyncio.Event,
-        touched: Callable[[ChatId, Owner], None] = lambda chat_id, owner: None,
+        files_changed: Callable[[ChatId, Owner], None] = lambda chat_id, owner: None,
     ) -> None:
-        self._door = door
+        self._workspace_access = workspace_access
         self._nodes = nodes
         self._stopping = stopping
-        self._touched = touched
+        self._files_changed = files_changed
 
     async def ListWorkspaceProcesses(  # noqa: N802 (the name is the proto's)
         self, request: api.ListWorkspaceProcessesRequest, context: Context
     ) -> api.ListWorkspaceProcessesResponse:
         """List processes, those of people included."""
-        visit = await self._door.for_reading(request.workspace_id)
-        if not visit.is_there:
+        access = await self._workspace_access.for_reading(request.workspace_id)
+        if not access.is_there:
             return api.ListWorkspaceProcessesResponse()
         asked = process_service_pb2.ListProcessesRequest(
-            context=visit.context(fields.optional_uuid(request.chat_id, "chat_id")),
+            context=access.context(fields.optional_uuid(request.chat_id, "chat_id")),
             page_size=request.page_size or PROCESSES,
             page_token=request.page_token,
             states=request.states,
         )
-        node = self._nodes.processes(visit.workspace_id)
-        page = await _answered(visit, lambda: node.ListProcesses(asked, timeout=ANSWER_S))
+        node = self._nodes.processes(access.workspace_id)
+        page = await _answered(access, lambda: node.ListProcesses(asked, timeout=ANSWER_S))
         return api.ListWorkspaceProcessesResponse(
             processes=page.processes, next_page_token=page.next_page_token
         )
@@ -92,7 +92,7 @@ class WorkspaceAccessServicer(WorkspaceAccessServiceServicer):
         self, request: api.WaitWorkspaceOutputRequest, context: Context
     ) -> api.WaitWorkspaceOutputResponse:
         """Wait for a process as long as was asked, and read its output."""
-        visit = await self._door.for_reading(request.workspace_id)
+        access = await self._workspace_access.for_reading(request.workspace_id)
         wait_ms = fields.whole(
             request.condition.max_wait_ms,
             "condition.max_wait_ms",
@@ -100,14 +100,14 @@ class WorkspaceAccessServicer(WorkspaceAccessServiceServicer):
             at_most=WAIT_MS_MAX,
         )
         asked = process_service_pb2.WaitOutputRequest(
-            context=visit.context(),
+            context=access.context(),
             process_id=request.process_id,
             since_cursor=request.since_cursor,
             condition=request.condition,
             budget=request.budget,
         )
-        node, within_s = self._nodes.processes(visit.workspace_id), wait_ms / 1000 + HEADROOM_S
-        waiting = _answered(visit, lambda: node.WaitOutput(asked, timeout=within_s))
+        node, within_s = self._nodes.processes(access.workspace_id), wait_ms / 1000 + HEADROOM_S
+        waiting = _answered(access, lambda: node.WaitOutput(asked, timeout=within_s))
         waited = await unless_stopping(self._stopping, waiting)
         return api.WaitWorkspaceOutputResponse(
             process=waited.process, output=waited.output, reason=waited.reason
@@ -117,53 +117,53 @@ class WorkspaceAccessServicer(WorkspaceAccessServiceServicer):
         self, request: api.StartWorkspaceProcessRequest, context: Context
     ) -> api.StartWorkspaceProcessResponse:
         """Start a process once for each request id."""
-        visit = await self._door.for_changing(request.workspace_id)
+        access = await self._workspace_access.for_changing(request.workspace_id)
         asked = process_service_pb2.StartProcessRequest(
-            context=visit.context(),
-            request_id=visit.request_id(request.request_id),
+            context=access.context(),
+            request_id=access.request_id(request.request_id),
             spec=request.spec,
         )
-        node = self._nodes.processes(visit.workspace_id)
+        node = self._nodes.processes(access.workspace_id)
         started = await _changed(
-            visit, request.request_id, lambda: node.StartProcess(asked, timeout=ANSWER_S)
+            access, request.request_id, lambda: node.StartProcess(asked, timeout=ANSWER_S)
         )
-        self._touched(ChatId(visit.named), caller_as_owner())
+        self._files_changed(ChatId(access.named), caller_as_owner())
         return api.StartWorkspaceProcessResponse(process=started.process)
 
     async def WriteWorkspaceStdin(  # noqa: N802 (the name is the proto's)
         self, request: api.WriteWorkspaceStdinRequest, context: Context
     ) -> api.WriteWorkspaceStdinResponse:
         """Write to a process once for each request id."""
-        visit = await self._door.for_changing(request.workspace_id)
+        access = await self._workspace_access.for_changing(request.workspace_id)
         asked = process_service_pb2.WriteStdinRequest(
-            context=visit.context(),
-            request_id=visit.request_id(request.request_id),
+            context=access.context(),
+            request_id=access.request_id(request.request_id),
             process_id=request.process_id,
             data=request.data,
             end_of_input=request.end_of_input,
         )
-        node = self._nodes.processes(visit.workspace_id)
+        node = self._nodes.processes(access.workspace_id)
         written = await _changed(
-            visit, request.request_id, lambda: node.WriteStdin(asked, timeout=ANSWER_S)
+            access, request.request_id, lambda: node.WriteStdin(asked, timeout=ANSWER_S)
         )
-        self._touched(ChatId(visit.named), caller_as_owner())
+        self._files_changed(ChatId(access.named), caller_as_owner())
         return api.WriteWorkspaceStdinResponse(process=written.process)
 
     async def SignalWorkspaceProcess(  # noqa: N802 (the name is the proto's)
         self, request: api.SignalWorkspaceProcessRequest, context: Context
     ) -> api.SignalWorkspaceProcessResponse:
         """Signal a process once for each request id."""
-        visit = await self._door.for_changing(request.workspace_id)
+        access = await self._workspace_access.for_changing(request.workspace_id)
         asked = process_service_pb2.SignalProcessRequest(
-            context=visit.context(),
-            request_id=visit.request_id(request.request_id),
+            context=access.context(),
+            request_id=access.request_id(request.request_id),
             process_id=request.process_id,
             signal=request.signal,
             escalate_after_ms=request.escalate_after_ms,
         )
-        node = self._nodes.processes(visit.workspace_id)
+        node = self._nodes.processes(access.workspace_id)
         signalled = await _changed(
-            visit, request.request_id, lambda: node.SignalProcess(asked, timeout=ANSWER_S)
+            access, request.request_id, lambda: node.SignalProcess(asked, timeout=ANSWER_S)
         )
         return api.SignalWorkspaceProcessResponse(process=signalled.process)
 
@@ -171,12 +171,12 @@ class WorkspaceAccessServicer(WorkspaceAccessServiceServicer):
         self, request: api.ListWorkspaceDirectoryRequest, context: Context
     ) -> api.ListWorkspaceDirectoryResponse:
         """List a directory."""
-        visit = await self._door.for_reading(request.workspace_id)
-        if not visit.is_there and not request.path.strip("./"):
+        access = await self._workspace_access.for_reading(request.workspace_id)
+        if not access.is_there and not request.path.strip("./"):
             # Looking into what is not made yet shows what is in it, and makes nothing.
             return api.ListWorkspaceDirectoryResponse()
         asked = file_service_pb2.ListDirectoryRequest(
-            context=visit.context(),
+            context=access.context(),
             path=request.path,
             depth=request.depth,
             page_size=request.page_size,
@@ -184,8 +184,8 @@ class WorkspaceAccessServicer(WorkspaceAccessServiceServicer):
             include_hidden=request.include_ignored,
             include_ignored=request.include_ignored,
         )
-        node = self._nodes.files(visit.workspace_id)
-        page = await _answered(visit, lambda: node.ListDirectory(asked, timeout=ANSWER_S))
+        node = self._nodes.files(access.workspace_id)
+        page = await _answered(access, lambda: node.ListDirectory(asked, timeout=ANSWER_S))
         return api.ListWorkspaceDirectoryResponse(
             entries=page.entries, next_page_token=page.next_page_token
         )
@@ -194,8 +194,8 @@ class WorkspaceAccessServicer(WorkspaceAccessServiceServicer):
         self, request: api.DownloadWorkspaceFileRequest, context: Context
     ) -> AsyncIterator[api.DownloadWorkspaceFileResponse]:
         """Read a file as its node reads it, never faster than the caller takes it."""
-        visit = await self._door.for_reading(request.workspace_id)
-        async with aclosing(self._pieces(request, visit)) as pieces:
+        access = await self._workspace_access.for_reading(request.workspace_id)
+        async with aclosing(self._pieces(request, access)) as pieces:
             async for piece in pieces:
                 match piece.WhichOneof("piece"):
                     case "head":
@@ -212,35 +212,35 @@ class WorkspaceAccessServicer(WorkspaceAccessServiceServicer):
         self, request: api.GetWorkspaceGitStatusRequest, context: Context
     ) -> api.GetWorkspaceGitStatusResponse:
         """Read how repositories differ from their last commit."""
-        visit = await self._door.for_reading(request.workspace_id)
-        if not visit.is_there:
+        access = await self._workspace_access.for_reading(request.workspace_id)
+        if not access.is_there:
             return api.GetWorkspaceGitStatusResponse()
         asked = git_service_pb2.GetStatusRequest(
-            context=visit.context(fields.optional_uuid(request.chat_id, "chat_id"))
+            context=access.context(fields.optional_uuid(request.chat_id, "chat_id"))
         )
-        node = self._nodes.git(visit.workspace_id)
-        found = await _answered(visit, lambda: node.GetStatus(asked, timeout=ANSWER_S))
+        node = self._nodes.git(access.workspace_id)
+        found = await _answered(access, lambda: node.GetStatus(asked, timeout=ANSWER_S))
         return api.GetWorkspaceGitStatusResponse(repositories=found.repositories)
 
     async def WatchWorkspaceGit(  # noqa: N802 (the name is the proto's)
         self, request: api.WatchWorkspaceGitRequest, context: Context
     ) -> AsyncIterator[api.WatchWorkspaceGitResponse]:
         """Follow repositories as their node does, until it or this process stops."""
-        visit = await self._door.for_reading(request.workspace_id)
+        access = await self._workspace_access.for_reading(request.workspace_id)
         asked = git_service_pb2.WatchGitRequest(
-            context=visit.context(fields.optional_uuid(request.chat_id, "chat_id"))
+            context=access.context(fields.optional_uuid(request.chat_id, "chat_id"))
         )
-        with acting_for(visit.user):
-            call = self._nodes.git(visit.workspace_id).WatchGit(asked)
+        with acting_for(access.user):
+            call = self._nodes.git(access.workspace_id).WatchGit(asked)
         try:
             while (seen := await unless_stopping(self._stopping, _next(call))) is not None:
-                if (told := _repositories_told(seen)) is not None:
+                if (told := _repositories_event(seen)) is not None:
                     yield told
                 if seen.HasField("closed"):
                     return
         except Refusal as refusal:
             if refusal.problem is not DRAINING:
-                raise _told(visit, refusal) from refusal
+                raise _problem_of(access, refusal) from refusal
         finally:
             call.cancel()
         yield api.WatchWorkspaceGitResponse(
@@ -251,17 +251,17 @@ class WorkspaceAccessServicer(WorkspaceAccessServiceServicer):
         self, request: api.GetWorkspaceDiffRequest, context: Context
     ) -> api.GetWorkspaceDiffResponse:
         """Read a difference."""
-        visit = await self._door.for_reading(request.workspace_id)
+        access = await self._workspace_access.for_reading(request.workspace_id)
         asked = git_service_pb2.GetDiffRequest(
-            context=visit.context(),
+            context=access.context(),
             repository=request.repository,
             base=request.base,
             target=request.target,
             paths=request.paths,
             max_bytes=request.max_bytes,
         )
-        node = self._nodes.git(visit.workspace_id)
-        found = await _answered(visit, lambda: node.GetDiff(asked, timeout=ANSWER_S))
+        node = self._nodes.git(access.workspace_id)
+        found = await _answered(access, lambda: node.GetDiff(asked, timeout=ANSWER_S))
         return api.GetWorkspaceDiffResponse(
             files=found.files, patch=found.patch, truncated=found.truncated
         )
@@ -270,16 +270,16 @@ class WorkspaceAccessServicer(WorkspaceAccessServiceServicer):
         self, request: api.CreateWorkspaceCheckpointRequest, context: Context
     ) -> api.CreateWorkspaceCheckpointResponse:
         """Keep the state of all files once for each request id."""
-        visit = await self._door.for_changing(request.workspace_id)
+        access = await self._workspace_access.for_changing(request.workspace_id)
         asked = git_service_pb2.CreateCheckpointRequest(
-            context=visit.context(),
-            request_id=visit.request_id(request.request_id),
+            context=access.context(),
+            request_id=access.request_id(request.request_id),
             repository=request.repository,
             label=request.label,
         )
-        node = self._nodes.git(visit.workspace_id)
+        node = self._nodes.git(access.workspace_id)
         made = await _changed(
-            visit, request.request_id, lambda: node.CreateCheckpoint(asked, timeout=CHECKPOINT_S)
+            access, request.request_id, lambda: node.CreateCheckpoint(asked, timeout=CHECKPOINT_S)
         )
         return api.CreateWorkspaceCheckpointResponse(checkpoint=made.checkpoint, files=made.files)
 
@@ -287,17 +287,17 @@ class WorkspaceAccessServicer(WorkspaceAccessServiceServicer):
         self, request: api.ListWorkspaceCheckpointsRequest, context: Context
     ) -> api.ListWorkspaceCheckpointsResponse:
         """List checkpoints, whoever made them."""
-        visit = await self._door.for_reading(request.workspace_id)
-        if not visit.is_there:
+        access = await self._workspace_access.for_reading(request.workspace_id)
+        if not access.is_there:
             return api.ListWorkspaceCheckpointsResponse()
         asked = git_service_pb2.ListCheckpointsRequest(
-            context=visit.context(),
+            context=access.context(),
             repository=request.repository,
             page_size=request.page_size,
             page_token=request.page_token,
         )
-        node = self._nodes.git(visit.workspace_id)
-        page = await _answered(visit, lambda: node.ListCheckpoints(asked, timeout=ANSWER_S))
+        node = self._nodes.git(access.workspace_id)
+        page = await _answered(access, lambda: node.ListCheckpoints(asked, timeout=ANSWER_S))
         return api.ListWorkspaceCheckpointsResponse(
             checkpoints=page.checkpoints, next_page_token=page.next_page_token
         )
@@ -306,43 +306,43 @@ class WorkspaceAccessServicer(WorkspaceAccessServiceServicer):
         self, request: api.RestoreWorkspaceCheckpointRequest, context: Context
     ) -> api.RestoreWorkspaceCheckpointResponse:
         """Put files back once for each request id."""
-        visit = await self._door.for_changing(request.workspace_id)
+        access = await self._workspace_access.for_changing(request.workspace_id)
         asked = git_service_pb2.RestoreCheckpointRequest(
-            context=visit.context(),
-            request_id=visit.request_id(request.request_id),
+            context=access.context(),
+            request_id=access.request_id(request.request_id),
             repository=request.repository,
             ref=request.ref,
             paths=request.paths,
             if_unchanged_since_ref=request.if_unchanged_since_ref,
             remove_later_files=request.remove_later_files,
         )
-        node = self._nodes.git(visit.workspace_id)
+        node = self._nodes.git(access.workspace_id)
         restored = await _changed(
-            visit, request.request_id, lambda: node.RestoreCheckpoint(asked, timeout=CHECKPOINT_S)
+            access, request.request_id, lambda: node.RestoreCheckpoint(asked, timeout=CHECKPOINT_S)
         )
-        self._touched(ChatId(visit.named), caller_as_owner())
+        self._files_changed(ChatId(access.named), caller_as_owner())
         return api.RestoreWorkspaceCheckpointResponse(
             files=restored.files, previous=restored.previous
         )
 
     async def _pieces(
-        self, request: api.DownloadWorkspaceFileRequest, visit: Visit
+        self, request: api.DownloadWorkspaceFileRequest, access: AuthorizedAccess
     ) -> AsyncGenerator[file_service_pb2.ReadBytesResponse, None]:
         asked = file_service_pb2.ReadBytesRequest(
-            context=visit.context(),
+            context=access.context(),
             path=request.path,
             offset_bytes=request.offset_bytes,
             length_bytes=request.length_bytes,
         )
         # Not around the reading: a generator may go on in another context than it began in.
-        with acting_for(visit.user):
-            stub = self._nodes.files(visit.workspace_id)
+        with acting_for(access.user):
+            stub = self._nodes.files(access.workspace_id)
             call = stub.ReadBytes(asked, timeout=DOWNLOAD_S)
         try:
             async for piece in call:
                 yield piece
         except grpc.aio.AioRpcError as error:
-            raise _told(visit, passed_on(error)) from error
+            raise _problem_of(access, node_error_of(error)) from error
         finally:
             call.cancel()
 
@@ -353,7 +353,7 @@ async def _next(call: Any) -> git_service_pb2.WatchGitResponse | None:
     return seen if isinstance(seen, git_service_pb2.WatchGitResponse) else None
 
 
-def _repositories_told(
+def _repositories_event(
     seen: git_service_pb2.WatchGitResponse,
 ) -> api.WatchWorkspaceGitResponse | None:
     """Return what somebody who follows is told of it; that nothing changed is no news."""
@@ -371,34 +371,34 @@ def _repositories_told(
             return None
 
 
-async def _answered(visit: Visit, ask: Callable[[], Awaitable[R]]) -> R:
+async def _answered(access: AuthorizedAccess, ask: Callable[[], Awaitable[R]]) -> R:
     """Return what a node answers a visitor.
 
     Raises:
         WorkspaceNotReady: The workspace is still on its way to the node.
         Refusal: The node refuses, lacks this or the workspace, or is away.
     """
-    with acting_for(visit.user):
+    with acting_for(access.user):
         call = ask()
     try:
         return await answered(call)
     except Refusal as refusal:
-        raise _told(visit, refusal) from refusal
+        raise _problem_of(access, refusal) from refusal
 
 
-def _told(visit: Visit, refusal: Exception) -> Exception:
+def _problem_of(access: AuthorizedAccess, refusal: Exception) -> Exception:
     """Return what a visitor is told; that a node lacks a workspace says nothing of the chat."""
     if not isinstance(refusal, Refusal) or refusal.problem.reason != WORKSPACE_NOT_FOUND:
         return refusal
-    if not visit.is_there:
-        return WorkspaceNotReady(visit.workspace_id, State.PREPARING)
-    if not visit.is_of_chat:
+    if not access.is_there:
+        return WorkspaceNotReady(access.workspace_id, State.PREPARING)
+    if not access.is_of_chat:
         return refusal
-    told = {"workspace_id": visit.workspace_id}
+    told = {"workspace_id": access.workspace_id}
     return Refusal(Problem(grpc.StatusCode.FAILED_PRECONDITION, WORKSPACE_NOT_READY, LACKING, told))
 
 
-async def _changed(visit: Visit, request_id: str, ask: Callable[[], Awaitable[R]]) -> R:
+async def _changed(access: AuthorizedAccess, request_id: str, ask: Callable[[], Awaitable[R]]) -> R:
     """Return what a node answers to a change; the caller's own id is the one they know.
 
     Raises:
@@ -407,7 +407,7 @@ async def _changed(visit: Visit, request_id: str, ask: Callable[[], Awaitable[R]
         Refusal: The node refuses, lacks this, or is away.
     """
     try:
-        return await _answered(visit, ask)
+        return await _answered(access, ask)
     except Refusal as refusal:
         if refusal.problem.reason == REQUEST_ID_REUSED:
             raise RequestIdReused(request_id) from refusal

@@ -6,7 +6,7 @@ from typing import Final
 from chatd.primitives.domain.errors import InvalidRequest
 from chatd.primitives.rpc import fields
 from chatd.workspaces.clients.nodes import Nodes, answered
-from chatd.workspaces.rpc.access import Door, Visit
+from chatd.workspaces.rpc.access import AuthorizedAccess, WorkspaceAccess
 from parley.api.workspace.v1 import execution_service_pb2, process_pb2, process_service_pb2
 from parley.api.workspace.v1 import workspace_service_pb2 as api
 from parley.identity import TicketIssuer
@@ -25,13 +25,15 @@ class AttachTickets:
     """Issues tickets; whoever serves WorkspaceService has one of these.
 
     Args:
-        door: Who may attach.
+        workspace_access: Who may attach.
         nodes: The nodes, which say what they are called.
         office: Signs.
     """
 
-    def __init__(self, door: Door, nodes: Nodes, office: TicketIssuer) -> None:
-        self._door = door
+    def __init__(
+        self, workspace_access: WorkspaceAccess, nodes: Nodes, office: TicketIssuer
+    ) -> None:
+        self._workspace_access = workspace_access
         self._nodes = nodes
         self._office = office
 
@@ -43,43 +45,43 @@ class AttachTickets:
             InvalidRequest: It is not said what to attach to.
             Refusal: The node refuses, or is away.
         """
-        visit = await self._door.for_changing(request.workspace_id)
-        words = visit.request_id(request.request_id)
+        access = await self._workspace_access.for_changing(request.workspace_id)
+        words = access.request_id(request.request_id)
         match request.WhichOneof("target"):
             case "process_id":
                 process_id = fields.uuid_of(request.process_id, "process_id")
             case "shell":
-                process_id = await self._shell(visit, words, request.shell)
+                process_id = await self._shell(access, words, request.shell)
             case _:
                 raise InvalidRequest("target", "is missing: give process_id or shell")
-        stub = self._nodes.executions(visit.workspace_id)
+        stub = self._nodes.executions(access.workspace_id)
         asked = execution_service_pb2.GetJournalRequest()
         journal = await answered(stub.GetJournal(asked, timeout=ANSWER_S))
         ticket, expires_at = self._office.issue(
             str(uuid.uuid5(TICKETS, words)),
-            user_id=visit.user.id,
-            workspace_id=visit.workspace_id,
-            epoch=visit.epoch,
+            user_id=access.user.id,
+            workspace_id=access.workspace_id,
+            epoch=access.epoch,
             process_id=process_id,
             node=journal.journal_generation,
             is_view_only=request.view_only,
         )
         response = api.IssueAttachTicketResponse(
             ticket=ticket,
-            node_address=str(self._nodes.address(visit.workspace_id)),
+            node_address=str(self._nodes.address(access.workspace_id)),
             process_id=process_id,
         )
         response.expires_at.FromDatetime(expires_at)
         return response
 
-    async def _shell(self, visit: Visit, request_id: str, shell: api.NewShell) -> str:
+    async def _shell(self, access: AuthorizedAccess, request_id: str, shell: api.NewShell) -> str:
         size = process_pb2.TerminalSize(
             rows=fields.whole(shell.rows, "shell.rows", at_least=0, at_most=CELLS_MAX) or ROWS,
             columns=fields.whole(shell.columns, "shell.columns", at_least=0, at_most=CELLS_MAX)
             or COLUMNS,
         )
         asked = process_service_pb2.StartProcessRequest(
-            context=visit.context(),
+            context=access.context(),
             request_id=request_id,
             spec=process_pb2.ProcessSpec(
                 command=SHELL,
@@ -89,6 +91,6 @@ class AttachTickets:
                 background=True,
             ),
         )
-        with acting_for(visit.user):
-            call = self._nodes.processes(visit.workspace_id).StartProcess(asked, timeout=ANSWER_S)
+        with acting_for(access.user):
+            call = self._nodes.processes(access.workspace_id).StartProcess(asked, timeout=ANSWER_S)
         return (await answered(call)).process.process_id

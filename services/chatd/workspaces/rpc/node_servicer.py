@@ -10,8 +10,8 @@ from chatd.primitives.domain.errors import InvalidRequest
 from chatd.primitives.rpc import fields
 from chatd.primitives.rpc.page_tokens import length_of, place_of, token_of
 from chatd.workspaces.clients.specs import failure_of
-from chatd.workspaces.domain.nodes import HEARTBEAT_S, LOST_AFTER
-from chatd.workspaces.domain.secrets import WishedUse
+from chatd.workspaces.domain.nodes import HEARTBEAT_S, LOST_AFTER_HEARTBEATS
+from chatd.workspaces.domain.secrets import RequestedUse
 from chatd.workspaces.engine.registry import Hosted, Instruction, Order, Registry
 from chatd.workspaces.rpc.convert import (
     STATES,
@@ -62,7 +62,7 @@ class NodeServicer(NodeServiceServicer):
         return api.RegisterNodeResponse(
             registration_epoch=node.registration_epoch,
             heartbeat_interval_ms=round(HEARTBEAT_S * 1000),
-            lost_after_ms=round(LOST_AFTER.total_seconds() * 1000),
+            lost_after_ms=round(LOST_AFTER_HEARTBEATS.total_seconds() * 1000),
             orders=map(_order, orders),
         )
 
@@ -71,7 +71,7 @@ class NodeServicer(NodeServiceServicer):
     ) -> api.HeartbeatResponse:
         """Hear that a node lives."""
         fields.request_id_of(request.request_id)
-        node, orders = await self._registry.beat(
+        node, orders = await self._registry.heartbeat(
             fields.uuid_of(request.node_id, "node_id"),
             request.registration_epoch,
             load_of(request.load),
@@ -111,7 +111,7 @@ class NodeServicer(NodeServiceServicer):
     ) -> api.UseSecretResponse:
         """Give the value of a granted secret for one use, which is on record."""
         secret, value = await self._secrets.use(
-            WishedUse(
+            RequestedUse(
                 request_id=fields.request_id_of(request.request_id),
                 node_id=fields.uuid_of(request.node_id, "node_id"),
                 registration_epoch=request.registration_epoch,

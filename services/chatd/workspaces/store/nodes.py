@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from datetime import timedelta
 
 from chatd.workspaces.domain.errors import NodeNotFound, StaleNode
-from chatd.workspaces.domain.nodes import LOST_AFTER, Load, Node, NodeState
+from chatd.workspaces.domain.nodes import LOST_AFTER_HEARTBEATS, Load, Node, NodeState
 from chatd.workspaces.domain.workspace import NodeId
 from chatd.workspaces.store.rows import NODE_COLUMNS, columns_of, node_of, written
 from parley.postgres import Pool, typed_outages
@@ -180,7 +180,7 @@ class PostgresNodes:
             )
         return tuple(node_of(row, row["placed"]) for row in rows)
 
-    async def lose(self, after: timedelta = LOST_AFTER) -> tuple[Node, ...]:
+    async def lose(self, after: timedelta = LOST_AFTER_HEARTBEATS) -> tuple[Node, ...]:
         """Call those lost that fell silent, and return them; each call returns others."""
         with typed_outages():
             rows = await self._pool.fetch(LOSE, after)

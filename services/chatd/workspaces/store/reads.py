@@ -21,7 +21,7 @@ _SEEN = f"{_ALL}, clock_timestamp() AS now"
 
 # The workspace of a chat c with the root r: what was chosen for one of them, if its owner has it
 # still and it is not deleted or being deleted, else the scratch one of the root.
-_WORKED_IN = """coalesce(
+_USED_BY_WORKER = """coalesce(
         (SELECT b.id FROM chat.workspaces b
             WHERE b.id = coalesce(c.workspace_id, r.workspace_id) AND b.owner_id = c.owner_id
                 AND b.state <> 'deleted' AND NOT b.is_removing),
@@ -61,7 +61,7 @@ SELECT_ORPHANED = f"""
 """
 
 # Workspaces of users who were locked out, if they run, and all of those who are gone.
-SELECT_OF_BARRED = f"""
+SELECT_OF_SUSPENDED = f"""
     SELECT {_SEEN}, b.is_deleted FROM chat.barred_users b
     JOIN chat.workspaces w ON w.owner_id = b.user_id
     WHERE CASE WHEN b.is_deleted THEN w.state <> 'deleted' AND NOT w.is_removing
@@ -85,7 +85,7 @@ SELECT_HOSTED = f"""
 
 # Scratch workspaces that nobody uses, of nodes that are nearly full, so many that room is left; for
 # no user. One that stopped starts by itself when its chat needs it.
-SELECT_IN_THE_WAY = f"""
+SELECT_IDLE_SCRATCH = f"""
     WITH crowded AS (
         SELECT n.id, (n.capacity ->> 'workspaces')::int AS most, (
             SELECT count(*) FROM chat.workspaces p WHERE p.node_id = n.id
@@ -104,7 +104,7 @@ SELECT_IN_THE_WAY = f"""
 """
 
 # Those whose nodes go by an older policy than they have; for no user.
-SELECT_UNTOLD = f"""
+SELECT_UNPUBLISHED = f"""
     SELECT {_SEEN} FROM chat.workspaces w
     WHERE w.state IN ('ready', 'busy') AND w.policy > w.policy_told LIMIT $1
 """
@@ -117,12 +117,12 @@ SELECT_ON_LOST_NODES = f"""
 """
 
 # The workspaces of chats that a worker runs now.
-SELECT_WORKED_IN = f"""
+SELECT_USED_BY_WORKER = f"""
     SELECT DISTINCT ON (w.id) {_SEEN}
     FROM chat.chat_exec e
     JOIN chat.chats c ON c.id = e.chat_id
     JOIN chat.chats r ON r.id = c.root_chat_id
-    JOIN chat.workspaces w ON w.id = {_WORKED_IN} AND w.owner_id = c.owner_id
+    JOIN chat.workspaces w ON w.id = {_USED_BY_WORKER} AND w.owner_id = c.owner_id
     WHERE e.worker_id = $1 AND e.status IN ('running', 'interrupting')
         AND w.state IN ('ready', 'busy')
 """
@@ -135,7 +135,7 @@ SELECT_OF_CHAT = f"""
         n.address AS node_address, n.state AS node_state, clock_timestamp() AS now
     FROM chat.chats c
     JOIN chat.chats r ON r.id = c.root_chat_id
-    LEFT JOIN chat.workspaces w ON w.id = {_WORKED_IN} AND w.owner_id = c.owner_id
+    LEFT JOIN chat.workspaces w ON w.id = {_USED_BY_WORKER} AND w.owner_id = c.owner_id
     LEFT JOIN chat.nodes n ON n.id = w.node_id
     WHERE c.id = $1
 """
@@ -213,10 +213,10 @@ class WorkspaceReads:
         with typed_outages():
             return _seen(await self._pool.fetch(SELECT_ORPHANED, rows_max))
 
-    async def of_barred(self, rows_max: int) -> tuple[tuple[Seen, bool], ...]:
+    async def of_suspended(self, rows_max: int) -> tuple[tuple[Seen, bool], ...]:
         """Return what users have who are locked out, and whether they are gone for good."""
         with typed_outages():
-            rows = await self._pool.fetch(SELECT_OF_BARRED, rows_max)
+            rows = await self._pool.fetch(SELECT_OF_SUSPENDED, rows_max)
         return tuple(zip(_seen(rows), (row["is_deleted"] for row in rows), strict=True))
 
     async def on_node(self, node_id: str) -> tuple[Seen, ...]:
@@ -224,15 +224,15 @@ class WorkspaceReads:
         with typed_outages():
             return _seen(await self._pool.fetch(SELECT_ON_NODE, node_id))
 
-    async def in_the_way(self, idle: timedelta) -> tuple[Seen, ...]:
+    async def idle_scratch(self, idle: timedelta) -> tuple[Seen, ...]:
         """Return scratch workspaces that nobody uses, of nodes that are nearly full."""
         with typed_outages():
-            return _seen(await self._pool.fetch(SELECT_IN_THE_WAY, idle))
+            return _seen(await self._pool.fetch(SELECT_IDLE_SCRATCH, idle))
 
-    async def untold(self, rows_max: int) -> tuple[Seen, ...]:
+    async def unpublished(self, rows_max: int) -> tuple[Seen, ...]:
         """Return those whose nodes go by an older policy than they have."""
         with typed_outages():
-            return _seen(await self._pool.fetch(SELECT_UNTOLD, rows_max))
+            return _seen(await self._pool.fetch(SELECT_UNPUBLISHED, rows_max))
 
     async def on_lost_nodes(self, rows_max: int) -> tuple[Seen, ...]:
         """Return what was on lost nodes and does not say so yet."""
@@ -247,10 +247,10 @@ class WorkspaceReads:
             rows = await self._pool.fetch(SELECT_HOSTED, list(workspace_ids), node_id, is_all)
         return {seen.workspace.id: seen for seen in _seen(rows)}
 
-    async def worked_in(self, worker_id: WorkerId) -> tuple[Seen, ...]:
+    async def used_by_worker(self, worker_id: WorkerId) -> tuple[Seen, ...]:
         """Return the workspaces of the chats that a worker runs."""
         with typed_outages():
-            return _seen(await self._pool.fetch(SELECT_WORKED_IN, worker_id))
+            return _seen(await self._pool.fetch(SELECT_USED_BY_WORKER, worker_id))
 
     async def of_chat(self, chat_id: ChatId) -> ChatWorkspace | None:
         """Return where a chat's tools work, None if there is no such chat."""

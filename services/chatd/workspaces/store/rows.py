@@ -8,7 +8,7 @@ import msgspec
 from chatd.primitives.domain.ids import OwnerId
 from chatd.primitives.store.rows import Row
 from chatd.workspaces.domain.nodes import Capacity, Directory, Load, Node, NodeState
-from chatd.workspaces.domain.spec import Kind, Recipe
+from chatd.workspaces.domain.spec import Kind, WorkspaceSpec
 from chatd.workspaces.domain.templates import Template
 from chatd.workspaces.domain.workspace import (
     Failure,
@@ -100,7 +100,7 @@ def workspace_of(row: Row) -> Workspace:
         name=row["name"],
         owner_id=OwnerId(str(row["owner_id"])),
         kind=Kind(row["kind"]),
-        recipe=read_json(row["recipe"], Recipe),
+        recipe=read_json(row["recipe"], WorkspaceSpec),
         lifetime=read_json(row["lifetime"], Lifetime),
         created_at=row["created_at"],
         last_used_at=row["last_used_at"],

@@ -14,13 +14,13 @@ from chatd.workspaces.domain.secrets import (
     Delivery,
     Outcome,
     RecordedUse,
+    RequestedUse,
     Secret,
     SecretNotFound,
     SecretNotGranted,
-    WishedUse,
     hint_of,
 )
-from chatd.workspaces.domain.spec import Recipe
+from chatd.workspaces.domain.spec import WorkspaceSpec
 from chatd.workspaces.store.nodes import static_node_id
 from chatd.workspaces.store.rows import read_json
 from parley.postgres import Connection, Pool, typed_outages
@@ -191,7 +191,7 @@ class PostgresSecrets:
         found = {row["name"]: _secret_of(row) for row in rows}
         return tuple(found[name] for name in dict.fromkeys(names) if name in found)
 
-    async def use(self, wish: WishedUse) -> tuple[Secret, bytes]:
+    async def use(self, wish: RequestedUse) -> tuple[Secret, bytes]:
         """Return a secret with its value, for one use that is on record before this returns.
 
         Raises:
@@ -310,7 +310,7 @@ def new_secret_id(owner_id: str, name: str, request_id: str) -> str:
     return str(uuid.uuid5(uuid.UUID(owner_id or INSTALLATION), f"secret {name} {request_id}"))
 
 
-async def _address_of(connection: Connection, wish: WishedUse) -> str:
+async def _address_of(connection: Connection, wish: RequestedUse) -> str:
     """Return where the node is that has a wish, if it is known as it says."""
     node = await connection.fetchrow(SELECT_NODE, wish.node_id)
     if node is None:
@@ -324,7 +324,7 @@ async def _address_of(connection: Connection, wish: WishedUse) -> str:
 
 async def _judged(
     connection: Connection,
-    wish: WishedUse,
+    wish: RequestedUse,
     node_ids: tuple[str, ...],
 ) -> tuple[Outcome, str | None, asyncpg.Record | None]:
     """Return what becomes of a wish, whose workspace it is about, and the secret."""
@@ -332,7 +332,7 @@ async def _judged(
     if placed is None:
         return Outcome.NOT_PLACED, None, None
     owner_id = str(placed["owner_id"])
-    if wish.secret_name not in read_json(placed["recipe"], Recipe).secret_names:
+    if wish.secret_name not in read_json(placed["recipe"], WorkspaceSpec).secret_names:
         return Outcome.NOT_GRANTED, owner_id, None
     row = await connection.fetchrow(SELECT_NAMED, owner_id, [wish.secret_name])
     if row is None:

@@ -160,7 +160,7 @@ class PostgresWorkspaces(WorkspaceReads):
                         raise
                     raise NameTaken("workspace", workspace.name) from violation
         assert row is not None  # The owner is locked, and it was not there.
-        return self._told(workspace_of(row)), True
+        return self._notify(workspace_of(row)), True
 
     async def add_scratch(
         self, workspace: Workspace, driver_id: WorkerId, lease_s: float
@@ -176,7 +176,7 @@ class PostgresWorkspaces(WorkspaceReads):
             )
         if row is None:
             return await self.own(workspace.id, workspace.owner_id)
-        return self._told(workspace_of(row))
+        return self._notify(workspace_of(row))
 
     async def restart_scratch(self, workspace_id: str) -> Workspace:
         """Start a scratch workspace that stopped or failed, and return it."""
@@ -199,7 +199,7 @@ class PostgresWorkspaces(WorkspaceReads):
                 after = decide(before, command, row["now"])
                 if after is before or await self._pool.fetchrow(UPDATE, *_guarded(before, after)):
                     break
-        return before, after if after is before else self._told(after)
+        return before, after if after is before else self._notify(after)
 
     async def apply_all(self, commands: Iterable[tuple[Seen, Command]]) -> None:
         """Decide on workspaces that were just read, and write all of it in one statement.
@@ -219,7 +219,7 @@ class PostgresWorkspaces(WorkspaceReads):
         with typed_outages():
             written = await self._pool.fetch(UPDATE_MANY, *map(list, zip(*rows, strict=True)))
         for row in written:
-            self._told(moved.pop(str(row["id"]))[1])
+            self._notify(moved.pop(str(row["id"]))[1])
         for before, _, command in moved.values():
             with suppress(WorkspaceNotReady, WorkspaceNotFound):
                 await self.apply(before.id, command)
@@ -258,7 +258,7 @@ class PostgresWorkspaces(WorkspaceReads):
                     await _count(connection, before.owner_id, limits, is_new=False)
                 after = change(after)
                 await connection.execute(UPDATE, *_guarded(before, after))
-        return before, self._told(after)
+        return before, self._notify(after)
 
     async def claim(
         self, driver_id: WorkerId, lease_s: float, rows_max: int
@@ -310,7 +310,7 @@ class PostgresWorkspaces(WorkspaceReads):
                 [line.text for line in kept],
             )
 
-    def _told(self, workspace: Workspace) -> Workspace:
+    def _notify(self, workspace: Workspace) -> Workspace:
         self._changed(workspace)
         return workspace
 

@@ -94,7 +94,7 @@ TIDY = (["young"], [3, 4], [(RUNS, 4, 2)])
 
 async def test_only_what_is_over_goes(pool: Pool) -> None:
     await fill(pool)
-    assert not await PostgresHousekeeping(pool).tidy(1000)
+    assert not await PostgresHousekeeping(pool).delete_expired(1000)
     assert await left(pool) == TIDY
 
 
@@ -103,11 +103,11 @@ async def test_a_batch_is_bounded_and_the_oldest_keys_go_first(
 ) -> None:
     await fill(pool)
     housekeeping = PostgresHousekeeping(pool)
-    assert await housekeeping.tidy(1)
+    assert await housekeeping.delete_expired(1)
     keys, workers, _ = await left(pool)
     assert (keys, len(workers)) == (["old", "young"], 3)
     assert await pool.fetchval("SELECT count(*) FROM chat.chat_partials") == 7
-    while await housekeeping.tidy(1):
+    while await housekeeping.delete_expired(1):
         pass
     assert await left(pool) == TIDY
 
@@ -120,9 +120,9 @@ async def test_while_one_process_tidies_another_does_nothing(
     housekeeping = PostgresHousekeeping(pool)
     async with asyncio.timeout(5), pool.acquire() as other, other.transaction():
         assert await other.fetchval(TRY_TO_BEGIN)
-        assert not await housekeeping.tidy(1000)
+        assert not await housekeeping.delete_expired(1000)
         assert await left(pool) == before
-    await housekeeping.tidy(1000)
+    await housekeeping.delete_expired(1000)
     assert await left(pool) == TIDY
 
 
@@ -133,9 +133,9 @@ async def test_what_somebody_else_holds_is_left_for_the_next_round(
     housekeeping = PostgresHousekeeping(pool)
     async with asyncio.timeout(5), pool.acquire() as other, other.transaction():
         await other.execute("SELECT 1 FROM chat.client_keys WHERE key = 'old' FOR UPDATE")
-        assert not await housekeeping.tidy(1000)
+        assert not await housekeeping.delete_expired(1000)
     assert (await left(pool))[0] == ["old", "young"]
-    await housekeeping.tidy(1000)
+    await housekeeping.delete_expired(1000)
     assert await left(pool) == TIDY
 
 
@@ -150,12 +150,12 @@ async def test_files_that_no_chat_holds_go_after_a_week(
     async with asyncio.timeout(5), pool.acquire() as other, other.transaction():
         # A message with it is being sent.
         await other.execute(INSERT_LINKS, RESTS, [file_id(2)])
-        assert not await housekeeping.tidy(1000)
+        assert not await housekeeping.delete_expired(1000)
     rows = await pool.fetch("SELECT id::text AS id FROM chat.files ORDER BY id")
     assert [row["id"] for row in rows] == [file_id(number) for number in (2, 3, 4)]
     await pool.execute("DELETE FROM chat.chats")
-    assert await housekeeping.tidy(1)
-    while await housekeeping.tidy(1):
+    assert await housekeeping.delete_expired(1)
+    while await housekeeping.delete_expired(1):
         pass
     rows = await pool.fetch("SELECT id::text AS id FROM chat.files")
     assert [row["id"] for row in rows] == [file_id(3)]
@@ -173,9 +173,9 @@ async def test_the_record_of_uses_is_kept_for_ninety_days(
     for name, age_days in (("oldest", 200), ("old", 91), ("kept", 89), ("young", 0)):
         await pool.execute(ADD_USE, RUNS, name, age_days)
     housekeeping = PostgresHousekeeping(pool)
-    assert await housekeeping.tidy(1)
+    assert await housekeeping.delete_expired(1)
     assert await uses(pool) == ["young", "kept", "old"]
-    assert not await housekeeping.tidy(1000)
+    assert not await housekeeping.delete_expired(1000)
     assert await uses(pool) == ["young", "kept"]
 
 
@@ -186,7 +186,7 @@ async def test_a_workspace_that_uses_secrets_without_end_pushes_out_its_own_reco
     for age_days in range(10):
         await pool.execute(ADD_USE, RUNS, str(age_days), age_days)
     housekeeping = PostgresHousekeeping(pool, uses_max=4)
-    while await housekeeping.tidy(2):
+    while await housekeeping.delete_expired(2):
         pass
     assert await uses(pool) == ["0", "1", "2", "3", "another's"]
 
@@ -212,7 +212,7 @@ async def test_workspaces_are_forgotten_a_month_after_they_were_deleted_unless_a
         "UPDATE chat.workspaces SET changed_at = now() - interval '31 days' WHERE name <> 'young'"
     )
     await pool.execute(aged)
-    await PostgresHousekeeping(pool).tidy(1000)
+    await PostgresHousekeeping(pool).delete_expired(1000)
     rows = await pool.fetch("SELECT name FROM chat.workspaces ORDER BY name")
     assert [row["name"] for row in rows] == ["kept", "named", "of-a-chat", "young"]
     logged = await pool.fetch("SELECT DISTINCT workspace_id::text AS id FROM chat.workspace_logs")

@@ -156,12 +156,12 @@ async def test_a_family_is_archived_and_taken_back_as_one(served: ServedChats) -
     chat_id = await resting(served)
     child_id = await served.add_child(chat_id)
     await served.ann.ask(update(chat_id, "pin_order", pin_order=1))
-    served.moved.clear()
+    served.state_changed.clear()
     for _ in range(2):
         chat = (await served.ann.ask(archive(chat_id))).chat
         assert (chat.archived, chat.pin_order) == (True, 1)
     assert (await served.ann.get(child_id)).archived
-    assert sorted(state.chat_id for state in served.moved) == sorted([chat_id, child_id])
+    assert sorted(state.chat_id for state in served.state_changed) == sorted([chat_id, child_id])
     send = api.SendMessageRequest(request_id="s", chat_id=chat_id, content=[text("hi")])
     assert (await served.ann.refusal(send)).reason == "CHAT_ARCHIVED"
     assert not (await served.ann.ask(archive(chat_id, False))).chat.archived
@@ -174,10 +174,10 @@ async def test_a_family_with_a_running_child_is_not_archived_at_all(served: Serv
     chat_id = await resting(served)
     quiet = await served.add_child(chat_id)
     busy = await served.add_child(chat_id, "running")
-    served.moved.clear()
+    served.state_changed.clear()
     problem = await served.ann.refusal(archive(chat_id))
     assert problem.reason == "TRANSITION_NOT_ALLOWED"
-    assert served.moved == []
+    assert served.state_changed == []
     archived = [(await served.ann.get(each)).archived for each in (chat_id, quiet, busy)]
     assert archived == [False, False, False]
 
@@ -205,13 +205,13 @@ async def test_a_deleted_family_is_gone_and_what_it_cost_stays(served: ServedCha
         chat.id,
         ANN_ID,
     )
-    served.moved.clear()
+    served.state_changed.clear()
     # While it runs, too.
     await served.ann.ask(api.DeleteChatRequest(request_id="d", chat_id=chat.id))
     for each in (chat.id, child_id):
         request = api.GetChatRequest(chat_id=each)
         assert (await served.ann.refusal(request)).reason == "CHAT_NOT_FOUND"
-    assert [state.worker_id for state in served.moved] == [None, None]
+    assert [state.worker_id for state in served.state_changed] == [None, None]
     counts = {
         table: await served.pool.fetchval(f"SELECT count(*) FROM chat.{table}")
         for table in ("chats", "chat_exec", "chat_messages", "client_keys", "usage")

@@ -5,11 +5,16 @@ import asyncio
 import pytest
 
 from chatd.chats.domain.chat import Status
-from chatd.offboarding.engine.suspended_users import CHECK_S, SETTLE_S, Barring, BarringPorts
-from chatd.offboarding.store.suspended_users import PostgresBarring
+from chatd.offboarding.engine.suspended_users import (
+    CHECK_S,
+    SETTLE_S,
+    UserSuspension,
+    UserSuspensionPorts,
+)
+from chatd.offboarding.store.suspended_users import PostgresSuspendedUsers
 from chatd.primitives.domain.ids import ChatId, OwnerId
-from chatd.users.domain.errors import UserBarred
-from chatd.users.domain.status import KnownStandings, Standing
+from chatd.users.domain.errors import UserSuspended
+from chatd.users.domain.status import FixedUserStatuses, UserStatus
 from parley.api.chat.v1 import chat_service_pb2 as api
 from parley.clock import FakeClock
 from parley.postgres import Pool
@@ -17,37 +22,39 @@ from support.chatd.chats.chat_people import ANN_ID, BOB_ID
 from support.chatd.chats.served_chats import ServedChats
 
 
-def barring_of(served: ServedChats, standings: KnownStandings, clock: FakeClock) -> Barring:
+def suspension_of(
+    served: ServedChats, statuses: FixedUserStatuses, clock: FakeClock
+) -> UserSuspension:
     async def delete(chat_id: ChatId, owner_id: OwnerId) -> None:
-        await served.stores.families.delete(chat_id, owner_id=owner_id)
+        await served.stores.trees.delete(chat_id, owner_id=owner_id)
 
-    return Barring(
-        BarringPorts(
-            PostgresBarring(served.pool), standings, served.stores.chats.apply, delete, clock
+    return UserSuspension(
+        UserSuspensionPorts(
+            PostgresSuspendedUsers(served.pool), statuses, served.stores.chats.apply, delete, clock
         )
     )
 
 
-async def barred(pool: Pool) -> list[tuple[str, bool]]:
+async def suspended(pool: Pool) -> list[tuple[str, bool]]:
     rows = await pool.fetch("SELECT user_id, is_deleted FROM chat.barred_users ORDER BY 1")
     return [(str(row["user_id"]), row["is_deleted"]) for row in rows]
 
 
 async def test_whoever_is_locked_out_has_no_turn_that_goes_on(served: ServedChats) -> None:
     anns, bobs = await served.ann.create(), await served.bob.create()
-    standings = KnownStandings({ANN_ID: Standing.DEACTIVATED})
-    barring = barring_of(served, standings, FakeClock())
-    await barring.heard(ANN_ID)
-    with pytest.raises(UserBarred):
-        barring.check(ANN_ID)
-    barring.check(BOB_ID)
+    statuses = FixedUserStatuses({ANN_ID: UserStatus.DEACTIVATED})
+    suspension = suspension_of(served, statuses, FakeClock())
+    await suspension.on_notice(ANN_ID)
+    with pytest.raises(UserSuspended):
+        suspension.check(ANN_ID)
+    suspension.check(BOB_ID)
     assert (await served.state(anns.id)).status is Status.INTERRUPTING
     assert (await served.state(bobs.id)).status is Status.RUNNING
 
-    standings.standings.clear()
-    await barring.heard(ANN_ID)
-    barring.check(ANN_ID)
-    assert await barred(served.pool) == []
+    statuses.statuses.clear()
+    await suspension.on_notice(ANN_ID)
+    suspension.check(ANN_ID)
+    assert await suspended(served.pool) == []
     assert await served.ann.texts(anns.id) == ["hello"]
 
 
@@ -60,43 +67,43 @@ async def test_a_deleted_user_leaves_nothing_behind_and_others_keep_theirs(
         request_id="s", chat_id=bobs.id, shares=[api.Share(user_id=ANN_ID)]
     )
     await served.bob.ask(shared)
-    barring = barring_of(served, KnownStandings({ANN_ID: Standing.DELETED}), FakeClock())
-    await barring.heard(ANN_ID)
+    suspension = suspension_of(served, FixedUserStatuses({ANN_ID: UserStatus.DELETED}), FakeClock())
+    await suspension.on_notice(ANN_ID)
     left = await served.pool.fetch("SELECT id FROM chat.chats")
     assert [str(row["id"]) for row in left] == [bobs.id]
     assert await served.pool.fetchval("SELECT count(*) FROM chat.chat_shares") == 0
-    assert await barred(served.pool) == [(ANN_ID, True)]
+    assert await suspended(served.pool) == [(ANN_ID, True)]
 
 
 async def test_somebody_the_gateway_does_not_know_loses_nothing(served: ServedChats) -> None:
     chat = await served.ann.create()
-    barring = barring_of(served, KnownStandings({ANN_ID: Standing.UNKNOWN}), FakeClock())
-    await barring.heard(ANN_ID)
-    barring.check(ANN_ID)
+    suspension = suspension_of(served, FixedUserStatuses({ANN_ID: UserStatus.UNKNOWN}), FakeClock())
+    await suspension.on_notice(ANN_ID)
+    suspension.check(ANN_ID)
     assert (await served.state(chat.id)).status is Status.RUNNING
 
 
 async def test_a_deletion_is_not_taken_back(served: ServedChats) -> None:
-    standings = KnownStandings({ANN_ID: Standing.DELETED})
-    barring = barring_of(served, standings, FakeClock())
-    await barring.heard(ANN_ID)
-    for later in (Standing.ACTIVE, Standing.DEACTIVATED):
-        standings.standings[ANN_ID] = later
-        await barring.heard(ANN_ID)
-        assert await barred(served.pool) == [(ANN_ID, True)]
+    statuses = FixedUserStatuses({ANN_ID: UserStatus.DELETED})
+    suspension = suspension_of(served, statuses, FakeClock())
+    await suspension.on_notice(ANN_ID)
+    for later in (UserStatus.ACTIVE, UserStatus.DEACTIVATED):
+        statuses.statuses[ANN_ID] = later
+        await suspension.on_notice(ANN_ID)
+        assert await suspended(served.pool) == [(ANN_ID, True)]
 
 
 async def test_a_change_that_nobody_told_is_found_at_the_start_and_every_hour(
     served: ServedChats,
 ) -> None:
     chat, clock = await served.ann.create(), FakeClock()
-    standings = KnownStandings({})
-    barring = barring_of(served, standings, clock)
+    statuses = FixedUserStatuses({})
+    suspension = suspension_of(served, statuses, clock)
     async with asyncio.timeout(10), asyncio.TaskGroup() as tasks:
-        running = tasks.create_task(barring.run())
+        running = tasks.create_task(suspension.run())
         await clock.until_sleeping()
         assert (await served.state(chat.id)).status is Status.RUNNING
-        standings.standings[ANN_ID] = Standing.DEACTIVATED
+        statuses.statuses[ANN_ID] = UserStatus.DEACTIVATED
         for _ in range(int(CHECK_S / SETTLE_S)):
             clock.advance(SETTLE_S)
             await clock.until_sleeping()

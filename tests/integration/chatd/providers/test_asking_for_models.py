@@ -17,7 +17,7 @@ from chatd.providers.discovery import (
     NoModelsListed,
     listed_models,
 )
-from chatd.providers.environment import EnvironmentKeys, Offered, given_by
+from chatd.providers.environment import EnvironmentKeys, ListedModel, environment_catalogue
 from parley.clock import FakeClock, SystemClock
 from parley.settings import Secret
 from parley.testing.llm_mock import MockModels
@@ -39,7 +39,7 @@ async def test_an_endpoint_lists_its_models_with_their_windows() -> None:
     )
     async with model_server(whole(body, content_type="application/json")) as server:
         found = await listed_models(server.url, Secret("sk-x"))
-    assert found == (Offered("a", 8192), Offered("b", 3))
+    assert found == (ListedModel("a", 8192), ListedModel("b", 3))
     (asked,) = server.asked
     assert (asked.path, asked.headers["authorization"]) == ("/models", "bearer sk-x")
 
@@ -67,7 +67,7 @@ async def test_an_endpoint_that_starts_later_is_asked_again() -> None:
         held.bind(("127.0.0.1", 0))
         port = held.getsockname()[1]
     clock, learned = FakeClock(), list[Catalogue]()
-    given = given_by(EnvironmentKeys(openai_base_url=f"http://127.0.0.1:{port}/v1"))
+    given = environment_catalogue(EnvironmentKeys(openai_base_url=f"http://127.0.0.1:{port}/v1"))
     discovery = Discovery(given, learned.append, clock)
     await discovery.ask()
     assert learned == []

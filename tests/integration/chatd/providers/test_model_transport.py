@@ -23,7 +23,7 @@ from chatd.providers.transport import HttpModels
 from chatd.providers.wire import HttpRequest
 from parley.clock import FakeClock
 from parley.clock.fake import EPOCH
-from parley.http import FakeBeats
+from parley.http import FakeFlushTimer
 from support.chatd.providers.answers import answered, answering
 from support.chatd.providers.plain_wire import (
     BODY,
@@ -205,38 +205,38 @@ async def test_bytes_without_events_are_a_sign_of_life_once_a_second() -> None:
 
 
 async def test_a_process_that_is_late_shows_the_first_words_at_once_and_more_on_its_beat() -> None:
-    beats, may_begin = FakeBeats(), asyncio.Event()
+    flush_timer, may_begin = FakeFlushTimer(), asyncio.Event()
     may_go_on, may_end = asyncio.Event(), asyncio.Event()
     opening: Script = (head(), chunk(b": thinking\n\n"), may_begin, chunk(EVENTS[0]), may_go_on)
     script: Script = (*opening, chunk(EVENTS[1]), may_end, chunk(EVENTS[2]), LAST_CHUNK)
     async with (
         model_server(script) as server,
-        HttpModels(FakeClock(), beats=beats) as models,
+        HttpModels(FakeClock(), flush_timer=flush_timer) as models,
         answering(partial(models.answer, PlainWire(), REQUEST, target(server.url))) as following,
     ):
         assert await following() == Heartbeat()
         may_begin.set()
         assert await following() == TextDelta("hel")
         may_go_on.set()
-        await beats.until_awaited()
-        beats.beat()
+        await flush_timer.until_awaited()
+        flush_timer.flush()
         assert await following() == TextDelta("lo")
         may_end.set()
         assert await following() == Finished()
 
 
 async def test_an_answer_whose_body_does_not_end_is_over_on_the_beat() -> None:
-    beats, may_end = FakeBeats(), asyncio.Event()
+    flush_timer, may_end = FakeFlushTimer(), asyncio.Event()
     script: Script = (head(), chunk(EVENTS[0]), may_end, chunk(EVENTS[1] + EVENTS[2]), Act.HANG)
     async with (
         model_server(script) as server,
-        HttpModels(FakeClock(), beats=beats) as models,
+        HttpModels(FakeClock(), flush_timer=flush_timer) as models,
         answering(partial(models.answer, PlainWire(), REQUEST, target(server.url))) as following,
     ):
         assert await following() == TextDelta("hel")
         may_end.set()
-        await beats.until_awaited()
-        beats.beat()
+        await flush_timer.until_awaited()
+        flush_timer.flush()
         assert [await following(), await following()] == [TextDelta("lo"), Finished()]
         await server.hung_up.wait()
 
@@ -244,7 +244,10 @@ async def test_an_answer_whose_body_does_not_end_is_over_on_the_beat() -> None:
 @pytest.mark.parametrize("act", [Act.CLOSE, Act.RESET])
 async def test_words_that_wait_for_a_beat_are_not_lost_with_the_connection(act: Act) -> None:
     script = (head(), chunk(EVENTS[0]), chunk(EVENTS[1]), act)
-    async with model_server(script) as server, HttpModels(FakeClock(), beats=FakeBeats()) as models:
+    async with (
+        model_server(script) as server,
+        HttpModels(FakeClock(), flush_timer=FakeFlushTimer()) as models,
+    ):
         events, error = await ask(models, server.url)
     assert error is not None
     assert (events, seen(error)) == ([TextDelta("hello")], CUT)
@@ -267,12 +270,12 @@ async def test_who_stops_waiting_closes_the_connection_at_once(models: HttpModel
 
 
 async def test_what_a_taker_raises_ends_the_call_and_comes_out_of_it(models: HttpModels) -> None:
-    def take(event: ModelEvent) -> None:
+    def on_event(event: ModelEvent) -> None:
         raise ArithmeticError
 
     async with asyncio.timeout(5), model_server((head(), chunk(EVENTS[0]), Act.HANG)) as server:
         with pytest.raises(ArithmeticError):
-            await models.answer(PlainWire(), REQUEST, target(server.url), answered(take))
+            await models.answer(PlainWire(), REQUEST, target(server.url), answered(on_event))
         await server.hung_up.wait()
 
 

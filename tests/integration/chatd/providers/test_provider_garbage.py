@@ -27,7 +27,7 @@ GARBAGE_BYTES_MAX = 96 * MEBIBYTE
 @pytest.mark.parametrize("noise", ["garbage", "bad_json", "bad_utf8", "nul", "huge_line"])
 @in_virtual_time
 async def test_a_garbled_stream_is_tried_again_as_a_cut_one_is(way: Way, noise: str) -> None:
-    async with provider_stage(chance=lambda: 0.0) as stage:
+    async with provider_stage(jitter=lambda: 0.0) as stage:
         cut, garbled = stage.chat(), stage.chat()
         await cut.ask(stage.model(way, "cut=4,times=1"))
         await garbled.ask(stage.model(way, f"{noise}=4,times=1"))

@@ -42,7 +42,7 @@ def peak_per_s(moments_s: Iterable[float]) -> int:
 async def test_c1_a_provider_is_asked_again_when_it_said(
     way: Way, words: str, hint_s: float
 ) -> None:
-    async with provider_stage(chance=lambda: 0.0) as stage:
+    async with provider_stage(jitter=lambda: 0.0) as stage:
         chat = stage.chat()
         await chat.ask(stage.model(way, f"fail=429,{words}"))
         first_s, second_s = stage.asked_at_s()
@@ -75,20 +75,20 @@ async def test_c1_a_wait_that_nobody_would_wait_for_ends_the_turn_and_says_so() 
 
 
 @pytest.mark.parametrize("way", Way)
-@pytest.mark.parametrize("chance", [0.0, 0.5, 1.0])
+@pytest.mark.parametrize("jitter", [0.0, 0.5, 1.0])
 @pytest.mark.parametrize("chats", [1, 10])
 @in_virtual_time
-async def test_a_dead_provider_is_told_after_minutes(way: Way, chance: float, chats: int) -> None:
+async def test_a_dead_provider_is_told_after_minutes(way: Way, jitter: float, chats: int) -> None:
     with refusing_port() as port:
         url = f"http://127.0.0.1:{port}"
-        async with provider_stage(chance=lambda: chance, url=url) as stage:
+        async with provider_stage(jitter=lambda: jitter, url=url) as stage:
             began_s = stage.clock.monotonic()
             asking = [stage.chat() for _ in range(chats)]
             await stage.ask_all(asking, stage.model(way))
             took_s = stage.clock.monotonic() - began_s
     first = asking[0]
     print(
-        f"dead provider, {way}, chance {chance:g}, {chats} chats: told after {took_s:.0f} s and "
+        f"dead provider, {way}, chance {jitter:g}, {chats} chats: told after {took_s:.0f} s and "
         f"{len(first.retries) + 1} attempts"
     )
     assert 120 <= took_s <= 240
@@ -119,7 +119,7 @@ async def test_a_provider_that_never_answers_is_told_after_minutes() -> None:
 @in_virtual_time
 async def test_a_provider_that_comes_back_in_between_is_not_given_up() -> None:
     limits = TurnLimits(retries=RetryPolicy(unreachable_max_s=20.0))
-    async with provider_stage(chance=lambda: 0.0, limits=limits) as stage:
+    async with provider_stage(jitter=lambda: 0.0, limits=limits) as stage:
         chat = stage.chat()
         await chat.ask(stage.model(Way.ANTHROPIC, "fail=503*5"))
         assert [retry.unreachable_since for retry in chat.retries] == [None] * 5

@@ -12,7 +12,7 @@ from chatd.chats.domain.chat import Status
 from chatd.chats.domain.commands import FinishTurn, Interrupt, RequestCompaction
 from chatd.chats.domain.errors import FenceLost
 from chatd.chats.domain.transitions import fence_of
-from chatd.chats.store.trees import Families
+from chatd.chats.store.trees import ChatTrees
 from chatd.content.domain.messages import ErrorKind
 from chatd.content.domain.parts import ToolCall
 from chatd.models.domain.language_model import Finished, ModelError, TextDelta, ToolCallRequested
@@ -143,8 +143,8 @@ async def test_what_a_deleted_chat_cost_stays_with_its_owner(turns: BilledTurns)
     async with asyncio.timeout(10), asyncio.TaskGroup() as group:
         group.create_task(turns.run(await turns.create(), play))
         await play.said_all.wait()
-        families = Families(turns.pool, turns.mailboxes[CHAT].put)
-        await families.delete(CHAT, owner_id=ANN.id)
+        trees = ChatTrees(turns.pool, turns.mailboxes[CHAT].put)
+        await trees.delete(CHAT, owner_id=ANN.id)
     assert await turns.ledger() == [("turn", "aborted", COST_MICROS, None)]
     row = await turns.pool.fetchrow("SELECT root_chat_id, owner_id FROM chat.usage")
     assert row is not None

@@ -75,7 +75,7 @@ async def test_what_has_no_price_counts_nothing(pool: Pool) -> None:
         CHAT,
         ANN.id,
     )
-    assert (await spending.standing(ANN.id, ())).spent_micros == 0
+    assert (await spending.spend_status(ANN.id, ())).spent_micros == 0
 
 
 @pytest.mark.parametrize(

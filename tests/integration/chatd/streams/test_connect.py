@@ -17,8 +17,8 @@ from chatd.streams.store.following import (
     SELECT_FOLLOWED,
     SELECT_STILL_READABLE,
     SELECT_VERSIONS,
-    Asked,
-    Followings,
+    ChatReadRequest,
+    PostgresStreamReads,
 )
 from parley.api.chat.v1 import event_pb2
 from parley.api.chat.v1 import stream_service_pb2 as api
@@ -310,13 +310,17 @@ async def test_one_statement_answers_many_each_as_its_reader_may(pool: Pool, a: 
     await pool.execute(
         "INSERT INTO chat.chat_shares VALUES ($1, 'group', $2, now())", grouped, group
     )
-    reads = Followings(pool)
+    reads = PostgresStreamReads(pool)
     ann, bob, member = Reader(ANN.id), Reader(BOB.id), Reader(BOB.id, (group,))
     asked = [
-        Asked(chat, reader=who) for who in (ann, bob, member) for chat in (own, shared, grouped)
+        ChatReadRequest(chat, reader=who)
+        for who in (ann, bob, member)
+        for chat in (own, shared, grouped)
     ]
-    gone = Asked(ChatId("00000000-0000-0000-0000-000000000009"))
-    found = await reads.read([*asked, gone, Asked(own, limit=5), Asked(own, after=1, limit=5)])
+    gone = ChatReadRequest(ChatId("00000000-0000-0000-0000-000000000009"))
+    found = await reads.read(
+        [*asked, gone, ChatReadRequest(own, limit=5), ChatReadRequest(own, after=1, limit=5)]
+    )
     assert [each is not None and each.owner_id == ANN.id for each in found] == [
         *(True, True, True),
         *(False, True, False),

@@ -19,7 +19,7 @@ from chatd.chats.domain.transitions import fence_of
 from chatd.content.domain.messages import ErrorKind, Role, TurnError
 from chatd.content.domain.parts import Text
 from chatd.primitives.domain.ids import ChatId, MessageId
-from chatd.streams.store.following import Followings
+from chatd.streams.store.following import PostgresStreamReads
 from parley.api.chat.v1 import event_pb2
 from parley.postgres import Pool
 from support.chatd.streams.folding import Folded, fold, read_until, stored, without_preview
@@ -72,7 +72,7 @@ async def resume_everywhere(
     events: list[event_pb2.ChatEvent], chat_id: ChatId, version: int, *replicas: Replica
 ) -> None:
     """Cut the stream behind every event and resume it, here and there in turns."""
-    expected = await stored(Followings(replicas[0].town.pool), chat_id)
+    expected = await stored(PostgresStreamReads(replicas[0].town.pool), chat_id)
     known = Folded()
     for place, event in enumerate(events):
         known = fold(known, event)
@@ -107,7 +107,7 @@ async def test_a_stream_resumed_at_any_event_goes_on_exactly_there(town: Town) -
 
             reading = tasks.create_task(read())
         version, last = living.result(), reading.result()
-        assert without_preview(last) == await stored(Followings(town.pool), chat_id)
+        assert without_preview(last) == await stored(PostgresStreamReads(town.pool), chat_id)
         await resume_everywhere(events, chat_id, version, a, b)
 
         edited = await a.edit(chat_id, 7, "another question")
@@ -136,7 +136,7 @@ def require_between(known: Folded, before: Folded, after: Folded) -> None:
 
 
 async def test_at_every_cursor_a_reader_has_what_was_stored_at_that_version(town: Town) -> None:
-    reads = Followings(town.pool)
+    reads = PostgresStreamReads(town.pool)
     async with (
         asyncio.timeout(120),
         replica_in(town, "a", joins=False) as a,
@@ -242,11 +242,11 @@ async def test_readers_elsewhere_live_through_a_takeover_in_the_middle_of_an_ans
         state = await b.finish(chat_id, "a whole answer")
         for reader, each in zip(readers, known, strict=True):
             end = await read_until(reader, each, state.snapshot_version)
-            assert without_preview(end) == await stored(Followings(town.pool), chat_id)
+            assert without_preview(end) == await stored(PostgresStreamReads(town.pool), chat_id)
         for replica, cursor, each in zip((c, b), cursors, known, strict=True):
             resumed = replica.subscribe(chat_id, cursor)
             end = await read_until(resumed, each, state.snapshot_version)
-            assert without_preview(end) == await stored(Followings(town.pool), chat_id)
+            assert without_preview(end) == await stored(PostgresStreamReads(town.pool), chat_id)
     assert taken.generation_attempt == 2
 
 
@@ -296,7 +296,7 @@ async def test_a_long_history_arrives_whole_and_in_order(town: Town) -> None:
         middle = fold_all(events[:70])
         resumed = a.subscribe(chat_id, middle.cursor)
         end = await read_until(resumed, middle, state.snapshot_version)
-        expected = await stored(Followings(town.pool), chat_id)
+        expected = await stored(PostgresStreamReads(town.pool), chat_id)
     assert (known, end) == (expected, expected)
 
 

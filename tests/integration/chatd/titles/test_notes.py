@@ -13,7 +13,7 @@ from chatd.content.domain.messages import Role
 from chatd.content.domain.parts import Text
 from chatd.models.domain.model_use import ModelUse
 from chatd.spend.domain.ledger import Bill, CallOutcome, CallPurpose, LedgerEntry
-from chatd.titles.store.notes import ChatFacts, PostgresNotes
+from chatd.titles.store.title_store import ChatFacts, PostgresTitles
 from parley.postgres import Pool
 from support.chatd.turns.billed_turns import ANN, CHAT, BilledTurns, billed_turns
 
@@ -30,8 +30,8 @@ async def turns(pool: Pool) -> AsyncIterator[BilledTurns]:
 
 
 @pytest.fixture
-def notes(pool: Pool) -> PostgresNotes:
-    return PostgresNotes(pool)
+def notes(pool: Pool) -> PostgresTitles:
+    return PostgresTitles(pool)
 
 
 def entry(purpose: CallPurpose, history_version: int) -> LedgerEntry:
@@ -55,7 +55,7 @@ async def billed(turns: BilledTurns) -> list[str]:
 
 
 async def test_a_title_takes_the_place_of_the_fallback_and_is_billed_with_it(
-    turns: BilledTurns, notes: PostgresNotes
+    turns: BilledTurns, notes: PostgresTitles
 ) -> None:
     state = await turns.create(FALLBACK)
     title = entry(CallPurpose.TITLE, 1)
@@ -66,7 +66,7 @@ async def test_a_title_takes_the_place_of_the_fallback_and_is_billed_with_it(
 
 
 async def test_a_title_that_the_user_chose_wins_and_the_call_is_billed_all_the_same(
-    turns: BilledTurns, notes: PostgresNotes
+    turns: BilledTurns, notes: PostgresTitles
 ) -> None:
     await turns.create(FALLBACK)
     for mine in ("mine", FALLBACK):
@@ -79,7 +79,7 @@ async def test_a_title_that_the_user_chose_wins_and_the_call_is_billed_all_the_s
 
 
 async def test_a_label_and_a_summary_belong_to_the_history_they_were_made_from(
-    turns: BilledTurns, notes: PostgresNotes
+    turns: BilledTurns, notes: PostgresTitles
 ) -> None:
     state = await finished(turns)
     label = entry(CallPurpose.LABEL, state.history_version)
@@ -96,7 +96,7 @@ async def test_a_label_and_a_summary_belong_to_the_history_they_were_made_from(
 
 
 async def test_turns_are_counted_since_the_last_summary(
-    turns: BilledTurns, notes: PostgresNotes
+    turns: BilledTurns, notes: PostgresTitles
 ) -> None:
     state = await finished(turns)
     version = state.history_version
@@ -109,7 +109,7 @@ async def test_turns_are_counted_since_the_last_summary(
 
 
 async def test_a_label_that_is_there_already_changes_nothing(
-    turns: BilledTurns, notes: PostgresNotes
+    turns: BilledTurns, notes: PostgresTitles
 ) -> None:
     state = await finished(turns)
     assert await notes.set_label(CHAT, "", state.history_version) is None
@@ -117,7 +117,7 @@ async def test_a_label_that_is_there_already_changes_nothing(
     assert await notes.set_label(CHAT, "Answer ready", state.history_version) is None
 
 
-async def test_a_child_has_a_report_and_no_label(turns: BilledTurns, notes: PostgresNotes) -> None:
+async def test_a_child_has_a_report_and_no_label(turns: BilledTurns, notes: PostgresTitles) -> None:
     state = await finished(turns)
     assert await notes.set_report(CHAT, "A report.", state.history_version) is None
     await turns.pool.execute(
@@ -128,12 +128,12 @@ async def test_a_child_has_a_report_and_no_label(turns: BilledTurns, notes: Post
     assert await notes_of(turns) == (FALLBACK, "", "A report.")
 
 
-async def test_the_newest_messages_come_in_order(turns: BilledTurns, notes: PostgresNotes) -> None:
+async def test_the_newest_messages_come_in_order(turns: BilledTurns, notes: PostgresTitles) -> None:
     await finished(turns)
     newest = await notes.newest(CHAT, 50)
     assert [message.content for message in newest] == [(Text(FALLBACK),), (Text("hi"),)]
     assert [message.role for message in await notes.newest(CHAT, 1)] == [Role.ASSISTANT]
 
 
-async def test_a_chat_that_is_gone_needs_no_notes(notes: PostgresNotes) -> None:
+async def test_a_chat_that_is_gone_needs_no_notes(notes: PostgresTitles) -> None:
     assert await notes.facts(CHAT) is None

@@ -56,14 +56,14 @@ async def model(served: ServedChats, catalogue: Catalogue) -> AsyncIterator[Mode
 
 
 async def test_only_root_chats_get_the_tools(served: ServedChats, model: Model) -> None:
-    offered = await model.tools.offer(model.chat_id, ANN)
+    offered = await model.tools.list_tools(model.chat_id, ANN)
     assert [spec.name for spec in offered] == list(TOOLS)
     assert {spec.name for spec in offered if spec.moves_tools} == {
         "create_workspace",
         "start_workspace",
     }
     child = ChatId(await served.add_child(model.chat_id))
-    assert await model.tools.offer(child, ANN) == ()
+    assert await model.tools.list_tools(child, ANN) == ()
 
 
 async def test_a_model_finds_a_template_and_reads_it(model: Model) -> None:

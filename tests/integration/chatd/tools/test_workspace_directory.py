@@ -103,7 +103,7 @@ async def test_a_file_is_attached(calls: Calls) -> None:
         "text/markdown",
         9,
     )
-    assert calls.shelf.files[told["file_id"]].data == b"# Report\n"
+    assert calls.attachment_store.files[told["file_id"]].data == b"# Report\n"
 
 
 async def test_no_path_leads_out_of_the_workspace(calls: Calls) -> None:

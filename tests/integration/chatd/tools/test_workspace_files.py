@@ -253,7 +253,7 @@ async def test_a_file_is_attached_once_however_often_it_is_asked_for(
     }
     assert await calls.carried_out(execution) == (outcome, told)
     report = FileData("report.md", "text/markdown", fake.files["out/report.md"])
-    assert calls.shelf.files == {told["file_id"]: report}
+    assert calls.attachment_store.files == {told["file_id"]: report}
     shown = (await calls.tools.execute(execution)).files
     assert shown == (File(told["file_id"], "text/markdown", "report.md"),)
 
@@ -275,4 +275,8 @@ async def test_a_file_that_cannot_be_attached_is_not(
 ) -> None:
     fake.files["big"] = data
     outcome, told = await calls.call("attach_file", path="big")
-    assert (outcome, told["reason"], calls.shelf.files) == (ToolOutcome.FAILED, reason, {})
+    assert (outcome, told["reason"], calls.attachment_store.files) == (
+        ToolOutcome.FAILED,
+        reason,
+        {},
+    )

@@ -12,10 +12,10 @@ from chatd.content.domain.parts import ToolOutcome
 from chatd.content.domain.tools import ExecutorUnreachable, NeverSeen, StillRunning
 from chatd.primitives.domain.ids import ChatId, Owner
 from chatd.tools.toolrunner import WorkspaceTools
-from chatd.tools.workspace import InMemoryShelf
+from chatd.tools.workspace import InMemoryAttachmentStore
 from chatd.tools.workspace.background import PROMOTED_NOTE
 from chatd.tools.workspace.execute import CAT_NOTE
-from chatd.workspaces.domain.ports import Site
+from chatd.workspaces.domain.ports import WorkspaceLocation
 from parley.api.workspace.v1 import process_pb2, process_service_pb2
 from parley.clock import FakeClock
 from parley.rpc import Channels
@@ -265,16 +265,16 @@ class MovingSites:
     address: str
     placements: list[int]
 
-    async def begin(self, chat_id: ChatId) -> Site:
-        return Site(self.address, chat_id, self.placements[0])
+    async def begin(self, chat_id: ChatId) -> WorkspaceLocation:
+        return WorkspaceLocation(self.address, chat_id, self.placements[0])
 
-    async def ready(self, chat_id: ChatId, owner: Owner) -> Site:
+    async def ready(self, chat_id: ChatId, owner: Owner) -> WorkspaceLocation:
         return await self.begin(chat_id)
 
-    async def seen(self, chat_id: ChatId) -> Site:
+    async def seen(self, chat_id: ChatId) -> WorkspaceLocation:
         return await self.begin(chat_id)
 
-    async def recent(self, chat_id: ChatId) -> Site:
+    async def recent(self, chat_id: ChatId) -> WorkspaceLocation:
         return await self.begin(chat_id)
 
     def forget(self, chat_id: ChatId) -> None:
@@ -299,9 +299,11 @@ async def test_a_call_to_a_workspace_that_was_placed_anew_follows_it_once(
     reason: str | None,
 ) -> None:
     fake.epoch = 2
-    sites = MovingSites(str(channels.address_for("any")), placements)
-    shelf = InMemoryShelf()
-    calls = Calls(WorkspaceTools(channels, FakeClock(), shelf, sites), shelf)
+    locator = MovingSites(str(channels.address_for("any")), placements)
+    attachment_store = InMemoryAttachmentStore()
+    calls = Calls(
+        WorkspaceTools(channels, FakeClock(), attachment_store, locator), attachment_store
+    )
     found, told = await calls.call("execute", command="echo hi")
     assert (found, told.get("reason")) == (outcome, reason)
     assert [each.context.epoch for each in fake.requests] == asked
@@ -312,9 +314,11 @@ async def test_what_a_command_prints_sends_nobody_elsewhere(
     channels: Channels, fake: FakeToolrunner
 ) -> None:
     fake.scripts["fail"] = ("STALE_PLACEMENT\n", 1)
-    sites = MovingSites(str(channels.address_for("any")), [0, 1])
-    shelf = InMemoryShelf()
-    calls = Calls(WorkspaceTools(channels, FakeClock(), shelf, sites), shelf)
+    locator = MovingSites(str(channels.address_for("any")), [0, 1])
+    attachment_store = InMemoryAttachmentStore()
+    calls = Calls(
+        WorkspaceTools(channels, FakeClock(), attachment_store, locator), attachment_store
+    )
     assert (await calls.call("execute", command="fail"))[1]["reason"] == "EXIT_CODE"
     assert len(fake.requests) == 1
 

@@ -39,8 +39,8 @@ async def test_a_worker_takes_what_waits_ends_what_crashes_and_hands_over_the_re
     pool: Pool, workers: PostgresWorkers
 ) -> None:
     clock = FakeClock()
-    moved: asyncio.Queue[ChatState] = asyncio.Queue()
-    chats = PostgresChats(pool, moved.put_nowait, clock)
+    state_changed: asyncio.Queue[ChatState] = asyncio.Queue()
+    chats = PostgresChats(pool, state_changed.put_nowait, clock)
     fresh = ChatState(GOOD, Status.RUNNING, 1, 1, 0, MessageId(2), owner_epoch=1)
     await insert_chat(pool, fresh, ANN)
     await insert_chat(pool, replace(fresh, chat_id=BAD), ANN)
@@ -58,10 +58,10 @@ async def test_a_worker_takes_what_waits_ends_what_crashes_and_hands_over_the_re
             claims=workers,
             apply=chats.apply,
             run_chat=run_chat,
-            moved=chats.noticed,
-            offer=lambda: None,
+            state_changed=chats.publish_state,
+            request_sweep=lambda: None,
             clock=clock,
-            chance=random.Random(7),
+            rng=random.Random(7),
             supervision=supervision(clock),
         ),
         limits=WorkerLimits(slots_max=5, running_per_user_max=5),
@@ -69,7 +69,7 @@ async def test_a_worker_takes_what_waits_ends_what_crashes_and_hands_over_the_re
     async with asyncio.timeout(20), chats, asyncio.TaskGroup() as group:
         group.create_task(worker.run())
         await worker.until_registered()
-        while moved.qsize() < 3:  # Two claims, and the end of the one that crashes.
+        while state_changed.qsize() < 3:  # Two claims, and the end of the one that crashes.
             await clock.until_sleeping(2)
             clock.advance(1)
             await pool.execute("SELECT 1")

@@ -10,9 +10,9 @@ import grpc
 import pytest
 
 from chatd.bus_handlers import follow_groups, follow_users
-from chatd.offboarding.engine.group_cleanup import BEAT_S, CHECK_S, GroupRemains
-from chatd.offboarding.engine.suspended_users import Barring
-from chatd.offboarding.store.group_cleanup import PostgresGroupRemains
+from chatd.offboarding.engine.group_cleanup import CHECK_S, RETRY_EVERY_S, GroupCleanup
+from chatd.offboarding.engine.suspended_users import UserSuspension
+from chatd.offboarding.store.group_cleanup import PostgresGroupCleanup
 from chatd.primitives.domain.errors import CheckUnavailable
 from chatd.primitives.domain.ids import OwnerId
 from chatd.spend.domain.limits import LimitPeriod, SpendLimit, Subject, SubjectKind
@@ -82,14 +82,14 @@ async def until(question: Callable[[], Awaitable[object]], answer: object) -> No
 async def test_the_gateway_tells_who_belongs_where_and_the_bus_when_that_changes(
     gateway: GatewayStack, channels: Channels, pool: Pool
 ) -> None:
-    class NoBarring(Barring):
-        async def heard(self, user_id: OwnerId) -> None:
+    class NoBarring(UserSuspension):
+        async def on_notice(self, user_id: OwnerId) -> None:
             """Look after nobody."""
 
     nobody: Any = None
     groups = CachedGroups(GatewayGroups(channels), FakeClock())
-    remains = GroupRemains(
-        PostgresGroupRemains(pool),
+    group_cleanup = GroupCleanup(
+        PostgresGroupCleanup(pool),
         GatewayDeletions(channels),
         limits_changed=lambda: None,
         clock=FakeClock(),
@@ -105,7 +105,7 @@ async def test_the_gateway_tells_who_belongs_where_and_the_bus_when_that_changes
     async with asyncio.timeout(10), asyncio.TaskGroup() as tasks:
         following = [
             tasks.create_task(follow_users(gateway.bus, NoBarring(nobody), groups)),
-            tasks.create_task(follow_groups(gateway.bus, groups, remains)),
+            tasks.create_task(follow_groups(gateway.bus, groups, group_cleanup)),
         ]
         assert await told() == ()
         await asked(gateway, "PUT", membership)
@@ -191,8 +191,8 @@ async def test_a_deleted_group_leaves_no_share_and_no_limit(served: ServedChats)
         await limits.put(limit_of(group_id))
     changes: list[None] = []
     deletions, clock = KnownDeletions(EVES_GROUP), FakeClock()
-    remains = GroupRemains(
-        PostgresGroupRemains(served.pool),
+    group_cleanup = GroupCleanup(
+        PostgresGroupCleanup(served.pool),
         deletions,
         limits_changed=lambda: changes.append(None),
         clock=clock,
@@ -203,18 +203,18 @@ async def test_a_deleted_group_leaves_no_share_and_no_limit(served: ServedChats)
         named = [share.group_id or share.user_id for share in shares]
         return sorted(named), await limits.limits(), len(changes)
 
-    await remains.heard(OTHER_GROUP)
+    await group_cleanup.on_notice(OTHER_GROUP)
     everything = (limit_of(EVES_GROUP), limit_of(OTHER_GROUP))
     assert await left() == (sorted((EVE_ID, EVES_GROUP, OTHER_GROUP)), everything, 0)
-    await remains.heard(EVES_GROUP)
+    await group_cleanup.on_notice(EVES_GROUP)
     assert await left() == (sorted((EVE_ID, OTHER_GROUP)), (limit_of(OTHER_GROUP),), 1)
     async with asyncio.timeout(10), asyncio.TaskGroup() as tasks:
-        running = tasks.create_task(remains.run())
+        running = tasks.create_task(group_cleanup.run())
         await clock.until_sleeping()
         assert await left() == (sorted((EVE_ID, OTHER_GROUP)), (limit_of(OTHER_GROUP),), 1)
         deletions.group_ids.add(OTHER_GROUP)
-        for _ in range(int(CHECK_S / BEAT_S)):
-            clock.advance(BEAT_S)
+        for _ in range(int(CHECK_S / RETRY_EVERY_S)):
+            clock.advance(RETRY_EVERY_S)
             await clock.until_sleeping()
         assert await left() == ([EVE_ID], (), 2)
         running.cancel()
@@ -224,20 +224,20 @@ async def test_what_could_not_be_settled_is_settled_a_minute_later(served: Serve
     limits, clock = PostgresLimits(served.pool), FakeClock()
     await limits.put(limit_of(EVES_GROUP))
     deletions = KnownDeletions()
-    remains = GroupRemains(
-        PostgresGroupRemains(served.pool), deletions, limits_changed=lambda: None, clock=clock
+    group_cleanup = GroupCleanup(
+        PostgresGroupCleanup(served.pool), deletions, limits_changed=lambda: None, clock=clock
     )
     async with asyncio.timeout(10), asyncio.TaskGroup() as tasks:
-        running = tasks.create_task(remains.run())
+        running = tasks.create_task(group_cleanup.run())
         await clock.until_sleeping()
         deletions.group_ids.add(EVES_GROUP)
         deletions.is_available = False
-        await remains.heard(EVES_GROUP)
-        clock.advance(BEAT_S)
+        await group_cleanup.on_notice(EVES_GROUP)
+        clock.advance(RETRY_EVERY_S)
         await clock.until_sleeping()
         assert await limits.limits() == (limit_of(EVES_GROUP),)
         deletions.is_available = True
-        clock.advance(BEAT_S)
+        clock.advance(RETRY_EVERY_S)
         await clock.until_sleeping()
         assert await limits.limits() == ()
         running.cancel()

@@ -12,7 +12,7 @@ from chatd.chats.domain.chat import ChatState, Status
 from chatd.primitives.domain.ids import ChatId, MessageId, Owner, OwnerId, WorkerId
 from chatd.workspaces.domain.commands import (
     FinishPreparing,
-    LoseNode,
+    MarkNodeLost,
     Place,
     Report,
     Stop,
@@ -30,7 +30,7 @@ from chatd.workspaces.domain.workspace import (
     WorkspaceId,
 )
 from chatd.workspaces.engine.registry import Hosted, Registry
-from chatd.workspaces.engine.timers import Keeper
+from chatd.workspaces.engine.timers import WorkspaceTimers
 from chatd.workspaces.store.nodes import PostgresNodes
 from chatd.workspaces.store.workspaces import PostgresWorkspaces
 from parley.clock import SystemClock
@@ -93,7 +93,7 @@ async def test_a_report_costs_one_look_and_one_write_however_many_it_is_about(
     ]
     told.clear()
     counted.statements.clear()
-    _, orders = await registry.beat(NODE, 1, Load(), report)
+    _, orders = await registry.heartbeat(NODE, 1, Load(), report)
     assert (orders, len(counted.statements)) == ((), 3), counted.statements
     assert [each.split()[0] for each in counted.statements] == ["UPDATE", "SELECT", "WITH"]
     assert sorted(each.id for each in told) == sorted(ids)
@@ -102,11 +102,11 @@ async def test_a_report_costs_one_look_and_one_write_however_many_it_is_about(
         assert (row.state, row.usage) == (State.BUSY, Usage(disk_bytes=number))
     # What is no news is looked at and not written.
     counted.statements.clear()
-    await registry.beat(NODE, 1, Load(), report)
+    await registry.heartbeat(NODE, 1, Load(), report)
     assert len(counted.statements) == 2
     # Nor is anything looked at if nothing is told.
     counted.statements.clear()
-    await registry.beat(NODE, 1, Load(), ())
+    await registry.heartbeat(NODE, 1, Load(), ())
     assert len(counted.statements) == 1
     # All of it is gone but one: also that is found and written at once.
     counted.statements.clear()
@@ -156,7 +156,7 @@ async def test_every_column_that_a_command_may_change_is_written_at_once_as_alon
     store: PostgresWorkspaces,
 ) -> None:
     alone, together = await ready(store, 2)
-    for command in (Report(1, True, Usage(1, 2, 3, 4, 5, 6)), Warn(), LoseNode(NODE)):
+    for command in (Report(1, True, Usage(1, 2, 3, 4, 5, 6)), Warn(), MarkNodeLost(NODE)):
         await store.apply(alone, command)
         seen = await store.hosted(NODE, (together,), is_all=False)
         await store.apply_all([(seen[together], command)])
@@ -174,7 +174,7 @@ async def test_a_chatd_that_dies_after_it_found_a_node_lost_leaves_nothing_behin
     await pool.execute("UPDATE chat.nodes SET last_seen_at = now() - interval '46 s'")
     # The first chatd calls it lost, and dies.
     assert [each.id for each in await nodes.lose()] == [NODE]
-    await keeper(store, nodes).keep_nodes()
+    await workspace_timers(store, nodes).expire_nodes()
     assert [(await store.get(each)).failure for each in ids] == [NODE_LOST] * 3
 
 
@@ -183,13 +183,13 @@ async def test_users_who_are_locked_out_have_nothing_running_and_deleted_ones_no
 ) -> None:
     (running,) = await ready(store, 1)
     (gone,) = await ready(store, 1, BOB)
-    await keeper(store, nodes).keep_order()
+    await workspace_timers(store, nodes).remove_orphans()
     assert {(await store.get(each)).state for each in (running, gone)} == {State.READY}
     bar = "INSERT INTO chat.barred_users VALUES ($1, $2, now())"
     await pool.execute(bar, ANN, False)
     await pool.execute(bar, BOB, True)
     for _ in range(2):
-        await keeper(store, nodes).keep_order()
+        await workspace_timers(store, nodes).remove_orphans()
     stopping, removing = await store.get(running), await store.get(gone)
     assert (stopping.state, stopping.stop_reason) == (State.STOPPING, StopReason.OWNER_GONE)
     assert (stopping.is_removing, removing.is_removing) == (False, True)
@@ -222,7 +222,7 @@ async def test_scratch_workspaces_that_nobody_uses_make_room_on_a_nearly_full_no
     await pool.execute(
         "UPDATE chat.workspaces SET last_used_at = now() - interval '1 h' WHERE id = $1", made[3]
     )
-    await keeper(store, nodes).keep_room()
+    await workspace_timers(store, nodes).stop_idle_scratch()
     assert {(await store.get(each)).state for each in made} == {State.READY}
     # One more, in the scratch of a chat that runs: then two too many are there.
     await store.add_scratch(workspace(id=WorkspaceId(running), name="busy"), WORKER, 1.0)
@@ -234,7 +234,7 @@ async def test_scratch_workspaces_that_nobody_uses_make_room_on_a_nearly_full_no
         " WHERE id = $1",
         running,
     )
-    await keeper(store, nodes).keep_room()
+    await workspace_timers(store, nodes).stop_idle_scratch()
     stopping = [each for each in made if (await store.get(each)).state is State.STOPPING]
     assert stopping == [made[3]]
     assert (await store.get(made[3])).stop_reason is StopReason.QUOTA
@@ -242,5 +242,5 @@ async def test_scratch_workspaces_that_nobody_uses_make_room_on_a_nearly_full_no
     assert (await store.get(made[0])).state is State.READY
 
 
-def keeper(store: PostgresWorkspaces, nodes: PostgresNodes) -> Keeper:
-    return Keeper(WORKER, store, nodes, SystemClock(), chance=lambda: 0.5)
+def workspace_timers(store: PostgresWorkspaces, nodes: PostgresNodes) -> WorkspaceTimers:
+    return WorkspaceTimers(WORKER, store, nodes, SystemClock(), jitter=lambda: 0.5)

@@ -24,7 +24,7 @@ from chatd.workspaces.domain.workspace import (
 from chatd.workspaces.engine.driver import Driver
 from chatd.workspaces.engine.node_list import NodeList, static_node
 from chatd.workspaces.engine.registry import Registry
-from chatd.workspaces.engine.timers import Keeper
+from chatd.workspaces.engine.timers import WorkspaceTimers
 from chatd.workspaces.store.nodes import NodePlace, PostgresNodes
 from chatd.workspaces.store.workspaces import PostgresWorkspaces
 from parley.clock import SystemClock
@@ -90,13 +90,13 @@ async def test_a_drained_node_leaves_when_it_is_empty(
     await store.apply(made.id, FinishPreparing(1))
     draining = await nodes.drain(NODE, 1, timedelta(0), is_leaving=True)
     assert (draining.state, draining.placed) == (NodeState.DRAINING, 1)
-    keeper = Keeper(DRIVER, store, nodes, SystemClock(), chance=lambda: 0.5)
-    await keeper.keep_nodes()
+    workspace_timers = WorkspaceTimers(DRIVER, store, nodes, SystemClock(), jitter=lambda: 0.5)
+    await workspace_timers.expire_nodes()
     stopping = await store.get(made.id)
     assert (stopping.state, stopping.stop_reason) == (State.STOPPING, StopReason.DRAIN)
     assert (await nodes.get(NODE)).state is NodeState.DRAINING
     await store.apply(made.id, FinishStopping(1))
-    await keeper.keep_nodes()
+    await workspace_timers.expire_nodes()
     assert (await nodes.get(NODE)).state is NodeState.GONE
     assert await nodes.list() == ()
 

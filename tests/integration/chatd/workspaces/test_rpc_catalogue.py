@@ -5,7 +5,7 @@ from typing import Any
 
 import grpc
 
-from chatd.workspaces.domain.commands import TellPolicy, Warn
+from chatd.workspaces.domain.commands import ConfirmPolicy, Warn
 from chatd.workspaces.domain.templates import SCRATCH_ID
 from parley.api.workspace.v1 import node_service_pb2 as nodes_api
 from parley.api.workspace.v1 import sandbox_pb2, template_pb2, workspace_pb2
@@ -169,10 +169,10 @@ async def test_an_administrator_changes_what_a_workspace_may_do_while_it_runs(
     changed = (await admin.ask(request)).workspace
     assert changed.network.access == sandbox_pb2.NETWORK_ACCESS_OPEN
     assert [(each.id, each.policy) for each in catalogue.granted] == [(made, 1)]
-    (untold,) = await catalogue.store.untold(10)
-    assert untold.workspace.id == made
-    await catalogue.store.apply(made, TellPolicy(1, 1))
-    assert await catalogue.store.untold(10) == ()
+    (unpublished,) = await catalogue.store.unpublished(10)
+    assert unpublished.workspace.id == made
+    await catalogue.store.apply(made, ConfirmPolicy(1, 1))
+    assert await catalogue.store.unpublished(10) == ()
     narrower = api.SetWorkspacePolicyRequest(
         request_id="q", workspace_id=made, limits=sandbox_pb2.ResourceLimits(pids=5)
     )

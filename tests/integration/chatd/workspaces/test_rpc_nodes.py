@@ -1,6 +1,6 @@
 """Nodes over gRPC: they register, tell what they host, are lost and come back."""
 
-from chatd.workspaces.domain.commands import LoseNode, Stop
+from chatd.workspaces.domain.commands import MarkNodeLost, Stop
 from chatd.workspaces.domain.workspace import State, StopReason
 from parley.api.workspace.v1 import node_pb2, workspace_pb2
 from parley.api.workspace.v1 import node_service_pb2 as nodes_api
@@ -35,7 +35,7 @@ async def test_a_node_registers_hosts_is_lost_and_comes_back_with_what_it_has(
     await served.pool.execute(silent)
     for each in await catalogue.nodes.lose():
         for there in await catalogue.store.on_node(each.id):
-            await catalogue.store.apply(there.workspace.id, LoseNode(each.id))
+            await catalogue.store.apply(there.workspace.id, MarkNodeLost(each.id))
     lost = (await served.ann.ask(api.GetWorkspaceRequest(workspace_id=made.workspace_id))).workspace
     assert lost.failure.kind == workspace_pb2.WORKSPACE_FAILURE_KIND_NODE_LOST
     (shown,) = (await admin.ask(nodes_api.ListNodesRequest())).nodes

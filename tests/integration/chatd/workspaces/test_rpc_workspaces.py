@@ -198,7 +198,7 @@ async def test_to_strangers_a_workspace_looks_absent(
 
 async def test_whoever_is_locked_out_changes_nothing(served: ServedChats) -> None:
     chat = await served.ann.create()
-    served.barred.add(served.ann.id)
+    served.suspended.add(served.ann.id)
     for request in changes(chat.id, NOBODYS):
         assert (await served.ann.refusal(request)).reason == "FORBIDDEN"
 

@@ -10,6 +10,7 @@ from chatd.chats.domain.chat import ChatState, Status
 from chatd.primitives.domain.errors import NameTaken, RequestIdReused, WorkspaceNotFound
 from chatd.primitives.domain.ids import ChatId, MessageId, Owner, OwnerId
 from chatd.workspaces.domain.commands import (
+    ConfirmPolicy,
     Fail,
     FinishPreparing,
     FinishStopping,
@@ -19,7 +20,6 @@ from chatd.workspaces.domain.commands import (
     SetPolicy,
     Start,
     Stop,
-    TellPolicy,
     Use,
 )
 from chatd.workspaces.domain.errors import QuotaExhausted
@@ -35,7 +35,7 @@ from chatd.workspaces.domain.workspace import (
     Usage,
     WorkspaceId,
 )
-from chatd.workspaces.engine.timers import Keeper
+from chatd.workspaces.engine.timers import WorkspaceTimers
 from chatd.workspaces.store.nodes import PostgresNodes
 from chatd.workspaces.store.reads import WorkspacePlace
 from chatd.workspaces.store.workspaces import PostgresWorkspaces
@@ -79,7 +79,7 @@ async def test_what_is_stored_is_what_was_decided(store: PostgresWorkspaces) -> 
         FinishPreparing(1, "/workspace", "agent/x", "ns"),
         Report(1, True, Usage(1, 2, 3, 4, 5, 6)),
         SetPolicy(limits=Limits(pids=7)),
-        TellPolicy(1, 1),
+        ConfirmPolicy(1, 1),
         Use(),
         Stop(StopReason.AUTOSTOP),
         FinishStopping(1),
@@ -193,7 +193,7 @@ async def test_a_row_that_somebody_looks_at_is_skipped(
 async def test_time_is_told_by_the_database(
     store: PostgresWorkspaces, nodes: PostgresNodes, pool: Pool
 ) -> None:
-    keeper = Keeper(DRIVER, store, nodes, SystemClock(), chance=lambda: 0.5)
+    workspace_timers = WorkspaceTimers(DRIVER, store, nodes, SystemClock(), jitter=lambda: 0.5)
     made = fresh()
     await store.add(made, HASH, LIMITS)
     await store.apply(made.id, Place(NODE))
@@ -201,16 +201,16 @@ async def test_time_is_told_by_the_database(
     assert await store.due(10) == ()
     shift = "UPDATE chat.workspaces SET deadline_at = now() + $2::interval WHERE id = $1"
     await pool.execute(shift, made.id, timedelta(minutes=4))
-    await keeper.keep_time()
+    await workspace_timers.apply_deadlines()
     warned = await store.get(made.id)
     assert (warned.state, warned.warned_for) == (State.READY, warned.deadline_at)
     assert await store.due(10) == ()
     await pool.execute(shift, made.id, timedelta(0))
-    await keeper.keep_time()
+    await workspace_timers.apply_deadlines()
     assert (await store.get(made.id)).stop_reason is StopReason.AUTOSTOP
     await store.apply(made.id, FinishStopping(1))
     await pool.execute("UPDATE chat.workspaces SET delete_at = now() WHERE id = $1", made.id)
-    await keeper.keep_time()
+    await workspace_timers.apply_deadlines()
     assert (await store.get(made.id)).is_removing
 
 
@@ -221,15 +221,15 @@ async def test_the_chats_of_a_worker_keep_their_workspaces_in_use(
     await store.add_scratch(fresh(id=WorkspaceId(chat_id)), DRIVER, 15.0)
     await store.apply(chat_id, Place(NODE))
     await store.apply(chat_id, FinishPreparing(1))
-    assert await store.worked_in(DRIVER) == ()
+    assert await store.used_by_worker(DRIVER) == ()
     await pool.execute("INSERT INTO chat.workers VALUES ($1, 'x', false, now(), now())", DRIVER)
     await pool.execute(
         "UPDATE chat.chat_exec SET status = 'running', worker_id = $2 WHERE chat_id = $1",
         chat_id,
         DRIVER,
     )
-    assert [each.workspace.id for each in await store.worked_in(DRIVER)] == [chat_id]
-    assert await store.worked_in(OTHER) == ()
+    assert [each.workspace.id for each in await store.used_by_worker(DRIVER)] == [chat_id]
+    assert await store.used_by_worker(OTHER) == ()
 
 
 async def test_a_chat_works_in_its_scratch_until_it_is_bound_to_a_workspace_of_its_owner(
@@ -275,13 +275,13 @@ async def test_what_a_deleted_chat_leaves_behind_is_removed(
     chat_id = await insert_chat(pool, owner_id=ANN)
     scratch = fresh(id=WorkspaceId(chat_id), is_scratch_of_chat=True)
     await store.add_scratch(scratch, DRIVER, 15.0)
-    keeper = Keeper(DRIVER, store, nodes, SystemClock(), chance=lambda: 0.5)
-    await keeper.keep_order()
+    workspace_timers = WorkspaceTimers(DRIVER, store, nodes, SystemClock(), jitter=lambda: 0.5)
+    await workspace_timers.remove_orphans()
     assert (await store.get(chat_id)).state is State.PENDING
     await pool.execute(
         "INSERT INTO chat.deleted_chats VALUES ($1, $2, pg_current_xact_id(), now())", chat_id, ANN
     )
-    await keeper.keep_order()
+    await workspace_timers.remove_orphans()
     assert (await store.get(chat_id)).state is State.DELETED
 
 

@@ -26,7 +26,7 @@ async def test_a_message_travels_over_the_stream_that_stands(stack: GatewayStack
         await stack.chatd.subscriptions.get()
         reply = await send(stack, chat_id)
     assert (reply.status, reply.json()["message"]["id"]) == (202, 2)
-    assert stack.chatd.carried == [SEND]
+    assert stack.chatd.tunnelled == [SEND]
     ((user, _),) = [
         call for call in stack.chatd.calls if isinstance(call[1], api.SendMessageRequest)
     ]
@@ -37,7 +37,7 @@ async def test_a_message_travels_over_the_stream_that_stands(stack: GatewayStack
 async def test_without_a_stream_it_is_a_call_of_its_own(stack: GatewayStack) -> None:
     chat_id = await new_chat(stack)
     assert (await send(stack, chat_id)).status == 202
-    assert stack.chatd.carried == []
+    assert stack.chatd.tunnelled == []
 
 
 async def test_a_large_message_does_not_hold_up_the_stream(stack: GatewayStack) -> None:
@@ -46,7 +46,7 @@ async def test_a_large_message_does_not_hold_up_the_stream(stack: GatewayStack) 
         await stack.chatd.subscriptions.get()
         reply = await send(stack, chat_id, "x" * CALL_BYTES_MAX)
     assert reply.status == 202
-    assert stack.chatd.carried == []
+    assert stack.chatd.tunnelled == []
 
 
 async def test_a_refusal_is_told_as_if_it_had_been_a_call_of_its_own(stack: GatewayStack) -> None:
@@ -64,15 +64,15 @@ async def test_a_refusal_is_told_as_if_it_had_been_a_call_of_its_own(stack: Gate
     async with asyncio.timeout(10), stack.owner.stream(f"/api/v1/chats/{chat_id}/events"):
         await stack.chatd.subscriptions.get()
         stack.chatd.refusal = refusal
-        carried = await send(stack, chat_id)
-    assert stack.chatd.carried == [SEND]
+        tunnelled = await send(stack, chat_id)
+    assert stack.chatd.tunnelled == [SEND]
     volatile = ("request_id", "trace_id")
     told = [
         {key: value for key, value in reply.json().items() if key not in volatile}
-        for reply in (alone, carried)
+        for reply in (alone, tunnelled)
     ]
     assert told[0] == told[1]
-    assert (carried.status, carried.headers["retry-after"]) == (429, "3")
+    assert (tunnelled.status, tunnelled.headers["retry-after"]) == (429, "3")
 
 
 async def test_a_stream_that_breaks_loses_no_message(stack: GatewayStack) -> None:

@@ -31,14 +31,14 @@ async def body_of(connections: Connections, url: str, sent: bytes = b"{}") -> by
     """Return the whole body of an answer."""
     received = bytearray()
 
-    def take(piece: bytes) -> bool:
+    def on_bytes(piece: bytes) -> bool:
         received.extend(piece)
         return False
 
     async with asyncio.timeout(5):
         response = await connections.post(url, {}, sent)
         try:
-            assert await response.pour(take)
+            assert await response.stream_to(on_bytes)
         finally:
             response.close()
     return bytes(received)
@@ -126,10 +126,10 @@ async def test_closing_closes_what_is_idle_and_what_is_not() -> None:
     async with asyncio.timeout(5), model_server((head(), chunk(b"a"), Act.HANG)) as server:
         async with Connections() as connections:
             response = await connections.post(server.url, {}, b"{}")
-            assert not await response.pour(lambda _: True)
+            assert not await response.stream_to(lambda _: True)
         await server.hung_up.wait()
         with pytest.raises(ConnectionCut):
-            await response.pour(lambda _: False)
+            await response.stream_to(lambda _: False)
 
 
 async def test_who_has_enough_may_ask_for_the_rest_later(connections: Connections) -> None:
@@ -143,9 +143,9 @@ async def test_who_has_enough_may_ask_for_the_rest_later(connections: Connection
     script = (head(), chunk(b"a"), more, chunk(b"b"), LAST_CHUNK)
     async with asyncio.timeout(5), model_server(script) as server:
         response = await connections.post(server.url, {}, b"{}")
-        assert not await response.pour(one)
+        assert not await response.stream_to(one)
         more.set()
-        while not await response.pour(one):
+        while not await response.stream_to(one):
             pass
         response.close()
     assert got == [b"a", b"b"]

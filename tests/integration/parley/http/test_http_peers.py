@@ -42,12 +42,12 @@ async def body_of(response: Response) -> bytes:
     """Return the whole body of an answer."""
     received = bytearray()
 
-    def take(piece: bytes) -> bool:
+    def on_bytes(piece: bytes) -> bool:
         received.extend(piece)
         return False
 
     try:
-        assert await response.pour(take)
+        assert await response.stream_to(on_bytes)
     finally:
         response.close()
     return bytes(received)
@@ -92,7 +92,7 @@ async def test_garbage_behind_an_answer_costs_no_more_than_the_connection() -> N
 async def test_what_came_before_an_error_is_given_first() -> None:
     got: list[bytes] = []
 
-    def take(piece: bytes) -> bool:
+    def on_bytes(piece: bytes) -> bool:
         got.append(piece)
         return False
 
@@ -100,7 +100,7 @@ async def test_what_came_before_an_error_is_given_first() -> None:
     async with asyncio.timeout(5), model_server(script) as server, Connections() as connections:
         response = await connections.post(server.url, {}, b"{}")
         with pytest.raises(AnswerMalformed):
-            await response.pour(take)
+            await response.stream_to(on_bytes)
         response.close()
     assert (response.status, response.headers["retry-after"], got) == (429, "7", [b"hello"])
 
@@ -183,14 +183,14 @@ async def test_bytes_are_taken_in_the_context_of_who_asked() -> None:
     seen: list[tuple[str, str]] = []
 
     async def ask_as(name: str, more: asyncio.Event) -> None:
-        def take(_: bytes) -> bool:
+        def on_bytes(_: bytes) -> bool:
             seen.append((name, whose.get()))
             more.set()
             return False
 
         whose.set(name)
         response = await connections.post(server.url, {}, b"{}")
-        await response.pour(take)
+        await response.stream_to(on_bytes)
         response.close()
 
     paces = [asyncio.Event(), asyncio.Event()]
@@ -245,7 +245,7 @@ async def test_a_kept_connection_that_is_just_being_closed_is_an_error_that_may_
 async def test_who_sends_much_at_once_is_read_by_turns() -> None:
     sizes: list[int] = [0]
 
-    def take(piece: bytes) -> bool:
+    def on_bytes(piece: bytes) -> bool:
         sizes[-1] += len(piece)
         return False
 
@@ -260,7 +260,7 @@ async def test_who_sends_much_at_once_is_read_by_turns() -> None:
         response = await connections.post(server.url, {}, b"{}")
         async with asyncio.TaskGroup() as group:
             group.create_task(turn())
-            await response.pour(take)
+            await response.stream_to(on_bytes)
             is_over = True
         response.close()
     assert (sum(sizes), max(sizes) <= 2 * 256 * 1024) == (32_000_000, True)

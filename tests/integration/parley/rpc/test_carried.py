@@ -26,7 +26,7 @@ SAY = f"/{ECHO}/Say"
 TAKEN = Problem(grpc.StatusCode.ALREADY_EXISTS, "TAKEN", "Choose another word.", {"word": "hi"})
 
 
-async def carried(
+async def tunnelled(
     methods: TunnelledMethods,
     served: Served,
     method: str = SAY,
@@ -51,10 +51,10 @@ async def test_a_carried_call_is_answered_and_knows_who_makes_it(serve_echo: Ser
     methods = TunnelledMethods()
     async with (
         asyncio.timeout(10),
-        serve_echo(Echo(say=note), carried=methods) as served,
+        serve_echo(Echo(say=note), tunnelled=methods) as served,
     ):
         with acting_for(MEMBER):
-            answer = await carried(methods, served, timeout_s=4.0)
+            answer = await tunnelled(methods, served, timeout_s=4.0)
     assert answer == CarriedAnswer(grpc.StatusCode.OK, response=text("hi!").SerializeToString())
     ((caller, left_s),) = seen
     assert caller == Caller(ServiceName.GATEWAY, MEMBER, frozenset(), None, "gateway")
@@ -67,8 +67,8 @@ async def test_a_refusal_arrives_whole(serve_echo: ServeEcho) -> None:
         raise Refusal(TAKEN)
 
     methods = TunnelledMethods()
-    async with asyncio.timeout(10), serve_echo(Echo(say=refuse), carried=methods) as served:
-        answer = await carried(methods, served)
+    async with asyncio.timeout(10), serve_echo(Echo(say=refuse), tunnelled=methods) as served:
+        answer = await tunnelled(methods, served)
     error = refused_call(answer.status, answer.message, answer.details)
     assert problem_of(error) == TAKEN
 
@@ -80,8 +80,8 @@ async def test_an_error_that_nobody_foresaw_keeps_its_text_inside(
         raise RuntimeError("the secret is 42")
 
     methods = TunnelledMethods()
-    async with asyncio.timeout(10), serve_echo(Echo(say=fail), carried=methods) as served:
-        answer = await carried(methods, served)
+    async with asyncio.timeout(10), serve_echo(Echo(say=fail), tunnelled=methods) as served:
+        answer = await tunnelled(methods, served)
     assert answer.status is grpc.StatusCode.INTERNAL
     assert "42" not in answer.message
     assert b"42" not in answer.details
@@ -94,8 +94,8 @@ async def test_a_carried_call_needs_a_token_of_its_own(
 ) -> None:
     methods = TunnelledMethods()
     headers = {} if authorization is None else {"authorization": authorization}
-    async with asyncio.timeout(10), serve_echo(carried=methods) as served:
-        answer = await carried(methods, served, headers=headers)
+    async with asyncio.timeout(10), serve_echo(tunnelled=methods) as served:
+        answer = await tunnelled(methods, served, headers=headers)
     assert answer.status is grpc.StatusCode.UNAUTHENTICATED
 
 
@@ -104,15 +104,15 @@ async def test_only_methods_that_answer_once_can_be_carried(
     serve_echo: ServeEcho, method: str
 ) -> None:
     methods = TunnelledMethods()
-    async with asyncio.timeout(10), serve_echo(carried=methods) as served:
-        answer = await carried(methods, served, method)
+    async with asyncio.timeout(10), serve_echo(tunnelled=methods) as served:
+        answer = await tunnelled(methods, served, method)
     assert answer.status is grpc.StatusCode.UNIMPLEMENTED
 
 
 async def test_what_is_no_message_is_said_to_be_none(serve_echo: ServeEcho) -> None:
     methods = TunnelledMethods()
-    async with asyncio.timeout(10), serve_echo(carried=methods) as served:
-        answer = await carried(methods, served, request=b"\xff\xff")
+    async with asyncio.timeout(10), serve_echo(tunnelled=methods) as served:
+        answer = await tunnelled(methods, served, request=b"\xff\xff")
     assert answer == CarriedAnswer(grpc.StatusCode.INTERNAL, "the message cannot be decoded")
 
 
@@ -127,15 +127,15 @@ async def test_a_carried_call_ends_with_its_deadline(serve_echo: ServeEcho) -> N
         return request
 
     methods = TunnelledMethods()
-    async with asyncio.timeout(10), serve_echo(Echo(say=wait), carried=methods) as served:
-        answer = await carried(methods, served, timeout_s=0.01)
+    async with asyncio.timeout(10), serve_echo(Echo(say=wait), tunnelled=methods) as served:
+        answer = await tunnelled(methods, served, timeout_s=0.01)
     assert answer.status is grpc.StatusCode.DEADLINE_EXCEEDED
     assert ended.is_set()
 
 
 async def test_a_draining_server_takes_no_carried_call(serve_echo: ServeEcho) -> None:
     methods = TunnelledMethods()
-    async with asyncio.timeout(10), serve_echo(carried=methods) as served:
+    async with asyncio.timeout(10), serve_echo(tunnelled=methods) as served:
         await served.server.drain()
-        answer = await carried(methods, served)
+        answer = await tunnelled(methods, served)
     assert answer.status is grpc.StatusCode.UNAVAILABLE

@@ -49,7 +49,7 @@ def asking(chat_id: str, deadline_at: str) -> str:
     )
 
 
-FAMILIES = (
+TREES = (
     Planted(
         "every_chat_has_an_execution",
         EMPTY,
@@ -386,4 +386,4 @@ LIVENESS = (
     ),
 )
 
-PLANTED = (*FAMILIES, *STATES, *MESSAGE_ROWS, *HISTORIES, *LIVENESS)
+PLANTED = (*TREES, *STATES, *MESSAGE_ROWS, *HISTORIES, *LIVENESS)

@@ -23,7 +23,7 @@ from chatd.content.domain.messages import Role
 from chatd.content.domain.parts import Text
 from chatd.errors import DOMAIN, ERRORS
 from chatd.files.rpc.servicer import FileServicer
-from chatd.files.store.files import HeldFiles
+from chatd.files.store.files import StoredFiles
 from chatd.primitives.domain.ids import ChatId, OwnerId, WorkerId
 from chatd.spend.engine.enforcement import LimitedSpending
 from chatd.spend.rpc.servicer import UsagePorts, UsageServicer
@@ -38,13 +38,13 @@ from chatd.streams.rpc.replicas import ReplicaWatch
 from chatd.streams.rpc.requests import Streams
 from chatd.streams.rpc.servicer import StreamServicer
 from chatd.streams.store.feeds import PostgresFeeds
-from chatd.streams.store.following import Followings
+from chatd.streams.store.following import PostgresStreamReads
 from chatd.turns.store.workers import PostgresWorkers
-from chatd.users.domain.errors import UserBarred
+from chatd.users.domain.errors import UserSuspended
 from chatd.users.domain.grantees import Grantee, GranteeKind, KnownGrantees
 from chatd.users.domain.groups import KnownGroups
 from chatd.workspaces.clients.nodes import Nodes
-from chatd.workspaces.rpc.access import Door
+from chatd.workspaces.rpc.access import WorkspaceAccess
 from chatd.workspaces.rpc.access_servicer import WorkspaceAccessServicer
 from chatd.workspaces.rpc.attach_tickets import AttachTickets
 from parley.clock import FakeClock
@@ -121,13 +121,13 @@ class ServedChats:
     ann: Person
     bob: Person
     eve: Person
-    moved: list[ChatState]
+    state_changed: list[ChatState]
     live: LiveChats
     hubs: Hubs
     clock: FakeClock
     created: list[NewChat]
     groups: KnownGroups
-    barred: set[OwnerId]
+    suspended: set[OwnerId]
     stopping: asyncio.Event
     catalogue: Catalogue
     servers: KnownServers
@@ -145,7 +145,7 @@ class ServedChats:
 
     async def add_child(self, chat_id: str, status: str = "waiting") -> str:
         """Put a child below a root."""
-        child_id = str(uuid.uuid5(uuid.UUID(chat_id), f"child {len(self.moved)} {status}"))
+        child_id = str(uuid.uuid5(uuid.UUID(chat_id), f"child {len(self.state_changed)} {status}"))
         await self.pool.execute(INSERT_CHILD, child_id, chat_id, status)
         return child_id
 
@@ -168,12 +168,19 @@ class _Telling:
 
     @classmethod
     def over(cls, pool: Pool, groups: KnownGroups, tasks: Starter) -> "_Telling":
-        clock, live, followings = FakeClock(), LiveChats(), Followings(pool)
+        clock, live, followings = FakeClock(), LiveChats(), PostgresStreamReads(pool)
         feeds = Feeds(PostgresFeeds(pool), clock)
-        hubs = Hubs(followings, live, relays=NoRelays(), tasks=tasks, clock=clock, news=feeds.poke)
+        hubs = Hubs(
+            followings, live, relays=NoRelays(), tasks=tasks, clock=clock, on_activity=feeds.poke
+        )
         replicas = ReplicaWatch(PostgresWorkers(pool, Session("", "unused")), clock)
         return cls(
-            live, hubs, feeds, Access(hubs, Followings(pool), groups, clock), replicas, clock
+            live,
+            hubs,
+            feeds,
+            Access(hubs, PostgresStreamReads(pool), groups, clock),
+            replicas,
+            clock,
         )
 
     def begin(self, tasks: BackgroundTasks) -> None:
@@ -182,7 +189,7 @@ class _Telling:
         tasks.keep("replicas", self.replicas.run)
         tasks.keep("feeds", self.feeds.run)
 
-    def servicer(self, guard: Guard, carried: TunnelledMethods) -> StreamServicer:
+    def servicer(self, guard: Guard, tunnelled: TunnelledMethods) -> StreamServicer:
         return StreamServicer(
             Streams(
                 self.hubs,
@@ -193,7 +200,7 @@ class _Telling:
                 self.replicas,
                 self.clock,
             ),
-            carried,
+            tunnelled,
         )
 
 
@@ -208,29 +215,29 @@ async def served_chats(
     """Serve chats out of a migrated database until the block ends."""
     await pool.execute(INSERT_WORKER, WORKER)
     identities = make_identities(directory)
-    moved, created, barred = list[ChatState](), list[NewChat](), set[OwnerId]()
+    state_changed, created, suspended = list[ChatState](), list[NewChat](), set[OwnerId]()
     claims, stopping = NotedClaims(slots), asyncio.Event()
     groups = KnownGroups({EVE_ID: (EVES_GROUP,)})
     async with AsyncExitStack() as stack:
         tasks = await stack.enter_async_context(BackgroundTasks(supervision()))
         telling = _Telling.over(pool, groups, tasks)
 
-        def bar(user_id: OwnerId) -> None:
-            if user_id in barred:
-                raise UserBarred(user_id)
+        def check_suspended(user_id: OwnerId) -> None:
+            if user_id in suspended:
+                raise UserSuspended(user_id)
 
         def tell(state: ChatState) -> None:
-            moved.append(state)
-            telling.live.moved(state)
-            telling.hubs.moved(state)
+            state_changed.append(state)
+            telling.live.state_changed(state)
+            telling.hubs.state_changed(state)
 
         chats = await stack.enter_async_context(
             PostgresChats(pool, tell, telling.clock, appended=telling.hubs.appended)
         )
         stack.callback(telling.hubs.close)
         telling.begin(tasks)
-        stores = Stores.over(pool, chats, telling.feeds.noted)
-        door = Door(stores.reading, groups, bar)
+        stores = Stores.over(pool, chats, telling.feeds.metadata_changed)
+        workspace_access = WorkspaceAccess(stores.reading, groups, check_suspended)
         nodes = Nodes(toolrunners or Channels((), no_channel))
         limits = PostgresLimits(pool)
         servers, grantees = KnownServers(), KnownGrantees(GRANTEES)
@@ -244,9 +251,11 @@ async def served_chats(
             spending.forget,
             telling.clock,
         )
-        tickets = AttachTickets(door, nodes, TicketIssuer(SigningKey.generate(), telling.clock))
+        tickets = AttachTickets(
+            workspace_access, nodes, TicketIssuer(SigningKey.generate(), telling.clock)
+        )
         catalogue = Catalogue.over(pool, groups, stopping, tickets, grantees)
-        carried = TunnelledMethods()
+        tunnelled = TunnelledMethods()
         servicers = (
             ChatServicer(
                 stores,
@@ -258,13 +267,13 @@ async def served_chats(
                 created=created.append,
             ),
             UsageServicer(usage),
-            FileServicer(HeldFiles(pool), groups),
-            telling.servicer(identities.guard, carried),
-            WorkspaceAccessServicer(door, nodes, stopping),
+            FileServicer(StoredFiles(pool), groups),
+            telling.servicer(identities.guard, tunnelled),
+            WorkspaceAccessServicer(workspace_access, nodes, stopping),
             *catalogue.servicers,
         )
         address = Address.parse(f"unix:{directory}/chatd.sock")
-        channel = await _served(address, servicers, identities, stack, carried)
+        channel = await _served(address, servicers, identities, stack, tunnelled)
         yield ServedChats(
             pool=pool,
             stores=stores,
@@ -272,13 +281,13 @@ async def served_chats(
             ann=Person.through(channel, ANN_ID),
             bob=Person.through(channel, BOB_ID),
             eve=Person.through(channel, EVE_ID),
-            moved=moved,
+            state_changed=state_changed,
             live=telling.live,
             hubs=telling.hubs,
             clock=telling.clock,
             created=created,
             groups=groups,
-            barred=barred,
+            suspended=suspended,
             stopping=stopping,
             catalogue=catalogue,
             servers=servers,
@@ -291,7 +300,7 @@ async def _served(
     servicers: Iterable[object],
     identities: Identities,
     stack: AsyncExitStack,
-    carried: TunnelledMethods,
+    tunnelled: TunnelledMethods,
 ) -> grpc.aio.Channel:
     """Serve until the stack ends, and return a channel there."""
     telemetry = InMemoryTelemetry("chatd").telemetry
@@ -303,7 +312,7 @@ async def _served(
             errors=ERRORS,
             domain=DOMAIN,
             telemetry=telemetry,
-            carried=carried,
+            tunnelled=tunnelled,
         )
     )
     channel = connect(

@@ -123,7 +123,7 @@ async def served_models(
 
     def changed(what: str, version: int) -> None:
         told.append((what, version))
-        configuration.heard(what, version)
+        configuration.on_notice(what, version)
 
     async def echo(provider: Provider, credential: Credential) -> tuple[str, ...]:
         # An endpoint that tells what it was asked with, so that tests see which keys open.

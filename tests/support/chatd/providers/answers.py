@@ -9,20 +9,20 @@ from chatd.models.domain.language_model import (
     LanguageModel,
     ModelEvent,
     ModelRequest,
+    OnEvent,
     RequestSent,
-    TakeEvent,
 )
 from chatd.turns.engine.tasks import owned_tasks
 
-Ask = Callable[[TakeEvent], Coroutine[Any, Any, None]]
+Ask = Callable[[OnEvent], Coroutine[Any, Any, None]]
 
 
-def answered(take: TakeEvent) -> TakeEvent:
+def answered(on_event: OnEvent) -> OnEvent:
     """Return what takes only that which a model answers, not that it was asked."""
 
     def took(event: ModelEvent) -> None:
         if not isinstance(event, RequestSent):
-            take(event)
+            on_event(event)
 
     return took
 

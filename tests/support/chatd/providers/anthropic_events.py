@@ -8,7 +8,7 @@ from chatd.content.domain.parts import Part
 from chatd.models.domain.language_model import ModelEvent
 from chatd.providers.anthropic import AnthropicDecoder
 from chatd.providers.wire import Decoder
-from chatd.turns.engine.answer import Answer, show_nothing
+from chatd.turns.engine.answer import Answer, ignore_part
 from parley.clock import FakeClock
 
 JsonObject = dict[str, Any]
@@ -54,15 +54,15 @@ def ending(stop_reason: str | None = "end_turn", **usage: int) -> list[bytes]:
 def decoded(datas: Iterable[bytes], decoder: Decoder | None = None) -> list[ModelEvent]:
     """Return all events of a whole answer."""
     reader = decoder or AnthropicDecoder()
-    events = [event for data in datas for event in reader.take(data)]
+    events = [event for data in datas for event in reader.decode(data)]
     return [*events, *reader.end()]
 
 
 def parts_of(events: Iterable[ModelEvent]) -> tuple[Part, ...]:
     """Return the parts that the engine makes of a model's events."""
-    answer = Answer(show_nothing, FakeClock())
+    answer = Answer(ignore_part, FakeClock())
     for each in events:
-        answer.take(each)
+        answer.on_event(each)
     return answer.content
 
 

@@ -8,7 +8,7 @@ from chatd.models.domain.catalogue import ProviderType
 from chatd.models.domain.language_model import ModelRequest, PromptMessage
 from chatd.models.engine.target import Target
 from chatd.providers.anthropic import AnthropicWire
-from chatd.providers.anthropic.metadata import Own, SearchHit, written
+from chatd.providers.anthropic.metadata import AnthropicMetadata, SearchHit, written
 from parley.settings import Secret
 from support.chatd.providers.anthropic_events import JsonObject
 
@@ -41,14 +41,14 @@ def search_call(call_id: str = "srvtoolu_1", args_json: str = '{"query":"a"}') -
     return ToolCall(call_id, "web_search", args_json, provider_executed=True)
 
 
-def search_result(call_id: str = "srvtoolu_1", own: Own | None = None) -> ToolResult:
+def search_result(call_id: str = "srvtoolu_1", own: AnthropicMetadata | None = None) -> ToolResult:
     return ToolResult(
         call_id,
         "web_search",
         '[{"title":"A"}]',
         ToolOutcome.DONE,
         provider_executed=True,
-        provider_metadata=written(Own(search=(HIT,)) if own is None else own),
+        provider_metadata=written(AnthropicMetadata(search=(HIT,)) if own is None else own),
     )
 
 

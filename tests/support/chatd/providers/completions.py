@@ -11,7 +11,7 @@ from chatd.models.domain.language_model import Finished, ModelEvent
 from chatd.models.engine.target import Target
 from chatd.providers.completions import CompletionsDecoder
 from chatd.providers.wire import Failure, ProviderFailed
-from chatd.turns.engine.answer import Answer, show_nothing
+from chatd.turns.engine.answer import Answer, ignore_part
 from parley.clock import FakeClock
 from parley.settings import Secret
 
@@ -61,9 +61,9 @@ class Decoded:
     @property
     def content(self) -> tuple[Part, ...]:
         """Return the parts that the engine makes of the events."""
-        answer = Answer(show_nothing, FakeClock())
+        answer = Answer(ignore_part, FakeClock())
         for event in self.events:
-            answer.take(event)
+            answer.on_event(event)
         return answer.content
 
     @property
@@ -86,7 +86,7 @@ def decoded_from(events: Iterable[bytes]) -> Decoded:
     made: list[ModelEvent] = []
     try:
         for event in events:
-            for each in decoder.take(event):
+            for each in decoder.decode(event):
                 made.append(each)
         made.extend(decoder.end())
     except ProviderFailed as failed:

@@ -32,7 +32,7 @@ class PlainDecoder:
     def __init__(self) -> None:
         self._is_over = False
 
-    def take(self, data: bytes) -> Iterable[ModelEvent]:
+    def decode(self, data: bytes) -> Iterable[ModelEvent]:
         try:
             event = json.loads(data)
         except ValueError:

@@ -20,7 +20,7 @@ from chatd.content.domain.parts import Text
 from chatd.content.domain.tools import Executor, ToolSpec
 from chatd.models.domain.catalogue import Model
 from chatd.models.domain.choice import ModelChoice
-from chatd.models.domain.language_model import ModelEvent, ModelRequest, TakeEvent, TextDelta
+from chatd.models.domain.language_model import ModelEvent, ModelRequest, OnEvent, TextDelta
 from chatd.models.domain.price_book import PriceBook
 from chatd.primitives.domain.ids import ChatId, MessageId, QueuedMessageId
 from chatd.providers.anthropic import AnthropicWire
@@ -183,25 +183,25 @@ class ProviderStage:
 async def provider_stage(
     *tools: ToolSpec,
     limits: TurnLimits | None = None,
-    chance: Callable[[], float] | None = None,
+    jitter: Callable[[], float] | None = None,
     url: str = "",
     options: HttpOptions | None = None,
 ) -> AsyncIterator[ProviderStage]:
     """Give a stage; `url` leads to a server other than the mock."""
     clock, breakers, heard = LoopClock(), Breakers(), Heard()
-    luck = chance or random.Random(7).random
+    luck = jitter or random.Random(7).random
     async with (
         MockModels.serving(clock=clock, requests_kept=REQUESTS_KEPT) as mock,
         HttpModels(clock, options) as http,
     ):
         configuration = StagedConfiguration({way: provider_at(url or mock.url, way) for way in Way})
-        guarded = GuardedModels(http, breakers=breakers, clock=clock, chance=luck)
+        guarded = GuardedModels(http, breakers=breakers, clock=clock, jitter=luck)
 
-        async def make(call: Call, request: ModelRequest, take: TakeEvent) -> None:
+        async def make(call: Call, request: ModelRequest, on_event: OnEvent) -> None:
             def took(event: ModelEvent) -> None:
                 if isinstance(event, TextDelta):
                     heard.characters += len(event.text)
-                take(event)
+                on_event(event)
 
             await guarded.of(call.wire, call.target, call.credential_id).answer(request, took)
 
@@ -221,7 +221,7 @@ async def provider_stage(
         runner = TurnRunner(
             TurnPorts(chats, model, executor, setups, live),
             clock=clock,
-            chance=luck,
+            jitter=luck,
             may_act=lambda: True,
             limits=limits,
         )

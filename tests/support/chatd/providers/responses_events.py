@@ -7,7 +7,7 @@ from typing import Any
 from chatd.content.domain.parts import Part
 from chatd.models.domain.language_model import ModelEvent
 from chatd.providers.responses import ResponsesDecoder
-from chatd.turns.engine.answer import Answer, show_nothing
+from chatd.turns.engine.answer import Answer, ignore_part
 from parley.clock import FakeClock
 
 USAGE = {
@@ -56,13 +56,13 @@ def message(item_id: str, *texts: str, **fields: Any) -> dict[str, Any]:
 def taken(*datas: bytes) -> list[ModelEvent]:
     """Return what our decoder says to a whole stream."""
     decoder = ResponsesDecoder()
-    events = [each for data in datas for each in decoder.take(data)]
+    events = [each for data in datas for each in decoder.decode(data)]
     return [*events, *decoder.end()]
 
 
 def stored(events: Iterable[ModelEvent]) -> tuple[Part, ...]:
     """Return the parts that are stored of an answer."""
-    answer = Answer(show_nothing, FakeClock())
+    answer = Answer(ignore_part, FakeClock())
     for each in events:
-        answer.take(each)
+        answer.on_event(each)
     return answer.content

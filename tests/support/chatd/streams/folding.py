@@ -4,7 +4,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from chatd.primitives.domain.ids import ChatId
-from chatd.streams.store.following import Asked, Followings
+from chatd.streams.store.following import ChatReadRequest, PostgresStreamReads
 from parley.api.chat.v1 import chat_pb2, event_pb2
 
 
@@ -85,9 +85,9 @@ def _with_part(known: Folded, part: event_pb2.MessagePartEvent) -> Folded:
     return replace(known, episode=episode, seq=part.seq, preview=preview)
 
 
-async def stored(reads: Followings, chat_id: ChatId) -> Folded:
+async def stored(reads: PostgresStreamReads, chat_id: ChatId) -> Folded:
     """Return what a client would know that has everything, without the preview."""
-    (found,) = await reads.read((Asked(chat_id, limit=10_000),))
+    (found,) = await reads.read((ChatReadRequest(chat_id, limit=10_000),))
     assert found is not None
     return Folded(
         messages=tuple(

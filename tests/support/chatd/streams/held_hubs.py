@@ -13,7 +13,7 @@ from chatd.primitives.domain.requests import Reader
 from chatd.streams.engine.live import LiveChats
 from chatd.streams.hub.hubs import Hubs, NoRelays
 from chatd.streams.rpc.subscription import Subscription
-from chatd.streams.store.following import Asked, Followed, Following
+from chatd.streams.store.following import ChatReader, ChatReadRequest, FollowedChat
 from parley.clock import FakeClock
 from parley.clock.fake import EPOCH
 from parley.tasks import Starter
@@ -44,11 +44,11 @@ class HeldReads:
     messages: list[Message] = field(default_factory=lambda: [said(1, 1)])
     readers: frozenset[Reader] = frozenset({ANN})
     reads: int = 0
-    asked: list[Asked] = field(default_factory=list)
-    failing: Callable[[Sequence[Asked]], Exception | None] = lambda asked: None
+    asked: list[ChatReadRequest] = field(default_factory=list)
+    failing: Callable[[Sequence[ChatReadRequest]], Exception | None] = lambda asked: None
     may_answer: asyncio.Event = field(default_factory=asyncio.Event)
 
-    async def read(self, asked: Sequence[Asked]) -> tuple[Following | None, ...]:
+    async def read(self, asked: Sequence[ChatReadRequest]) -> tuple[FollowedChat | None, ...]:
         self.reads += 1
         self.asked += asked
         if (error := self.failing(asked)) is not None:
@@ -58,7 +58,7 @@ class HeldReads:
         await self.may_answer.wait()
         return found
 
-    def _found(self, asked: Asked) -> Following | None:
+    def _found(self, asked: ChatReadRequest) -> FollowedChat | None:
         if asked.reader is not None and asked.reader not in self.readers:
             return None
         messages = self.messages if asked.limit else []
@@ -66,7 +66,7 @@ class HeldReads:
         if not asked.after:
             changed = [each for each in changed if not each.is_deleted]
         deleted = max((each.revision for each in messages if each.is_deleted), default=0)
-        return Following(
+        return FollowedChat(
             ANN.id,
             replace(self.state, chat_id=asked.chat_id),
             0,
@@ -88,7 +88,7 @@ class HeldReads:
         ]
         return tuple(wanted[:limit])
 
-    async def still_readable(self, asked: Sequence[Followed]) -> frozenset[Followed]:
+    async def still_readable(self, asked: Sequence[ChatReader]) -> frozenset[ChatReader]:
         self.reads += 1
         return frozenset(each for each in asked if each.reader in self.readers)
 
@@ -130,7 +130,7 @@ class Stage:
         self.reads.messages.append(said(number, number))
         new = NewMessage(Role.ASSISTANT, (Text(f"message {number}"),))
         self.hubs.appended(before, after, (new,), EPOCH)
-        self.hubs.moved(after)
+        self.hubs.state_changed(after)
 
 
 @asynccontextmanager

@@ -24,7 +24,7 @@ from chatd.content.domain.messages import Role
 from chatd.content.domain.parts import Text
 from chatd.errors import DOMAIN, ERRORS
 from chatd.primitives.domain.ids import ChatId, MessageId, Owner, OwnerId, QueuedMessageId, WorkerId
-from chatd.streams.engine.flush_timer import Beats
+from chatd.streams.engine.flush_timer import FlushTimer
 from chatd.streams.engine.live import Episode, LiveChats
 from chatd.streams.hub.hubs import Hubs
 from chatd.streams.rpc.access import Access
@@ -36,7 +36,7 @@ from chatd.streams.rpc.replicas import ReplicaWatch
 from chatd.streams.rpc.requests import Streams
 from chatd.streams.rpc.servicer import StreamServicer
 from chatd.streams.store.feeds import PostgresFeeds
-from chatd.streams.store.following import Followings
+from chatd.streams.store.following import PostgresStreamReads
 from chatd.turns.store.workers import PostgresWorkers
 from chatd.users.domain.groups import KnownGroups
 from chatd.workers.domain import SweepLimits
@@ -91,7 +91,7 @@ class Town:
         """Let every other process hear of a commit."""
         for replica in self.replicas:
             if replica is not teller and not replica.is_deaf:
-                replica.hubs.heard(state.chat_id, state.snapshot_version)
+                replica.hubs.on_notice(state.chat_id, state.snapshot_version)
 
 
 @dataclass(slots=True, eq=False)
@@ -169,7 +169,7 @@ class Replica:
         """Claim what a dead process left."""
         (claimed,) = await self.workers.sweep(self.worker_id, SweepLimits(10, 10, True))
         assert claimed.state.chat_id == chat_id
-        self.chats.noticed(claimed.state)
+        self.chats.publish_state(claimed.state)
         return claimed.state
 
     def subscribe(self, chat_id: ChatId, cursor: str = "", *, reader: Owner = ANN) -> Any:
@@ -222,9 +222,9 @@ async def replica_in(town: Town, name: str, *, joins: bool = True) -> AsyncItera
     await town.pool.execute(INSERT_WORKER, worker_id, str(address))
     async with AsyncExitStack() as stack:
         tasks = await stack.enter_async_context(asyncio.TaskGroup())
-        beats = Beats(town.clock)
-        live = LiveChats(beats=beats) if joins else LiveChats()
-        reads = Followings(town.pool)
+        flush_timer = FlushTimer(town.clock)
+        live = LiveChats(flush_timer=flush_timer) if joins else LiveChats()
+        reads = PostgresStreamReads(town.pool)
         workers = PostgresWorkers(town.pool, Session("", "unused"))
         peers = Channels((), partial(open_channel, signer=town.chatd))
         stack.push_async_callback(peers.close)
@@ -238,24 +238,26 @@ async def replica_in(town: Town, name: str, *, joins: bool = True) -> AsyncItera
         )
         stack.callback(relays.close)
         feeds = Feeds(PostgresFeeds(town.pool), town.clock)
-        hubs = Hubs(reads, live, relays=relays, tasks=tasks, clock=town.clock, news=feeds.poke)
+        hubs = Hubs(
+            reads, live, relays=relays, tasks=tasks, clock=town.clock, on_activity=feeds.poke
+        )
         stack.callback(hubs.close)
         access = Access(hubs, reads, town.groups, town.clock)
 
-        def moved(state: ChatState) -> None:
-            live.moved(state)
-            hubs.moved(state)
+        def state_changed(state: ChatState) -> None:
+            live.state_changed(state)
+            hubs.state_changed(state)
             town.tell(replica, state)
 
         chats = await stack.enter_async_context(
-            PostgresChats(town.pool, moved, town.clock, appended=hubs.appended)
+            PostgresChats(town.pool, state_changed, town.clock, appended=hubs.appended)
         )
         works = [
             hubs.run(),
             access.run(),
             watch.run(),
             feeds.run(),
-            *((beats.run(),) if joins else ()),
+            *((flush_timer.run(),) if joins else ()),
         ]
         for work in works:
             stack.callback(tasks.create_task(work).cancel)

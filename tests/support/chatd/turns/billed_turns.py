@@ -21,7 +21,7 @@ from chatd.models.domain.profile import ModelProfile
 from chatd.primitives.domain.ids import ChatId, Owner, OwnerId, QueuedMessageId, WorkerId
 from chatd.providers.scripted import Play, ScriptedModel
 from chatd.spend.domain.ports import Spending, Unlimited
-from chatd.spend.engine.late_bills import LateBills
+from chatd.spend.engine.late_bills import DeferredBills
 from chatd.spend.store.ledger import PostgresLedger
 from chatd.spend.store.open_calls import PostgresOpenCalls
 from chatd.streams.engine.live import LiveChats
@@ -102,7 +102,7 @@ class BilledTurns:
     pool: Pool
     cut: CutPool
     chats: PostgresChats
-    bills: LateBills
+    bills: DeferredBills
     clock: FakeClock
     live: LiveChats
     stored_calls: PostgresOpenCalls
@@ -124,7 +124,7 @@ class BilledTurns:
                 inherited=self.stored_calls,
             ),
             clock=self.clock,
-            chance=lambda: 0.0,
+            jitter=lambda: 0.0,
             may_act=lambda: True,
             unbilled=self.bills.add,
         )
@@ -166,16 +166,16 @@ class BilledTurns:
 @asynccontextmanager
 async def billed_turns(
     pool: Pool,
-    moved: Callable[[ChatState], None] = lambda state: None,
+    state_changed: Callable[[ChatState], None] = lambda state: None,
 ) -> AsyncIterator[BilledTurns]:
     """Give turns over a migrated database."""
     await pool.execute(INSERT_WORKER, WORKER)
     clock = FakeClock()
     cut = CutPool(pool)
-    bills = LateBills(PostgresLedger(pool), clock)
+    bills = DeferredBills(PostgresLedger(pool), clock)
     async with (
         asyncio.TaskGroup() as group,
-        PostgresChats(cast(Pool, cut), moved, clock) as chats,
+        PostgresChats(cast(Pool, cut), state_changed, clock) as chats,
     ):
         entering = group.create_task(bills.run())
         stored = PostgresOpenCalls(pool, WORKER)

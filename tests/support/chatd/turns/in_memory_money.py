@@ -9,7 +9,7 @@ from chatd.primitives.domain.ids import ChatId, Owner, OwnerId
 from chatd.spend.domain.ledger import LedgerEntry
 from chatd.spend.domain.limits import LimitPeriod, SpendLimit
 from chatd.spend.store.limits import ChatSpending
-from chatd.titles.store.notes import ChatFacts
+from chatd.titles.store.title_store import ChatFacts
 
 
 @dataclass(slots=True)

@@ -72,7 +72,7 @@ class JournalingTools:
         self.loses_answers = False
         self.crash_after_start = False
 
-    async def offer(self, chat_id: ChatId, owner: Owner) -> tuple[ToolSpec, ...]:
+    async def list_tools(self, chat_id: ChatId, owner: Owner) -> tuple[ToolSpec, ...]:
         """Offer what it was made with."""
         self.offers += 1
         return self._specs

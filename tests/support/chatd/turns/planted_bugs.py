@@ -29,12 +29,12 @@ from chatd.primitives.domain.ids import (
     WorkerId,
 )
 from chatd.primitives.domain.requests import ClientKey
-from chatd.turns.engine.calls import Caller, OpenCall
+from chatd.turns.engine.calls import OpenCall, ToolCaller
 from chatd.turns.engine.history import History
 from chatd.turns.engine.mailbox import Mailbox
 from chatd.turns.worker.reconciliation import Reconciler
 from chatd.turns.worker.runners import Runners
-from chatd.turns.worker.slot_pool import Desk
+from chatd.turns.worker.slot_pool import SlotPool
 from chatd.turns.worker.sweeps import Sweeper
 from chatd.turns.worker.worker import Worker
 from chatd.workers.domain import NamedChat
@@ -250,7 +250,7 @@ async def _park_nobody(self: Sweeper) -> None:
     return
 
 
-def _keep_slot(self: Desk, slot: Slot) -> None:
+def _keep_slot(self: SlotPool, slot: Slot) -> None:
     return
 
 
@@ -288,7 +288,7 @@ async def _catch_up_once(self: History, chats: Any, state: ChatState) -> None:
         await _catch_up(self, chats, state)
 
 
-async def _send_again(self: Caller, open_call: OpenCall) -> Outcome:
+async def _send_again(self: ToolCaller, open_call: OpenCall) -> Outcome:
     dispatch = open_call.execution.dispatch
     again = replace(dispatch, execution_id=ExecutionId(f"{dispatch.execution_id} again"))
     return await self._tools.execute(replace(open_call.execution, dispatch=again))
@@ -324,10 +324,10 @@ async def _wait_for_nobody(self: Slots) -> None:
     return
 
 
-_reserve = Desk.reserve
+_reserve = SlotPool.reserve
 
 
-def _reserve_in_drain(self: Desk, owner_id: OwnerId | None = None) -> Slot | None:
+def _reserve_in_drain(self: SlotPool, owner_id: OwnerId | None = None) -> Slot | None:
     is_draining, self.is_draining = self.is_draining, False
     try:
         return _reserve(self, owner_id)
@@ -336,12 +336,12 @@ def _reserve_in_drain(self: Desk, owner_id: OwnerId | None = None) -> Slot | Non
 
 
 async def _sweep_as_known(self: Sweeper) -> None:
-    keeper, may_judge_others = self._keeper, self._keeper.may_judge_others()
-    if self._is_round_due and may_judge_others:
+    keeper, may_take_over = self._keeper, self._keeper.may_take_over()
+    if self._is_round_due and may_take_over:
         self._is_round_due = False
         await self._park()
-        await self._answer_for_late_clients()
-    if may_judge_others:
+        await self._cancel_overdue_actions()
+    if may_take_over:
         keeper._lease = replace(keeper._lease or Lease(0, 0, 0), contact_since=-1000.0)
     await self._take()
 
@@ -368,10 +368,10 @@ BUGS = {
     ),
     "effects without a lease": Bug(SOUND, LeaseKeeper, "may_act", _act_without_lease),
     "effects in the last seconds of a lease": Bug(SOUND, LeaseKeeper, "may_act", _act_to_the_end),
-    "a drain that hands nothing over": Bug(SOUND, Worker, "_hand_over", _hand_nothing_over),
+    "a drain that hands nothing over": Bug(SOUND, Worker, "_release_owned", _hand_nothing_over),
     "claims without a runner": Bug(SOUND, Reconciler, "_attend", _attend_nobody),
     "chats that kill their owners for ever": Bug(SOUND, Sweeper, "_park", _park_nobody),
-    "slots that are never given back": Bug(SOUND, Desk, "give_back_if_reserved", _keep_slot),
+    "slots that are never given back": Bug(SOUND, SlotPool, "release_if_reserved", _keep_slot),
     "two runners of one chat": Bug(SOUND, Runners, "_run", _run_beside),
     "a crash that ends nothing": Bug(SOUND, Runners, "_end", _end_nothing),
     "judging others right after an outage": Bug(SOUND, Lease, "may_sweep", _judge_at_once),
@@ -379,7 +379,7 @@ BUGS = {
         SOUND, Mailbox, "until_superseded", _wait_for_another_owner
     ),
     "a history that is never brought up to date": Bug(SOUND, History, "catch_up", _catch_up_once),
-    "a call that is sent again": Bug(SOUND, Caller, "_recover", _send_again),
+    "a call that is sent again": Bug(SOUND, ToolCaller, "_recover", _send_again),
     "facts that are newer than the state": Bug(
         SOUND, transitions, "_require_queued", _require_the_fact
     ),
@@ -399,11 +399,11 @@ BUGS_FOR_TESTS = {
         "::test_a_missed_notification_is_made_good_at_the_next_renewal",
     ),
     "slots that are given in a drain": (
-        Bug(SOUND, Desk, "reserve", _reserve_in_drain),
+        Bug(SOUND, SlotPool, "reserve", _reserve_in_drain),
         "test_worker_drain.py::test_a_draining_worker_gives_no_slots_and_sweeps_nothing",
     ),
     "a drain that does not wait for claims": (
-        Bug(SOUND, Slots, "until_none_is_reserved", _wait_for_nobody),
+        Bug(SOUND, Slots, "until_unreserved", _wait_for_nobody),
         "test_worker_drain.py::test_a_drain_waits_for_claims_that_are_under_way",
     ),
     "a sweep by what was known before an outage": (

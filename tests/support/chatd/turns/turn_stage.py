@@ -22,7 +22,7 @@ from chatd.models.domain.language_model import (
     Finished,
     ModelEvent,
     ModelRequest,
-    TakeEvent,
+    OnEvent,
     TextDelta,
     ToolCallRequested,
 )
@@ -126,9 +126,9 @@ class NotingModel(ScriptedModel):
         super().__init__(play)
         self.requests: list[ModelRequest] = []
 
-    async def answer(self, request: ModelRequest, take: TakeEvent) -> None:
+    async def answer(self, request: ModelRequest, on_event: OnEvent) -> None:
         self.requests.append(request)
-        await super().answer(request, take)
+        await super().answer(request, on_event)
 
 
 class Stage:
@@ -151,7 +151,7 @@ class Stage:
         self.commits = Commits(self.chats)
         self.model = NotingModel(play)
         self.tools = JournalingTools(*specs, held=held)
-        self.chance = 0.0
+        self.jitter = 0.0
         self.may_act = True
         self.ended: list[TurnEnded] = []
         self.billed_late: list[tuple[LedgerEntry, OwnerId]] = []
@@ -258,7 +258,7 @@ class Stage:
         return TurnRunner(
             ports,
             clock=self.clock,
-            chance=lambda: self.chance,
+            jitter=lambda: self.jitter,
             may_act=lambda: self.may_act,
             limits=self._limits,
             ended=self.ended.append,

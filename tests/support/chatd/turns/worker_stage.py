@@ -85,7 +85,7 @@ class Stage:
         self.chats = InMemoryChats()
         self.workers = InMemoryWorkers(self.chats, self.clock)
         self.runners = HeldRunners()
-        self.moved: list[ChatState] = []
+        self.state_changed: list[ChatState] = []
         self.offers = 0
         self.left: list[WorkerId] = []  # Workers whose run returned by itself.
         self._cast: list[Worker] = []
@@ -103,10 +103,10 @@ class Stage:
                 claims=self.workers,
                 apply=self.apply,
                 run_chat=self.runners.run,
-                moved=self._publish,
-                offer=self._offer,
+                state_changed=self._publish,
+                request_sweep=self._offer,
                 clock=self.clock,
-                chance=random.Random(7),
+                rng=random.Random(7),
                 supervision=supervision(self.clock),
             ),
             limits=limits,
@@ -182,7 +182,7 @@ class Stage:
         self.left.append(worker.worker_id)
 
     def _publish(self, state: ChatState) -> None:
-        self.moved.append(state)
+        self.state_changed.append(state)
         for worker in self._cast:
             worker.deliver(state)
 

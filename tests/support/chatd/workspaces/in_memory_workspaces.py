@@ -10,7 +10,7 @@ from chatd.primitives.domain.ids import ChatId, OwnerId, WorkerId
 from chatd.workspaces.domain.commands import Command, Start
 from chatd.workspaces.domain.errors import NodeNotFound, WorkspaceNotReady
 from chatd.workspaces.domain.lifetime import is_due, is_warning_due
-from chatd.workspaces.domain.nodes import LOST_AFTER, Load, Node, NodeState
+from chatd.workspaces.domain.nodes import LOST_AFTER_HEARTBEATS, Load, Node, NodeState
 from chatd.workspaces.domain.ports import ChatWorkspace, LogLine, Seen
 from chatd.workspaces.domain.transitions import decide
 from chatd.workspaces.domain.workspace import DRIVEN, USABLE, State, Workspace, WorkspaceId
@@ -52,7 +52,7 @@ class InMemoryWorkspaces:
     chats: dict[str, ChatWorkspace] = field(default_factory=dict)
     states: list[State] = field(default_factory=list)
     lost: set[str] = field(default_factory=set)
-    barred: dict[OwnerId, bool] = field(default_factory=dict)
+    suspended: dict[OwnerId, bool] = field(default_factory=dict)
     reads: int = 0
     lookups: int = 0
     crash: CrashPlan = field(default_factory=CrashPlan)
@@ -157,19 +157,19 @@ class InMemoryWorkspaces:
     async def orphaned(self, rows_max: int) -> tuple[Seen, ...]:
         return ()
 
-    async def of_barred(self, rows_max: int) -> tuple[tuple[Seen, bool], ...]:
+    async def of_suspended(self, rows_max: int) -> tuple[tuple[Seen, bool], ...]:
         found = self._seen(
-            lambda row: row.owner_id in self.barred and row.state is not State.DELETED
+            lambda row: row.owner_id in self.suspended and row.state is not State.DELETED
         )
-        return tuple((seen, self.barred[seen.workspace.owner_id]) for seen in found)
+        return tuple((seen, self.suspended[seen.workspace.owner_id]) for seen in found)
 
     async def on_node(self, node_id: str) -> tuple[Seen, ...]:
         return self._seen(lambda row: row.node_id == node_id and row.state is not State.DELETED)
 
-    async def in_the_way(self, idle: timedelta) -> tuple[Seen, ...]:
+    async def idle_scratch(self, idle: timedelta) -> tuple[Seen, ...]:
         return ()
 
-    async def untold(self, rows_max: int) -> tuple[Seen, ...]:
+    async def unpublished(self, rows_max: int) -> tuple[Seen, ...]:
         return self._seen(lambda row: row.state in USABLE and row.policy > row.policy_told)
 
     async def on_lost_nodes(self, rows_max: int) -> tuple[Seen, ...]:
@@ -187,7 +187,7 @@ class InMemoryWorkspaces:
         )
         return {seen.workspace.id: seen for seen in found}
 
-    async def worked_in(self, worker_id: WorkerId) -> tuple[Seen, ...]:
+    async def used_by_worker(self, worker_id: WorkerId) -> tuple[Seen, ...]:
         ids = self.working.get(worker_id, [])
         return self._seen(lambda row: row.id in ids and row.state in USABLE)
 
@@ -243,7 +243,7 @@ class InMemoryNodes:
             for node in self.rows.values()
             if node.state in (NodeState.ACTIVE, NodeState.DRAINING)
             and node.last_seen_at is not None
-            and self.clock.now() - node.last_seen_at > LOST_AFTER
+            and self.clock.now() - node.last_seen_at > LOST_AFTER_HEARTBEATS
         ]
         for node in silent:
             self.rows[node.id] = replace(node, state=NodeState.LOST)

@@ -14,7 +14,7 @@ from chatd.workspaces.domain.quota import QuotaLimits
 from chatd.workspaces.domain.workspace import Workspace
 from chatd.workspaces.engine.control import Control
 from chatd.workspaces.engine.driver import Driver
-from chatd.workspaces.engine.locator import ChatSites
+from chatd.workspaces.engine.locator import ChatWorkspaceLocator
 from chatd.workspaces.engine.node_list import NodeList
 from chatd.workspaces.engine.registry import Registry
 from chatd.workspaces.engine.watchers import Changes
@@ -56,7 +56,7 @@ class Catalogue:
     known: NodeList
     control: Control
     driver: Driver
-    sites: ChatSites
+    locator: ChatWorkspaceLocator
     host: InMemoryHost
     ttl: Ttl
     servicers: tuple[WorkspaceServicer, NodeServicer, SecretServicer]
@@ -81,7 +81,7 @@ class Catalogue:
 
         def tell(workspace: Workspace) -> None:
             moved.append(workspace)
-            changes.heard(workspace.id)
+            changes.on_notice(workspace.id)
             driver.poke(workspace)
 
         store = PostgresWorkspaces(pool, tell)
@@ -100,7 +100,7 @@ class Catalogue:
             clock=clock,
         )
         facts = Facts(pool)
-        sites = ChatSites(
+        locator = ChatWorkspaceLocator(
             store, facts, known, driver, changes, clock, made=bound.append, waiting_s=20.0
         )
         secrets = PostgresSecrets(pool, SecretBox(Keyring.generate()))
@@ -129,7 +129,7 @@ class Catalogue:
             known,
             control,
             driver,
-            sites,
+            locator,
             host,
             ttl,
             servicers,

@@ -9,7 +9,7 @@ from chatd.content.domain.tools import Dispatch, Execution, Executor
 from chatd.content.domain.truncation import BUDGET_BYTES_UNKNOWN
 from chatd.primitives.domain.ids import ChatId, ExecutionId, Owner, OwnerId
 from chatd.tools.toolrunner import WorkspaceTools
-from chatd.tools.workspace import InMemoryShelf
+from chatd.tools.workspace import InMemoryAttachmentStore
 from parley.clock import Clock
 from parley.rpc import Channels
 
@@ -22,19 +22,19 @@ class Calls:
     """Makes calls in one chat, each with an execution id of its own unless it is repeated."""
 
     tools: WorkspaceTools
-    shelf: InMemoryShelf = field(default_factory=InMemoryShelf)
+    attachment_store: InMemoryAttachmentStore = field(default_factory=InMemoryAttachmentStore)
     made: int = 0
 
     @classmethod
     def through(cls, channels: Channels, clock: Clock) -> "Calls":
-        shelf = InMemoryShelf()
-        return cls(WorkspaceTools(channels, clock, shelf), shelf)
+        attachment_store = InMemoryAttachmentStore()
+        return cls(WorkspaceTools(channels, clock, attachment_store), attachment_store)
 
     async def execution(
         self, name: str, args_json: str, budget_bytes: int = BUDGET_BYTES_UNKNOWN
     ) -> Execution:
         """Return a new call as it is dispatched."""
-        specs = {spec.name: spec for spec in await self.tools.offer(CHAT, ANN)}
+        specs = {spec.name: spec for spec in await self.tools.list_tools(CHAT, ANN)}
         self.made += 1
         return Execution(
             CHAT,

@@ -6,7 +6,7 @@ from typing import Any
 
 from chatd.primitives.domain.ids import OwnerId
 from chatd.workspaces.domain.nodes import Capacity, Load, Node
-from chatd.workspaces.domain.spec import Kind, Recipe
+from chatd.workspaces.domain.spec import Kind, WorkspaceSpec
 from chatd.workspaces.domain.templates import Template
 from chatd.workspaces.domain.workspace import (
     NODE_LOST,
@@ -32,7 +32,7 @@ def workspace(state: State = State.PENDING, **values: Any) -> Workspace:
         name="one",
         owner_id=ANN,
         kind=Kind.SCRATCH,
-        recipe=Recipe(Kind.SCRATCH),
+        recipe=WorkspaceSpec(Kind.SCRATCH),
         lifetime=Lifetime(ttl_ms=2 * HOUR_MS, ttl_max_ms=8 * HOUR_MS),
         created_at=NOON,
         last_used_at=NOON,

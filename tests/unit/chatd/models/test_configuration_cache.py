@@ -102,11 +102,11 @@ async def test_a_change_is_read_once_and_one_that_is_known_not_at_all() -> None:
     store = CountingStore()
     cache = cache_over(store)
     await cache.current()
-    cache.heard(CATALOGUE, 1)
+    cache.on_notice(CATALOGUE, 1)
     await cache.current()
     assert store.asked["load"] == 1
     store.number = 2
-    cache.heard(CATALOGUE, 2)
+    cache.on_notice(CATALOGUE, 2)
     assert (await cache.current()).catalogue.version == 2
     assert (await cache.current()).catalogue.version == 2
     assert store.asked["load"] == 2
@@ -120,7 +120,7 @@ async def test_what_was_read_before_a_change_was_heard_of_is_not_kept() -> None:
         early = tasks.create_task(cache.current())
         await store.begun.wait()
         store.number = 2
-        cache.heard(CATALOGUE, 2)
+        cache.on_notice(CATALOGUE, 2)
         store.gate.set()
         assert (await early).catalogue.version == 1
     assert (await cache.current()).catalogue.version == 2
@@ -132,9 +132,9 @@ async def test_users_and_chats_are_forgotten_one_by_one() -> None:
     await cache.user(ANN)
     await cache.chat(CHAT)
     store.number = 2
-    cache.heard("ann", 2)
+    cache.on_notice("ann", 2)
     assert (await cache.user(ANN)).settings.custom_prompt == "2"
-    cache.heard(f"{CHAT_PREFIX}{CHAT}", 0)
+    cache.on_notice(f"{CHAT_PREFIX}{CHAT}", 0)
     await cache.chat(CHAT)
     assert (store.asked["user"], store.asked["chat"], store.asked["load"]) == (2, 2, 0)
 
@@ -146,7 +146,7 @@ async def test_a_gap_in_the_news_forgets_everything() -> None:
         await cache.current()
         await cache.user(ANN)
         await cache.chat(CHAT)
-        cache.lost_news()
+        cache.on_resync()
     assert store.asked == {"load": 2, "user": 2, "chat": 2}
 
 
@@ -183,7 +183,7 @@ async def test_what_is_known_outlives_the_database() -> None:
     cache = cache_over(store)
     await cache.current()
     store.is_away = True
-    cache.heard(CATALOGUE, 2)
+    cache.on_notice(CATALOGUE, 2)
     assert (await cache.current()).catalogue.version == 1
     store.is_away, store.number = False, 2
     assert (await cache.current()).catalogue.version == 2

@@ -15,7 +15,7 @@ from chatd.models.domain.language_model import (
     ModelError,
     ModelEvent,
     ModelRequest,
-    TakeEvent,
+    OnEvent,
     TextDelta,
 )
 from chatd.models.engine.target import Target
@@ -29,11 +29,11 @@ from support.chatd.providers.answers import answering, events_of
 BUSY = ErrorKind.OVERLOADED
 
 
-def opened(at_s: float = 0.0, chance: float = 0.0) -> Breaker:
+def opened(at_s: float = 0.0, jitter: float = 0.0) -> Breaker:
     breaker = Breaker()
     for _ in range(5):
         assert breaker.admit(at_s) is None
-        breaker.failed(BUSY, at_s, chance)
+        breaker.failed(BUSY, at_s, jitter)
     return breaker
 
 
@@ -76,7 +76,7 @@ def test_other_failures_never_open_it(kind: ErrorKind) -> None:
 
 
 def test_it_stays_open_longer_by_chance_and_each_time() -> None:
-    assert opened(chance=0.5).admit(0.0) == 7.5
+    assert opened(jitter=0.5).admit(0.0) == 7.5
     breaker, now_s, waits = opened(), 0.0, []
     for _ in range(6):
         wait_s = breaker.admit(now_s)
@@ -171,13 +171,13 @@ class PlayedModels:
         self.is_closed = False
 
     async def answer(
-        self, wire: Wire, request: ModelRequest, target: Target, take: TakeEvent
+        self, wire: Wire, request: ModelRequest, target: Target, on_event: OnEvent
     ) -> None:
         try:
             for event in self._plays.pop(0):
                 if isinstance(event, Exception):
                     raise event
-                take(event)
+                on_event(event)
                 if isinstance(event, Finished):
                     return
             await asyncio.Event().wait()
@@ -191,7 +191,7 @@ GOOD: Play = (TextDelta("hi"), Finished())
 
 
 def guarded(models: PlayedModels, breaker: Breaker, clock: FakeClock) -> GuardedModel:
-    return GuardedModel(models, NoWire(), TARGET, breaker=breaker, clock=clock, chance=lambda: 0.0)
+    return GuardedModel(models, NoWire(), TARGET, breaker=breaker, clock=clock, jitter=lambda: 0.0)
 
 
 async def ask(model: GuardedModel, attempt: int = 1) -> list[ModelEvent] | ModelError:
@@ -230,7 +230,7 @@ async def test_calls_with_one_credential_share_what_is_known_of_it() -> None:
     clock = FakeClock()
     models = PlayedModels((OVERLOAD,), GOOD)
     breakers = Breakers(BreakerPolicy(failures_max=1))
-    guarded = GuardedModels(models, breakers=breakers, clock=clock, chance=lambda: 0.0)
+    guarded = GuardedModels(models, breakers=breakers, clock=clock, jitter=lambda: 0.0)
     assert await ask(guarded.of(NoWire(), TARGET, "one")) is OVERLOAD
     assert isinstance(await ask(guarded.of(NoWire(), TARGET, "one")), ModelError)
     assert await ask(guarded.of(NoWire(), TARGET, "two")) == list(GOOD)
@@ -274,12 +274,12 @@ async def test_the_first_word_closes_it_and_a_sign_of_life_does_not() -> None:
     was_open: list[bool] = []
     model = guarded(models, breaker, clock)
 
-    def ask(note: TakeEvent) -> Coroutine[Any, Any, None]:
-        def take(event: ModelEvent) -> None:
+    def ask(note: OnEvent) -> Coroutine[Any, Any, None]:
+        def on_event(event: ModelEvent) -> None:
             was_open.append(breaker.is_open(0.0))
             note(event)
 
-        return model.answer(ModelRequest("m", (), ()), take)
+        return model.answer(ModelRequest("m", (), ()), on_event)
 
     async with answering(ask) as following:
         await following()

@@ -1,14 +1,20 @@
 import pytest
 
 from chatd.models.domain.catalogue import DEMO_MODEL_ID, Model, ProviderType, Purpose
-from chatd.providers.environment import EnvironmentKeys, Given, Offered, given_by, with_offer
+from chatd.providers.environment import (
+    EnvironmentCatalogue,
+    EnvironmentKeys,
+    ListedModel,
+    environment_catalogue,
+    with_listed_models,
+)
 from parley.settings import Secret
 
 KEY = Secret("sk-a-key-that-is-long-enough-1234")
 LOCAL = "http://127.0.0.1:11434/v1"
 
 
-def default_of(given: Given) -> tuple[str, str]:
+def default_of(given: EnvironmentCatalogue) -> tuple[str, str]:
     """Return the provider and the name of the model that answers by default."""
     model = given.catalogue.default()
     assert model is not None
@@ -16,7 +22,7 @@ def default_of(given: Given) -> tuple[str, str]:
 
 
 def test_without_a_key_there_is_the_demo_alone() -> None:
-    given = given_by(EnvironmentKeys())
+    given = environment_catalogue(EnvironmentKeys())
     assert (given.provider_names, given.unlisted) == ((), ())
     assert default_of(given) == ("scripted", "scripted")
 
@@ -70,7 +76,7 @@ def test_without_a_key_there_is_the_demo_alone() -> None:
 def test_a_key_makes_a_provider_and_a_default_model(
     keys: EnvironmentKeys, provider: str, kind: ProviderType, default: str
 ) -> None:
-    given = given_by(keys)
+    given = environment_catalogue(keys)
     assert given.provider_names == (provider,)
     assert default_of(given) == (provider, default)
     (found,) = (each for each in given.catalogue.providers.values() if each.name == provider)
@@ -79,14 +85,14 @@ def test_a_key_makes_a_provider_and_a_default_model(
 
 
 def test_a_key_is_recognised_by_its_end_and_opens_only_when_asked() -> None:
-    given = given_by(EnvironmentKeys(anthropic_api_key=KEY))
+    given = environment_catalogue(EnvironmentKeys(anthropic_api_key=KEY))
     (key,) = next(iter(given.catalogue.providers.values())).keys
     assert (key.hint, given.values.open(key)) == ("1234", KEY)
     assert "sk-a" not in repr(given)
 
 
 def test_keys_of_aws_go_together_as_the_wire_wants_them() -> None:
-    given = given_by(
+    given = environment_catalogue(
         EnvironmentKeys(
             aws_access_key_id=Secret("id"),
             aws_secret_access_key=Secret("secret"),
@@ -109,8 +115,8 @@ def test_keys_of_aws_go_together_as_the_wire_wants_them() -> None:
     ],
 )
 def test_half_of_what_a_provider_needs_makes_none(keys: EnvironmentKeys) -> None:
-    assert given_by(keys).provider_names == ()
-    assert given_by(keys).catalogue.default() is not None
+    assert environment_catalogue(keys).provider_names == ()
+    assert environment_catalogue(keys).catalogue.default() is not None
 
 
 @pytest.mark.parametrize(
@@ -131,27 +137,31 @@ def test_the_default_that_is_named_finds_its_provider(
     keys = EnvironmentKeys(
         anthropic_api_key=KEY, openai_api_key=KEY, openrouter_api_key=KEY, model=model
     )
-    assert default_of(given_by(keys)) == expected
+    assert default_of(environment_catalogue(keys)) == expected
 
 
 def test_every_process_gives_the_same_ids() -> None:
     keys = EnvironmentKeys(anthropic_api_key=KEY, openai_api_key=KEY)
-    assert given_by(keys).catalogue == given_by(keys).catalogue
-    assert len(given_by(keys).catalogue.models) == 13
+    assert environment_catalogue(keys).catalogue == environment_catalogue(keys).catalogue
+    assert len(environment_catalogue(keys).catalogue.models) == 13
 
 
 def test_small_things_are_done_by_the_cheaper_model_of_the_defaults_provider() -> None:
-    catalogue = given_by(EnvironmentKeys(anthropic_api_key=KEY, openai_api_key=KEY)).catalogue
+    catalogue = environment_catalogue(
+        EnvironmentKeys(anthropic_api_key=KEY, openai_api_key=KEY)
+    ).catalogue
     override = catalogue.overrides[Purpose.UTILITY]
     assert catalogue.models[override.model_id].name == "claude-haiku-5-5"
-    assert given_by(EnvironmentKeys(openai_base_url=LOCAL)).catalogue.overrides == {}
+    assert environment_catalogue(EnvironmentKeys(openai_base_url=LOCAL)).catalogue.overrides == {}
 
 
 def test_models_that_an_endpoint_lists_are_added_and_the_first_answers() -> None:
-    given = given_by(EnvironmentKeys(openai_base_url=LOCAL))
+    given = environment_catalogue(EnvironmentKeys(openai_base_url=LOCAL))
     (provider,) = given.unlisted
     assert default_of(given) == ("scripted", "scripted")
-    learned = with_offer(given.catalogue, provider, (Offered("a", 8192), Offered("b")))
+    learned = with_listed_models(
+        given.catalogue, provider, (ListedModel("a", 8192), ListedModel("b"))
+    )
     default = learned.default()
     assert default is not None
     assert (default.name, default.context_limit_tokens) == ("a", 8192)
@@ -160,8 +170,10 @@ def test_models_that_an_endpoint_lists_are_added_and_the_first_answers() -> None
 
 
 def test_a_default_that_was_named_stays_when_the_endpoint_lists_others() -> None:
-    given = given_by(EnvironmentKeys(openai_base_url=LOCAL, model="b"))
-    learned = with_offer(given.catalogue, given.unlisted[0], (Offered("a"), Offered("b", 4096)))
+    given = environment_catalogue(EnvironmentKeys(openai_base_url=LOCAL, model="b"))
+    learned = with_listed_models(
+        given.catalogue, given.unlisted[0], (ListedModel("a"), ListedModel("b", 4096))
+    )
     default = learned.default()
     assert default is not None
     assert (default.name, default.context_limit_tokens) == ("b", 4096)

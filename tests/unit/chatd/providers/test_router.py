@@ -17,8 +17,8 @@ from chatd.models.domain.language_model import (
     ModelError,
     ModelEvent,
     ModelRequest,
+    OnEvent,
     PromptMessage,
-    TakeEvent,
     TextDelta,
 )
 from chatd.models.store.catalogue import KeyValues
@@ -71,12 +71,12 @@ class Calls:
         self.scripts = {name.replace("_", "-"): steps for name, steps in scripts.items()}
         self.made: list[tuple[Call, ModelRequest]] = []
 
-    async def make(self, call: Call, request: ModelRequest, take: TakeEvent) -> None:
+    async def make(self, call: Call, request: ModelRequest, on_event: OnEvent) -> None:
         self.made.append((call, request))
         for step in self.scripts.get(call.credential_id, ANSWER):
             if isinstance(step, ModelError):
                 raise step
-            take(step)
+            on_event(step)
 
     @property
     def keys(self) -> list[str]:
@@ -276,9 +276,9 @@ async def test_what_another_provider_wrote_is_sent_without_what_is_its_own() -> 
 async def test_closing_the_answer_closes_the_call() -> None:
     closed: list[bool] = []
 
-    async def make(call: Call, request: ModelRequest, take: TakeEvent) -> None:
+    async def make(call: Call, request: ModelRequest, on_event: OnEvent) -> None:
         try:
-            take(TextDelta("one"))
+            on_event(TextDelta("one"))
             await asyncio.Event().wait()
         finally:
             closed.append(True)

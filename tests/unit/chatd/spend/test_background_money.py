@@ -7,8 +7,8 @@ import pytest
 from chatd.models.domain.model_use import ModelUse
 from chatd.primitives.domain.ids import ChatId, OwnerId
 from chatd.spend.domain.ledger import Bill, CallOutcome, CallPurpose, LedgerEntry
-from chatd.spend.engine.late_bills import ATTEMPTS_MAX, LateBills
-from chatd.titles.engine.jobs import SmallJobs
+from chatd.spend.engine.late_bills import ATTEMPTS_MAX, DeferredBills
+from chatd.titles.engine.jobs import JobQueue
 from parley.clock import FakeClock
 from parley.postgres import DatabaseUnavailable
 
@@ -32,7 +32,7 @@ class Ledger:
 
 async def test_a_late_bill_is_entered_when_the_database_is_back() -> None:
     ledger, clock = Ledger(DatabaseUnavailable("away")), FakeClock()
-    bills = LateBills(ledger, clock)
+    bills = DeferredBills(ledger, clock)
     bills.add(ENTRY, ANN)
     async with asyncio.timeout(5), asyncio.TaskGroup() as group:
         running = group.create_task(bills.run())
@@ -46,7 +46,7 @@ async def test_a_bill_that_cannot_be_entered_is_told_and_the_next_one_is_not_hel
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     ledger, clock = Ledger(*[DatabaseUnavailable("away")] * ATTEMPTS_MAX, ValueError()), FakeClock()
-    bills = LateBills(ledger, clock)
+    bills = DeferredBills(ledger, clock)
     for _ in range(3):
         bills.add(ENTRY, ANN)
     async with asyncio.timeout(5), asyncio.TaskGroup() as group:
@@ -62,7 +62,7 @@ async def test_a_bill_that_cannot_be_entered_is_told_and_the_next_one_is_not_hel
 async def test_small_jobs_run_a_few_at_a_time_and_too_many_are_dropped(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
-    jobs = SmallJobs(jobs_max=2, waiting_max=3)
+    jobs = JobQueue(jobs_max=2, waiting_max=3)
     under_way: list[int] = []
     most: list[int] = []
     go_on = asyncio.Event()
@@ -93,7 +93,7 @@ async def test_small_jobs_run_a_few_at_a_time_and_too_many_are_dropped(
 
 
 async def test_a_job_that_crashes_leaves_the_others_alone() -> None:
-    jobs = SmallJobs(jobs_max=1)
+    jobs = JobQueue(jobs_max=1)
     done = asyncio.Event()
 
     async def crash() -> None:

@@ -12,7 +12,7 @@ from chatd.spend.domain.limits import (
     LimitPeriod,
     PeriodSpan,
     SpendLimit,
-    Standing,
+    SpendStatus,
     Subject,
     SubjectKind,
     binding_limit,
@@ -115,11 +115,11 @@ def test_periods_follow_each_other_without_a_gap(period: LimitPeriod, moment: da
     ids=["below", "at", "over", "no limit"],
 )
 def test_a_limit_is_reached_at_it(limit: SpendLimit | None, spent: int, is_reached: bool) -> None:
-    assert Standing(limit, spent, at("2026-02-01")).is_reached == is_reached
+    assert SpendStatus(limit, spent, at("2026-02-01")).is_reached == is_reached
 
 
 def test_the_error_says_how_much_and_until_when() -> None:
-    error = limit_error(Standing(MINE, 7, at("2026-02-01")))
+    error = limit_error(SpendStatus(MINE, 7, at("2026-02-01")))
     assert (error.kind, error.is_retryable) == (ErrorKind.USAGE_LIMIT, False)
     assert "US$0.000005" in error.message
     assert "2026-02-01 00:00 UTC" in error.message

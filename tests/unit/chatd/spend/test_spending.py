@@ -10,7 +10,7 @@ from chatd.spend.domain.limits import (
     EVERYONE,
     LimitPeriod,
     SpendLimit,
-    Standing,
+    SpendStatus,
     Subject,
     SubjectKind,
     limit_error,
@@ -47,7 +47,7 @@ async def test_a_user_at_their_limit_is_refused_until_the_period_ends() -> None:
     error = refused.value
     assert (error.spent_micros, error.limit_micros, error.resets_at) == (10, 10, TOMORROW)
     assert error.retry_after_s == (TOMORROW - clock.now()).total_seconds()
-    assert await spending.refusal(CHAT, ANN) == limit_error(Standing(DAILY, 10, TOMORROW))
+    assert await spending.refusal(CHAT, ANN) == limit_error(SpendStatus(DAILY, 10, TOMORROW))
     clock.advance(86400)
     await spending.admit(ANN.id, ())
     assert await spending.refusal(CHAT, ANN) is None
@@ -70,8 +70,8 @@ async def test_a_call_is_held_against_the_groups_of_this_moment() -> None:
     assert await spending.refusal(CHAT, ANN) is None
     store.known.append(OF_GROUP)
     spending.forget()
-    standing = Standing(OF_GROUP, 20, EPOCH + timedelta(days=4))
-    assert await spending.refusal(CHAT, ANN) == limit_error(standing)
+    spend_status = SpendStatus(OF_GROUP, 20, EPOCH + timedelta(days=4))
+    assert await spending.refusal(CHAT, ANN) == limit_error(spend_status)
     groups.groups.clear()
     assert await spending.refusal(CHAT, ANN) is None
 
@@ -86,8 +86,8 @@ async def test_while_nobody_tells_groups_a_call_is_held_against_those_of_the_adm
     await spending.remember_groups(CHAT, ("g",))
     assert await spending.refusal(CHAT, ANN) is None
     store.spent.append((ANN.id, EPOCH, 5))
-    standing = Standing(OF_GROUP, 20, EPOCH + timedelta(days=4))
-    assert await spending.refusal(CHAT, ANN) == limit_error(standing)
+    spend_status = SpendStatus(OF_GROUP, 20, EPOCH + timedelta(days=4))
+    assert await spending.refusal(CHAT, ANN) == limit_error(spend_status)
 
 
 async def test_groups_are_stored_again_only_when_they_change() -> None:
@@ -126,5 +126,5 @@ async def test_limits_that_change_while_they_are_read_are_read_again() -> None:
 async def test_without_a_limit_a_user_stands_in_the_present_month() -> None:
     store = InMemorySpending([], [(ANN.id, EPOCH, 3), (ANN.id, EPOCH - timedelta(days=1), 4)])
     spending = LimitedSpending(store, KnownGroups(), FakeClock())
-    standing = await spending.standing(ANN.id, ())
-    assert standing == Standing(None, 3, EPOCH + timedelta(days=31))
+    spend_status = await spending.spend_status(ANN.id, ())
+    assert spend_status == SpendStatus(None, 3, EPOCH + timedelta(days=31))

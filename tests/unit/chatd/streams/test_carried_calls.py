@@ -5,7 +5,7 @@ from collections.abc import Mapping
 
 import grpc
 
-from chatd.streams.rpc.tunnelled_calls import CallsUnderWay
+from chatd.streams.rpc.tunnelled_calls import ActiveTunnelledCalls
 from parley.api.chat.v1 import stream_service_pb2 as api
 from parley.rpc import CarriedAnswer
 
@@ -20,7 +20,7 @@ async def serve(
 
 async def test_a_call_that_fails_unexpectedly_is_answered_and_the_others_go_on() -> None:
     answers: asyncio.Queue[api.CarriedAnswer] = asyncio.Queue()
-    calls = CallsUnderWay(serve, answers.put_nowait)
+    calls = ActiveTunnelledCalls(serve, answers.put_nowait)
     asked = [
         api.CarriedCall(call_id=1, method="/bad"),
         api.CarriedCall(call_id=2, method="/good", request=b"x"),

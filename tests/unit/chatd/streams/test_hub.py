@@ -50,14 +50,14 @@ async def test_a_commit_that_meets_a_read_on_its_way_is_sent_once() -> None:
         await settle()
         stage.reads.may_answer.clear()
         # The read begins, and has seen the chat before the commit that comes before its answer.
-        stage.hubs.heard(CHAT, 2)
+        stage.hubs.on_notice(CHAT, 2)
         await settle()
         stage.commit(2)
         stage.commit(3)
         stage.reads.may_answer.set()
         events = await until(reader, 2)
         await settle()
-        stage.hubs.heard(CHAT, 3)
+        stage.hubs.on_notice(CHAT, 3)
         stage.commit(4)
         events += await until(reader, 1)
     assert numbers(events) == [2, 3, 4]
@@ -84,11 +84,11 @@ async def test_a_message_newer_than_the_state_it_was_read_with_waits_for_its_sta
         # What the old streams did: the history was read after the state.
         stage.reads.state = replace(FIRST, snapshot_version=2, history_version=2)
         stage.reads.messages += [said(2, 2), said(3, 3)]
-        stage.hubs.heard(CHAT, 2)
+        stage.hubs.on_notice(CHAT, 2)
         await settle()
         assert numbers(await until(reader, 1)) == [2]
         stage.reads.state = replace(FIRST, snapshot_version=3, history_version=3)
-        stage.hubs.heard(CHAT, 3)
+        stage.hubs.on_notice(CHAT, 3)
         events = await until(reader, 1)
         await settle()
         events += [ChatEvent.FromString(each) for each in reader.take(1 << 30)]
@@ -117,7 +117,7 @@ async def test_more_messages_than_are_kept_are_caught_up_with() -> None:
         await settle()
         stage.reads.messages += [said(number, number) for number in range(2, 1000)]
         stage.reads.state = replace(FIRST, snapshot_version=999, history_version=999)
-        stage.hubs.heard(CHAT, 999)
+        stage.hubs.on_notice(CHAT, 999)
         events = await until(reader, 998)
     assert numbers(events) == list(range(2, 1000))
 
@@ -130,7 +130,7 @@ async def test_a_deletion_voids_the_history_of_every_reader() -> None:
         await settle()
         stage.reads.messages = [said(1, 2, is_deleted=True), said(2, 2)]
         stage.reads.state = replace(FIRST, snapshot_version=2, history_version=2)
-        stage.hubs.heard(CHAT, 2)
+        stage.hubs.on_notice(CHAT, 2)
         events = await until(reader, 1)
     assert [event.WhichOneof("kind") for event in events][:2] == ["history_reset", "message"]
     assert numbers(events) == [2]

@@ -10,7 +10,7 @@ import pytest
 from chatd.content.domain.messages import Role
 from chatd.content.domain.parts import Part, Reasoning, Text, ToolCall
 from chatd.primitives.domain.ids import ChatId, Fence
-from chatd.streams.engine.flush_timer import BEAT_S, Beats
+from chatd.streams.engine.flush_timer import INTERVAL_S, FlushTimer
 from chatd.streams.engine.live import (
     JOINED_BYTES_MAX,
     Episode,
@@ -26,10 +26,10 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 @asynccontextmanager
 async def joining() -> AsyncIterator[tuple[Episode, list[LivePart], FakeClock]]:
     clock, shown = FakeClock(), list[LivePart]()
-    beats = Beats(clock)
-    live = LiveChats(lambda _, part: shown.append(part), beats=beats)
+    flush_timer = FlushTimer(clock)
+    live = LiveChats(lambda _, part: shown.append(part), flush_timer=flush_timer)
     async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
-        beating = tasks.create_task(beats.run())
+        beating = tasks.create_task(flush_timer.run())
         yield live.open(CHAT, Fence(1, 2, 1)), shown, clock
         beating.cancel()
 
@@ -68,7 +68,7 @@ async def test_pieces_wait_longer_behind_a_beat_that_came_late() -> None:
         for word in ("b", "c"):
             episode.add(Role.ASSISTANT, 0, Text(word))
         assert texts(shown) == ["a", "b"]
-        assert await clock.until_sleeping() == pytest.approx(BEAT_S + 0.04)
+        assert await clock.until_sleeping() == pytest.approx(INTERVAL_S + 0.04)
         await beat(clock)
     assert texts(shown) == ["a", "b", "c"]
 

@@ -9,7 +9,7 @@ from chatd.chats.domain.chat import ChatState, Retry, Status
 from chatd.content.domain.messages import ErrorKind, TurnError
 from chatd.primitives.domain.ids import ChatId, MessageId, WorkerId
 from chatd.streams.hub.steps import Snapshot, settled, step_events
-from chatd.streams.rpc.position import TAIL, Position, told_of
+from chatd.streams.rpc.position import TAIL, Position, status_sent_of
 from parley.api.chat.v1.event_pb2 import ChatEvent
 from parley.api.chat.v1.message_pb2 import Message
 
@@ -32,9 +32,9 @@ def kinds(seen: Position, now: Snapshot, *rows: int) -> list[str]:
     "position",
     [
         Position(),
-        Position(3, 3, 0, 3, 1, 17, told=2),
-        Position(3, 5, 12, 3, 1, 17, told=2),
-        Position(3, 5, TAIL + 2, 3, 1, 17, told=10),
+        Position(3, 3, 0, 3, 1, 17, status_sent=2),
+        Position(3, 5, 12, 3, 1, 17, status_sent=2),
+        Position(3, 5, TAIL + 2, 3, 1, 17, status_sent=10),
         Position(0, 5, 7),
     ],
 )
@@ -144,7 +144,7 @@ def test_a_cut_behind_that_status_tells_it_once_but_once_more_for_another_turn(
 
 def test_a_chat_that_loses_its_owner_waits_in_line_and_says_so() -> None:
     released = replace(RUNNING, snapshot_version=6, worker_id=None)
-    assert told_of(released) != told_of(RUNNING)
+    assert status_sent_of(released) != status_sent_of(RUNNING)
     assert kinds(AT_FIVE, Snapshot(released, place_in_line=3)) == ["status"]
 
 

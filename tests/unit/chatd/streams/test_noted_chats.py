@@ -2,8 +2,8 @@
 
 import asyncio
 
-from chatd.bus_handlers import follow_notes
-from chatd.notifications import Switchboard
+from chatd.bus_handlers import follow_metadata
+from chatd.notifications import ChatNotifier
 from chatd.primitives.domain.ids import ChatId
 from parley.bus import InMemoryBus
 
@@ -16,10 +16,10 @@ class NotedLists:
     def __init__(self) -> None:
         self.chats: asyncio.Queue[ChatId] = asyncio.Queue()
 
-    def noted(self, chat_id: ChatId) -> None:
+    def metadata_changed(self, chat_id: ChatId) -> None:
         self.chats.put_nowait(chat_id)
 
-    def heard_of_gap(self) -> None:
+    def on_resync(self) -> None:
         """Have nothing to look at."""
 
     async def yielded(self) -> None:
@@ -31,13 +31,13 @@ class NotedLists:
 
 async def test_a_chat_that_looks_different_is_told_here_and_in_other_processes() -> None:
     bus, here, elsewhere = InMemoryBus(), NotedLists(), NotedLists()
-    switchboard = Switchboard(bus)
-    switchboard.connect(moved=(), appended=(), noted=(here.noted,))
+    notifier = ChatNotifier(bus)
+    notifier.connect(state_changed=(), appended=(), metadata_changed=(here.metadata_changed,))
     async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
-        following = tasks.create_task(follow_notes(bus, elsewhere))
+        following = tasks.create_task(follow_metadata(bus, elsewhere))
         # It hears what is told once it follows.
         while elsewhere.chats.empty():
-            switchboard.noted(CHAT)
+            notifier.metadata_changed(CHAT)
             assert await here.chats.get() == CHAT
             await here.yielded()
         following.cancel()

@@ -11,7 +11,7 @@ from chatd.content.domain.messages import Role
 from chatd.content.domain.parts import Text
 from chatd.primitives.domain.ids import ChatId, MessageId, WorkerId
 from chatd.streams.engine.live import LivePart
-from chatd.streams.engine.partials import BEAT_S, CHUNK_CHARACTERS, PartialWriter
+from chatd.streams.engine.partials import CHUNK_CHARACTERS, WRITE_EVERY_S, PartialWriter
 from parley.clock import FakeClock
 from parley.tasks import BackgroundTasks
 from support.host.supervised import supervision
@@ -54,7 +54,7 @@ async def test_what_was_shown_is_written_on_the_next_beat() -> None:
     async with running_writer() as (writer, partials, clock):
         writer.shown(CHAT, part(1, "hel"))
         writer.shown(CHAT, part(2, "lo"))
-        clock.advance(BEAT_S)
+        clock.advance(WRITE_EVERY_S)
         written = await partials.chunks.get()
     pieces = (Piece(Role.ASSISTANT, 0, Text("hel")), Piece(Role.ASSISTANT, 0, Text("lo")))
     assert written == (Chunk(CHAT, 5, 1, 1, pieces),)
@@ -70,8 +70,8 @@ async def test_much_text_is_written_before_the_beat() -> None:
 async def test_an_episode_that_was_committed_before_the_beat_costs_nothing() -> None:
     async with running_writer() as (writer, partials, clock):
         writer.shown(CHAT, part(1, "hello"))
-        writer.moved(ChatState(CHAT, Status.WAITING, 6, 6, 0, MessageId(4)))
-        clock.advance(BEAT_S)
+        writer.state_changed(ChatState(CHAT, Status.WAITING, 6, 6, 0, MessageId(4)))
+        clock.advance(WRITE_EVERY_S)
         await clock.until_sleeping()
         assert partials.chunks.empty()
 
@@ -79,8 +79,8 @@ async def test_an_episode_that_was_committed_before_the_beat_costs_nothing() -> 
 async def test_a_commit_that_leaves_the_episode_open_keeps_what_was_shown() -> None:
     async with running_writer() as (writer, partials, clock):
         writer.shown(CHAT, part(1, "hello"))
-        writer.moved(RUNNING)
-        clock.advance(BEAT_S)
+        writer.state_changed(RUNNING)
+        clock.advance(WRITE_EVERY_S)
         (chunk,) = await partials.chunks.get()
     assert chunk.pieces == (Piece(Role.ASSISTANT, 0, Text("hello")),)
 
@@ -89,7 +89,7 @@ async def test_the_next_attempt_begins_a_chunk_of_its_own() -> None:
     async with running_writer() as (writer, partials, clock):
         writer.shown(CHAT, part(1, "first"))
         writer.shown(CHAT, part(1, "second", attempt=2))
-        clock.advance(BEAT_S)
+        clock.advance(WRITE_EVERY_S)
         (chunk,) = await partials.chunks.get()
     assert (chunk.generation_attempt, chunk.pieces[0].part) == (2, Text("second"))
 
@@ -102,12 +102,12 @@ async def test_pieces_that_cannot_be_written_cost_the_other_chats_nothing() -> N
     async with asyncio.timeout(5), BackgroundTasks(supervision(clock)) as tasks:
         tasks.keep("partials.write", writer.run)
         await clock.until_sleeping()
-        clock.advance(BEAT_S)
+        clock.advance(WRITE_EVERY_S)
         written = [(await partials.chunks.get())[0].chat_id for _ in range(2)]
         # The failure is told, and what comes afterwards is written as before.
         clock.advance(await clock.until_sleeping())
         await clock.until_sleeping()
         writer.shown(CHAT, part(2, "again"))
-        clock.advance(BEAT_S)
+        clock.advance(WRITE_EVERY_S)
         written.append((await partials.chunks.get())[0].chat_id)
     assert written == [CHAT, OTHER, CHAT]

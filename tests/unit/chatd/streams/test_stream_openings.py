@@ -15,7 +15,7 @@ from chatd.streams.hub.batches import BATCH, STATEMENTS_AT_ONCE
 from chatd.streams.hub.reads import READ_TRIES
 from chatd.streams.rpc.access import CHECK_S, Access
 from chatd.streams.rpc.subscription import Close
-from chatd.streams.store.following import Asked
+from chatd.streams.store.following import ChatReadRequest
 from chatd.users.domain.groups import KnownGroups
 from parley.api.chat.v1.event_pb2 import ChatEvent
 from parley.postgres import DatabaseUnavailable, PoolExhausted
@@ -31,7 +31,7 @@ def chat_number(number: int) -> ChatId:
     return ChatId(f"00000000-0000-0000-0000-{number:012}")
 
 
-def with_history(stage: Stage) -> list[Asked]:
+def with_history(stage: Stage) -> list[ChatReadRequest]:
     return [asked for asked in stage.reads.asked if asked.limit]
 
 
@@ -75,7 +75,7 @@ async def test_nobody_is_let_into_a_followed_chat_that_may_be_gone() -> None:
         await settle()
         stage.reads.readers = frozenset()
         # As for a deletion: a version that this process wrote, and nothing in it that is known.
-        stage.hubs.moved(replace(FIRST, snapshot_version=2, status=Status.WAITING))
+        stage.hubs.state_changed(replace(FIRST, snapshot_version=2, status=Status.WAITING))
         await refuse(stage, ANN)
         await settle()
 
@@ -160,7 +160,7 @@ async def test_what_is_committed_while_a_reader_is_let_in_reaches_it() -> None:
 async def test_what_is_wrong_with_one_chat_is_no_concern_of_the_others() -> None:
     bad = chat_number(3)
 
-    def failing(asked: Sequence[Asked]) -> Exception | None:
+    def failing(asked: Sequence[ChatReadRequest]) -> Exception | None:
         return KeyError("no such part") if any(each.chat_id == bad for each in asked) else None
 
     async def is_opened(number: int) -> bool:
@@ -235,11 +235,11 @@ async def test_a_chat_that_cannot_be_read_for_an_unexpected_reason_ends_only_its
         reader = await stage.open()
         await settle()
 
-        def failing(asked: Sequence[Asked]) -> Exception | None:
+        def failing(asked: Sequence[ChatReadRequest]) -> Exception | None:
             return RuntimeError("a bug") if CHAT in [each.chat_id for each in asked] else None
 
         stage.reads.failing = failing
-        stage.hubs.heard(CHAT, 2)
+        stage.hubs.on_notice(CHAT, 2)
         late = stage.follow("nothing that is a cursor of it")
         await settle()
         assert (reader.closed, other.closed) == (Close.INTERNAL, None)

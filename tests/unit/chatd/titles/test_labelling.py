@@ -25,10 +25,10 @@ from chatd.primitives.domain.ids import ChatId, MessageId, Owner, OwnerId
 from chatd.providers.scripted import Play
 from chatd.spend.domain.ledger import CallOutcome, CallPurpose, LedgerEntry
 from chatd.spend.domain.ports import Unlimited
-from chatd.titles.engine.jobs import SmallJobs
-from chatd.titles.engine.side_calls import QuickModel, QuickPorts
-from chatd.titles.engine.titles import Labeller
-from chatd.titles.store.notes import ChatFacts
+from chatd.titles.engine.jobs import JobQueue
+from chatd.titles.engine.side_calls import SideCallPorts, SideCalls
+from chatd.titles.engine.titles import TitleWriter
+from chatd.titles.store.title_store import ChatFacts
 from chatd.turns.domain.ports import FixedUtilityModels
 from chatd.turns.domain.turn import Ending, FixedSetups, TurnEnded, TurnSetup
 from parley.clock import FakeClock
@@ -79,9 +79,9 @@ class Desk:
         self.notes = notes or InMemoryNotes(title=NEW.title)
         self.billed: list[LedgerEntry] = []
         self.changed: list[tuple[ChatId, int]] = []
-        self.jobs = SmallJobs()
-        quick = QuickModel(
-            QuickPorts(
+        self.jobs = JobQueue()
+        side_calls = SideCalls(
+            SideCallPorts(
                 self.model,
                 FixedSetups(TurnSetup(OWN)),
                 FixedUtilityModels(),
@@ -89,13 +89,13 @@ class Desk:
                 self._bill,
             ),
             clock=FakeClock(),
-            chance=lambda: 0.0,
+            jitter=lambda: 0.0,
         )
-        self.labeller = Labeller(
-            quick,
+        self.title_writer = TitleWriter(
+            side_calls,
             self.notes,
             self.jobs,
-            rest=lambda _, job: self.jobs.add(job),
+            debounce=lambda _, job: self.jobs.add(job),
             bill=self._bill,
             changed=lambda *change: self.changed.append(change),
         )
@@ -120,7 +120,7 @@ class Desk:
 async def test_a_new_chat_gets_a_title() -> None:
     desk = Desk()
     async with desk.working():
-        desk.labeller.created(NEW)
+        desk.title_writer.created(NEW)
     assert (desk.notes.title, desk.changed) == ("Broken login", [(CHAT, 7)])
     (entry,) = desk.notes.billed
     assert (entry.history_version, entry.bill.purpose) == (1, CallPurpose.TITLE)
@@ -137,21 +137,21 @@ async def test_a_new_chat_gets_a_title() -> None:
 async def test_some_chats_need_no_title(new: NewChat) -> None:
     desk = Desk()
     async with desk.working():
-        desk.labeller.created(new)
+        desk.title_writer.created(new)
     assert desk.asked == []
 
 
 async def test_a_title_that_the_user_chose_meanwhile_stays() -> None:
     desk = Desk(notes=InMemoryNotes(title="mine"))
     async with desk.working():
-        desk.labeller.created(NEW)
+        desk.title_writer.created(NEW)
     assert (desk.notes.title, desk.changed) == ("mine", [])
 
 
 async def test_a_useless_title_is_paid_for_and_dropped() -> None:
     desk = Desk(useless)
     async with desk.working():
-        desk.labeller.created(NEW)
+        desk.title_writer.created(NEW)
     assert desk.notes.title == NEW.title
     assert [(entry.bill.purpose, entry.bill.outcome) for entry in desk.billed] == [
         (CallPurpose.TITLE, CallOutcome.DONE)
@@ -162,7 +162,7 @@ async def test_a_finished_turn_gets_a_label_and_the_chat_a_summary() -> None:
     notes = InMemoryNotes(messages=(LONG,))
     desk = Desk(notes=notes)
     async with desk.working():
-        desk.labeller.ended(ENDED)
+        desk.title_writer.ended(ENDED)
     assert (notes.label, notes.summary) == ("Login works again", "The login was fixed.")
     assert desk.asked == ["label", "summary"]
     assert desk.changed == [(CHAT, 7), (CHAT, 7)]
@@ -177,7 +177,7 @@ async def test_a_label_that_cannot_be_used_is_replaced_by_the_fallback(play: Pla
     notes = InMemoryNotes(messages=(LONG,), summary="as it was")
     desk = Desk(play, notes=notes)
     async with desk.working():
-        desk.labeller.ended(ENDED)
+        desk.title_writer.ended(ENDED)
     assert (notes.label, notes.summary) == ("Answer ready", "as it was")
 
 
@@ -194,7 +194,7 @@ async def test_other_endings_have_a_label_without_a_model(
 ) -> None:
     desk = Desk(notes=InMemoryNotes(label="as it was"))
     async with desk.working():
-        desk.labeller.ended(replace(ENDED, ending=ending, state=replace(REST, status=status)))
+        desk.title_writer.ended(replace(ENDED, ending=ending, state=replace(REST, status=status)))
     assert (desk.notes.label, desk.asked) == (label, [])
 
 
@@ -210,7 +210,7 @@ async def test_other_endings_have_a_label_without_a_model(
 async def test_some_turns_are_not_labelled(ended: TurnEnded) -> None:
     desk = Desk(notes=InMemoryNotes(label="as it was"))
     async with desk.working():
-        desk.labeller.ended(ended)
+        desk.title_writer.ended(ended)
     assert (desk.notes.label, desk.asked) == ("as it was", [])
 
 
@@ -221,12 +221,12 @@ async def test_a_summary_waits_for_enough_to_say() -> None:
     ):
         desk = Desk(notes=InMemoryNotes(known=facts, messages=messages))
         async with desk.working():
-            desk.labeller.ended(ENDED)
+            desk.title_writer.ended(ENDED)
         assert desk.asked == ["label"]
 
 
 async def test_a_child_is_summarised_by_its_report_alone() -> None:
     desk = Desk(notes=InMemoryNotes(known=ChatFacts(False, False, 3, 1), messages=(LONG,)))
     async with desk.working():
-        desk.labeller.ended(replace(ENDED, text="Found **it**.\n\nDetails."))
+        desk.title_writer.ended(replace(ENDED, text="Found **it**.\n\nDetails."))
     assert (desk.notes.summary, desk.notes.label, desk.asked) == ("Found it.", "", [])

@@ -25,7 +25,7 @@ from chatd.primitives.domain.ids import ChatId, Owner, OwnerId
 from chatd.providers.scripted import Play
 from chatd.spend.domain.ledger import Bill, CallOutcome, CallPurpose, LedgerEntry
 from chatd.spend.domain.ports import Spending, Unlimited
-from chatd.titles.engine.side_calls import Generated, Question, QuickModel, QuickPorts
+from chatd.titles.engine.side_calls import Generated, SideCallPorts, SideCallRequest, SideCalls
 from chatd.turns.domain.ports import FixedUtilityModels, UtilityModels
 from chatd.turns.domain.turn import FixedSetups, TurnSetup
 from parley.clock import FakeClock
@@ -36,7 +36,7 @@ ANN = Owner(OwnerId("ann"), "member")
 OWN = ModelProfile("own", price=Price(Decimal(1), Decimal(1)), provider="p")
 SMALL = ModelProfile("small", output_tokens_max=50)
 DEMO = ModelProfile("scripted")
-QUESTION = Question(
+QUESTION = SideCallRequest(
     CHAT,
     ANN,
     3,
@@ -86,8 +86,8 @@ class Asking:
         self.clock = FakeClock()
         self.model = NotingModel(play)
         self.billed: list[tuple[LedgerEntry, OwnerId]] = []
-        self.quick = QuickModel(
-            QuickPorts(
+        self.side_calls = SideCalls(
+            SideCallPorts(
                 self.model,
                 FixedSetups(TurnSetup(own)),
                 utility or FixedUtilityModels(),
@@ -95,7 +95,7 @@ class Asking:
                 lambda *late: self.billed.append(late),
             ),
             clock=self.clock,
-            chance=lambda: 0.0,
+            jitter=lambda: 0.0,
         )
 
 
@@ -105,7 +105,7 @@ def entry(attempt: int, outcome: CallOutcome, use: ModelUse = USE) -> LedgerEntr
 
 async def test_an_answer_comes_with_its_bill_for_whoever_stores_it() -> None:
     asking = Asking()
-    assert await asking.quick.ask(QUESTION) == Generated("A title", entry(1, CallOutcome.DONE))
+    assert await asking.side_calls.ask(QUESTION) == Generated("A title", entry(1, CallOutcome.DONE))
     assert asking.billed == []
     assert asking.model.requests == [
         ModelRequest(
@@ -122,14 +122,14 @@ async def test_an_answer_comes_with_its_bill_for_whoever_stores_it() -> None:
 
 async def test_the_model_that_is_set_goes_before_the_chats_own() -> None:
     asking = Asking(utility=FixedUtilityModels(SMALL))
-    await asking.quick.ask(QUESTION)
+    await asking.side_calls.ask(QUESTION)
     (request,) = asking.model.requests
     assert (request.model, request.output_tokens_max) == ("small", 50)
 
 
 async def test_a_model_that_thinks_gets_room_for_it() -> None:
     asking = Asking(own=replace(OWN, reasoning_effort="high"))
-    await asking.quick.ask(QUESTION)
+    await asking.side_calls.ask(QUESTION)
     (request,) = asking.model.requests
     assert (request.output_tokens_max, request.reasoning_effort) == (256 + 1024, "")
 
@@ -137,7 +137,7 @@ async def test_a_model_that_thinks_gets_room_for_it() -> None:
 async def test_a_model_that_is_set_and_unusable_is_not_replaced() -> None:
     asking = Asking(utility=Unusable())
     with pytest.raises(ModelError):
-        await asking.quick.ask(QUESTION)
+        await asking.side_calls.ask(QUESTION)
     assert asking.model.requests == []
 
 
@@ -152,7 +152,7 @@ async def test_a_model_that_is_set_and_unusable_is_not_replaced() -> None:
     ids=["the demo", "the demo as it is set", "a script by another name", "nothing left to spend"],
 )
 async def test_some_are_never_asked(asking: Asking) -> None:
-    assert await asking.quick.ask(QUESTION) is None
+    assert await asking.side_calls.ask(QUESTION) is None
     assert asking.model.requests == []
 
 
@@ -167,7 +167,7 @@ async def test_a_failure_is_tried_again_within_the_time_and_billed() -> None:
 
     asking = Asking(play)
     async with asyncio.timeout(5), asyncio.TaskGroup() as group:
-        asked = group.create_task(asking.quick.ask(QUESTION))
+        asked = group.create_task(asking.side_calls.ask(QUESTION))
         assert await asking.clock.until_sleeping() == 1
         asking.clock.advance(1)
     assert asked.result() == Generated("A title", entry(2, CallOutcome.DONE))
@@ -183,7 +183,7 @@ async def test_no_attempt_begins_that_could_not_end_in_time() -> None:
 
     asking = Asking(play)
     with pytest.raises(ModelError):
-        await asking.quick.ask(QUESTION)
+        await asking.side_calls.ask(QUESTION)
     assert len(asking.model.requests) == 1
 
 
@@ -210,7 +210,7 @@ async def test_a_model_that_says_nothing_is_given_up_at_the_limit() -> None:
 async def test_a_generation_that_is_cancelled_is_billed_as_aborted() -> None:
     asking = Asking(stuck)
     async with asyncio.timeout(5), asyncio.TaskGroup() as group:
-        asked = group.create_task(asking.quick.ask(QUESTION))
+        asked = group.create_task(asking.side_calls.ask(QUESTION))
         await asking.clock.until_sleeping()
         asked.cancel()
     partly = replace(USE, is_estimate=True)
@@ -219,5 +219,5 @@ async def test_a_generation_that_is_cancelled_is_billed_as_aborted() -> None:
 
 async def _failure(asking: Asking) -> ModelError:
     with pytest.raises(ModelError) as failed:
-        await asking.quick.ask(QUESTION)
+        await asking.side_calls.ask(QUESTION)
     return failed.value

@@ -7,7 +7,7 @@ from functools import partial
 
 from chatd.chats.domain.chat import ChatState, Status
 from chatd.primitives.domain.ids import ChatId, MessageId
-from chatd.titles.engine.debounce import REST_S, RESTING_MAX, Resting
+from chatd.titles.engine.debounce import DEBOUNCE_S, DEBOUNCED_MAX, Debouncer
 from chatd.titles.engine.jobs import Job
 from parley.clock import FakeClock
 
@@ -24,10 +24,10 @@ class Desk:
     def __init__(self) -> None:
         self.clock = FakeClock()
         self.started: list[str] = []
-        self.resting = Resting(self._start, self.clock)
+        self.debouncer = Debouncer(self._start, self.clock)
 
     def rests(self, chat_id: ChatId, name: str) -> None:
-        self.resting.add(chat_id, partial(note, name))
+        self.debouncer.add(chat_id, partial(note, name))
 
     def _start(self, job: Job) -> None:
         assert isinstance(job, partial)
@@ -36,7 +36,7 @@ class Desk:
     @asynccontextmanager
     async def running(self) -> AsyncIterator[Callable[[], Awaitable[None]]]:
         async with asyncio.timeout(5), asyncio.TaskGroup() as group:
-            task = group.create_task(self.resting.run())
+            task = group.create_task(self.debouncer.run())
 
             async def settled() -> None:
                 await asyncio.to_thread(lambda: None)
@@ -45,7 +45,7 @@ class Desk:
             task.cancel()
 
 
-def moved(chat_id: ChatId, status: Status) -> ChatState:
+def state_changed(chat_id: ChatId, status: Status) -> ChatState:
     return ChatState(chat_id, status, 1, 1, 0, MessageId(1))
 
 
@@ -54,7 +54,7 @@ async def test_a_chat_that_has_rested_gets_its_job_done() -> None:
     async with desk.running() as settled:
         desk.rests(A, "a")
         await settled()
-        desk.clock.advance(REST_S - 0.1)
+        desk.clock.advance(DEBOUNCE_S - 0.1)
         await settled()
         assert desk.started == []
         desk.clock.advance(0.1)
@@ -68,9 +68,9 @@ async def test_a_chat_that_goes_on_is_left_alone() -> None:
         desk.rests(A, "a")
         desk.rests(B, "b")
         await settled()
-        desk.resting.moved(moved(A, Status.RUNNING))
-        desk.resting.moved(moved(B, Status.WAITING))
-        desk.clock.advance(REST_S)
+        desk.debouncer.state_changed(state_changed(A, Status.RUNNING))
+        desk.debouncer.state_changed(state_changed(B, Status.WAITING))
+        desk.clock.advance(DEBOUNCE_S)
         await settled()
     assert desk.started == ["b"]
 
@@ -80,13 +80,13 @@ async def test_the_last_turn_counts() -> None:
     async with desk.running() as settled:
         desk.rests(A, "first")
         await settled()
-        desk.clock.advance(REST_S - 1)
+        desk.clock.advance(DEBOUNCE_S - 1)
         desk.rests(A, "second")
         await settled()
         desk.clock.advance(1)
         await settled()
         assert desk.started == []
-        desk.clock.advance(REST_S)
+        desk.clock.advance(DEBOUNCE_S)
         await settled()
     assert desk.started == ["second"]
 
@@ -94,9 +94,9 @@ async def test_the_last_turn_counts() -> None:
 async def test_the_oldest_is_dropped_when_too_many_rest() -> None:
     desk = Desk()
     async with desk.running() as settled:
-        for number in range(RESTING_MAX + 1):
+        for number in range(DEBOUNCED_MAX + 1):
             desk.rests(ChatId(str(number)), str(number))
         await settled()
-        desk.clock.advance(REST_S)
+        desk.clock.advance(DEBOUNCE_S)
         await settled()
-    assert desk.started == [str(number) for number in range(1, RESTING_MAX + 1)]
+    assert desk.started == [str(number) for number in range(1, DEBOUNCED_MAX + 1)]

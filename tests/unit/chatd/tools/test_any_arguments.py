@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from chatd.content.domain.parts import ToolCall, ToolOutcome
 from chatd.content.domain.tools import Dispatch, Execution, Executor, ExecutorUnreachable
 from chatd.primitives.domain.ids import ChatId, ExecutionId, Owner, OwnerId
-from chatd.tools.workspace import TOOLS, Call, InMemoryShelf
-from chatd.workspaces.domain.ports import Site
+from chatd.tools.workspace import TOOLS, Call, InMemoryAttachmentStore
+from chatd.workspaces.domain.ports import WorkspaceLocation
 from parley.clock import FakeClock
 
 CHAT = ChatId("00000000-0000-0000-0000-000000000001")
 ANN = Owner(OwnerId("00000000-0000-0000-0000-00000000000a"), "member")
-SITE = Site("unix:/nowhere", CHAT)
+SITE = WorkspaceLocation("unix:/nowhere", CHAT)
 
 
 class PassingClock(FakeClock):
@@ -98,7 +98,7 @@ def test_a_call_ends_in_a_result_or_in_a_lost_request(
     channel: Any = DeadChannel()
     try:
         outcome = asyncio.run(
-            tool.call(Call(execution, channel, PassingClock(), InMemoryShelf(), SITE))
+            tool.call(Call(execution, channel, PassingClock(), InMemoryAttachmentStore(), SITE))
         )
     except ExecutorUnreachable:
         assert tool.has_effect

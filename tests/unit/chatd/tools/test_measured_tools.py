@@ -31,7 +31,7 @@ class Answering:
     clock: FakeClock
     answers: list[Outcome | Exception] = field(default_factory=list)
 
-    async def offer(self, chat_id: ChatId, owner: Owner) -> tuple[ToolSpec, ...]:
+    async def list_tools(self, chat_id: ChatId, owner: Owner) -> tuple[ToolSpec, ...]:
         return ()
 
     async def execute(self, execution: Execution) -> Outcome:

@@ -14,7 +14,7 @@ ANN = Owner(OwnerId("00000000-0000-0000-0000-00000000000a"), "member")
 class ToolsOfNoChat:
     """Tools of a chat that was deleted."""
 
-    async def offer(self, chat_id: ChatId, owner: Owner) -> tuple[ToolSpec, ...]:
+    async def list_tools(self, chat_id: ChatId, owner: Owner) -> tuple[ToolSpec, ...]:
         raise ChatNotFound(chat_id)
 
     async def execute(self, execution: Execution) -> Outcome:
@@ -30,4 +30,4 @@ class ToolsOfNoChat:
 async def test_that_a_chat_is_gone_is_told_as_it_is_and_not_in_a_group() -> None:
     tools = RoutedTools({each: ToolsOfNoChat() for each in Executor})
     with pytest.raises(ChatNotFound):
-        await tools.offer(CHAT, ANN)
+        await tools.list_tools(CHAT, ANN)

@@ -39,7 +39,7 @@ def answered(*events: ModelEvent) -> tuple[tuple[Part, ...], list[Piece]]:
     shown: list[Piece] = []
     answer = Answer(lambda *piece: shown.append(Piece(*piece)), FakeClock())
     for event in events:
-        answer.take(event)
+        answer.on_event(event)
     return answer.content, shown
 
 
@@ -123,13 +123,13 @@ def test_a_character_that_was_split_is_whole_again() -> None:
 def test_use_has_tokens_cost_and_time() -> None:
     clock = FakeClock()
     answer = Answer(lambda *_: None, clock)
-    answer.take(UsageReported(1, 1))
-    answer.take(UsageReported(10, 20, 5, 30, 40))
+    answer.on_event(UsageReported(1, 1))
+    answer.on_event(UsageReported(10, 20, 5, 30, 40))
     clock.advance(1.5)
     profile = ModelProfile("m", 1000, Price(Decimal(1), Decimal(2)))
     used = ModelUse("m", 10, 20, 5, 30, 40, 1000, 50, 2000, 1500, price=profile.price)
     assert answer.use(profile, lambda: 7, 2000) == replace(used, is_estimate=True)
-    answer.take(Finished())
+    answer.on_event(Finished())
     assert answer.use(profile, lambda: 7, 2000) == used
 
 
@@ -144,5 +144,5 @@ def test_what_was_written_is_counted_once_however_it_came() -> None:
         ToolCallRequested(ToolCall("a", "one", "[12345]")),
         ToolCallRequested(ToolCall("b", "one", "[1]")),
     ):
-        answer.take(event)
+        answer.on_event(event)
     assert answer.output_tokens == (8 + 4 + 6 + 7 + 3) // 4

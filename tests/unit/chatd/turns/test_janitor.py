@@ -2,7 +2,7 @@
 
 import asyncio
 
-from chatd.turns.worker.housekeeping import EVERY_S, PAUSE_S, Janitor
+from chatd.turns.worker.housekeeping import EVERY_S, PAUSE_S, HousekeepingLoop
 from parley.clock import FakeClock
 from parley.postgres import DatabaseUnavailable
 
@@ -13,7 +13,7 @@ class Flaky:
     def __init__(self) -> None:
         self.batches = 0
 
-    async def tidy(self, rows_max: int) -> bool:
+    async def delete_expired(self, rows_max: int) -> bool:
         self.batches += 1
         if self.batches == 1:
             raise DatabaseUnavailable("down")
@@ -23,7 +23,9 @@ class Flaky:
 async def test_a_janitor_goes_on_until_nothing_is_left_and_after_an_outage() -> None:
     clock, flaky = FakeClock(), Flaky()
     async with asyncio.timeout(5), asyncio.TaskGroup() as group:
-        janitor = group.create_task(Janitor(flaky, clock, chance=lambda: 0.5).run())
+        housekeeping_loop = group.create_task(
+            HousekeepingLoop(flaky, clock, jitter=lambda: 0.5).run()
+        )
         for wait_s, batches in ((EVERY_S, 1), (EVERY_S, 2), (PAUSE_S, 3), (PAUSE_S, 4)):
             await clock.until_sleeping()
             clock.advance(wait_s - 0.01)
@@ -31,4 +33,4 @@ async def test_a_janitor_goes_on_until_nothing_is_left_and_after_an_outage() -> 
             clock.advance(0.01)
             await clock.until_sleeping()
             assert flaky.batches == batches
-        janitor.cancel()
+        housekeeping_loop.cancel()

@@ -104,7 +104,7 @@ def test_a_turn_that_ends_while_its_call_is_held_back_tells_what_failed(
         provider="Acme",
         detail="connection refused",
         is_unreachable=is_unreachable,
-        is_held_back=True,
+        is_breaker_open=True,
     )
     last = after_failure(Failed(held_back, 4), 0.5, RetryPolicy(attempts_max=4))
     assert isinstance(last, GiveUp)

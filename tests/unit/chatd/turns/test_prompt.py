@@ -35,7 +35,7 @@ from chatd.turns.domain.briefing import (
     WorkspaceContext,
     blocks_of,
 )
-from chatd.turns.domain.prompt import GrowingPrompt
+from chatd.turns.domain.prompt import PromptBuilder
 from parley.clock.fake import EPOCH
 
 NOTHING = Briefing()
@@ -56,7 +56,7 @@ def row(
 
 
 def prompt(*rows: Message, briefing: Briefing = NOTHING) -> tuple[PromptMessage, ...]:
-    return GrowingPrompt().of(rows, briefing)
+    return PromptBuilder().of(rows, briefing)
 
 
 def done(call_id: str, name: str = "t") -> ToolResult:
@@ -264,7 +264,7 @@ def rows_of_any_kind() -> st.SearchStrategy[list[Message]]:
 def test_a_prompt_that_grew_equals_one_made_at_once(
     rows: list[Message], others: list[Message], data: st.DataObject
 ) -> None:
-    growing = GrowingPrompt()
+    growing = PromptBuilder()
     for length in range(len(rows) + 1):
         assert growing.of(rows[:length], NOTHING) == prompt(*rows[:length])
     # An edit takes messages away and puts others in their place.
@@ -275,7 +275,7 @@ def test_a_prompt_that_grew_equals_one_made_at_once(
 
 def test_only_what_was_added_is_read_again() -> None:
     rows = [row(1, Role.USER, Text("a")), row(2, Role.ASSISTANT, ToolCall("c", "t", "{}"))]
-    growing = GrowingPrompt()
+    growing = PromptBuilder()
     growing.of(rows, NOTHING)
     rows.append(row(3, Role.TOOL, done("c")))
     first = growing.of(rows, NOTHING)

@@ -68,7 +68,7 @@ def stage(files: CountingFiles | None = None) -> Stage:
         files=CachedFiles(files or CountingFiles()),
     )
     made.runner = TurnRunner(
-        ports, clock=made.clock, chance=lambda: 0.0, may_act=lambda: True, ended=made.ended.append
+        ports, clock=made.clock, jitter=lambda: 0.0, may_act=lambda: True, ended=made.ended.append
     )
     return made
 

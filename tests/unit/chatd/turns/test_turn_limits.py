@@ -23,7 +23,7 @@ from chatd.models.domain.language_model import (
 from chatd.models.domain.profile import ModelProfile
 from chatd.providers.scripted import ScriptedModel
 from chatd.turns.domain.turn import TurnSetup
-from chatd.turns.engine.answer import Answer, show_nothing
+from chatd.turns.engine.answer import Answer, ignore_part
 from chatd.turns.engine.stream import Broken, ModelStream, StreamLimits
 from chatd.turns.engine.turn import TurnLimits
 from parley.clock import FakeClock
@@ -63,7 +63,7 @@ async def broken(model: Paced, pauses_s: Iterable[float] = (), provider: str = "
     clock = FakeClock()
     stream = ModelStream(ScriptedModel(model), StreamLimits(), clock, provider)
     async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
-        request, answer = ModelRequest("demo", (), ()), Answer(show_nothing, clock)
+        request, answer = ModelRequest("demo", (), ()), Answer(ignore_part, clock)
         reading = tasks.create_task(stream.read(request, answer, never))
         for pause_s in pauses_s:
             await clock.until_sleeping()

@@ -139,7 +139,7 @@ async def test_a_new_process_judges_others_only_after_some_seconds_of_contact(
         assert started(stage) == []
         await stage.pass_time(2.75)
         assert started(stage) == [A]
-        assert stage.moved == [stage.state(A)]
+        assert stage.state_changed == [stage.state(A)]
         assert (stage.state(A).worker_id, stage.state(A).owner_epoch) == (ONE, 8)
 
 
@@ -243,7 +243,7 @@ async def test_a_chat_whose_owners_keep_dying_is_parked_and_told(stage: Stage) -
         assert started(stage) == []
         assert stage.state(A).status is Status.ERROR
         assert stage.state(A).last_error == CRASH_LOOP
-        assert stage.moved == [stage.state(A)]
+        assert stage.state_changed == [stage.state(A)]
 
 
 async def test_a_crashed_runner_becomes_an_error_of_its_chat(stage: Stage) -> None:

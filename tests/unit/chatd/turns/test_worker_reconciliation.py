@@ -29,7 +29,7 @@ async def test_a_chat_that_two_renewals_find_without_a_runner_is_claimed_anew(
         await stage.pass_time(RENEWAL_S)
         anew = replace(lost, owner_epoch=8, snapshot_version=6, generation_attempt=3)
         assert stage.state(A) == anew
-        assert stage.moved == [anew]
+        assert stage.state_changed == [anew]
         assert stage.runners.started == [Claimed(anew, ANN)]
         assert worker.owns(A)
 

@@ -11,7 +11,7 @@ def test_no_more_slots_are_reserved_than_there_are() -> None:
     assert slots.reserve() is None
     slots.use(first)
     assert slots.reserve() is None
-    slots.give_back(first)
+    slots.release(first)
     assert slots.free == 1
 
 
@@ -19,8 +19,8 @@ def test_giving_a_slot_back_twice_frees_it_once() -> None:
     slots = Slots(1)
     slot = slots.reserve()
     assert slot is not None
-    slots.give_back(slot)
-    slots.give_back(slot)
+    slots.release(slot)
+    slots.release(slot)
     assert slots.free == 1
 
 
@@ -30,9 +30,9 @@ async def test_whoever_waits_for_reservations_goes_on_when_the_last_is_used_or_g
     assert first is not None
     assert second is not None
     async with asyncio.timeout(5), asyncio.TaskGroup() as group:
-        waiting = group.create_task(slots.until_none_is_reserved())
+        waiting = group.create_task(slots.until_unreserved())
         slots.use(first)
         assert slots.is_reserved(second)
         assert not waiting.done()
-        slots.give_back(second)
+        slots.release(second)
         await waiting

@@ -50,7 +50,7 @@ async def test_who_changed_is_asked_for_again() -> None:
     cache.groups.forget_group("b")
     assert await cache.asks(ANN, BOB) == 2
     cache.clock.advance(0.1)
-    cache.groups.distrust()
+    cache.groups.mark_stale()
     assert await cache.asks(ANN, BOB, ANN, BOB) == 2
 
 
@@ -59,7 +59,7 @@ async def test_an_old_answer_is_better_than_none_for_ten_minutes() -> None:
     await cache.asks(ANN)
     cache.source.is_available = False
     cache.clock.advance(1)
-    cache.groups.distrust()
+    cache.groups.mark_stale()
     assert await cache.groups.of(ANN) == ("a", "b")
     cache.clock.advance(STALE_S - 1)
     assert await cache.groups.of(ANN) == ("a", "b")

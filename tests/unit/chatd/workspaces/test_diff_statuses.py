@@ -19,8 +19,8 @@ from chatd.content.domain.tools import (
 )
 from chatd.primitives.domain.ids import ChatId, ExecutionId, Owner, OwnerId
 from chatd.tools.workspace import TOOLS
-from chatd.workspaces.clients.repositories import READERS, TouchingTools
-from chatd.workspaces.engine.diffs import CALM_S, LATEST_S, QUIET_S, DiffStatuses
+from chatd.workspaces.clients.repositories import READERS, ChangeTrackingTools
+from chatd.workspaces.engine.diffs import COOLDOWN_S, LATEST_S, QUIET_S, DiffStatuses
 from parley.clock import FakeClock
 
 A, B = ChatId("a"), ChatId("b")
@@ -80,10 +80,10 @@ async def test_many_calls_are_one_look_once_it_is_quiet() -> None:
     desk = Desk()
     async with desk.running() as pass_s:
         for _ in range(5):
-            desk.statuses.touched(A, ANN)
+            desk.statuses.files_changed(A, ANN)
             await pass_s(QUIET_S / 2)
         assert desk.looked == []
-        desk.statuses.touched(B, ANN)
+        desk.statuses.files_changed(B, ANN)
         await pass_s(QUIET_S / 2)
         assert (desk.looked, desk.told) == ([A], [A])
         await pass_s(QUIET_S / 2)
@@ -94,7 +94,7 @@ async def test_a_chat_that_is_never_quiet_is_looked_at_all_the_same() -> None:
     desk = Desk()
     async with desk.running() as pass_s:
         for _ in range(round(2 * LATEST_S / (QUIET_S / 2))):
-            desk.statuses.touched(A, ANN)
+            desk.statuses.files_changed(A, ANN)
             await pass_s(QUIET_S / 2)
     assert 1 <= len(desk.looked) <= 2
 
@@ -104,8 +104,8 @@ async def test_what_is_no_news_is_not_told() -> None:
     async with desk.running() as pass_s:
         for files in (0, 0, 3, 3):
             desk.files = files
-            desk.statuses.touched(A, ANN)
-            await pass_s(CALM_S)
+            desk.statuses.files_changed(A, ANN)
+            await pass_s(COOLDOWN_S)
     assert (len(desk.looked), desk.told) == (4, [A, A])
 
 
@@ -113,18 +113,18 @@ async def test_where_nothing_was_new_the_next_look_waits_longer() -> None:
     desk = Desk()
     async with desk.running() as pass_s:
         for _ in range(2):
-            desk.statuses.touched(A, ANN)
+            desk.statuses.files_changed(A, ANN)
             await pass_s(QUIET_S)
         assert (len(desk.looked), desk.told) == (2, [A])
         desk.files = 3
-        for _ in range(round(CALM_S / QUIET_S) - 1):
-            desk.statuses.touched(A, ANN)
+        for _ in range(round(COOLDOWN_S / QUIET_S) - 1):
+            desk.statuses.files_changed(A, ANN)
             await pass_s(QUIET_S)
         assert (len(desk.looked), desk.told) == (2, [A])
         await pass_s(QUIET_S)
         assert (len(desk.looked), desk.told) == (3, [A, A])
         # What was new is followed by a look as soon as ever.
-        desk.statuses.touched(A, ANN)
+        desk.statuses.files_changed(A, ANN)
         await pass_s(QUIET_S)
     assert len(desk.looked) == 4
 
@@ -133,22 +133,22 @@ async def test_a_node_that_is_away_costs_nothing_but_the_look() -> None:
     desk = Desk()
     async with desk.running() as pass_s:
         desk.is_down = True
-        desk.statuses.touched(A, ANN)
+        desk.statuses.files_changed(A, ANN)
         await pass_s(QUIET_S)
         assert (desk.looked, desk.told) == ([A], [])
         desk.is_down = False
-        desk.statuses.touched(A, ANN)
+        desk.statuses.files_changed(A, ANN)
         await pass_s(QUIET_S)
     assert desk.told == [A]
 
 
-class Shelf:
+class AttachmentStore:
     """Tools that do nothing, or fail."""
 
     def __init__(self) -> None:
         self.is_failing = False
 
-    async def offer(self, chat_id: ChatId, owner: Owner) -> tuple[ToolSpec, ...]:
+    async def list_tools(self, chat_id: ChatId, owner: Owner) -> tuple[ToolSpec, ...]:
         return ()
 
     async def execute(self, execution: Execution) -> Outcome:
@@ -170,18 +170,18 @@ def execution(name: str, executor: Executor = Executor.TOOLRUNNER) -> Execution:
 
 
 async def test_only_calls_that_may_change_files_are_told_of_even_if_they_fail() -> None:
-    touched: list[ChatId] = []
-    shelf = Shelf()
-    tools = TouchingTools(shelf, lambda chat_id, _: touched.append(chat_id))
+    files_changed: list[ChatId] = []
+    attachment_store = AttachmentStore()
+    tools = ChangeTrackingTools(attachment_store, lambda chat_id, _: files_changed.append(chat_id))
     for name in READERS:
         assert await tools.execute(execution(name)) == DONE
     await tools.execute(execution("execute", Executor.MCPGATEWAY))
-    assert touched == []
+    assert files_changed == []
     await tools.execute(execution("write_file"))
-    shelf.is_failing = True
+    attachment_store.is_failing = True
     with pytest.raises(ConnectionError):
         await tools.execute(execution("execute"))
-    assert touched == [A, A]
+    assert files_changed == [A, A]
 
 
 def test_those_that_only_read_are_tools_of_the_workspace() -> None:

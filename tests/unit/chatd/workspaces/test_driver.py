@@ -12,7 +12,7 @@ from chatd.workspaces.clients.in_memory_host import InMemoryHost
 from chatd.workspaces.domain.commands import Command, Remove, Start, Stop
 from chatd.workspaces.domain.nodes import Node, NodeState
 from chatd.workspaces.domain.ports import HostRefused
-from chatd.workspaces.domain.spec import Kind, Recipe, Source
+from chatd.workspaces.domain.spec import Kind, Source, WorkspaceSpec
 from chatd.workspaces.domain.workspace import (
     NODE_LOST,
     Failure,
@@ -223,7 +223,7 @@ def forked(stage: Stage, **values: object) -> Workspace:
         stage.store.rows[WORKSPACE],
         kind=Kind.FORK,
         parent_id="parent",
-        recipe=Recipe(Kind.FORK, source),
+        recipe=WorkspaceSpec(Kind.FORK, source),
         **values,  # type: ignore[arg-type]
     )
     return parent

@@ -10,22 +10,22 @@ from hypothesis import strategies as st
 
 from chatd.workspaces.domain.commands import (
     Command,
+    ConfirmPolicy,
     Fail,
-    FindAgain,
     FinishPreparing,
     FinishRemoving,
     FinishStopping,
     Grant,
     Lapse,
-    LoseNode,
+    MarkNodeLost,
     Place,
+    Recover,
     Remove,
     Report,
     SetPolicy,
     SetTtl,
     Start,
     Stop,
-    TellPolicy,
     Use,
     Warn,
 )
@@ -64,12 +64,12 @@ FORMS: dict[type[Command], tuple[Command, ...]] = {
     FinishStopping: (FinishStopping(1), FinishStopping(9)),
     Remove: (Remove(), Remove(is_node_lost=True)),
     FinishRemoving: (FinishRemoving(1), FinishRemoving(9)),
-    LoseNode: (LoseNode(NODE), LoseNode(OTHER_NODE)),
+    MarkNodeLost: (MarkNodeLost(NODE), MarkNodeLost(OTHER_NODE)),
     Grant: (Grant(()), Grant(("deploy",))),
     SetPolicy: (SetPolicy(), SetPolicy(limits=Limits(pids=1))),
-    TellPolicy: (TellPolicy(1, 1), TellPolicy(9, 1)),
-    FindAgain: tuple(
-        FindAgain(node_id, epoch, state)
+    ConfirmPolicy: (ConfirmPolicy(1, 1), ConfirmPolicy(9, 1)),
+    Recover: tuple(
+        Recover(node_id, epoch, state)
         for node_id in (NODE, OTHER_NODE)
         for epoch in (1, 9)
         for state in (State.READY, State.STOPPED, State.FAILED)
@@ -216,7 +216,7 @@ def test_the_room_of_files_is_learnt_after_a_stop_and_forgotten_with_the_files()
     elsewhere = lived(Start(), Fail(2, BROKEN), Start(), Place(OTHER_NODE), start=measured)
     assert elsewhere.usage is None
     assert lived(Remove(), FinishRemoving(1), start=measured).usage is None
-    lost = lived(Place(NODE), FinishPreparing(1), Report(1, True, FULL), LoseNode(NODE))
+    lost = lived(Place(NODE), FinishPreparing(1), Report(1, True, FULL), MarkNodeLost(NODE))
     assert lost.usage is None
 
 
@@ -247,20 +247,20 @@ def test_a_failed_workspace_is_made_anew_anywhere() -> None:
 
 def test_a_lost_node_takes_its_workspaces_along_until_it_is_back() -> None:
     ready = lived(Place(NODE), FinishPreparing(1))
-    lost = decide(ready, LoseNode(NODE), LATER)
+    lost = decide(ready, MarkNodeLost(NODE), LATER)
     assert (lost.state, lost.failure, lost.deadline_at) == (State.FAILED, NODE_LOST, None)
-    back = decide(lost, FindAgain(NODE, 1, State.BUSY), LATER)
+    back = decide(lost, Recover(NODE, 1, State.BUSY), LATER)
     assert back == replace(ready, version=lost.version + 1)
     # Made again meanwhile, what the old node has is nobody's.
     moved = lived(Start(), Place(OTHER_NODE), FinishPreparing(2), start=lost)
-    assert decide(moved, FindAgain(NODE, 1, State.READY), LATER) is moved
+    assert decide(moved, Recover(NODE, 1, State.READY), LATER) is moved
 
 
 def test_what_is_being_removed_when_its_node_is_lost_is_removed() -> None:
     removing = lived(Place(NODE), FinishPreparing(1), Remove())
     assert (removing.state, removing.is_removing) == (State.STOPPING, True)
     assert decide(removing, FinishStopping(1), LATER) is removing
-    assert decide(removing, LoseNode(NODE), LATER).state is State.DELETED
+    assert decide(removing, MarkNodeLost(NODE), LATER).state is State.DELETED
     assert decide(removing, FinishRemoving(1), LATER).state is State.DELETED
 
 

@@ -47,12 +47,12 @@ def stage() -> Stage:
 
 
 async def test_a_node_is_told_of_a_policy_once(stage: Stage) -> None:
-    await stage.policies.tell_all()
+    await stage.policies.publish_all()
     await stage.store.apply(WORKSPACE, SetPolicy(network=OPEN))
     await stage.store.apply(WORKSPACE, SetPolicy(limits=SMALL))
     assert (stage.row.recipe.network, stage.row.recipe.limits) == (OPEN, SMALL)
     for _ in range(2):
-        await stage.policies.tell_all()
+        await stage.policies.publish_all()
     assert (stage.told, stage.row.policy_told) == ([2], 2)
     # The same once more is no change.
     await stage.store.apply(WORKSPACE, SetPolicy(OPEN, SMALL))
@@ -65,13 +65,13 @@ async def test_a_node_that_does_not_answer_is_told_when_it_does(stage: Stage) ->
     await stage.policies.tell(granted)
     assert (stage.told, stage.row.policy_told) == ([], 0)
     stage.nodes.rows[NODE] = node(state=NodeState.LOST)
-    await stage.policies.tell_all()
+    await stage.policies.publish_all()
     assert stage.told == []
     stage.nodes.rows[NODE] = node()
     # It is done, and nobody hears of it: done twice it is the same.
     stage.host.lost["update_policy"] = 1
     for _ in range(3):
-        await stage.policies.tell_all()
+        await stage.policies.publish_all()
     assert (stage.told, stage.row.policy_told) == ([1, 1], 1)
 
 
@@ -79,7 +79,7 @@ async def test_a_node_that_refuses_is_not_asked_for_ever(stage: Stage) -> None:
     await stage.store.apply(WORKSPACE, SetPolicy(network=OPEN))
     stage.host.refusals["update_policy"] = HostRefused("UNIMPLEMENTED", "it cannot")
     for _ in range(2):
-        await stage.policies.tell_all()
+        await stage.policies.publish_all()
     assert (stage.told, stage.row.policy_told) == ([], 1)
 
 
@@ -94,10 +94,10 @@ async def test_what_changes_while_a_workspace_is_made_is_told_when_it_is_ready(
         driving = tasks.create_task(driver.drive(claimed))
         await stage.host.asked.wait()
         await stage.store.apply(WORKSPACE, SetPolicy(network=OPEN))
-        await stage.policies.tell_all()
+        await stage.policies.publish_all()
         stage.host.gate.set()
     assert (driving.result().state, stage.told) == (State.READY, [])
-    await stage.policies.tell_all()
+    await stage.policies.publish_all()
     assert stage.told == [1]
 
 
@@ -107,5 +107,5 @@ async def test_a_stopped_workspace_is_started_with_the_policy_that_it_has_then(
     await stage.store.apply(WORKSPACE, Stop(StopReason.REQUESTED))
     _, changed = await stage.store.apply(WORKSPACE, SetPolicy(network=OPEN))
     await stage.policies.tell(changed)
-    await stage.policies.tell_all()
+    await stage.policies.publish_all()
     assert (stage.told, stage.row.policy) == ([], 1)

@@ -55,7 +55,7 @@ class Stage:
 
     async def told(self, *hosted: Hosted) -> list[Instruction]:
         """Hear a heartbeat, and return what the node is told."""
-        _, orders = await self.registry.beat(NODE, 1, Load(), hosted)
+        _, orders = await self.registry.heartbeat(NODE, 1, Load(), hosted)
         assert all(isinstance(order, Order) for order in orders)
         return [order.instruction for order in orders]
 

@@ -11,10 +11,10 @@ from chatd.models.store.catalogue import ChatFacts
 from chatd.primitives.domain.ids import ChatId, Owner, WorkerId
 from chatd.workspaces.clients.in_memory_host import InMemoryHost
 from chatd.workspaces.domain.commands import FinishPreparing, FinishRemoving, Place
-from chatd.workspaces.domain.ports import ChatWorkspace, Site
+from chatd.workspaces.domain.ports import ChatWorkspace, WorkspaceLocation
 from chatd.workspaces.domain.workspace import State, WorkspaceId
 from chatd.workspaces.engine.driver import Driver
-from chatd.workspaces.engine.locator import ChatSites
+from chatd.workspaces.engine.locator import ChatWorkspaceLocator
 from chatd.workspaces.engine.node_list import NodeList
 from chatd.workspaces.engine.watchers import Changes
 from parley.clock import FakeClock
@@ -48,7 +48,9 @@ class Stage:
         listed = NodeList(self.nodes, [ADDRESS])
         self.changes = changes = Changes(self.clock)
         self.driver = Driver(WorkerId("d"), self.store, self.nodes, InMemoryHost(), self.clock)
-        self.sites = ChatSites(self.store, self.known, listed, self.driver, changes, self.clock)
+        self.locator = ChatWorkspaceLocator(
+            self.store, self.known, listed, self.driver, changes, self.clock
+        )
 
     def bind(self) -> None:
         """Let the chat have a workspace that somebody chose."""
@@ -65,12 +67,12 @@ class Stage:
             now=NOON,
         )
 
-    async def turn(self, calls: int) -> list[Site]:
+    async def turn(self, calls: int) -> list[WorkspaceLocation]:
         """Begin a turn and make calls side by side; return where they went."""
-        await self.sites.awareness(CHAT, is_child=False)
-        await self.sites.begin(CHAT)
+        await self.locator.workspace_text(CHAT, is_child=False)
+        await self.locator.begin(CHAT)
         async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
-            made = [tasks.create_task(self.sites.ready(CHAT, OWNER)) for _ in range(calls)]
+            made = [tasks.create_task(self.locator.ready(CHAT, OWNER)) for _ in range(calls)]
         return [each.result() for each in made]
 
 
@@ -91,13 +93,13 @@ async def test_a_turn_without_tools_in_a_chat_without_a_workspace_looks_for_none
 async def test_a_workspace_is_looked_for_once_in_a_turn(stage: Stage, calls: int) -> None:
     stage.bind()
     for turn in range(1, 4):
-        assert await stage.turn(calls) == [Site(ADDRESS, WORKSPACE, 1)] * calls
+        assert await stage.turn(calls) == [WorkspaceLocation(ADDRESS, WORKSPACE, 1)] * calls
         assert stage.store.lookups == turn
 
 
 async def test_a_scratch_workspace_is_looked_for_once_in_a_turn_with_tools(stage: Stage) -> None:
     stage.store.rows[CHAT] = workspace(State.READY, id=CHAT, is_scratch_of_chat=True)
-    assert await stage.turn(20) == [Site(ADDRESS, CHAT, 1)] * 20
+    assert await stage.turn(20) == [WorkspaceLocation(ADDRESS, CHAT, 1)] * 20
     assert stage.store.lookups == 1
     await stage.turn(0)
     assert stage.store.lookups == 1
@@ -110,14 +112,14 @@ async def test_a_scratch_workspace_is_looked_for_again_once_it_may_have_changed(
     for _ in range(3):
         await stage.turn(1)
     assert stage.store.lookups == 1
-    stage.changes.heard(WORKSPACE)
+    stage.changes.on_notice(WORKSPACE)
     await stage.turn(1)
     assert stage.store.lookups == 1
     stage.store.rows[CHAT] = workspace(State.READY, id=CHAT, is_scratch_of_chat=True, epoch=2)
-    stage.changes.heard(CHAT)
-    assert await stage.turn(1) == [Site(ADDRESS, CHAT, 2)]
+    stage.changes.on_notice(CHAT)
+    assert await stage.turn(1) == [WorkspaceLocation(ADDRESS, CHAT, 2)]
     assert stage.store.lookups == 2
-    stage.changes.heard_of_gap()
+    stage.changes.on_resync()
     await stage.turn(1)
     assert stage.store.lookups == 3
 
@@ -127,9 +129,9 @@ async def test_a_chat_that_gave_up_what_it_chose_goes_back_to_its_scratch_worksp
 ) -> None:
     stage.store.rows[CHAT] = workspace(State.READY, id=CHAT, is_scratch_of_chat=True)
     stage.bind()
-    assert await stage.turn(1) == [Site(ADDRESS, WORKSPACE, 1)]
+    assert await stage.turn(1) == [WorkspaceLocation(ADDRESS, WORKSPACE, 1)]
     del stage.known.facts[CHAT], stage.store.chats[CHAT]
-    assert await stage.turn(1) == [Site(ADDRESS, CHAT, 1)]
+    assert await stage.turn(1) == [WorkspaceLocation(ADDRESS, CHAT, 1)]
 
 
 @pytest.mark.parametrize("calls", [0, 1, 20])
@@ -140,7 +142,7 @@ async def test_a_child_looks_for_the_workspace_of_its_root_once_in_a_turn(
     stage.known.facts[CHAT] = replace(PLAIN, is_child=True)
     stage.store.chats[CHAT] = replace(stage.store.chats[CHAT], is_child=True)
     for turn in range(1, 4):
-        assert await stage.turn(calls) == [Site(ADDRESS, WORKSPACE, 1)] * calls
+        assert await stage.turn(calls) == [WorkspaceLocation(ADDRESS, WORKSPACE, 1)] * calls
         assert stage.store.lookups == turn
 
 
@@ -150,31 +152,33 @@ async def test_a_call_that_found_another_placement_has_the_next_one_look_again(
     stage.bind()
     await stage.turn(1)
     stage.store.rows[WORKSPACE] = workspace(State.READY, epoch=2)
-    assert await stage.sites.ready(CHAT, OWNER) == Site(ADDRESS, WORKSPACE, 1)
-    stage.sites.forget(CHAT)
-    assert await stage.sites.ready(CHAT, OWNER) == Site(ADDRESS, WORKSPACE, 2)
+    assert await stage.locator.ready(CHAT, OWNER) == WorkspaceLocation(ADDRESS, WORKSPACE, 1)
+    stage.locator.forget(CHAT)
+    assert await stage.locator.ready(CHAT, OWNER) == WorkspaceLocation(ADDRESS, WORKSPACE, 2)
     assert stage.store.lookups == 2
 
 
 async def test_who_asks_after_a_call_where_it_went_finds_it_without_looking(stage: Stage) -> None:
     stage.bind()
-    assert await stage.sites.recent(CHAT) == Site(ADDRESS, WORKSPACE, 1)
+    assert await stage.locator.recent(CHAT) == WorkspaceLocation(ADDRESS, WORKSPACE, 1)
     await stage.turn(1)
     lookups = stage.store.lookups
-    assert await stage.sites.recent(CHAT) == Site(ADDRESS, WORKSPACE, 1)
+    assert await stage.locator.recent(CHAT) == WorkspaceLocation(ADDRESS, WORKSPACE, 1)
     assert stage.store.lookups == lookups
-    stage.sites.forget(CHAT)
-    await stage.sites.recent(CHAT)
+    stage.locator.forget(CHAT)
+    await stage.locator.recent(CHAT)
     assert stage.store.lookups == lookups + 1
 
 
 async def test_who_looks_before_a_workspace_was_made_sees_that_there_is_nothing(
     stage: Stage,
 ) -> None:
-    assert await stage.sites.seen(CHAT) == Site(ADDRESS, CHAT, 0, is_made=False)
+    assert await stage.locator.seen(CHAT) == WorkspaceLocation(ADDRESS, CHAT, 0, is_made=False)
     for state, is_made in ((State.PREPARING, False), (State.READY, True), (State.STOPPED, True)):
         stage.store.rows[CHAT] = workspace(state, id=CHAT, is_scratch_of_chat=True)
-        assert await stage.sites.seen(CHAT) == Site(ADDRESS, CHAT, 1, is_made=is_made)
+        assert await stage.locator.seen(CHAT) == WorkspaceLocation(
+            ADDRESS, CHAT, 1, is_made=is_made
+        )
 
 
 @pytest.mark.parametrize("gone", [{"state": State.DELETED}, {"is_removing": True}])
@@ -183,7 +187,7 @@ async def test_who_looks_after_a_scratch_workspace_was_deleted_sees_that_there_i
 ) -> None:
     was = workspace(State.STOPPING, id=CHAT, is_scratch_of_chat=True, has_files=True)
     stage.store.rows[CHAT] = replace(was, **gone)  # type: ignore[arg-type]
-    assert await stage.sites.seen(CHAT) == Site(ADDRESS, CHAT, 1, is_made=False)
+    assert await stage.locator.seen(CHAT) == WorkspaceLocation(ADDRESS, CHAT, 1, is_made=False)
 
 
 async def test_a_tool_waits_for_the_end_of_its_scratch_workspace_and_has_it_made_again(
@@ -192,14 +196,14 @@ async def test_a_tool_waits_for_the_end_of_its_scratch_workspace_and_has_it_made
     removing = workspace(State.STOPPING, id=CHAT, is_scratch_of_chat=True, is_removing=True)
     stage.store.rows[CHAT] = removing
     async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
-        made = tasks.create_task(stage.sites.ready(CHAT, OWNER))
+        made = tasks.create_task(stage.locator.ready(CHAT, OWNER))
         await stage.clock.until_sleeping()
         assert stage.store.rows[CHAT] == removing
         await stage.store.apply(CHAT, FinishRemoving(removing.epoch))
-        stage.changes.heard(CHAT)
+        stage.changes.on_notice(CHAT)
         while stage.store.rows[CHAT].state is not State.PENDING:
             await stage.changes.next(CHAT, within_s=0)
         _, placed = await stage.store.apply(CHAT, Place(NODE))
         await stage.store.apply(CHAT, FinishPreparing(placed.epoch))
-        stage.changes.heard(CHAT)
+        stage.changes.on_notice(CHAT)
         assert (await made).epoch == placed.epoch

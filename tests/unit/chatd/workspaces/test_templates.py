@@ -7,10 +7,9 @@ import pytest
 
 from chatd.primitives.domain.errors import InvalidRequest
 from chatd.workspaces.domain import ranking
-from chatd.workspaces.domain.awareness import DETACHED, DETACHED_CHILD, awareness_of
 from chatd.workspaces.domain.names import fitting_name
 from chatd.workspaces.domain.ranking import Habit, Tier, rank, tier_of
-from chatd.workspaces.domain.spec import Kind, Limits, Network, NetworkPolicy, Recipe, Source
+from chatd.workspaces.domain.spec import Kind, Limits, Network, NetworkPolicy, Source, WorkspaceSpec
 from chatd.workspaces.domain.templates import (
     Parameter,
     ParameterType,
@@ -19,10 +18,11 @@ from chatd.workspaces.domain.templates import (
     changed_values,
     check_template,
     chosen_values,
-    recipe_of,
     restarted,
+    spec_of,
 )
 from chatd.workspaces.domain.workspace import Lifetime, State
+from chatd.workspaces.domain.workspace_text import DETACHED, DETACHED_CHILD, workspace_description
 from support.chatd.workspaces.workspace_values import NOON, template, workspace
 
 GIT = template(
@@ -40,7 +40,7 @@ GIT = template(
 def test_values_are_the_given_ones_then_the_presets_then_defaults() -> None:
     values = chosen_values(GIT, {"repo": "one"}, "p1")
     assert values == {"repo": "one", "ref": "main", "size": "m"}
-    recipe = recipe_of(GIT, values, chat="c7")
+    recipe = spec_of(GIT, values, chat="c7")
     assert recipe.source == Source(url="https://example.org/one.git", ref="main", branch="agent/c7")
     assert recipe.environment["PARAMETER_REPO"] == "one"
 
@@ -162,12 +162,12 @@ def test_a_name_is_kept_if_it_fits_and_made_if_not() -> None:
 
 
 def test_a_model_is_told_where_it_works_in_one_of_three_ways() -> None:
-    assert awareness_of(None, NOON, is_child=False) == DETACHED
-    assert awareness_of(None, NOON, is_child=True) == DETACHED_CHILD
+    assert workspace_description(None, NOON, is_child=False) == DETACHED
+    assert workspace_description(None, NOON, is_child=True) == DETACHED_CHILD
     attached = workspace(
         State.READY, template_name="go", git_branch="agent/c7", root_path="/workspace"
     )
-    told = awareness_of(attached, NOON, is_child=False)
+    told = workspace_description(attached, NOON, is_child=False)
     assert told == (
         "This chat has the workspace one (kind scratch, from template go), and its tools work "
         "there: on Linux, in the directory /workspace.\n"
@@ -176,10 +176,10 @@ def test_a_model_is_told_where_it_works_in_one_of_three_ways() -> None:
         "It stops by itself after 2 hours unless something is done in it; its files are kept then."
     )
     # The same from turn to turn, until the end is near.
-    assert awareness_of(attached, NOON + timedelta(minutes=80), is_child=False) == told
+    assert workspace_description(attached, NOON + timedelta(minutes=80), is_child=False) == told
     policy = NetworkPolicy(Network.PROXY, ("pypi",), ("git.example.org:443",))
     recipe = replace(attached.recipe, network=policy, secret_names=("deploy", "api"))
-    led = awareness_of(replace(attached, recipe=recipe), NOON, is_child=False)
+    led = workspace_description(replace(attached, recipe=recipe), NOON, is_child=False)
     assert (
         "Its network access is: proxy; it reaches preset pypi, git.example.org:443, through a "
         "proxy that programs find by themselves, and nothing else.\n"
@@ -188,31 +188,31 @@ def test_a_model_is_told_where_it_works_in_one_of_three_ways() -> None:
         '"$PARLEY_EGRESS/https/HOST/PATH" instead of https://HOST/PATH; one that is delivered as '
         "a variable is in the environment, under its name in capitals.\n"
     ) in led
-    near = awareness_of(attached, NOON + timedelta(minutes=90), is_child=False)
+    near = workspace_description(attached, NOON + timedelta(minutes=90), is_child=False)
     assert near.endswith("It stops by itself at 14:00 UTC unless something is done in it.")
 
 
 def test_a_model_is_told_to_start_what_is_stopped_and_a_child_to_report_it() -> None:
     stopped = workspace(State.STOPPED)
-    assert awareness_of(stopped, NOON, is_child=False).endswith(
+    assert workspace_description(stopped, NOON, is_child=False).endswith(
         "It is stopped now. Call start_workspace before you use it."
     )
-    assert awareness_of(stopped, NOON, is_child=True).endswith(
+    assert workspace_description(stopped, NOON, is_child=True).endswith(
         "You cannot start it: report that it is needed."
     )
 
 
 def test_a_scratch_directory_of_the_chat_is_no_workspace_of_its_own() -> None:
     scratch = replace(workspace(State.READY), is_scratch_of_chat=True)
-    assert awareness_of(scratch, NOON, is_child=False) == DETACHED
+    assert workspace_description(scratch, NOON, is_child=False) == DETACHED
 
 
 def test_a_start_with_other_values_keeps_the_branch_and_the_secrets() -> None:
     present = replace(
-        recipe_of(GIT, chosen_values(GIT, {"repo": "one"}), chat="c7"), secret_names=("deploy",)
+        spec_of(GIT, chosen_values(GIT, {"repo": "one"}), chat="c7"), secret_names=("deploy",)
     )
     limited = replace(GIT, limits=Limits(pids=7))
-    wanted = recipe_of(limited, chosen_values(GIT, {"repo": "one", "ref": "next"}), chat="c8")
+    wanted = spec_of(limited, chosen_values(GIT, {"repo": "one", "ref": "next"}), chat="c8")
     again = restarted(present, wanted)
     assert again == replace(
         present,
@@ -224,8 +224,8 @@ def test_a_start_with_other_values_keeps_the_branch_and_the_secrets() -> None:
 
 def test_a_fork_that_starts_with_other_values_stays_a_copy_of_its_parent() -> None:
     copied = Source(parent_id="parent", parent_epoch=3, fork_mode="copy")
-    present = Recipe(Kind.FORK, copied, secret_names=("deploy",))
+    present = WorkspaceSpec(Kind.FORK, copied, secret_names=("deploy",))
     scripted = replace(GIT, setup_script="make deps")
-    again = restarted(present, recipe_of(scripted, {"repo": "one", "ref": "x"}, chat="c"))
+    again = restarted(present, spec_of(scripted, {"repo": "one", "ref": "x"}, chat="c"))
     assert (again.kind, again.source, again.setup_script) == (Kind.FORK, copied, "")
     assert (again.secret_names, again.environment["PARAMETER_REF"]) == (("deploy",), "x")

@@ -7,7 +7,7 @@ import pytest
 
 from chatd.primitives.domain.ids import WorkerId
 from chatd.workspaces.domain.workspace import State
-from chatd.workspaces.engine.timers import Keeper
+from chatd.workspaces.engine.timers import WorkspaceTimers
 from chatd.workspaces.engine.watchers import Changes
 from chatd.workspaces.rpc.watch import WorkspaceWatch
 from parley.clock import FakeClock
@@ -29,7 +29,9 @@ class Stage:
     async def followed(self, *, is_using: bool, for_s: float) -> None:
         """Follow for a while, and note what is told and when, in seconds of its life."""
         nodes = InMemoryNodes(self.clock)
-        keeper = Keeper(WorkerId("w"), self.store, nodes, self.clock, chance=lambda: 0.5)
+        workspace_timers = WorkspaceTimers(
+            WorkerId("w"), self.store, nodes, self.clock, jitter=lambda: 0.5
+        )
         watch = WorkspaceWatch(self.store, Changes(self.clock), self.clock, asyncio.Event())
 
         async def follow() -> None:
@@ -39,7 +41,7 @@ class Stage:
                 self.told.append((kind, BEGUN_S + self.clock.monotonic()))
 
         async with asyncio.timeout(20), asyncio.TaskGroup() as tasks:
-            running = [tasks.create_task(keeper.run()), tasks.create_task(follow())]
+            running = [tasks.create_task(workspace_timers.run()), tasks.create_task(follow())]
             while self.clock.monotonic() < for_s:
                 self.clock.advance(await self.clock.until_sleeping())
                 await self.clock.until_sleeping()

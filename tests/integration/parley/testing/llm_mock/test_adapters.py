@@ -24,7 +24,7 @@ from chatd.providers.completions import CompletionsWire
 from chatd.providers.responses import ResponsesWire
 from chatd.providers.transport import HttpModels
 from chatd.providers.wire import Wire
-from chatd.turns.engine.answer import Answer, show_nothing
+from chatd.turns.engine.answer import Answer, ignore_part
 from parley.clock import FakeClock
 from parley.settings import Secret
 from parley.testing.llm_mock import MockModels
@@ -132,9 +132,9 @@ class Asking:
         return found
 
     async def answer(self, model: str, *messages: PromptMessage) -> Answer:
-        answer = Answer(show_nothing, self._clock)
+        answer = Answer(ignore_part, self._clock)
         for event in await self.events(model, *messages):
-            answer.take(event)
+            answer.on_event(event)
         return answer
 
     async def error(self, model: str, *messages: PromptMessage) -> ModelError:

@@ -70,7 +70,7 @@ EVENTS = st.builds(
 def test_anything_at_all_raises_only_the_typed_error(datas: list[bytes]) -> None:
     decoder = AnthropicDecoder()
     try:
-        events = [event for data in datas for event in decoder.take(data)]
+        events = [event for data in datas for event in decoder.decode(data)]
         events.extend(decoder.end())
     except ProviderFailed:
         return

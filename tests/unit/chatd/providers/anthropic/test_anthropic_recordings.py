@@ -186,7 +186,7 @@ def test_a_recorded_answer_cut_anywhere_is_an_error(recording: Recording) -> Non
 
     for kept in range(last + 1):
         decoder = AnthropicDecoder()
-        events = [event for data in datas[:kept] for event in decoder.take(data)]
+        events = [event for data in datas[:kept] for event in decoder.decode(data)]
         with pytest.raises(ProviderFailed) as failed:
             decoder.end()
         assert failed.value.failure.is_cut_off

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from chatd.content.domain.messages import ErrorKind
 from chatd.content.domain.parts import Part, Reasoning, Text, ToolCall, ToolOutcome, ToolResult
 from chatd.models.domain.language_model import ModelError, PromptMessage
-from chatd.providers.anthropic.metadata import Own, SearchError, written
+from chatd.providers.anthropic.metadata import AnthropicMetadata, SearchError, written
 from chatd.providers.anthropic.searches import Guarded, Violation, guarded, violations
 from support.chatd.providers.anthropic_requests import (
     assistant,
@@ -19,7 +19,7 @@ from support.chatd.providers.anthropic_requests import (
 
 SIGNED = Reasoning("Hm", provider_metadata='{"anthropic":{"signature":"signed"}}')
 NOTE = Text('[web_search gave [{"title":"A"}]]')
-NO_METADATA = Own()
+NO_METADATA = AnthropicMetadata()
 
 
 def guard(*messages: PromptMessage) -> Guarded:
@@ -54,7 +54,7 @@ def test_a_whole_search_is_sent_back_as_it_was() -> None:
 
 
 def test_a_search_that_failed_is_sent_back_as_it_was() -> None:
-    failed = search_result(own=Own(search=SearchError("unavailable")))
+    failed = search_result(own=AnthropicMetadata(search=SearchError("unavailable")))
 
     sent = messages_of(user("a"), assistant(search_call(), failed, "b"), user("c"))
 
@@ -202,7 +202,7 @@ def test_a_search_that_a_program_made_is_sent_back_as_text() -> None:
         "web_search",
         "{}",
         provider_executed=True,
-        provider_metadata=written(Own(caller="code_execution_20260120")),
+        provider_metadata=written(AnthropicMetadata(caller="code_execution_20260120")),
     )
 
     assert guard(user("a"), assistant(made, search_result())).messages[1] == assistant(NOTE)

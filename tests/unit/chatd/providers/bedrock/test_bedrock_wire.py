@@ -172,7 +172,7 @@ def test_an_answer_in_frames_is_read() -> None:
         event
         for start in range(0, len(body), 7)
         for payload in frames.feed(body[start : start + 7])
-        for event in decoder.take(payload)
+        for event in decoder.decode(payload)
     ]
 
     assert [*events, *frames.end(), *decoder.end()] == [
@@ -188,7 +188,7 @@ def test_an_answer_in_frames_is_read() -> None:
 def test_an_answer_without_its_last_frame_was_cut_off() -> None:
     frames, decoder = EventStreamFrames(), wire().decoder()
     for payload in frames.feed(b"".join(chunk(event) for event in ANSWER[:-1])):
-        decoder.take(payload)
+        decoder.decode(payload)
 
     with pytest.raises(ProviderFailed) as failed:
         decoder.end()
@@ -197,13 +197,13 @@ def test_an_answer_without_its_last_frame_was_cut_off() -> None:
 
 
 def test_a_frame_without_an_event_means_nothing() -> None:
-    assert wire().decoder().take(b'{"other": 1}') == ()
+    assert wire().decoder().decode(b'{"other": 1}') == ()
 
 
 @pytest.mark.parametrize("payload", [b"", b"[]", b'{"bytes": 1}', b'{"bytes": "%"}'])
 def test_a_payload_that_cannot_be_read_fails_the_call(payload: bytes) -> None:
     with pytest.raises(ProviderFailed) as failed:
-        wire().decoder().take(payload)
+        wire().decoder().decode(payload)
 
     text = "the event stream holds a frame that cannot be read"
     assert failed.value.failure == Failure(text, is_garbled=True)

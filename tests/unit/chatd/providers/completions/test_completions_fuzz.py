@@ -65,7 +65,7 @@ def test_only_provider_failed_is_raised_and_events_can_be_stored(events: list[by
     made: list[ModelEvent] = []
     try:
         for event in events:
-            for each in decoder.take(event):
+            for each in decoder.decode(event):
                 made.append(each)
         made.extend(decoder.end())
         assert isinstance(made[-1], Finished)

@@ -41,7 +41,7 @@ from chatd.providers.completions import CompletionsDecoder, CompletionsWire
 from chatd.providers.sse import ServerSentEvents
 from chatd.providers.wire import ProviderFailed
 from chatd.turns.domain.briefing import Briefing
-from chatd.turns.domain.prompt import GrowingPrompt
+from chatd.turns.domain.prompt import PromptBuilder
 from parley.clock.fake import EPOCH
 from support.chatd.providers.completions import Decoded, decoded_from, target
 from support.chatd.providers.recordings import Recording, recorded, recordings
@@ -219,7 +219,7 @@ def check_cuts(recording: Recording) -> None:
         assert failed.value.failure.is_cut_off
         if any(each.get("finish_reason") for each in json.loads(event).get("choices", ())):
             break
-        assert not any(isinstance(each, Finished) for each in decoder.take(event))
+        assert not any(isinstance(each, Finished) for each in decoder.decode(event))
         if place % 50 == 0:
             cut = decoded_from(events[: place + 1])
             assert cut.failure is not None
@@ -390,7 +390,7 @@ def test_the_request_that_followed_is_made_from_our_own_history(
     recorded_body = second.request
     asked = ModelRequest(
         MODEL,
-        GrowingPrompt().of(rows, Briefing()),
+        PromptBuilder().of(rows, Briefing()),
         tools,
         output_tokens_max=recorded_body.get("max_tokens")
         or recorded_body.get("max_completion_tokens"),

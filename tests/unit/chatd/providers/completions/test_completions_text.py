@@ -16,10 +16,10 @@ HELLO_EVENTS = (TextDelta("Hel"), TextDelta("lo"), Finished())
 
 def test_an_answer_is_its_deltas_and_ends_at_done() -> None:
     decoder = CompletionsDecoder()
-    events = [event for each in (*HELLO, STOP) for event in decoder.take(each)]
+    events = [event for each in (*HELLO, STOP) for event in decoder.decode(each)]
     assert events == [TextDelta("Hel"), TextDelta("lo")]
-    assert list(decoder.take(DONE)) == [Finished()]
-    assert list(decoder.take(chunk(content="late"))) == []
+    assert list(decoder.decode(DONE)) == [Finished()]
+    assert list(decoder.decode(chunk(content="late"))) == []
     assert list(decoder.end()) == []
 
 
@@ -198,9 +198,9 @@ def test_characters_that_were_split_between_deltas_are_joined() -> None:
 
 def test_an_answer_that_ended_stays_ended_after_a_failure() -> None:
     decoder = CompletionsDecoder()
-    list(decoder.take(STOP))
+    list(decoder.decode(STOP))
     with pytest.raises(ProviderFailed):
-        list(decoder.take(data({"error": {"message": "no"}})))
+        list(decoder.decode(data({"error": {"message": "no"}})))
     assert list(decoder.end()) == []
 
 

@@ -332,7 +332,7 @@ def test_a_failed_answer_costs_what_it_cost_and_says_why() -> None:
     error = {"code": "server_error", "message": "Something broke."}
     usage = {"input_tokens": 3, "output_tokens": 1}
     whole = {"status": "failed", "error": error, "usage": usage}
-    told = iter(decoder.take(event("response.failed", response=whole)))
+    told = iter(decoder.decode(event("response.failed", response=whole)))
     assert next(told) == UsageReported(input_tokens=3, output_tokens=1)
     with pytest.raises(ProviderFailed) as caught:
         next(told)

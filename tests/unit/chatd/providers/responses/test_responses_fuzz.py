@@ -99,7 +99,7 @@ def played(datas: list[bytes]) -> list[ModelEvent]:
     told: list[ModelEvent] = []
     try:
         for data in datas:
-            told.extend(decoder.take(data))
+            told.extend(decoder.decode(data))
         told.extend(decoder.end())
     except ProviderFailed:
         assert not any(isinstance(each, Finished) for each in told)

@@ -52,7 +52,7 @@ def walked(recording: Recording) -> Iterator[dict[str, Any]]:
 
 def decoded(events: list[bytes]) -> list[ModelEvent]:
     decoder = ResponsesDecoder()
-    told = [each for data in events for each in decoder.take(data)]
+    told = [each for data in events for each in decoder.decode(data)]
     told.extend(decoder.end())
     return told
 
@@ -193,7 +193,7 @@ def test_a_recording_that_is_cut_before_its_end_is_an_error(recording: Recording
         with pytest.raises(ProviderFailed) as caught:
             decoder.end()
         assert caught.value.failure.is_cut_off
-        assert not any(isinstance(each, Finished) for each in decoder.take(data))
+        assert not any(isinstance(each, Finished) for each in decoder.decode(data))
     with pytest.raises(ProviderFailed):
         decoder.end()
 

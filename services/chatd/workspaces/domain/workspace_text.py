@@ -7,7 +7,7 @@ what they have read: the time of the autostop is told only when it comes near.
 from datetime import datetime, timedelta
 from typing import Final
 
-from chatd.workspaces.domain.spec import Network, Recipe
+from chatd.workspaces.domain.spec import Network, WorkspaceSpec
 from chatd.workspaces.domain.workspace import State, Workspace
 
 NEAR: Final = timedelta(minutes=30)
@@ -26,7 +26,7 @@ can. Your tools work in its scratch directory. If the task needs more than that,
 which workspace is needed and why."""
 
 
-def awareness_of(workspace: Workspace | None, now: datetime, *, is_child: bool) -> str:
+def workspace_description(workspace: Workspace | None, now: datetime, *, is_child: bool) -> str:
     """Return what a model is told: attached, detached, or detached without a way to change it."""
     if workspace is None or workspace.state is State.DELETED or workspace.is_scratch_of_chat:
         return DETACHED_CHILD if is_child else DETACHED
@@ -52,7 +52,7 @@ def _attached(workspace: Workspace, now: datetime, *, is_child: bool) -> list[st
     return lines
 
 
-def _network(recipe: Recipe) -> list[str]:
+def _network(recipe: WorkspaceSpec) -> list[str]:
     """Say what is reached, and how what is secret gets there."""
     network, lines = recipe.network, []
     if network.access is Network.PROXY:

@@ -82,7 +82,7 @@ class ChatFacts:
     new_turns: int
 
 
-class PostgresNotes:
+class PostgresTitles:
     """Notes in PostgreSQL; each write returns the chat's version, None if it took no effect."""
 
     def __init__(self, pool: Pool) -> None:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from typing import Protocol
 
 
-class Beats(Protocol):
+class FlushTimer(Protocol):
     """Moments at which a process does together what can wait, as those of the engine are."""
 
     @property
@@ -13,12 +13,12 @@ class Beats(Protocol):
         """Return whether the process has so much to do that what can wait had better wait."""
         ...
 
-    def at_next(self, do: Callable[[], None]) -> None:
+    def at_next_flush(self, do: Callable[[], None]) -> None:
         """Do something on the next beat; it neither waits nor raises."""
         ...
 
 
-class NoBeats:
+class NoFlushTimer:
     """The beats of a process that is never late."""
 
     @property
@@ -26,12 +26,12 @@ class NoBeats:
         """Return that nothing waits."""
         return False
 
-    def at_next(self, do: Callable[[], None]) -> None:
+    def at_next_flush(self, do: Callable[[], None]) -> None:
         """Do it at once: there is no other moment."""
         do()
 
 
-class FakeBeats:
+class FakeFlushTimer:
     """Beats that come when a test says so, of a process that is late."""
 
     def __init__(self) -> None:
@@ -44,7 +44,7 @@ class FakeBeats:
         """How many wait for the next beat."""
         return len(self._waiting)
 
-    def at_next(self, do: Callable[[], None]) -> None:
+    def at_next_flush(self, do: Callable[[], None]) -> None:
         """Do something when the test beats."""
         self._waiting.append(do)
         self._is_awaited.set()
@@ -53,7 +53,7 @@ class FakeBeats:
         """Wait until somebody waits for the next beat."""
         await self._is_awaited.wait()
 
-    def beat(self) -> None:
+    def flush(self) -> None:
         """Do what waits."""
         waiting, self._waiting = self._waiting, []
         self._is_awaited.clear()

@@ -8,7 +8,7 @@ from parley.tasks import Shielding
 T = TypeVar("T")
 
 
-class Unbroken:
+class ShieldedCalls:
     """Runs work to its end in tasks that the process owns.
 
     A command that claimed a chat must also start it, or the chat would wait for a runner until
