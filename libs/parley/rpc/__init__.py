@@ -19,7 +19,7 @@ from parley.rpc.problem_table import ErrorTable
 from parley.rpc.revocations import FollowedRevocations, RevocationTiming
 from parley.rpc.server import Registration, RunningServer, answers_encoded, serve
 from parley.rpc.tls import TlsFiles
-from parley.rpc.tunnelled import CarriedAnswer, TunnelledMethods
+from parley.rpc.tunnelled import TunnelledAnswer, TunnelledMethods
 
 __all__ = [
     "LIMITS",
@@ -27,7 +27,6 @@ __all__ = [
     "AddressInvalid",
     "AddressUnusable",
     "CallTokens",
-    "CarriedAnswer",
     "Channels",
     "ErrorTable",
     "FollowedRevocations",
@@ -43,6 +42,7 @@ __all__ = [
     "RunningServer",
     "Scheme",
     "TlsFiles",
+    "TunnelledAnswer",
     "TunnelledMethods",
     "Violation",
     "acting_for",

@@ -16,7 +16,7 @@ from parley.rpc.problem import DETAILS_KEY
 
 
 @dataclass(frozen=True, slots=True)
-class CarriedAnswer:
+class TunnelledAnswer:
     """What a carried call is answered.
 
     Attributes:
@@ -49,7 +49,7 @@ class TunnelledMethods:
         headers: Mapping[str, str],
         timeout_s: float,
         request: bytes,
-    ) -> CarriedAnswer:
+    ) -> TunnelledAnswer:
         """Serve one call.
 
         Args:
@@ -62,14 +62,14 @@ class TunnelledMethods:
         incoming = self._methods.get(method)
         handler = None if incoming is None else incoming(headers.items())
         if handler is None or handler.request_streaming or handler.response_streaming:
-            return CarriedAnswer(
+            return TunnelledAnswer(
                 grpc.StatusCode.UNIMPLEMENTED, f"{method} is no method that a stream can carry"
             )
         context = _TunnelledContext(carrier, timeout_s)
         try:
             asked = handler.request_deserializer(request)
         except DecodeError:
-            return CarriedAnswer(grpc.StatusCode.INTERNAL, "the message cannot be decoded")
+            return TunnelledAnswer(grpc.StatusCode.INTERNAL, "the message cannot be decoded")
         try:
             async with asyncio.timeout(timeout_s):
                 answer = await handler.unary_unary(asked, context)
@@ -77,8 +77,8 @@ class TunnelledMethods:
             # It was ended with a refusal, or by an error of grpc that has no answer.
             return context.refusal
         except TimeoutError:
-            return CarriedAnswer(grpc.StatusCode.DEADLINE_EXCEEDED, "it took too long")
-        return CarriedAnswer(grpc.StatusCode.OK, response=handler.response_serializer(answer))
+            return TunnelledAnswer(grpc.StatusCode.DEADLINE_EXCEEDED, "it took too long")
+        return TunnelledAnswer(grpc.StatusCode.OK, response=handler.response_serializer(answer))
 
 
 class _TunnelledContext:
@@ -89,7 +89,7 @@ class _TunnelledContext:
     def __init__(self, carrier: Any, timeout_s: float) -> None:
         self._carrier = carrier
         self._deadline_at = asyncio.get_running_loop().time() + timeout_s
-        self.refusal = CarriedAnswer(grpc.StatusCode.UNKNOWN)
+        self.refusal = TunnelledAnswer(grpc.StatusCode.UNKNOWN)
 
     def time_remaining(self) -> float:
         """Return how long the caller still waits."""
@@ -111,5 +111,5 @@ class _TunnelledContext:
     ) -> NoReturn:
         """End the call."""
         encoded = dict(trailing_metadata).get(DETAILS_KEY, b"")
-        self.refusal = CarriedAnswer(code, details, encoded)
+        self.refusal = TunnelledAnswer(code, details, encoded)
         raise grpc.aio.AbortError

@@ -26,7 +26,7 @@ CONNECT = "/parley.api.chat.v1.StreamService/Connect"
 SILENCE_S_MAX = 30.0
 
 # Calls are put together before they leave.
-_Request = api.ConnectRequest | api.CarriedCall
+_Request = api.ConnectRequest | api.TunnelledCall
 
 _log = logging.getLogger(__name__)
 
@@ -180,18 +180,18 @@ class Link:
     async def _next_request(self) -> api.ConnectRequest | None:
         """Return what is asked next; calls that wait together leave together."""
         request = self._held.pop() if self._held else await self._requests.get()
-        if not isinstance(request, api.CarriedCall):
+        if not isinstance(request, api.TunnelledCall):
             return request
         calls = [request]
         size = len(request.request)
         while size < LIMITS.frame_bytes_max // 2 and not self._requests.empty():
             following = self._requests.get_nowait()
-            if not isinstance(following, api.CarriedCall):
+            if not isinstance(following, api.TunnelledCall):
                 self._held.append(following)
                 break
             calls.append(following)
             size += len(following.request)
-        return api.ConnectRequest(calls=api.CarriedCalls(calls=calls))
+        return api.ConnectRequest(calls=api.TunnelledCalls(calls=calls))
 
     async def _end_silence(self, call: Any) -> None:
         while (left_s := self._heard_at + SILENCE_S_MAX - self._clock.monotonic()) > 0:

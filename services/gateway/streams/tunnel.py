@@ -42,18 +42,18 @@ class CallTunnel:
 
     def __init__(
         self,
-        put: Callable[[api.ConnectRequest | api.CarriedCall], None],
+        put: Callable[[api.ConnectRequest | api.TunnelledCall], None],
         calls_max: int = CALLS_MAX,
     ) -> None:
         self._put = put
         self._calls_max = calls_max
         self._ids = itertools.count(1)
-        self._waiting: dict[int, asyncio.Future[api.CarriedAnswer]] = {}
+        self._waiting: dict[int, asyncio.Future[api.TunnelledAnswer]] = {}
         self._is_over = False
 
     async def call(
         self, method: str, request: bytes, headers: dict[str, str], timeout_s: float
-    ) -> api.CarriedAnswer:
+    ) -> api.TunnelledAnswer:
         """Make a call and return its answer.
 
         Raises:
@@ -63,10 +63,10 @@ class CallTunnel:
         if self._is_over or len(self._waiting) >= self._calls_max:
             raise LinkLost
         call_id = next(self._ids)
-        answer: asyncio.Future[api.CarriedAnswer] = asyncio.get_running_loop().create_future()
+        answer: asyncio.Future[api.TunnelledAnswer] = asyncio.get_running_loop().create_future()
         self._waiting[call_id] = answer
         self._put(
-            api.CarriedCall(
+            api.TunnelledCall(
                 call_id=call_id,
                 method=method,
                 headers=headers,
@@ -78,12 +78,12 @@ class CallTunnel:
             async with asyncio.timeout(timeout_s):
                 return await answer
         except (TimeoutError, asyncio.CancelledError):
-            self._put(api.ConnectRequest(abandon=api.AbandonedCall(call_id=call_id)))
+            self._put(api.ConnectRequest(abandon=api.CancelTunnelledCall(call_id=call_id)))
             raise
         finally:
             self._waiting.pop(call_id, None)
 
-    def take(self, answer: api.CarriedAnswer) -> None:
+    def take(self, answer: api.TunnelledAnswer) -> None:
         """Give an answer to whoever waits for it."""
         waiting = self._waiting.pop(answer.call_id, None)
         if waiting is not None and not waiting.done():

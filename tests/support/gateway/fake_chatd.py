@@ -66,7 +66,7 @@ class FakeConnection:
     frames: asyncio.Queue[Any] = field(default_factory=asyncio.Queue)
     subscriptions: dict[int, FakeSubscription] = field(default_factory=dict)
 
-    def answer(self, answer: streams_api.CarriedAnswer) -> None:
+    def answer(self, answer: streams_api.TunnelledAnswer) -> None:
         """Answer a call that the stream carried."""
         self.frames.put_nowait(streams_api.ConnectResponse(answers=[answer]))
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from chatd.streams.rpc.subscription import Subscription
 from parley.api.chat.v1.frame_pb2 import EncodedConnectResponse
-from parley.api.chat.v1.stream_service_pb2 import CarriedAnswer, Closed
+from parley.api.chat.v1.stream_service_pb2 import Closed, TunnelledAnswer
 from parley.clock import Clock
 from parley.rpc import LIMITS
 
@@ -55,7 +55,7 @@ class Connection:
         self._ids: dict[Subscription, int] = {}
         self._ready: deque[int] = deque()
         self._woken: dict[Subscription, None] = {}
-        self._answers: deque[CarriedAnswer] = deque()
+        self._answers: deque[TunnelledAnswer] = deque()
         self._something = asyncio.Event()
         self._is_idle = True
         self._is_beat_due = False
@@ -73,7 +73,7 @@ class Connection:
         self._woken[subscription] = None
         self._something.set()
 
-    def answer(self, answer: CarriedAnswer) -> None:
+    def answer(self, answer: TunnelledAnswer) -> None:
         """Send the answer to a call that this stream carried."""
         self._answers.append(answer)
         self._something.set()

@@ -7,12 +7,12 @@ from collections.abc import Awaitable, Callable, Iterable, Mapping
 import grpc
 
 from parley.api.chat.v1 import stream_service_pb2 as api
-from parley.rpc import CarriedAnswer
+from parley.rpc import TunnelledAnswer
 
 logger = logging.getLogger(__name__)
 
 # Serves a method, with headers, within seconds, for an encoded message.
-Serve = Callable[[str, Mapping[str, str], float, bytes], Awaitable[CarriedAnswer]]
+Serve = Callable[[str, Mapping[str, str], float, bytes], Awaitable[TunnelledAnswer]]
 
 
 class ActiveTunnelledCalls:
@@ -23,12 +23,12 @@ class ActiveTunnelledCalls:
         answer: Is given the answers.
     """
 
-    def __init__(self, serve: Serve, answer: Callable[[api.CarriedAnswer], None]) -> None:
+    def __init__(self, serve: Serve, answer: Callable[[api.TunnelledAnswer], None]) -> None:
         self._serve = serve
         self._answer = answer
         self._running: dict[int, asyncio.Task[None]] = {}
 
-    def begin(self, calls: Iterable[api.CarriedCall], tasks: asyncio.TaskGroup) -> None:
+    def begin(self, calls: Iterable[api.TunnelledCall], tasks: asyncio.TaskGroup) -> None:
         """Begin to serve some; an id that is not answered yet stays with whoever has it."""
         for call in calls:
             if call.call_id not in self._running:
@@ -45,17 +45,17 @@ class ActiveTunnelledCalls:
         for call_id in list(self._running):
             self.abandon(call_id)
 
-    async def _served(self, call: api.CarriedCall) -> None:
+    async def _served(self, call: api.TunnelledCall) -> None:
         timeout_s = call.timeout_ms / 1000
         try:
             answer = await self._serve(call.method, call.headers, timeout_s, call.request)
         except Exception:
             # The stream carries calls of many, who must not lose theirs for this one.
             logger.exception("a carried call failed", extra={"method": call.method})
-            answer = CarriedAnswer(grpc.StatusCode.INTERNAL, "the call failed")
+            answer = TunnelledAnswer(grpc.StatusCode.INTERNAL, "the call failed")
         self._running.pop(call.call_id, None)
         self._answer(
-            api.CarriedAnswer(
+            api.TunnelledAnswer(
                 call_id=call.call_id,
                 status=answer.status.value[0],
                 message=answer.message,

@@ -51,7 +51,7 @@ class Gateway:
         self.got: dict[int, list[event_pb2.ChatEvent]] = {}
         self.closed: dict[int, int] = {}
         self.is_open: set[int] = set()
-        self.answers: dict[int, api.CarriedAnswer] = {}
+        self.answers: dict[int, api.TunnelledAnswer] = {}
 
     async def ask(self, **request: Any) -> None:
         await self.call.write(api.ConnectRequest(**request))
@@ -334,7 +334,7 @@ async def test_one_statement_answers_many_each_as_its_reader_may(pool: Pool, a: 
 def carried(number: int, replica: Replica, method: str, timeout_ms: int = 5000) -> Any:
     """Return a call to be carried, whose message is empty."""
     headers = {"authorization": f"Bearer {replica.token(ANN)}"}
-    return api.CarriedCall(
+    return api.TunnelledCall(
         call_id=number, method=method, headers=headers, timeout_ms=timeout_ms, request=b""
     )
 
@@ -345,7 +345,7 @@ async def test_calls_travel_with_the_events_and_are_answered_by_their_ids(a: Rep
         gateway = Gateway(a)
         await gateway.open(1, chat_id)
         calls = [carried(number, a, "/nobody.Knows/This") for number in range(300)]
-        await gateway.ask(calls=api.CarriedCalls(calls=calls))
+        await gateway.ask(calls=api.TunnelledCalls(calls=calls))
         await gateway.until(1, "status")
         while len(gateway.answers) < len(calls):
             await gateway.read()
@@ -357,8 +357,8 @@ async def test_calls_travel_with_the_events_and_are_answered_by_their_ids(a: Rep
 async def test_a_call_of_no_id_is_abandoned_without_harm(a: Replica) -> None:
     async with asyncio.timeout(10):
         gateway = Gateway(a)
-        await gateway.ask(abandon=api.AbandonedCall(call_id=77))
-        await gateway.ask(calls=api.CarriedCalls(calls=[carried(1, a, "/nobody.Knows/This")]))
+        await gateway.ask(abandon=api.CancelTunnelledCall(call_id=77))
+        await gateway.ask(calls=api.TunnelledCalls(calls=[carried(1, a, "/nobody.Knows/This")]))
         while not gateway.answers:
             await gateway.read()
         gateway.call.cancel()

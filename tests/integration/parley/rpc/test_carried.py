@@ -9,9 +9,9 @@ from google.protobuf.wrappers_pb2 import StringValue
 
 from parley.identity import Caller, ServiceName
 from parley.rpc import (
-    CarriedAnswer,
     Problem,
     Refusal,
+    TunnelledAnswer,
     TunnelledMethods,
     acting_for,
     call_headers,
@@ -34,7 +34,7 @@ async def tunnelled(
     headers: dict[str, str] | None = None,
     timeout_s: float = 5.0,
     request: bytes | None = None,
-) -> CarriedAnswer:
+) -> TunnelledAnswer:
     """Make a call as a stream would hand it on."""
     known = call_headers(served.channel) if headers is None else headers
     encoded = text("hi").SerializeToString() if request is None else request
@@ -55,7 +55,7 @@ async def test_a_carried_call_is_answered_and_knows_who_makes_it(serve_echo: Ser
     ):
         with acting_for(MEMBER):
             answer = await tunnelled(methods, served, timeout_s=4.0)
-    assert answer == CarriedAnswer(grpc.StatusCode.OK, response=text("hi!").SerializeToString())
+    assert answer == TunnelledAnswer(grpc.StatusCode.OK, response=text("hi!").SerializeToString())
     ((caller, left_s),) = seen
     assert caller == Caller(ServiceName.GATEWAY, MEMBER, frozenset(), None, "gateway")
     assert left_s is not None
@@ -113,7 +113,7 @@ async def test_what_is_no_message_is_said_to_be_none(serve_echo: ServeEcho) -> N
     methods = TunnelledMethods()
     async with asyncio.timeout(10), serve_echo(tunnelled=methods) as served:
         answer = await tunnelled(methods, served, request=b"\xff\xff")
-    assert answer == CarriedAnswer(grpc.StatusCode.INTERNAL, "the message cannot be decoded")
+    assert answer == TunnelledAnswer(grpc.StatusCode.INTERNAL, "the message cannot be decoded")
 
 
 async def test_a_carried_call_ends_with_its_deadline(serve_echo: ServeEcho) -> None:

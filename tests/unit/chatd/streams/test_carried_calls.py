@@ -7,23 +7,23 @@ import grpc
 
 from chatd.streams.rpc.tunnelled_calls import ActiveTunnelledCalls
 from parley.api.chat.v1 import stream_service_pb2 as api
-from parley.rpc import CarriedAnswer
+from parley.rpc import TunnelledAnswer
 
 
 async def serve(
     method: str, headers: Mapping[str, str], timeout_s: float, request: bytes
-) -> CarriedAnswer:
+) -> TunnelledAnswer:
     if method == "/bad":
         raise RuntimeError("a bug")
-    return CarriedAnswer(grpc.StatusCode.OK, response=request)
+    return TunnelledAnswer(grpc.StatusCode.OK, response=request)
 
 
 async def test_a_call_that_fails_unexpectedly_is_answered_and_the_others_go_on() -> None:
-    answers: asyncio.Queue[api.CarriedAnswer] = asyncio.Queue()
+    answers: asyncio.Queue[api.TunnelledAnswer] = asyncio.Queue()
     calls = ActiveTunnelledCalls(serve, answers.put_nowait)
     asked = [
-        api.CarriedCall(call_id=1, method="/bad"),
-        api.CarriedCall(call_id=2, method="/good", request=b"x"),
+        api.TunnelledCall(call_id=1, method="/bad"),
+        api.TunnelledCall(call_id=2, method="/good", request=b"x"),
     ]
     async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
         calls.begin(asked, tasks)

@@ -23,12 +23,12 @@ class Line:
 
     def __init__(self, calls_max: int = 10) -> None:
         self.tunnel = CallTunnel(self.put, calls_max)
-        self.calls: list[api.CarriedCall] = []
+        self.calls: list[api.TunnelledCall] = []
         self.abandoned: list[int] = []
         self.asked = asyncio.Event()
 
-    def put(self, request: api.ConnectRequest | api.CarriedCall) -> None:
-        if isinstance(request, api.CarriedCall):
+    def put(self, request: api.ConnectRequest | api.TunnelledCall) -> None:
+        if isinstance(request, api.TunnelledCall):
             self.calls.append(request)
             self.asked.set()
         else:
@@ -38,7 +38,7 @@ class Line:
         """Answer the last call."""
         response = b"" if status.value[0] else ANSWERED.SerializeToString()
         self.tunnel.take(
-            api.CarriedAnswer(
+            api.TunnelledAnswer(
                 call_id=self.calls[-1].call_id, status=status.value[0], response=response
             )
         )

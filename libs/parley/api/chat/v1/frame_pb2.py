@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from parley.api.chat.v1 import stream_service_pb2 as parley_dot_api_dot_chat_dot_v1_dot_stream__service__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1eparley/api/chat/v1/frame.proto\x12\x12parley.api.chat.v1\x1a\'parley/api/chat/v1/stream_service.proto\"{\n\x0f\x45ncodedDelivery\x12\x17\n\x0fsubscription_id\x18\x01 \x01(\x03\x12\x0e\n\x06\x65vents\x18\x02 \x03(\x0c\x12\x13\n\x0b\x66\x65\x65\x64_events\x18\x03 \x03(\x0c\x12*\n\x06\x63losed\x18\x04 \x01(\x0b\x32\x1a.parley.api.chat.v1.Closed\"\x85\x01\n\x16\x45ncodedConnectResponse\x12\x37\n\ndeliveries\x18\x01 \x03(\x0b\x32#.parley.api.chat.v1.EncodedDelivery\x12\x32\n\x07\x61nswers\x18\x02 \x03(\x0b\x32!.parley.api.chat.v1.CarriedAnswer\"a\n\x18\x45ncodedSubscribeResponse\x12\x0f\n\x05\x65vent\x18\x01 \x01(\x0cH\x00\x12,\n\x06\x63losed\x18\x02 \x01(\x0b\x32\x1a.parley.api.chat.v1.ClosedH\x00\x42\x06\n\x04kind\"b\n\x19\x45ncodedWatchChatsResponse\x12\x0f\n\x05\x65vent\x18\x01 \x01(\x0cH\x00\x12,\n\x06\x63losed\x18\x02 \x01(\x0b\x32\x1a.parley.api.chat.v1.ClosedH\x00\x42\x06\n\x04kindb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1eparley/api/chat/v1/frame.proto\x12\x12parley.api.chat.v1\x1a\'parley/api/chat/v1/stream_service.proto\"{\n\x0f\x45ncodedDelivery\x12\x17\n\x0fsubscription_id\x18\x01 \x01(\x03\x12\x0e\n\x06\x65vents\x18\x02 \x03(\x0c\x12\x13\n\x0b\x66\x65\x65\x64_events\x18\x03 \x03(\x0c\x12*\n\x06\x63losed\x18\x04 \x01(\x0b\x32\x1a.parley.api.chat.v1.Closed\"\x87\x01\n\x16\x45ncodedConnectResponse\x12\x37\n\ndeliveries\x18\x01 \x03(\x0b\x32#.parley.api.chat.v1.EncodedDelivery\x12\x34\n\x07\x61nswers\x18\x02 \x03(\x0b\x32#.parley.api.chat.v1.TunnelledAnswer\"a\n\x18\x45ncodedSubscribeResponse\x12\x0f\n\x05\x65vent\x18\x01 \x01(\x0cH\x00\x12,\n\x06\x63losed\x18\x02 \x01(\x0b\x32\x1a.parley.api.chat.v1.ClosedH\x00\x42\x06\n\x04kind\"b\n\x19\x45ncodedWatchChatsResponse\x12\x0f\n\x05\x65vent\x18\x01 \x01(\x0cH\x00\x12,\n\x06\x63losed\x18\x02 \x01(\x0b\x32\x1a.parley.api.chat.v1.ClosedH\x00\x42\x06\n\x04kindb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -35,9 +35,9 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_ENCODEDDELIVERY']._serialized_start=95
   _globals['_ENCODEDDELIVERY']._serialized_end=218
   _globals['_ENCODEDCONNECTRESPONSE']._serialized_start=221
-  _globals['_ENCODEDCONNECTRESPONSE']._serialized_end=354
-  _globals['_ENCODEDSUBSCRIBERESPONSE']._serialized_start=356
-  _globals['_ENCODEDSUBSCRIBERESPONSE']._serialized_end=453
-  _globals['_ENCODEDWATCHCHATSRESPONSE']._serialized_start=455
-  _globals['_ENCODEDWATCHCHATSRESPONSE']._serialized_end=553
+  _globals['_ENCODEDCONNECTRESPONSE']._serialized_end=356
+  _globals['_ENCODEDSUBSCRIBERESPONSE']._serialized_start=358
+  _globals['_ENCODEDSUBSCRIBERESPONSE']._serialized_end=455
+  _globals['_ENCODEDWATCHCHATSRESPONSE']._serialized_start=457
+  _globals['_ENCODEDWATCHCHATSRESPONSE']._serialized_end=555
 # @@protoc_insertion_point(module_scope)

@@ -74,14 +74,14 @@ class EncodedConnectResponse(_message.Message):
         """The deliveries; empty as a heartbeat."""
 
     @_builtins.property
-    def answers(self) -> _containers.RepeatedCompositeFieldContainer[_stream_service_pb2.CarriedAnswer]:
+    def answers(self) -> _containers.RepeatedCompositeFieldContainer[_stream_service_pb2.TunnelledAnswer]:
         """Answers to calls, in no order."""
 
     def __init__(
         self,
         *,
         deliveries: _abc.Iterable[Global___EncodedDelivery] | None = ...,
-        answers: _abc.Iterable[_stream_service_pb2.CarriedAnswer] | None = ...,
+        answers: _abc.Iterable[_stream_service_pb2.TunnelledAnswer] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...

@@ -26,15 +26,15 @@ from parley.api.chat.v1 import event_pb2 as parley_dot_api_dot_chat_dot_v1_dot_e
 from parley.api.identity.v1 import access_pb2 as parley_dot_api_dot_identity_dot_v1_dot_access__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\'parley/api/chat/v1/stream_service.proto\x12\x12parley.api.chat.v1\x1a\x1eparley/api/chat/v1/event.proto\x1a#parley/api/identity/v1/access.proto\"9\n\x06\x43losed\x12/\n\x06reason\x18\x01 \x01(\x0e\x32\x1f.parley.api.chat.v1.CloseReason\"E\n\x10SubscribeRequest\x12\x0f\n\x07\x63hat_id\x18\x01 \x01(\t\x12\x0e\n\x06\x63ursor\x18\x02 \x01(\t\x12\x10\n\x08\x61\x66ter_id\x18\x03 \x01(\x03\"y\n\x11SubscribeResponse\x12.\n\x05\x65vent\x18\x01 \x01(\x0b\x32\x1d.parley.api.chat.v1.ChatEventH\x00\x12,\n\x06\x63losed\x18\x02 \x01(\x0b\x32\x1a.parley.api.chat.v1.ClosedH\x00\x42\x06\n\x04kind\"\x84\x01\n\x10OpenSubscription\x12\x17\n\x0fsubscription_id\x18\x01 \x01(\x03\x12\x0f\n\x07\x63hat_id\x18\x02 \x01(\t\x12\x0e\n\x06\x63ursor\x18\x03 \x01(\t\x12\x10\n\x08\x61\x66ter_id\x18\x04 \x01(\x03\x12\x15\n\rauthorization\x18\x05 \x01(\t\x12\r\n\x05relay\x18\x06 \x01(\x08\"J\n\x08OpenFeed\x12\x17\n\x0fsubscription_id\x18\x01 \x01(\x03\x12\x0e\n\x06\x63ursor\x18\x02 \x01(\t\x12\x15\n\rauthorization\x18\x03 \x01(\t\"C\n\x11RenewSubscription\x12\x17\n\x0fsubscription_id\x18\x01 \x01(\x03\x12\x15\n\rauthorization\x18\x02 \x01(\t\",\n\x11\x43loseSubscription\x12\x17\n\x0fsubscription_id\x18\x01 \x01(\x03\"9\n\x0f\x43onfirmDelivery\x12\x17\n\x0fsubscription_id\x18\x01 \x01(\x03\x12\r\n\x05\x62ytes\x18\x02 \x01(\x03\"\xc2\x01\n\x0b\x43\x61rriedCall\x12\x0f\n\x07\x63\x61ll_id\x18\x01 \x01(\x03\x12\x0e\n\x06method\x18\x02 \x01(\t\x12=\n\x07headers\x18\x03 \x03(\x0b\x32,.parley.api.chat.v1.CarriedCall.HeadersEntry\x12\x12\n\ntimeout_ms\x18\x04 \x01(\x03\x12\x0f\n\x07request\x18\x05 \x01(\x0c\x1a.\n\x0cHeadersEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\">\n\x0c\x43\x61rriedCalls\x12.\n\x05\x63\x61lls\x18\x01 \x03(\x0b\x32\x1f.parley.api.chat.v1.CarriedCall\" \n\rAbandonedCall\x12\x0f\n\x07\x63\x61ll_id\x18\x01 \x01(\x03\"d\n\rCarriedAnswer\x12\x0f\n\x07\x63\x61ll_id\x18\x01 \x01(\x03\x12\x0e\n\x06status\x18\x02 \x01(\x05\x12\x0f\n\x07message\x18\x03 \x01(\t\x12\x0f\n\x07\x64\x65tails\x18\x04 \x01(\x0c\x12\x10\n\x08response\x18\x05 \x01(\x0c\"\x92\x03\n\x0e\x43onnectRequest\x12\x34\n\x04open\x18\x01 \x01(\x0b\x32$.parley.api.chat.v1.OpenSubscriptionH\x00\x12\x31\n\topen_feed\x18\x02 \x01(\x0b\x32\x1c.parley.api.chat.v1.OpenFeedH\x00\x12\x36\n\x05renew\x18\x03 \x01(\x0b\x32%.parley.api.chat.v1.RenewSubscriptionH\x00\x12\x36\n\x05\x63lose\x18\x04 \x01(\x0b\x32%.parley.api.chat.v1.CloseSubscriptionH\x00\x12\x36\n\x07\x63onfirm\x18\x05 \x01(\x0b\x32#.parley.api.chat.v1.ConfirmDeliveryH\x00\x12\x31\n\x05\x63\x61lls\x18\x06 \x01(\x0b\x32 .parley.api.chat.v1.CarriedCallsH\x00\x12\x34\n\x07\x61\x62\x61ndon\x18\x07 \x01(\x0b\x32!.parley.api.chat.v1.AbandonedCallH\x00\x42\x06\n\x04kind\"\xb2\x01\n\x08\x44\x65livery\x12\x17\n\x0fsubscription_id\x18\x01 \x01(\x03\x12-\n\x06\x65vents\x18\x02 \x03(\x0b\x32\x1d.parley.api.chat.v1.ChatEvent\x12\x32\n\x0b\x66\x65\x65\x64_events\x18\x03 \x03(\x0b\x32\x1d.parley.api.chat.v1.FeedEvent\x12*\n\x06\x63losed\x18\x04 \x01(\x0b\x32\x1a.parley.api.chat.v1.Closed\"w\n\x0f\x43onnectResponse\x12\x30\n\ndeliveries\x18\x01 \x03(\x0b\x32\x1c.parley.api.chat.v1.Delivery\x12\x32\n\x07\x61nswers\x18\x02 \x03(\x0b\x32!.parley.api.chat.v1.CarriedAnswer\"#\n\x11WatchChatsRequest\x12\x0e\n\x06\x63ursor\x18\x01 \x01(\t\"z\n\x12WatchChatsResponse\x12.\n\x05\x65vent\x18\x01 \x01(\x0b\x32\x1d.parley.api.chat.v1.FeedEventH\x00\x12,\n\x06\x63losed\x18\x02 \x01(\x0b\x32\x1a.parley.api.chat.v1.ClosedH\x00\x42\x06\n\x04kind\"\x16\n\x14WatchReplicasRequest\"?\n\x07Replica\x12\x11\n\tworker_id\x18\x01 \x01(\t\x12\x0f\n\x07\x61\x64\x64ress\x18\x02 \x01(\t\x12\x10\n\x08\x64raining\x18\x03 \x01(\x08\"F\n\x15WatchReplicasResponse\x12-\n\x08replicas\x18\x01 \x03(\x0b\x32\x1b.parley.api.chat.v1.Replica*\xb7\x01\n\x0b\x43loseReason\x12\x1c\n\x18\x43LOSE_REASON_UNSPECIFIED\x10\x00\x12\x17\n\x13\x43LOSE_REASON_RESYNC\x10\x01\x12\x1b\n\x17\x43LOSE_REASON_GOING_AWAY\x10\x02\x12\x1a\n\x16\x43LOSE_REASON_NOT_FOUND\x10\x03\x12\x1d\n\x19\x43LOSE_REASON_UNSUBSCRIBED\x10\x04\x12\x19\n\x15\x43LOSE_REASON_INTERNAL\x10\x05\x32\xda\x03\n\rStreamService\x12q\n\tSubscribe\x12$.parley.api.chat.v1.SubscribeRequest\x1a%.parley.api.chat.v1.SubscribeResponse\"\x15\x90\x02\x01\xa2\xbb\x18\x0e\x12\x01\x01\"\tchat:read0\x01\x12`\n\x07\x43onnect\x12\".parley.api.chat.v1.ConnectRequest\x1a#.parley.api.chat.v1.ConnectResponse\"\x08\xa2\xbb\x18\x04\n\x02\x01\x02(\x01\x30\x01\x12t\n\nWatchChats\x12%.parley.api.chat.v1.WatchChatsRequest\x1a&.parley.api.chat.v1.WatchChatsResponse\"\x15\x90\x02\x01\xa2\xbb\x18\x0e\x12\x01\x01\"\tchat:read0\x01\x12~\n\rWatchReplicas\x12(.parley.api.chat.v1.WatchReplicasRequest\x1a).parley.api.chat.v1.WatchReplicasResponse\"\x16\x90\x02\x01\xa2\xbb\x18\x0f\n\x02\x01\x02\"\tchat:read0\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\'parley/api/chat/v1/stream_service.proto\x12\x12parley.api.chat.v1\x1a\x1eparley/api/chat/v1/event.proto\x1a#parley/api/identity/v1/access.proto\"9\n\x06\x43losed\x12/\n\x06reason\x18\x01 \x01(\x0e\x32\x1f.parley.api.chat.v1.CloseReason\"E\n\x10SubscribeRequest\x12\x0f\n\x07\x63hat_id\x18\x01 \x01(\t\x12\x0e\n\x06\x63ursor\x18\x02 \x01(\t\x12\x10\n\x08\x61\x66ter_id\x18\x03 \x01(\x03\"y\n\x11SubscribeResponse\x12.\n\x05\x65vent\x18\x01 \x01(\x0b\x32\x1d.parley.api.chat.v1.ChatEventH\x00\x12,\n\x06\x63losed\x18\x02 \x01(\x0b\x32\x1a.parley.api.chat.v1.ClosedH\x00\x42\x06\n\x04kind\"\x84\x01\n\x10OpenSubscription\x12\x17\n\x0fsubscription_id\x18\x01 \x01(\x03\x12\x0f\n\x07\x63hat_id\x18\x02 \x01(\t\x12\x0e\n\x06\x63ursor\x18\x03 \x01(\t\x12\x10\n\x08\x61\x66ter_id\x18\x04 \x01(\x03\x12\x15\n\rauthorization\x18\x05 \x01(\t\x12\r\n\x05relay\x18\x06 \x01(\x08\"J\n\x08OpenFeed\x12\x17\n\x0fsubscription_id\x18\x01 \x01(\x03\x12\x0e\n\x06\x63ursor\x18\x02 \x01(\t\x12\x15\n\rauthorization\x18\x03 \x01(\t\"C\n\x11RenewSubscription\x12\x17\n\x0fsubscription_id\x18\x01 \x01(\x03\x12\x15\n\rauthorization\x18\x02 \x01(\t\",\n\x11\x43loseSubscription\x12\x17\n\x0fsubscription_id\x18\x01 \x01(\x03\"9\n\x0f\x43onfirmDelivery\x12\x17\n\x0fsubscription_id\x18\x01 \x01(\x03\x12\r\n\x05\x62ytes\x18\x02 \x01(\x03\"\xc6\x01\n\rTunnelledCall\x12\x0f\n\x07\x63\x61ll_id\x18\x01 \x01(\x03\x12\x0e\n\x06method\x18\x02 \x01(\t\x12?\n\x07headers\x18\x03 \x03(\x0b\x32..parley.api.chat.v1.TunnelledCall.HeadersEntry\x12\x12\n\ntimeout_ms\x18\x04 \x01(\x03\x12\x0f\n\x07request\x18\x05 \x01(\x0c\x1a.\n\x0cHeadersEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"B\n\x0eTunnelledCalls\x12\x30\n\x05\x63\x61lls\x18\x01 \x03(\x0b\x32!.parley.api.chat.v1.TunnelledCall\"&\n\x13\x43\x61ncelTunnelledCall\x12\x0f\n\x07\x63\x61ll_id\x18\x01 \x01(\x03\"f\n\x0fTunnelledAnswer\x12\x0f\n\x07\x63\x61ll_id\x18\x01 \x01(\x03\x12\x0e\n\x06status\x18\x02 \x01(\x05\x12\x0f\n\x07message\x18\x03 \x01(\t\x12\x0f\n\x07\x64\x65tails\x18\x04 \x01(\x0c\x12\x10\n\x08response\x18\x05 \x01(\x0c\"\x9a\x03\n\x0e\x43onnectRequest\x12\x34\n\x04open\x18\x01 \x01(\x0b\x32$.parley.api.chat.v1.OpenSubscriptionH\x00\x12\x31\n\topen_feed\x18\x02 \x01(\x0b\x32\x1c.parley.api.chat.v1.OpenFeedH\x00\x12\x36\n\x05renew\x18\x03 \x01(\x0b\x32%.parley.api.chat.v1.RenewSubscriptionH\x00\x12\x36\n\x05\x63lose\x18\x04 \x01(\x0b\x32%.parley.api.chat.v1.CloseSubscriptionH\x00\x12\x36\n\x07\x63onfirm\x18\x05 \x01(\x0b\x32#.parley.api.chat.v1.ConfirmDeliveryH\x00\x12\x33\n\x05\x63\x61lls\x18\x06 \x01(\x0b\x32\".parley.api.chat.v1.TunnelledCallsH\x00\x12:\n\x07\x61\x62\x61ndon\x18\x07 \x01(\x0b\x32\'.parley.api.chat.v1.CancelTunnelledCallH\x00\x42\x06\n\x04kind\"\xb2\x01\n\x08\x44\x65livery\x12\x17\n\x0fsubscription_id\x18\x01 \x01(\x03\x12-\n\x06\x65vents\x18\x02 \x03(\x0b\x32\x1d.parley.api.chat.v1.ChatEvent\x12\x32\n\x0b\x66\x65\x65\x64_events\x18\x03 \x03(\x0b\x32\x1d.parley.api.chat.v1.FeedEvent\x12*\n\x06\x63losed\x18\x04 \x01(\x0b\x32\x1a.parley.api.chat.v1.Closed\"y\n\x0f\x43onnectResponse\x12\x30\n\ndeliveries\x18\x01 \x03(\x0b\x32\x1c.parley.api.chat.v1.Delivery\x12\x34\n\x07\x61nswers\x18\x02 \x03(\x0b\x32#.parley.api.chat.v1.TunnelledAnswer\"#\n\x11WatchChatsRequest\x12\x0e\n\x06\x63ursor\x18\x01 \x01(\t\"z\n\x12WatchChatsResponse\x12.\n\x05\x65vent\x18\x01 \x01(\x0b\x32\x1d.parley.api.chat.v1.FeedEventH\x00\x12,\n\x06\x63losed\x18\x02 \x01(\x0b\x32\x1a.parley.api.chat.v1.ClosedH\x00\x42\x06\n\x04kind\"\x16\n\x14WatchReplicasRequest\"?\n\x07Replica\x12\x11\n\tworker_id\x18\x01 \x01(\t\x12\x0f\n\x07\x61\x64\x64ress\x18\x02 \x01(\t\x12\x10\n\x08\x64raining\x18\x03 \x01(\x08\"F\n\x15WatchReplicasResponse\x12-\n\x08replicas\x18\x01 \x03(\x0b\x32\x1b.parley.api.chat.v1.Replica*\xb7\x01\n\x0b\x43loseReason\x12\x1c\n\x18\x43LOSE_REASON_UNSPECIFIED\x10\x00\x12\x17\n\x13\x43LOSE_REASON_RESYNC\x10\x01\x12\x1b\n\x17\x43LOSE_REASON_GOING_AWAY\x10\x02\x12\x1a\n\x16\x43LOSE_REASON_NOT_FOUND\x10\x03\x12\x1d\n\x19\x43LOSE_REASON_UNSUBSCRIBED\x10\x04\x12\x19\n\x15\x43LOSE_REASON_INTERNAL\x10\x05\x32\xda\x03\n\rStreamService\x12q\n\tSubscribe\x12$.parley.api.chat.v1.SubscribeRequest\x1a%.parley.api.chat.v1.SubscribeResponse\"\x15\x90\x02\x01\xa2\xbb\x18\x0e\x12\x01\x01\"\tchat:read0\x01\x12`\n\x07\x43onnect\x12\".parley.api.chat.v1.ConnectRequest\x1a#.parley.api.chat.v1.ConnectResponse\"\x08\xa2\xbb\x18\x04\n\x02\x01\x02(\x01\x30\x01\x12t\n\nWatchChats\x12%.parley.api.chat.v1.WatchChatsRequest\x1a&.parley.api.chat.v1.WatchChatsResponse\"\x15\x90\x02\x01\xa2\xbb\x18\x0e\x12\x01\x01\"\tchat:read0\x01\x12~\n\rWatchReplicas\x12(.parley.api.chat.v1.WatchReplicasRequest\x1a).parley.api.chat.v1.WatchReplicasResponse\"\x16\x90\x02\x01\xa2\xbb\x18\x0f\n\x02\x01\x02\"\tchat:read0\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'parley.api.chat.v1.stream_service_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_CARRIEDCALL_HEADERSENTRY']._loaded_options = None
-  _globals['_CARRIEDCALL_HEADERSENTRY']._serialized_options = b'8\001'
+  _globals['_TUNNELLEDCALL_HEADERSENTRY']._loaded_options = None
+  _globals['_TUNNELLEDCALL_HEADERSENTRY']._serialized_options = b'8\001'
   _globals['_STREAMSERVICE'].methods_by_name['Subscribe']._loaded_options = None
   _globals['_STREAMSERVICE'].methods_by_name['Subscribe']._serialized_options = b'\220\002\001\242\273\030\016\022\001\001\"\tchat:read'
   _globals['_STREAMSERVICE'].methods_by_name['Connect']._loaded_options = None
@@ -43,8 +43,8 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_STREAMSERVICE'].methods_by_name['WatchChats']._serialized_options = b'\220\002\001\242\273\030\016\022\001\001\"\tchat:read'
   _globals['_STREAMSERVICE'].methods_by_name['WatchReplicas']._loaded_options = None
   _globals['_STREAMSERVICE'].methods_by_name['WatchReplicas']._serialized_options = b'\220\002\001\242\273\030\017\n\002\001\002\"\tchat:read'
-  _globals['_CLOSEREASON']._serialized_start=2197
-  _globals['_CLOSEREASON']._serialized_end=2380
+  _globals['_CLOSEREASON']._serialized_start=2223
+  _globals['_CLOSEREASON']._serialized_end=2406
   _globals['_CLOSED']._serialized_start=132
   _globals['_CLOSED']._serialized_end=189
   _globals['_SUBSCRIBEREQUEST']._serialized_start=191
@@ -61,32 +61,32 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_CLOSESUBSCRIPTION']._serialized_end=709
   _globals['_CONFIRMDELIVERY']._serialized_start=711
   _globals['_CONFIRMDELIVERY']._serialized_end=768
-  _globals['_CARRIEDCALL']._serialized_start=771
-  _globals['_CARRIEDCALL']._serialized_end=965
-  _globals['_CARRIEDCALL_HEADERSENTRY']._serialized_start=919
-  _globals['_CARRIEDCALL_HEADERSENTRY']._serialized_end=965
-  _globals['_CARRIEDCALLS']._serialized_start=967
-  _globals['_CARRIEDCALLS']._serialized_end=1029
-  _globals['_ABANDONEDCALL']._serialized_start=1031
-  _globals['_ABANDONEDCALL']._serialized_end=1063
-  _globals['_CARRIEDANSWER']._serialized_start=1065
-  _globals['_CARRIEDANSWER']._serialized_end=1165
-  _globals['_CONNECTREQUEST']._serialized_start=1168
-  _globals['_CONNECTREQUEST']._serialized_end=1570
-  _globals['_DELIVERY']._serialized_start=1573
-  _globals['_DELIVERY']._serialized_end=1751
-  _globals['_CONNECTRESPONSE']._serialized_start=1753
-  _globals['_CONNECTRESPONSE']._serialized_end=1872
-  _globals['_WATCHCHATSREQUEST']._serialized_start=1874
-  _globals['_WATCHCHATSREQUEST']._serialized_end=1909
-  _globals['_WATCHCHATSRESPONSE']._serialized_start=1911
-  _globals['_WATCHCHATSRESPONSE']._serialized_end=2033
-  _globals['_WATCHREPLICASREQUEST']._serialized_start=2035
-  _globals['_WATCHREPLICASREQUEST']._serialized_end=2057
-  _globals['_REPLICA']._serialized_start=2059
-  _globals['_REPLICA']._serialized_end=2122
-  _globals['_WATCHREPLICASRESPONSE']._serialized_start=2124
-  _globals['_WATCHREPLICASRESPONSE']._serialized_end=2194
-  _globals['_STREAMSERVICE']._serialized_start=2383
-  _globals['_STREAMSERVICE']._serialized_end=2857
+  _globals['_TUNNELLEDCALL']._serialized_start=771
+  _globals['_TUNNELLEDCALL']._serialized_end=969
+  _globals['_TUNNELLEDCALL_HEADERSENTRY']._serialized_start=923
+  _globals['_TUNNELLEDCALL_HEADERSENTRY']._serialized_end=969
+  _globals['_TUNNELLEDCALLS']._serialized_start=971
+  _globals['_TUNNELLEDCALLS']._serialized_end=1037
+  _globals['_CANCELTUNNELLEDCALL']._serialized_start=1039
+  _globals['_CANCELTUNNELLEDCALL']._serialized_end=1077
+  _globals['_TUNNELLEDANSWER']._serialized_start=1079
+  _globals['_TUNNELLEDANSWER']._serialized_end=1181
+  _globals['_CONNECTREQUEST']._serialized_start=1184
+  _globals['_CONNECTREQUEST']._serialized_end=1594
+  _globals['_DELIVERY']._serialized_start=1597
+  _globals['_DELIVERY']._serialized_end=1775
+  _globals['_CONNECTRESPONSE']._serialized_start=1777
+  _globals['_CONNECTRESPONSE']._serialized_end=1898
+  _globals['_WATCHCHATSREQUEST']._serialized_start=1900
+  _globals['_WATCHCHATSREQUEST']._serialized_end=1935
+  _globals['_WATCHCHATSRESPONSE']._serialized_start=1937
+  _globals['_WATCHCHATSRESPONSE']._serialized_end=2059
+  _globals['_WATCHREPLICASREQUEST']._serialized_start=2061
+  _globals['_WATCHREPLICASREQUEST']._serialized_end=2083
+  _globals['_REPLICA']._serialized_start=2085
+  _globals['_REPLICA']._serialized_end=2148
+  _globals['_WATCHREPLICASRESPONSE']._serialized_start=2150
+  _globals['_WATCHREPLICASRESPONSE']._serialized_end=2220
+  _globals['_STREAMSERVICE']._serialized_start=2409
+  _globals['_STREAMSERVICE']._serialized_end=2883
 # @@protoc_insertion_point(module_scope)

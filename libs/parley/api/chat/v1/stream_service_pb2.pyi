@@ -289,7 +289,7 @@ class ConfirmDelivery(_message.Message):
 Global___ConfirmDelivery: _TypeAlias = ConfirmDelivery  # noqa: Y015
 
 @_typing.final
-class CarriedCall(_message.Message):
+class TunnelledCall(_message.Message):
     """A call that answers once and travels over the shared stream: by itself it would cost both ends several times more."""
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -346,23 +346,23 @@ class CarriedCall(_message.Message):
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___CarriedCall: _TypeAlias = CarriedCall  # noqa: Y015
+Global___TunnelledCall: _TypeAlias = TunnelledCall  # noqa: Y015
 
 @_typing.final
-class CarriedCalls(_message.Message):
+class TunnelledCalls(_message.Message):
     """Calls that leave together."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     CALLS_FIELD_NUMBER: _builtins.int
     @_builtins.property
-    def calls(self) -> _containers.RepeatedCompositeFieldContainer[Global___CarriedCall]:
+    def calls(self) -> _containers.RepeatedCompositeFieldContainer[Global___TunnelledCall]:
         """The calls."""
 
     def __init__(
         self,
         *,
-        calls: _abc.Iterable[Global___CarriedCall] | None = ...,
+        calls: _abc.Iterable[Global___TunnelledCall] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
@@ -370,10 +370,10 @@ class CarriedCalls(_message.Message):
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___CarriedCalls: _TypeAlias = CarriedCalls  # noqa: Y015
+Global___TunnelledCalls: _TypeAlias = TunnelledCalls  # noqa: Y015
 
 @_typing.final
-class AbandonedCall(_message.Message):
+class CancelTunnelledCall(_message.Message):
     """Says that nobody waits for an answer any more."""
 
     DESCRIPTOR: _descriptor.Descriptor
@@ -392,11 +392,11 @@ class AbandonedCall(_message.Message):
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___AbandonedCall: _TypeAlias = AbandonedCall  # noqa: Y015
+Global___CancelTunnelledCall: _TypeAlias = CancelTunnelledCall  # noqa: Y015
 
 @_typing.final
-class CarriedAnswer(_message.Message):
-    """The answer to a carried call."""
+class TunnelledAnswer(_message.Message):
+    """The answer to a tunnelled call."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
@@ -430,7 +430,7 @@ class CarriedAnswer(_message.Message):
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___CarriedAnswer: _TypeAlias = CarriedAnswer  # noqa: Y015
+Global___TunnelledAnswer: _TypeAlias = TunnelledAnswer  # noqa: Y015
 
 @_typing.final
 class ConnectRequest(_message.Message):
@@ -466,11 +466,11 @@ class ConnectRequest(_message.Message):
         """Confirm."""
 
     @_builtins.property
-    def calls(self) -> Global___CarriedCalls:
+    def calls(self) -> Global___TunnelledCalls:
         """Call."""
 
     @_builtins.property
-    def abandon(self) -> Global___AbandonedCall:
+    def abandon(self) -> Global___CancelTunnelledCall:
         """Wait no longer."""
 
     def __init__(
@@ -481,8 +481,8 @@ class ConnectRequest(_message.Message):
         renew: Global___RenewSubscription | None = ...,
         close: Global___CloseSubscription | None = ...,
         confirm: Global___ConfirmDelivery | None = ...,
-        calls: Global___CarriedCalls | None = ...,
-        abandon: Global___AbandonedCall | None = ...,
+        calls: Global___TunnelledCalls | None = ...,
+        abandon: Global___CancelTunnelledCall | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["abandon", b"abandon", "calls", b"calls", "close", b"close", "confirm", b"confirm", "kind", b"kind", "open", b"open", "open_feed", b"open_feed", "renew", b"renew"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
@@ -547,14 +547,14 @@ class ConnectResponse(_message.Message):
         """The deliveries; empty as a heartbeat."""
 
     @_builtins.property
-    def answers(self) -> _containers.RepeatedCompositeFieldContainer[Global___CarriedAnswer]:
+    def answers(self) -> _containers.RepeatedCompositeFieldContainer[Global___TunnelledAnswer]:
         """Answers to calls, in no order."""
 
     def __init__(
         self,
         *,
         deliveries: _abc.Iterable[Global___Delivery] | None = ...,
-        answers: _abc.Iterable[Global___CarriedAnswer] | None = ...,
+        answers: _abc.Iterable[Global___TunnelledAnswer] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
