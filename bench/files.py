@@ -177,7 +177,7 @@ async def calls(desk: Desk, rounds: int) -> dict[str, Any]:
     return told
 
 
-def clerk_mib(desk: Desk) -> float:
+def worker_mib(desk: Desk) -> float:
     """Return what the program that works on files has in memory."""
     for child in psutil.Process(desk.pid).children(recursive=True):
         if "toolrunner.fileworker" in child.cmdline():
@@ -191,12 +191,12 @@ async def measure(arguments: argparse.Namespace) -> dict[str, Any]:
             desk = Desk(FileServiceStub(node.channel), node.pid, node.data)
             await desk.list()
             await asyncio.to_thread(lay_out, desk.root, arguments.files)
-            before_mib = clerk_mib(desk)
+            before_mib = worker_mib(desk)
             return {
                 "files": arguments.files,
                 "search": await search(desk, arguments.searches),
                 "calls_ms": await calls(desk, arguments.rounds),
-                "memory_mib": {"before": before_mib, "after": clerk_mib(desk)},
+                "memory_mib": {"before": before_mib, "after": worker_mib(desk)},
             }
 
 

@@ -210,7 +210,7 @@ class FileChanges:
         return planned
 
     async def _commit(self, scope: Scope, commit: "_Commit") -> tuple[UndoRecord, Done]:
-        clerk_id = self.file_workers.process_of(scope.workspace_id)
+        file_worker_id = self.file_workers.process_of(scope.workspace_id)
         record = await self._stored(
             scope.workspace_id,
             lambda store: store.begin(
@@ -218,7 +218,7 @@ class FileChanges:
                 request_id=commit.request_id,
                 chat_id=scope.chat_id,
                 images=commit.images,
-                clerk_id=clerk_id,
+                file_worker_id=file_worker_id,
                 undone=commit.undone,
             ),
         )
@@ -254,7 +254,7 @@ class FileChanges:
             return
         pending = await self._stored(workspace_id, lambda store: store.pending())
         # A program of an earlier run of the service may still be at it.
-        old = frozenset(record.clerk_id for record in pending if record.clerk_id)
+        old = frozenset(record.file_worker_id for record in pending if record.file_worker_id)
         await asyncio.to_thread(end_marked, old - {self.file_workers.process_of(workspace_id)})
         for record in pending:
             await self._roll_back(workspace_id, record)

@@ -34,7 +34,7 @@ class UndoRecord(msgspec.Struct, frozen=True):
         request_id: The request that it was made for.
         chat_id: The chat that asked; empty for a person.
         images: The files.
-        clerk_id: Mark of the program that makes it.
+        file_worker_id: Mark of the program that makes it.
         undone: What it takes back; None unless it is an undoing, which cannot be undone itself.
     """
 
@@ -43,7 +43,7 @@ class UndoRecord(msgspec.Struct, frozen=True):
     request_id: str
     chat_id: str
     images: tuple[Image, ...]
-    clerk_id: str = ""
+    file_worker_id: str = msgspec.field(default="", name="clerk_id")
     undone: Undone | None = None
 
 
@@ -66,12 +66,12 @@ class UndoStore:
         request_id: str,
         chat_id: str,
         images: tuple[Image, ...],
-        clerk_id: str = "",
+        file_worker_id: str = "",
         undone: Undone | None = None,
     ) -> UndoRecord:
         """Keep a change before it is made, safe from a crash."""
         sequence = max((_sequence(path) for path in self._paths()), default=0) + 1
-        record = UndoRecord(sequence, token, request_id, chat_id, images, clerk_id, undone)
+        record = UndoRecord(sequence, token, request_id, chat_id, images, file_worker_id, undone)
         self._write(record, PENDING)
         return record
 

@@ -1,0 +1,95 @@
+"""The glossary and the protos have the same nouns, and metaphors do not come back as names."""
+
+import importlib
+import io
+import pkgutil
+import re
+import tokenize
+from collections.abc import Iterator
+from pathlib import Path
+
+import parley.api
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+GLOSSARY = ROOT / "docs" / "glossary.md"
+ROW = re.compile(r"^\| ([^|]+) \| ([^|]*) \| ([^|]+) \|$", re.MULTILINE)
+NAME = re.compile(r"`([A-Za-z]+)`")
+WORD = re.compile(r"[A-Z]?[a-z]+|[A-Z]+(?![a-z])")
+
+#: Each has a plain word instead: docs/glossary.md and ARCHITECTURE.md use those.
+BANNED = frozenset(
+    {
+        "barred",
+        "barring",
+        "booth",
+        "census",
+        "clerk",
+        "clerks",
+        "janitor",
+        "kin",
+        "labeller",
+        "surroundings",
+        "switchboard",
+        "tending",
+        "whoever",
+        "workshop",
+    }
+)
+#: A table of the database, whose name stays until its migration.
+ALLOWED = frozenset({"barred_users", "barred_at", "BARRED_USERS_KEY"})
+
+
+def test_every_resource_of_the_protos_is_in_the_glossary() -> None:
+    assert sorted(resources() - described()) == []
+
+
+def test_every_message_that_the_glossary_names_is_in_the_protos() -> None:
+    assert sorted(described() - messages().keys()) == []
+
+
+def test_no_name_is_a_metaphor_that_was_replaced() -> None:
+    found = {
+        f"{path.relative_to(ROOT)}: {name}"
+        for path in modules()
+        for name in names_in(path)
+        if name not in ALLOWED and {word.lower() for word in WORD.findall(name)} & BANNED
+    }
+    assert sorted(found) == []
+
+
+def described() -> set[str]:
+    return {name for _, cell, _ in ROW.findall(GLOSSARY.read_text()) for name in NAME.findall(cell)}
+
+
+def resources() -> set[str]:
+    """Return the messages that have an id of their own, and the subjects of services."""
+    return {
+        name for name, fields in messages().items() if "id" in fields or f"{own(name)}" in fields
+    }
+
+
+def own(name: str) -> str:
+    """Return the field that has the id of a message, such as `process_id` for `Process`."""
+    return "_".join(word.lower() for word in WORD.findall(name)) + "_id"
+
+
+def messages() -> dict[str, set[str]]:
+    found: dict[str, set[str]] = {}
+    for module in pkgutil.walk_packages(parley.api.__path__, "parley.api."):
+        if module.name.endswith("_pb2"):
+            descriptor = importlib.import_module(module.name).DESCRIPTOR
+            for name, message in descriptor.message_types_by_name.items():
+                found[name] = set(message.fields_by_name)
+    return found
+
+
+def modules() -> Iterator[Path]:
+    for place in ("services", "libs/parley", "bench", "scripts"):
+        for path in (ROOT / place).rglob("*.py"):
+            if "api" not in path.relative_to(ROOT).parts[2:3] and "versions" not in path.parts:
+                yield path
+
+
+def names_in(path: Path) -> set[str]:
+    tokens = tokenize.generate_tokens(io.StringIO(path.read_text()).readline)
+    return {token.string for token in tokens if token.type == tokenize.NAME}
