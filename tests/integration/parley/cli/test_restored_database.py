@@ -9,7 +9,7 @@ from pathlib import Path
 import asyncpg
 import pytest
 
-from chatd.chats.store import tables as chat
+from chatd import schema as chat
 from gateway.identity.store import schema as identity
 from mcpgateway.servers import schema as mcp
 from parley.cli.errors import ConfigurationProblem

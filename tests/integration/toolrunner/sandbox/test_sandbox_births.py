@@ -15,7 +15,7 @@ PROGRAM = """
 import json, os, signal, sys
 sys.path[:0] = sys.argv[1].split(":")
 from toolrunner.sandbox import Confinement, Layer, Level, Network, Profile
-from toolrunner.sandbox.namespaces import BIRTH, Cell, make_namespaces
+from toolrunner.sandbox.namespaces import BIRTH, NamespaceSet, make_namespaces
 
 def where(fork):
     read, write = os.pipe()
@@ -42,7 +42,7 @@ told = {
     "in": {own: "own", inside: "cell"},
     "cell": where(cell.fork),
     "own": where(os.fork),
-    "refused": where(Cell(cell.first, (nothing,) * (BIRTH + 1)).fork),
+    "refused": where(NamespaceSet(cell.first, (nothing,) * (BIRTH + 1)).fork),
 }
 os.kill(cell.first, signal.SIGKILL)
 os.waitpid(cell.first, 0)
