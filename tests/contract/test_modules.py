@@ -3,6 +3,7 @@
 import ast
 import re
 import subprocess
+import tomllib
 from collections import Counter
 from collections.abc import Iterator
 from functools import cache
@@ -12,6 +13,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 LINES_MAX = 500
+FOLDER_MODULES_MAX = 25
+LAYERS_MAX = 6
 # Of a function in what we ship, without its docstring. Functions of tests are stories or stages.
 FUNCTION_LINES_MAX = 60
 JUNK_DRAWERS = frozenset(
@@ -41,6 +44,21 @@ def tracked_modules() -> list[Path]:
 def test_no_module_grows_beyond_its_bound() -> None:
     lengths = {path: (ROOT / path).read_text().count("\n") for path in tracked_modules()}
     assert {path: length for path, length in lengths.items() if length > LINES_MAX} == {}
+
+
+def test_no_folder_holds_too_many_modules() -> None:
+    sizes = Counter(
+        path.parent
+        for path in tracked_modules()
+        if path.suffix == ".py" and "versions" not in path.parts
+    )
+    assert {path: size for path, size in sizes.items() if size > FOLDER_MODULES_MAX} == {}
+
+
+def test_no_import_contract_has_too_many_layers() -> None:
+    linter = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]
+    lengths = {each["name"]: len(each.get("layers", ())) for each in linter["contracts"]}
+    assert {name: length for name, length in lengths.items() if length > LAYERS_MAX} == {}
 
 
 def test_no_module_is_a_junk_drawer() -> None:
