@@ -1,1 +1,1 @@
-"""What two or more of Parley's services share, one room per thing."""
+"""Code shared by two or more of Parley's services, one package per subject."""

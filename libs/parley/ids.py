@@ -1,4 +1,4 @@
-"""Ids that sort by the time they were made."""
+"""Ids that sort by creation time."""
 
 import random  # noqa: TID251 (only the type; chance is an argument)
 from typing import Final
@@ -7,16 +7,16 @@ from uuid import UUID
 from parley.clock import Clock
 
 RANDOM_BITS: Final = 74
-# Neighbours stay hard to guess, and one millisecond has room for a hundred million ids and more.
+# Consecutive ids stay hard to guess, and a millisecond allows more than a hundred million ids.
 STEP_MAX: Final = 2**32
 
 
 class TimeOrderedIds:
     """Makes UUIDs of version 7, each greater than the one before, even if the clock steps back.
 
-    The 48 bits of milliseconds and the 74 random bits are one number here. Where the clock has
-    not moved, the number grows by a random step, which may carry into the milliseconds.
-    Not for several threads.
+    The 48 bits of milliseconds and the 74 random bits are treated as one number. If the clock has
+    not advanced, the number grows by a random step, which may carry into the milliseconds. Not
+    thread-safe.
     """
 
     def __init__(self, clock: Clock, rng: random.Random) -> None:

@@ -1,1 +1,1 @@
-"""chatd owns chats and the turns that run in them."""
+"""chatd stores chats and runs their turns."""

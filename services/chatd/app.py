@@ -1,4 +1,4 @@
-"""The composition root of chatd: opens what the process needs and serves until it is stopped."""
+"""The composition root of chatd: opens its components and serves until it is stopped."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -56,15 +56,16 @@ BILLS_S = 2.0
 
 @dataclass(frozen=True, slots=True)
 class Components:
-    """Everything that a process is made of.
+    """The components of a chatd process.
 
     Attributes:
-        dependencies: What the turns of chats meet.
-        worker_components: What is done about chats that this process owns.
-        streams: What readers are told by.
-        access_factory: Who may look into workspaces.
-        flush_timer: When what can wait is done.
-        tasks: What goes on for as long as the process serves; none of it ends the process.
+        dependencies: Dependencies of the turns that run in chats.
+        worker_components: Runs the chats that this process owns.
+        streams: Streams events to readers.
+        access_factory: Builds the access checks of workspaces.
+        flush_timer: Runs deferred writes periodically.
+        tasks: Background loops that run while the process serves; a failure of one does not end the
+            process.
     """
 
     dependencies: WorkerDependencies
@@ -76,7 +77,7 @@ class Components:
 
 
 async def run(settings: Settings, process: Process) -> None:
-    """Serve chats until the process is asked to stop, then hand its own over."""
+    """Serve chats until the process is asked to stop, then release the chats that it owns."""
     faults = Faults(settings.faultpoints_directory, process)
     async with AsyncExitStack() as stack:
         resources = await open_resources(settings, faults.process, stack)
@@ -116,7 +117,7 @@ async def run(settings: Settings, process: Process) -> None:
 async def _open_components(
     resources: Resources, faults: Faults, stack: AsyncExitStack
 ) -> Components:
-    """Put the process together; nothing of it runs yet."""
+    """Build the components of the process without starting them."""
     flush_timer = FlushTimer(resources.process.clock)
     chats = await open_chats(resources, faults, flush_timer, stack)
     catalogue = await open_models(resources, flush_timer, stack)
@@ -157,7 +158,7 @@ async def _open_components(
 def _connect(
     chats: ChatComponents, worker_components: WorkerComponents, streams: StreamComponents
 ) -> None:
-    """Have everybody told what happens to chats: readers before those who do something about it."""
+    """Connect the chat callbacks: readers are notified before components that act on the change."""
     hubs = streams.hubs
 
     def appended(
@@ -179,7 +180,7 @@ def _connect(
 
 
 def _loops(components: Components) -> dict[str, Callable[[], Awaitable[object]]]:
-    """Return by name what goes on for as long as the process serves."""
+    """Return the background loops of the process by name."""
     dependencies, worker_components, hubs = (
         components.dependencies,
         components.worker_components,
@@ -228,7 +229,7 @@ def _loops(components: Components) -> dict[str, Callable[[], Awaitable[object]]]
 
 
 def _servicers(components: Components) -> tuple[object, ...]:
-    """Return what is served, but for streams, which look at tokens themselves."""
+    """Return the servicers, except that of streams, which checks tokens itself."""
     dependencies, worker_components, spend = (
         components.dependencies,
         components.worker_components,

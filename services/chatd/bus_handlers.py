@@ -1,4 +1,4 @@
-"""What this process hears of chats that others moved, and who is told."""
+"""Handlers of the bus topics that chatd subscribes to."""
 
 from typing import Protocol
 
@@ -28,21 +28,21 @@ WORKSPACES_TOPIC = "chat.workspaces"
 
 
 class ChatListener(Protocol):
-    """Those who follow chats in this process."""
+    """Receives the notices about chats in this process."""
 
     def on_notice(self, chat_id: ChatId, version: int) -> None:
-        """Learn that a chat reached a version, wherever that was written."""
+        """Called when a chat has reached a version, in this or another process."""
         ...
 
     def on_resync(self) -> None:
-        """Learn that news may have been lost."""
+        """Called when notices may have been lost."""
         ...
 
 
 async def follow_chats(
     bus: Bus, chats: PostgresChats, followers: ChatListener, worker: Worker
 ) -> None:
-    """Wake watchers of chats that moved elsewhere, and tell the runners of those that run here."""
+    """Pass notices of chats to the subscribers and to the runners of chats that run here."""
     async with bus.subscribe(CHAT_TOPIC) as notices:
         async for notice in notices:
             match notice:
@@ -50,24 +50,25 @@ async def follow_chats(
                     followers.on_notice(ChatId(chat_id), version)
                     await _notify_runner(chats, worker, ChatId(chat_id), version)
                 case Resync():
-                    # Runners need no more than this: every renewal compares what they missed.
+                    # Runners need nothing here: each lease renewal compares the versions and finds
+                    # missed changes.
                     followers.on_resync()
 
 
 class MetadataListener(Protocol):
-    """Those who follow how chats look in lists."""
+    """Receives changes of the metadata that chat lists show."""
 
     def metadata_changed(self, chat_id: ChatId) -> None:
-        """Learn that a chat looks different, though its execution did not move."""
+        """Called when a chat's metadata changed without a change of its execution state."""
         ...
 
     def on_resync(self) -> None:
-        """Learn that news may have been lost."""
+        """Called when notices may have been lost."""
         ...
 
 
 async def follow_metadata(bus: Bus, lists: MetadataListener) -> None:
-    """Tell of chats whose titles and the like changed elsewhere."""
+    """Pass on notices about chats whose metadata, such as the title, another process changed."""
     async with bus.subscribe(METADATA_TOPIC) as notices:
         async for notice in notices:
             match notice:
@@ -78,21 +79,21 @@ async def follow_metadata(bus: Bus, lists: MetadataListener) -> None:
 
 
 async def follow_sweeps(bus: Bus, worker: Worker) -> None:
-    """Sweep when somebody says that a chat waits for an owner, or may have said so."""
+    """Start a sweep when a chat without an owner is announced, or when notices may be lost."""
     async with bus.subscribe(SWEEP_TOPIC) as notices:
         async for _ in notices:
             worker.poke()
 
 
 async def follow_limits(bus: Bus, spending: LimitedSpending) -> None:
-    """Read the spend limits anew when one changed, or may have."""
+    """Invalidate the cached spend limits on each notice, and when notices may have been lost."""
     async with bus.subscribe(LIMITS_TOPIC) as notices:
         async for _ in notices:
             spending.forget()
 
 
 async def follow_config(bus: Bus, configuration: ConfigurationCache) -> None:
-    """Read of the configuration anew what changed, or all of it when that may be missed."""
+    """Reload the configuration entry that a notice names, or all entries after a resync."""
     async with bus.subscribe(CONFIG_TOPIC) as notices:
         async for notice in notices:
             match notice:
@@ -103,7 +104,7 @@ async def follow_config(bus: Bus, configuration: ConfigurationCache) -> None:
 
 
 async def follow_workspaces(bus: Bus, changes: Changes) -> None:
-    """Wake those who wait for workspaces that changed elsewhere."""
+    """Wake requests that wait for workspaces that another process changed."""
     async with bus.subscribe(WORKSPACES_TOPIC) as notices:
         async for notice in notices:
             match notice:
@@ -114,14 +115,14 @@ async def follow_workspaces(bus: Bus, changes: Changes) -> None:
 
 
 async def follow_servers(bus: Bus, tools: McpTools) -> None:
-    """Ask for the tools of MCP servers anew when one of them changed, or may have."""
+    """Invalidate the cached tool catalogues when an MCP server changed or a notice may be lost."""
     async with bus.subscribe(SERVERS_TOPIC) as notices:
         async for _ in notices:
             tools.forget_catalogues()
 
 
 async def follow_users(bus: Bus, suspension: UserSuspension, groups: CachedGroups) -> None:
-    """Look after users whom the gateway changed: whether they may act, and in which groups."""
+    """Refresh the status and the groups of users that the gateway changed."""
     async with bus.subscribe(USERS_TOPIC) as notices:
         async for notice in notices:
             match notice:
@@ -133,7 +134,7 @@ async def follow_users(bus: Bus, suspension: UserSuspension, groups: CachedGroup
 
 
 async def follow_groups(bus: Bus, groups: CachedGroups, group_cleanup: GroupCleanup) -> None:
-    """Let nobody belong to a group that was deleted, and remove what names it."""
+    """Drop a deleted group from the cached memberships, and remove the rows that name it."""
     async with bus.subscribe(GROUPS_TOPIC) as notices:
         async for notice in notices:
             match notice:
@@ -153,5 +154,5 @@ async def _notify_runner(
     try:
         worker.deliver(await chats.state(chat_id))
     except (ChatNotFound, DatabaseUnavailable):
-        # Gone with its chat, or told by the next renewal.
+        # The chat is deleted, or the next lease renewal delivers the state.
         return

@@ -1,4 +1,4 @@
-"""Errors of the domain and the store as problems: the one table of this service."""
+"""The error table of chatd: maps errors of the domain and the store to gRPC problems."""
 
 from collections.abc import Mapping
 from itertools import islice
@@ -47,14 +47,14 @@ DOMAIN = "chat.parley"
 RETRY_STORE_AFTER_S = 1.0
 RETRY_GROUPS_AFTER_S = 2.0
 VIOLATIONS_MAX = 100
-#: What is wrong with the result of a call.
+#: Problem text for each kind of invalid tool result.
 RESULT_PROBLEMS: Mapping[ResultProblem, str] = {
     ResultProblem.DUPLICATE: "names a call that has more than one result; send one",
     ResultProblem.INVALID_JSON: "names a call whose result is not JSON",
     ResultProblem.MISSING: "has no result of the call {call_id}, which waits for one",
     ResultProblem.UNEXPECTED: "names no call that waits for a result of the client",
 }
-#: What to do about a chat whose status does not allow something.
+#: What the caller can do next, by the status that rejected the command.
 NEXT_STEPS: Mapping[Status, str] = {
     Status.WAITING: "Nothing runs in it; send a message first.",
     Status.RUNNING: "Wait until its turn ends, or interrupt it, then try again.",
@@ -386,7 +386,7 @@ def _unavailable(_: DatabaseUnavailable) -> Problem:
 
 
 def _contended(_: DatabaseBusy) -> Problem:
-    # Not UNAVAILABLE: at another process it would wait for the same lock.
+    # Not UNAVAILABLE: a retry at another process would wait for the same lock.
     return Problem(
         grpc.StatusCode.ABORTED,
         ErrorReason.Name(ErrorReason.ERROR_REASON_STORE_BUSY).removeprefix("ERROR_REASON_"),

@@ -1,9 +1,10 @@
-"""Faults on request: the ports of chatd with named points around them, for tests only.
+"""Fault injection for tests: the ports of chatd wrapped with named fault points.
 
-Without a directory every port is returned as it is, so a process that cannot be armed pays
-nothing. Points are named for what happens between them: `SendMessage.before` and
-`SendMessage.after` stand on both sides of a commit, `model.asked` before the first event of an
-answer, `model.event` after each, `tools.execute` and `tools.executed` around an effect.
+Without a directory every port is returned unwrapped, so a process without fault points has no
+overhead. Points are named for the operation that they surround: `SendMessage.before` and
+`SendMessage.after` are before and after a commit, `model.asked` is before the first event of an
+answer, `model.event` after each event, `tools.execute` and `tools.executed` before and after a tool
+call.
 """
 
 import asyncio
@@ -42,7 +43,7 @@ Reached = Callable[[str, str], Awaitable[None]]
 
 
 class Faults:
-    """Puts points around ports if there is a directory to arm them from."""
+    """Wraps ports with fault points if a directory for them is configured."""
 
     def __init__(self, directory: Path | None, process: Process) -> None:
         self.process = process
@@ -59,7 +60,7 @@ class Faults:
         *,
         appended: Appended,
     ) -> PostgresChats:
-        """Return a store with points around its commits."""
+        """Return a store with fault points around its commits."""
         chats: PostgresChats
         if self._points is None:
             chats = PostgresChats(pool, state_changed, self.process.clock, appended=appended)
@@ -69,15 +70,15 @@ class Faults:
         return chats
 
     def model(self, model: LanguageModel) -> LanguageModel:
-        """Return a model with points in its stream."""
+        """Return a model with fault points in its stream."""
         return model if self._points is None else _FaultyModel(model, self._here(self._points))
 
     def tools(self, tools: Tools) -> Tools:
-        """Return tools with points around their effects."""
+        """Return tools with fault points around their calls."""
         return tools if self._points is None else _FaultyTools(tools, self._points.reached)
 
     def runner(self, run_chat: Runner) -> Runner:
-        """Return a runner under which points know the chat that they belong to."""
+        """Return a runner that sets the chat id for the fault points of its task."""
         if self._points is None:
             return run_chat
 
@@ -92,7 +93,7 @@ class Faults:
 
 
 class _FaultyChats(PostgresChats):
-    """A store of chats that may be held before and after each commit."""
+    """A store of chats with fault points before and after each commit."""
 
     reached: Reached
 
@@ -115,7 +116,7 @@ class _FaultyChats(PostgresChats):
 
 
 class _FaultyModel:
-    """A model that may be held before and between its events."""
+    """A model with fault points before and between its events."""
 
     def __init__(self, model: LanguageModel, reached: Callable[[str], Awaitable[None]]) -> None:
         self._model = model
@@ -135,13 +136,13 @@ class _FaultyModel:
             asking = start(asked())
             while (event := await events.get()) is not None:
                 on_event(event)
-                if not isinstance(event, RequestSent):  # Nothing of the answer is there yet.
+                if not isinstance(event, RequestSent):  # No part of the answer has arrived yet.
                     await self._reached("model.event")
             await asking
 
 
 class _FaultyTools:
-    """Tools that may be held right before and right after an effect."""
+    """Tools with fault points right before and right after each call."""
 
     def __init__(self, tools: Tools, reached: Reached) -> None:
         self._tools = tools

@@ -1,4 +1,4 @@
-"""How patient a process is with models, from its settings."""
+"""Timeouts and retry limits of model calls, from the settings."""
 
 from chatd.providers.guarded import SILENT_S
 from chatd.settings import Settings
@@ -6,12 +6,12 @@ from chatd.turns.domain.retries import RetryPolicy
 from chatd.turns.engine.dependencies import TurnLimits
 from chatd.turns.engine.stream import StreamLimits
 
-# A call that is given up after this share of the startup limit counts as a failed one.
+# A call that is cancelled after this share of the startup limit counts as failed.
 SILENT_SHARE = 0.75
 
 
 def retry_policy(settings: Settings) -> RetryPolicy:
-    """Return how often and when failed calls are tried again."""
+    """Return the retry policy of failed model calls."""
     return RetryPolicy(
         attempts_max=settings.model_attempts_max,
         backoff_first_s=settings.model_backoff_first_s,
@@ -22,11 +22,11 @@ def retry_policy(settings: Settings) -> RetryPolicy:
 
 
 def turn_limits(settings: Settings) -> TurnLimits:
-    """Return how long and how often a turn may try."""
+    """Return the stream timeouts and retry limits of a turn."""
     stream = StreamLimits(startup_s=settings.model_startup_s, silence_s=settings.model_silence_s)
     return TurnLimits(stream=stream, retries=retry_policy(settings))
 
 
 def silent_s(settings: Settings) -> float:
-    """Return after how long a call without an answer tells against its provider."""
+    """Return after how many seconds without an answer a call counts as its provider's failure."""
     return min(SILENT_S, settings.model_startup_s * SILENT_SHARE)

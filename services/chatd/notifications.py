@@ -1,4 +1,4 @@
-"""Who is told what happens to chats, in this process and in the others."""
+"""Publishes changes of chats to callbacks in this process and to other processes over the bus."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -12,10 +12,10 @@ from parley.bus import Bus, Notice
 
 
 class ChatNotifier:
-    """Passes on what the store wrote.
+    """Passes changes that the store wrote to callbacks and to the bus.
 
-    The store is opened before anybody who wants to hear of it, so those are connected when all of
-    them are there; until then nothing happens to a chat.
+    The store is opened before the components that subscribe, so the callbacks are connected once
+    all of them exist; no chat changes before that.
     """
 
     def __init__(self, bus: Bus) -> None:
@@ -31,7 +31,7 @@ class ChatNotifier:
         appended: tuple[Appended, ...],
         metadata_changed: tuple[Callable[[ChatId], None], ...],
     ) -> None:
-        """Have these told from now on, in this order."""
+        """Set the callbacks; they are called in this order."""
         self._state_changed, self._appended, self._metadata_changed = (
             state_changed,
             appended,
@@ -39,7 +39,7 @@ class ChatNotifier:
         )
 
     def state_changed(self, state: ChatState) -> None:
-        """Tell that a chat has a new state."""
+        """Publish the new state of a chat."""
         for tell in self._state_changed:
             tell(state)
         self._bus.publish(Notice(CHAT_TOPIC, state.chat_id, state.snapshot_version))
@@ -53,16 +53,16 @@ class ChatNotifier:
         messages: tuple[NewMessage, ...],
         at: datetime | None,
     ) -> None:
-        """Tell which messages a chat has more."""
+        """Pass the messages that were appended to a chat to the callbacks."""
         for tell in self._appended:
             tell(before, after, messages, at)
 
     def metadata_changed(self, chat_id: ChatId, snapshot_version: int = 0) -> None:
-        """Tell that a chat looks different, though its execution did not move."""
+        """Publish that a chat's metadata changed without a change of its execution state."""
         for tell in self._metadata_changed:
             tell(chat_id)
         self._bus.publish(Notice(METADATA_TOPIC, chat_id, snapshot_version))
 
     def request_sweep(self) -> None:
-        """Tell every process that there may be something to sweep."""
+        """Publish to all processes that chats may be waiting for an owner."""
         self._bus.publish(Notice(SWEEP_TOPIC, SWEEP_TOPIC, 0))

@@ -1,4 +1,4 @@
-"""What everything in the process stands on: its database, its bus and its neighbours."""
+"""Resources shared by all components of the process: database, bus and channels to services."""
 
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -18,10 +18,10 @@ from parley.telemetry import Statements
 
 @dataclass(frozen=True, slots=True)
 class Resources:
-    """Everything that is opened before the first chat is looked at.
+    """The resources that are opened before any chat is read.
 
     Attributes:
-        lease_session: The connection that renewals have for themselves.
+        lease_session: A database connection used only for lease renewals.
     """
 
     settings: Settings
@@ -36,12 +36,12 @@ class Resources:
 
     @property
     def pool(self) -> Pool:
-        """Return the connections of everything but renewals."""
+        """Return the connection pool for everything except lease renewals."""
         return self.database.pool
 
 
 async def open_resources(settings: Settings, process: Process, stack: AsyncExitStack) -> Resources:
-    """Bring the database up to date and return what stands on it; `stack` closes it."""
+    """Migrate the database and open the shared resources; `stack` closes them."""
     url = settings.database_url.reveal()
     keyring = Keyring.load(settings.master_key_file)
     await migrate(url, schema=SCHEMA, scripts=MIGRATIONS, clock=process.clock)

@@ -11,7 +11,7 @@ from parley.settings import Secret, setting
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings(ServiceSettings):
-    """What one chatd process needs to know."""
+    """Settings of one chatd process."""
 
     database_url: Secret = setting("The PostgreSQL database, as the role that owns schema chat.")
     database_connections_max: int = setting(
@@ -133,7 +133,7 @@ class Settings(ServiceSettings):
 
     @property
     def environment_keys(self) -> EnvironmentKeys:
-        """Return what is set of providers."""
+        """Return the provider keys that are set in the environment."""
         return EnvironmentKeys(
             anthropic_api_key=self.anthropic_api_key,
             anthropic_base_url=self.anthropic_base_url,

@@ -1,1 +1,1 @@
-"""gateway is the front: HTTP and SSE in, gRPC out, and the users who may."""
+"""gateway serves HTTP and SSE to clients, calls services over gRPC, and manages users."""

@@ -1,4 +1,4 @@
-"""The gateway put together: its database, its neighbours, its two servers, and its orderly end."""
+"""The composition root of the gateway: database, channels, HTTP and gRPC servers, shutdown."""
 
 import asyncio
 import logging
@@ -44,12 +44,12 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Gateway:
-    """A gateway that serves.
+    """A running gateway.
 
     Attributes:
-        http: Where it serves HTTP.
-        grpc: Its gRPC side.
-        feed: Whom it tells of revocations.
+        http: The address of its HTTP server.
+        grpc: Its gRPC server.
+        feed: Publishes revocations to watchers.
         draining: Set once it stops.
         streams: The open streams of its clients.
     """
@@ -61,7 +61,7 @@ class Gateway:
     streams: OpenStreams
 
     def stop(self) -> None:
-        """Say that it is not ready any more, and bye on every stream."""
+        """Report that it is not ready any more, and send bye on every stream."""
         self.draining.set()
         self.streams.stop()
         self.grpc.set_serving(False)
@@ -84,10 +84,10 @@ async def run(settings: GatewaySettings, process: Process) -> None:
 async def gateway(
     settings: GatewaySettings, process: Process, bus: Bus, limits: StreamLimits | None = None
 ) -> AsyncIterator[Gateway]:
-    """Migrate, make sure of the owner, and serve until the context ends.
+    """Migrate the database, create the owner, and serve until the context ends.
 
-    The end: say that it is not ready, say bye on every stream, let running requests end, then the
-    calls of other services.
+    At the end it reports that it is not ready, sends bye on every stream, and waits for running
+    requests, then for the calls of other services.
     """
     url = settings.database_url.reveal()
     await migrate(url, schema=SCHEMA, scripts=MIGRATIONS)
@@ -133,7 +133,7 @@ async def _open_dependencies(
     identity: Identity,
     stack: AsyncExitStack,
 ) -> Dependencies:
-    """Return what is behind the routes, over channels that the stack closes."""
+    """Return the dependencies of the routes; the stack closes their channels."""
     channels = await stack.enter_async_context(
         neighbours.channels(ServiceName.CHATD, settings.chatd)
     )
@@ -144,7 +144,7 @@ async def _open_dependencies(
         identity=identity,
         chatd=ChatdClient(channels, links),
         links=links,
-        # None is known before a ticket names one.
+        # No node is known before a ticket names one.
         nodes=await stack.enter_async_context(neighbours.channels(ServiceName.TOOLRUNNER, ())),
         streams=streams,
         draining=asyncio.Event(),
@@ -206,7 +206,7 @@ def _application(
 
 @asynccontextmanager
 async def _linked(channels: Channels, signer: Signer, process: Process) -> AsyncIterator[Links]:
-    """Follow chats for clients until the context ends."""
+    """Run the shared streams to chatd until the context ends."""
     async with BackgroundTasks(process.supervision) as tasks:
         replicas = ReplicaWatch(channels, clock=process.clock, changed=lambda: links.rebalance())
         links = Links(channels, signer, tasks=tasks, clock=process.clock, is_live=replicas.is_live)
@@ -222,7 +222,7 @@ async def _linked(channels: Channels, signer: Signer, process: Process) -> Async
 async def _running(
     identity: Identity, streams: OpenStreams, bus: Bus, process: Process
 ) -> AsyncIterator[None]:
-    """Keep what is known up to date until the context ends."""
+    """Run the background tasks that refresh caches until the context ends."""
     async with BackgroundTasks(process.supervision) as tasks:
         tasks.keep("revocations.read", identity.feed.run)
         tasks.keep("keys.follow", lambda: identity.keys.follow(bus, USERS_TOPIC))

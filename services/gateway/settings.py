@@ -1,4 +1,4 @@
-"""What the gateway is told by its environment."""
+"""The settings of the gateway."""
 
 from dataclasses import dataclass
 

@@ -1,1 +1,1 @@
-"""mcpgateway makes remote MCP servers look like local tools."""
+"""mcpgateway gives chats access to the tools of remote MCP servers."""

@@ -1,4 +1,4 @@
-"""The composition root of mcpgateway: opens what it needs and serves until it is stopped."""
+"""The composition root of mcpgateway: opens its components and serves until it is stopped."""
 
 import logging
 from collections.abc import AsyncIterator
@@ -37,7 +37,8 @@ logger = logging.getLogger(__name__)
 
 async def run(settings: Settings, process: Process) -> None:
     """Serve until the process is asked to stop."""
-    # They would log URLs, session ids and what servers say; failures are told by us.
+    # These libraries would log URLs, session ids and server messages; mcpgateway logs failures
+    # itself.
     for library in QUIET_LIBRARIES:
         logging.getLogger(library).setLevel(logging.CRITICAL)
     async with mcpgateway(settings, process):
@@ -46,7 +47,7 @@ async def run(settings: Settings, process: Process) -> None:
 
 @asynccontextmanager
 async def mcpgateway(settings: Settings, process: Process) -> AsyncIterator[RunningServer]:
-    """Migrate, check the keys, and serve until the context ends."""
+    """Migrate the database, check the keys, and serve until the context ends."""
     url = settings.database_url.reveal()
     keyring = Keyring.load(settings.master_key_file)
     await migrate(url, schema=SCHEMA, scripts=MIGRATIONS, clock=process.clock)
@@ -86,7 +87,7 @@ async def mcpgateway(settings: Settings, process: Process) -> AsyncIterator[Runn
         servicers = (
             runtime,
             ServerServicer(servers, journal, executor, process.new_id, changed),
-            # Not written yet; it says so.
+            # Not implemented; returns UNIMPLEMENTED.
             McpAuthorizationServiceServicer(),
         )
         yield await stack.enter_async_context(
@@ -95,7 +96,7 @@ async def mcpgateway(settings: Settings, process: Process) -> AsyncIterator[Runn
 
 
 async def keep(executor: CallExecutor, journal: Journal, clock: Clock) -> None:
-    """Renew this process's lease, and end the calls of processes that no longer do."""
+    """Renew this process's lease, and end the calls of processes whose lease expired."""
     tidied_at = clock.monotonic() - DELETE_EXPIRED_S
     while True:
         try:
@@ -110,7 +111,7 @@ async def keep(executor: CallExecutor, journal: Journal, clock: Clock) -> None:
 
 
 async def _with_demo(settings: Settings, servers: Servers, process: Process) -> Policy:
-    """Make sure of the demo's server, and return what may be reached."""
+    """Create or update the demo server, and return the egress policy that allows it."""
     if settings.demo_server_url is None:
         return settings.allowed_hosts
     url = settings.demo_server_url.text

@@ -25,17 +25,17 @@ PREFIX = "MCP_DEMO"
 
 @dataclass(frozen=True, slots=True)
 class HostPort:
-    """Where to listen."""
+    """The address to listen on."""
 
     host: str
     port: int
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read host:port.
+        """Parse host:port.
 
         Raises:
-            ValueError: The text is not that.
+            ValueError: The text is not host:port.
         """
         host, _, port = text.rpartition(":")
         if not host or not port.isascii() or not port.isdigit() or int(port) > 65535:
@@ -45,7 +45,7 @@ class HostPort:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What the demo server can be told."""
+    """Settings of the demo server."""
 
     listen: HostPort = setting("The host:port where the demo's MCP server listens.")
     parent_pid: int | None = setting(
@@ -72,7 +72,7 @@ def main(environment: Mapping[str, str]) -> int:
     if settings.parent_pid is not None and not end_with_parent(settings.parent_pid):
         print("mcp demo: its parent is gone, so it does not start", file=sys.stderr)
         return 1
-    # Before uvicorn takes the signal over, and again once it has shut down.
+    # Before uvicorn installs its handler, and again after it has shut down.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     served = application(settings.listen.host)
     logging.getLogger().setLevel(logging.WARNING)

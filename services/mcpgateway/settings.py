@@ -19,10 +19,10 @@ class HttpUrl:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read an http or https URL.
+        """Parse an http or https URL.
 
         Raises:
-            ValueError: The text is none.
+            ValueError: The text is not such a URL.
         """
         parts = urlsplit(text)
         if parts.scheme not in ("http", "https") or not parts.hostname:
@@ -35,7 +35,7 @@ class HttpUrl:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings(ServiceSettings):
-    """What mcpgateway needs to know before it starts."""
+    """Settings of one mcpgateway process."""
 
     database_url: Secret = setting("The PostgreSQL database, as the role that owns schema mcp.")
     database_connections_max: int = setting(

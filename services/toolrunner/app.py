@@ -1,4 +1,4 @@
-"""The composition root of toolrunner: opens what it needs and serves until it is stopped."""
+"""The composition root of toolrunner: opens its resources and serves until it is stopped."""
 
 import asyncio
 import fcntl
@@ -40,11 +40,11 @@ TAKEN: Final = "another toolrunner has it open; give each its own data directory
 
 
 async def run(settings: Settings, process: Process) -> None:
-    """Serve processes and files until the process is asked to stop, then leave none behind."""
-    # Nothing that this process makes is anyone else's to read, unless it says so.
+    """Serve processes and files until asked to stop; no process is left running."""
+    # Files of this process are private, unless a mode is set explicitly.
     os.umask(0o077)
     directory = _data_directory(settings)
-    # Whatever a spawner that was killed leaves behind comes to this process.
+    # Orphans of a killed spawner become children of this process.
     prctl(PR_SET_CHILD_SUBREAPER, 1)
     try:
         await serve_node(settings, process, directory)
@@ -53,7 +53,7 @@ async def run(settings: Settings, process: Process) -> None:
 
 
 async def serve_node(settings: Settings, process: Process, directory: Path) -> None:
-    """Serve until asked to stop; everything that was started ends before this returns."""
+    """Serve until asked to stop; all started processes end before this returns."""
     async with AsyncExitStack() as stack:
         stack.enter_context(_locked(directory))
         resources = await open_resources(settings, process, directory, stack)
@@ -64,7 +64,7 @@ async def serve_node(settings: Settings, process: Process, directory: Path) -> N
         server = await stack.enter_async_context(
             neighbours.serve(
                 _servicers(process, neighbours, resources, hosted, reporter),
-                # No method takes a service token, so there is no revocation to know of.
+                # No method takes a service token, so there are no revocations to check.
                 revocations=InMemoryRevocations(()),
                 errors=ERRORS,
                 domain=DOMAIN,
@@ -105,7 +105,7 @@ def _hosting(
             git_private_hosts=settings.git_private_hosts,
             git_limits=settings.git_limits,
             mirror_bounds=settings.mirror_bounds,
-            # Who is known to chatd is told by it of every workspace.
+            # With chatd, every workspace is placed by it.
             requires_placement=bool(settings.chatd),
         )
     )
@@ -161,7 +161,7 @@ async def _until_stopped(stopping: asyncio.Event, gone: "asyncio.Future[None]") 
     """Return when asked to stop.
 
     Raises:
-        SpawnerGone: Nothing can be started any more, so the service has to start anew.
+        SpawnerGone: No process can be started any more, so the service has to restart.
     """
     gone.add_done_callback(lambda _: stopping.set())
     await stopping.wait()
@@ -171,10 +171,10 @@ async def _until_stopped(stopping: asyncio.Event, gone: "asyncio.Future[None]") 
 
 @contextmanager
 def _locked(directory: Path) -> Iterator[None]:
-    """Be the only one who works in a directory; the kernel forgets it when this process ends.
+    """Lock a directory exclusively; the kernel releases the lock when this process exits.
 
     Raises:
-        JournalUnusable: Another process does.
+        JournalUnusable: Another process has locked it.
     """
     path = directory / "lock"
     fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
@@ -195,7 +195,7 @@ def _data_directory(settings: Settings) -> Path:
     try:
         directory.mkdir(mode=PRIVATE, parents=True, exist_ok=True)
         if os.geteuid() == 0:
-            # The users of workspaces walk through; all that is private inside is closed itself.
+            # Workspace users traverse it; private directories inside have their own modes.
             directory.chmod(PASSABLE)
     except OSError as error:
         problem = f"TOOLRUNNER_DATA_DIRECTORY {directory} cannot be made: {error.strerror}"

@@ -1,4 +1,4 @@
-"""Errors of this service as problems: its one table."""
+"""The table that maps errors of this service to problems."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -28,7 +28,7 @@ def _problem(
 
 
 def _soon(reason: "ErrorReason.ValueType", error: Exception) -> Problem:
-    """What is there again in a moment, and may be asked again by itself."""
+    """Return a problem that is temporary, and may be retried automatically."""
     problem = _problem(grpc.StatusCode.UNAVAILABLE, reason, error)
     return replace(problem, retry_after_s=RETRY_AFTER_S)
 
@@ -79,7 +79,7 @@ ERRORS: Final[ErrorTable] = {
         grpc.StatusCode.ABORTED, ErrorReason.ERROR_REASON_EXECUTION_CANCELLED, error
     ),
     errors.FileWorkerGone: lambda error: _soon(ErrorReason.ERROR_REASON_FILE_WORKER_GONE, error),
-    # Not unavailable, because asking again by itself would not make it known.
+    # Not UNAVAILABLE, because an automatic retry would not determine the outcome.
     errors.OutcomeUnknown: lambda error: _problem(
         grpc.StatusCode.ABORTED, ErrorReason.ERROR_REASON_OUTCOME_UNKNOWN, error
     ),
@@ -181,7 +181,7 @@ ERRORS: Final[ErrorTable] = {
         error,
         request_id=error.request_id,
     ),
-    # Unavailable, because whether the effect happened cannot be said without the journal.
+    # UNAVAILABLE, because without the journal the outcome of the effect cannot be determined.
     errors.JournalFailed: lambda error: _problem(
         grpc.StatusCode.UNAVAILABLE, ErrorReason.ERROR_REASON_NODE_FULL, error, resource="disk"
     ),

@@ -1,4 +1,4 @@
-"""Where commands run and files lie: all that a node needs before anybody hosts anything on it."""
+"""The resources of a node: sandbox, spawner, journal, workspaces, egress, processes and files."""
 
 import logging
 from contextlib import AsyncExitStack
@@ -32,20 +32,20 @@ BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
 
 @dataclass(frozen=True, slots=True)
 class NodeResources:
-    """What commands and files are worked on with.
+    """The resources of a node.
 
     Attributes:
-        directory: Everything of this node is below it.
-        sandbox: How commands are confined.
-        spawner: Starts them.
-        journal: What was asked of this node, and what became of it.
-        users: As whom they run, where each workspace has a user.
-        workspaces: Where they run.
-        exits: Their way out.
-        secrets: What they may use on it.
-        processes: What runs.
-        files: What lies there.
-        git: The repositories among it.
+        directory: The data directory of this node.
+        sandbox: Confines commands.
+        spawner: Starts processes.
+        journal: The journal of requests and their outcomes.
+        users: The Linux users of workspaces, where each has its own.
+        workspaces: The directories of workspaces.
+        exits: The egress routes of workspaces.
+        secrets: The source of secrets for egress.
+        processes: The process service.
+        files: The file service.
+        git: The git service.
     """
 
     directory: Path
@@ -64,13 +64,13 @@ class NodeResources:
 async def open_resources(
     settings: Settings, process: Process, directory: Path, stack: AsyncExitStack
 ) -> NodeResources:
-    """Return where commands run; what is left of an earlier node is adopted or ended.
+    """Open the resources; processes of an earlier run are adopted or ended.
 
     Raises:
-        ConfigurationError: Commands cannot be confined as they must.
+        ConfigurationError: Commands cannot be confined at the required level.
     """
     sandbox = _sandbox(settings, directory)
-    # First of all: this is the last fork, and there is no other thread yet.
+    # First: this is the last fork, and there is no other thread yet.
     spawner = await stack.enter_async_context(
         running_spawner(
             directory,
@@ -88,7 +88,7 @@ async def open_resources(
             adopted=[each.process_id for each in spawner.adopted],
         )
     )
-    # Whoever looked after these was killed too, and some may have outlived it.
+    # Their spawner was killed too, and some of them may still run.
     end_marked(journal.lost)
     places = directory / "workspaces"
     users = sandbox.users(places)
@@ -115,7 +115,7 @@ async def open_resources(
 
 @dataclass(frozen=True, slots=True)
 class _Tools:
-    """What running commands and working on files have in common."""
+    """Dependencies that the process service and the file service share."""
 
     sandbox: Sandbox
     spawner: RunningSpawner
@@ -155,10 +155,10 @@ def _files(process: Process, tools: _Tools) -> FileService:
 
 
 def _sandbox(settings: Settings, directory: Path) -> Sandbox:
-    """Find out how commands can be confined, and say so.
+    """Probe how commands can be confined, and log it.
 
     Raises:
-        ConfigurationError: It is less than the minimum.
+        ConfigurationError: It is below the minimum.
     """
     forced = settings.sandbox_level
     try:

@@ -27,13 +27,13 @@ class SandboxLevel(StrEnum):
 
     @property
     def level(self) -> Level:
-        """The same as the sandbox counts it."""
+        """The level of the sandbox package."""
         return Level[self.name]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings(ServiceSettings):
-    """What one toolrunner needs to know; it runs hostile code, so no secret is among it."""
+    """The settings of one toolrunner; it runs untrusted code, so they contain no secret."""
 
     data_directory: Path = setting(
         "The directory of its journal and its workspaces; each toolrunner needs its own."
@@ -174,7 +174,7 @@ class Settings(ServiceSettings):
 
     @property
     def process_limits(self) -> Limits:
-        """What every process may use."""
+        """The limits of every process."""
         return Limits(
             open_files=self.process_open_files,
             file_bytes=self.process_file_bytes,
@@ -186,7 +186,7 @@ class Settings(ServiceSettings):
 
     @property
     def quota(self) -> Quota:
-        """What a workspace may use."""
+        """The default quota of a workspace."""
         return Quota(
             memory_bytes=self.workspace_memory_bytes,
             disk_bytes=self.workspace_disk_bytes,
@@ -196,12 +196,12 @@ class Settings(ServiceSettings):
 
     @property
     def git_limits(self) -> Limits:
-        """What the node's own git may use."""
+        """The limits of the node's own git."""
         return self.process_limits.narrowed(Limits(file_bytes=self.git_mirrors_bytes))
 
     @property
     def mirror_bounds(self) -> Bounds:
-        """How much of the mirrors is kept."""
+        """The limits on mirrors."""
         age_s = self.git_mirrors_days * DAY_S
         return Bounds(self.git_mirrors_max, self.git_mirrors_bytes, age_s)
 

@@ -1,4 +1,4 @@
-"""A bus inside one process, for tests and for anything that needs no other process."""
+"""A bus within one process, for tests and for code that needs no other process."""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -19,10 +19,10 @@ class InMemoryBus:
 
     @asynccontextmanager
     async def subscribe(self, topic: str) -> AsyncIterator[AsyncIterator[BusItem]]:
-        """Hear all notices of `topic` while the context is open."""
+        """Yield all notices of `topic` while the context is open."""
         with self._subscriptions.open(topic) as subscription:
             yield subscription
 
     def lose_connection(self) -> None:
-        """Act as a real bus does after an outage: everybody is told to resync."""
+        """Act as PostgresBus does after a lost connection: every subscriber gets a `Resync`."""
         self._subscriptions.resync()

@@ -1,4 +1,4 @@
-"""Notices on their way out, bounded by merging."""
+"""Notices that wait to be sent; the number is bounded by merging versions of the same id."""
 
 import asyncio
 from collections.abc import Iterable
@@ -11,7 +11,7 @@ WAITING_MAX = 20_000
 
 
 class Outbox:
-    """What has to be sent: the newest version of each id, or one word that too much was lost."""
+    """Notices to send: the newest version of each id, or one resync payload if too many waited."""
 
     def __init__(self, *, waiting_max: int = WAITING_MAX) -> None:
         self._waiting_max = waiting_max
@@ -23,7 +23,7 @@ class Outbox:
         return len(self._versions) + self._has_lost
 
     def put(self, notices: Iterable[Notice]) -> None:
-        """Take the notices in; too many of them become one word that tells all to resync."""
+        """Add the notices; above `waiting_max` ids, one resync payload replaces all of them."""
         for notice in notices:
             key = (notice.topic, notice.id)
             known = self._versions.get(key)
@@ -35,11 +35,11 @@ class Outbox:
             self._something.set()
 
     async def until_something(self) -> None:
-        """Return when there is something to send."""
+        """Return when the outbox is not empty."""
         await self._something.wait()
 
     def take(self) -> "Batch":
-        """Empty the outbox into a batch."""
+        """Return all waiting notices as a batch and empty the outbox."""
         notices = tuple(Notice(*key, version) for key, version in self._versions.items())
         batch = Batch(notices, self._has_lost)
         self._versions.clear()
@@ -48,14 +48,14 @@ class Outbox:
         return batch
 
     def put_back(self, batch: "Batch") -> None:
-        """Take in a batch whose sending failed; what was put meanwhile stays if it is newer."""
+        """Add the notices of a batch that could not be sent; newer versions put meanwhile stay."""
         self._has_lost = self._has_lost or batch.has_lost
         self.put(batch.notices)
 
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """What one flush sends."""
+    """The notices that one flush sends."""
 
     notices: tuple[Notice, ...]
     has_lost: bool

@@ -1,4 +1,4 @@
-"""Notices as notification payloads: as many as fit into each, ids and versions only."""
+"""Notices encoded as NOTIFY payloads: ids and versions only, as many per payload as fit."""
 
 from collections.abc import Iterable, Iterator
 
@@ -14,7 +14,7 @@ RESYNC = "[]"
 
 
 class PayloadUnreadable(BusError):
-    """Somebody sent a payload that this version does not read."""
+    """The payload has a format that this version cannot decode."""
 
 
 def encode(notices: Iterable[Notice]) -> Iterator[str]:
@@ -33,10 +33,10 @@ def encode(notices: Iterable[Notice]) -> Iterator[str]:
 
 
 def decode(payload: str) -> tuple[BusItem, ...]:
-    """Return what a payload carries; an empty list is how a sender says that it lost notices.
+    """Return the items of a payload; a sender that lost notices sends an empty list.
 
     Raises:
-        PayloadUnreadable: It is of another version, or not ours.
+        PayloadUnreadable: It has the format of another version, or was not sent by Parley.
     """
     try:
         entries = _decoder.decode(payload)

@@ -1,4 +1,4 @@
-"""What travels between processes, and the port it travels through."""
+"""The notices sent between processes, and the port that publishes and delivers them."""
 
 from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager
@@ -13,7 +13,7 @@ VERSION_MAX = 2**63 - 1
 
 
 class BusError(Exception):
-    """Anything this room raises.
+    """Base of the errors of this package.
 
     BusError
     └── NoticeTooLong
@@ -21,7 +21,7 @@ class BusError(Exception):
 
 
 class NoticeTooLong(BusError):
-    """A notice carries more than a name: data does not belong on the bus."""
+    """A notice holds more than an identifier: data does not belong on the bus."""
 
     def __init__(self, field: str, found_bytes: int, max_bytes: int) -> None:
         super().__init__(
@@ -34,11 +34,11 @@ class NoticeTooLong(BusError):
 
 
 class Notice(msgspec.Struct, frozen=True):
-    """The thing `id` of kind `topic` has reached `version`; what changed is in the database.
+    """The object `id` of kind `topic` has reached `version`; its new state is in the database.
 
     Raises:
-        NoticeTooLong: The topic or the id is longer than a name needs to be.
-        ValueError: The text is not valid Unicode, or the version is no bigint.
+        NoticeTooLong: The topic or the id is longer than allowed.
+        ValueError: The text is not valid Unicode, or the version does not fit in a bigint.
     """
 
     topic: str
@@ -58,23 +58,23 @@ class Notice(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Resync:
-    """Notices may have been lost: read again whatever the topic tells you about."""
+    """Notices may have been lost: read the state of all objects of the topic again."""
 
 
 BusItem = Notice | Resync
 
 
 class Bus(Protocol):
-    """Tells every process that something changed; a hint, never the truth.
+    """Notifies every process of changes; a notice is a hint, the database holds the state.
 
-    Notices may be repeated, arrive out of order, and be merged into the newest version of their
-    id. They are lost only together with a `Resync` to everybody who could have missed them.
+    Notices may be repeated, arrive out of order, and be merged into the newest version of their id.
+    If notices are lost, every subscriber that could have missed them gets a `Resync`.
     """
 
     def publish(self, *notices: Notice) -> None:
-        """Send the notices soon, to subscribers here and elsewhere; never waits."""
+        """Queue the notices for subscribers in this and other processes; return without waiting."""
         ...
 
     def subscribe(self, topic: str) -> AbstractAsyncContextManager[AsyncIterator[BusItem]]:
-        """Hear all notices of `topic` from now on, as long as the context is open."""
+        """Yield all notices of `topic` from now on, as long as the context is open."""
         ...

@@ -52,10 +52,10 @@ class BusTiming:
 
 
 class PostgresBus:
-    """Tells every process on the same database, this one included."""
+    """Notifies every process connected to the same database, this one included."""
 
     def __init__(self, url: str, *, application_name: str, clock: Clock, timing: BusTiming) -> None:
-        """Use `open` instead; this only describes the bus."""
+        """Construct an unconnected bus; use `open` instead."""
         limits = SessionLimits(statement_timeout_s=timing.send_timeout_s)
         self._session = Session(url, f"{application_name} notify", limits)
         self._clock = clock
@@ -76,14 +76,14 @@ class PostgresBus:
         timing: BusTiming | None = None,
         listener_timing: ListenerTiming | None = None,
     ) -> "AsyncIterator[PostgresBus]":
-        """Give a bus that hears and sends; what is still to be sent at the end gets a second.
+        """Yield a connected bus; at the end, waiting notices are sent within `last_flush_s`.
 
         Args:
             url: The database.
-            application_name: Names the connections to the server.
-            supervision: Runs hearing and sending, and tells the time.
-            timing: How fast it sends.
-            listener_timing: How fast it notices that it hears nothing.
+            application_name: The prefix of the connections' `application_name`.
+            supervision: Runs the tasks that listen and send; supplies the clock.
+            timing: The pauses and timeouts of sending.
+            listener_timing: The pings and reconnects of the listening connection.
 
         Raises:
             DatabaseUnavailable: The server did not answer in time.
@@ -98,7 +98,7 @@ class PostgresBus:
             clock=clock,
             timing=listener_timing,
         )
-        # The first connection is made here, so that a wrong address is the caller's own error.
+        # The first connection is opened here, so that a wrong address raises in the caller.
         bus._connection = await bus._session.open_patiently(
             clock=clock, patience_s=timing.connect_within_s
         )
@@ -114,12 +114,12 @@ class PostgresBus:
                 bus._connection.terminate()
 
     def publish(self, *notices: Notice) -> None:
-        """Send the notices within a few milliseconds, or when the database is back."""
+        """Send the notices within a few milliseconds, or once the database is available again."""
         self._outbox.put(notices)
 
     @asynccontextmanager
     async def subscribe(self, topic: str) -> AsyncIterator[AsyncIterator[BusItem]]:
-        """Hear all notices of `topic` while the context is open."""
+        """Yield all notices of `topic` while the context is open."""
         with self._subscriptions.open(topic) as subscription:
             yield subscription
 
@@ -135,7 +135,8 @@ class PostgresBus:
         try:
             items = decode(payload)
         except PayloadUnreadable as error:
-            # A newer version may say more than we understand; reading again is always right.
+            # A newer version may send a format that cannot be decoded here; a resync is always
+            # correct.
             log.warning("%s", error)
             items = (Resync(),)
         if Resync() in items:

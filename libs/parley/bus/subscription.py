@@ -1,4 +1,4 @@
-"""What waits for one subscriber, bounded by merging and never by blocking."""
+"""The queue of one subscriber: bounded by merging, so that a publisher never blocks."""
 
 import asyncio
 from collections.abc import AsyncIterator, Iterable, Iterator
@@ -19,7 +19,7 @@ class Subscription:
         self._something = asyncio.Event()
 
     def offer(self, notice: Notice) -> None:
-        """Keep the newest version of the notice's id; too many ids become one `Resync`."""
+        """Keep the newest version of the notice's id; above `waiting_max` ids queue a `Resync`."""
         known = self._notices.get(notice.id)
         if known is None and len(self._notices) >= self._waiting_max:
             self.offer_resync()
@@ -29,7 +29,7 @@ class Subscription:
         self._something.set()
 
     def offer_resync(self) -> None:
-        """Put a `Resync` in the place of everything that waits: reading again covers it."""
+        """Replace all waiting items by one `Resync`, which covers them."""
         self._notices.clear()
         self._must_resync = True
         self._something.set()
@@ -52,7 +52,7 @@ class Subscription:
 
 
 class Subscriptions:
-    """The subscribers of one process, by topic."""
+    """The subscriptions of one process, by topic."""
 
     def __init__(self) -> None:
         self._by_topic: dict[str, list[Subscription]] = {}
@@ -60,10 +60,11 @@ class Subscriptions:
 
     @contextmanager
     def open(self, topic: str) -> Iterator[Subscription]:
-        """Give a new subscription that ends with the context.
+        """Yield a new subscription that ends with the context.
 
-        If a subscriber of the topic has left before, the new one begins with a `Resync`: it may be
-        the same one that failed and begins again, and what came in between was not heard.
+        If a subscription to the topic has ended before, the new one begins with a `Resync`: it may
+        belong to the same subscriber, restarted after a failure, and notices in between were
+        missed.
         """
         subscription = Subscription()
         if topic in self._left:
@@ -85,7 +86,7 @@ class Subscriptions:
                 subscription.offer(notice)
 
     def resync(self) -> None:
-        """Tell everybody to read again."""
+        """Queue a `Resync` for every subscriber."""
         for subscribers in self._by_topic.values():
             for subscription in subscribers:
                 subscription.offer_resync()

@@ -1,6 +1,6 @@
-"""The `parley` command: runs a stack on this machine, looks after it and talks to it.
+"""The `parley` command: runs and supervises a stack on this machine and calls its API.
 
-Nothing is re-exported: `parley --help` must not import what only one command needs.
+Nothing is re-exported: `parley --help` must not import modules that only one command needs.
 """
 
 __all__: list[str] = []

@@ -1,8 +1,8 @@
-"""What a command can end with other than success, each with its exit code.
+"""The errors that a command can end with, each with its exit code.
 
 CliError                  1    the work failed
-├── ConfigurationProblem  2    something has to be set or installed differently
-├── NeedsAction           3    the chat waits for an answer this command cannot give
+├── ConfigurationProblem  2    something has to be configured or installed differently
+├── NeedsAction           3    the chat waits for an input this command cannot give
 └── TimedOut              124  the time given with --timeout ran out
 """
 
@@ -10,7 +10,7 @@ from typing import ClassVar
 
 
 class CliError(Exception):
-    """A failure as the user should read it: one message that names the remedy."""
+    """A failure to be printed: one message that says how to fix it."""
 
     exit_code: ClassVar[int] = 1
 
@@ -25,7 +25,7 @@ class CliError(Exception):
 
 
 class ConfigurationProblem(CliError):
-    """Everything that must be changed before the command can work, all at once."""
+    """Everything that must be changed before the command can work, reported together."""
 
     exit_code: ClassVar[int] = 2
 
@@ -40,7 +40,7 @@ class ConfigurationProblem(CliError):
 
 
 class NeedsAction(CliError):
-    """A person or a program must act before the work can go on."""
+    """A person or a program must act before the work can continue."""
 
     exit_code: ClassVar[int] = 3
 

@@ -1,4 +1,4 @@
-"""How the command was called: its environment, its home and the words it was called with."""
+"""The call of the command: its environment, its home and its program name."""
 
 import shlex
 import shutil
@@ -20,7 +20,7 @@ class Invocation:
 
     #: The process environment, read once in `main`.
     environment: Mapping[str, str]
-    #: What to type to call this program again.
+    #: The command line that calls this program again.
     program: str
     #: The value of --home, when it was given.
     home_option: str | None = None

@@ -1,7 +1,7 @@
-"""The `parley` command group: which commands there are, and how a failure ends the process.
+"""The `parley` command group: its commands, and how a failure ends the process.
 
-The table below is all that `parley --help` needs; a command's module is imported when the command
-is called, so that help and small commands start at once.
+The table below is sufficient for `parley --help`; a command's module is imported when the command
+is called, so that help and small commands start quickly.
 """
 
 import importlib
@@ -90,7 +90,7 @@ def run(arguments: Sequence[str], invocation: Invocation) -> int:
     except (click.Abort, KeyboardInterrupt):
         return INTERRUPTED
     except BrokenPipeError:
-        # The reader of our output went away; Python must not complain about it once more at exit.
+        # The reader of the output closed the pipe; Python must not report it again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except Exception as error:

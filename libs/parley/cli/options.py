@@ -1,4 +1,4 @@
-"""Commands and groups that all take --home, before or after the subcommand."""
+"""Commands and groups that all accept --home, before or after the subcommand."""
 
 from dataclasses import replace
 from typing import Any

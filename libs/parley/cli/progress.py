@@ -1,4 +1,4 @@
-"""What a start tells its user while it goes on."""
+"""Progress output of a start."""
 
 import signal
 from contextlib import suppress
@@ -6,36 +6,36 @@ from typing import Protocol, TextIO
 
 
 class Progress(Protocol):
-    """Takes lines for the user; that one cannot be shown is no reason to stop."""
+    """Prints lines for the user; a failure to print one is not an error."""
 
     def say(self, line: str) -> None:
-        """Show one line."""
+        """Print one line."""
         ...
 
     def say_secret(self, line: str) -> None:
-        """Show one line with a secret in it, and keep it nowhere."""
+        """Print one line that contains a secret, and store it nowhere."""
         ...
 
 
 class TextProgress:
-    """Writes each line to a stream at once."""
+    """Writes each line to a stream immediately."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
 
     def say(self, line: str) -> None:
-        """Write the line; the reader may have gone away, or the disk be full."""
+        """Write the line; ignore a closed pipe or a full disk."""
         with suppress(OSError, ValueError):
             self._stream.write(f"{line}\n")
             self._stream.flush()
 
     def say_secret(self, line: str) -> None:
-        """Write the line: where it goes is the user's choice."""
+        """Write the line: the user chose the stream."""
         self.say(line)
 
 
 class RunningLine:
-    """One line on a terminal that is written over again; elsewhere it is not shown at all."""
+    """One line on a terminal that is overwritten; on other outputs it is not shown."""
 
     def __init__(self, stream: TextIO) -> None:
         self._stream = stream
@@ -43,7 +43,7 @@ class RunningLine:
         self._width = 0
 
     def show(self, line: str) -> None:
-        """Show a line in the place of the one before."""
+        """Show a line in place of the one before."""
         if not self._is_shown:
             return
         with suppress(OSError, ValueError):
@@ -52,7 +52,7 @@ class RunningLine:
         self._width = len(line)
 
     def clear(self) -> None:
-        """Leave nothing of it."""
+        """Erase the line."""
         self.show("")
         if self._is_shown:
             with suppress(OSError, ValueError):
@@ -61,27 +61,27 @@ class RunningLine:
 
 
 class RecordedProgress:
-    """Keeps the lines, for tests."""
+    """Stores the lines, for tests."""
 
     def __init__(self) -> None:
         self.lines: list[str] = []
 
     def say(self, line: str) -> None:
-        """Keep the line."""
+        """Store the line."""
         self.lines.append(line)
 
     def say_secret(self, line: str) -> None:
-        """Keep the line, like any other."""
+        """Store the line, like any other."""
         self.say(line)
 
 
 def step(done: str, seconds: float, detail: str = "") -> str:
-    """Return the line for a finished step, its time and what there is to say about it."""
+    """Return the line for a finished step, with its time and details."""
     return f"  {done:<16} {seconds:5.2f} s  {detail}".rstrip()
 
 
 def ending(exit_code: int) -> str:
-    """Return what an exit code says, in words."""
+    """Return an exit code as text."""
     if exit_code >= 0:
         return f"exit code {exit_code}"
     try:

@@ -1,4 +1,4 @@
-"""Chats and messages as callers see them."""
+"""Chats and messages, as values for callers."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -13,7 +13,7 @@ Content = str | Sequence[UserPart]  # Plain text is one part.
 
 
 class ChatStatus(StrEnum):
-    """Where the execution of a chat stands."""
+    """The execution status of a chat."""
 
     UNSPECIFIED = "unspecified"  # A value newer than this client.
     WAITING = "waiting"
@@ -24,7 +24,7 @@ class ChatStatus(StrEnum):
 
 
 class Role(StrEnum):
-    """Who speaks."""
+    """The author of a message."""
 
     UNSPECIFIED = "unspecified"  # A value newer than this client.
     SYSTEM = "system"
@@ -34,7 +34,7 @@ class Role(StrEnum):
 
 
 class FinishReason(StrEnum):
-    """Why an answer ended where it does."""
+    """Why an answer ended."""
 
     UNSPECIFIED = "unspecified"  # No model wrote it, it is old, or the value is newer than this.
     STOP = "stop"
@@ -47,7 +47,7 @@ class FinishReason(StrEnum):
 
 
 class ErrorKind(StrEnum):
-    """What kind of thing went wrong in a turn."""
+    """The kind of error that ended a turn."""
 
     UNSPECIFIED = "unspecified"  # A value newer than this client.
     GENERIC = "generic"
@@ -67,7 +67,7 @@ class ErrorKind(StrEnum):
     CRASH_LOOP = "crash_loop"
     HOOK_DISPATCH_FAILED = "hook_dispatch_failed"
     HOOK_DENIED = "hook_denied"
-    UNKNOWN = "unknown"  # The outcome cannot be learned.
+    UNKNOWN = "unknown"  # The outcome cannot be determined.
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,11 +75,11 @@ class TurnError:
     """Why a turn failed.
 
     Attributes:
-        kind: What programs switch on.
+        kind: The kind of error, for programs.
         message: One sentence for people.
-        detail: More for the curious; may be empty.
+        detail: Further details; may be empty.
         provider: The provider that failed; empty if none was involved.
-        is_retryable: Whether trying again may help.
+        is_retryable: Whether a retry may help.
     """
 
     kind: ErrorKind
@@ -91,7 +91,7 @@ class TurnError:
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What one model call used; the cost is None when no price is known and 0 when free.
+    """The usage of one model call; the cost is None when no price is known and 0 when free.
 
     Attributes:
         is_estimate: Whether the provider did not report all of it.
@@ -114,13 +114,13 @@ class Message:
     Attributes:
         id: Its number in the chat, from 1.
         chat_id: The chat it belongs to.
-        role: Who speaks.
-        content: What it consists of, without kinds of parts newer than this client.
+        role: The author.
+        content: Its parts, without kinds of parts newer than this client.
         revision: The snapshot of the chat at which it last changed.
         created_by: The user who sent it; empty for the model's.
-        model_id: The model that produced it or was asked for; may be empty.
+        model_id: The model that produced it or was requested; may be empty.
         created_at: When it was committed.
-        usage: What its model call used; assistant messages only.
+        usage: The usage of its model call; assistant messages only.
         is_compressed: Whether it belongs to a compaction rather than to the conversation.
         finish_reason: Why the answer ended; assistant messages only.
     """
@@ -139,13 +139,13 @@ class Message:
 
     @property
     def text(self) -> str:
-        """Its text parts, one after the other."""
+        """Its text parts, concatenated."""
         return "".join(part.text for part in self.content if isinstance(part, Text))
 
 
 @dataclass(frozen=True, slots=True)
 class QueuedMessage:
-    """A message that waits for its turn."""
+    """A message in the queue."""
 
     id: str
     content: tuple[Part, ...]
@@ -170,7 +170,7 @@ class ClientTool:
 
 @dataclass(frozen=True, slots=True)
 class RequiredCall:
-    """A call of a client tool that the caller is asked to execute."""
+    """A call of a client tool that the caller has to execute."""
 
     tool_call_id: str
     tool_name: str
@@ -193,19 +193,19 @@ class RequiredAction:
 
 @dataclass(frozen=True, slots=True)
 class Chat:
-    """A chat as its readers see it.
+    """A chat, as its readers see it.
 
     Attributes:
         id: A UUID.
         owner_id: The user whose credentials its turns spend.
         title: Its title.
-        status: Where its execution stands.
+        status: Its execution status.
         snapshot_version: Grows with every change to its execution.
-        is_archived: Whether it is put away.
+        is_archived: Whether it is archived.
         last_error: Why the last turn failed; None unless the status is error.
-        required_action: What it waits for; None unless the status is requires_action, and in lists.
-        queue_length: Messages that wait for their turn.
-        place_in_line: Place in line for a worker, from 1; 0 when it does not wait for one.
+        required_action: The calls it waits for; None in lists and in any other status.
+        queue_length: Number of queued messages.
+        place_in_line: Position in the queue for a worker, from 1; 0 when it does not wait for one.
         model_id: The model of the last message that named one; may be empty.
         workspace_id: The workspace its tools use; may be empty.
         labels: Its labels.
@@ -232,7 +232,7 @@ class Chat:
 
 @dataclass(frozen=True, slots=True)
 class ChatOptions:
-    """What a new chat begins with besides its first message; empty leaves it to the server."""
+    """The options of a new chat besides its first message; empty ones are set by the server."""
 
     title: str = ""
     model_id: str = ""
@@ -253,7 +253,7 @@ class ChatPage:
 
 @dataclass(frozen=True, slots=True)
 class MessagePage:
-    """A page of history, newest first unless only `after_id` was asked for.
+    """A page of history, newest first unless only `after_id` was given.
 
     Attributes:
         messages: The messages.
@@ -268,13 +268,13 @@ class MessagePage:
 
 @dataclass(frozen=True, slots=True)
 class SentMessage:
-    """What became of a message.
+    """The result of sending a message.
 
     Attributes:
         chat: The chat after it.
-        message: The message, if it went into the history.
-        queued: The queue entry, if it waits.
-        is_replay: Whether this is the stored outcome of an earlier request with the same id.
+        message: The message, if it was added to the history.
+        queued: The queue entry, if it was queued.
+        is_replay: Whether this is the stored result of an earlier request with the same id.
     """
 
     chat: Chat

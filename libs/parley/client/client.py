@@ -1,4 +1,4 @@
-"""What an internal caller can ask of chatd."""
+"""The calls of an internal caller to chatd."""
 
 import asyncio
 import random  # noqa: TID251 (only the type; chance is an argument)
@@ -44,8 +44,8 @@ ANSWER_WITHIN_S = 600.0
 class Parley:
     """Chats, over connections that `connect` opened.
 
-    Every change carries a request id, so a repetition never happens twice. Give `request_id` to
-    make a change safe to repeat across restarts of the caller too.
+    Every change has a request id, so that a retry is not applied twice. Pass `request_id` to make a
+    change safe to repeat across restarts of the caller too.
 
     Attributes:
         manage: Lists, edits, queues, compaction, archive and deletion.
@@ -61,7 +61,7 @@ class Parley:
         rng: random.Random,
         new_id: Callable[[], str],
     ) -> None:
-        """Use `connect` instead; this only puts the pieces together."""
+        """Construct a client of open connections; use `connect` instead."""
         self._replicas = replicas
         self._user_id = user_id
         self._patience = patience
@@ -164,7 +164,7 @@ class Parley:
     async def interrupt(
         self, chat_id: str, *, turn_message_id: int = 0, request_id: str | None = None
     ) -> Chat:
-        """Stop the turn of a message, or whichever runs; one that is over is no error.
+        """Stop the turn of a message, or the one that runs; it is no error if it is over.
 
         Raises:
             CallFailed: See the tree in `errors`.
@@ -183,9 +183,9 @@ class Parley:
     def follow(
         self, chat_id: str, *, cursor: str = "", after_id: int = 0
     ) -> AsyncGenerator[ChatEvent, None]:
-        """Return what is in the chat and what happens in it, without end.
+        """Yield the messages of a chat and its events, without end.
 
-        A lost stream is resumed where it was lost. Leaving the loop ends the following.
+        A lost stream is resumed where it was lost. Leaving the loop closes the stream.
 
         Args:
             chat_id: The chat.
@@ -193,7 +193,7 @@ class Parley:
             after_id: Without a cursor, only messages after this one.
 
         Raises:
-            CallFailed: The chat cannot be followed, or nobody could be reached for too long.
+            CallFailed: The chat cannot be followed, or no replica could be reached for too long.
         """
         follower = Follower(
             self._replicas,
@@ -207,7 +207,7 @@ class Parley:
     async def answer(
         self, chat_id: str, *, after_id: int = 0, within_s: float = ANSWER_WITHIN_S
     ) -> str:
-        """Wait until the chat is at rest and return the text of its last answer.
+        """Wait until the chat is idle and return the text of its last answer.
 
         Raises:
             CallFailed: See the tree in `errors`.
@@ -229,8 +229,8 @@ class Parley:
     ) -> str:
         """Run one turn, in a new chat or in `chat_id`, and return the text of its answer.
 
-        `options` are for a new chat. A message that had to queue is answered when the queue is
-        empty again.
+        `options` are for a new chat. A message that was queued is answered when the queue is empty
+        again.
 
         Raises:
             CallFailed: See the tree in `errors`.

@@ -1,4 +1,4 @@
-"""Opening a client: addresses, a token and, off one machine, certificates."""
+"""Opens a client: addresses, a token and, between machines, certificates."""
 
 import random  # noqa: TID251 (this is a composition root)
 from collections.abc import AsyncIterator, Callable
@@ -20,7 +20,7 @@ from parley.telemetry import Redactor, Telemetry
 
 
 class ServiceToken:
-    """A token from `parley token issue`: the same for every call, as far as it is good."""
+    """A token from `parley token issue`: the same for every call, as long as it is valid."""
 
     __slots__ = ("_text",)
 
@@ -28,11 +28,11 @@ class ServiceToken:
         self._text = text.strip()
 
     def call_token(self, audience: ServiceName, user: User | None = None, offset_s: int = 0) -> str:
-        """Return the token; it names its user, its audiences and its end itself."""
+        """Return the token; it contains its user, its audiences and its expiry."""
         return self._text
 
     def offset_to(self, time_s: int) -> int:
-        """Return nothing to correct: the token was signed by a clock elsewhere."""
+        """Return 0: the token was signed elsewhere and cannot be signed again."""
         return 0
 
     def __repr__(self) -> str:
@@ -51,22 +51,22 @@ async def connect(
     rng: random.Random | None = None,
     new_id: Callable[[], str] | None = None,
 ) -> AsyncIterator[Parley]:
-    """Give a client of the chatd processes at `addresses`; connections open at the first call.
+    """Yield a client of the chatd processes at `addresses`; it connects at the first call.
 
     Args:
         addresses: Every chatd process, such as "unix:/path.sock" or "tls:host:port".
         token: A service token, as `parley token issue` prints it.
         tls: The certificate files that a tls: address needs, as `parley certs` writes them.
-        user_id: The user the token acts for; known, a new chat begins at its own replica.
-        patience: Deadlines and repetitions.
-        telemetry: Whose trace context travels with the calls; none does by default.
-        clock: Waits between attempts.
-        rng: Spreads the attempts of many callers.
+        user_id: The user the token acts for; if given, a new chat begins at its preferred replica.
+        patience: Deadlines and retries.
+        telemetry: The source of the trace context sent with the calls; none is sent by default.
+        clock: Times the delays between attempts.
+        rng: The jitter of the attempts.
         new_id: Makes request ids, unique among all that the user ever sends.
 
     Raises:
         AddressInvalid: One of the addresses is malformed.
-        AddressUnusable: One is a tls: address and there are no files.
+        AddressUnusable: One is a tls: address and no files are given.
         NoAddress: There is none.
     """
     if not addresses:
@@ -82,7 +82,7 @@ async def connect(
             address, audience=ServiceName.CHATD, signer=signer, telemetry=telemetry, tls=tls
         ),
     )
-    # Opening is only a promise, and it tells now which address needs files that are not there.
+    # Channels connect later; opening them now raises for an address that lacks its files.
     channels.all()
     try:
         yield Parley(

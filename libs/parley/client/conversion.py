@@ -1,7 +1,7 @@
-"""Protos to this room's values and back, nothing else.
+"""Converts protos to this package's values and back.
 
-A kind or a number that this client does not know yet is left out or becomes UNSPECIFIED, so that
-a newer server never breaks an older caller.
+A kind or an enum value unknown to this client is left out or becomes UNSPECIFIED, so that a newer
+server never breaks an older caller.
 """
 
 import json
@@ -47,7 +47,7 @@ _OUTCOME: Final = _by_number(parts.ToolOutcome, message_pb2.ToolOutcome, "TOOL_O
 
 
 def content_to_proto(content: str | Sequence[parts.UserPart]) -> list[message_pb2.Part]:
-    """Return what a caller writes; plain text is one part."""
+    """Return the content as parts; plain text is one part."""
     written = (parts.Text(content),) if isinstance(content, str) else content
     return [_user_part(part) for part in written]
 
@@ -137,7 +137,7 @@ def page_of(response: chat_service_pb2.ListMessagesResponse) -> MessagePage:
 
 
 def sent_of(response: chat_service_pb2.SendMessageResponse) -> SentMessage:
-    """Return what became of a message."""
+    """Return the result of sending a message."""
     return SentMessage(
         chat=chat_of(response.chat),
         message=message_of(response.message) if response.HasField("message") else None,
@@ -147,7 +147,7 @@ def sent_of(response: chat_service_pb2.SendMessageResponse) -> SentMessage:
 
 
 def event_of(event: event_pb2.ChatEvent) -> events.ChatEvent | None:
-    """Return an event; None for a kind that this client does not know yet."""
+    """Return an event; None for a kind unknown to this client."""
     cursor = event.cursor
     match event.WhichOneof("kind"):
         case "message_part":
@@ -179,7 +179,7 @@ def event_of(event: event_pb2.ChatEvent) -> events.ChatEvent | None:
 
 
 def part_of(part: message_pb2.Part) -> parts.Part | None:
-    """Return a part; None for a kind that this client does not know yet."""
+    """Return a part; None for a kind unknown to this client."""
     match part.WhichOneof("kind"):
         case "text":
             return parts.Text(part.text.text)

@@ -1,21 +1,21 @@
-"""What can go wrong for a caller, as types.
+"""The errors of a caller.
 
 ClientError                     .reason
 ├── CallFailed                  .problem; a call that was answered with a problem
-│   ├── NotFound                absent, or not the caller's to see
+│   ├── NotFound                absent, or not visible to the caller
 │   ├── Invalid                 the request cannot be accepted as it is
 │   ├── Refused                 the token does not allow it
-│   │   ├── Unauthenticated     it does not prove who calls: missing, expired, revoked
-│   │   └── Forbidden           it is good, and lacks the scope or the role
-│   ├── Conflict                not in this state; look again and decide anew
+│   │   ├── Unauthenticated     it is not valid: missing, expired, revoked
+│   │   └── Forbidden           it is valid, and lacks the scope or the role
+│   ├── Conflict                not in this state; read the chat again
 │   ├── Busy                    a limit is reached: queue, quota, spending
-│   ├── Unavailable             nobody could answer, after every attempt
-│   ├── DeadlineExceeded                 the deadline passed; a change may or may not have happened
-│   └── ServerFault             something broke on the other side
-└── NoAnswer                    .chat_id; a question whose turn gave no answer
+│   ├── Unavailable             no replica answered, after every attempt
+│   ├── DeadlineExceeded        the deadline passed; a change may or may not have happened
+│   └── ServerFault             an internal error of the server
+└── NoAnswer                    .chat_id; a turn that gave no answer
     ├── AnswerFailed            .error; the turn ended with an error
     ├── AnswerNeedsAction       the turn waits for tools that the client executes
-    └── AnswerTimeout              .within_s; the turn goes on, longer than one would wait
+    └── AnswerTimeout           .within_s; the turn takes longer than the caller waits
 """
 
 from collections.abc import Mapping
@@ -28,10 +28,10 @@ from parley.rpc import Problem
 
 
 class ClientError(Exception):
-    """Base of this room's errors.
+    """Base of the errors of this package.
 
     Attributes:
-        reason: A constant that programs switch on.
+        reason: A constant for programs.
     """
 
     def __init__(self, reason: str, message: str) -> None:
@@ -43,7 +43,7 @@ class CallFailed(ClientError):
     """A call that was answered with a problem.
 
     Attributes:
-        problem: Everything the other side said.
+        problem: The complete problem that the server answered.
     """
 
     def __init__(self, problem: Problem) -> None:
@@ -52,11 +52,11 @@ class CallFailed(ClientError):
 
 
 class NotFound(CallFailed):
-    """What was asked for is absent, or not the caller's to see."""
+    """The requested object is absent, or not visible to the caller."""
 
 
 class Invalid(CallFailed):
-    """The request cannot be accepted as it is; `problem.violations` names the fields."""
+    """The request is invalid; `problem.violations` lists the fields."""
 
 
 class Refused(CallFailed):
@@ -64,15 +64,15 @@ class Refused(CallFailed):
 
 
 class Unauthenticated(Refused):
-    """The token does not prove who calls; get a new one."""
+    """The token is not valid; get a new one."""
 
 
 class Forbidden(Refused):
-    """The token is good and lacks the scope or the role."""
+    """The token is valid and lacks the scope or the role."""
 
 
 class Conflict(CallFailed):
-    """The chat is not in a state that allows this; read it and decide anew."""
+    """The chat is not in a state that allows this; read it again."""
 
 
 class Busy(CallFailed):
@@ -80,22 +80,22 @@ class Busy(CallFailed):
 
 
 class Unavailable(CallFailed):
-    """Nobody could answer, after every attempt."""
+    """No replica answered, after every attempt."""
 
 
 class DeadlineExceeded(CallFailed):
-    """The deadline passed; repeat a change with its own request id to learn what became of it."""
+    """The deadline passed; repeat a change with its request id to get its result."""
 
 
 class ServerFault(CallFailed):
-    """Something broke on the other side."""
+    """An internal error of the server."""
 
 
 class NoAnswer(ClientError):
-    """A question whose turn gave no answer.
+    """A turn that gave no answer.
 
     Attributes:
-        chat_id: The chat it was asked in.
+        chat_id: The chat.
     """
 
     def __init__(self, chat_id: str, reason: str, message: str) -> None:
@@ -107,7 +107,7 @@ class AnswerFailed(NoAnswer):
     """The turn ended with an error.
 
     Attributes:
-        error: Why it did; None if the chat has moved on meanwhile.
+        error: The error; None if the chat has changed meanwhile.
     """
 
     def __init__(self, chat_id: str, error: TurnError | None) -> None:
@@ -126,7 +126,7 @@ class AnswerNeedsAction(NoAnswer):
 
 
 class AnswerTimeout(NoAnswer):
-    """The turn takes longer than the caller would wait, and goes on.
+    """The turn takes longer than the caller waits, and goes on.
 
     Attributes:
         within_s: How long the caller waited.
@@ -154,5 +154,5 @@ _BY_STATUS: Final[Mapping[grpc.StatusCode, type[CallFailed]]] = {
 
 
 def error_of(problem: Problem) -> CallFailed:
-    """Return the error that stands for a problem."""
+    """Return the error for a problem."""
     return _BY_STATUS.get(problem.status, ServerFault)(problem)

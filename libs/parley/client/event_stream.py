@@ -1,7 +1,7 @@
-"""Following a chat across lost connections, stopping processes and restarts.
+"""Follows a chat across lost connections, stopping processes and restarts.
 
-Each stream begins at the cursor of the last event that was handed out, so nothing is lost and
-nothing repeated. Where the server cannot resume, the follower says `Resync` and begins anew.
+Each stream begins at the cursor of the last event that was yielded, so that no event is lost or
+repeated. If the server cannot resume, the follower yields `Resync` and begins again.
 """
 
 import random  # noqa: TID251 (only the type; chance is an argument)
@@ -20,7 +20,7 @@ from parley.client.retries import Backoff, failure_of
 from parley.clock import Clock
 from parley.rpc import LIMITS, Problem
 
-# How the streams of a killed process end, and those that are as old as a stream may get.
+# The statuses of streams of a killed process, and of those that reached their maximum age.
 _RESUMABLE: Final = frozenset(
     {
         grpc.StatusCode.UNAVAILABLE,
@@ -32,7 +32,7 @@ _EXPECTED_CLOSES: Final = frozenset({api.CLOSE_REASON_GOING_AWAY, api.CLOSE_REAS
 
 
 class Follower:
-    """Reads one chat once; its state is how far it has come and how the last stream ended."""
+    """Reads one chat once; its state is the cursor and how the last stream ended."""
 
     def __init__(
         self,
@@ -54,10 +54,10 @@ class Follower:
         self._failure: CallFailed = _lost()
 
     async def events(self) -> AsyncGenerator[ChatEvent, None]:
-        """Yield what happens after the request's cursor, until the reader leaves.
+        """Yield the events after the request's cursor, until the reader leaves.
 
         Raises:
-            CallFailed: The chat cannot be followed, or nobody could be reached for too long.
+            CallFailed: The chat cannot be followed, or no replica could be reached for too long.
         """
         while True:
             async with aclosing(self._stream()) as stream:
@@ -74,7 +74,7 @@ class Follower:
             await self._pause()
 
     async def _stream(self) -> AsyncGenerator[ChatEvent, None]:
-        """Yield the events of one stream, and note how far it came and how it ended."""
+        """Yield the events of one stream, and store its cursor and how it ended."""
         self._closed, self._failure = api.CLOSE_REASON_UNSPECIFIED, _lost()
         replica = self._replicas[self._turn % len(self._replicas)]
         call = replica.streams.Subscribe(self._request, timeout=LIMITS.stream_deadline_s)
@@ -98,17 +98,17 @@ class Follower:
             call.cancel()
 
     async def _pause(self) -> None:
-        """Wait before the next stream, unless this one brought something and ended politely.
+        """Wait before the next stream, unless this one had events and ended regularly.
 
         Raises:
-            CallFailed: Too many streams in a row brought nothing.
+            CallFailed: Too many streams in a row had no events.
         """
         self._failures += 1
         if self._failures == 1 and self._closed in _EXPECTED_CLOSES:
             return
         if self._failures >= self._backoff.attempts_max:
             raise self._failure
-        # A hint speaks for the replica that gave it; those not tried yet gave none.
+        # A retry hint is that of one replica; those not tried yet gave none.
         is_hint_ours = self._failures >= len(self._replicas)
         hint_s = self._failure.problem.retry_after_s if is_hint_ours else None
         await self._clock.sleep(self._backoff.delay_s(self._failures, self._rng, hint_s))

@@ -1,7 +1,7 @@
-"""What happens in a chat, as a closed union, in the order it must be applied.
+"""The events of a chat, as a closed union, in the order in which they must be applied.
 
-Every event carries the cursor at which a reader stands after it; it is opaque, and following may
-begin there again, in this process or in another.
+Every event has the cursor of the reader after it; it is opaque, and following may begin there
+again, in this process or in another.
 """
 
 from dataclasses import dataclass
@@ -20,16 +20,16 @@ from parley.client.parts import Part
 
 @dataclass(frozen=True, slots=True)
 class PartStreamed:
-    """A piece of the answer that is being written; a courtesy until its message is committed.
+    """A piece of the answer that is being generated; a preview until its message is committed.
 
     Attributes:
-        cursor: Where a reader stands now.
-        role: Who speaks.
+        cursor: The cursor after it.
+        role: The author.
         part: The piece; text, reasoning and arguments come as deltas to append.
         part_index: Position among the parts of the message; equal ones belong together.
         history_version: History version of the episode.
         generation_attempt: Attempt of the episode.
-        seq: Place in the episode, from 1 without gaps.
+        seq: Number in the episode, from 1 without gaps.
     """
 
     cursor: str
@@ -51,7 +51,7 @@ class MessageCommitted:
 
 @dataclass(frozen=True, slots=True)
 class StatusChanged:
-    """The status changed; the place in line for a worker is 0 when there is none to wait for."""
+    """The status changed; `place_in_line` is 0 when the chat does not wait for a worker."""
 
     cursor: str
     status: ChatStatus
@@ -68,7 +68,7 @@ class TurnFailed:
 
 @dataclass(frozen=True, slots=True)
 class QueueChanged:
-    """The queue changed; this is all of it."""
+    """The queue changed; this is the whole queue."""
 
     cursor: str
     queued: tuple[QueuedMessage, ...]
@@ -96,21 +96,21 @@ class RetryScheduled:
 
 @dataclass(frozen=True, slots=True)
 class PreviewReset:
-    """All parts shown of the message being written are void."""
+    """Discard all parts shown of the message being generated."""
 
     cursor: str
 
 
 @dataclass(frozen=True, slots=True)
 class PreviewTruncated:
-    """Parts of the message being written were left out, because it grew over its bound."""
+    """Parts of the message being generated were left out, because it exceeds its limit."""
 
     cursor: str
 
 
 @dataclass(frozen=True, slots=True)
 class HistoryReset:
-    """All messages known are void; they follow again, or only the newest if truncated."""
+    """Discard all known messages; they follow again, or only the newest if truncated."""
 
     cursor: str
     is_truncated: bool = False
@@ -118,7 +118,7 @@ class HistoryReset:
 
 @dataclass(frozen=True, slots=True)
 class Resync:
-    """The stream could not be resumed: everything known is void and all of it follows again."""
+    """The stream could not be resumed: discard all known state, which follows again."""
 
     cursor: str = ""
 

@@ -1,4 +1,4 @@
-"""What an internal caller can do with chats beside talking in them."""
+"""Management of chats by an internal caller."""
 
 import json
 from collections.abc import Callable, Mapping
@@ -12,7 +12,7 @@ from parley.client.retries import Calls
 
 @dataclass(frozen=True, slots=True)
 class ToolAnswer:
-    """What a client's own tool came to."""
+    """The result of a client tool."""
 
     tool_call_id: str
     output_json: str
@@ -20,7 +20,7 @@ class ToolAnswer:
 
     @classmethod
     def to(cls, call: RequiredCall, output: object, *, is_error: bool = False) -> "ToolAnswer":
-        """Return the answer to a call; the output is anything that JSON can say."""
+        """Return the result of a call; the output is any JSON value."""
         return cls(call.tool_call_id, json.dumps(output), is_error)
 
 
@@ -29,10 +29,10 @@ class ChatFilter:
     """Which chats to list.
 
     Attributes:
-        query: Search terms `key:value`, all of which must hold.
+        query: Search terms `key:value`, all of which must match.
         labels: Labels that must all match.
         archived: Whether to list archived chats instead of live ones.
-        shared_with_me: Whether to list what others share with the caller instead of their own.
+        shared_with_me: Whether to list chats shared with the caller instead of its own.
     """
 
     query: str = ""
@@ -73,7 +73,7 @@ class Management:
     async def edit_message(
         self, chat_id: str, message_id: int, content: Content, *, request_id: str | None = None
     ) -> Chat:
-        """Replace a message of the user and run anew from there."""
+        """Replace a message of the user and run the turn again from there."""
         request = api.EditMessageRequest(
             request_id=request_id or self._new_id(),
             chat_id=chat_id,
@@ -87,7 +87,7 @@ class Management:
         return chat_of(response.chat)
 
     async def drop_queued(self, chat_id: str, queued_message_id: str) -> Chat:
-        """Drop a message that waits."""
+        """Remove a message from the queue."""
         request = api.DeleteQueuedMessageRequest(
             request_id=self._new_id(), chat_id=chat_id, queued_message_id=queued_message_id
         )
@@ -100,7 +100,7 @@ class Management:
         return chat_of(response.chat)
 
     async def promote_queued(self, chat_id: str, queued_message_id: str) -> Chat:
-        """Let a message that waits go next, interrupting what runs."""
+        """Move a queued message to the front, interrupting the running turn."""
         request = api.PromoteQueuedMessageRequest(
             request_id=self._new_id(), chat_id=chat_id, queued_message_id=queued_message_id
         )
@@ -124,7 +124,7 @@ class Management:
         return chat_of(response.chat)
 
     async def submit_tool_results(self, chat_id: str, *answers: ToolAnswer) -> Chat:
-        """Answer the calls of the client's own tools, all of them at once."""
+        """Submit the results of all calls of client tools at once."""
         request = api.SubmitToolResultsRequest(
             request_id=self._new_id(),
             chat_id=chat_id,
@@ -146,7 +146,7 @@ class Management:
         return chat_of(response.chat)
 
     async def set_archived(self, chat_id: str, archived: bool) -> Chat:
-        """Put a chat and its children away, or take them back."""
+        """Archive or unarchive a chat and its children."""
         request = api.SetArchivedRequest(
             request_id=self._new_id(), chat_id=chat_id, archived=archived
         )
@@ -157,7 +157,7 @@ class Management:
         return chat_of(response.chat)
 
     async def delete_chat(self, chat_id: str) -> None:
-        """Remove a chat and its children for good."""
+        """Delete a chat and its children permanently."""
         request = api.DeleteChatRequest(request_id=self._new_id(), chat_id=chat_id)
         await self._calls.make(
             chat_id,

@@ -1,4 +1,4 @@
-"""What messages are made of, as a closed union."""
+"""The parts of messages, as a closed union."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -12,19 +12,19 @@ class ToolOutcome(StrEnum):
     DONE = "done"
     FAILED = "failed"
     CANCELLED = "cancelled"
-    UNKNOWN = "unknown"  # It may or may not have run; nobody can tell.
+    UNKNOWN = "unknown"  # It may or may not have run.
 
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """Text that is shown as it is."""
+    """Text that is shown unchanged."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Reasoning:
-    """What the model thought; empty where a provider hides it."""
+    """The reasoning of the model; empty where a provider hides it."""
 
     text: str
     created_at: datetime | None = None
@@ -70,11 +70,11 @@ class ToolResult:
         tool_name: The name the model used.
         result_json: The result as one JSON value; empty while it still streams.
         result_delta: A piece of the result's text; in live parts only.
-        is_reset: Whether what was streamed so far is void; in live parts only.
+        is_reset: Whether the deltas so far must be discarded; in live parts only.
         outcome: How the call ended.
         mcp_server_id: The MCP server that offers the tool; empty for others.
         is_provider_executed: Whether the provider ran it itself.
-        files: What it handed to the people in the chat.
+        files: The files it shares in the chat.
     """
 
     tool_call_id: str
@@ -90,7 +90,7 @@ class ToolResult:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Something the model refers to."""
+    """A source that the model cites."""
 
     source_id: str
     url: str
@@ -109,7 +109,7 @@ class FileReference:
 
 @dataclass(frozen=True, slots=True)
 class ContextFile:
-    """An instruction file that was put before the model."""
+    """An instruction file that was added to the prompt."""
 
     path: str
     is_truncated: bool = False
@@ -117,7 +117,7 @@ class ContextFile:
 
 @dataclass(frozen=True, slots=True)
 class Skill:
-    """A skill that was put before the model."""
+    """A skill that was added to the prompt."""
 
     name: str
     description: str = ""
@@ -125,7 +125,7 @@ class Skill:
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """Something the installation tells the reader; the model never sees it."""
+    """A notice of the installation to the reader; it is not sent to the model."""
 
     text: str
 

@@ -1,4 +1,4 @@
-"""The chatd processes a client knows, and which one a chat prefers."""
+"""The chatd processes of a client, and which one a chat prefers."""
 
 from dataclasses import dataclass
 
@@ -16,14 +16,14 @@ class Replica:
 
 
 class Replicas:
-    """Chooses as the gateways do, so that a reader meets the process that owns its chat."""
+    """Selects replicas as the gateways do, so that a reader reaches the owner of its chat."""
 
     def __init__(self, channels: Channels) -> None:
         self._channels = channels
         self._replicas: dict[Address, Replica] = {}
 
     def ranked(self, key: str) -> tuple[Replica, ...]:
-        """Return the replicas in the order in which `key` prefers them."""
+        """Return the replicas in the order of preference of `key`."""
         return tuple(self._at(address) for address in ranked(key, self._channels.addresses))
 
     def _at(self, address: Address) -> Replica:

@@ -1,8 +1,8 @@
-"""When and where a call is made again.
+"""Retries of calls.
 
-The channel underneath already repeats a call on the same connection a few times, within a second.
-What is decided here comes after that: the same request, with the same request id, at the next
-replica, after a delay that grows.
+The channel already retries a call on the same connection a few times, within a second. The retries
+here come after that: the same request, with the same request id, at the next replica, after a
+growing delay.
 """
 
 import random  # noqa: TID251 (only the type; chance is an argument)
@@ -22,7 +22,7 @@ Answer = TypeVar("Answer")
 
 @dataclass(frozen=True, slots=True)
 class Backoff:
-    """How often something is tried, and how far apart.
+    """How often an operation is tried, and the delays in between.
 
     Attributes:
         attempts_max: Attempts in a row, the first included.
@@ -35,19 +35,19 @@ class Backoff:
     last_s: float = LIMITS.retry_last_s
 
     def delay_s(self, failures: int, rng: random.Random, hint_s: float | None = None) -> float:
-        """Return the wait after `failures` in a row, at least the hint, and jitter on top."""
+        """Return the delay after `failures` in a row: at least the hint, plus jitter."""
         own_s = min(self.last_s, self.first_s * 2.0 ** min(failures - 1, 16))
         return max(own_s, hint_s or 0.0) + rng.uniform(0.0, own_s)
 
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How long a client goes on before it gives up.
+    """How long a client retries.
 
     Attributes:
-        deadline_s: What one call may take, with all its attempts and the waits between them.
-        calls: Repetition of calls that answer once.
-        streams: Reopening of a stream that brings nothing; an event makes the count begin anew.
+        deadline_s: The limit of one call, with all its attempts and the delays between them.
+        calls: Retries of unary calls.
+        streams: Reopening of a stream without events; an event resets the count.
     """
 
     deadline_s: float = LIMITS.unary_deadline_s
@@ -56,7 +56,7 @@ class Patience:
 
 
 class Calls:
-    """Makes calls that are safe to repeat: reads, and changes that carry a request id."""
+    """Makes calls that are safe to repeat: reads, and changes that have a request id."""
 
     def __init__(
         self, replicas: Replicas, *, patience: Patience, clock: Clock, rng: random.Random
@@ -67,14 +67,14 @@ class Calls:
         self._rng = rng
 
     async def make(self, key: str, call: Callable[[Replica, float], Awaitable[Answer]]) -> Answer:
-        """Return what `call` answers at the replica that `key` prefers, or at the next.
+        """Return the answer of `call` from the replica that `key` prefers, or from the next.
 
         Args:
-            key: What the choice of the replica depends on.
+            key: The key that selects the replica.
             call: Starts the call at a replica, with a deadline in seconds.
 
         Raises:
-            CallFailed: It was answered with a problem, or with nothing after every attempt.
+            CallFailed: It was answered with a problem, or not at all after every attempt.
         """
         replicas, backoff = self._replicas.ranked(key), self._patience.calls
         over_at = self._clock.monotonic() + self._patience.deadline_s
@@ -86,7 +86,7 @@ class Calls:
             except grpc.aio.AioRpcError as error:
                 failure = failure_of(error)
                 failures += 1
-                # A hint speaks for the replica that gave it; those not tried yet gave none.
+                # A retry hint is that of one replica; those not tried yet gave none.
                 hint_s = failure.problem.retry_after_s if failures >= len(replicas) else None
                 delay_s = backoff.delay_s(failures, self._rng, hint_s)
                 is_last = failures >= backoff.attempts_max
@@ -97,5 +97,5 @@ class Calls:
 
 
 def failure_of(error: grpc.aio.AioRpcError) -> CallFailed:
-    """Return a failed call as this room's error."""
+    """Return a failed call as an error of this package."""
     return error_of(problem_of(error))

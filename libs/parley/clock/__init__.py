@@ -1,4 +1,4 @@
-"""Time as an argument: the `Clock` port, the system's clock, one that tests move, and waits."""
+"""Time as a dependency: the `Clock` port, the system clock, a fake for tests, and timeouts."""
 
 from parley.clock.fake import FakeClock
 from parley.clock.port import Clock, SystemClock

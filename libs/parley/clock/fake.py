@@ -1,4 +1,4 @@
-"""A clock that stands still until a test moves it."""
+"""A clock that advances only when a test calls `advance`."""
 
 import asyncio
 import heapq
@@ -9,10 +9,10 @@ EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 
 
 class FakeClock:
-    """Time that passes only in `advance`, so that a test chooses every instant.
+    """Time that passes only in `advance`, so that a test controls every instant.
 
-    `until_sleeping` is the other half: it waits until the code under test has reached the
-    clock, so that advancing cannot come too early.
+    `until_sleeping` waits until the code under test sleeps on the clock, so that a test does not
+    call `advance` too early.
     """
 
     def __init__(self, start: datetime = EPOCH) -> None:
@@ -23,7 +23,7 @@ class FakeClock:
         self._slept = asyncio.Condition()
 
     def now(self) -> datetime:
-        """Return the start time plus all that was advanced."""
+        """Return the start time plus the seconds advanced."""
         return self._start + timedelta(seconds=self._elapsed_s)
 
     def monotonic(self) -> float:
@@ -42,13 +42,13 @@ class FakeClock:
         await woken
 
     async def until_sleeping(self, sleepers: int = 1) -> float:
-        """Wait until at least `sleepers` sleep here; return the delay of the first to wake."""
+        """Wait for at least `sleepers` sleeping tasks; return the delay of the first to wake."""
         async with self._slept:
             await self._slept.wait_for(lambda: len(self._asleep()) >= sleepers)
         return self._asleep()[0][0] - self._elapsed_s
 
     def advance(self, seconds: float) -> None:
-        """Let `seconds` pass and wake everyone whose delay is over, in order."""
+        """Advance by `seconds` and wake the sleepers whose delay is over, in order."""
         if seconds < 0:
             raise ValueError("time does not run backwards")
         self._elapsed_s += seconds

@@ -1,4 +1,4 @@
-"""The clock port and the real one."""
+"""The clock port and its system implementation."""
 
 import asyncio
 import time
@@ -7,14 +7,14 @@ from typing import Protocol
 
 
 class Clock(Protocol):
-    """What code may ask of time."""
+    """The operations on time that code may use."""
 
     def now(self) -> datetime:
-        """Return the wall-clock time in UTC, for people and records."""
+        """Return the wall-clock time in UTC, for display and records."""
         ...
 
     def monotonic(self) -> float:
-        """Return seconds that never jump, for measuring and for deadlines."""
+        """Return monotonic seconds, for measuring and for deadlines."""
         ...
 
     async def sleep(self, delay_s: float) -> None:
@@ -23,7 +23,7 @@ class Clock(Protocol):
 
 
 class SystemClock:
-    """The machine's own time."""
+    """The system clock."""
 
     def now(self) -> datetime:
         """Return the wall-clock time in UTC."""

@@ -1,4 +1,4 @@
-"""Waiting for one item after another, but for none longer than a clock allows."""
+"""Iteration with a timeout per item, measured by a `Clock`."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator
@@ -18,10 +18,10 @@ class _Item(Generic[T]):
 async def patient(
     items: AsyncIterator[T], *, silence_s: float, clock: Clock
 ) -> AsyncGenerator[T, None]:
-    """Yield the items as they come.
+    """Yield the items as they arrive.
 
     Raises:
-        TimeoutError: None came for `silence_s` of the clock.
+        TimeoutError: No item arrived for `silence_s` of the clock.
     """
     while True:
         match await _within(items, silence_s, clock):
@@ -49,7 +49,7 @@ async def _within(
 
 
 async def _captured(items: AsyncIterator[T]) -> _Item[T] | Exception:
-    """Return what comes next, an error too: a group would wrap it."""
+    """Return the next item or the error: a task group would wrap an error that is raised."""
     try:
         return _Item(await anext(items))
     except Exception as error:

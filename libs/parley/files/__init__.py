@@ -1,4 +1,4 @@
-"""Files that readers see either as they were or as they will be, never in between."""
+"""Files that are replaced atomically: a reader sees the old content or the new."""
 
 from parley.files.atomic import PRIVATE, write_atomically
 

@@ -1,4 +1,4 @@
-"""Writing a whole file at once."""
+"""Atomic replacement of a file."""
 
 import os
 import tempfile
@@ -9,7 +9,7 @@ PRIVATE: Final = 0o600
 
 
 def write_atomically(path: Path, content: bytes, *, mode: int = PRIVATE) -> None:
-    """Replace `path` with `content`, durably and with exactly `mode`."""
+    """Replace `path` with `content` atomically, with fsync and with exactly `mode`."""
     descriptor, temporary = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
         with os.fdopen(descriptor, "wb") as file:

@@ -1,4 +1,4 @@
-"""HTTP/1.1 for answers that stream: bytes are given on in the callback that receives them."""
+"""An HTTP/1.1 client for streamed answers: bytes are passed on in the callback that reads them."""
 
 from parley.http.address import Address
 from parley.http.connection import Response

@@ -1,4 +1,4 @@
-"""Addresses: whom a URL means, and what to ask there."""
+"""Addresses: scheme, host and port of a URL, and the path to request."""
 
 from dataclasses import dataclass
 from typing import Self
@@ -11,12 +11,12 @@ PORTS = {"http": 80, "https": 443}
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """Whom to connect to; connections to equal addresses can stand in for one another.
+    """Where to connect to; connections to equal addresses are interchangeable.
 
     Attributes:
-        is_secure: Whether TLS is spoken.
-        host: A name as DNS writes it, or a number.
-        port: Where it listens.
+        is_secure: Whether TLS is used.
+        host: A DNS name or an IP address.
+        port: The TCP port.
     """
 
     is_secure: bool
@@ -25,10 +25,10 @@ class Address:
 
     @classmethod
     def read(cls, url: str) -> tuple[Self, str]:
-        """Return whom a URL means, and the path to ask for, with its query and as it stands.
+        """Return the address of a URL, and its path with the query, unchanged.
 
         Raises:
-            AddressInvalid: it is no URL of HTTP; says why, without repeating it.
+            AddressInvalid: it is not an HTTP URL; the message says why, without repeating it.
         """
         try:
             split = urlsplit(url)
@@ -51,7 +51,7 @@ class Address:
 
     @property
     def authority(self) -> str:
-        """Return what the header Host says."""
+        """Return the value of the Host header."""
         host = f"[{self.host}]" if ":" in self.host else self.host
         is_usual = self.port == PORTS["https" if self.is_secure else "http"]
         return host if is_usual else f"{host}:{self.port}"

@@ -1,9 +1,9 @@
-"""One connection: a request goes out, and the bytes that come back are given on as they arrive.
+"""One connection: sends a request and passes the bytes of the answer on as they arrive.
 
-No task stands between the socket and whoever wants the bytes: a model that sends a word every few
-milliseconds to thousands of chats makes that wake-up the dearest part of reading it. A process that
-is late gives the bytes of several reads on together, on its next beat, where whoever takes them
-says that they can wait; the end of a body never does.
+No task runs between the socket and the consumer of the bytes: with a model that sends a word every
+few milliseconds to thousands of chats, that wake-up would be the most expensive part of reading. In
+a process that is late, the bytes of several reads are passed on together at the next flush, if
+`can_wait` of the consumer returns True; the end of a body is never held.
 """
 
 import asyncio
@@ -18,21 +18,21 @@ from parley.http.flush_timer import FlushTimer
 from parley.http.packing import Unpack, unpacking
 
 HEAD_BYTES_MAX = 64 * 1024
-# What is written at once; other chats get their turn between two pieces.
+# The size of one write; other connections are served between two pieces.
 PIECE_BYTES = 256 * 1024
-# Who sends that much at once is read on from only after the others had their turn; and so much is
-# not held for a beat.
+# After a read of this size the connection is read again only after other callbacks have run; held
+# bytes are passed on at this size without waiting for the flush.
 GULP_BYTES = 64 * 1024
 
-# Takes the next bytes of a body; returns whether it has enough. It must not wait.
+# Is called with the next bytes of a body; returns whether it needs no more. It must not block.
 OnBytes = Callable[[bytes], bool]
-# Returns whether the next bytes can wait for a beat.
+# Returns whether the next bytes may be held until the next flush.
 CanWait = Callable[[], bool]
 
 
 @dataclass(slots=True)
 class Head:
-    """The beginning of an answer; names of headers are lower case."""
+    """Status and headers of an answer; names of headers are lower case."""
 
     status: int = 0
     reason: str = ""
@@ -40,7 +40,7 @@ class Head:
 
     @property
     def has_length(self) -> bool:
-        """Return whether the answer says where it ends, other than by closing."""
+        """Return whether the answer has a length or is chunked, so that closing does not end it."""
         is_chunked = "chunked" in self.headers.get("transfer-encoding", "").lower()
         return is_chunked or "content-length" in self.headers
 
@@ -50,16 +50,16 @@ def _cannot_wait() -> bool:
 
 
 class Connection(asyncio.Protocol):
-    """A connection that stands; one exchange at a time."""
+    """An open connection; one exchange at a time."""
 
     def __init__(self, on_lost: Callable[["Connection"], None], flush_timer: FlushTimer) -> None:
         self._flush_timer = flush_timer
-        self._is_kept = True  # Unless something shows that it cannot serve once more.
+        self._is_kept = True  # False once the connection cannot be reused.
         self._on_lost = on_lost
         self._transport: asyncio.Transport | None = None
         self._parser = httptools.HttpResponseParser(self)
         self._head = Head()
-        self._bare_bytes = 0  # That came since the last of a body.
+        self._bare_bytes = 0  # Received since the last bytes of a body.
         self._field_bytes = 0
         self._waiter: asyncio.Future[None] | None = None
         self._unsent = memoryview(b"")
@@ -78,7 +78,7 @@ class Connection(asyncio.Protocol):
     @property
     def is_open(self) -> bool:
         """Return whether another exchange may follow."""
-        # A transport may be closing for a while before it tells that it is closed.
+        # A transport may be closing for a while before connection_lost is called.
         transport = self._transport
         return self._is_kept and transport is not None and not transport.is_closing()
 
@@ -86,8 +86,8 @@ class Connection(asyncio.Protocol):
         """Send a request and return the head of its answer.
 
         Raises:
-            ConnectionCut: the other side went away.
-            AnswerMalformed: what came back is no HTTP.
+            ConnectionCut: the peer closed the connection.
+            AnswerMalformed: the answer is not valid HTTP.
         """
         if self._transport is None or not self.is_open:
             raise ConnectionCut
@@ -106,17 +106,18 @@ class Connection(asyncio.Protocol):
         return self._head
 
     async def stream_to(self, on_bytes: OnBytes, can_wait: CanWait) -> bool:
-        """Give the bytes of the body to `on_bytes`, until it has enough or the body ended.
+        """Call `on_bytes` with the bytes of the body, until it returns True or the body ends.
 
-        While the process is late, bytes that may wait by `can_wait` are held until the next flush.
-        What `on_bytes` raises ends the exchange and comes out here. What came before an error is
-        given before it is raised, and to who has enough none is. Returns whether the body ended.
+        While the process is late, bytes for which `can_wait` returns True are held until the next
+        flush. An error raised by `on_bytes` ends the exchange and is raised here. Bytes that
+        arrived before an error are passed on before it is raised; after `on_bytes` returned True
+        it is not called again, and no error is raised. Returns whether the body ended.
 
         Raises:
-            ConnectionCut: the other side went away before the end.
-            AnswerMalformed: what came back is no HTTP.
+            ConnectionCut: the peer closed the connection before the end.
+            AnswerMalformed: the answer is not valid HTTP.
         """
-        # Callbacks run in the context of whoever made the connection, which is another chat's.
+        # Callbacks run in the context in which the connection was made, which is another chat's.
         context = copy_context()
         self._take = lambda piece: context.run(on_bytes, piece)
         self._can_wait = can_wait
@@ -132,7 +133,7 @@ class Connection(asyncio.Protocol):
         return self._is_ended and not self._held
 
     def leave(self, patience_s: float, give_back: Callable[["Connection"], None]) -> None:
-        """End the exchange; if its body ends soon the connection is given back, else closed."""
+        """End the exchange; give the connection back if the body ends soon, else close it."""
         if self._is_ended:
             self._settle(give_back)
             return
@@ -151,20 +152,20 @@ class Connection(asyncio.Protocol):
         self._waiter.add_done_callback(ended)
 
     def close(self) -> None:
-        """Close the connection; what was not sent is not sent."""
+        """Close the connection; unsent bytes are dropped."""
         self._is_kept = False
         if self._transport is not None:
             self._transport.abort()
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Learn that the connection stands."""
+        """Store the transport of the open connection."""
         transport.set_write_buffer_limits(high=PIECE_BYTES)
         self._transport = transport
 
     def data_received(self, data: bytes) -> None:
-        """Take what arrived apart."""
+        """Parse received bytes and pass the body on."""
         if self._is_ended or self._failure is not None:
-            self.close()  # Nobody asked for anything.
+            self.close()  # No request is waiting for an answer.
             return
         self._bare_bytes += len(data)
         failure: AnswerMalformed | None = None
@@ -178,7 +179,7 @@ class Connection(asyncio.Protocol):
         if failure is None and self._bare_bytes > HEAD_BYTES_MAX:
             failure = _head_too_large()
         if self._is_ended:
-            self._is_kept = self._is_kept and failure is None  # What follows an answer is none.
+            self._is_kept = self._is_kept and failure is None  # More bytes are unsolicited.
         elif failure is not None:
             self._give_held()
             self._fail(failure)
@@ -190,7 +191,7 @@ class Connection(asyncio.Protocol):
         self._is_kept = False
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Learn that the connection is gone, which may be how a body ends."""
+        """End the exchange: with the end of a body without a length, or with an error."""
         self._transport = None
         if not self._is_ended:
             self._give_held()
@@ -202,35 +203,35 @@ class Connection(asyncio.Protocol):
         self._on_lost(self)
 
     def pause_writing(self) -> None:
-        """Learn that the other side reads too slowly."""
+        """Stop sending: the peer reads too slowly."""
         self._is_paused = True
 
     def resume_writing(self) -> None:
-        """Learn that more can be sent."""
+        """Continue to send."""
         self._is_paused = False
         self._send()
 
     def on_message_begin(self) -> None:
-        """Learn of an answer, which had better be one to something that was asked."""
+        """Mark the connection as not reusable if an answer begins that no request waits for."""
         if self._is_ended:
             self._is_kept = False
 
     def on_status(self, status: bytes) -> None:
-        """Take the reason that stands beside the status."""
+        """Append to the reason phrase."""
         if not self._is_head_complete:
             self._head.reason += status.decode("latin-1")
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Take one header; of several with a name the values are joined, as they may be."""
+        """Store a header; the values of repeated headers are joined with commas."""
         if self._is_head_complete:
-            return  # What stands behind a body changes nothing any more.
+            return  # Trailers are ignored.
         self._field_bytes += len(name) + len(value)
         key, text = name.decode("latin-1").lower(), value.decode("utf-8", "replace")
         known = self._head.headers.get(key)
         self._head.headers[key] = text if known is None else f"{known}, {text}"
 
     def on_headers_complete(self) -> None:
-        """Learn that the head is complete, if it is that of the answer and no interim one."""
+        """Complete the head, unless it is that of an interim (1xx) answer."""
         status = self._parser.get_status_code()
         if status // 100 == 1 or self._is_head_complete:
             return
@@ -240,7 +241,7 @@ class Connection(asyncio.Protocol):
         self._head.status = status
         self._is_head_complete = True
         if self._unsent and not 200 <= status < 300:
-            self._unsent = memoryview(b"")  # Refused already.
+            self._unsent = memoryview(b"")  # The request was refused: the rest is not sent.
             self._is_kept = False
         try:
             self._unpack = unpacking(self._head.headers.get("content-encoding", ""))
@@ -249,15 +250,15 @@ class Connection(asyncio.Protocol):
         self._wake()
 
     def on_body(self, body: bytes) -> None:
-        """Note what arrived: chunks that came together are given on together."""
+        """Store received bytes: chunks of one read are passed on together."""
         if not self._is_ended:
             self._bare_bytes = 0
             self._arrived.append(body)
 
     def on_message_complete(self) -> None:
-        """Learn that the answer is complete."""
+        """End the exchange at the end of the answer."""
         if not self._is_head_complete:
-            self._head = Head()  # An interim answer: the real one follows.
+            self._head = Head()  # An interim answer: the final one follows.
             return
         self._give_arrived()
         self._give_held()
@@ -267,7 +268,7 @@ class Connection(asyncio.Protocol):
         self._wake()
 
     def _rest(self) -> None:
-        """Read nothing until the next turn; a loop may read from one connection on and on."""
+        """Pause reading for one turn: a loop may read from one connection repeatedly."""
         transport = self._transport
         if transport is None or transport.is_closing():
             return
@@ -280,14 +281,14 @@ class Connection(asyncio.Protocol):
         asyncio.get_running_loop().call_soon(read_on)
 
     def _send(self) -> None:
-        """Send on, for as long as the other side reads; it may answer before it has all."""
+        """Send while the peer reads; its answer may arrive before all of the request was sent."""
         transport = self._transport
         while self._unsent and not self._is_paused and transport and not transport.is_closing():
             piece, self._unsent = self._unsent[:PIECE_BYTES], self._unsent[PIECE_BYTES:]
             transport.write(piece)
 
     def _give_arrived(self) -> None:
-        """Give on what arrived, or hold it for the beat."""
+        """Pass received bytes on, or hold them until the next flush."""
         arrived = self._arrived
         if not arrived:
             return
@@ -324,7 +325,7 @@ class Connection(asyncio.Protocol):
         try:
             self._pour_held()
         except Exception as error:
-            self._fail(error)  # Whoever pours is told, in its own task.
+            self._fail(error)  # `stream_to` raises it in its own task.
 
     def _pour_held(self) -> None:
         held = self._held
@@ -345,7 +346,7 @@ class Connection(asyncio.Protocol):
         return self._take is not None
 
     async def _something(self) -> None:
-        """Wait for a head, for an end, or until whoever takes the bytes has enough."""
+        """Wait for the head, for the end, or until the consumer needs no more bytes."""
         self._raise_failure()
         self._waiter = asyncio.get_running_loop().create_future()
         try:
@@ -377,7 +378,7 @@ class Connection(asyncio.Protocol):
 
 
 class Response:
-    """An answer whose body is still to come."""
+    """An answer whose body is not read yet."""
 
     def __init__(
         self, head: Head, connection: Connection, give_back: Callable[[Connection], None]
@@ -389,11 +390,11 @@ class Response:
         self._give_back = give_back
 
     async def stream_to(self, on_bytes: OnBytes, can_wait: CanWait = _cannot_wait) -> bool:
-        """Give the bytes of the body to `on_bytes`; see `Connection.pour`."""
+        """Call `on_bytes` with the bytes of the body; see `Connection.stream_to`."""
         return await self._connection.stream_to(on_bytes, can_wait)
 
     def close(self, patience_s: float = 0.0) -> None:
-        """Let go of the answer; one that ends within `patience_s` leaves its connection usable."""
+        """Release the answer; if it ends within `patience_s` its connection is kept for reuse."""
         self._connection.leave(patience_s, self._give_back)
 
 

@@ -1,11 +1,11 @@
-"""What can go wrong with an exchange over HTTP.
+"""Errors of an HTTP exchange.
 
 HttpError
-├── AddressInvalid    what was to be asked is no address
-├── HeaderInvalid     a header that would break the request apart
-├── NotConnected      nobody could be reached at the address
-├── ConnectionCut     the other side went away before its answer was complete
-└── AnswerMalformed   what came back is no HTTP
+├── AddressInvalid    the URL is not a valid HTTP address
+├── HeaderInvalid     a header would make the request malformed
+├── NotConnected      no connection to the address could be made
+├── ConnectionCut     the peer closed the connection before its answer was complete
+└── AnswerMalformed   the answer is not valid HTTP
 """
 
 import os
@@ -17,14 +17,14 @@ class HttpError(Exception):
 
 
 class AddressInvalid(HttpError):
-    """An address that cannot be asked."""
+    """A URL that cannot be requested."""
 
     def __init__(self, why: str) -> None:
         super().__init__(f"the address {why}")
 
 
 class HeaderInvalid(HttpError):
-    """A header that must not be sent; its value is told to nobody, since it may be a key."""
+    """A header that must not be sent; the error omits its value, which may be a key."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f"the header {name!r} holds a line break or a control character")
@@ -32,7 +32,7 @@ class HeaderInvalid(HttpError):
 
 
 class NotConnected(HttpError):
-    """No connection came to stand; told without the port, which is no status."""
+    """No connection could be made; the text omits the port, which could be read as a status."""
 
     def __init__(self, host: str, cause: OSError) -> None:
         super().__init__(f"cannot connect to {host}: {_why(cause)}")
@@ -40,14 +40,14 @@ class NotConnected(HttpError):
 
 
 class ConnectionCut(HttpError):
-    """The connection ended before the answer did."""
+    """The connection ended before the answer was complete."""
 
     def __init__(self, cause: Exception | None = None) -> None:
         super().__init__(str(cause or "") or "the connection was closed")
 
 
 class AnswerMalformed(HttpError):
-    """Bytes that are no answer."""
+    """The received bytes are not a valid answer."""
 
 
 def _why(cause: OSError) -> str:

@@ -1,4 +1,4 @@
-"""The beat of the process, as far as reading needs it: when bytes had better wait for others."""
+"""The flush timer of a process: until when received bytes are held to be handled together."""
 
 import asyncio
 from collections.abc import Callable
@@ -6,33 +6,33 @@ from typing import Protocol
 
 
 class FlushTimer(Protocol):
-    """Moments at which a process does together what can wait, as those of the engine are."""
+    """The times at which a process flushes deferred work; implemented by the engine."""
 
     @property
     def is_late(self) -> bool:
-        """Return whether the process has so much to do that what can wait had better wait."""
+        """Return whether the process is so loaded that work that can wait should wait."""
         ...
 
     def at_next_flush(self, do: Callable[[], None]) -> None:
-        """Do something on the next beat; it neither waits nor raises."""
+        """Call `do` at the next flush; it must neither block nor raise."""
         ...
 
 
 class NoFlushTimer:
-    """The beats of a process that is never late."""
+    """The flush timer of a process that is never late."""
 
     @property
     def is_late(self) -> bool:
-        """Return that nothing waits."""
+        """Return False: no work is deferred."""
         return False
 
     def at_next_flush(self, do: Callable[[], None]) -> None:
-        """Do it at once: there is no other moment."""
+        """Call `do` immediately."""
         do()
 
 
 class FakeFlushTimer:
-    """Beats that come when a test says so, of a process that is late."""
+    """A flush timer that a test triggers, of a process that is late."""
 
     def __init__(self) -> None:
         self.is_late = True
@@ -41,20 +41,20 @@ class FakeFlushTimer:
 
     @property
     def awaited(self) -> int:
-        """How many wait for the next beat."""
+        """The number of callbacks that wait for the next flush."""
         return len(self._waiting)
 
     def at_next_flush(self, do: Callable[[], None]) -> None:
-        """Do something when the test beats."""
+        """Call `do` when the test calls `flush`."""
         self._waiting.append(do)
         self._is_awaited.set()
 
     async def until_awaited(self) -> None:
-        """Wait until somebody waits for the next beat."""
+        """Wait until a callback waits for the next flush."""
         await self._is_awaited.wait()
 
     def flush(self) -> None:
-        """Do what waits."""
+        """Call the waiting callbacks."""
         waiting, self._waiting = self._waiting, []
         self._is_awaited.clear()
         for do in waiting:

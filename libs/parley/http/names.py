@@ -1,4 +1,4 @@
-"""Names of hosts: looked up once for all who ask at the same time, and remembered for a while."""
+"""Host names: simultaneous lookups of a name share one query, and the result is cached."""
 
 import asyncio
 import socket
@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from ipaddress import ip_address
 from typing import Any
 
-# For so long an answer is good; a provider may move.
+# How long a result is cached; a provider may change its addresses.
 REMEMBERED_S = 10.0
 
 AddressInfo = tuple[int, int, int, str, tuple[Any, ...]]
@@ -16,7 +16,7 @@ LookUp = Callable[[str, int], Awaitable[Sequence[AddressInfo]]]
 
 @dataclass(slots=True)
 class _Known:
-    """What is known of one name."""
+    """The cached result of one name."""
 
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
     found: Sequence[AddressInfo] = ()
@@ -25,10 +25,10 @@ class _Known:
 
 
 class Names:
-    """Looks up names; a burst of calls costs one question to DNS, not one for each.
+    """Looks up host names; a burst of calls costs one DNS query, not one per call.
 
     Args:
-        look_up: Asks; None for the way of the event loop, which has a few threads for it.
+        look_up: Makes the query; None for getaddrinfo of the event loop, which has few threads.
     """
 
     def __init__(self, look_up: LookUp | None = None) -> None:
@@ -39,7 +39,7 @@ class Names:
         """Return the addresses of a host.
 
         Raises:
-            OSError: nobody knows it; told to all who waited for it, and asked again after that.
+            OSError: the lookup failed; raised in all calls that waited for it, and not cached.
         """
         if (number := _number(host, port)) is not None:
             return (number,)
@@ -60,7 +60,7 @@ class Names:
 
 
 def _number(host: str, port: int) -> AddressInfo | None:
-    """Return the address that a host is, so that nobody needs to be asked for it."""
+    """Return a host that is an IP address as an address, which needs no DNS query."""
     try:
         family = socket.AF_INET6 if ip_address(host).version == 6 else socket.AF_INET
     except ValueError:

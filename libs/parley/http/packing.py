@@ -1,11 +1,11 @@
-"""Bodies that come packed although nobody asked for that."""
+"""Decompression of bodies that are compressed although it was not requested."""
 
 import zlib
 from collections.abc import Callable
 
 from parley.http.errors import AnswerMalformed
 
-# What the bytes of one read may unpack to; text becomes a tenth by packing, seldom a thirtieth.
+# The limit for the bytes of one read; text is compressed to a tenth, seldom to a thirtieth.
 UNPACKED_BYTES_MAX = 4 * 1024 * 1024
 
 Unpack = Callable[[bytes], bytes]
@@ -15,12 +15,12 @@ _UNREADABLE = frozenset({"br", "compress", "x-compress", "zstd"})
 
 
 def unpacking(encoding: str) -> Unpack | None:
-    """Return what unpacks the pieces of a body, None for one that is as it is.
+    """Return the function that decompresses the pieces of a body; None if it is not compressed.
 
-    Servers that want nothing packed between them and us say so in many words, such as "none".
+    Unknown values mean that there is no compression: servers send several, such as "none".
 
     Raises:
-        AnswerMalformed: nobody here can unpack it.
+        AnswerMalformed: the encoding is not supported.
     """
     name = encoding.strip().lower()
     if name in _UNREADABLE:

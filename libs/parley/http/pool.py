@@ -16,10 +16,10 @@ from parley.http.errors import HeaderInvalid, NotConnected
 from parley.http.flush_timer import FlushTimer, NoFlushTimer
 from parley.http.names import Names
 
-# How much earlier one address of a host is tried than the next.
+# The delay before the next address of a host is tried (happy eyeballs).
 NEXT_ADDRESS_S = 0.25
 OWN_HEADERS = {"Accept": "*/*", "Accept-Encoding": "identity", "User-Agent": "parley"}
-# Where a body ends is for nobody else to say.
+# Headers of callers that are not sent: this module sets the framing.
 FRAMING = frozenset({"content-length", "transfer-encoding"})
 
 
@@ -28,9 +28,9 @@ class HttpOptions:
     """How connections are made and kept.
 
     Attributes:
-        connect_s: How long it may take until a connection stands.
-        idle_s: How long a connection is kept that nobody uses.
-        trust: Whom to trust; None for whom the machine trusts.
+        connect_s: How long connecting may take.
+        idle_s: How long an unused connection is kept.
+        trust: The TLS trust store; None for that of the machine.
     """
 
     connect_s: float = 10.0
@@ -39,7 +39,7 @@ class HttpOptions:
 
 
 class Connections:
-    """Makes and keeps connections; how many there are is limited by whoever makes calls."""
+    """Opens and keeps connections; only the number of concurrent calls limits their number."""
 
     def __init__(
         self, options: HttpOptions | None = None, flush_timer: FlushTimer | None = None
@@ -54,7 +54,7 @@ class Connections:
         self._is_empty = asyncio.Event()
 
     async def __aenter__(self) -> Self:
-        """Begin."""
+        """Allow connections."""
         self._is_open = True
         return self
 
@@ -73,7 +73,7 @@ class Connections:
         for connection in self._all:
             connection.close()
         if self._all:
-            await self._is_empty.wait()  # A transport tells in the next turn that it is closed.
+            await self._is_empty.wait()  # Transports call connection_lost in the next turn.
 
     async def post(
         self,
@@ -82,17 +82,17 @@ class Connections:
         body: bytes,
         connected: Callable[[], None] = lambda: None,
     ) -> Response:
-        """Ask, and return the answer once its head is there; the caller closes it.
+        """Send a POST request and return the answer once its head arrived; the caller closes it.
 
         Args:
-            url: Where to ask.
-            headers: What is sent beside the framing, which is ours.
-            body: What is asked.
-            connected: Is told right before the request is sent.
+            url: Where to send it.
+            headers: The headers, except for those of the framing, which are set here.
+            body: The request body.
+            connected: Is called immediately before the request is sent.
 
         Raises:
             HttpError: the exchange failed.
-            OSError: the connection broke or cannot be trusted.
+            OSError: the connection broke or its certificate is not trusted.
         """
         address, path = Address.read(url)
         head = _head(address, path, headers, len(body))
@@ -106,7 +106,7 @@ class Connections:
         return Response(answer, connection, lambda used: self._keep(address, used))
 
     def _kept(self, address: Address) -> Connection | None:
-        """Return the connection that was used last: the others may grow old and go."""
+        """Return the connection that was used last, so that the others reach their idle timeout."""
         kept = self._idle.get(address)
         while kept:
             connection, timer = kept.popitem()
@@ -176,7 +176,7 @@ def _head(address: Address, path: str, headers: Mapping[str, str], length: int) 
     """Return the head of a request.
 
     Raises:
-        HeaderInvalid: a header would break it apart.
+        HeaderInvalid: a header would make the request malformed.
     """
     named = {name.lower() for name in headers}
     own = {"Host": address.authority, **OWN_HEADERS}

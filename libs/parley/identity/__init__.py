@@ -1,4 +1,4 @@
-"""Who calls whom: tokens, keys, certificates, and the guard that lets calls in or refuses them."""
+"""Identity of callers: tokens, keys, certificates, and the guard that admits or refuses calls."""
 
 from parley.identity.api_keys import ApiKey
 from parley.identity.authority import CertificateAuthority

@@ -1,4 +1,4 @@
-"""API keys: the text a person holds, and the digest that is stored instead."""
+"""API keys: the text given to a user, and the digest that is stored."""
 
 import hashlib
 import hmac
@@ -20,9 +20,9 @@ _ALPHABET = frozenset(ALPHABET)
 
 @dataclass(frozen=True, slots=True)
 class ApiKey:
-    """`pk_<id>_<secret>`: the id finds the row, the secret proves possession.
+    """`pk_<id>_<secret>`: the id selects the row, the secret authenticates.
 
-    The secret has 256 bits of chance, so a plain SHA-256 of it is safe to store.
+    The secret has 256 random bits, so a plain SHA-256 of it is safe to store.
     """
 
     id: str
@@ -54,20 +54,20 @@ class ApiKey:
         return cls(id_, secret)
 
     def reveal(self) -> str:
-        """Return the whole key, to be shown once."""
+        """Return the whole key, to be displayed once."""
         return f"{PREFIX}_{self.id}_{self.secret}"
 
     def digest(self) -> bytes:
-        """Return what is stored instead of the secret."""
+        """Return the digest of the secret, which is stored in its place."""
         return hashlib.sha256(self.secret.encode("ascii")).digest()
 
     def matches(self, digest: bytes) -> bool:
-        """Tell, in a time that does not depend on where they differ, whether `digest` is ours."""
+        """Return whether `digest` is that of this key; compares in constant time."""
         return hmac.compare_digest(self.digest(), digest)
 
 
 def _base62(chance: bytes, characters: int) -> str:
-    """Return the last `characters` digits of `chance` as a number."""
+    """Return the last `characters` base-62 digits of `chance` read as a number."""
     number = int.from_bytes(chance, "big")
     digits = []
     for _ in range(characters):

@@ -46,7 +46,7 @@ AUTHORITY_KEY_FILE = "ca-key.pem"
 AUTHORITY_LIFETIME = timedelta(days=3650)
 LEAF_LIFETIME = timedelta(hours=24)
 
-# Certificates start a little early, for machines whose clocks run behind.
+# Certificates become valid a little before they are issued, for machines with slow clocks.
 BACKDATED = timedelta(minutes=5)
 
 _LABEL = "[a-z0-9_]([a-z0-9_-]{0,61}[a-z0-9_])?"
@@ -57,8 +57,8 @@ _CLIENT_NAME = re.compile("[a-z0-9][a-z0-9._-]{0,62}", re.IGNORECASE)
 class CertificateAuthority:
     """Signs the certificates of one installation.
 
-    Keys are ECDSA P-256: gRPC's TLS does not accept Ed25519 certificates. Renewing a leaf never
-    touches the authority, so peers that trust it go on trusting.
+    Keys are ECDSA P-256: gRPC's TLS does not accept Ed25519 certificates. Renewing a leaf does not
+    change the authority, so peers need no new trust anchor.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class CertificateAuthority:
 
     @property
     def certificate_pem(self) -> bytes:
-        """The authority's own certificate, which every peer trusts."""
+        """The authority's own certificate, the trust anchor of every peer."""
         return self._certificate.public_bytes(Encoding.PEM)
 
     @classmethod
@@ -82,7 +82,7 @@ class CertificateAuthority:
         Raises:
             CertificateAuthorityExists: There is one already.
         """
-        # A key without its certificate is an interrupted creation and has signed nothing yet.
+        # A key without a certificate is an interrupted creation that has signed nothing yet.
         if (directory / AUTHORITY_FILE).exists():
             raise CertificateAuthorityExists(directory, "there is one already")
         directory.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -125,18 +125,18 @@ class CertificateAuthority:
         """Issue a new key and certificate for a service that answers on `names`.
 
         Args:
-            service: Whom the certificate names.
+            service: The service that the certificate names.
             names: Further host names and IP addresses under which peers connect to it.
-            lifetime: How long it is good, but never longer than the authority.
+            lifetime: How long it is valid; at most until the authority expires.
 
         Raises:
-            InvalidCertificateName: One of `names` is neither.
+            InvalidCertificateName: One of `names` is neither a host name nor an IP address.
         """
         every_name = dict.fromkeys((server_name(service), *names))
         return self._issue(f"{SERVICE_URI}{service}", every_name, lifetime)
 
     def issue_for_client(self, name: str, lifetime: timedelta = LEAF_LIFETIME) -> CertificateFiles:
-        """Issue a certificate for an internal caller, which is none of our services.
+        """Issue a certificate for an internal caller that is not a Parley service.
 
         Raises:
             InvalidCertificateName: `name` is not a plain word.
@@ -146,7 +146,7 @@ class CertificateAuthority:
         return self._issue(f"{CLIENT_URI}{name}", (), lifetime)
 
     def renew(self, files: CertificateFiles) -> CertificateFiles:
-        """Issue a new key and certificate for the same holder, names and length of life.
+        """Issue a new key and certificate with the same holder, names and lifetime.
 
         Raises:
             ForeignCertificate: The old certificate was not issued by this authority.

@@ -1,4 +1,4 @@
-"""Who stands behind an admitted call."""
+"""The identity of the caller of an admitted call."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -8,7 +8,7 @@ from parley.identity.names import Role, ServiceName, UserId
 
 @dataclass(frozen=True, slots=True)
 class User:
-    """A person, with the role they had when the token was signed."""
+    """A user, with the role from the token."""
 
     id: UserId
     role: Role
@@ -21,12 +21,12 @@ class Caller:
     Attributes:
         service: The Parley service that calls; None for an internal caller with a service token
             and for open methods.
-        user: Whom the call is made for; None when a service calls on its own behalf.
-        scopes: What a service token allows; empty for Parley services.
+        user: The user on whose behalf the call is made; None when a service calls for itself.
+        scopes: The scopes of a service token; empty for Parley services.
         token_id: Id of the service token, for the audit log; None for Parley services.
-        name: How logs name the caller: the service, or the service token's name.
-        expires_at: When the service token ends, and with it every stream it opened; None for
-            Parley services, whose tokens only open calls.
+        name: The caller's name in logs: the service, or the service token's name.
+        expires_at: When the service token expires, which also ends its open streams; None for
+            Parley services, whose tokens are checked only when a call begins.
     """
 
     service: ServiceName | None

@@ -1,4 +1,4 @@
-"""Certificates as services hold them: the three files, whom they name, and when to renew."""
+"""Certificates of services: the three files, the names in them, and when to renew."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -21,13 +21,13 @@ AUTHORITY_FILE = "ca.pem"
 CERTIFICATE_FILE = "certificate.pem"
 KEY_FILE = "key.pem"
 
-# A renewal replaces three files one by one; a reader that meets it halfway looks again.
+# A renewal replaces three files one by one; a reader that finds a mixed set reads again.
 READ_ATTEMPTS = 3
 
 
 @dataclass(frozen=True, slots=True)
 class CertificateFiles:
-    """What one holder needs for mTLS: whom to trust, its certificate, and its key."""
+    """The files one holder needs for mTLS: trust anchor, certificate and private key."""
 
     authority_pem: bytes
     certificate_pem: bytes
@@ -61,15 +61,15 @@ class CertificateFiles:
 
 @dataclass(frozen=True, slots=True)
 class CertificateFacts:
-    """What a certificate says, for people.
+    """The fields of a certificate, for display.
 
     Attributes:
-        holder: The service or client it names, as a URI; None for an authority.
-        service: The service it names, if it is one of ours.
-        names: Host names and addresses it is good for.
-        issued_at: Start of its life.
-        expires_at: End of its life.
-        renew_at: Two thirds of its life, when it should be replaced.
+        holder: The URI of the service or client it names; None for an authority.
+        service: The service it names, if it is one of Parley's.
+        names: Host names and addresses it is valid for.
+        issued_at: Start of its validity.
+        expires_at: End of its validity.
+        renew_at: When two thirds of its lifetime are over and it should be replaced.
         serial: Serial number in hexadecimal.
         fingerprint: SHA-256 of the certificate in hexadecimal.
     """
@@ -85,7 +85,7 @@ class CertificateFacts:
 
 
 def describe_certificate(certificate_pem: bytes) -> CertificateFacts:
-    """Return what a certificate says.
+    """Return the fields of a certificate.
 
     Raises:
         ValueError: It is not a PEM certificate.
@@ -108,7 +108,7 @@ def describe_certificate(certificate_pem: bytes) -> CertificateFacts:
 
 
 def needs_renewal(certificate_pem: bytes, *, now: datetime) -> bool:
-    """Tell whether two thirds of the certificate's life are over.
+    """Return whether two thirds of the certificate's lifetime are over.
 
     Raises:
         ValueError: It is not a PEM certificate.
@@ -117,17 +117,17 @@ def needs_renewal(certificate_pem: bytes, *, now: datetime) -> bool:
 
 
 def server_name(service: ServiceName) -> str:
-    """Return the host name that every certificate of `service` carries.
+    """Return the host name that every certificate of `service` contains.
 
-    gRPC checks a host name, never a URI; this one lets a caller accept any replica of a service.
+    gRPC verifies a host name, never a URI; with this name a client accepts any replica.
     """
     return f"{service}.parley.internal"
 
 
 def service_of_names(names: Iterable[str | bytes]) -> ServiceName | None:
-    """Return the one service that a certificate's alternative names speak of, if it is one.
+    """Return the service that a certificate's alternative names contain, if there is exactly one.
 
-    Takes them as gRPC's `x509_subject_alternative_name` gives them, as bytes.
+    Takes them as bytes too, as gRPC's `x509_subject_alternative_name` returns them.
     """
     texts = (name.decode("utf-8", "replace") if isinstance(name, bytes) else name for name in names)
     found = {text.removeprefix(SERVICE_URI) for text in texts if text.startswith(SERVICE_URI)}

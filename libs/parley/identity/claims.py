@@ -1,4 +1,4 @@
-"""What a token says, and the one form in which it is said."""
+"""The claims of a token and their encoding."""
 
 from enum import StrEnum
 from typing import Annotated
@@ -15,7 +15,7 @@ TOKEN_CHARACTERS_MAX = 8192
 
 _JWS = jwt.PyJWS(algorithms=[ALGORITHM])
 
-# Far inside what a datetime can hold, so that no claim can overflow one.
+# Far below the largest datetime, so that no claim overflows it.
 _Instant = Annotated[int, msgspec.Meta(ge=0, lt=2**34)]
 _Text = Annotated[str, msgspec.Meta(min_length=1)]
 
@@ -48,10 +48,10 @@ def encode(claims: Claims, *, kid: str, key: Ed25519PrivateKey) -> str:
 
 
 def read_kid(text: str) -> str:
-    """Return the id of the key that `text` says it was signed with; proves nothing yet.
+    """Return the key id in the header of `text`, which is not verified yet.
 
     Raises:
-        Unauthenticated: `text` is no token, names no key, or another algorithm.
+        Unauthenticated: `text` is not a token, has no key id, or uses another algorithm.
     """
     if len(text) > TOKEN_CHARACTERS_MAX:
         raise Unauthenticated(RefusalReason.TOKEN_MALFORMED)
@@ -68,10 +68,10 @@ def read_kid(text: str) -> str:
 
 
 def decode(text: str, *, key: Ed25519PublicKey) -> Claims:
-    """Return what `text` says once its signature was found to be that of `key`.
+    """Verify the signature of `text` with `key` and return its claims.
 
     Raises:
-        Unauthenticated: The signature is another's, or the payload is not a token's.
+        Unauthenticated: The signature is not by `key`, or the payload is not that of a token.
     """
     try:
         payload = _JWS.decode(text, key, algorithms=[ALGORITHM])

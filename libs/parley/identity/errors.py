@@ -26,7 +26,7 @@ from parley.settings import ConfigurationError
 
 
 class RefusalReason(StrEnum):
-    """Why a call was refused; stable, so callers and metrics may switch on it."""
+    """Why a call was refused; stable, so clients and metrics may rely on it."""
 
     TOKEN_MISSING = "TOKEN_MISSING"
     TOKEN_MALFORMED = "TOKEN_MALFORMED"
@@ -67,14 +67,14 @@ REMEDIES: dict[RefusalReason, str] = {
 
 
 class IdentityError(Exception):
-    """Base of this room's errors."""
+    """Base of the errors of this package."""
 
 
 class Refused(IdentityError):
-    """A call that is not let in.
+    """The call is not admitted.
 
     Attributes:
-        reason: Why, as a stable code.
+        reason: The stable code of the reason.
     """
 
     def __init__(self, reason: RefusalReason) -> None:
@@ -83,10 +83,10 @@ class Refused(IdentityError):
 
 
 class Unauthenticated(Refused):
-    """The call does not prove who makes it.
+    """The call has no valid credential.
 
     Attributes:
-        time: What time it is here, if the caller can sign again by it; None otherwise.
+        time: The time of this process, if the caller can sign again with it; None otherwise.
     """
 
     def __init__(self, reason: RefusalReason, time: datetime | None = None) -> None:
@@ -95,10 +95,10 @@ class Unauthenticated(Refused):
 
 
 class Forbidden(Refused):
-    """The caller is known and may not call this method.
+    """The caller is authenticated and may not call this method.
 
     Attributes:
-        method: The method asked for, as "/pkg.Service/Method".
+        method: The requested method, as "/pkg.Service/Method".
     """
 
     def __init__(self, reason: RefusalReason, method: str) -> None:
@@ -107,7 +107,7 @@ class Forbidden(Refused):
 
 
 class RevocationsUnknown(IdentityError):
-    """No list of revoked tokens has arrived yet, so none can be called valid."""
+    """The list of revoked tokens has not arrived yet, so no service token can be accepted."""
 
     def __init__(self) -> None:
         super().__init__(REMEDIES[RefusalReason.REVOCATIONS_UNKNOWN])
@@ -126,7 +126,7 @@ class MalformedApiKey(IdentityError):
 
 
 class _FileError(IdentityError, ConfigurationError):
-    """A file that cannot serve its purpose.
+    """A file that is missing or cannot be used.
 
     Attributes:
         path: The file.
@@ -169,25 +169,25 @@ class UnknownKey(IdentityError):
 
 
 class CertificateError(IdentityError):
-    """Base of what can be wrong with certificates."""
+    """Base of the errors of certificates."""
 
 
 class CertificateAuthorityExists(CertificateError, _FileError):
-    """A directory that already holds an authority; replacing it would cut off every service."""
+    """The directory already holds an authority; a new one would invalidate all certificates."""
 
     what = "certificate authority"
     remedy = "load it, or choose an empty directory"
 
 
 class CertificateUnreadable(CertificateError, _FileError):
-    """A certificate or its key that is missing, malformed, or not of one pair."""
+    """A certificate or its key is missing, malformed, or the two do not match."""
 
     what = "certificate"
     remedy = "issue it again with the certificate authority"
 
 
 class ForeignCertificate(CertificateError):
-    """A certificate that another authority issued.
+    """A certificate that was issued by another authority.
 
     Attributes:
         serial: Its serial number in hexadecimal.
@@ -201,7 +201,7 @@ class ForeignCertificate(CertificateError):
 
 
 class InvalidCertificateName(CertificateError):
-    """A name that no certificate may carry.
+    """A name that is not valid in a certificate.
 
     Attributes:
         name: The name.

@@ -1,4 +1,4 @@
-"""The door of a service: tokens and rules in, callers or refusals out."""
+"""Authenticates the calls of a service by their tokens and authorises them by method rules."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ from parley.identity.trust import Trust
 from parley.identity.verification import CallToken, ServiceToken, VerifiedToken, verify
 
 CACHED_TOKENS_MAX = 4096
-# A cached token is verified anew this often, so that a key's retirement reaches long-lived tokens.
+# Cached tokens are verified again this often, so that a key's retirement affects long-lived tokens.
 CACHED_TOKEN_MAX_AGE_S = 60
 
 OPEN_SERVICES = (
@@ -37,10 +37,10 @@ class _Cached:
 
 
 class Guard:
-    """Decides for one service which calls come in.
+    """Decides which calls to one service are admitted.
 
     The order is: open methods, the token, the connection's certificate, revocation, the method's
-    rule. Only the token's verification is cached; the rest is asked on every call.
+    rule. Only the token's verification is cached; the rest is checked on every call.
     """
 
     def __init__(
@@ -63,11 +63,11 @@ class Guard:
         self._cache: dict[str, _Cached] = {}
 
     def admit(self, method: str, authorization: str | None, peer: ServiceName | None) -> Caller:
-        """Return who calls "/pkg.Service/Method".
+        """Return the caller of "/pkg.Service/Method".
 
         Args:
             method: The full method name.
-            authorization: The metadata value of that name, if it was sent.
+            authorization: The value of the `authorization` metadata, if it was sent.
             peer: The service that the connection's certificate names, if any.
 
         Raises:
@@ -84,7 +84,7 @@ class Guard:
         return _match(method, self._rule(method), token)
 
     def check_again(self, caller: Caller) -> None:
-        """Make sure that a caller admitted before may go on; cheap enough for every message.
+        """Check that an admitted caller may continue; cheap enough for every message.
 
         Raises:
             Unauthenticated: The service token was revoked meanwhile.
@@ -93,7 +93,7 @@ class Guard:
             self._check_revocation(caller.token_id)
 
     def remaining_s(self, caller: Caller) -> float | None:
-        """Return how long the caller's service token is still good; None without one."""
+        """Return the seconds until the caller's service token expires; None without one."""
         if caller.expires_at is None:
             return None
         return (caller.expires_at - self._clock.now()).total_seconds()
@@ -146,10 +146,10 @@ def _bearer(authorization: str | None) -> str:
 
 
 def _check_peer(token: VerifiedToken, peer: ServiceName | None) -> None:
-    """Refuse a token on a connection that is not its holder's.
+    """Refuse a token on a connection whose certificate is not that of the token's holder.
 
-    A service token belongs to a program that is none of our services, so one of them presenting
-    it got it from somewhere it should not have.
+    A service token is held by a program that is not a Parley service, so a Parley service that
+    presents one must have obtained it wrongly.
     """
     expected = token.issuer if isinstance(token, CallToken) else None
     if peer is not expected:

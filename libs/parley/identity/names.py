@@ -1,4 +1,4 @@
-"""The words identity is spoken in: services, roles, and ids of users."""
+"""Names used by identity: services, roles, and ids of users."""
 
 from enum import StrEnum
 from typing import NewType
@@ -16,7 +16,7 @@ class ServiceName(StrEnum):
 
 
 class Role(StrEnum):
-    """What a user may do in the installation."""
+    """The role of a user in the installation."""
 
     OWNER = "owner"
     ADMIN = "admin"

@@ -1,4 +1,4 @@
-"""Which service tokens were taken back before they expired."""
+"""Service tokens that were revoked before they expired."""
 
 from collections.abc import Iterable
 from typing import Protocol
@@ -7,10 +7,10 @@ from parley.identity.errors import RevocationsUnknown
 
 
 class Revocations(Protocol):
-    """What a guard asks about every service token it meets."""
+    """The lookup that a guard makes for every service token."""
 
     def is_revoked(self, token_id: str) -> bool:
-        """Tell whether the token was taken back.
+        """Return whether the token is revoked.
 
         Raises:
             RevocationsUnknown: No snapshot has arrived yet.
@@ -29,7 +29,7 @@ class InMemoryRevocations:
         self._is_known = snapshot is not None
 
     def is_revoked(self, token_id: str) -> bool:
-        """Tell whether the token was taken back.
+        """Return whether the token is revoked.
 
         Raises:
             RevocationsUnknown: No snapshot has arrived yet.
@@ -39,10 +39,10 @@ class InMemoryRevocations:
         return token_id in self._revoked
 
     def replace(self, snapshot: Iterable[str]) -> None:
-        """Take `snapshot` as the whole truth."""
+        """Replace all revoked ids by those of `snapshot`."""
         self._revoked = frozenset(snapshot)
         self._is_known = True
 
     def revoke(self, *token_ids: str) -> None:
-        """Add to what is revoked; this alone does not make the rest known."""
+        """Add revoked ids; without a snapshot the others stay unknown."""
         self._revoked |= frozenset(token_ids)

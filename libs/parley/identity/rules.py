@@ -1,4 +1,4 @@
-"""Who may call a method, as its proto declares it."""
+"""The callers that a method's proto declares."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -30,8 +30,8 @@ class CallerRule:
     Attributes:
         services: Services that may call on their own behalf.
         for_users: Services that may call for a user.
-        roles: Roles of that user that are accepted; empty accepts all.
-        scope: What a service token must hold; None refuses service tokens.
+        roles: Accepted roles of that user; empty accepts all.
+        scope: The scope a service token needs; None refuses service tokens.
     """
 
     services: frozenset[ServiceName] = frozenset()
@@ -40,17 +40,17 @@ class CallerRule:
     scope: str | None = None
 
     def accepts_role(self, role: Role) -> bool:
-        """Tell whether a user with `role` may call."""
+        """Return whether a user with `role` may call."""
         return not self.roles or role in self.roles
 
     @property
     def admits_someone(self) -> bool:
-        """Tell whether any caller at all can fit this rule."""
+        """Return whether the rule admits any caller at all."""
         return bool(self.services or self.for_users or self.scope)
 
 
 def rule_of(method: str) -> CallerRule | None:
-    """Return what "/pkg.Service/Method" declares; None if it is unknown or declares nobody."""
+    """Return the rule of "/pkg.Service/Method"; None if it is unknown or declares no caller."""
     name = method.removeprefix("/").replace("/", ".")
     try:
         descriptor = descriptor_pool.Default().FindMethodByName(name)
@@ -71,8 +71,8 @@ def undeclared_methods(file_descriptors: Iterable[FileDescriptor]) -> tuple[str,
 
 
 def _declared(method: MethodDescriptor) -> CallerRule | None:
-    # A value this build does not know names nobody; a role it does not know must not turn
-    # "these roles" into "every role".
+    # A value unknown to this build admits no caller; an unknown role must not turn "these roles"
+    # into "every role".
     declared = method.GetOptions().Extensions[access_pb2.callers]
     roles = frozenset(_ROLES[role] for role in declared.roles if role in _ROLES)
     if declared.roles and not roles:

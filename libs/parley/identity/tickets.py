@@ -1,6 +1,6 @@
-"""Tickets for terminals: chatd signs who may attach to which process, and the node checks it.
+"""Tickets for terminals: chatd signs who may attach to which process, the node verifies it.
 
-A ticket is no token: neither is accepted in the place of the other, for their kinds differ.
+A ticket is not a token: their kinds differ, so neither is accepted in place of the other.
 """
 
 from dataclasses import dataclass
@@ -28,18 +28,18 @@ _Instant = Annotated[int, msgspec.Meta(ge=0, lt=2**34)]
 
 @dataclass(frozen=True, slots=True)
 class AttachTicket:
-    """The right to one attachment.
+    """The permission for one attachment to a terminal.
 
     Attributes:
-        id: What makes it one: it can be spent once.
-        user_id: Who may attach.
-        workspace_id: Where the process is.
+        id: Identifies the ticket, which can be used once.
+        user_id: The user who may attach.
+        workspace_id: The workspace of the process.
         epoch: The number of the workspace's placement.
-        process_id: Whose terminal it is.
+        process_id: The process whose terminal it is.
         node: The generation of the journal of the node that runs it.
-        is_view_only: Whether it allows looking only.
+        is_view_only: Whether input is not allowed.
         issued_at: When it was signed.
-        expires_at: When it is of no use any more.
+        expires_at: When it becomes invalid.
     """
 
     id: str
@@ -69,7 +69,7 @@ class _Claims(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class TicketIssuer:
-    """Signs tickets in the name of chatd."""
+    """Signs tickets with chatd's key."""
 
     def __init__(self, key: SigningKey, clock: Clock) -> None:
         self._key = key
@@ -86,7 +86,7 @@ class TicketIssuer:
         is_view_only: bool,
         epoch: int = 0,
     ) -> tuple[str, datetime]:
-        """Return a ticket that is good from now on, and until when."""
+        """Return a ticket that is valid from now on, and when it expires."""
         issued_s = int(self._clock.now().timestamp())
         claims = _Claims(
             iss=ServiceName.CHATD,
@@ -109,17 +109,17 @@ class TicketIssuer:
 
 
 class TicketReader:
-    """Reads tickets that are good now; whether one was spent is for the node to know."""
+    """Verifies tickets; whether one was used already is checked by the node."""
 
     def __init__(self, trust: Trust, clock: Clock) -> None:
         self._trust = trust
         self._clock = clock
 
     def read(self, text: str) -> AttachTicket:
-        """Return what a ticket allows.
+        """Return the content of a valid ticket.
 
         Raises:
-            Unauthenticated: It is none of chatd's, or not good now.
+            Unauthenticated: It was not signed by chatd, or is not valid now.
         """
         if len(text) > TICKET_CHARACTERS_MAX:
             raise Unauthenticated(RefusalReason.TOKEN_MALFORMED)

@@ -1,4 +1,4 @@
-"""Making tokens: the key a service signs with, and the signer that holds it."""
+"""Signing tokens: the key of a service, and the signer that uses it."""
 
 import hashlib
 from collections.abc import Iterable
@@ -27,7 +27,7 @@ CALL_TOKEN_LIFETIME_S = 60
 CALL_TOKEN_REUSE_MARGIN_S = 15
 CACHED_CALL_TOKENS_MAX = 4096
 
-# toolrunner runs hostile code, so no long-lived token is ever good there or shown to it.
+# toolrunner runs hostile code, so no long-lived token is valid there or sent to it.
 SERVICE_TOKEN_AUDIENCES = (ServiceName.GATEWAY, ServiceName.CHATD, ServiceName.MCPGATEWAY)
 
 
@@ -46,7 +46,7 @@ class SigningKey:
 
     @classmethod
     def of(cls, private: Ed25519PrivateKey) -> "SigningKey":
-        """Name a key pair by its public half."""
+        """Return a key pair whose id is derived from its public key."""
         public = private.public_key().public_bytes_raw()
         return cls(private=private, public=public, kid=key_id(public))
 
@@ -79,7 +79,7 @@ class SigningKey:
 
 
 class _Reused(NamedTuple):
-    """A call token, and between which times of its signer it is sent again."""
+    """A call token, and the interval of its signer's clock in which it is reused."""
 
     from_at: datetime
     until_at: datetime
@@ -87,7 +87,7 @@ class _Reused(NamedTuple):
 
 
 class Signer:
-    """Signs tokens in the name of one service.
+    """Signs tokens for one service.
 
     Rotation is a new signer: first trust the new key, then sign with it, then retire the old one.
     """
@@ -96,22 +96,22 @@ class Signer:
         self.service = service
         self._key = key
         self._clock = clock
-        # All call tokens live equally long, so the oldest entry is also the first to expire.
+        # All call tokens have the same lifetime, so the oldest entry is also the first to expire.
         self._call_tokens: dict[tuple[ServiceName, User | None, int], _Reused] = {}
 
     def call_token(self, audience: ServiceName, user: User | None = None, offset_s: int = 0) -> str:
-        """Return a short-lived token for calls to `audience`, for `user` or on one's own behalf.
+        """Return a short-lived token for calls to `audience`, for `user` or for the service itself.
 
         The same token is returned until shortly before it expires.
 
         Args:
             audience: The service that is called.
-            user: On whose behalf.
-            offset_s: How far the clock that will check the token is ahead of this one.
+            user: The user on whose behalf the call is made.
+            offset_s: How far the clock that will check the token is ahead of this process's clock.
         """
         now = self._clock.now()
         cached = self._call_tokens.get((audience, user, offset_s))
-        # A clock that was set back makes a token one from the future.
+        # After this clock was set back, a cached token would have been issued in the future.
         if cached is not None and cached.from_at <= now < cached.until_at:
             return cached.text
         signed_s = int(now.timestamp()) + offset_s
@@ -133,7 +133,7 @@ class Signer:
         return token
 
     def offset_to(self, time_s: int) -> int:
-        """Return how many seconds a clock that shows this Unix time is ahead of this one's."""
+        """Return by how many seconds a clock with this Unix time is ahead of this process's."""
         return time_s - int(self._clock.now().timestamp())
 
     def service_token(
@@ -146,8 +146,8 @@ class Signer:
     ) -> str:
         """Return a token for an internal caller that acts for `user` within `scopes`.
 
-        It is good until `expires_at` unless `token_id` is revoked. Guards accept only the
-        gateway's.
+        It is valid until `expires_at` unless `token_id` is revoked. Guards accept it only from the
+        gateway.
         """
         claims = Claims(
             iss=self.service,

@@ -1,4 +1,4 @@
-"""Whose signatures count: the trust file, how it is changed, and how a process reads it."""
+"""Trusted signing keys: the trust file, how it is changed, and how a process reads it."""
 
 import base64
 import logging
@@ -24,7 +24,7 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class TrustedKey:
-    """A service's public key, and from when on it no longer counts."""
+    """A service's public key, and when it was or will be retired."""
 
     kid: str
     service: ServiceName
@@ -33,15 +33,15 @@ class TrustedKey:
 
     @classmethod
     def of(cls, service: ServiceName, key: SigningKey) -> "TrustedKey":
-        """Trust `key` as one of `service`."""
+        """Return `key` as a trusted key of `service`."""
         return cls(kid=key.kid, service=service, public=key.public)
 
     def is_accepted(self, now: datetime) -> bool:
-        """Tell whether signatures of this key count at `now`."""
+        """Return whether signatures of this key are accepted at `now`."""
         return self.retired_at is None or now < self.retired_at
 
     def verifier(self) -> Ed25519PublicKey:
-        """Return the key in the form that checks signatures."""
+        """Return the key in the form that verifies signatures."""
         return Ed25519PublicKey.from_public_bytes(self.public)
 
 
@@ -59,7 +59,7 @@ class _Document(msgspec.Struct):
 class TrustFile:
     """The public keys of every service in one JSON file, which holds no secret.
 
-    Changes read, edit and replace the file; one process at a time makes them.
+    A change reads, edits and replaces the file; only one process at a time may do it.
     """
 
     def __init__(self, path: Path) -> None:
@@ -80,16 +80,16 @@ class TrustFile:
             raise TrustFileUnreadable(self.path, str(error)) from error
 
     def write(self, keys: Iterable[TrustedKey]) -> None:
-        """Replace the whole list."""
+        """Replace all keys."""
         document = _Document(keys=[_entry(key) for key in keys])
         text = msgspec.json.format(msgspec.json.encode(document), indent=2) + b"\n"
         write_atomically(self.path, text, mode=0o644)
 
     def add_key(self, service: ServiceName, key: SigningKey) -> TrustedKey:
-        """Trust `key` as one of `service`, beside those it already has.
+        """Trust `key` as a key of `service`, in addition to those it already has.
 
         Raises:
-            TrustFileUnreadable: There is a file and it is malformed.
+            TrustFileUnreadable: The file exists and is malformed.
         """
         added = TrustedKey.of(service, key)
         known = self.read() if self.path.exists() else ()
@@ -97,13 +97,13 @@ class TrustFile:
         return added
 
     def retire_key(self, kid: str, *, now: datetime, overlap_s: float) -> None:
-        """Accept `kid` for `overlap_s` more seconds, so that tokens already out stay good.
+        """Accept `kid` for `overlap_s` more seconds, so that tokens already issued stay valid.
 
-        An overlap shorter than the longest-lived token cuts that token off.
+        A token that lives longer than the overlap becomes invalid early.
 
         Raises:
             TrustFileUnreadable: The file is missing or malformed.
-            UnknownKey: The file holds no such key.
+            UnknownKey: The file has no such key.
         """
         keys = self.read()
         if kid not in {key.kid for key in keys}:
@@ -112,7 +112,7 @@ class TrustFile:
         self.write(replace(key, retired_at=end) if key.kid == kid else key for key in keys)
 
     def forget_retired(self, *, now: datetime) -> tuple[TrustedKey, ...]:
-        """Drop the keys that no longer count and return them."""
+        """Remove the keys that are no longer accepted and return them."""
         keys = self.read()
         dropped = tuple(key for key in keys if not key.is_accepted(now))
         if dropped:
@@ -121,11 +121,11 @@ class TrustFile:
 
 
 class Trust:
-    """The trust file as one process knows it.
+    """The trust file as this process last read it.
 
-    An unknown key makes it read the file again, at most once a second, so a rotation needs no
-    restart and forged key ids cost no disk. It also looks again every half minute, so that a
-    retirement arrives.
+    An unknown key id makes it read the file again, at most once a second, so that a rotation needs
+    no restart and forged key ids cause no disk load. It is also read again every half minute, so
+    that a retirement takes effect.
     """
 
     def __init__(self, path: Path, clock: Clock) -> None:
@@ -140,7 +140,7 @@ class Trust:
         self._read_at_s = clock.monotonic()
 
     def find(self, kid: str) -> TrustedKey | None:
-        """Return the key if its signatures count now."""
+        """Return the key if its signatures are accepted now."""
         age_s = self._clock.monotonic() - self._read_at_s
         if age_s >= ROUTINE_REREAD_S or (kid not in self._keys and age_s >= UNKNOWN_KEY_REREAD_S):
             self._reread()

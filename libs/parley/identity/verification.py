@@ -1,4 +1,4 @@
-"""Checking tokens: from text to a verified value, or a refusal that says why."""
+"""Verifies tokens: returns their verified content, or raises a refusal with its reason."""
 
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
@@ -10,14 +10,14 @@ from parley.identity.errors import RefusalReason, Unauthenticated
 from parley.identity.names import ServiceName, UserId
 from parley.identity.trust import Trust
 
-# How far another machine's clock may run ahead; behind, a token's reuse margin covers it. Whoever
-# is further off is told the time.
+# How far another machine's clock may be ahead; if it is behind, a token's reuse margin covers it. A
+# caller whose clock is further off gets this process's time in the refusal.
 CLOCK_SKEW_S = 5
 
 
 @dataclass(frozen=True, slots=True)
 class CallToken:
-    """A Parley service speaks, for itself or for a user."""
+    """The token of a Parley service that calls for itself or for a user."""
 
     issuer: ServiceName
     user: User | None
@@ -25,7 +25,7 @@ class CallToken:
 
 @dataclass(frozen=True, slots=True)
 class ServiceToken:
-    """An internal caller speaks, for a user and within scopes."""
+    """The token of an internal caller that calls for a user and within scopes."""
 
     token_id: str
     name: str
@@ -40,10 +40,10 @@ VerifiedToken = CallToken | ServiceToken
 def verify(
     text: str, *, audience: ServiceName, trust: Trust, clock: Clock
 ) -> tuple[VerifiedToken, datetime]:
-    """Return what the token proves to `audience`, and until when.
+    """Return the token's verified content for `audience`, and until when it is valid.
 
     Raises:
-        Unauthenticated: It proves nothing; the reason says why.
+        Unauthenticated: It is not valid; the reason says why.
     """
     key = trust.find(read_kid(text))
     if key is None:
@@ -60,10 +60,11 @@ def verify(
 
 
 def _check_time(claims: Claims, expires_at: datetime, now: datetime) -> None:
-    """Refuse a token that is not good now.
+    """Refuse a token that is not valid now.
 
-    The holder of a service token cannot sign another one by our clock. It is good from the start:
-    one from the future only tells that this clock is behind.
+    A refused call token carries this process's time, with which its service signs another one; the
+    holder of a service token cannot do that. A service token is valid from the start: an issue time
+    in the future only means that this clock is behind.
     """
     if claims.typ is TokenKind.SERVICE:
         if now >= expires_at:

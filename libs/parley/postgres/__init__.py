@@ -1,4 +1,4 @@
-"""PostgreSQL as Parley uses it: sessions, migrations, notifications, roles, an embedded server."""
+"""PostgreSQL access: sessions, migrations, notifications, roles, and an embedded server."""
 
 from parley.postgres.address import compose_url, with_database, without_password
 from parley.postgres.database import Database

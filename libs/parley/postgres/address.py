@@ -24,7 +24,7 @@ def with_database(url: str, database: str) -> str:
 
 
 def without_password(url: str) -> str:
-    """Return `url` for people to read: the password is left out."""
+    """Return `url` without its password, for display."""
     parts = urlsplit(url)
     login, at, where = parts.netloc.rpartition("@")
     return urlunsplit(parts._replace(netloc=f"{login.partition(':')[0]}{at}{where}"))

@@ -18,8 +18,8 @@ from parley.postgres.session import Session, SessionLimits, outage_of, typed_out
 from parley.telemetry import Statements
 
 STARTUP_PATIENCE_S = 30.0
-#: Shorter than the server's own limit on waiting for a lock: a pool full of those who wait for
-#: locks must not make everybody else wait just as long.
+#: Shorter than the server's lock_timeout: when a whole pool waits for locks, other callers must not
+#: wait just as long.
 POOL_PATIENCE_S = 5.0
 
 
@@ -27,13 +27,13 @@ POOL_PATIENCE_S = 5.0
 class Database:
     """Open connections to one database under one role.
 
-    Losing every connection at once is normal (one crashed backend cuts them all): the call that
-    meets it fails with `DatabaseUnavailable`, the next call connects anew.
+    Losing every connection at once is normal (one crashed backend disconnects all): the call in
+    progress fails with `DatabaseUnavailable`, the next call connects again.
 
     Attributes:
         pool: For the hot path.
         engine: For the rest.
-        side_pool: Apart from the crowd in `pool`, if connections were put aside; else the same.
+        side_pool: A pool separate from `pool`, if connections were reserved for it; else the same.
         pool_patience_s: How long a caller waits for a connection.
     """
 
@@ -57,11 +57,11 @@ class Database:
         pool_patience_s: float = POOL_PATIENCE_S,
         side_connections: int = 0,
     ) -> "AsyncIterator[Database]":
-        """Wait for the server, then give the database; at most `connections_max` are ever open.
+        """Wait for the server, then yield the database; at most `connections_max` are ever open.
 
-        What is sent is measured and traced by `statements`, if they are given. Who finds all
-        connections taken waits `pool_patience_s` for one and is then told `PoolExhausted`.
-        `side_connections` of them are a pool of their own.
+        Statements are measured and traced by `statements`, if it is given. A caller that finds all
+        connections in use waits `pool_patience_s` for one and then gets `PoolExhausted`.
+        `side_connections` of them form a pool of their own.
 
         Raises:
             DatabaseUnavailable: The server did not answer within `patience_s`.
@@ -92,7 +92,7 @@ class Database:
 
     @asynccontextmanager
     async def transaction(self) -> AsyncIterator[AsyncConnection]:
-        """Give a connection inside a transaction; commit at the end, roll back on an error.
+        """Yield a connection inside a transaction; commit at the end, roll back on an error.
 
         Raises:
             DatabaseUnavailable: The connection was lost; if that was while committing, the
@@ -103,7 +103,7 @@ class Database:
 
     @asynccontextmanager
     async def reading(self) -> AsyncIterator[AsyncConnection]:
-        """Give a connection on which every statement stands alone: no BEGIN and no COMMIT.
+        """Yield a connection without a transaction: no BEGIN and no COMMIT is sent.
 
         Raises:
             DatabaseUnavailable: The connection was lost.
@@ -150,7 +150,7 @@ def _engine(session: Session, connections_max: int, patience_s: float) -> AsyncE
 
     @event.listens_for(engine.sync_engine, "checkout")
     def refuse_closed(connection: object, record: object, proxy: object) -> None:
-        """Make the pool connect anew when a connection died while it lay idle."""
+        """Make the pool reconnect when a connection was lost while it was idle."""
         driver: asyncpg.Connection[asyncpg.Record] = connection.driver_connection  # type: ignore[attr-defined]
         if driver.is_closed():
             raise DisconnectionError

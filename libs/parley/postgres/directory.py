@@ -1,4 +1,4 @@
-"""The directory an embedded server lives in: its layout, its owner, and who may use it now."""
+"""The directory of an embedded server: its layout, its owner, and its lock."""
 
 import fcntl
 import hashlib
@@ -28,18 +28,18 @@ class Account:
 
 @dataclass(frozen=True, slots=True)
 class ServerDirectory:
-    """Where everything of one embedded server is."""
+    """The paths of one embedded server."""
 
     root: Path
     socket_directory: Path
 
     @classmethod
     def at(cls, root: Path, *, runtime_root: Path) -> "ServerDirectory":
-        """Return the layout below `root`; a socket too deep moves to `runtime_root`."""
+        """Return the layout below `root`; a socket path too long is moved to `runtime_root`."""
         root = root.absolute()
         near = root / "socket"
         name_bytes = len(os.fsencode(near / SOCKET_NAME_LONGEST))
-        # Both ends read a comma in a socket's directory as the beginning of a second one.
+        # Client and server parse a comma in a socket's directory as a list of directories.
         if name_bytes <= SOCKET_PATH_BYTES_MAX and not set(',"') & set(str(near)):
             return cls(root, near)
         digest = hashlib.sha256(os.fsencode(root)).hexdigest()[:12]
@@ -47,17 +47,17 @@ class ServerDirectory:
 
     @property
     def data(self) -> Path:
-        """PostgreSQL's own directory."""
+        """PostgreSQL's data directory."""
         return self.root / "data"
 
     @property
     def unfinished(self) -> Path:
-        """Where a new data directory is made before it gets its name."""
+        """The directory that initdb writes before it is renamed to `data`."""
         return self.root / "data.unfinished"
 
     @property
     def log_file(self) -> Path:
-        """What the server says."""
+        """The server's log."""
         return self.root / "postgres.log"
 
     @property
@@ -69,7 +69,7 @@ class ServerDirectory:
         """Return the version that wrote the data, or None when there is no data yet.
 
         Raises:
-            DirectoryUnusable: There is something, and it is not a data directory.
+            DirectoryUnusable: It exists and is not a data directory.
         """
         try:
             return int((self.data / "PG_VERSION").read_text("ascii"))
@@ -88,7 +88,7 @@ class ServerDirectory:
         """Return the user to switch to, or None when this process is not root.
 
         Raises:
-            DirectoryUnusable: The data belongs to somebody else.
+            DirectoryUnusable: The data belongs to another user.
         """
         owner = self.data.stat() if self.data.exists() else None
         if os.geteuid() != 0:
@@ -111,7 +111,7 @@ class ServerDirectory:
         """Make the directories, private to the server's user.
 
         Raises:
-            DirectoryUnusable: The runtime directory is not ours.
+            DirectoryUnusable: The runtime directory belongs to another user.
         """
         _private(self.root, account)
         if self.socket_directory.parent != self.root:
@@ -120,7 +120,7 @@ class ServerDirectory:
         _private(self.socket_directory, account)
 
     def remove_runtime_directory(self) -> None:
-        """Remove the socket's directory, and what a killed server left there, if it is elsewhere.
+        """Remove the socket's directory, and files of a killed server in it, if it is elsewhere.
 
         Call this only when no server runs.
         """
@@ -135,10 +135,10 @@ class ServerDirectory:
             runtime.rmdir()
 
     def lock(self) -> int:
-        """Return a descriptor that keeps others out until it is closed or this process ends.
+        """Return a descriptor that holds the lock until it is closed or this process ends.
 
         Raises:
-            DirectoryInUse: Somebody else has it.
+            DirectoryInUse: Another process holds the lock.
         """
         flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC
         descriptor = os.open(self.root / "lock", flags, 0o600)
@@ -153,7 +153,7 @@ class ServerDirectory:
         """Return the superuser's password.
 
         Raises:
-            DirectoryUnusable: It is not there.
+            DirectoryUnusable: The file does not exist.
         """
         try:
             return self.password_file.read_text("ascii").strip()
@@ -163,19 +163,19 @@ class ServerDirectory:
             ) from error
 
     def make_password(self) -> None:
-        """Choose a password unless an earlier attempt left one."""
+        """Generate a password unless an earlier attempt left one."""
         if not self.password_file.exists():
             write_private(self.password_file, secrets.token_urlsafe(32), None)
 
     def remove_unfinished(self) -> bool:
-        """Remove what a killed initialisation left; it never held anybody's data."""
+        """Remove the files of a killed initialisation, which never held user data."""
         if not self.unfinished.exists():
             return False
         shutil.rmtree(self.unfinished)
         return True
 
     def adopt_unfinished(self) -> None:
-        """Give the finished data directory its name, in one step that survives a crash."""
+        """Rename the finished data directory to its final name, atomically and durably."""
         os.rename(self.unfinished, self.data)
         descriptor = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY)
         try:
@@ -185,7 +185,7 @@ class ServerDirectory:
 
 
 def write_private(path: Path, text: str, account: Account | None) -> None:
-    """Write a file that only its owner reads, whole or not at all."""
+    """Write a file atomically that only its owner can read."""
     temporary = path.with_name(f"{path.name}.new")
     temporary.unlink(missing_ok=True)
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
@@ -207,7 +207,7 @@ def _private(directory: Path, account: Account | None) -> None:
 
 
 def _must_be_ours(directory: Path) -> None:
-    """Refuse a runtime directory that somebody else made first under a name that can be guessed."""
+    """Refuse a runtime directory that another user created first under its predictable name."""
     found = directory.lstat()
     if not stat.S_ISDIR(found.st_mode) or found.st_uid != os.geteuid() or found.st_mode & 0o077:
         reason = "it exists and is not a private directory of this user"

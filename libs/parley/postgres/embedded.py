@@ -1,4 +1,4 @@
-"""A PostgreSQL server of our own: initialised, started, stopped and recovered in one directory."""
+"""An embedded PostgreSQL server: initialised, started, stopped and recovered in one directory."""
 
 import asyncio
 import logging
@@ -27,13 +27,13 @@ from parley.postgres.processes import (
 SUPERUSER = "postgres"
 SOCKET_PORT = 5432
 INITIALISE_S = 120.0
-READY_S = 120.0  # Recovery after a crash replays what was not yet written to the tables.
+READY_S = 120.0  # Recovery after a crash replays the WAL that was not yet written to the tables.
 REFUSED_START_S = 15.0
 POLL_S = 0.02
 RETRY_S = 0.25
 LOG_BYTES_MAX = 10 * 1024 * 1024
 TAIL_BYTES = 4096
-# What a server says when the backends of its killed predecessor have not all noticed yet.
+# The server's message while backends of its killed predecessor are still running.
 STILL_OCCUPIED = ("pre-existing shared memory block", "lock file", "is still in use")
 
 TUNING: Mapping[str, str] = {
@@ -58,7 +58,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class _Running:
-    """What is held while the server is ours."""
+    """The resources held while the server runs."""
 
     lock: int
     process: "subprocess.Popen[bytes] | None" = None
@@ -67,9 +67,9 @@ class _Running:
 class EmbeddedServer:
     """Runs PostgreSQL from one directory, for as long as this process lives.
 
-    Connections come through a UNIX socket that only this user can reach, and on loopback if a TCP
-    port is given; every one of them needs a password. Use it from a thread that lives as long as
-    the server should (in practice the main one): the kernel ends the server with that thread.
+    Connections use a UNIX socket that only this user can reach, and loopback if a TCP port is
+    given; all of them need a password. Call it from a thread that lives as long as the server
+    should (in practice the main one): the kernel ends the server with that thread.
     """
 
     def __init__(
@@ -81,14 +81,14 @@ class EmbeddedServer:
         is_durable: bool = True,
         runtime_root: Path = Path("/tmp"),
     ) -> None:
-        """Describe the server; nothing happens before `start`.
+        """Configure the server; nothing is started before `start`.
 
         Args:
             directory: Holds the data, the log, the superuser's password and the lock.
-            clock: Paces the polls and retries.
+            clock: Times the polls and retries.
             tcp_port: A port on 127.0.0.1; 0 chooses a free one; None means the socket only.
-            is_durable: False trades every promise for speed, for tests.
-            runtime_root: Where the socket goes when `directory` is too deep for one.
+            is_durable: False turns durability off for speed, for tests.
+            runtime_root: The directory of the socket when the path in `directory` is too long.
         """
         self._place = ServerDirectory.at(directory, runtime_root=runtime_root)
         self._clock = clock or SystemClock()
@@ -98,7 +98,7 @@ class EmbeddedServer:
 
     @property
     def log_file(self) -> Path:
-        """Where the server writes what it has to say."""
+        """The server's log file."""
         return self._place.log_file
 
     @property
@@ -108,17 +108,17 @@ class EmbeddedServer:
 
     @property
     def port(self) -> int:
-        """The number in the socket's name, which is the TCP port where there is one."""
+        """The number in the socket's name, which is also the TCP port if there is one."""
         return SOCKET_PORT if self._tcp_port is None else self._tcp_port
 
     @property
     def pid(self) -> int | None:
-        """The server's process, while it runs."""
+        """The server's process id, while it runs."""
         process = self._running.process if self._running else None
         return process.pid if process is not None and process.poll() is None else None
 
     def url(self, *, role: str, password: str, database: str) -> str:
-        """Return an address through the UNIX socket."""
+        """Return a URL that connects through the UNIX socket."""
         return compose_url(
             role=role,
             password=password,
@@ -128,7 +128,7 @@ class EmbeddedServer:
         )
 
     def tcp_url(self, *, role: str, password: str, database: str) -> str:
-        """Return an address through loopback, for a server that has a TCP port."""
+        """Return a URL that connects through loopback, for a server that has a TCP port."""
         if self._tcp_port is None:
             raise ValueError("this server listens on its UNIX socket only; give it a tcp_port")
         return compose_url(
@@ -136,7 +136,7 @@ class EmbeddedServer:
         )
 
     def admin_url(self, database: str = "postgres") -> str:
-        """Return the superuser's address."""
+        """Return the superuser's URL."""
         return self.url(role=SUPERUSER, password=self._place.password(), database=database)
 
     @asynccontextmanager
@@ -149,13 +149,13 @@ class EmbeddedServer:
             await self.stop()
 
     async def start(self) -> None:
-        """Return when the server accepts connections, whatever state a crash left behind.
+        """Return when the server accepts connections, after recovery from a crash if necessary.
 
         Raises:
             DirectoryInUse: Another process runs this server.
-            DirectoryUnusable: The directory cannot be used, or holds something else.
+            DirectoryUnusable: The directory cannot be used, or holds other files.
             WrongMajorVersion: The data was written by a version that is not installed.
-            ServerStartFailed: PostgreSQL refused; the error carries what it said.
+            ServerStartFailed: PostgreSQL did not start; the error contains its output.
             BinariesMissing: PostgreSQL is not installed.
         """
         if self.pid is not None:
@@ -171,7 +171,7 @@ class EmbeddedServer:
             raise
 
     async def stop(self, *, within_s: float = STOP_S_MAX) -> None:
-        """End the server, by force when the time is nearly over; without one do nothing."""
+        """Stop the server, with SIGKILL when the time is nearly over; return if none runs."""
         pid = self.pid
         if pid is not None:
             await stop_process(pid, within_s=within_s)
@@ -179,11 +179,11 @@ class EmbeddedServer:
         self.remove_runtime_directory()
 
     def remove_runtime_directory(self) -> None:
-        """Remove the socket's directory where it is not inside the server's; it must not run."""
+        """Remove the socket's directory if it is outside the server's; no server may run."""
         self._place.remove_runtime_directory()
 
     async def wait(self) -> int:
-        """Return the server's exit status when it ends, for a supervisor that starts it again."""
+        """Return the server's exit status when it ends, for a supervisor that restarts it."""
         process = self._running.process if self._running else None
         if process is None:
             raise RuntimeError("the server was not started")
@@ -217,12 +217,12 @@ class EmbeddedServer:
         os.close(running.lock)
 
     async def _initialise(self, binaries: Path, account: Account | None) -> None:
-        """Make the data directory beside its place and rename it, so that no half one is found."""
+        """Run initdb in a temporary directory and rename it, so that no incomplete one is found."""
         place = self._place
         if place.remove_unfinished():
             log.warning("removed %s, which an earlier start did not finish", place.unfinished)
         place.make_password()
-        # The server's user cannot read ours.
+        # The server's user cannot read this user's files.
         password_copy = place.root / "superuser-password.copy"
         write_private(password_copy, place.password(), account)
         command = [
@@ -262,7 +262,7 @@ class EmbeddedServer:
             raise ServerStartFailed(self.log_file, self._log_since(said_before))
 
     async def _start(self, program: Path, account: Account | None) -> "subprocess.Popen[bytes]":
-        """Start the server, again and again while a killed predecessor still occupies the data."""
+        """Start the server, retrying while processes of a killed predecessor still use the data."""
         self._rotate_log()
         give_up_at = self._clock.monotonic() + REFUSED_START_S
         while True:
@@ -331,7 +331,7 @@ def _reason(error: OSError) -> str:
 
 
 def _free_port() -> int:
-    """Return a port that is free now; PostgreSQL cannot choose one by itself."""
+    """Return a port that is free now; PostgreSQL cannot choose one itself."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]

@@ -1,17 +1,17 @@
-"""What can go wrong between a process and its PostgreSQL.
+"""Errors between a process and its PostgreSQL server.
 
 DatabaseError
-├── DatabaseUnavailable        nobody answers now; the same call may succeed later
-│   └── StatementEnded         the server gave the statement up, which changed nothing
-│       └── DatabaseBusy       it waited for others too long
+├── DatabaseUnavailable        the server does not answer; the same call may succeed later
+│   └── StatementEnded         the server ended the statement, which changed nothing
+│       └── DatabaseBusy       it waited too long for a lock or a connection
 │           ├── Deadlocked
-│           └── PoolExhausted  it was never sent: all connections of this process were taken
-├── DatabaseMisconfigured      the address, role or database is wrong; trying again will not help
+│           └── PoolExhausted  it was never sent: all connections of this process were in use
+├── DatabaseMisconfigured      the address, role or database is wrong; a retry does not help
 │   ├── ServerTooOld
-│   └── NotOwned               a schema holds what belongs to other roles
-├── MigrationFailed            a schema could not be brought to its newest revision
+│   └── NotOwned               a schema holds objects that belong to other roles
+├── MigrationFailed            a schema could not be migrated to its newest revision
 │   └── SchemaTooNew
-└── EmbeddedServerError        our own server cannot be run from its directory
+└── EmbeddedServerError        the embedded server cannot be run from its directory
     ├── BinariesMissing
     ├── DirectoryInUse
     ├── DirectoryUnusable
@@ -25,7 +25,7 @@ from parley.settings import ConfigurationError
 
 
 class DatabaseError(Exception):
-    """Anything this room raises."""
+    """Base of the errors of this package."""
 
 
 class DatabaseUnavailable(DatabaseError):
@@ -40,7 +40,7 @@ class DatabaseUnavailable(DatabaseError):
 
 
 class StatementEnded(DatabaseUnavailable):
-    """The server ended the statement, so it changed nothing; a full disk, or too many others."""
+    """The server ended the statement, so it changed nothing; for example because of a full disk."""
 
     def __init__(self, reason: str) -> None:
         DatabaseError.__init__(
@@ -50,15 +50,15 @@ class StatementEnded(DatabaseUnavailable):
 
 
 class DatabaseBusy(StatementEnded):
-    """The statement waited for a lock, or ran, for longer than is allowed."""
+    """The statement waited for a lock, or ran, longer than the timeout."""
 
 
 class Deadlocked(DatabaseBusy):
-    """The statement and another one waited for each other; the other goes on."""
+    """The server ended the statement to resolve a deadlock; the other transaction goes on."""
 
 
 class PoolExhausted(DatabaseBusy):
-    """All connections of this process stayed taken, so the statement was never sent."""
+    """All connections of this process stayed in use, so the statement was never sent."""
 
     def __init__(self, patience_s: float) -> None:
         super().__init__(f"no connection became free within {patience_s:g} s")
@@ -66,7 +66,7 @@ class PoolExhausted(DatabaseBusy):
 
 
 class DatabaseMisconfigured(DatabaseError, ConfigurationError):
-    """The server or its address refuses us for a reason that waiting does not cure."""
+    """The connection is refused for a reason that a retry does not remove."""
 
     def __init__(self, reason: str, remedy: str) -> None:
         super().__init__(f"PostgreSQL refuses the connection ({reason}); {remedy}")
@@ -75,7 +75,7 @@ class DatabaseMisconfigured(DatabaseError, ConfigurationError):
 
 
 class ServerTooOld(DatabaseMisconfigured):
-    """The server is older than what Parley's statements need."""
+    """The server's version is older than Parley's statements need."""
 
     def __init__(self, found: str, required_major: int) -> None:
         super().__init__(
@@ -88,7 +88,7 @@ class ServerTooOld(DatabaseMisconfigured):
 
 
 class NotOwned(DatabaseMisconfigured):
-    """What is in a schema belongs to other roles, and this administrator may not change that."""
+    """Objects of a schema belong to other roles, and this administrator may not change that."""
 
     def __init__(self, schema: str, role: str, owners: tuple[str, ...], count: int) -> None:
         named = " and ".join(owners)
@@ -98,7 +98,7 @@ class NotOwned(DatabaseMisconfigured):
 
 
 class MigrationFailed(DatabaseError, ConfigurationError):
-    """A schema stayed as it was because its migrations could not run."""
+    """The migrations of a schema could not run; the schema is unchanged."""
 
     def __init__(self, schema: str, reason: str) -> None:
         super().__init__(f"schema {schema!r} was not migrated and is unchanged: {reason}")
@@ -144,7 +144,7 @@ class DirectoryInUse(EmbeddedServerError):
 
 
 class DirectoryUnusable(EmbeddedServerError):
-    """The directory is not one that a server can be run from; nothing in it was changed."""
+    """The directory cannot be used for a server; nothing in it was changed."""
 
     def __init__(self, directory: Path, reason: str, remedy: str) -> None:
         super().__init__(f"{directory}: {reason}; {remedy}")

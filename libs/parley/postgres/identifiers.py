@@ -1,6 +1,6 @@
-"""Names inside SQL text."""
+"""SQL identifiers."""
 
 
 def quoted(name: str) -> str:
-    """Return `name` as an SQL identifier, whatever characters it holds."""
+    """Return `name` quoted as an SQL identifier."""
     return '"' + name.replace('"', '""') + '"'

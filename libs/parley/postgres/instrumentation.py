@@ -1,4 +1,4 @@
-"""Connections whose statements are seen: measured, and part of the trace they serve."""
+"""Connections whose statements are measured and traced."""
 
 from collections.abc import Iterable
 from contextlib import ExitStack
@@ -11,9 +11,9 @@ from parley.telemetry import Statements
 
 
 def observed_connection(statements: Statements) -> type["asyncpg.Connection[asyncpg.Record]"]:
-    """Return a kind of connection that tells `statements` of everything it sends.
+    """Return a connection class that reports every statement to `statements`.
 
-    asyncpg gives no way to pass anything to the connections of a pool but their class.
+    asyncpg's pool accepts a connection class, but no other argument for its connections.
     """
 
     class Observed(asyncpg.Connection):
@@ -41,7 +41,7 @@ def observed_connection(statements: Statements) -> type["asyncpg.Connection[asyn
 
 
 def observe_engine(engine: Engine, statements: Statements) -> None:
-    """Tell `statements` of everything an engine sends."""
+    """Report every statement of an engine to `statements`."""
 
     @event.listens_for(engine, "before_cursor_execute", retval=True)
     def begin(

@@ -1,10 +1,10 @@
-"""The small program between a supervisor and PostgreSQL: switch user, tie lives together, exec.
+"""The launcher of PostgreSQL: switches the user, sets the parent death signal, and calls exec.
 
 It is run by its file name in a bare interpreter and imports only the standard library, because it
-stands between every start and its server. PostgreSQL refuses to run as root; when root starts it,
-this program becomes another user first. If that user could not then reach the data or the
-programs (a home below /root, say) it keeps one capability, to search and read directories, and no
-other. The kernel sends the server SIGINT, its fast shutdown, when the supervisor dies.
+delays every start of a server. PostgreSQL refuses to run as root; when root starts it, this program
+switches to another user first. If that user could not read the data or the programs (a home below
+/root, say) it keeps one capability, to search and read directories, and no other. The kernel sends
+the server SIGINT, its fast shutdown, when the supervisor dies.
 """
 
 import argparse
@@ -30,11 +30,11 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 class LaunchRefused(Exception):
-    """The program cannot be started in the way that was asked for."""
+    """The program cannot be started as requested."""
 
 
 def main(arguments: Sequence[str]) -> None:
-    """Become the server; return only by an exception."""
+    """Replace this process by the server; return only by an exception."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--parent", type=int, required=True)
     parser.add_argument("--uid", type=int)
@@ -58,11 +58,11 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def _become(uid: int, gid: int, reach: Sequence[str]) -> None:
-    """Switch to this user for good, keeping the one capability only if `reach` needs it."""
+    """Switch to this user permanently, keeping the one capability only if `reach` needs it."""
     os.setgroups([])
     capability = None if _can_reach(uid, gid, reach) else _search_capability(uid, reach)
     if capability is not None:
-        # Otherwise access(2), by which initdb looks for its programs, ignores capabilities.
+        # Otherwise access(2), which initdb uses to find its programs, ignores capabilities.
         _prctl(PR_SET_SECUREBITS, SECBIT_NO_SETUID_FIXUP)
     os.setresgid(gid, gid, gid)
     os.setresuid(uid, uid, uid)
@@ -91,7 +91,7 @@ def _search_capability(uid: int, paths: Sequence[str]) -> int:
 
 
 def _hold_only(capability: int) -> None:
-    """Hold exactly `capability`, through the coming exec."""
+    """Keep exactly `capability` across the following exec."""
     bit = 1 << capability
     header = struct.pack("=Ii", CAPABILITY_VERSION_3, 0)
     low_then_high = struct.pack("=6I", bit, bit, bit, 0, 0, 0)

@@ -1,10 +1,10 @@
-"""LISTEN on a connection of its own that notices by itself when it has gone deaf.
+"""LISTEN on a dedicated connection that detects by itself when it is dead.
 
-A TCP connection whose other end vanished stays open and silent, so silence proves nothing. The
-listener therefore sends itself a NOTIFY on a private channel every `ping_every_s`; when that does
-not come back within `ping_timeout_s` the connection is dropped and a new one is made. What was
-notified in between is lost, which is why every connection begins with `Connected`: the consumer
-reads the truth again then.
+A TCP connection whose peer vanished stays open and silent, so silence proves nothing. The listener
+therefore sends itself a NOTIFY on a private channel every `ping_every_s`; if that does not come
+back within `ping_timeout_s` the connection is dropped and a new one is opened. Notifications in
+between are lost, which is why every connection begins with `Connected`: the consumer reads the
+state again then.
 """
 
 import asyncio
@@ -25,12 +25,12 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Connected:
-    """From here on everything is heard; anything before may have been missed."""
+    """All notifications from now on are delivered; earlier ones may have been lost."""
 
 
 @dataclass(frozen=True, slots=True)
 class Notified:
-    """Somebody said `payload` on `channel`."""
+    """A NOTIFY with `payload` arrived on `channel`."""
 
     channel: str
     payload: str
@@ -41,7 +41,7 @@ ListenEvent = Connected | Notified
 
 @dataclass(frozen=True, slots=True)
 class ListenerTiming:
-    """How often the listener tests its connection and how fast it replaces a dead one."""
+    """How often the listener tests its connection and how soon it replaces a dead one."""
 
     ping_every_s: float = 10.0
     ping_timeout_s: float = 5.0
@@ -50,7 +50,7 @@ class ListenerTiming:
 
 
 class Listener:
-    """Hears the notifications of some channels for as long as `run` runs."""
+    """Delivers the notifications of some channels while `run` runs."""
 
     def __init__(
         self,
@@ -104,11 +104,11 @@ class Listener:
                         await line.connection.add_listener(channel, heard)
             yield line
         finally:
-            # Not close(): on a half-open connection that would wait for an answer.
+            # Not close(): on a half-open connection it would wait for a reply.
             line.connection.terminate()
 
     async def _until_lost(self, line: "_ListeningConnection") -> str:
-        """Return why the connection is of no use any more."""
+        """Return why the connection can no longer be used."""
         while True:
             ping = line.ping(self._new_nonce())
             if not await self._ends_within(self._timing.ping_timeout_s, ping, line):
@@ -125,7 +125,7 @@ class Listener:
     async def _ends_within(
         self, limit_s: float, work: Coroutine[None, None, None], line: "_ListeningConnection"
     ) -> bool:
-        """Return whether `work` ended by itself; otherwise end it together with the connection."""
+        """Return whether `work` finished in time; otherwise cancel it and drop the connection."""
         async with asyncio.TaskGroup() as tasks:
             doing = tasks.create_task(work)
             limit = tasks.create_task(self._clock.sleep(limit_s))
@@ -133,14 +133,15 @@ class Listener:
             has_ended = doing.done()
             limit.cancel()
             if not has_ended:
-                # First the connection: cancelling a call on a live one asks the server to stop it.
+                # The connection is dropped first: cancelling a call on an open one sends a cancel
+                # request.
                 line.connection.terminate()
                 doing.cancel()
         return has_ended
 
 
 class _ListeningConnection:
-    """One connection that is listened on, and the pings that come back on it."""
+    """One listening connection, and the pings that come back on it."""
 
     def __init__(self, connection: "asyncpg.Connection[asyncpg.Record]", channel: str) -> None:
         self.connection = connection
@@ -154,7 +155,7 @@ class _ListeningConnection:
         await self.connection.add_listener(self._channel, self._hear_ping)
 
     async def ping(self, nonce: str) -> None:
-        """Return when our own notification came back, or when the connection is lost."""
+        """Return when the notification came back, or when the connection is lost."""
         self._nonce = nonce
         self._echoed.clear()
         try:

@@ -1,4 +1,4 @@
-"""Bringing a schema to its newest revision, and saying how it differs from what is declared."""
+"""Migration of a schema to its newest revision, and comparison with the declared metadata."""
 
 from pathlib import Path
 
@@ -21,7 +21,7 @@ from parley.postgres.schema_diff import describe
 from parley.postgres.session import Session, SessionLimits, first_line, typed_outages
 
 ENVIRONMENT = Path(__file__).with_name("environment")
-# A data migration may take long, and a process that waits for another's needs as much patience.
+# A data migration may take long, and a process that waits for another's needs the same timeout.
 LIMITS = SessionLimits(
     statement_timeout_s=900.0, lock_timeout_s=0, idle_in_transaction_timeout_s=60
 )
@@ -43,22 +43,22 @@ async def migrate(
 ) -> str | None:
     """Upgrade `schema` to the newest revision under `scripts/versions`, in one transaction.
 
-    Any number of processes may call this together: one migrates, the others wait for it and then
-    find nothing to do. There is no way back; a failed upgrade leaves the schema as it was.
+    Any number of processes may call this concurrently: one migrates, the others wait for it and
+    then find nothing to do. There are no downgrades; a failed upgrade leaves the schema unchanged.
 
     Args:
         url: The database, as the role that owns the schema.
-        schema: Where the tables and the version table live; it is created if the role may.
+        schema: The schema of the tables and the version table; created if the role may.
         scripts: The directory that holds `versions/`.
-        clock: Paces the wait for the server.
+        clock: Times the wait for the server.
         patience_s: How long to wait for a server that is not up yet.
 
     Returns:
-        The revision the schema has now, or None when there are no revisions.
+        The current revision of the schema, or None when there are no revisions.
 
     Raises:
         SchemaTooNew: A newer Parley migrated this schema.
-        MigrationFailed: A migration or the schema itself was refused.
+        MigrationFailed: A migration failed, or the schema could not be created.
         DatabaseUnavailable: The server did not answer.
         DatabaseMisconfigured: The URL, role, password or database is wrong.
     """
@@ -94,7 +94,7 @@ async def drift(url: str, metadata: MetaData, schema: str) -> tuple[str, ...]:
     Tables, columns, types, defaults, keys, indexes and the names of check constraints are
     compared; the text of check constraints, triggers and functions is not.
     """
-    # With an empty search path every reflected name carries its schema, as in the metadata.
+    # With an empty search path every reflected name has its schema, as in the metadata.
     engine = _engine(Session(url, f"drift {schema}", search_path=""))
     try:
         with typed_outages():
@@ -121,7 +121,7 @@ def _upgrade(connection: Connection, schema: str, scripts: Path) -> str | None:
 
 
 def _create_schema(connection: Connection, schema: str) -> None:
-    """Create the schema unless it is there: asking first spares roles that may not create."""
+    """Create the schema if it does not exist; checked first for roles that may not create one."""
     found = connection.scalar(text("SELECT to_regnamespace(:name)::text"), {"name": quoted(schema)})
     if found is None:
         connection.execute(text(f"CREATE SCHEMA {quoted(schema)}"))
@@ -161,5 +161,5 @@ def _engine(session: Session) -> AsyncEngine:
 
 
 def _escaped(path: Path) -> str:
-    """Return `path` for the config parser, which would expand a percent sign."""
+    """Return `path` for the config parser, with percent signs escaped."""
     return str(path).replace("%", "%%")

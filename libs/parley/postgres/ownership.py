@@ -1,7 +1,7 @@
-"""Giving everything in a schema to the role that owns the schema, as after the restore of a dump.
+"""Transfers all objects of a schema to the role that owns it, as needed after restoring a dump.
 
 A dump that is restored under another name, on another server or by another role leaves tables that
-belong to somebody else. The role of the service may not even read them then.
+belong to another role. The role of the service then may not even read them.
 """
 
 from dataclasses import dataclass
@@ -11,8 +11,8 @@ import asyncpg
 from parley.postgres.errors import NotOwned
 from parley.postgres.identifiers import quoted
 
-# A schema, and everything in it that has an owner of its own. Left out is what follows something
-# else: what an extension brought, the sequence of a column, the row type of a table, an array.
+# A schema, and its objects that have an owner of their own. Left out are dependent objects: those
+# of an extension, the sequence of a column, the row type of a table, an array type.
 OBJECTS_OF_OTHERS = """
     WITH of_extensions AS (SELECT classid, objid FROM pg_depend WHERE deptype = 'e'),
     linked_sequences AS (
@@ -54,7 +54,7 @@ OBJECTS_OF_OTHERS = """
 
 @dataclass(frozen=True, slots=True)
 class _Object:
-    """Something with an owner; its name is quoted as SQL wants it."""
+    """An object with an owner; its name is quoted for SQL."""
 
     kind: str
     name: str
@@ -64,14 +64,14 @@ class _Object:
 async def take_ownership(
     admin: "asyncpg.Connection[asyncpg.Record]", *, schema: str, role: str
 ) -> int:
-    """Give `schema` and everything in it to `role`, within the transaction of `admin`.
+    """Transfer `schema` and its objects to `role`, within the transaction of `admin`.
 
-    Returns how many things were another's.
+    Returns how many objects belonged to another role.
 
     Raises:
-        NotOwned: the administrator's role may not do it; says who may and how.
+        NotOwned: the administrator's role may not do it; the text says which role may and how.
     """
-    # Names come with their schema if no path leads there.
+    # With an empty search path names include their schema.
     await admin.execute("SET LOCAL search_path = ''")
     rows = await admin.fetch(OBJECTS_OF_OTHERS, quoted(schema), role)
     found = [_Object(row["kind"], row["name"], row["owner"]) for row in rows]

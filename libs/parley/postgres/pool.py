@@ -1,7 +1,7 @@
-"""Connections that are lent for one statement or one transaction each.
+"""A connection pool: a connection is acquired for one statement or one transaction.
 
 asyncpg's own pool makes a proxy, a timer, a shielded task and a reset out of every statement, which
-costs twice what the statement does. Lending one here is a `pop`, taking it back an `append`.
+costs twice what the statement does. Here acquiring is a `pop` and releasing an `append`.
 """
 
 import asyncio
@@ -14,26 +14,26 @@ import asyncpg
 
 from parley.postgres.errors import PoolExhausted
 
-#: So long does the server get to end a statement whose caller went away.
+#: The time the server gets to end a statement whose caller was cancelled.
 SETTLING_S_MAX: Final = 10.0
-#: A connection that nobody needed for so long is closed.
+#: A connection that was not needed for this time is closed.
 SPARE_S: Final = 300.0
 
 Connection: TypeAlias = "asyncpg.Connection[asyncpg.Record]"
 
 
 class Pool:
-    """At most `size_max` connections, opened when they are needed, the warmest lent first.
+    """At most `size_max` connections, opened on demand; the last used is acquired first.
 
-    They are not reset in between: whoever changes a session setting or takes a session lock undoes
-    it. One is closed, and the server rolls back, if it comes back inside a transaction, by the
-    server's word or by the driver's: a BEGIN that was cancelled may leave the two of different
-    opinion, and the next transaction on it would be taken for one inside of another.
+    They are not reset in between: a caller that changes a session setting or takes a session lock
+    must undo it. A connection that is released inside a transaction is closed, so that the server
+    rolls back. Both the server's and the driver's state are checked: a cancelled BEGIN may leave
+    them different, and the next transaction on it would be treated as a nested one.
 
     Args:
-        connect: Opens one.
-        size_max: How many there are at most.
-        patience_s: How long a caller waits who finds all of them taken.
+        connect: Opens a connection.
+        size_max: The maximum number of connections.
+        patience_s: How long a caller waits when all of them are in use.
     """
 
     def __init__(
@@ -44,18 +44,18 @@ class Pool:
         self._patience_s = patience_s
         self._free = asyncio.Semaphore(size_max)
         self._idle: list[Connection] = []
-        self._unneeded = 0  # The fewest that were idle at any moment since the last look.
+        self._unneeded = 0  # The lowest number of idle connections since the last check.
         self._next_look: asyncio.TimerHandle | None = None
         self._is_closed = False
 
     async def __aenter__(self) -> Self:
-        """Open the first connection, so that what is wrong shows now."""
+        """Open the first connection, so that configuration errors are raised now."""
         self._idle.append(await self._connect())
         self._look_later()
         return self
 
     async def __aexit__(self, *_: object) -> None:
-        """Close what is idle; what is still lent is closed when it comes back."""
+        """Close idle connections; one in use is closed when it is released."""
         self._is_closed = True
         if self._next_look is not None:
             self._next_look.cancel()
@@ -63,7 +63,7 @@ class Pool:
             await self._idle.pop().close(timeout=SETTLING_S_MAX)
 
     def acquire(self) -> "_AcquiredConnection":
-        """Lend a connection for as long as the context lasts.
+        """Acquire a connection for as long as the context is open.
 
         Entering it raises `PoolExhausted` if none becomes free in time.
         """
@@ -140,7 +140,7 @@ class Pool:
 
 
 class _AcquiredConnection(AbstractAsyncContextManager[Connection]):
-    """A connection in somebody's hands; a class, since one surrounds every statement."""
+    """An acquired connection; a class, not a generator, since it is made for every statement."""
 
     __slots__ = ("_connection", "_keep", "_take")
 
@@ -160,9 +160,9 @@ class _AcquiredConnection(AbstractAsyncContextManager[Connection]):
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Give it back; a statement that was given up ends first.
+        """Release the connection; a cancelled statement is ended first.
 
-        asyncpg asks the server to cancel it, and lets the next statement wait until it is.
+        asyncpg sends a cancel request, and lets the next statement wait until it is handled.
         """
         connection = self._connection
         is_given_up = isinstance(error, TimeoutError) or not isinstance(error, Exception | None)
@@ -174,10 +174,10 @@ class _AcquiredConnection(AbstractAsyncContextManager[Connection]):
 
 
 def _is_clean(connection: Connection) -> bool:
-    """Return whether a connection is open, in no transaction, and done with all it was asked for.
+    """Return whether a connection is open, in no transaction, and has no statement in progress.
 
-    asyncpg tells what the server said last, but not what it believes itself; and it is by its own
-    record that it begins a transaction or a savepoint.
+    asyncpg reports the transaction state of the server, but not its own; and it is by its own state
+    that it begins a transaction or a savepoint.
     """
     if connection.is_closed() or connection.is_in_transaction():
         return False
@@ -187,7 +187,7 @@ def _is_clean(connection: Connection) -> bool:
 
 
 async def _settle(connection: Connection) -> None:
-    """Wait until the server is done with what it was asked for."""
+    """Wait until the server has ended the statement in progress."""
     try:
         async with asyncio.timeout(SETTLING_S_MAX):
             await connection.execute("ROLLBACK")

@@ -1,4 +1,4 @@
-"""Server processes: started through the launcher, waited for, and found again after a crash."""
+"""Server processes: started through the launcher, awaited, and found again after a crash."""
 
 import asyncio
 import logging
@@ -14,9 +14,9 @@ from parley.postgres.directory import Account, ServerDirectory
 from parley.postgres.errors import ServerStartFailed
 
 STOP_S_MAX = 9.0
-#: How to end a server, ever less politely, and the share of the time that each may take.
+#: The signals that stop a server, in order, and the share of the time that each may take.
 STOP_STEPS = ((signal.SIGINT, 0.6), (signal.SIGQUIT, 0.2), (signal.SIGKILL, 0.2))
-# Messages and number formats in English, whatever the supervisor's language is.
+# Messages and number formats in English, whatever the supervisor's locale is.
 ENVIRONMENT = {"LC_ALL": "C", "PATH": "/usr/bin:/bin"}
 
 log = logging.getLogger(__name__)
@@ -25,7 +25,7 @@ log = logging.getLogger(__name__)
 async def start_process(
     command: Sequence[str | Path], *, place: ServerDirectory, account: Account | None
 ) -> "subprocess.Popen[bytes]":
-    """Start `command` so that it ends with this process; call it on a thread that lives as long.
+    """Start `command` so that it ends with this thread, which must live as long as the server.
 
     Raises:
         ServerStartFailed: The launcher refused.
@@ -35,7 +35,7 @@ async def start_process(
         arguments += ["--uid", str(account.uid), "--gid", str(account.gid)]
     for path in (place.root, place.socket_directory, command[0]):
         arguments += ["--reach", str(path)]
-    # A session of its own: Ctrl-C in the terminal must reach the supervisor only.
+    # A new session: Ctrl-C in the terminal must reach the supervisor only.
     process = subprocess.Popen(  # noqa: ASYNC220 (the death signal follows the thread that forks)
         [sys.executable, "-I", "-S", launch.__file__, *arguments, "--", *map(str, command)],
         cwd="/",
@@ -47,7 +47,7 @@ async def start_process(
     )
     assert process.stderr is not None
     with process.stderr:
-        # It ends when the launcher becomes the server, whose errors go to the log.
+        # It ends when the launcher calls exec; the server's errors go to the log.
         refusal = await asyncio.to_thread(process.stderr.read)
     if refusal:
         await until_exit(process.pid)
@@ -57,7 +57,7 @@ async def start_process(
 
 
 async def until_exit(pid: int) -> None:
-    """Return when the process, ours or not, has ended."""
+    """Return when the process, a child or not, has ended."""
     try:
         descriptor = os.pidfd_open(pid)
     except ProcessLookupError:
@@ -73,7 +73,7 @@ async def until_exit(pid: int) -> None:
 
 
 async def stop_process(pid: int, *, within_s: float = STOP_S_MAX) -> None:
-    """End a server: politely, then at once, then by force; each only if the one before failed."""
+    """Stop a server with each signal in turn; the next is sent if it did not end in time."""
     for number, share in STOP_STEPS:
         limit_s = share * within_s
         try:
@@ -89,7 +89,7 @@ async def stop_process(pid: int, *, within_s: float = STOP_S_MAX) -> None:
 
 
 def recorded_pid(data: Path) -> int | None:
-    """Return the process that the data directory's lock file names."""
+    """Return the process id in the data directory's lock file."""
     try:
         return int((data / "postmaster.pid").read_text().partition("\n")[0])
     except (FileNotFoundError, ValueError):
@@ -97,7 +97,7 @@ def recorded_pid(data: Path) -> int | None:
 
 
 def is_ready(data: Path, pid: int) -> bool:
-    """Return whether the server `pid` accepts connections, by its own word in the lock file."""
+    """Return whether the lock file says that the server `pid` accepts connections."""
     try:
         lines = (data / "postmaster.pid").read_text().split("\n")
     except FileNotFoundError:
@@ -121,9 +121,9 @@ def _exists(pid: int) -> bool:
 
 
 async def end_leftover(data: Path) -> None:
-    """Stop a server that outlived its supervisor, and set a lock file aside that is plainly stale.
+    """Stop a server that outlived its supervisor, and move a stale lock file away.
 
-    Call this only with the directory's lock held, when nobody can be using such a server.
+    Call this only with the directory's lock held, when no process can be using such a server.
     """
     pid = recorded_pid(data)
     if pid is None:
@@ -132,6 +132,6 @@ async def end_leftover(data: Path) -> None:
         log.warning("stopping PostgreSQL %d, which its supervisor left behind", pid)
         await stop_process(pid)
     elif _exists(pid):
-        # PostgreSQL itself would refuse to start, because some process has that number now.
+        # PostgreSQL itself would refuse to start, because another process has that id now.
         log.warning("setting the stale lock file of PostgreSQL %d aside", pid)
         (data / "postmaster.pid").rename(data / "postmaster.pid.stale")

@@ -1,4 +1,4 @@
-"""Giving each service its own role and schema, so that none can read another's tables."""
+"""Creates a role and a schema for each service, so that none can read another's tables."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -15,14 +15,14 @@ from parley.postgres.session import Session, first_line, typed_outages
 
 @dataclass(frozen=True, slots=True)
 class ServiceRole:
-    """A login and the schema it owns.
+    """A login role and the schema it owns.
 
     Attributes:
-        name: The role; roles belong to the whole server, so other installations see it too.
-        schema: What it owns.
-        password: What it logs in with from now on.
-        is_ours: Whether the role may exist already because we made it. One that exists and is
-            not ours belongs to somebody whose password must not be changed.
+        name: The role; roles are global to the server, so other installations see it too.
+        schema: The schema it owns.
+        password: Its password from now on.
+        is_ours: Whether the role may exist because Parley created it. A role that exists and is not
+            ours belongs to another application, whose password must not be changed.
     """
 
     name: str
@@ -38,20 +38,21 @@ async def provision(
     database: str | None = None,
     store: Callable[[], None] = lambda: None,
 ) -> None:
-    """Make roles, schemas and (when named) the database as given; doing it again changes nothing.
+    """Create roles, schemas and (when named) the database; repeating it changes nothing.
 
     Args:
         admin_url: A role that may create roles, and the database if one is to be created.
-        roles: Who owns which schema. A password given here replaces the role's earlier one.
+        roles: The roles and their schemas. A password given here replaces the role's earlier one.
         database: The database to create and use; without it that of `admin_url` is used.
         store: Stores the passwords. It is called before they become valid, and only if all roles
-            can be made, so that what was stored is a proof that the roles are the caller's.
+            can be created, so that a stored password proves that the role is the caller's.
 
-    A database that is given rather than created keeps the rights that everybody has in it. What is
-    in the schemas and belongs to other roles, as after the restore of a dump, is given to `roles`.
+    An existing database keeps the rights that PUBLIC has in it. Objects in the schemas that belong
+    to other roles, as after restoring a dump, are transferred to `roles`.
 
     Raises:
-        DatabaseMisconfigured: The administrator's role may not do this, or a role is another's.
+        DatabaseMisconfigured: The administrator's role may not do this, or a role is not the
+            caller's.
         DatabaseUnavailable: The server does not answer.
     """
     try:
@@ -70,13 +71,13 @@ async def _provision(
 ) -> None:
     admin = await Session(admin_url, "provision").open()
     try:
-        # Two of us at once would meet in the catalogues and fail on a concurrent update.
+        # Two concurrent calls would conflict in the catalogues with a concurrent update.
         await admin.execute("SELECT pg_advisory_lock(hashtextextended('parley provision', 0))")
         async with admin.transaction():
             await _refuse_roles_of_others(admin, roles)
             for role in roles:
                 await _make_role(admin, role)
-            # Roles with a password that was lost would lock their owner out.
+            # A role whose password was lost could not log in any more.
             store()
         if database is None:
             await _make_schemas(admin, roles, is_own_database=False)
@@ -117,7 +118,7 @@ async def _make_role(admin: "asyncpg.Connection[asyncpg.Record]", role: ServiceR
         await admin.execute(f"CREATE ROLE {name} LOGIN")
     await admin.execute(f"ALTER ROLE {name} LOGIN PASSWORD '{scram_verifier(role.password)}'")
     if not await admin.fetchval("SELECT rolsuper FROM pg_roles WHERE rolname = current_user"):
-        # Only a member may make a schema that belongs to the role.
+        # Only a member of the role may create a schema that it owns.
         await admin.execute(f"GRANT {name} TO CURRENT_USER")
 
 

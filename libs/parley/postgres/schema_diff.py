@@ -1,4 +1,4 @@
-"""Alembic's comparison of a database with its metadata, in sentences."""
+"""Alembic's comparison of a database with its metadata, as sentences."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -14,7 +14,7 @@ def describe(differences: Iterable[Any]) -> tuple[str, ...]:
 
 
 def _sentences(entry: Any) -> Iterable[str]:
-    # Alembic groups what changed in one column into a list.
+    # Alembic groups the changes of one column into a list.
     if isinstance(entry, list):
         return [sentence for inner in entry for sentence in _sentences(inner)]
     kind: str = entry[0]

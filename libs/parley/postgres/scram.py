@@ -1,4 +1,4 @@
-"""The stored form of a password, made here so that no server log ever sees the password."""
+"""The SCRAM verifier of a password, computed here so that no server log contains the password."""
 
 import base64
 import hashlib
@@ -9,11 +9,11 @@ ITERATIONS = 4096
 
 
 def scram_verifier(password: str, *, salt: bytes | None = None) -> str:
-    """Return what PostgreSQL keeps for `password` under SCRAM-SHA-256.
+    """Return the verifier that PostgreSQL stores for `password` under SCRAM-SHA-256.
 
     Args:
-        password: ASCII only, so that no normal form has to be chosen.
-        salt: Sixteen random bytes unless a test wants to know the result.
+        password: ASCII only, so that no normalisation is needed.
+        salt: Sixteen random bytes unless a test needs a known result.
     """
     salt = secrets.token_bytes(16) if salt is None else salt
     salted = hashlib.pbkdf2_hmac("sha256", password.encode("ascii"), salt, ITERATIONS)

@@ -1,4 +1,4 @@
-"""One connection to PostgreSQL: how it is opened, limited, judged and when it counts as lost."""
+"""One connection to PostgreSQL: how it is opened and limited, and which errors mean it is lost."""
 
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
@@ -51,9 +51,9 @@ _REMEDIES: dict[type[BaseException], str] = {
 
 @dataclass(frozen=True, slots=True)
 class SessionLimits:
-    """What the server enforces on each connection, because cancelling from here is not safe.
+    """Limits that the server enforces on each connection: cancelling in the client is unsafe.
 
-    A cancelled call may have committed; a statement the server ended has not.
+    A cancelled call may have committed; a statement that the server ended has not.
     """
 
     statement_timeout_s: float = 30.0
@@ -61,19 +61,19 @@ class SessionLimits:
     idle_in_transaction_timeout_s: float = 5.0
 
     def settings(self) -> dict[str, str]:
-        """Return the limits in the server's words."""
+        """Return the limits as PostgreSQL settings."""
         idle_s = self.idle_in_transaction_timeout_s
         return {
             "statement_timeout": f"{self.statement_timeout_s * 1000:.0f}",
             "lock_timeout": f"{self.lock_timeout_s * 1000:.0f}",
-            # A stopped process that holds a row lock must not hold it for ever.
+            # A stopped process that holds a row lock must not hold it forever.
             "idle_in_transaction_session_timeout": f"{idle_s * 1000:.0f}",
         }
 
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """The recipe for one connection; calling `open` twice gives two equal ones."""
+    """The parameters of a connection; each call of `open` opens a new one."""
 
     url: str = field(repr=False)
     application_name: str
@@ -81,7 +81,7 @@ class Session:
     search_path: str | None = None
 
     def arguments(self) -> dict[str, Any]:
-        """Return what `asyncpg.connect` and `asyncpg.create_pool` take."""
+        """Return the arguments of `asyncpg.connect` and `asyncpg.create_pool`."""
         settings = {
             "application_name": self.application_name,
             # Custom plans halve the rate of the hot statements.
@@ -96,7 +96,8 @@ class Session:
         return {
             "dsn": self.url,
             "timeout": CONNECT_TIMEOUT_S,
-            # Later than the server's own limit: it is reached only when the server is gone.
+            # Longer than the server's own timeout: it is reached only when the server does not
+            # respond.
             "command_timeout": timeout_s + 15 if timeout_s else None,
             "server_settings": settings,
         }
@@ -105,7 +106,7 @@ class Session:
         """Open the connection.
 
         Raises:
-            DatabaseUnavailable: Nobody answers now.
+            DatabaseUnavailable: The server does not answer.
             DatabaseMisconfigured: The URL, role, password or database is wrong.
             ServerTooOld: The server's version is not supported.
         """
@@ -124,7 +125,7 @@ class Session:
         return connection
 
     async def open_untyped(self) -> "asyncpg.Connection[asyncpg.Record]":
-        """Open the connection and let asyncpg's errors through, as SQLAlchemy expects them."""
+        """Open the connection and raise asyncpg's own errors, as SQLAlchemy expects them."""
         return await asyncpg.connect(**self.arguments())
 
     async def open_patiently(
@@ -134,7 +135,7 @@ class Session:
 
         Raises:
             DatabaseUnavailable: The server did not come up in time.
-            DatabaseMisconfigured: At once, because waiting does not cure it.
+            DatabaseMisconfigured: Raised at once, because a retry does not help.
         """
         give_up_at = clock.monotonic() + patience_s
         delay_s = RETRY_FIRST_S
@@ -149,7 +150,7 @@ class Session:
 
 
 def require_supported(major: int, minor: int) -> None:
-    """Refuse a server that lacks what our statements use.
+    """Refuse a server that lacks features of Parley's statements.
 
     Raises:
         ServerTooOld: It is older than `SERVER_MAJOR_MIN`.
@@ -169,7 +170,7 @@ def is_unavailable(error: BaseException) -> bool:
 
 
 def outage_of(error: BaseException) -> DatabaseUnavailable | None:
-    """Return what `error` means for a caller who may try again, None if that would not help."""
+    """Return `error` as an error that a caller may retry, None if a retry would not help."""
     if isinstance(error, DatabaseUnavailable):
         return error
     if is_unavailable(error):
@@ -182,7 +183,7 @@ def outage_of(error: BaseException) -> DatabaseUnavailable | None:
 
 
 class _TypedOutages:
-    """A class and no generator, since one surrounds every statement."""
+    """A class and not a generator, since it is made for every statement."""
 
     __slots__ = ()
 
@@ -205,7 +206,7 @@ _TYPED_OUTAGES = _TypedOutages()
 
 
 def typed_outages() -> AbstractContextManager[None]:
-    """Raise `DatabaseUnavailable` for what may pass by itself; put only database calls inside."""
+    """Raise `DatabaseUnavailable` for transient errors; put only database calls inside."""
     return _TYPED_OUTAGES
 
 

@@ -1,4 +1,4 @@
-"""The life of a service's process: its settings, its start, its signals and its exit code."""
+"""The lifecycle of a service's process: settings, start, signals and exit code."""
 
 from parley.ids import TimeOrderedIds
 from parley.process.open_files import OpenFiles

@@ -1,7 +1,7 @@
-"""Which of several advertised addresses is this process's own.
+"""Finds which of several advertised addresses is this process's own.
 
-Replicas of one service share one configuration, so they are told the addresses of all of them. A
-replica finds itself by the host, which is this machine's or container's, and by its port.
+Replicas of one service share one configuration, which lists the addresses of all of them. A replica
+finds its own by the host, which is this machine's or container's, and by its port.
 """
 
 import asyncio
@@ -16,7 +16,7 @@ from parley.clock import Clock
 from parley.process.service_settings import ServiceSettings
 from parley.settings import ConfigurationError
 
-#: Names of containers are known to the network only some moments after their start.
+#: Names of containers can be resolved only a short time after their start.
 PATIENCE_S: Final = 30.0
 RETRY_S: Final = 0.5
 

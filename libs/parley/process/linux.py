@@ -1,4 +1,4 @@
-"""What a process tells the Linux kernel about itself; elsewhere these do nothing."""
+"""Settings of the process in the Linux kernel; on other systems these do nothing."""
 
 import ctypes
 import os
@@ -11,17 +11,17 @@ PR_SET_DUMPABLE: Final = 4
 
 
 def end_with_parent(parent_pid: int) -> bool:
-    """Have the kernel send SIGTERM when the parent ends; return whether it is still there.
+    """Set SIGTERM as the parent death signal; return whether the parent is still alive.
 
-    The signal is armed before the parent is looked for, so no moment is left in which it can go
-    unnoticed. The kernel means the thread that started this process, so that one has to stay.
+    The signal is set before the parent is checked, so that its death cannot be missed. The kernel
+    sends it when the thread that started this process ends, so that thread has to stay.
     """
     _prctl(PR_SET_PDEATHSIG, signal.SIGTERM)
     return os.getppid() == parent_pid
 
 
 def forbid_inspection() -> None:
-    """Have the kernel write no core dump, and let no other process of this user read the memory."""
+    """Disable core dumps, and reading of this process's memory by others of the same user."""
     _prctl(PR_SET_DUMPABLE, 0)
 
 

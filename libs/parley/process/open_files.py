@@ -1,8 +1,8 @@
-"""The limit of open files: raised for this process, kept for what it starts, watched while it runs.
+"""The limit of open files: raised for this process, restored for its children, and monitored.
 
 A login shell gives each process 1,024 open files, and every connection of a client is one. The
 kernel lets a process raise its own limit up to a hard limit. Other programs may fail with a high
-limit, so whatever is started for users gets the limit that this process was started with.
+limit, so programs that are started for users get the limit that this process was started with.
 """
 
 import asyncio
@@ -15,10 +15,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final, Self
 
-# More than this is rarely allowed by kernels, and none of the services uses it.
+# Kernels rarely allow more than this, and none of the services uses it.
 LIMIT_MAX: Final = 1_048_576
-#: Open files that are no connections of clients: the database, other services, logs, and
-#: connections that are being refused.
+#: Open files other than connections of clients: the database, other services, logs, and connections
+#: that are being refused.
 RESERVE: Final = 320
 LOOK_S: Final = 1.0
 
@@ -27,10 +27,10 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class OpenFiles:
-    """How many files a process may have open.
+    """The limit of open files of a process.
 
     Attributes:
-        limit: The limit of this process.
+        limit: The current limit of this process.
         limit_at_start: The limit that it was started with.
     """
 
@@ -49,12 +49,12 @@ class OpenFiles:
 
     @property
     def connections_max(self) -> int:
-        """How many connections of clients leave enough for everything else."""
+        """The number of client connections that leaves enough files for everything else."""
         return self.limit - min(RESERVE, self.limit // 2)
 
     @contextmanager
     def as_at_start(self) -> Iterator[None]:
-        """Have what is started inside the context begin with the limit of this process's start."""
+        """Start child processes inside the context with the limit this process was started with."""
         soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
         resource.setrlimit(resource.RLIMIT_NOFILE, (min(self.limit_at_start, soft), hard))
         try:
@@ -64,7 +64,7 @@ class OpenFiles:
 
 
 class _Watch:
-    """Tells once when no file can be opened any more, and again only after some could."""
+    """Calls `tell` once when no file can be opened, and once when files can be opened again."""
 
     def __init__(self, look_s: float, tell: Callable[[bool], None]) -> None:
         self._look_s = look_s
@@ -89,11 +89,11 @@ class _Watch:
 def watched_open_files(
     look_s: float = LOOK_S, tell: Callable[[bool], None] | None = None
 ) -> Iterator[None]:
-    """Log when this process has as many files open as it may; event loops do not.
+    """Log when this process has reached its limit of open files; event loops do not log it.
 
     Args:
-        look_s: How often to look.
-        tell: Is told of each change in place of the log: whether no file can be opened.
+        look_s: The interval between two checks.
+        tell: Is called, instead of logging, on each change: whether no file can be opened.
     """
     watch = _Watch(look_s, tell or _log_shortage)
     watch.look()

@@ -1,4 +1,4 @@
-"""One process among the services: whom it believes, how it calls them, and how it serves."""
+"""Calls to and from other services: trust, signing, channels and the server of a process."""
 
 from collections.abc import AsyncIterator, Callable, Iterable, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -35,11 +35,11 @@ from parley.tasks import BackgroundTasks
 
 
 class Neighbours:
-    """What every service does alike with the others.
+    """The connections of a process to other services, set up alike in every service.
 
     Raises:
-        SigningKeyUnreadable: This process cannot prove who it is.
-        TrustFileUnreadable: It cannot tell whom to believe.
+        SigningKeyUnreadable: The key that signs this process's calls cannot be read.
+        TrustFileUnreadable: The public keys of the other services cannot be read.
     """
 
     def __init__(self, settings: ServiceSettings, process: Process) -> None:
@@ -58,7 +58,7 @@ class Neighbours:
     async def channels(
         self, audience: ServiceName, addresses: Iterable[Address]
     ) -> AsyncIterator[Channels]:
-        """Give channels to the processes of another service, closed afterwards."""
+        """Yield channels to the processes of another service; they are closed afterwards."""
         open_channel = partial(
             connect,
             audience=audience,
@@ -74,7 +74,7 @@ class Neighbours:
 
     @asynccontextmanager
     async def revocations(self, gateways: tuple[Address, ...]) -> AsyncIterator[Revocations]:
-        """Follow which service tokens are revoked; without a gateway all are refused."""
+        """Follow the list of revoked service tokens; without a gateway all are refused."""
         if not gateways:
             yield InMemoryRevocations()
             return
@@ -89,10 +89,11 @@ class Neighbours:
             yield followed
 
     def admission(self, revocations: Revocations) -> Callable[[str, str], Caller]:
-        """Return what looks at a token that came inside of an admitted call.
+        """Return a function that checks a token received inside an admitted call.
 
-        It takes a method and an authorization, and returns who may make that call or raises an
-        `IdentityError`. The connection's certificate was looked at when the call was admitted.
+        It takes a method and an authorization, and returns the caller that may make that call or
+        raises an `IdentityError`. The connection's certificate was checked when the call was
+        admitted.
         """
         guard = Guard(
             self._service,
@@ -112,14 +113,14 @@ class Neighbours:
         domain: str,
         tunnelled: TunnelledMethods | None = None,
     ) -> AbstractAsyncContextManager[RunningServer]:
-        """Serve generated services by these servicers until the context ends, then drain.
+        """Serve generated services with these servicers until the context ends, then drain.
 
         Args:
-            servicers: Who serves.
-            revocations: Tells which tokens are not good any more.
-            errors: The service's own errors and what they answer.
-            domain: Names the set of error reasons.
-            tunnelled: Is told the methods, for calls that a stream of this server carries.
+            servicers: The servicers.
+            revocations: The revoked service tokens.
+            errors: The service's own errors and their problems.
+            domain: The domain of the error reasons.
+            tunnelled: Is given the methods, for calls tunnelled through a stream of this server.
         """
         settings, process = self._settings, self._process
         guard = Guard(

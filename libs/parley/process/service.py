@@ -1,7 +1,7 @@
-"""Running a service from its environment to its exit code.
+"""Runs a service: reads its environment, runs it, and returns its exit code.
 
-Exit codes: 0 it was asked to stop, or is done; 1 it failed; 2 it is not set up right. A problem of
-configuration is one message to whoever started it, without a traceback.
+Exit codes: 0 it was stopped, or has finished; 1 it failed; 2 its configuration is wrong. A
+configuration problem is printed as one message on standard error, without a traceback.
 """
 
 import asyncio
@@ -41,7 +41,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Process:
-    """What a service gets from the process it runs in.
+    """The resources a service gets from its process.
 
     Attributes:
         supervision: Keeps failures of background tasks from ending the process.
@@ -99,10 +99,10 @@ def _run(
 
 
 def _relax_garbage_collection() -> None:
-    """Spare a busy process most of its garbage collections.
+    """Reduce garbage collections in a busy process.
 
-    What was imported lives as long as the process and need not be looked through again. Little of
-    what a request makes is in cycles, so that counting references frees nearly all of it.
+    Imported modules live as long as the process and need not be scanned again. Few of the objects
+    that a request makes are in cycles, so reference counting frees nearly all of them.
     """
     gc.collect()
     gc.freeze()
@@ -173,7 +173,7 @@ def _process(
 
 
 def _configuration_problems(error: BaseException) -> tuple[str, ...]:
-    """Return what is to be set right, or nothing when anything else went wrong as well."""
+    """Return the configuration problems, or nothing if the error has other causes as well."""
     match error:
         case SettingsError():
             return error.problems
@@ -194,7 +194,7 @@ def _secrets(settings: ServiceSettings) -> list[Secret]:
 
 
 def _refuse(name: str, problems: tuple[str, ...]) -> int:
-    """Tell every problem; a wrong value may be a secret in the wrong place, so clean them."""
+    """Print every problem; redacted, since a wrong value may be a secret in the wrong variable."""
     clean = Redactor().clean
     if len(problems) == 1:
         _tell(name, clean(problems[0]))

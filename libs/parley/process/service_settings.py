@@ -10,7 +10,7 @@ from parley.telemetry import LogFormat, LogLevel
 
 
 class Environment(StrEnum):
-    """Where a process runs, and so how much it shows of itself."""
+    """The environment of a process, which decides how much it reveals."""
 
     DEVELOPMENT = "development"
     PRODUCTION = "production"
@@ -18,7 +18,7 @@ class Environment(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServiceSettings:
-    """What a service needs before its own settings; derive from it, keyword-only."""
+    """The settings that precede a service's own; derive from it, keyword-only."""
 
     listen: Address = setting("The address where the service's gRPC side listens.")
     advertise: tuple[Address, ...] = setting(
@@ -52,5 +52,5 @@ class ServiceSettings:
 
     @property
     def address(self) -> Address:
-        """Where others reach it."""
+        """The address at which other services reach it."""
         return self.advertise[0] if self.advertise else self.listen

@@ -1,4 +1,4 @@
-"""Signals that end a process: the first asks, the second does not."""
+"""Signals that stop a process: the first gracefully, the second immediately."""
 
 import asyncio
 import os
@@ -9,15 +9,15 @@ from types import FrameType
 from typing import Final
 
 STOP_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
-# Written to directly: the buffered stream may be in use by the code that was interrupted.
+# Written to the descriptor: the interrupted code may be using the buffered stream.
 STDERR: Final = 2
 
 
 @contextmanager
 def stopping_on_signals(service: str) -> Iterator[asyncio.Event]:
-    """Give an event that the first SIGTERM or SIGINT sets; a second one ends the process at once.
+    """Yield an event that the first SIGTERM or SIGINT sets; a second one exits immediately.
 
-    Plain signal handlers, not the loop's: a loop that hangs must not keep the second signal out.
+    Plain signal handlers, not the loop's: a blocked loop must not delay the second signal.
     """
     loop = asyncio.get_running_loop()
     stopping = asyncio.Event()

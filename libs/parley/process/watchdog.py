@@ -1,4 +1,4 @@
-"""Noticing an event loop that is blocked, and by whom: nothing that runs on it could tell."""
+"""Reports a blocked event loop with the stacks of all threads, from outside the loop."""
 
 import asyncio
 import faulthandler
@@ -16,7 +16,7 @@ logger = logging.getLogger(__name__)
 
 
 class _Watchdog:
-    """Puts off, each time the loop turns, the moment at which all stacks are written down."""
+    """Postpones, on each turn of the loop, the time at which faulthandler writes all stacks."""
 
     def __init__(self, blocked_s: float, turn_every_s: float, file: IO[str]) -> None:
         self._blocked_s = blocked_s
@@ -47,7 +47,7 @@ def watched_event_loop(
     turn_every_s: float = TICK_S,
     file: IO[str] | None = None,
 ) -> Iterator[None]:
-    """Write the stacks of all threads to `file`, standard error, when the loop is blocked."""
+    """Write the stacks of all threads to `file` (standard error) when the loop is blocked."""
     watchdog = _Watchdog(blocked_s, turn_every_s, file or sys.stderr)
     watchdog.turn()
     try:

@@ -1,4 +1,4 @@
-"""gRPC as Parley speaks it: addresses, limits, problems, servers and channels."""
+"""gRPC in Parley: addresses, limits, problems, servers and channels."""
 
 from parley.rpc.address import Address, Scheme
 from parley.rpc.call import acting_for, current_caller, current_method, detached, remaining_s

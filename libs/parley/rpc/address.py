@@ -1,4 +1,4 @@
-"""Where a service listens and is reached."""
+"""Addresses at which a service listens and is reached."""
 
 import re
 from dataclasses import dataclass
@@ -12,12 +12,12 @@ from parley.rpc.errors import AddressInvalid
 UNIX_PATH_BYTES_MAX = 107
 RANGE_MAX = 256
 
-# Two dots follow each other in no host name.
+# No host name contains two consecutive dots.
 _RANGE = re.compile(r"(\d{1,9})\.\.(\d{1,9})")
 
 
 class Scheme(StrEnum):
-    """How bytes travel to an address."""
+    """The transport of an address."""
 
     UNIX = "unix"
     TCP = "tcp"
@@ -26,10 +26,10 @@ class Scheme(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """A place that serves gRPC.
+    """The address of a gRPC server.
 
     Attributes:
-        scheme: How to get there.
+        scheme: The transport.
         place: An absolute socket path, or HOST:PORT with an IPv6 host in brackets.
     """
 
@@ -41,7 +41,7 @@ class Address:
         """Read "unix:/path.sock", "tcp:host:port" or "tls:host:port".
 
         Raises:
-            AddressInvalid: The text is none of these.
+            AddressInvalid: The text has none of these forms.
         """
         name, colon, place = text.strip().partition(":")
         if not colon or name not in tuple(Scheme):
@@ -54,10 +54,10 @@ class Address:
 
     @classmethod
     def expanded(cls, text: str) -> tuple[str, ...]:
-        """Return the addresses that an entry of a list means: "tls:name-1..3:7002" means three.
+        """Return the addresses of an entry with a range: "tls:name-1..3:7002" means three.
 
         Raises:
-            AddressInvalid: The range is none, or has more than 256 numbers.
+            AddressInvalid: The range is malformed, or has more than 256 numbers.
         """
         found = _RANGE.search(text)
         if found is None or text.startswith(Scheme.UNIX):
@@ -80,12 +80,12 @@ class Address:
 
     @property
     def target(self) -> str:
-        """The address as grpc spells it."""
+        """The address in the syntax of grpc."""
         return f"unix:{self.place}" if self.scheme is Scheme.UNIX else self.place
 
     @property
     def is_local(self) -> bool:
-        """Whether the bytes never leave this machine."""
+        """Whether the traffic stays on this machine."""
         if self.scheme is Scheme.UNIX or self.host == "localhost":
             return True
         try:

@@ -1,4 +1,4 @@
-"""The call being served, as the code below a servicer's method sees it."""
+"""The call being served, for the code that a servicer's method calls."""
 
 import asyncio
 import contextvars
@@ -12,12 +12,12 @@ from parley.rpc.errors import NoCall
 
 
 class ServedCall(NamedTuple):
-    """What is known of an admitted call; a tuple, because one is made for every call.
+    """The data of an admitted call; a tuple, because one is made for every call.
 
     Attributes:
-        caller: Who makes it.
-        deadline_at: When it must be over, by the event loop's clock.
-        method: What is called, as `package.Service/Method`.
+        caller: The identity of the caller.
+        deadline_at: Its deadline, by the event loop's clock.
+        method: The called method, as `package.Service/Method`.
     """
 
     caller: Caller
@@ -30,7 +30,7 @@ ACTING_FOR: ContextVar[User | None] = ContextVar("parley_acting_for", default=No
 
 
 def current_caller() -> Caller:
-    """Return who makes the call being served.
+    """Return the caller of the call being served.
 
     Raises:
         NoCall: No call is being served here.
@@ -48,7 +48,7 @@ def current_method() -> str:
 
 
 def remaining_s() -> float | None:
-    """Return how long the call being served may still take; None outside of any."""
+    """Return the seconds until the deadline of the call being served; None outside of any."""
     call = SERVED_CALL.get()
     if call is None:
         return None
@@ -57,7 +57,7 @@ def remaining_s() -> float | None:
 
 @contextmanager
 def acting_for(user: User) -> Iterator[None]:
-    """Make the calls inside on behalf of `user`; without it a service speaks for itself."""
+    """Make calls in this context on behalf of `user`; otherwise a service calls for itself."""
     token = ACTING_FOR.set(user)
     try:
         yield

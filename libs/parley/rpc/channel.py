@@ -1,10 +1,10 @@
-"""Calling: a channel that adds identity, trace and deadline to every call.
+"""The client side: a channel that adds identity, trace and deadline to every call.
 
 grpc's client interceptors start a task per call; wrapping the multi-callables costs a function call
-instead. The wrapper also lets the channel underneath be replaced while stubs keep theirs, which is
-how a renewed certificate or a stub of one more service takes effect. A call that another clock
-refused is made again, once, with a token by that clock. Calls that last travel over connections of
-their own: streams, and calls that are given more time than an answer takes.
+instead. The wrapper also lets the grpc channel be replaced while stubs keep theirs, which is how a
+renewed certificate or a stub of one more service takes effect. A call that was refused because of
+clock skew is repeated once, with a token signed for the other clock. Long calls use connections of
+their own: streams, and calls with a longer timeout than an ordinary answer.
 """
 
 import asyncio
@@ -47,15 +47,15 @@ def connect(
     """Return a channel to the service at `address`; it connects at its first call.
 
     Args:
-        address: Where the service listens.
-        audience: Which service it must be.
-        signer: Proves who calls; None calls open methods only, such as health.
-        telemetry: Whose trace context travels with the calls.
+        address: The address of the service.
+        audience: The expected service.
+        signer: Signs the calls; None allows open methods only, such as health.
+        telemetry: The source of the trace context that is sent with the calls.
         tls: The certificate files that a tls: address needs.
-        certificate_check_s: How often to look whether they were renewed.
+        certificate_check_s: How often to check whether they were renewed.
 
     Raises:
-        AddressUnusable: It is a tls: address and there are no files.
+        AddressUnusable: It is a tls: address and no files are given.
     """
     if address.scheme is Scheme.TLS and tls is None:
         problem = "a tls: address needs certificate files; set the TLS directory"
@@ -67,13 +67,13 @@ def connect(
 
 
 def call_headers(channel: grpc.aio.Channel) -> dict[str, str]:
-    """Return what a call made now would travel with over a channel that `connect` gave."""
+    """Return the metadata of a call made now over a channel from `connect`."""
     assert isinstance(channel, _Channel)
     return channel.headers(ACTING_FOR.get())
 
 
 class _Opener:
-    """Makes the channels that carry the calls, and knows when a new one is due."""
+    """Opens the grpc channels, and checks when a new one is needed."""
 
     def __init__(
         self, address: Address, audience: ServiceName, tls: TlsFiles | None, check_s: float
@@ -88,13 +88,13 @@ class _Opener:
     def open(
         self, services: Iterable[ServiceDescriptor], *, is_alone: bool = False
     ) -> grpc.aio.Channel:
-        """Open a channel whose stubs are of `services`, alone on its connection or not."""
+        """Open a channel for stubs of `services`, with or without a connection of its own."""
         options = channel_options(services, is_alone=is_alone)
         if self._tls is None:
             return grpc.aio.insecure_channel(self._address.target, options)
         name = ("grpc.ssl_target_name_override", server_name(self._audience))
         if not is_alone:
-            # What is due is judged by the certificate that ordinary calls go out with.
+            # A renewal is detected by the certificate of the channel for ordinary calls.
             self._stamp = self._tls.stamp()
             self._looked_at = asyncio.get_running_loop().time()
         return grpc.aio.secure_channel(
@@ -102,7 +102,7 @@ class _Opener:
         )
 
     def is_due(self) -> bool:
-        """Tell whether the certificate was renewed, looking at the files now and then."""
+        """Return whether the certificate was renewed; the files are checked at intervals."""
         if self._tls is None:
             return False
         now = asyncio.get_running_loop().time()
@@ -113,7 +113,7 @@ class _Opener:
 
 
 class _Channel(grpc.aio.Channel):
-    """What stubs are made of; the grpc channel underneath may change."""
+    """The channel that stubs are made from; the grpc channel below it may be replaced."""
 
     def __init__(
         self, opener: _Opener, credential: Credential | None, telemetry: Telemetry
@@ -128,12 +128,12 @@ class _Channel(grpc.aio.Channel):
         self._is_closed = False
 
     def long_calls(self) -> LongCalls:
-        """Return what new calls that last take; it changes when `current` does."""
+        """Return the connections for new long calls; they are replaced together with `current`."""
         self.current()
         return self._long_calls
 
     def current(self) -> grpc.aio.Channel:
-        """Return the channel that new calls take."""
+        """Return the channel for new calls."""
         if self._inner is None:
             return self._replace()
         if self._opener.is_due():
@@ -144,7 +144,7 @@ class _Channel(grpc.aio.Channel):
         return self._inner
 
     def headers(self, user: User | None) -> dict[str, str]:
-        """Return what travels with a call on behalf of `user`."""
+        """Return the metadata of a call on behalf of `user`."""
         carrier: dict[str, str] = {}
         if self.credential is not None:
             carrier[_AUTHORIZATION] = self.credential.authorization(user)
@@ -160,14 +160,14 @@ class _Channel(grpc.aio.Channel):
         return fresh
 
     def _retire(self) -> None:
-        """Take no more calls; those running go on, and an idle channel drops its connection."""
+        """Start no more calls; running ones go on, and an idle channel drops its connection."""
         self._long_calls.retire()
         if self._inner is not None:
             self._retired.append(self._inner)
             self._inner = None
 
     def _learn(self, path: str) -> None:
-        """Note the service of a stub being made, so that its retry policy is known."""
+        """Store the service of a stub being made, so that its retry policy is configured."""
         name = path.removeprefix("/").partition("/")[0]
         if name in self._services:
             return
@@ -178,22 +178,22 @@ class _Channel(grpc.aio.Channel):
         self._retire()
 
     def unary_unary(self, method: str, *codecs: Any, **options: Any) -> Any:
-        """Return the callable of a method that takes and answers one message."""
+        """Return the callable of a unary-unary method."""
         self._learn(method)
         return _SingleRequest(self, "unary_unary", (method, *codecs), options)
 
     def unary_stream(self, method: str, *codecs: Any, **options: Any) -> Any:
-        """Return the callable of a method that answers with a stream."""
+        """Return the callable of a unary-stream method."""
         self._learn(method)
         return _SingleRequest(self, "unary_stream", (method, *codecs), options)
 
     def stream_unary(self, method: str, *codecs: Any, **options: Any) -> Any:
-        """Return the callable of a method that takes a stream."""
+        """Return the callable of a stream-unary method."""
         self._learn(method)
         return _RequestStream(self, "stream_unary", (method, *codecs), options)
 
     def stream_stream(self, method: str, *codecs: Any, **options: Any) -> Any:
-        """Return the callable of a method that takes and answers streams."""
+        """Return the callable of a stream-stream method."""
         self._learn(method)
         return _RequestStream(self, "stream_stream", (method, *codecs), options)
 
@@ -211,7 +211,7 @@ class _Channel(grpc.aio.Channel):
                 tasks.create_task(channel.close(grace))
 
     def get_state(self, try_to_connect: bool = False) -> grpc.ChannelConnectivity:
-        """Return how the connection is."""
+        """Return the state of the connection."""
         return self.current().get_state(try_to_connect)
 
     async def wait_for_state_change(self, last_observed_state: grpc.ChannelConnectivity) -> None:
@@ -219,7 +219,7 @@ class _Channel(grpc.aio.Channel):
         await self.current().wait_for_state_change(last_observed_state)
 
     async def channel_ready(self) -> None:
-        """Wait until the connection stands."""
+        """Wait until the connection is established."""
         await self.current().channel_ready()
 
     async def __aenter__(self) -> Self:
@@ -235,9 +235,9 @@ class _Channel(grpc.aio.Channel):
 
 
 class _Headers(grpc.aio.Metadata):
-    """What travels with one call; grpc only counts it and goes through it once.
+    """The metadata of one call; grpc only takes its length and iterates it once.
 
-    grpc turns a plain tuple into a mapping of lists first, which costs more than the rest here.
+    grpc converts a plain tuple into a mapping of lists first, which costs more than the rest here.
     """
 
     def __init__(self, pairs: _Pairs) -> None:
@@ -251,7 +251,7 @@ class _Headers(grpc.aio.Metadata):
 
 
 class _OutgoingMethod:
-    """One method of a stub, bound to whatever channel is current."""
+    """One method of a stub, bound to the current channel."""
 
     _is_repeatable: ClassVar[bool]
 
@@ -280,7 +280,7 @@ class _OutgoingMethod:
         return self._corrected(call, partial(self._again, send, request, user, headers, options))
 
     def _lasts(self, timeout: float | None) -> bool:
-        """Return whether a call may hold its place for longer than an answer takes."""
+        """Return whether a call may take longer than an ordinary answer."""
         limit_s = self._deadline_s if timeout is None else timeout
         return self._kind != "unary_unary" or limit_s > LIMITS.unary_deadline_s
 
@@ -313,7 +313,7 @@ class _OutgoingMethod:
         error: grpc.aio.AioRpcError,
         refused: Any,
     ) -> Any:
-        """Return a repetition of a call that was refused because of time, None if none can help."""
+        """Return the repetition of a call refused for clock skew; None if that cannot help."""
         credential = self._channel.credential
         if credential is None or not credential.learn(error) or not self._is_repeatable:
             return None
@@ -324,7 +324,7 @@ class _OutgoingMethod:
         return send(request, refused.time_remaining(), (authorization, *others), options)
 
     def _bounded(self, timeout: float | None) -> float:
-        """Return the deadline asked for, or the default, within that of the call being served."""
+        """Return the timeout or its default, limited by the deadline of the call being served."""
         limit_s = self._deadline_s if timeout is None else timeout
         served = SERVED_CALL.get()
         if served is None:
@@ -334,7 +334,7 @@ class _OutgoingMethod:
 
 
 class _SingleRequest(_OutgoingMethod):
-    """A method that takes one message."""
+    """A method with one request message."""
 
     _is_repeatable = True
 
@@ -346,7 +346,7 @@ class _SingleRequest(_OutgoingMethod):
 
 
 class _RequestStream(_OutgoingMethod):
-    """A method that takes a stream, given at once or written by and by, and never twice."""
+    """A method with a request stream, which is given or written to, and is never repeated."""
 
     _is_repeatable = False
 

@@ -1,4 +1,4 @@
-"""Choosing among replicas, so that everyone chooses the same one for the same key."""
+"""Selects replicas by key, so that every process selects the same one for the same key."""
 
 import asyncio
 from collections.abc import Callable, Iterable
@@ -12,10 +12,10 @@ from parley.rpc.limits import LIMITS
 
 
 def ranked(key: str, addresses: Iterable[Address]) -> tuple[Address, ...]:
-    """Return the addresses in the order in which `key` prefers them.
+    """Return the addresses in the order of preference of `key`.
 
-    Each address is weighed by a hash of it and the key alone (rendezvous hashing), so one that
-    comes or goes moves only the keys that prefer it.
+    Each address is weighted by a hash of it and the key alone (rendezvous hashing), so that adding
+    or removing one moves only the keys that prefer it.
     """
     return tuple(sorted(addresses, key=lambda address: _weight(key, address), reverse=True))
 
@@ -32,7 +32,7 @@ class Channels:
 
     @property
     def addresses(self) -> tuple[Address, ...]:
-        """The replicas known now."""
+        """The known replicas."""
         return self._addresses
 
     def address_for(self, key: str) -> Address:
@@ -70,7 +70,7 @@ class Channels:
         return self._channels[address]
 
     def also(self, address: Address) -> grpc.aio.Channel:
-        """Return the channel to `address`, which is a known replica from now on."""
+        """Return the channel to `address`, and add it to the known replicas."""
         if address not in self._addresses:
             self._addresses = (*self._addresses, address)
         return self.at(address)
@@ -80,13 +80,13 @@ class Channels:
         return tuple(self.at(address) for address in self._addresses)
 
     async def update(self, addresses: Iterable[Address]) -> None:
-        """Know these replicas from now on; return when calls to those gone have ended."""
+        """Replace the known replicas; return when calls to the removed ones have ended."""
         self._addresses = tuple(dict.fromkeys(addresses))
         gone = [address for address in self._channels if address not in self._addresses]
         await _close([self._channels.pop(address) for address in gone], LIMITS.drain_s)
 
     async def close(self) -> None:
-        """Close every channel and know no replica any more."""
+        """Close every channel and remove all replicas."""
         channels, self._channels, self._addresses = self._channels, {}, ()
         await _close(channels.values(), None)
 

@@ -1,7 +1,7 @@
-"""Calling a process whose clock differs: its time is learned from a refusal, the call made again.
+"""Corrects clock skew: learns the callee's time from a refusal and repeats the call.
 
-A refusal because of time comes before anything ran, so repeating is safe for every method. What is
-wrapped around grpc's calls here costs the good path one small object.
+A refusal because of time is made before anything ran, so repeating is safe for every method. The
+wrapper around grpc's calls costs a successful call one small object.
 """
 
 import logging
@@ -18,27 +18,27 @@ from parley.rpc.problem import TIME, problem_of
 _LOGGER = logging.getLogger(__name__)
 _UNTIMELY: Final = frozenset({RefusalReason.TOKEN_EXPIRED, RefusalReason.TOKEN_NOT_YET_VALID})
 
-# Makes of a call's refusal and the call that was refused its repetition, None if there is none.
+# Returns the repetition of a refused call, given the refusal and the call; None if there is none.
 Again = Callable[[grpc.aio.AioRpcError, Any], Any]
 
 
 class CallTokens(Protocol):
-    """What proves to another service who calls; `parley.identity.Signer` is one."""
+    """Makes the tokens that authenticate calls; `parley.identity.Signer` implements it."""
 
     def call_token(self, audience: ServiceName, user: User | None = None, offset_s: int = 0) -> str:
-        """Return a token for calls to `audience`, for `user` or on one's own behalf.
+        """Return a token for calls to `audience`, for `user` or for the service itself.
 
-        It is to be good by a clock that is `offset_s` ahead of one's own.
+        It must be valid by a clock that is `offset_s` ahead of this process's.
         """
         ...
 
     def offset_to(self, time_s: int) -> int:
-        """Return how many seconds a clock that shows this Unix time is ahead of one's own."""
+        """Return by how many seconds a clock with this Unix time is ahead of this process's."""
         ...
 
 
 class Credential:
-    """Proves to the process at one address who calls, by the clock of that process."""
+    """Authenticates calls to the process at one address, by the clock of that process."""
 
     def __init__(self, tokens: CallTokens, audience: ServiceName, address: Address) -> None:
         self._tokens = tokens
@@ -47,11 +47,11 @@ class Credential:
         self._offset_s = 0
 
     def authorization(self, user: User | None) -> str:
-        """Return the metadata value of that name."""
+        """Return the value of the `authorization` metadata."""
         return f"Bearer {self._tokens.call_token(self._audience, user, self._offset_s)}"
 
     def learn(self, error: grpc.aio.AioRpcError) -> bool:
-        """Take the other clock's time from a refusal, or forget what was learned of it before.
+        """Store the callee's clock offset from a refusal, or reset it.
 
         Returns:
             Whether a token signed now may be accepted where the last one was not.
@@ -80,7 +80,7 @@ class Credential:
 
 
 class _Corrected:
-    """A call that becomes another one if its first token was refused because of time."""
+    """A call that is replaced by a repetition if its token was refused because of time."""
 
     __slots__ = ("_again", "_call")
 
@@ -93,7 +93,7 @@ class _Corrected:
 
 
 class CorrectedAnswer(_Corrected):
-    """A call that answers once."""
+    """A call with a single answer."""
 
     __slots__ = ()
 
@@ -102,7 +102,7 @@ class CorrectedAnswer(_Corrected):
         try:
             return (yield from first.__await__())
         except grpc.aio.AioRpcError as error:
-            # Who awaits a second time finds the repetition.
+            # If it is awaited a second time, the repetition is already stored.
             if self._call is first:
                 repetition = self._again(error, first)
                 if repetition is None:
@@ -112,7 +112,7 @@ class CorrectedAnswer(_Corrected):
 
 
 class CorrectedStream(_Corrected):
-    """A call that answers with a stream; what was refused has sent nothing yet."""
+    """A call with a stream of answers; a refused call has sent none yet."""
 
     __slots__ = ("_has_begun",)
 
@@ -127,7 +127,7 @@ class CorrectedStream(_Corrected):
         return _next_of(self._call) if self._has_begun else self._begin(_next_of)
 
     def read(self) -> Awaitable[Any]:
-        """Return the next message, or grpc's mark of the end."""
+        """Return the next message, or grpc's EOF."""
         return _read_of(self._call) if self._has_begun else self._begin(_read_of)
 
     async def _begin(self, take: Callable[[Any], Awaitable[Any]]) -> Any:

@@ -1,11 +1,11 @@
-"""What can go wrong before or around a call; what a call itself answers is a `Problem`.
+"""Errors before or around a call; the error that a call answers is a `Problem`.
 
 RpcError
-├── AddressInvalid        text that names no place to listen or connect
-├── AddressUnusable       a place this process cannot serve on or connect to
-├── MethodsMissing        a registration that does not serve its service
+├── AddressInvalid        text that is not an address
+├── AddressUnusable       an address this process cannot listen on or connect to
+├── MethodsMissing        a servicer that lacks methods of its service
 ├── NoAddress             no replica is known
-├── NoCall                asked for the call being served where none is
+├── NoCall                the current call was requested outside of any call
 └── Refusal               (problem.py) a call answered with a problem
 """
 
@@ -13,7 +13,7 @@ from parley.settings import ConfigurationError
 
 
 class RpcError(Exception):
-    """Base of this room's errors."""
+    """Base of the errors of this package."""
 
 
 class AddressInvalid(RpcError, ValueError):
@@ -31,7 +31,7 @@ class AddressInvalid(RpcError, ValueError):
 
 
 class AddressUnusable(RpcError, ConfigurationError):
-    """An address that is well formed and cannot be used here.
+    """A well-formed address that cannot be used here.
 
     Attributes:
         address: The address as text.
@@ -45,7 +45,7 @@ class AddressUnusable(RpcError, ConfigurationError):
 
 
 class MethodsMissing(RpcError):
-    """A servicer registered for a service whose methods it does not all serve.
+    """A servicer does not implement all methods of the service it is registered for.
 
     Attributes:
         service: Full name of the service.
@@ -59,14 +59,14 @@ class MethodsMissing(RpcError):
 
 
 class NoAddress(RpcError):
-    """A channel was asked for while no replica is known."""
+    """A channel was requested while no replica is known."""
 
     def __init__(self) -> None:
         super().__init__("no replica is known; wait for one or configure an address")
 
 
 class NoCall(RpcError):
-    """The call being served was asked for outside of any."""
+    """The current call was requested outside of any call."""
 
     def __init__(self) -> None:
         super().__init__("no call is being served here; ask inside a servicer's method")

@@ -1,10 +1,10 @@
-"""Whether a server takes calls, and when the last one has ended."""
+"""Admission of calls to a server: counts running calls and refuses new ones while draining."""
 
 import asyncio
 
 
 class Gate:
-    """Counts the running calls and closes for new ones.
+    """Counts the running calls and can be closed for new ones.
 
     Attributes:
         running: Calls being served now.
@@ -19,7 +19,7 @@ class Gate:
         self._is_empty = asyncio.Event()
 
     def leave(self) -> None:
-        """Note that a call has ended."""
+        """Record that a call has ended."""
         self.running -= 1
         if self.is_draining and self.running == 0:
             self._is_empty.set()
@@ -31,7 +31,7 @@ class Gate:
             self._is_empty.set()
 
     async def wait_until_empty(self, limit_s: float) -> bool:
-        """Wait for the running calls, but no longer than `limit_s`; return whether all ended."""
+        """Wait at most `limit_s` for the running calls; return whether all ended."""
         try:
             async with asyncio.timeout(limit_s):
                 await self._is_empty.wait()

@@ -12,17 +12,17 @@ from grpc_health.v1.health_pb2_grpc import HealthServicer
 from parley.rpc.problem import Problem, message_of, trailers
 
 HEALTH = "grpc.health.v1.Health"
-#: Trailing metadata that says why a process does not serve, percent-encoded.
+#: Trailing metadata with the reason why a process does not serve, percent-encoded.
 REASON = "parley-health-reason"
 
 _Response = health_pb2.HealthCheckResponse
 
 
 class Health(HealthServicer):  # type: ignore[misc]
-    """Answers whether this process serves; the empty name asks about all of it.
+    """Answers whether this process serves; the empty service name means the whole process.
 
-    grpc's own servicer keeps its watchers until their clients leave, which would hold every drain
-    up to its end; this one ends them with `finish`.
+    grpc's own servicer keeps its watchers until their clients disconnect, which would delay every
+    drain to its timeout; this one ends them with `finish`.
     """
 
     def __init__(self, services: Iterable[str], *, domain: str) -> None:
@@ -35,11 +35,11 @@ class Health(HealthServicer):  # type: ignore[misc]
 
     @property
     def is_serving(self) -> bool:
-        """Whether the services are said to serve."""
+        """Whether the services are reported as serving."""
         return self._is_serving
 
     def set_serving(self, is_serving: bool, reason: str = "") -> None:
-        """Say that all services serve, or that none does and why."""
+        """Report that all services serve, or that none does and why."""
         self._reason = "" if is_serving else reason
         if is_serving != self._is_serving:
             self._is_serving = is_serving
@@ -62,7 +62,7 @@ class Health(HealthServicer):  # type: ignore[misc]
                 problem.status, message_of(problem), trailers(problem, domain=self._domain)
             )
         if self._reason:
-            # The response has no place for it.
+            # The response message has no field for it.
             context.set_trailing_metadata(((REASON, quote(self._reason, safe=" ")),))
         return _Response(status=self._status(request.service))
 
@@ -75,7 +75,7 @@ class Health(HealthServicer):  # type: ignore[misc]
         """Send the status of one service now and whenever it changes."""
         sent = None
         while True:
-            # Read before the status: what comes during the write is told in another round.
+            # Read before the status: a change during the write is sent in the next iteration.
             changed, is_finished = self._changed, self._is_finished
             status = self._status(request.service)
             if status != sent:

@@ -1,36 +1,36 @@
-"""Every limit of Parley's gRPC in one value."""
+"""All limits of Parley's gRPC in one value."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a connection, a call and a message may take.
+    """Limits of connections, calls and messages.
 
     Attributes:
-        message_bytes_max: Largest message either side sends or accepts; larger things stream.
+        message_bytes_max: Largest message that is sent or accepted; larger data is streamed.
         frame_bytes_max: Largest message on a stream that many subscribers share.
-        window_bytes: What a stream nobody reads may buffer before its writer waits.
+        window_bytes: The bytes an unread stream may buffer before its writer waits.
         streams_per_connection_max: Calls in flight on one connection; more of them queue.
-        long_calls_per_connection_max: Calls in flight on one connection for calls that last, after
-            which another one is opened: fewer than queue, so that none does.
+        long_calls_per_connection_max: Long calls in flight on one connection, after which another
+            one is opened; below the limit at which calls queue, so that none does.
         keepalive_s: Silence after which a connection is probed.
         keepalive_timeout_s: How long a probe may stay unanswered before the connection is dropped.
-        unaccepted_s: How long a call may wait for a busy server to take it up; longer than any
-            deadline of a call that answers once, so that its deadline decides.
-        unary_deadline_s: Deadline of a call that answers once and was given none.
-        stream_deadline_s: Deadline of a call that streams and was given none.
-        drain_s: How long running calls may go on after a server was told to stop.
-        flush_s: How long the last answers may take to leave a server that has drained.
+        unaccepted_s: How long a call may wait for a busy server to accept it; longer than any
+            deadline of a unary call, so that its deadline applies.
+        unary_deadline_s: Deadline of a unary call that has none.
+        stream_deadline_s: Deadline of a streaming call that has none.
+        drain_s: How long running calls may go on after a server begins to stop.
+        flush_s: How long the last answers may take to leave a drained server.
         retry_attempts_max: Attempts of a call that is safe to repeat, the first included.
         retry_first_s: Delay before the first repetition; it doubles from there.
         retry_last_s: Longest delay between two attempts.
         reconnect_first_s: Delay before a lost connection is made again; it grows from there.
         reconnect_last_s: Longest delay between two attempts to connect.
-        certificate_check_s: How often a client looks whether its certificate was renewed.
-        clock_offset_s_max: How far off a clock may be for calls to be signed by it.
-        problem_text_max: Characters of a problem's message that travel; trailers are small.
-        violations_max: Field violations that travel with one problem.
+        certificate_check_s: How often a client checks whether its certificate was renewed.
+        clock_offset_s_max: The largest clock offset for which calls are signed with it.
+        problem_text_max: Characters of a problem's message that are sent; trailers are small.
+        violations_max: Field violations that are sent with one problem.
     """
 
     message_bytes_max: int = 4 * 1024 * 1024

@@ -1,8 +1,8 @@
-"""Connections for calls that last, so that none of them takes a place from calls that do not.
+"""Connections for long calls, so that they do not use up the concurrency of short ones.
 
 A connection carries a bounded number of calls and further ones queue for it. Calls that wait for
-something, and streams, may hold their places for minutes or hours, so they have connections of
-their own: a further one is opened whenever all that are open carry enough.
+something, and streams, may last minutes or hours, so they have connections of their own: another
+one is opened when all open ones carry `calls_max` calls.
 """
 
 from collections.abc import Callable, Iterator
@@ -14,23 +14,23 @@ from parley.rpc.limits import LIMITS
 
 
 class _Connection:
-    """One channel and how many calls it carries now."""
+    """One channel and its number of running calls."""
 
     __slots__ = ("calls", "channel", "methods")
 
     def __init__(self, channel: grpc.aio.Channel) -> None:
         self.channel = channel
         self.calls = 0
-        #: The multi-callables of this channel, by the object that stands for the method.
+        #: The multi-callables of this channel, by the object that represents the method.
         self.methods: dict[object, Any] = {}
 
     def ended(self, call: object) -> None:
-        """Count a call that is over."""
+        """Decrement the count when a call ended."""
         self.calls -= 1
 
 
 class LongCalls:
-    """Starts calls that last.
+    """Starts long calls.
 
     Args:
         open: Opens a channel that shares its connection with no other channel.
@@ -54,7 +54,7 @@ class LongCalls:
         request: Any,
         **options: Any,
     ) -> Any:
-        """Start a call of `method`, for which `bind` makes a multi-callable of a channel."""
+        """Start a call of `method`; `bind` makes its multi-callable for a channel."""
         connection = self._with_room()
         callable_here = connection.methods.get(method)
         if callable_here is None:
@@ -65,12 +65,12 @@ class LongCalls:
         return call
 
     def retire(self) -> None:
-        """Start no more calls on the connections that are open; those running go on."""
+        """Start no more calls on the open connections; running ones go on."""
         self._retired = [each for each in self._retired if each.calls] + self._connections
         self._connections = []
 
     def release(self) -> Iterator[grpc.aio.Channel]:
-        """Give up every channel, for its owner to close."""
+        """Yield every channel, for its owner to close."""
         retired, self._retired = self._retired, []
         connections, self._connections = self._connections, []
         return (each.channel for each in (*retired, *connections))

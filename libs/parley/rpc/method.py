@@ -1,4 +1,4 @@
-"""Everything that happens around a servicer's method, composed once per method.
+"""The steps around a servicer's method, composed once per method.
 
 A call passes, in this order: trace, drain, identity, deadline, the handler; then errors, metrics
 and the end of the trace. grpc would run five interceptors for it, each of which looks the method up
@@ -7,7 +7,7 @@ calls that function as if it were the servicer's. grpc.aio serves each call in a
 the context variables set here need no resetting.
 
 A stream may outlive the service token that opened it: it ends when the token expires, and before
-each message it writes the token is looked up among the revoked ones.
+each message it writes the token is checked against the revoked ones.
 """
 
 import asyncio
@@ -44,26 +44,26 @@ from parley.telemetry import Telemetry
 
 _LOGGER = logging.getLogger(__name__)
 _OK = grpc.StatusCode.OK
-#: How long a client that is refused may go on sending before it is told.
+#: How long a refused client may go on sending before the refusal is sent.
 REQUEST_DRAIN_S = 5.0
 _SERVER_FAULTS = (grpc.StatusCode.INTERNAL, grpc.StatusCode.UNKNOWN, grpc.StatusCode.DATA_LOSS)
 
 Behaviour = Callable[[Any, Any], Any]
-# Makes of a call's metadata the handler of that call.
+# Returns the handler of a call, given its metadata.
 Incoming = Callable[[Any], Any]
 
 
 @dataclass(frozen=True, slots=True)
 class MethodDependencies:
-    """What all methods of one server share.
+    """The dependencies that all methods of one server share.
 
     Attributes:
-        guard: Lets calls in.
-        problems: Turns errors into answers.
-        domain: Whose error reasons these are.
+        guard: Admits calls.
+        problems: Maps errors to problems.
+        domain: The domain of the error reasons.
         telemetry: Traces.
         measures: Counts.
-        gate: Knows the running calls and whether new ones are taken.
+        gate: Counts the running calls and refuses new ones while draining.
         peer: Reads the service from a connection's certificate.
     """
 
@@ -77,19 +77,19 @@ class MethodDependencies:
 
 
 def wrap(path: str, handler: Any, around: MethodDependencies) -> Incoming:
-    """Return the handler of "/pkg.Service/Method" with everything around it."""
+    """Return the handler of "/pkg.Service/Method" with all steps around it."""
     return _Method(path, around).incoming(handler)
 
 
 class _Limit(NamedTuple):
-    """How long a call may take where grpc does not see to it, and what it ends with then."""
+    """A time limit that grpc does not enforce, and the problem that it ends the call with."""
 
     limit_s: float
     problem: Problem
 
 
 def _behaviour(handler: Any, guard: Guard) -> tuple[Behaviour, float]:
-    """Return the coroutine function that serves a call, and the deadline of one that has none."""
+    """Return the coroutine function that serves a call, and the default deadline."""
     match handler.request_streaming, handler.response_streaming:
         case False, False:
             return handler.unary_unary, LIMITS.unary_deadline_s
@@ -102,7 +102,7 @@ def _behaviour(handler: Any, guard: Guard) -> tuple[Behaviour, float]:
 
 
 def _written(behaviour: Behaviour, guard: Guard) -> Callable[[Any, Any], Awaitable[None]]:
-    """Return a handler that writes what a generator yields, or lets it write by itself."""
+    """Return a handler that writes what a generator yields, or lets a coroutine write by itself."""
 
     async def write(request: Any, context: Any) -> None:
         caller = current_caller()
@@ -120,7 +120,7 @@ def _written(behaviour: Behaviour, guard: Guard) -> Callable[[Any, Any], Awaitab
 
 
 class _CheckedContext:
-    """A call's context that writes only for a caller who may still go on."""
+    """A call's context that checks before each write that the caller is still admitted."""
 
     __slots__ = ("_caller", "_context", "_guard")
 
@@ -130,7 +130,7 @@ class _CheckedContext:
         self._caller = caller
 
     async def write(self, message: Any) -> None:
-        """Write, or raise what the guard has against it."""
+        """Write the message, or raise the guard's refusal."""
         self._guard.check_again(self._caller)
         await self._context.write(message)
 
@@ -149,9 +149,9 @@ class _Method:
         self._attributes = {"rpc.system.name": "grpc", "rpc.method": self._name}
 
     def incoming(self, handler: Any) -> Incoming:
-        """Return what makes of a call's metadata a handler of its own, in the shape grpc expects.
+        """Return a function that makes a handler, in grpc's form, from a call's metadata.
 
-        grpc has the metadata at hand when it looks for the handler; asking for it again is slow.
+        grpc has the metadata when it looks for the handler; requesting it again is slow.
         """
         behaviour, deadline_s = _behaviour(handler, self._around.guard)
         default = _Limit(deadline_s, OVERDUE)
@@ -193,7 +193,7 @@ class _Method:
         return Handler
 
     def trace(self, metadata: dict[str, Any]) -> Span:
-        """Join the caller's trace."""
+        """Continue the caller's trace."""
         if is_unsampled(metadata):
             span: Span = RemoteSpan(self._ids, metadata)
         else:
@@ -211,14 +211,14 @@ class _Method:
         )
 
     def _ids(self, metadata: Mapping[str, Any]) -> SpanContext:
-        """Return the caller's ids, or new ones if its header made no sense."""
+        """Return the caller's trace ids, or new ones if its header is invalid."""
         ids = get_current_span(self._around.telemetry.extract(metadata)).get_span_context()
         return ids if ids.is_valid else self._started({}).get_span_context()
 
     def admit(
         self, context: Any, metadata: dict[str, Any], default: _Limit, is_stream: bool
     ) -> _Limit | None:
-        """Let the call in, or raise; return its limit unless it is the client's own deadline."""
+        """Admit the call, or raise; return its limit unless the client's deadline applies."""
         around = self._around
         if around.gate.is_draining:
             raise Refusal(DRAINING)
@@ -244,7 +244,7 @@ class _Method:
         *,
         is_upload: bool,
     ) -> None:
-        """Answer `error` if it has an answer; if this returns, it is to be raised again."""
+        """Answer with the problem of `error`; if this returns, `error` must be raised again."""
         status, problem = self._judge(error, span, context)
         self.finish(span, status, started_at)
         if problem is not None:
@@ -262,7 +262,7 @@ class _Method:
         if isinstance(error, grpc.aio.AbortError):
             return context.code() or grpc.StatusCode.UNKNOWN, None
         if isinstance(error, grpc.aio.InternalError):
-            # The connection failed under a write: nobody is left to be answered.
+            # The connection failed during a write: no client is left to answer.
             return grpc.StatusCode.CANCELLED, None
         if not isinstance(error, Exception):
             return grpc.StatusCode.UNKNOWN, None
@@ -274,7 +274,7 @@ class _Method:
         return problem.status, problem
 
     def finish(self, span: Span, status: grpc.StatusCode, started_at: float) -> None:
-        """Count the call and end its part of the trace."""
+        """Count the call and end its span."""
         self._record(status, time.perf_counter() - started_at)
         if span.is_recording():
             span.set_attribute("rpc.response.status_code", status.name)
@@ -284,7 +284,7 @@ class _Method:
 
 
 async def _within(answer: Awaitable[Any], limit: _Limit) -> Any:
-    """Await the answer to a client whose own deadline, if any, is not the limit."""
+    """Await the answer for at most `limit`, where the client's own deadline is not the limit."""
     scope = asyncio.timeout(limit.limit_s)
     try:
         async with scope:
@@ -296,9 +296,9 @@ async def _within(answer: Awaitable[Any], limit: _Limit) -> Any:
 
 
 async def _drain_requests(context: Any) -> None:
-    """Take what a client still sends: an answer under its write would be an internal error there.
+    """Read the rest of a client's requests: an answer during its write is an internal error there.
 
-    Clients of grpc.aio forget the answer for that error.
+    For that error, clients of grpc.aio drop the answer.
     """
     with suppress(TimeoutError, DecodeError, grpc.aio.BaseError):
         async with asyncio.timeout(REQUEST_DRAIN_S):
@@ -307,12 +307,12 @@ async def _drain_requests(context: Any) -> None:
 
 
 def _status_of_cancellation() -> grpc.StatusCode:
-    """Tell a deadline that passed from a client that left; grpc cancels the task for both."""
+    """Return whether a deadline or the client ended the call; grpc cancels the task for both."""
     call = SERVED_CALL.get()
     is_late = call is not None and asyncio.get_running_loop().time() >= call.deadline_at
     return grpc.StatusCode.DEADLINE_EXCEEDED if is_late else grpc.StatusCode.CANCELLED
 
 
 def _as_it_is(message: bytes) -> bytes:
-    """Return the message: the service takes and gives bytes."""
+    """Return the message: the service handles encoded bytes."""
     return message

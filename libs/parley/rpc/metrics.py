@@ -1,4 +1,4 @@
-"""What a server counts: every call by method and status, and how long it took."""
+"""Metrics of a server: calls by method and status, and their duration."""
 
 from collections.abc import Callable, Iterable
 from typing import Final
@@ -37,7 +37,7 @@ class CallMetrics:
         return record
 
     def publish(self, telemetry: Telemetry) -> Callable[[], None]:
-        """Show the numbers wherever this process shows its own; return what ends that."""
+        """Register the metrics with the telemetry; return the function that removes them."""
         telemetry.meter.create_observable_counter(
             REQUESTS,
             callbacks=[self._requests],

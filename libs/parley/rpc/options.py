@@ -1,4 +1,4 @@
-"""The limits as grpc wants to be told them."""
+"""The limits as options of grpc."""
 
 import json
 from collections.abc import Iterable
@@ -14,20 +14,20 @@ _REPEATABLE = (MethodOptions.NO_SIDE_EFFECTS, MethodOptions.IDEMPOTENT)
 
 
 def server_options() -> Options:
-    """Return what every server is made with."""
+    """Return the options of every server."""
     return (
         *_shared_options(),
         ("grpc.max_concurrent_streams", LIMITS.streams_per_connection_max),
-        # It refuses calls while the remains of ended ones are still being put away, which takes a
-        # busy process a while: then those who queue for a connection would be sent away.
+        # Overload protection refuses calls while ended ones are still being cleaned up, which takes
+        # a busy process a while: calls that queue for a connection would be refused.
         ("grpc.http.overload_protection", 0),
-        # After half a minute grpc would cancel what a busy event loop has not come to, and whoever
-        # waits for an answer could not tell why.
+        # By default grpc cancels after 30 s the calls that a busy event loop has not accepted yet,
+        # and their clients could not tell why.
         ("grpc.server_max_unrequested_time_in_server", round(LIMITS.unaccepted_s)),
-        # A port that is taken must fail to bind, not share its calls with whoever has it.
+        # Binding a port in use must fail, not share its calls with the process that has it.
         ("grpc.so_reuseport", 0),
-        # Clients probe at keepalive_s; half of that leaves room for their timers. Whoever probes
-        # more often is thrown out, and with the connection every call that only waits.
+        # Clients probe at keepalive_s; half of that allows for the jitter of their timers. A client
+        # that probes more often is disconnected, which ends all its waiting calls.
         (
             "grpc.http2.min_ping_interval_without_data_ms",
             _milliseconds(LIMITS.keepalive_s / 2),
@@ -36,7 +36,7 @@ def server_options() -> Options:
 
 
 def channel_options(services: Iterable[ServiceDescriptor], *, is_alone: bool = False) -> Options:
-    """Return what a channel is made with whose stubs are of `services`.
+    """Return the options of a channel for stubs of `services`.
 
     Args:
         services: The services.
@@ -53,7 +53,7 @@ def channel_options(services: Iterable[ServiceDescriptor], *, is_alone: bool = F
 
 
 def service_config(services: Iterable[ServiceDescriptor]) -> str:
-    """Return the retry policy: UNAVAILABLE only, on methods whose proto allows a repetition."""
+    """Return the retry policy: UNAVAILABLE only, for methods that are idempotent by their proto."""
     repeatable = [
         {"service": service.full_name, "method": method.name}
         for service in services
@@ -69,7 +69,7 @@ def service_config(services: Iterable[ServiceDescriptor]) -> str:
         "backoffMultiplier": 2,
         "retryableStatusCodes": ["UNAVAILABLE"],
     }
-    # The budget: once failures took half the tokens, nothing is repeated until calls succeed.
+    # The retry budget: once failures used half the tokens, no call is retried until calls succeed.
     budget = {"maxTokens": 20, "tokenRatio": 0.1}
     return json.dumps(
         {
@@ -83,7 +83,8 @@ def _shared_options() -> Options:
     return (
         ("grpc.max_send_message_length", LIMITS.message_bytes_max),
         ("grpc.max_receive_message_length", LIMITS.message_bytes_max),
-        # Without the probe the window stays at the look-ahead, so an unread stream stays small.
+        # Without the probe the window stays at the look-ahead, so that an unread stream stays
+        # small.
         ("grpc.http2.bdp_probe", 0),
         ("grpc.http2.lookahead_bytes", LIMITS.window_bytes),
         ("grpc.keepalive_time_ms", _milliseconds(LIMITS.keepalive_s)),

@@ -1,4 +1,4 @@
-"""What a refused call answers, as a value on one side of the wire and on the other."""
+"""The problem that a refused call answers: its value, and its encoding in gRPC trailers."""
 
 import re
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ from parley.rpc.limits import LIMITS
 
 DETAILS_KEY = "grpc-status-details-bin"
 MESSAGE_TOO_LARGE = "MESSAGE_TOO_LARGE"
-# Names the fact that tells a caller whose token is not good now what time it is, in Unix seconds.
+# The metadata key with the server's time, in Unix seconds, for a token that is not valid now.
 TIME = "time"
 
 _OVERSIZE = re.compile(r"message larger than max \((\d+) vs\. (\d+)\)")
@@ -28,7 +28,7 @@ _OVERSIZE = re.compile(r"message larger than max \((\d+) vs\. (\d+)\)")
 
 @dataclass(frozen=True, slots=True)
 class Violation:
-    """One field of a request that cannot be accepted.
+    """One invalid field of a request.
 
     Attributes:
         field: Path of the field, as in the proto.
@@ -45,11 +45,11 @@ class Problem:
 
     Attributes:
         status: The gRPC status.
-        reason: A constant from the service's error reasons; programs switch on it.
-        message: Safe text that says what to do.
-        metadata: Facts a program may need, by name.
-        retry_after_s: When trying again makes sense; None if nothing is known.
-        violations: The fields at fault.
+        reason: A constant from the service's error reasons, for programs.
+        message: Text without secrets that says what to do.
+        metadata: Facts for programs, by name.
+        retry_after_s: When a retry makes sense; None if that is unknown.
+        violations: The invalid fields.
     """
 
     status: grpc.StatusCode
@@ -64,7 +64,7 @@ class Refusal(RpcError):
     """Ends the call being served with a problem.
 
     Attributes:
-        problem: What the caller is told.
+        problem: The problem that is sent to the caller.
     """
 
     def __init__(self, problem: Problem) -> None:
@@ -73,7 +73,7 @@ class Refusal(RpcError):
 
 
 def trailers(problem: Problem, *, domain: str) -> tuple[tuple[str, bytes], ...]:
-    """Return the problem as the trailing metadata that carries `google.rpc.Status`."""
+    """Return the problem as trailing metadata with an encoded `google.rpc.Status`."""
     status = Status(code=problem.status.value[0], message=message_of(problem))
     status.details.add().Pack(
         ErrorInfo(reason=problem.reason, domain=domain, metadata=problem.metadata)
@@ -96,22 +96,22 @@ def trailers(problem: Problem, *, domain: str) -> tuple[tuple[str, bytes], ...]:
 
 
 def message_of(problem: Problem) -> str:
-    """Return the problem's message, cut to what trailers can carry."""
+    """Return the problem's message, truncated to what fits in trailers."""
     return problem.message[: LIMITS.problem_text_max]
 
 
 def refused_call(
     status: grpc.StatusCode, message: str, details: bytes = b""
 ) -> grpc.aio.AioRpcError:
-    """Return the error of a call that grpc did not make, from what was answered to it."""
+    """Return the error of a call that was not made through grpc, from its answer."""
     trailing = grpc.aio.Metadata((DETAILS_KEY, details)) if details else grpc.aio.Metadata()
     return grpc.aio.AioRpcError(status, grpc.aio.Metadata(), trailing, details=message)
 
 
 def problem_of(error: grpc.aio.AioRpcError) -> Problem:
-    """Return the problem a failed call answered.
+    """Return the problem that a failed call answered.
 
-    What another server or grpc itself answered has no details: its status becomes the reason.
+    An answer of another server or of grpc itself has no details: its status becomes the reason.
     """
     status = _status_of(error)
     return _bare_problem(error) if status is None else _told_problem(error, status)

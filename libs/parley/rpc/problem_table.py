@@ -1,4 +1,4 @@
-"""Which problem each error becomes: by the service's own table, then by what all services share."""
+"""Maps errors to problems: by the service's own table, then by the one shared by all services."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -34,14 +34,14 @@ OVERDUE = Problem(
 
 
 class Problems:
-    """One service's answer to every error."""
+    """The mapping of one service's errors to problems."""
 
     def __init__(self, table: ErrorTable) -> None:
         self._table: Mapping[type[Exception], Describe] = {**_SHARED, **table}
         self._found: dict[type[Exception], Describe] = {}
 
     def of(self, error: Exception) -> Problem | None:
-        """Return the problem of `error` or of the nearest base the tables know; None if unknown."""
+        """Return the problem of `error` or of its nearest base in the tables; None if unknown."""
         kind = type(error)
         if kind not in self._found:
             known = (self._table[base] for base in kind.__mro__ if base in self._table)
@@ -50,7 +50,7 @@ class Problems:
 
 
 def unknown_problem(trace_id: str) -> Problem:
-    """Return what a caller learns of an error nobody foresaw: how to find it in the logs."""
+    """Return the problem for an unexpected error: it contains only the trace id for the logs."""
     return Problem(
         grpc.StatusCode.INTERNAL,
         INTERNAL,
@@ -67,7 +67,7 @@ def _unauthenticated(error: Unauthenticated) -> Problem:
     return Problem(grpc.StatusCode.UNAUTHENTICATED, error.reason, str(error), metadata)
 
 
-# What a stream ends with when its service token does.
+# The problem of a stream whose service token expired.
 TOKEN_ENDED = _unauthenticated(Unauthenticated(RefusalReason.TOKEN_EXPIRED))
 
 
@@ -82,7 +82,7 @@ def _no_address(error: NoAddress) -> Problem:
 
 
 def _upstream(error: grpc.aio.AioRpcError) -> Problem | None:
-    """Pass on that another service was away or late; anything else it said is our fault."""
+    """Pass on that another service was unavailable or late; its other errors are internal."""
     match error.code():
         case grpc.StatusCode.UNAVAILABLE:
             message = "a service this one needs does not answer; try again"
@@ -95,7 +95,7 @@ def _upstream(error: grpc.aio.AioRpcError) -> Problem | None:
 
 
 def _nothing(error: Exception) -> None:
-    """Know nothing about an error."""
+    """Return no problem."""
 
 
 _SHARED: Mapping[type[Exception], Describe] = {
@@ -103,7 +103,7 @@ _SHARED: Mapping[type[Exception], Describe] = {
     Unauthenticated: _unauthenticated,
     Forbidden: _forbidden,
     NoAddress: _no_address,
-    # What the generated servicers raise in methods that nobody has written.
+    # Raised by the methods of generated servicers that are not implemented.
     NotImplementedError: lambda _: UNIMPLEMENTED,
     grpc.aio.AioRpcError: _upstream,
 }

@@ -1,9 +1,9 @@
-"""Following the gateway's list of revoked service tokens.
+"""Follows the gateway's list of revoked service tokens.
 
-A stream begins with a snapshot and goes on with changes and heartbeats, each of which names the
-version it continues. A version that does not follow, a silence longer than heartbeats allow, and
-a lost connection all have one answer: open a new stream, at the next gateway, and take its
-snapshot. What was known until then stays in force, because a revocation is for good.
+A stream begins with a snapshot and goes on with changes and heartbeats, each of which contains the
+version it continues. A version that does not follow, a silence longer than the heartbeat interval
+allows, and a lost connection are handled alike: a new stream is opened, to the next gateway, and
+its snapshot is applied. The entries known until then stay in force, because a revocation is final.
 """
 
 import asyncio
@@ -32,14 +32,14 @@ _NEVER = datetime.max.replace(tzinfo=UTC)
 
 @dataclass(frozen=True, slots=True)
 class RevocationTiming:
-    """How fast a follower doubts its stream and opens the next.
+    """The timeouts and delays of following the list.
 
     Attributes:
-        silence_s: Silence after which a stream is given up; heartbeats come every 15 s.
+        silence_s: Silence after which a stream is closed; heartbeats come every 15 s.
         retry_first_s: Delay before the first new stream; it doubles from there.
         retry_last_s: Longest delay between two streams.
         retry_unknown_s: Longest delay before the first snapshot; until then no service token is
-            good.
+            accepted.
     """
 
     silence_s: float = 45.0
@@ -50,16 +50,16 @@ class RevocationTiming:
 
 @dataclass(frozen=True, slots=True)
 class _Known:
-    """The revoked tokens and when each expires by itself, as of one version."""
+    """The revoked tokens and the expiry of each, as of one version."""
 
     version: int
     revoked: Mapping[str, datetime]
 
 
 class FollowedRevocations:
-    """The revoked tokens as the gateways tell them; unknown until the first snapshot.
+    """The revoked tokens as published by the gateways; unknown until the first snapshot.
 
-    The owner starts `run` in its task group and gives this to its guard.
+    The owner runs `run` in a task and passes this object to its guard.
     """
 
     def __init__(
@@ -70,13 +70,13 @@ class FollowedRevocations:
         random: random.Random,
         timing: RevocationTiming | None = None,
     ) -> None:
-        """Follow one of the gateways that `channels` reach.
+        """Follow one of the gateways of `channels`.
 
         Args:
             channels: The gateways.
-            clock: Waits between two streams, and tells which entries have expired.
-            random: Spreads the processes over the gateways, and those that lost the same one.
-            timing: How fast to try again.
+            clock: Times the delays between two streams and the expiry of entries.
+            random: Distributes the processes over the gateways, and the retries after a loss.
+            timing: The timeouts and delays.
         """
         self._channels = channels
         self._clock = clock
@@ -87,7 +87,7 @@ class FollowedRevocations:
         self._failures = 0
 
     def is_revoked(self, token_id: str) -> bool:
-        """Tell whether the token was taken back.
+        """Return whether the token is revoked.
 
         Raises:
             RevocationsUnknown: No snapshot has arrived yet.
@@ -101,7 +101,7 @@ class FollowedRevocations:
         await self._first_snapshot.wait()
 
     async def run(self) -> NoReturn:
-        """Follow for as long as the task lives; no failure of a gateway ends it."""
+        """Follow the list until cancelled; no failure of a gateway ends it."""
         turn = self._random.randrange(2**16)
         while True:
             lost = await self._follow(turn)
@@ -113,7 +113,7 @@ class FollowedRevocations:
             await self._clock.sleep(delay_s)
 
     async def _follow(self, turn: int) -> str:
-        """Follow one gateway until its stream is lost; return why it was."""
+        """Follow one gateway until its stream is lost; return the reason."""
         try:
             call = self._open(turn)
         except (NoAddress, CertificateUnreadable) as error:
@@ -145,7 +145,7 @@ class FollowedRevocations:
         return ServiceTokenServiceStub(channel).WatchRevocations(api.WatchRevocationsRequest())
 
     def _take(self, response: api.WatchRevocationsResponse) -> str | None:
-        """Apply one message; return why the stream must be opened anew, if it must."""
+        """Apply one message; return the reason if a new stream must be opened."""
         match response.WhichOneof("event"):
             case "snapshot":
                 self._begin(response.snapshot)
@@ -155,13 +155,13 @@ class FollowedRevocations:
             case "heartbeat":
                 return self._check(response.heartbeat.version)
             case _:
-                # A newer gateway says something more, which takes nothing back.
+                # An event of a newer gateway, which changes no revocation.
                 return None
 
     def _begin(self, snapshot: api.RevocationSnapshot) -> None:
         known, revoked = self._known, _entries(snapshot.revoked_tokens)
         if known is not None and snapshot.version < known.version:
-            # This gateway lags behind the one before; what that one revoked stays revoked.
+            # This gateway lags behind the one before; tokens revoked there stay revoked.
             revoked = {**known.revoked, **revoked}
         self._know(snapshot.version, revoked)
         self._first_snapshot.set()
@@ -171,7 +171,7 @@ class FollowedRevocations:
         known = {} if self._known is None else self._known.revoked
         revoked = {**known, **_entries(change.revoked_tokens)}
         if self._known is not None:
-            # Even behind a gap these tokens are revoked; the version stays to show the gap.
+            # Even after a gap these tokens are revoked; the version is kept to show the gap.
             self._know(self._known.version if gap else change.version, revoked)
         return gap
 
@@ -180,7 +180,7 @@ class FollowedRevocations:
         if known is None or known.version != version:
             at = "nothing" if known is None else f"version {known.version}"
             return f"the gateway continues version {version} and {at} is known here"
-        # A snapshot alone proves little: only a stream that goes on well ends the doubts.
+        # A snapshot is not enough: only a stream that continues correctly resets the failures.
         self._failures = 0
         return None
 

@@ -1,4 +1,4 @@
-"""Serving: a bound address, the wrapped methods, health, reflection, and an orderly end."""
+"""The server side: a bound address, the wrapped methods, health, reflection, and draining."""
 
 import sys
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
@@ -37,7 +37,7 @@ ENCODED = "parley_answers_encoded"
 
 @dataclass(frozen=True, slots=True)
 class Registration:
-    """One service and who serves it.
+    """One service and its servicer.
 
     Attributes:
         service_descriptor: The service, as in `chat_service_pb2.DESCRIPTOR.services_by_name`.
@@ -51,10 +51,10 @@ class Registration:
 
     @classmethod
     def of(cls, servicer: object) -> "Registration":
-        """Return the registration of an object whose class derives from a generated servicer.
+        """Return the registration of a servicer whose class derives from a generated one.
 
         Raises:
-            TypeError: It derives from none.
+            TypeError: It does not derive from a generated servicer.
         """
         for base in type(servicer).__mro__:
             if base.__module__.endswith("_pb2_grpc") and base.__name__.endswith("Servicer"):
@@ -69,16 +69,16 @@ class Registration:
 
 
 def answers_encoded(method: Method) -> Method:
-    """Mark a servicer's method whose answers are encoded already: it gives bytes to grpc."""
+    """Mark a servicer's method that returns encoded answers: bytes are passed to grpc."""
     setattr(method, ENCODED, True)
     return method
 
 
 class RunningServer:
-    """A server that takes calls until it is drained.
+    """A server that accepts calls until it is drained.
 
     Attributes:
-        address: Where it listens, with the port the system chose if it was asked to.
+        address: Where it listens, with the port that the system chose for port 0.
     """
 
     def __init__(
@@ -91,14 +91,14 @@ class RunningServer:
         self._drain_s = drain_s
 
     def set_serving(self, is_serving: bool, reason: str = "") -> None:
-        """Say by the health service whether this process wants calls, and why not.
+        """Set the status of the health service, and the reason if it does not serve.
 
-        A draining one does not.
+        A draining server stays NOT_SERVING.
         """
         self._health.set_serving(is_serving and not self._gate.is_draining, reason)
 
     async def drain(self) -> None:
-        """Say NOT_SERVING, refuse new calls, let running ones end in time, cancel the rest."""
+        """Report NOT_SERVING, refuse new calls, let running ones end in time, cancel the rest."""
         self._health.set_serving(False)
         self._gate.close()
         is_empty = False
@@ -106,7 +106,7 @@ class RunningServer:
             is_empty = await self._gate.wait_until_empty(self._drain_s)
         finally:
             self._health.finish()
-            # The last answers may still be on their way; a handler that would not end is not.
+            # The last answers may still be in transit; a handler that did not end has none.
             await self._server.stop(LIMITS.flush_s if is_empty else None)
 
 
@@ -128,20 +128,20 @@ async def serve(
 
     Args:
         address: Where to listen; port 0 lets the system choose.
-        registrations: What to serve; health is added, in development reflection too.
-        guard: Decides which calls come in.
-        errors: The service's own errors and what they answer.
-        domain: Names the set of error reasons, for example "chatd.parley".
-        telemetry: Where calls are traced and counted.
+        registrations: The services; health is added, in development reflection too.
+        guard: Admits or refuses calls.
+        errors: The service's own errors and their problems.
+        domain: The domain of the error reasons, for example "chatd.parley".
+        telemetry: Traces and counts the calls.
         tls: The certificate files that a tls: address needs.
-        is_development: Whether to answer reflection and allow plain TCP beyond this machine.
+        is_development: Whether to serve reflection and allow plain TCP from other machines.
         drain_s: How long running calls may go on at the end.
-        tunnelled: Is told the methods, for calls that a stream of this server carries.
+        tunnelled: Is given the methods, for calls tunnelled through a stream of this server.
 
     Raises:
-        AddressUnusable: Nothing can listen there.
+        AddressUnusable: The address cannot be bound.
         MethodsMissing: A servicer lacks methods of its service.
-        CertificateUnreadable: The TLS files cannot be served with.
+        CertificateUnreadable: The TLS files cannot be used.
     """
     services = [each.service_descriptor.full_name for each in registrations]
     health = Health(services, domain=domain)
@@ -192,16 +192,16 @@ class _Methods(grpc.GenericRpcHandler):
 
 
 class _Collector:
-    """Stands in for the server in generated code and keeps the handlers it is given."""
+    """A substitute for the server in generated code that collects the handlers."""
 
     def __init__(self) -> None:
         self.handlers: dict[str, Any] = {}
 
     def add_generic_rpc_handlers(self, handlers: Any) -> None:
-        """Ignore these: they are the registered ones once more."""
+        """Ignore these: they are the same handlers as the registered ones."""
 
     def add_registered_method_handlers(self, service: str, handlers: Mapping[str, Any]) -> None:
-        """Keep a service's handlers under their full names."""
+        """Store a service's handlers under their full names."""
         self.handlers |= {f"/{service}/{name}": handler for name, handler in handlers.items()}
 
 
@@ -233,7 +233,7 @@ def _encoded(handler: Any) -> Any:
 def _open_methods(
     services: Sequence[str], health: Health, *, is_development: bool
 ) -> dict[str, Incoming]:
-    """Return what anyone may call, which nothing is wrapped around."""
+    """Return the open methods, which need no authentication and are not wrapped."""
     collector = _Collector()
     add_HealthServicer_to_server(health, collector)
     if is_development:
@@ -280,4 +280,4 @@ def _listening(address: Address, bind: Callable[[], int]) -> int:
 
 
 def _no_peer(context: Any) -> None:
-    """Return no service: the connection carries no certificate."""
+    """Return None: the connection has no certificate."""

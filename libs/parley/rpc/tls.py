@@ -1,4 +1,4 @@
-"""Mutual TLS: whom a connection trusts, and certificates renewed under a running process."""
+"""Mutual TLS: credentials of servers and channels, and renewal of certificates at run time."""
 
 import logging
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ _LOGGER = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class TlsFiles:
-    """A directory with ca.pem, certificate.pem and key.pem, whose contents may be renewed."""
+    """A directory with ca.pem, certificate.pem and key.pem, which may be renewed."""
 
     directory: Path
 
@@ -27,19 +27,19 @@ class TlsFiles:
         return CertificateFiles.read(self.directory)
 
     def stamp(self) -> tuple[int, ...]:
-        """Return a value that is another one after a renewal."""
+        """Return a value that changes with a renewal."""
         stamps = (_changed_at(path) for path in sorted(self.directory.glob("*.pem")))
         return tuple(stamps)
 
 
 def server_credentials(tls: TlsFiles) -> grpc.ServerCredentials:
-    """Return credentials that demand a client certificate and follow the files.
+    """Return credentials that require a client certificate and follow the files.
 
-    grpc asks for the configuration before each handshake, so a renewed leaf serves the next
-    connection; those that stand are left alone.
+    grpc fetches the configuration before each handshake, so that a renewed leaf is used for the
+    next connection; open ones are not affected.
 
     Raises:
-        CertificateUnreadable: The files cannot be served with.
+        CertificateUnreadable: The files cannot be used.
     """
     followed = _Followed(tls)
     return grpc.dynamic_ssl_server_credentials(
@@ -51,7 +51,7 @@ def channel_credentials(tls: TlsFiles) -> grpc.ChannelCredentials:
     """Return credentials of the files as they are now; a renewal needs a new channel.
 
     Raises:
-        CertificateUnreadable: The files cannot be connected with.
+        CertificateUnreadable: The files cannot be used.
     """
     files = tls.read()
     return grpc.ssl_channel_credentials(
@@ -62,12 +62,12 @@ def channel_credentials(tls: TlsFiles) -> grpc.ChannelCredentials:
 
 
 def peer_service(context: Any) -> ServiceName | None:
-    """Return the service that the client's certificate names, if it names one."""
+    """Return the service named in the client's certificate, if any."""
     return service_of_names(context.auth_context().get("x509_subject_alternative_name", ()))
 
 
 class _Followed:
-    """Hands grpc a new configuration whenever the files have changed."""
+    """Returns a new configuration to grpc when the files have changed."""
 
     def __init__(self, tls: TlsFiles) -> None:
         self._tls = tls
@@ -75,7 +75,7 @@ class _Followed:
         self.first = _configuration(tls.read())
 
     def renewed(self) -> Any:
-        """Return the new configuration, or None to go on with the last one."""
+        """Return the new configuration, or None to keep the last one."""
         stamp = self._tls.stamp()
         if stamp == self._stamp:
             return None

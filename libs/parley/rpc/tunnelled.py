@@ -1,6 +1,6 @@
-"""Calls that arrive inside of another call's stream, served as if they had come by themselves.
+"""Calls tunnelled through another call's stream, served like direct calls.
 
-They pass everything that surrounds a method: trace, drain, identity, deadline, errors and counts.
+They pass all steps around a method: trace, drain, identity, deadline, errors and metrics.
 """
 
 import asyncio
@@ -17,11 +17,11 @@ from parley.rpc.problem import DETAILS_KEY
 
 @dataclass(frozen=True, slots=True)
 class TunnelledAnswer:
-    """What a carried call is answered.
+    """The answer to a tunnelled call.
 
     Attributes:
-        status: As gRPC has it.
-        message: The text beside a status that is not OK.
+        status: The gRPC status.
+        message: The text of a status that is not OK.
         details: The encoded `google.rpc.Status`, if there is one.
         response: The encoded message, if the status is OK.
     """
@@ -33,13 +33,13 @@ class TunnelledAnswer:
 
 
 class TunnelledMethods:
-    """The methods of a server for calls that a stream of it carries."""
+    """The methods of a server, for calls that are tunnelled through one of its streams."""
 
     def __init__(self) -> None:
         self._methods: Mapping[str, Incoming] = {}
 
     def know(self, methods: Mapping[str, Incoming]) -> None:
-        """Serve these from now on."""
+        """Set the methods to serve."""
         self._methods = methods
 
     async def answer(
@@ -53,9 +53,9 @@ class TunnelledMethods:
         """Serve one call.
 
         Args:
-            carrier: The context of the stream that carries it; the peer is the same.
+            carrier: The context of the stream it is tunnelled through; the peer is the same.
             method: As "/package.Service/Method".
-            headers: What would be its metadata.
+            headers: Its metadata.
             timeout_s: How long the caller waits.
             request: The encoded message.
         """
@@ -74,7 +74,7 @@ class TunnelledMethods:
             async with asyncio.timeout(timeout_s):
                 answer = await handler.unary_unary(asked, context)
         except grpc.aio.BaseError:
-            # It was ended with a refusal, or by an error of grpc that has no answer.
+            # It ended with a refusal, or with an error of grpc that has no answer.
             return context.refusal
         except TimeoutError:
             return TunnelledAnswer(grpc.StatusCode.DEADLINE_EXCEEDED, "it took too long")
@@ -82,7 +82,7 @@ class TunnelledMethods:
 
 
 class _TunnelledContext:
-    """What a method sees of a call that has no context of grpc."""
+    """The context of a tunnelled call, which has none of grpc."""
 
     __slots__ = ("_carrier", "_deadline_at", "refusal")
 
@@ -92,15 +92,15 @@ class _TunnelledContext:
         self.refusal = TunnelledAnswer(grpc.StatusCode.UNKNOWN)
 
     def time_remaining(self) -> float:
-        """Return how long the caller still waits."""
+        """Return the seconds until the deadline."""
         return max(0.0, self._deadline_at - asyncio.get_running_loop().time())
 
     def auth_context(self) -> Any:
-        """Return what the connection's certificate says."""
+        """Return the authentication context of the stream's connection."""
         return self._carrier.auth_context()
 
     def code(self) -> grpc.StatusCode:
-        """Return the status that the call was ended with."""
+        """Return the status with which the call was aborted."""
         return self.refusal.status
 
     async def abort(
@@ -109,7 +109,7 @@ class _TunnelledContext:
         details: str = "",
         trailing_metadata: Sequence[tuple[str, bytes]] = (),
     ) -> NoReturn:
-        """End the call."""
+        """Abort the call."""
         encoded = dict(trailing_metadata).get(DETAILS_KEY, b"")
         self.refusal = TunnelledAnswer(code, details, encoded)
         raise grpc.aio.AbortError

@@ -1,4 +1,4 @@
-"""The socket file: made for its owner only, and taken over only from the dead."""
+"""The socket file: private to its owner, and replaced only if no process listens on it."""
 
 import os
 import socket
@@ -10,10 +10,10 @@ from parley.rpc.errors import AddressUnusable
 
 
 def claim_path(address: Address) -> Path:
-    """Make the socket's directory and remove a socket that nobody serves any more.
+    """Create the socket's directory and remove a socket on which no process listens.
 
     Raises:
-        AddressUnusable: The directory is open to others, or the path is somebody's.
+        AddressUnusable: Others can access the directory, or the path is in use.
     """
     path = Path(address.place)
     try:
@@ -29,7 +29,7 @@ def claim_path(address: Address) -> Path:
 
 
 def close_to_others(path: Path) -> None:
-    """Let only the owner connect; the directory kept everyone out until now."""
+    """Let only the owner connect; until now the mode of the directory kept others out."""
     path.chmod(0o600)
 
 
@@ -45,7 +45,7 @@ def _remove_stale(address: Address, path: Path) -> None:
         return
     if not stat.S_ISSOCK(mode):
         raise AddressUnusable(str(address), "the file is not a socket; choose another path")
-    # grpc would unlink the file of a living server and silently take its place.
+    # grpc would unlink the socket of a running server and silently replace it.
     if _is_served(path):
         raise AddressUnusable(str(address), "another process serves there; stop it first")
     path.unlink(missing_ok=True)
@@ -59,6 +59,6 @@ def _is_served(path: Path) -> bool:
         except (ConnectionRefusedError, FileNotFoundError):
             return False
         except BlockingIOError:
-            # Its backlog is full, so someone listens.
+            # Its backlog is full, so a process listens.
             return True
     return True

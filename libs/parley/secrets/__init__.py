@@ -1,4 +1,4 @@
-"""Secrets at rest: values sealed for one row with keys that live outside the database."""
+"""Encryption of secrets at rest: values bound to one row, with keys outside the database."""
 
 from parley.secrets.box import Sealed, SecretBox
 from parley.secrets.errors import (

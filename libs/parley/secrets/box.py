@@ -7,7 +7,7 @@ the keyring's first key. Rotation therefore rewraps 32 bytes and never touches t
 
 The wrapping is bound to table, column, row and key id, the value to table, column and row: the
 key's id changes when the data key is rewrapped, and a value bound to it could not stay as it is.
-Nobody can open a value without its data key, so the binding of the wrapping holds for both.
+A value cannot be decrypted without its data key, so the binding of the wrapping holds for both.
 """
 
 import os
@@ -29,7 +29,7 @@ _BYTES_MIN = _VALUE_AT + NONCE_BYTES + TAG_BYTES
 
 @dataclass(frozen=True, slots=True)
 class Sealed:
-    """What a row stores: the ciphertext, and which key of the keyring opens it."""
+    """The stored form of a value: the ciphertext, and the id of the key that decrypts it."""
 
     ciphertext: bytes = field(repr=False)
     key_id: str
@@ -42,13 +42,13 @@ class _Place:
     row_id: str
 
     def binding(self, *more: str) -> bytes:
-        """Return the place as associated data; lengths keep `a|b, c` apart from `a, b|c`."""
+        """Return the cell as associated data; lengths distinguish `a|b, c` from `a, b|c`."""
         parts = (self.table, self.column, self.row_id, *more)
         return "|".join(f"{len(part)}:{part}" for part in parts).encode()
 
 
 class SecretBox:
-    """Seals values so that they open only in their own row and with the keyring."""
+    """Encrypts values so that they can be decrypted only in their own row and with the keyring."""
 
     def __init__(self, keyring: Keyring, token_bytes: TokenBytes = os.urandom) -> None:
         self._keyring = keyring
@@ -63,7 +63,7 @@ class SecretBox:
         return self._wrap(data_key, value, place)
 
     def open(self, sealed: Sealed, *, table: str, column: str, row_id: str) -> bytes:
-        """Return what was sealed for this cell.
+        """Decrypt a value of this cell.
 
         Raises:
             KeyMissing: The keyring does not hold the key.
@@ -75,7 +75,7 @@ class SecretBox:
         return _decrypt(data_key, value, place.binding(), place)
 
     def rewrap(self, sealed: Sealed, *, table: str, column: str, row_id: str) -> Sealed:
-        """Return the value under the keyring's first key; the same value if it already is.
+        """Return the value wrapped with the keyring's first key; unchanged if it already is.
 
         Raises:
             KeyMissing: The keyring does not hold the old key.
@@ -89,7 +89,7 @@ class SecretBox:
         return self._wrap(data_key, value, place)
 
     def needs_rewrap(self, sealed: Sealed) -> bool:
-        """Tell whether another key than the keyring's first one wraps this value."""
+        """Return whether the value is wrapped with another key than the keyring's first one."""
         return sealed.key_id != self._keyring.writing_key.id
 
     def _wrap(self, data_key: bytes, value: bytes, place: _Place) -> Sealed:

@@ -1,4 +1,4 @@
-"""Everything that can be wrong with keys and sealed values, as types.
+"""Errors of keys and sealed values.
 
     SecretsError
     ├── KeyringUnreadable          the key file is missing or malformed
@@ -17,7 +17,7 @@ from parley.settings import ConfigurationError
 
 
 class SecretsError(Exception):
-    """Base of this room's errors."""
+    """Base of the errors of this package."""
 
 
 class KeyringUnreadable(SecretsError, ConfigurationError):
@@ -35,10 +35,10 @@ class KeyringUnreadable(SecretsError, ConfigurationError):
 
 
 class WrongKey(SecretsError, ConfigurationError):
-    """The keyring lacks or contradicts keys that the database was written with.
+    """The keyring lacks keys that the database was written with, or has different ones.
 
     Attributes:
-        key_ids: The keys in question.
+        key_ids: The ids of these keys.
     """
 
     def __init__(self, key_ids: tuple[str, ...]) -> None:
@@ -63,12 +63,12 @@ class KeyMissing(SecretsError):
 
 
 class CiphertextDamaged(SecretsError):
-    """A sealed value that cannot be opened as it is.
+    """A sealed value that cannot be decrypted.
 
     Attributes:
-        table: Where it is stored.
-        column: The column there.
-        row_id: The row there.
+        table: The table of the value.
+        column: Its column.
+        row_id: Its row.
     """
 
     what = "is damaged"

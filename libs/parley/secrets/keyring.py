@@ -1,4 +1,4 @@
-"""The keys that seal and open secrets, and the file they live in."""
+"""The keys that seal and open secrets, and their file."""
 
 import base64
 import hashlib
@@ -20,20 +20,20 @@ TokenBytes = Callable[[int], bytes]
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """One 256-bit key and the name that sealed values know it by."""
+    """One 256-bit key and the id that sealed values refer to it by."""
 
     id: str
     material: bytes = field(repr=False)
 
     @classmethod
     def generate(cls, token_bytes: TokenBytes = os.urandom) -> "Key":
-        """Make a new key, named by its fingerprint."""
+        """Make a new key, with an id from its fingerprint."""
         material = token_bytes(KEY_BYTES)
         return cls(_fingerprint(material)[:12], material)
 
     @property
     def fingerprint(self) -> str:
-        """What may be stored beside the data to recognise this key; says nothing about it."""
+        """A value stored with the data to recognise this key; it does not reveal the key."""
         return _fingerprint(self.material)
 
 
@@ -78,7 +78,7 @@ class Keyring:
         return cls(keys)
 
     def save(self, path: Path) -> None:
-        """Replace the file at once and durably, readable by its owner only."""
+        """Replace the file atomically and durably, readable by its owner only."""
         entries = [
             _Entry(key.id, base64.b64encode(key.material).decode("ascii")) for key in self.keys
         ]
@@ -91,7 +91,7 @@ class Keyring:
         return self.keys[0]
 
     def key(self, key_id: str) -> Key:
-        """Return the key of that id.
+        """Return the key with that id.
 
         Raises:
             KeyMissing: There is none.
@@ -104,8 +104,8 @@ class Keyring:
     def with_new_key(self, token_bytes: TokenBytes = os.urandom) -> "Keyring":
         """Return a keyring that seals with a new key and still opens with the old ones.
 
-        With several processes every one must read the new key before one of them seals with it:
-        see `with_reading_key`.
+        With several processes, all must have read the new key before one of them seals with it: see
+        `with_reading_key`.
         """
         return Keyring((Key.generate(token_bytes), *self.keys))
 
@@ -123,7 +123,7 @@ class Keyring:
         return Keyring((chosen, *(key for key in self.keys if key is not chosen)))
 
     def without(self, key_id: str) -> "Keyring":
-        """Return a keyring that no longer holds a key which nothing is sealed with any more.
+        """Return a keyring without a key that no value is sealed with any more.
 
         Raises:
             KeyMissing: There is none.
@@ -141,7 +141,7 @@ class Keyring:
             The fingerprints by key id that the database should store in addition.
 
         Raises:
-            WrongKey: A key that the database was written with is missing or another.
+            WrongKey: A key that the database was written with is missing or different.
         """
         ours = {key.id: key.fingerprint for key in self.keys}
         wrong = tuple(

@@ -1,10 +1,10 @@
-"""What is wrong with how a process was set up."""
+"""Errors of the configuration of a process."""
 
 
 class ConfigurationError(Exception):
-    """The process cannot run as it is set up; the text says what to change.
+    """The process cannot run with its configuration; the text says what to change.
 
-    Rooms and services derive their own from it, and `parley.process` ends with exit code 2.
+    Packages and services derive their own from it, and `parley.process` exits with code 2.
 
     ConfigurationError
     └── SettingsError
@@ -12,7 +12,7 @@ class ConfigurationError(Exception):
 
 
 class SettingsError(ConfigurationError):
-    """The environment does not give the settings asked for."""
+    """The environment lacks required settings or has invalid ones."""
 
     def __init__(self, problems: tuple[str, ...]) -> None:
         super().__init__("\n".join(problems))

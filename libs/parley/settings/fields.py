@@ -38,11 +38,11 @@ class SettingLine:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One setting: the variable it is read from and the type its text must have."""
+    """One setting: the variable it is read from and its type."""
 
     attribute: str
     name: str
-    type: Any  # A class or a generic alias: whatever the annotation holds.
+    type: Any  # A class or a generic alias, as annotated.
     is_required: bool
     default: object
     at_least: float | None
@@ -50,14 +50,14 @@ class Field:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Return every variable that may give this setting."""
+        """Return every variable that may set this field."""
         if self.type is Secret:
             return (self.name, self.name + FILE_SUFFIX)
         return (self.name,)
 
     @property
     def kind(self) -> str:
-        """Return what people call this type."""
+        """Return the name of the type, for the reference."""
         if isinstance(self.type, type) and issubclass(self.type, StrEnum):
             return " or ".join(self.type)
         if typing.get_origin(self.type) is tuple:

@@ -1,4 +1,4 @@
-"""Text to values: what each type of setting accepts."""
+"""Parses the text of settings by their type."""
 
 import math
 from enum import StrEnum
@@ -13,10 +13,10 @@ FALSE: Final = frozenset({"false", "no", "off", "0"})
 
 
 def parse(field: Field, text: str) -> object:
-    """Return the value that `text` gives `field`.
+    """Return the value of `field` for `text`.
 
     Raises:
-        ValueError: `text` is not one; the message says what would be.
+        ValueError: `text` is invalid; the message says what is accepted.
     """
     value = _value(field.type, text)
     if field.at_least is not None and isinstance(value, int | float) and value < field.at_least:
@@ -47,7 +47,7 @@ def _value(value_type: Any, text: str) -> object:
 
 
 def _several(value_type: Any, text: str) -> tuple[object, ...]:
-    """Read a comma-separated list, each entry of which must be good; some types have ranges."""
+    """Parse a comma-separated list, all entries of which must be valid; some types have ranges."""
     parts = [part.strip() for part in text.split(",") if part.strip()]
     if hasattr(value_type, "expanded"):
         try:

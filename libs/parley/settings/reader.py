@@ -1,4 +1,4 @@
-"""Reading a settings dataclass out of an environment."""
+"""Reads a settings dataclass from an environment."""
 
 import difflib
 from collections.abc import Mapping, Sequence
@@ -14,13 +14,13 @@ T = TypeVar("T")
 
 
 def read(settings_type: type[T], environment: Mapping[str, str], *, prefix: str) -> T:
-    """Return the settings that `environment` gives under `prefix`.
+    """Return the settings in `environment` under `prefix`.
 
-    A variable that is set to nothing counts as not set. A `ValueError` of the dataclass's own
-    `__post_init__` is a problem like any other.
+    An empty variable counts as not set. A `ValueError` raised by the dataclass's own
+    `__post_init__` is reported like any other problem.
 
     Raises:
-        SettingsError: It does not give them; the error lists every problem there is.
+        SettingsError: Settings are missing or invalid; the error lists every problem.
     """
     fields = fields_of(settings_type, prefix=prefix)
     given = {name: text.strip() for name, text in environment.items() if text.strip()}

@@ -1,8 +1,8 @@
-"""A value that does not show itself."""
+"""Text that is not displayed by accident."""
 
 
 class Secret:
-    """Text that is hidden from repr, str and format; only `reveal` gives it."""
+    """Text that is hidden from repr, str and format; only `reveal` returns it."""
 
     __slots__ = ("_value",)
 

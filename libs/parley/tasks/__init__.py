@@ -1,4 +1,4 @@
-"""Tasks that run behind the requests of a process and must never end it."""
+"""Background tasks of a process, whose failures never end it."""
 
 from parley.tasks.background import LOOP_PREFIX, BackgroundTasks, Starter
 from parley.tasks.completion import ShieldedTasks, Shielding

@@ -11,12 +11,12 @@ from parley.tasks.supervision import Supervision
 
 T = TypeVar("T")
 
-#: Before the name of every task that runs for as long as its owner, so that they can be listed.
+#: The prefix of the names of tasks that run as long as their owner, so that they can be listed.
 LOOP_PREFIX: Final = "loop:"
 
 
 class Starter(Protocol):
-    """Whatever owns tasks: `BackgroundTasks`, or a plain group where a failure shall be seen."""
+    """An owner of tasks: `BackgroundTasks`, or a plain group if a failure must be raised."""
 
     def create_task(
         self,
@@ -30,9 +30,9 @@ class Starter(Protocol):
 
 
 class BackgroundTasks:
-    """Owns tasks that nobody awaits, from entering its context to leaving it.
+    """Owns tasks that no caller awaits, from entering its context to leaving it.
 
-    At the end loops are cancelled and everything else is awaited.
+    At the end loops are cancelled and all other tasks are awaited.
     """
 
     def __init__(self, supervision: Supervision) -> None:
@@ -50,7 +50,7 @@ class BackgroundTasks:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """End the loops and wait for the rest; an error is raised as it is, not in a group."""
+        """Cancel the loops and await the rest; an error is raised as it is, not in a group."""
         for loop in self._loops:
             loop.cancel()
         try:
@@ -65,8 +65,8 @@ class BackgroundTasks:
         """Run a loop until the context ends or it returns, and run it again after each failure.
 
         Args:
-            name: Names it in the log and in the metric; one per loop of a process.
-            run: Begins it.
+            name: Its name in the log and in the metric; unique among the loops of a process.
+            run: Starts it.
         """
         work = self._supervision.keep(name, run)
         loop = self._group.create_task(work, name=f"{LOOP_PREFIX}{name}")
@@ -80,7 +80,7 @@ class BackgroundTasks:
         name: str | None = None,
         context: Context | None = None,
     ) -> asyncio.Task[None]:
-        """Start work that ends by itself; if it fails, that is logged and counted."""
+        """Start work that ends by itself; a failure is logged and counted."""
         known_as = name or name_of(coro)
         work = self._supervision.once(known_as, coro)
         task = self._group.create_task(work, name=known_as, context=context)

@@ -1,4 +1,4 @@
-"""Work that goes on when the caller that asked for it is cancelled."""
+"""Work that continues when its caller is cancelled."""
 
 import asyncio
 import logging
@@ -14,7 +14,7 @@ logger = logging.getLogger(__name__)
 
 
 def name_of(work: Coroutine[Any, Any, Any]) -> str:
-    """Return the name of the function that work runs."""
+    """Return the name of the coroutine function of the work."""
     return str(getattr(work, "__qualname__", type(work).__name__))
 
 
@@ -31,7 +31,7 @@ class _Failed:
 
 
 class Shielding(Protocol):
-    """Whatever completes work: `Completions` or `BackgroundTasks`."""
+    """Completes work: `ShieldedTasks` or `BackgroundTasks`."""
 
     async def complete(self, work: Coroutine[Any, Any, T], context: Context | None = None) -> T:
         """Return the result of work, or raise its error; cancelling this lets the work go on."""
@@ -39,7 +39,7 @@ class Shielding(Protocol):
 
 
 class ShieldedTasks:
-    """Owns work from entering its context to leaving it, which waits for what is under way."""
+    """Owns work from entering its context to leaving it; leaving waits for work in progress."""
 
     def __init__(self) -> None:
         self._group = asyncio.TaskGroup()
@@ -64,7 +64,7 @@ class ShieldedTasks:
 async def complete(
     group: asyncio.TaskGroup, work: Coroutine[Any, Any, T], context: Context | None = None
 ) -> T:
-    """Run work in a task of `group`, which no error of the work reaches."""
+    """Run work in a task of `group`; its errors are not raised in the group."""
     task = group.create_task(_captured(work), name=name_of(work), context=context)
     try:
         outcome = await asyncio.shield(task)
@@ -86,7 +86,7 @@ async def _captured(work: Coroutine[Any, Any, T]) -> _Done[T] | _Failed:
 
 
 def _log_failure(task: "asyncio.Task[_Done[Any] | _Failed]") -> None:
-    """Log an error whose caller is gone."""
+    """Log an error whose caller was cancelled."""
     if task.cancelled() or task.exception() is not None:
         return
     outcome = task.result()

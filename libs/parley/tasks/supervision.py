@@ -1,7 +1,8 @@
-"""What happens when a background task fails: it is logged, counted, and a loop runs again.
+"""Handles failures of background tasks: they are logged and counted, and loops run again.
 
-Only cancellation leaves a background task. What must end a process is awaited by its composition
-root instead: opening what it needs, its serving sockets, and the request to stop.
+Only cancellation ends a background task with an error. The composition root itself awaits the
+operations that may end a process: opening its dependencies, its listening sockets, and the stop
+request.
 """
 
 import logging
@@ -17,7 +18,7 @@ from parley.clock import Clock
 FAILURES: Final = "parley.background.failures"
 PAUSE_FIRST_S: Final = 0.1
 PAUSE_LAST_S: Final = 30.0
-#: A loop that ran for so long before it failed begins again with the shortest pause.
+#: A loop that ran this long before it failed is restarted after the shortest pause.
 HEALTHY_S: Final = 60.0
 
 logger = logging.getLogger(__name__)
@@ -25,11 +26,11 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Supervision:
-    """Runs background work of one process so that its failures stay there.
+    """Runs background work of one process so that failures do not leave it.
 
     Attributes:
-        clock: Time between a failure and the next run.
-        rng: Sets apart the pauses of different processes.
+        clock: Times the pause between a failure and the next run.
+        rng: The jitter of the pauses of different processes.
         failures: Counts failures by the name of the task.
     """
 
@@ -39,7 +40,7 @@ class Supervision:
 
     @classmethod
     def of(cls, meter: Meter, clock: Clock, rng: random.Random) -> "Supervision":
-        """Return the supervision of a process whose failures `meter` counts."""
+        """Return the supervision of a process; failures are counted on `meter`."""
         failures = meter.create_counter(
             FAILURES,
             unit="{failure}",

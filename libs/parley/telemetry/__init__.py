@@ -1,4 +1,4 @@
-"""What a process says about itself: traces, metrics, and logs that never carry a secret."""
+"""Telemetry of a process: traces, metrics, and logs from which secrets are redacted."""
 
 from parley.telemetry.audit import audit
 from parley.telemetry.durations import Durations, Series

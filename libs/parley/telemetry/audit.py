@@ -1,4 +1,4 @@
-"""The record of changes that matter for security: who changed what, never a secret's value."""
+"""The audit log of security-relevant changes: user, action and facts, never a secret's value."""
 
 import logging
 
@@ -6,12 +6,12 @@ logger = logging.getLogger("parley.audit")
 
 
 def audit(action: str, *, user_id: str, **facts: object) -> None:
-    """Record that a user did something that matters for security.
+    """Record a security-relevant action of a user.
 
     Args:
-        action: What was done, as `thing.done`, such as `provider.origin_changed`.
-        user_id: Who did it.
-        facts: What a reader has to know of it; never the value of a key or secret.
+        action: The action as `thing.done`, such as `provider.origin_changed`.
+        user_id: The user who did it.
+        facts: Further facts for the reader; never the value of a key or secret.
     """
-    # A warning, so that installations that log little keep it.
+    # Logged as a warning, so that installations with a high log level keep it.
     logger.warning("audit", extra={"event": "audit", "action": action, "user_id": user_id, **facts})

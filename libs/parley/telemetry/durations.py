@@ -1,7 +1,7 @@
-"""How long things took, as plain numbers that a scraper reads when it likes.
+"""Histograms of durations as plain counters that a scraper reads.
 
 An OpenTelemetry histogram cleans and hashes its attributes at every measurement, which costs more
-than much of what is measured here. Labels that repeat are resolved once, and recording only adds.
+than much of the measured code. Here repeated labels are resolved once, and recording only adds.
 """
 
 from bisect import bisect_left
@@ -15,7 +15,7 @@ BUCKETS_S: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 
 
 
 class Series:
-    """The durations of everything with one set of labels."""
+    """The durations recorded with one set of label values."""
 
     __slots__ = ("_buckets", "_total_s", "values")
 
@@ -26,16 +26,16 @@ class Series:
 
     @property
     def count(self) -> int:
-        """How many were recorded."""
+        """The number of recorded durations."""
         return sum(self._buckets)
 
     def record(self, duration_s: float) -> None:
-        """Add one."""
+        """Record one duration."""
         self._buckets[bisect_left(BUCKETS_S, duration_s)] += 1
         self._total_s += duration_s
 
     def add_to(self, family: HistogramMetricFamily) -> None:
-        """Show the numbers as one histogram of a family."""
+        """Add the counts to a metric family as one histogram."""
         bounds = (*map(str, BUCKETS_S), "+Inf")
         cumulative = [
             (bound, sum(self._buckets[: place + 1])) for place, bound in enumerate(bounds)
@@ -44,7 +44,7 @@ class Series:
 
 
 class Durations(Collector):
-    """The durations of one kind of thing, by labels."""
+    """The durations of one metric, by labels."""
 
     def __init__(self, name: str, text: str, labels: tuple[str, ...]) -> None:
         self._name = name
@@ -53,7 +53,7 @@ class Durations(Collector):
         self._series: dict[tuple[str, ...], Series] = {}
 
     def of(self, *values: str) -> Series:
-        """Return the series with these values of the labels; keep it where it is used often."""
+        """Return the series with these label values; keep the result where it is used often."""
         series = self._series.get(values)
         if series is None:
             series = self._series[values] = Series(values)
@@ -61,11 +61,11 @@ class Durations(Collector):
 
     @property
     def series(self) -> tuple[Series, ...]:
-        """Everything recorded so far."""
+        """Every series recorded so far."""
         return tuple(self._series.values())
 
     def collect(self) -> Iterator[HistogramMetricFamily]:
-        """Return the histogram for the metrics registry."""
+        """Yield the histogram for the metrics registry."""
         family = HistogramMetricFamily(self._name, self._text, labels=self._labels)
         for series in self.series:
             series.add_to(family)

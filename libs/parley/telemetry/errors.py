@@ -1,8 +1,8 @@
-"""Why telemetry cannot start."""
+"""Reasons why telemetry cannot start."""
 
 
 class TelemetryError(Exception):
-    """Telemetry was asked for something it cannot do.
+    """Telemetry cannot be configured as requested.
 
     TelemetryError
     ├── MetricsAddressInvalid

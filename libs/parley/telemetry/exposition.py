@@ -1,4 +1,4 @@
-"""A tiny HTTP endpoint for scrapers: GET /metrics and nothing else."""
+"""A minimal HTTP endpoint for scrapers: GET /metrics only."""
 
 import asyncio
 import os
@@ -18,11 +18,11 @@ REQUEST_BYTES_MAX: Final = 16 * 1024
 
 @asynccontextmanager
 async def serve_metrics(listen: str, text: Callable[[], str]) -> AsyncIterator[str]:
-    """Answer GET /metrics with `text()` on `listen`; give the bound host:port.
+    """Answer GET /metrics with `text()` on `listen`; yield the bound host:port.
 
     Raises:
         MetricsAddressInvalid: `listen` is not host:port.
-        MetricsAddressTaken: Nothing can listen there.
+        MetricsAddressTaken: The address cannot be bound.
     """
     host, port = _host_and_port(listen)
     try:
@@ -42,7 +42,7 @@ async def serve_metrics(listen: str, text: Callable[[], str]) -> AsyncIterator[s
 async def _answer(
     text: Callable[[], str], reader: asyncio.StreamReader, writer: asyncio.StreamWriter
 ) -> None:
-    # Scrapers hang up whenever they like, and that is nobody's error.
+    # Scrapers may disconnect at any time, which is not an error.
     try:
         with suppress(ConnectionError, TimeoutError):
             async with asyncio.timeout(REQUEST_S_MAX):

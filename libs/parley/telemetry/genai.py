@@ -13,14 +13,14 @@ from opentelemetry.trace import Span, SpanKind, Tracer
 
 from parley.clock import Clock
 
-# The boundaries that the conventions ask for.
+# The bucket boundaries given by the conventions.
 DURATION_S: Final = (0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92)  # fmt: skip  # noqa: E501
 TOKENS: Final = tuple(4**power for power in range(14))
 
 
 @dataclass(frozen=True, slots=True)
 class TokenUsage:
-    """The tokens one call was charged for; cached ones are part of `input_tokens`."""
+    """The billed tokens of one call; cached ones are part of `input_tokens`."""
 
     input_tokens: int
     output_tokens: int
@@ -63,7 +63,7 @@ class ModelInstruments:
 
 
 class ModelCall:
-    """One call in progress, to be told what came back."""
+    """One model call in progress; its chunks, result and end are recorded here."""
 
     def __init__(
         self, span: Span, instruments: ModelInstruments, clock: Clock, labels: dict[str, str]
@@ -76,7 +76,7 @@ class ModelCall:
         self._has_chunk = False
 
     def received_chunk(self) -> None:
-        """Note that a piece of the answer came; only the first one is timed."""
+        """Record that a chunk of the answer arrived; only the first one is timed."""
         if self._has_chunk:
             return
         self._has_chunk = True
@@ -92,7 +92,7 @@ class ModelCall:
         response_model: str | None = None,
         response_id: str | None = None,
     ) -> None:
-        """Record what the finished answer says about itself."""
+        """Record the metadata of the finished answer."""
         attributes: dict[str, str | int | tuple[str, ...]] = {
             names.GEN_AI_RESPONSE_FINISH_REASONS: (finish_reason,),
             names.GEN_AI_USAGE_INPUT_TOKENS: usage.input_tokens,
@@ -111,7 +111,7 @@ class ModelCall:
             self._instruments.tokens.record(tokens, {**self._labels, names.GEN_AI_TOKEN_TYPE: kind})
 
     def ended(self, error: BaseException | None = None) -> None:
-        """Record how long the call took, and what ended it early."""
+        """Record the duration of the call, and the error that ended it early."""
         if error is not None:
             self._labels[ERROR_TYPE] = type(error).__qualname__
             self._span.set_attribute(ERROR_TYPE, type(error).__qualname__)
@@ -131,7 +131,7 @@ def model_call(
 ) -> Iterator[ModelCall]:
     """Trace and measure one call of `model`; messages and answers are never recorded.
 
-    An error that leaves the context is recorded by its type and passes on.
+    An error raised inside the context is recorded by its type and raised again.
     """
     labels = {
         names.GEN_AI_OPERATION_NAME: operation,

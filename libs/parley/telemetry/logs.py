@@ -1,4 +1,4 @@
-"""Log lines for people or for machines, with trace ids and without secrets."""
+"""Log lines as text or JSON, with trace ids and with secrets redacted."""
 
 import json
 import logging
@@ -26,13 +26,13 @@ class LogLevel(StrEnum):
 
 
 class LogFormat(StrEnum):
-    """Who reads the log."""
+    """The format of log lines: for people or for programs."""
 
     TEXT = "text"
     JSON = "json"
 
 
-# What every record has; the rest of its attributes came from `extra`.
+# Attributes of every record; the remaining ones came from `extra`.
 STANDARD_ATTRIBUTES: Final = frozenset(vars(logging.makeLogRecord({}))) | {
     "message",
     "asctime",
@@ -40,7 +40,7 @@ STANDARD_ATTRIBUTES: Final = frozenset(vars(logging.makeLogRecord({}))) | {
 }
 
 
-# Libraries whose INFO is about themselves; what they warn of is still told.
+# Libraries whose INFO messages are not useful here; their warnings are still logged.
 VERBOSE_LIBRARIES: Final = ("alembic", "httpx2", "mcp")
 
 
@@ -56,7 +56,7 @@ class JsonFormatter(logging.Formatter):
     def format(self, record: logging.LogRecord) -> str:
         """Return the line for `record`.
 
-        Its parts are redacted one by one: doing it to the finished line could break the JSON.
+        Its parts are redacted one by one: redacting the finished line could break the JSON.
         """
         line: dict[str, Any] = {
             "time": _time(record),
@@ -103,9 +103,9 @@ class TextFormatter(logging.Formatter):
 def logging_to_stderr(
     service: str, *, instance: str, level: LogLevel, form: LogFormat, redactor: Redactor
 ) -> Iterator[None]:
-    """Write what the root logger receives to standard error while the context lasts.
+    """Write the records of the root logger to standard error while the context is open.
 
-    A handler of an outer context is set aside meanwhile, so no line is written twice.
+    The handler of an outer context is removed meanwhile, so that no line is written twice.
     """
     handler = _LineHandler(sys.stderr)
     match form:
@@ -134,10 +134,10 @@ def logging_to_stderr(
 
 
 class _LineHandler(logging.StreamHandler[Any]):
-    """The handler this module installs, told apart from those of others."""
+    """The handler this module installs; a class of its own, so that it can be recognised."""
 
     def handleError(self, record: logging.LogRecord) -> None:  # noqa: N802 (the name is logging's)
-        """Say that a record was lost; logging's own report would show its arguments unredacted."""
+        """Write that a record was lost; logging's own report would contain unredacted arguments."""
         place = f"{record.pathname}:{record.lineno}"
         with suppress(OSError, ValueError):
             sys.stderr.write(f"a log record from {place} could not be written\n")
@@ -162,7 +162,7 @@ def _extra_fields(record: logging.LogRecord) -> dict[str, object]:
 
 
 def _exception_text(formatter: logging.Formatter, record: logging.LogRecord) -> str:
-    # The text is not kept on the record, where another handler would find it unredacted.
+    # The text is not stored on the record, where another handler would find it unredacted.
     parts = []
     if record.exc_info and record.exc_info[0] is not None:
         parts.append(formatter.formatException(record.exc_info))
@@ -172,7 +172,7 @@ def _exception_text(formatter: logging.Formatter, record: logging.LogRecord) -> 
 
 
 def _clean(value: object, redactor: Redactor) -> object:
-    """Return `value` as JSON can say it and without secrets, be they text, names or numbers."""
+    """Return `value` as JSON-compatible data with secrets redacted, also in names and numbers."""
     match value:
         case None | bool():
             return value

@@ -15,7 +15,7 @@ from parley.telemetry.telemetry import SCOPE, Telemetry
 
 
 class InMemoryTelemetry:
-    """A `Telemetry` that records every span and leaves logging and the network alone."""
+    """A `Telemetry` that records every span and does not change logging or use the network."""
 
     def __init__(self, service: str = "test") -> None:
         redactor = Redactor()

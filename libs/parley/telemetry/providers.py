@@ -1,4 +1,4 @@
-"""The OpenTelemetry providers of one process; the global ones are left alone."""
+"""The OpenTelemetry providers of one process; the global ones are not used."""
 
 from collections.abc import Mapping, Sequence
 from typing import Final
@@ -18,7 +18,7 @@ from prometheus_client import CollectorRegistry
 from parley.telemetry.errors import OtlpEndpointInvalid
 from parley.telemetry.redaction import Redactor
 
-# A collector that is gone must not hold up the end of a process for longer than this.
+# An unreachable collector must not delay the exit of a process for longer than this.
 EXPORT_S_MAX: Final = 3.0
 
 
@@ -27,7 +27,7 @@ def tracer_provider(
 ) -> TracerProvider:
     """Return a provider that exports to `otlp_endpoint`, or one that only makes trace ids.
 
-    Either follows a caller that has decided to sample, so the flag survives the way through.
+    Either follows the sampling decision of the caller, so that the flag is passed on.
 
     Raises:
         OtlpEndpointInvalid: `otlp_endpoint` is not an http or https URL.
@@ -51,7 +51,7 @@ def tracer_provider(
 def meter_provider(
     resource: Resource, *, registry: CollectorRegistry, otlp_endpoint: str | None
 ) -> MeterProvider:
-    """Return a provider whose metrics are in `registry` and, if given, go to `otlp_endpoint`.
+    """Return a provider whose metrics are in `registry` and, if set, sent to `otlp_endpoint`.
 
     Raises:
         OtlpEndpointInvalid: `otlp_endpoint` is not an http or https URL.
@@ -78,14 +78,14 @@ def meter_provider(
 
 
 class RedactingSpanExporter(SpanExporter):
-    """Hands spans on to another exporter after taking the secrets out of them."""
+    """Redacts spans and passes them to another exporter."""
 
     def __init__(self, exporter: SpanExporter, redactor: Redactor) -> None:
         self._exporter = exporter
         self._redactor = redactor
 
     def export(self, spans: Sequence[ReadableSpan]) -> SpanExportResult:
-        """Export clean copies of `spans`."""
+        """Export redacted copies of `spans`."""
         return self._exporter.export([self._clean_span(span) for span in spans])
 
     def shutdown(self) -> None:

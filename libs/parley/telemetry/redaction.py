@@ -1,4 +1,4 @@
-"""Taking secrets out of text that is about to leave the process."""
+"""Redacts secrets from text before it leaves the process."""
 
 import json
 import re
@@ -6,10 +6,10 @@ from urllib.parse import quote
 
 REPLACEMENT = "[redacted]"
 
-# Anything shorter would blank out ordinary words and numbers.
+# Shorter values would also redact ordinary words and numbers.
 REGISTERED_CHARACTERS_MIN = 6
 
-# No pattern runs over a quote or a lone backslash, so that JSON inside of a text stays readable.
+# No pattern matches a quote or a lone backslash, so that JSON inside a text stays readable.
 KNOWN_SHAPES = (
     r"-----BEGIN [A-Z0-9 ]*PRIVATE KEY-----(?:(?!-----)(?:[^\"\\]|\\[nrt]))*"
     r"(?:-----END [A-Z0-9 ]*-----)?",
@@ -20,11 +20,11 @@ KNOWN_SHAPES = (
     r"(?<![A-Za-z0-9])AIza[A-Za-z0-9_-]{30,}",
     r"(?<![A-Za-z0-9])xox[abeprs]-[A-Za-z0-9-]{8,}",
     r"(?<![A-Za-z0-9])eyJ[A-Za-z0-9_-]{5,}\.[A-Za-z0-9_-]{5,}\.[A-Za-z0-9_-]*",
-    # A database constraint may be called pk_something; a key has a digit or a capital in it.
+    # A database constraint may be called pk_something; a key contains a digit or a capital.
     r"(?<![A-Za-z0-9])(?:pk|ac)_(?=[a-z_-]*[A-Z0-9])[A-Za-z0-9_-]{16,}",
 )
-# What each of these shapes begins with. Looking for them costs a hundredth of looking for shapes,
-# which every log line of every request would have to pay.
+# The prefixes of these patterns. Searching for them costs a hundredth of matching the patterns,
+# which would be done for every log line of every request.
 KNOWN_BEGINNINGS = (
     "-----BEGIN ",
     "sk-",
@@ -40,28 +40,28 @@ KNOWN_BEGINNINGS = (
 )
 KNOWN_SHAPE = re.compile("|".join(f"(?:{shape})" for shape in KNOWN_SHAPES))
 
-# Here only a part of the match is secret, and the rest helps whoever reads the log.
+# Only a part of the match is secret here; the rest is kept because it helps the reader.
 CREDENTIALS_IN_PLACE = re.compile(
     r"(?P<before>\b(?i:bearer|basic)\s+)[A-Za-z0-9._~+/=-]{8,}"
     r"|(?P<login>\b[a-z][a-z0-9+.-]*://[^\s:/@\"\\]*:)[^\s/@\"\\]+(?=@)"
 )
 
 
-# As Python writes them, so that a message can neither forge a line nor steer a terminal.
+# Escaped as in Python, so that a message can neither forge a line nor control a terminal.
 CONTROL_CHARACTERS = {
     code: repr(chr(code))[1:-1] for code in (*range(0x20), *range(0x7F, 0xA0), 0x2028, 0x2029)
 }
 
 
 class Redactor:
-    """Replaces secrets in text: the shapes it knows, and the exact values it was told."""
+    """Replaces secrets in text: known patterns, and the exact values that were registered."""
 
     def __init__(self) -> None:
         self._spellings: set[str] = set()
         self._registered: re.Pattern[str] | None = None
 
     def register(self, value: str) -> None:
-        """Never let `value` through again, as it is or as JSON, Python or a URL would spell it.
+        """Redact `value` from now on, as it is and as JSON, Python or a URL encodes it.
 
         Values of fewer than six characters are not registered.
         """
@@ -71,12 +71,12 @@ class Redactor:
         self._spellings |= _spellings(value.strip())
         if len(self._spellings) == known:
             return
-        # The longest first, so that a secret that contains another one goes as a whole.
+        # The longest first, so that a secret that contains another one is redacted as a whole.
         longest_first = sorted(self._spellings, key=len, reverse=True)
         self._registered = re.compile("|".join(map(re.escape, longest_first)))
 
     def clean(self, text: str) -> str:
-        """Return `text` without the secrets in it."""
+        """Return `text` with its secrets redacted."""
         if self._registered is not None:
             text = self._registered.sub(REPLACEMENT, text)
         for beginning in KNOWN_BEGINNINGS:

@@ -1,9 +1,9 @@
-"""What is seen of statements: how long each took, for whom, and the trace that it belongs to.
+"""Telemetry of SQL statements: duration, the operation they serve, and the trace they belong to.
 
-A statement is called by what it does to which tables, in the words of the semantic conventions'
-query summary: "INSERT chat.chats SELECT chat.workers". Its values are never recorded. The trace
-goes on to the server as a comment, so that its log and its list of running statements name the
-request; only for traces that are recorded, because such a text is prepared anew.
+A statement is named by its operations and tables, as in the query summary of the semantic
+conventions: "INSERT chat.chats SELECT chat.workers". Its values are never recorded. The trace is
+sent to the server as a comment, so that the server's log and pg_stat_activity show the request;
+only for traces that are recorded, because such a text is prepared again each time.
 """
 
 import re
@@ -41,8 +41,8 @@ class Statements:
     """The statements of one process.
 
     Args:
-        telemetry: Where they are shown.
-        operation: Says what is being served; empty for what the process does by itself.
+        telemetry: Receives the durations and spans.
+        operation: Returns the operation being served; empty for work of the process itself.
     """
 
     def __init__(self, telemetry: Telemetry, operation: Callable[[], str]) -> None:
@@ -57,7 +57,7 @@ class Statements:
         telemetry.registry.register(self._durations)
 
     def observed(self, text: str) -> "Observation":
-        """Measure and trace a statement; give the text to send in its place."""
+        """Measure and trace a statement; yield the text to send in its place."""
         traced = self._traced(text) if get_current_span().is_recording() else None
         return Observation(text, traced, self._series(text))
 
@@ -80,7 +80,7 @@ class Statements:
 
 
 class Observation(AbstractContextManager[str]):
-    """One statement under way."""
+    """One statement in progress."""
 
     __slots__ = ("_series", "_span", "_started_s", "_text")
 
@@ -109,7 +109,7 @@ class Observation(AbstractContextManager[str]):
 
 
 def summary_of(text: str) -> str:
-    """Return what a statement does to which tables, each once, in the order of its text."""
+    """Return the operations and tables of a statement, each once, in the order of its text."""
     text = _COMMENT.sub(" ", text)
     own_names = {name.lower() for name in _CTE.findall(text)}
     steps: dict[str, None] = {}

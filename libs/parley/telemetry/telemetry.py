@@ -1,4 +1,4 @@
-"""The one value through which a process traces, counts and hides its secrets, and its start."""
+"""The tracer, meter and redactor of a process, and the function that starts them."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
@@ -27,7 +27,7 @@ W3C: Final = TraceContextTextMapPropagator()
 
 @dataclass(frozen=True, slots=True)
 class Telemetry:
-    """What code needs to be seen: a tracer, a meter, and the redactor all output passes.
+    """The telemetry of a process: a tracer, a meter, and the redactor for all output.
 
     Create instruments from `meter` once and keep them; creating one is slow, using it is not.
     """
@@ -49,15 +49,15 @@ class Telemetry:
         W3C.inject(carrier)
 
     def extract(self, carrier: Mapping[str, str]) -> Context:
-        """Return the trace context that the W3C headers in `carrier` (lower case) describe."""
+        """Return the trace context of the W3C headers (lower case) in `carrier`."""
         return W3C.extract(carrier)
 
     def redact(self, value: str) -> None:
-        """Keep `value` out of everything this process logs or exports from now on."""
+        """Redact `value` from everything this process logs or exports from now on."""
         self.redactor.register(value)
 
     def clean(self, text: str) -> str:
-        """Return `text` without secrets, for what leaves the process on other ways."""
+        """Return `text` with secrets redacted, for output other than logs and traces."""
         return self.redactor.clean(text)
 
 
@@ -73,20 +73,20 @@ async def start(
 ) -> AsyncIterator[Telemetry]:
     """Log, trace and count for `service` until the context ends.
 
-    Without `otlp_endpoint` nothing is exported, but trace ids exist and travel on.
+    Without `otlp_endpoint` nothing is exported, but trace ids are made and passed on.
 
     Args:
         service: The service's name, as logs and traces show it.
-        instance: What tells this process from its replicas.
+        instance: Distinguishes this process from its replicas.
         log_level: The least severe level that is written.
-        log_format: Lines for people or for machines.
+        log_format: Text for people or JSON for programs.
         otlp_endpoint: The collector's gRPC address, http://host:port or https://host:port.
-        metrics_listen: The host:port where GET /metrics answers.
+        metrics_listen: The host:port that serves GET /metrics.
 
     Raises:
         OtlpEndpointInvalid: `otlp_endpoint` is not an http or https URL.
         MetricsAddressInvalid: `metrics_listen` is not host:port.
-        MetricsAddressTaken: Nothing can listen on `metrics_listen`.
+        MetricsAddressTaken: `metrics_listen` cannot be bound.
     """
     redactor = Redactor()
     registry = CollectorRegistry()
@@ -118,7 +118,7 @@ async def start(
 
 
 async def _shut_down(traces: TracerProvider, metrics: MeterProvider) -> None:
-    """Flush to the collector, off the loop and side by side: it may be slow or gone."""
+    """Flush to the collector in threads and in parallel: it may be slow or unreachable."""
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(asyncio.to_thread(traces.shutdown))
         tasks.create_task(asyncio.to_thread(metrics.shutdown))

@@ -1,4 +1,4 @@
-"""The auditor: what must hold in any database of chats, and one reader that checks all of it."""
+"""The auditor: the invariants of a chat database, and the code that checks them."""
 
 from chatd.audit.histories import HISTORY_INVARIANTS, HistoryInvariant
 from chatd.audit.invariants import SQL_INVARIANTS, SqlInvariant

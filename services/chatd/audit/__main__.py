@@ -42,7 +42,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def line_of(finding: Finding) -> str:
-    """Return a finding as people read it."""
+    """Return a finding as a line of text for the terminal."""
     if finding.count == 0:
         return f"✓ {finding.name} 0"
     more = ", ..." if finding.count > len(finding.ids) else ""

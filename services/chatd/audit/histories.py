@@ -1,4 +1,4 @@
-"""What must hold between the state of a chat, its history and its dispatched calls."""
+"""Invariants between the state of a chat, its history and its dispatched calls."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -25,10 +25,10 @@ class DispatchedCall:
 
 @dataclass(frozen=True, slots=True)
 class StoredChat:
-    """Everything of one chat that has to fit together."""
+    """All stored data of one chat whose consistency is checked."""
 
     state: ChatState
-    messages: tuple[Message, ...]  # Deleted ones too, in order.
+    messages: tuple[Message, ...]  # Includes deleted messages, in order.
     dispatches: tuple[DispatchedCall, ...]
     held_file_ids: frozenset[str]
     pairing: Pairing  # Of the live messages.
@@ -38,13 +38,13 @@ class StoredChat:
         return next((each for each in self.messages if each.id == message_id), None)
 
     def id_of(self, message_id: MessageId) -> str:
-        """Return how a report names a message."""
+        """Return the id of a message as reports show it."""
         return f"{self.state.chat_id}/{message_id}"
 
 
 @dataclass(frozen=True, slots=True)
 class HistoryInvariant:
-    """Something that must hold in a chat, and a check that yields the ids of what offends."""
+    """An invariant of a chat, with a check that yields the ids of the violations."""
 
     name: str
     sentence: str
@@ -86,7 +86,7 @@ def _wrongly_pending(chat: StoredChat) -> Iterator[str]:
 
 
 def _not_dispatched(chat: StoredChat) -> Iterator[str]:
-    """Find open calls of ours without the row that a takeover needs to learn what became of it."""
+    """Find open calls without the `tool_calls` row that a takeover needs to find their outcome."""
     open_in = {each.message_id for each in chat.pairing.open}
     rows = {row.execution_id: row for row in chat.dispatches}
     for call in chat.state.pending:
@@ -110,7 +110,7 @@ def _not_called(chat: StoredChat) -> Iterator[str]:
 
 
 def _dispatched_again(chat: StoredChat) -> Iterator[str]:
-    """Find calls that were executed more often than they were made."""
+    """Find calls that were dispatched more often than the message contains them."""
     dispatched = Counter(
         (row.message_id, row.tool_call_id, row.tool_name) for row in chat.dispatches
     )
@@ -122,7 +122,7 @@ def _dispatched_again(chat: StoredChat) -> Iterator[str]:
 
 
 def _calls(message: Message, row: DispatchedCall) -> int:
-    """Count the calls of a message that a row may stand for."""
+    """Count the calls of a message that match a row."""
     return sum(
         isinstance(part, ToolCall)
         and (part.tool_call_id, part.tool_name) == (row.tool_call_id, row.tool_name)

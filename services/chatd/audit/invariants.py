@@ -1,7 +1,8 @@
-"""What must hold in every database of chats, each as one query that finds the offenders.
+"""Invariants of a chat database, each with one query that finds the violations.
 
-A query answers one column of text: the id of a chat, `chat/message` for a message, or the id of
-whatever else offends. Some repeat a constraint of the schema: a copy may have lost it.
+A query returns one text column: the id of a chat, `chat/message` for a message, or the id of
+another violating row. Some repeat a constraint of the schema, because a copy of the database may
+lack it.
 """
 
 from dataclasses import dataclass
@@ -14,7 +15,7 @@ from chatd.workers.domain import PARKING_TAKEOVERS
 
 @dataclass(frozen=True, slots=True)
 class SqlInvariant:
-    """Something that must hold, and the query that finds where it does not."""
+    """An invariant and the query that finds its violations."""
 
     name: str
     sentence: str
@@ -152,7 +153,7 @@ STATES = (
         "asked_clients_have_a_deadline",
         f"Exactly the chats that wait for a client have a deadline, {ACTION_TIMEOUT_S:.0f} s ahead "
         "at most.",
-        # The two times of one statement are read one after the other.
+        # The two timestamps of one statement are read one after the other.
         f"""
         SELECT chat_id::text FROM chat.chat_exec
         WHERE (status = 'requires_action') <> (deadline_at IS NOT NULL)
@@ -306,7 +307,7 @@ MESSAGES = (
     SqlInvariant(
         "nothing_stored_holds_a_nul",
         "No stored JSON has the character that PostgreSQL's own functions refuse.",
-        # An escaped backslash goes first, or the text \\u0000 would look like the character.
+        # Escaped backslashes are removed first, or the text \\u0000 would match as the character.
         r"""
         SELECT id FROM (
             SELECT chat_id::text || '/' || id AS id, content::text AS stored

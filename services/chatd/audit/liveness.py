@@ -1,8 +1,8 @@
-"""What must hold while services run on a database, and means nothing on a copy of one."""
+"""Invariants that hold only while services run on the database, not on a copy of it."""
 
 from chatd.audit.invariants import SqlInvariant
 
-#: A lease, the contact that a worker needs before it takes from others, and some sweeps.
+#: The lease, the contact that a worker needs before it takes over chats, and some sweeps.
 GRACE_S = 30
 
 LIVE_INVARIANTS = (

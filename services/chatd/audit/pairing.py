@@ -1,7 +1,7 @@
-"""Calls and results of one history, matched as a model would read them.
+"""Matches the tool calls and results of one history in the order in which a model reads them.
 
-Ids of calls are not unique: some endpoints give the same id twice. A result belongs to the first
-call with its id that has none yet.
+Call ids are not unique: some endpoints return the same id twice. A result belongs to the first call
+with its id that has no result yet.
 """
 
 from collections.abc import Sequence
@@ -15,7 +15,7 @@ from chatd.primitives.domain.ids import MessageId
 
 @dataclass(frozen=True, slots=True)
 class PlacedCall:
-    """A call and the message that made it."""
+    """A call and the message that contains it."""
 
     message_id: MessageId
     call: ToolCall
@@ -23,7 +23,7 @@ class PlacedCall:
 
 @dataclass(frozen=True, slots=True)
 class PlacedResult:
-    """A result and the message that holds it."""
+    """A result and the message that contains it."""
 
     message_id: MessageId
     result: ToolResult
@@ -31,23 +31,24 @@ class PlacedResult:
 
 @dataclass(slots=True)
 class Pairing:
-    """Who answers whom in a live history, and what fits nowhere."""
+    """The matched calls and results of a live history, and those without a match."""
 
     answered: list[tuple[PlacedCall, ToolResult]] = field(default_factory=list)
-    open: list[PlacedCall] = field(default_factory=list)  # At the end, nobody spoke since.
-    passed_over: list[PlacedCall] = field(default_factory=list)  # Somebody else spoke before.
-    repeated: list[PlacedResult] = field(default_factory=list)  # The call had its result.
+    open: list[PlacedCall] = field(default_factory=list)  # At the end of the history.
+    passed_over: list[PlacedCall] = field(default_factory=list)  # Another message followed first.
+    repeated: list[PlacedResult] = field(default_factory=list)  # The call already had a result.
     uncalled: list[PlacedResult] = field(default_factory=list)
     _open_of_provider: list[PlacedCall] = field(default_factory=list)
 
     def add(self, message: Message) -> None:
-        """Take the next live message."""
+        """Add the next live message."""
         if message.role is not Role.TOOL:
             self.passed_over += self.open
             self.open.clear()
         for part in message.content:
             if isinstance(part, ToolCall):
-                # What a provider executes it may leave unanswered, and nobody else can answer.
+                # A call that the provider executes may stay without a result, and no other executor
+                # sends one.
                 waiting = self._open_of_provider if part.provider_executed else self.open
                 waiting.append(PlacedCall(message.id, part))
             elif isinstance(part, ToolResult):

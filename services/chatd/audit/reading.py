@@ -1,4 +1,4 @@
-"""Reading whole chats out of an open transaction, some at a time, and what cannot be read."""
+"""Reads whole chats in batches within an open transaction, and collects unreadable rows."""
 
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable
@@ -22,7 +22,7 @@ CHATS_AT_ONCE = 50
 
 Value = TypeVar("Value")
 
-# All for the auditor, which reads whatever there is and shows nothing but ids.
+# Used only by the auditor, which reads all rows and prints only ids.
 SELECT_STATES = f"SELECT {STATE_COLUMNS} FROM chat.chat_exec e ORDER BY e.chat_id"
 SELECT_MESSAGES = f"""
     SELECT chat_id, {MESSAGE_COLUMNS} FROM chat.chat_messages
@@ -43,9 +43,9 @@ SELECT_HELD_FILES = "SELECT chat_id, file_id FROM chat.chat_files WHERE chat_id 
 
 @dataclass(frozen=True, slots=True)
 class ReadChats:
-    """Some chats, and the ids of what is stored in a form that nobody reads any more.
+    """A batch of chats, and the ids of rows whose stored format can no longer be read.
 
-    A chat of which anything is unreadable is not among them: it would look like another mistake.
+    A chat with an unreadable row is left out: its other checks would report misleading violations.
     """
 
     chats: tuple[StoredChat, ...]
@@ -55,7 +55,7 @@ class ReadChats:
 async def read_chats(
     connection: "asyncpg.Connection[asyncpg.Record]",
 ) -> AsyncIterator[ReadChats]:
-    """Give every chat of the database; the connection is in a transaction."""
+    """Yield all chats of the database in batches; the connection is in a transaction."""
     rows: list[asyncpg.Record] = []
     async for row in connection.cursor(SELECT_STATES, prefetch=CHATS_AT_ONCE):
         rows.append(row)
@@ -85,7 +85,7 @@ async def _read(
 
 @dataclass(slots=True)
 class _Batch:
-    """Rows of several chats, taken apart by their chat."""
+    """Rows of several chats, grouped by chat."""
 
     messages: dict[str, list[Message]] = field(default_factory=lambda: defaultdict(list))
     dispatches: dict[str, list[DispatchedCall]] = field(default_factory=lambda: defaultdict(list))
@@ -96,7 +96,7 @@ class _Batch:
     def readable(
         self, row: asyncpg.Record, named: str, read: Callable[[asyncpg.Record], Value]
     ) -> Value | None:
-        """Read a row; note it if that fails."""
+        """Decode a row; record it as unreadable if that fails."""
         try:
             return read(row)
         except (ValueError, msgspec.MsgspecError):
@@ -115,7 +115,7 @@ class _Batch:
             self.dispatches[str(row["chat_id"])].append(dispatch)
 
     def chat(self, row: asyncpg.Record) -> StoredChat | None:
-        """Return the chat of a state, None if it or anything of it is unreadable."""
+        """Return the chat of a state row, None if the row or any row of the chat is unreadable."""
         chat_id = str(row["chat_id"])
         state: ChatState | None = self.readable(row, chat_id, state_of)
         if state is None or chat_id in self.damaged:

@@ -1,4 +1,4 @@
-"""Checking every invariant on one snapshot of a database, which nothing here can change."""
+"""Checks all invariants on one snapshot of a database, read-only."""
 
 from collections import Counter, defaultdict
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from parley.postgres import Session, SessionLimits, typed_outages
 
 IDS_MAX = 20
 CLOSING_S_MAX = 5.0
-#: A large database takes its time, and an auditor holds no locks that anybody waits for.
+#: A large database takes long, and the auditor holds no locks that block other sessions.
 LIMITS = SessionLimits(statement_timeout_s=0, idle_in_transaction_timeout_s=300)
 
 READABLE = "stored_values_can_be_read"
@@ -30,7 +30,7 @@ OFFENDERS = """
 
 
 class WrongDatabase(Exception):
-    """The database is not one of chats, or not of this version.
+    """The database has no chat tables, or those of another version.
 
     Attributes:
         missing: Columns that were not found, as `table.column`.
@@ -47,7 +47,7 @@ class WrongDatabase(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What an invariant came to: how many offend against it, and the first of them by id."""
+    """The result of one invariant: the number of violations, and the ids of the first ones."""
 
     name: str
     sentence: str
@@ -60,7 +60,7 @@ async def audit(url: str, *, is_live: bool = False) -> tuple[Finding, ...]:
 
     Args:
         url: The database.
-        is_live: Check also what must hold while services run on it.
+        is_live: Check also the invariants that hold while services run on it.
 
     Raises:
         WrongDatabase: it does not hold the tables of chats.
@@ -97,7 +97,7 @@ async def _ask(
 
 
 async def _walk(connection: "asyncpg.Connection[asyncpg.Record]") -> tuple[Finding, ...]:
-    """Check what takes whole chats, each of which is read once."""
+    """Check the invariants that need whole chats; each chat is read once."""
     counts: Counter[str] = Counter()
     ids: dict[str, list[str]] = defaultdict(list)
 

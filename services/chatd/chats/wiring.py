@@ -1,4 +1,4 @@
-"""The chats of a process: where they are stored, and what of them is not stored yet."""
+"""Wiring of the slice `chats`: stores, partial answers and live answers of a process."""
 
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -16,15 +16,15 @@ from chatd.streams.store.partials import PostgresPartials
 
 @dataclass(frozen=True, slots=True)
 class ChatComponents:
-    """Where chats are kept.
+    """The components of chats.
 
     Attributes:
         chats: Their executions and histories.
-        stores: All that is stored of them.
-        partials: Answers that are not finished, as they are stored.
-        writer: Stores those.
-        live: Answers that are not finished, as readers follow them.
-        notifier: Tells what happens to chats.
+        stores: All stores of chats.
+        partials: Stored partial answers.
+        writer: Stores partial answers.
+        live: Live parts of answers under way.
+        notifier: Publishes changes of chats.
     """
 
     chats: PostgresChats
@@ -38,7 +38,7 @@ class ChatComponents:
 async def open_chats(
     resources: Resources, faults: Faults, flush_timer: FlushTimer, stack: AsyncExitStack
 ) -> ChatComponents:
-    """Return where chats are kept; `stack` awaits what is being written."""
+    """Return the components; `stack` waits for writes under way."""
     clock, notifier = resources.process.clock, ChatNotifier(resources.bus)
     partials = PostgresPartials(resources.pool)
     writer = PartialWriter(partials, clock)

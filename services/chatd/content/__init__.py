@@ -1,1 +1,1 @@
-"""What messages are made of: parts, tools, media types."""
+"""Contents of messages: parts, tools, media types."""

@@ -1,1 +1,1 @@
-"""Files of users: stored, read by turns, uploaded and downloaded."""
+"""Files of users: upload, download, storage, and reading them in turns."""

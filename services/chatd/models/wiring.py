@@ -1,4 +1,4 @@
-"""The models of a process: what is configured, and all of it as one model."""
+"""Wiring of the slice `models`: the configuration, and one model that routes to all providers."""
 
 import logging
 from collections.abc import Awaitable
@@ -40,17 +40,17 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class ModelComponents:
-    """What a process knows of models, and all of them as one.
+    """The configuration of models, and the routed model.
 
     Attributes:
-        configuration: What is configured.
-        changes: Changes it.
-        changed: Tells every process, this one included, that something of it is another.
-        model: All models.
+        configuration: The configuration cache.
+        changes: Changes the configuration.
+        changed: Notifies every process, including this one, of a change.
+        model: Routes calls to all models.
         book: The shipped prices.
-        discovery: Asks endpoints of the environment for their models.
-        ports: What ModelService is made of.
-        box: Seals and opens what is secret.
+        discovery: Queries endpoints of the environment for their models.
+        ports: Dependencies of ModelService.
+        box: Seals and opens secrets.
     """
 
     configuration: ConfigurationCache
@@ -66,7 +66,7 @@ class ModelComponents:
 async def open_models(
     resources: Resources, flush_timer: FlushTimer, stack: AsyncExitStack
 ) -> ModelComponents:
-    """Return the models that this process can talk to, over connections that the stack closes."""
+    """Return the components; `stack` closes their connections."""
     process, box = resources.process, SecretBox(resources.keyring)
     given, book = environment_catalogue(resources.settings.environment_keys), shipped_book()
     configuration = ConfigurationCache(
@@ -101,7 +101,7 @@ async def open_models(
 def _routed(
     configuration: ConfigurationCache, http: HttpModels, process: Process, silent_max_s: float
 ) -> RoutedModel:
-    """Return all models as one, each call traced and each credential behind its own breaker."""
+    """Return the routed model, with traced calls and one breaker per credential."""
     guarded = GuardedModels(
         http,
         breakers=Breakers(),

@@ -1,1 +1,1 @@
-"""Suspended and deleted users and deleted groups: their turns stop, their data is removed."""
+"""Offboarding: stops turns of suspended users, removes data of deleted users and groups."""

@@ -1,4 +1,4 @@
-"""What a process does about users who were locked out or deleted."""
+"""Wiring of the slice `offboarding`."""
 
 from chatd.chats.store.stores import Stores
 from chatd.offboarding.engine.suspended_users import UserSuspension, UserSuspensionPorts
@@ -9,7 +9,7 @@ from chatd.users.clients.statuses import GatewayUserStatuses
 
 
 def open_suspension(resources: Resources, stores: Stores) -> UserSuspension:
-    """Return who is barred, told by gateways."""
+    """Return the suspension of users, with statuses read from gateways."""
 
     async def delete(chat_id: ChatId, owner_id: OwnerId) -> None:
         await stores.trees.delete(chat_id, owner_id=owner_id)

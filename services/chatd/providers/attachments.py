@@ -1,4 +1,4 @@
-"""Files that users attach: what a model gets to see of one, by what its wire format takes."""
+"""Converts attached files into the form that a wire format accepts."""
 
 import re
 from collections.abc import Set
@@ -44,7 +44,7 @@ _TEXT_LIKE = frozenset(
 
 
 class Accepted(StrEnum):
-    """A kind of file that a wire format can carry as it is."""
+    """A kind of file that a wire format accepts unchanged."""
 
     IMAGE = "image"
     PDF = "pdf"
@@ -54,14 +54,14 @@ class Accepted(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class InlineText:
-    """The file's text, with its name before it."""
+    """The file's text, preceded by its name."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Image:
-    """A picture; its type is what the bytes say."""
+    """An image; its type is detected from the bytes."""
 
     media_type: str
     data: bytes
@@ -78,7 +78,7 @@ class PdfDocument:
 
 @dataclass(frozen=True, slots=True)
 class TextDocument:
-    """A plain text that the format carries as a document of its own."""
+    """A plain text that the format accepts as a document."""
 
     text: str
     name: str
@@ -95,7 +95,7 @@ class Audio:
 
 @dataclass(frozen=True, slots=True)
 class Placeholder:
-    """Words in place of a file that cannot be sent."""
+    """A text in place of a file that cannot be sent."""
 
     text: str
 
@@ -109,12 +109,12 @@ Attachment = InlineText | Image | PdfDocument | TextDocument | Audio | Placehold
 
 
 def attachment_of(file: File, data: FileData | None, accepted: Set[Accepted]) -> Attachment:
-    """Return what a model gets to see of a file.
+    """Return a file as the model receives it.
 
     Args:
         file: The part of the message.
-        data: Its bytes, None when they are gone.
-        accepted: What the wire format can carry.
+        data: Its bytes; None when they are gone.
+        accepted: What the wire format accepts.
     """
     name = file.name or (data.name if data is not None else "")
     if data is None:
@@ -171,7 +171,7 @@ def _inlined(name: str, data: bytes) -> InlineText:
 
 
 def _decoded(data: bytes) -> str:
-    """Return bytes as text that no provider refuses: what is not UTF-8, and NUL, is replaced."""
+    """Return bytes as text that no provider rejects: invalid UTF-8 and NUL are replaced."""
     return data.decode(errors="replace").replace("\x00", "\ufffd").removeprefix("\ufeff")
 
 

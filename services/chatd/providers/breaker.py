@@ -1,11 +1,11 @@
-"""Holding back from a provider that cannot cope: a budget for repetitions, and a breaker.
+"""A circuit breaker and a retry budget for overloaded providers.
 
-Both belong to one credential of one provider. They are plain state: whoever asks brings the time,
-and chance where it is needed. The breaker opens after a row of failures that mean "too much", lets
-one call through after a while to see, and closes with the first that is answered. The budget keeps
-repetitions a small part of all calls, but always leaves a few, so that one chat can try again. One
-that is answered is given back: many chats that come back to a provider that copes again shall not
-wait for each other.
+Both belong to one credential of one provider. They are plain state: the caller passes the time and
+the jitter. The breaker opens after consecutive failures that indicate overload, admits one probe
+call after a while, and closes with the first call that is answered. The budget keeps retries a
+small share of all calls, but always admits a few, so that one chat can try again. A retry that is
+answered is returned to the budget: chats that return to a recovered provider must not wait for each
+other.
 """
 
 from collections import OrderedDict, deque
@@ -25,15 +25,15 @@ TOO_MUCH = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class BreakerPolicy:
-    """When to hold back, and for how long.
+    """Thresholds and durations of breaker and budget.
 
     Attributes:
-        failures_max: Failures in a row that open the breaker.
+        failures_max: Consecutive failures that open the breaker.
         open_first_s: How long it stays open the first time; twice as long each time after.
-        open_max_s: The longest that it stays open, jitter aside.
-        probe_s: How long a call that was let through to see keeps the others waiting.
-        window_s: What the budget looks back at.
-        retries_min: Repetitions within the window, unanswered ones, that are always allowed.
+        open_max_s: The longest that it stays open, without jitter.
+        probe_s: How long a probe call keeps the others waiting.
+        window_s: The window of the budget.
+        retries_min: Unanswered retries within the window that are always admitted.
         retries_per_call: How many more for each call within the window.
     """
 
@@ -48,7 +48,7 @@ class BreakerPolicy:
 
 @dataclass(slots=True)
 class _Second:
-    """What was let through within one second."""
+    """The calls admitted within one second."""
 
     number: int
     calls: int = 0
@@ -56,10 +56,10 @@ class _Second:
 
 
 class Breaker:
-    """One credential's state; every call that is let through is settled in one of three ways.
+    """The state of one credential; every admitted call is reported as one of three outcomes.
 
     Attributes:
-        unreachable: Why the last call that failed reached nobody; None if it did not fail so.
+        unreachable: Why the provider could not be reached by the last failed call; None if it was.
     """
 
     def __init__(self, policy: BreakerPolicy | None = None) -> None:
@@ -72,7 +72,7 @@ class Breaker:
         self._seconds: deque[_Second] = deque()
 
     def admit(self, now_s: float, *, is_retry: bool = False) -> float | None:
-        """Let a call through and return None, or return how long to hold it back."""
+        """Admit a call and return None, or return how long it must wait."""
         wait_s = self._breaker_wait_s(now_s)
         if wait_s is None and is_retry:
             wait_s = self._budget_wait_s(now_s)
@@ -86,11 +86,11 @@ class Breaker:
         return None
 
     def is_open(self, now_s: float) -> bool:
-        """Return whether calls are held back now; asking changes nothing."""
+        """Return whether calls are rejected now, without changing the state."""
         return self._breaker_wait_s(now_s) is not None
 
     def succeeded(self, repeated_at_s: float | None = None) -> None:
-        """Note that a call was answered; a repetition says when it was let through."""
+        """Record that a call was answered; `repeated_at_s` is when a retry was admitted."""
         self.unreachable = None
         self._failures = self._openings = 0
         self._open_until_s = self._probe_until_s = None
@@ -102,7 +102,7 @@ class Breaker:
     def failed(
         self, kind: ErrorKind, now_s: float, jitter: float, unreachable: str | None = None
     ) -> None:
-        """Note that a call failed; `jitter` is between 0 and 1."""
+        """Record that a call failed; `jitter` is between 0 and 1."""
         self.unreachable = unreachable
         if kind not in TOO_MUCH:
             self.abandoned()
@@ -112,13 +112,13 @@ class Breaker:
             self._open(now_s, jitter)
 
     def abandoned(self) -> None:
-        """Note that a call ended in a way that tells nothing about how the provider copes."""
+        """Record that a call ended without evidence about the provider's load."""
         self._probe_until_s = None
 
     def _open(self, now_s: float, jitter: float) -> None:
         policy = self._policy
         if self._open_until_s is not None and self._probe_until_s is None:
-            return  # A call from before it opened fails late; that is no news.
+            return  # A call admitted before it opened fails late; the state is known already.
         open_s = min(policy.open_first_s * 2 ** min(self._openings, 16), policy.open_max_s)
         self._openings += 1
         self._probe_until_s = None
@@ -141,7 +141,7 @@ class Breaker:
         return oldest + policy.window_s - now_s
 
     def _present(self, now_s: float) -> _Second:
-        """Return the present second, and forget those that are too long ago."""
+        """Return the current second, and drop those outside the window."""
         number = int(now_s)
         while self._seconds and self._seconds[0].number <= number - self._policy.window_s:
             self._seconds.popleft()
@@ -151,7 +151,7 @@ class Breaker:
 
 
 class Breakers:
-    """The breakers of all credentials; those that were not asked for the longest are forgotten."""
+    """The breakers of all credentials; the least recently used are evicted."""
 
     def __init__(self, policy: BreakerPolicy | None = None, kept_max: int = 4096) -> None:
         self._policy = policy or BreakerPolicy()

@@ -1,4 +1,4 @@
-"""Trying the keys of a provider with its official SDK, which is loaded only for that."""
+"""Checks the keys of a provider with its official SDK, which is imported only for that."""
 
 import asyncio
 import importlib
@@ -29,7 +29,7 @@ class Refused(Exception):
 async def check(
     provider: Provider, values: KeyValues, list_names: ListNames | None = None
 ) -> ProviderChecked:
-    """Try each key of the installation, one after another; without any, ask without one."""
+    """Check each key of the installation in turn; if there is none, call without a key."""
     keys: list[KeyChecked] = []
     names: set[str] = set()
     for key in provider.keys or (None,):
@@ -50,10 +50,10 @@ async def check(
 
 
 async def names_by_sdk(provider: Provider, credential: Credential) -> tuple[str, ...]:
-    """Return the names that the provider's SDK lists.
+    """Return the model names that the provider's SDK lists.
 
     Raises:
-        Refused: the key does not work, or nobody answered.
+        Refused: The key does not work, or the provider did not answer.
     """
     if provider.needs_key and not credential.id:
         raise Refused("There is no key; add one.")
@@ -76,7 +76,7 @@ async def _anthropic_names(provider: Provider, credential: Credential) -> tuple[
         api_key=credential.value.reveal(),
         base_url=provider.base_url or None,
         max_retries=0,
-        # A redirect would take the key to another host.
+        # A redirect would send the key to another host.
         http_client=DefaultAsyncHttpxClient(follow_redirects=False),
     )
     try:
@@ -96,7 +96,7 @@ async def _openai_names(provider: Provider, credential: Credential) -> tuple[str
     if provider.type is ProviderType.AZURE and base_url is not None:
         base_url = f"{base_url.removesuffix('/v1').removesuffix('/openai')}/openai/v1"
     client = AsyncOpenAI(
-        # The SDK wants one, and endpoints that need none ignore it.
+        # The SDK requires one, and endpoints that need none ignore it.
         api_key=credential.value.reveal() or "none",
         base_url=base_url,
         max_retries=0,
@@ -112,7 +112,7 @@ async def _openai_names(provider: Provider, credential: Credential) -> tuple[str
 
 
 async def _load(sdk: str) -> None:
-    """Load an SDK in a thread: it takes longer than the process may stand still."""
+    """Import an SDK in a thread: the import would block the event loop for too long."""
     await asyncio.to_thread(importlib.import_module, sdk)
 
 

@@ -1,4 +1,4 @@
-"""What a failed call means: one table, read from its top, whose first fitting rule decides."""
+"""Classifies failed calls: one table of rules, of which the first match decides."""
 
 import re
 from collections.abc import Callable
@@ -36,7 +36,7 @@ EARLIER_ITEM_UNKNOWN = (
 CANCELLED = "The request was cancelled."
 UNEXPECTED = "{provider} returned an unexpected error."
 
-# Codes with which the other side of an HTTP/2 stream says that a new one may fare better.
+# HTTP/2 error codes after which a new stream may succeed.
 HARMLESS_RESETS = frozenset(
     {"NO_ERROR", "INTERNAL_ERROR", "REFUSED_STREAM", "CANCEL", "ENHANCE_YOUR_CALM"}
 )
@@ -74,7 +74,7 @@ def _is_garbled(signals: Signals) -> bool:
 
 
 def _is_torn(signals: Signals) -> bool:
-    """Return whether the connection failed before anybody named a status."""
+    """Return whether the connection failed before a status was received."""
     failure = signals.failure
     if failure.reset_code:
         return failure.reset_code in HARMLESS_RESETS
@@ -82,7 +82,7 @@ def _is_torn(signals: Signals) -> bool:
 
 
 def _has_plain_reset(signals: Signals) -> bool:
-    """Return whether words may be believed, which they may not beside a typed reset."""
+    """Return whether the text may be matched, which it may not beside an HTTP/2 reset code."""
     return signals.failure.reset_code in HARMLESS_RESETS | {""}
 
 
@@ -93,20 +93,20 @@ def _is_config(signals: Signals) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A kind of failure, and what gives it away: any status, word or sign of it will do.
+    """A kind of failure and its criteria: any matching status, pattern or predicate suffices.
 
     Attributes:
-        kind: What it is.
+        kind: The kind of error.
         is_retryable: Whether the same call may succeed later.
-        message: What people are told.
-        statuses: Statuses that mean it.
-        words: Words that mean it.
-        sign: What else means it.
-        in_own_words: Whether the words count only where the error speaks of itself.
-        not_at: A status at which the rule does not hold.
-        unless_config: Whether words about the configuration are stronger.
-        if_words: Whether words may be believed at all.
-        code: What is told instead of the provider's words, which would only confuse.
+        message: The message for users.
+        statuses: Matching statuses.
+        words: Pattern of matching texts.
+        sign: Another criterion.
+        in_own_words: Whether the pattern is matched only against the error's own text and codes.
+        not_at: A status at which the rule does not match.
+        unless_config: Whether a text about the configuration takes precedence.
+        if_words: Whether the pattern is matched at all.
+        code: The detail instead of the provider's text, which would only confuse.
     """
 
     kind: ErrorKind
@@ -122,7 +122,7 @@ class Rule:
     code: str = ""
 
     def fits(self, signals: Signals) -> bool:
-        """Return whether the failure is of this kind."""
+        """Return whether the rule matches the failure."""
         if self.not_at and signals.status_code == self.not_at:
             return False
         if not self._is_given_away(signals):
@@ -147,7 +147,7 @@ def _words(pattern: str) -> re.Pattern[str]:
 
 
 RULES = (
-    # Before all words: those of bytes that make no sense mean nothing.
+    # Before all patterns: the text of malformed bytes means nothing.
     Rule(ErrorKind.TIMEOUT, True, GARBLED, sign=_is_garbled),
     Rule(
         ErrorKind.GENERIC,
@@ -266,7 +266,7 @@ def classify(
     provider_name: str,
     now: datetime,
 ) -> ModelError:
-    """Judge a failure; the status is an attribute of its own and never part of the message."""
+    """Classify a failure; the status is a separate attribute and never part of the message."""
     signals = Signals.of(failure)
     rule = next(rule for rule in RULES if rule.fits(signals))
     label = provider_label(provider_name, provider_type, signals.words)
@@ -283,7 +283,7 @@ def classify(
 
 
 def _detail(signals: Signals, kind: ErrorKind) -> str:
-    """Return the provider's own words; after a failed sign-in only those of its answer."""
+    """Return the provider's text; after failed authentication only that of its error body."""
     structured = safe(signals.error_body.message)
     if structured or kind is ErrorKind.AUTH:
         return structured

@@ -1,4 +1,4 @@
-"""Asking an endpoint which models it has, without the SDKs: at the start of a process."""
+"""Lists the models of an endpoint, without the SDKs: at the start of a process."""
 
 import asyncio
 import logging
@@ -21,7 +21,7 @@ logger = logging.getLogger(__name__)
 
 
 class NoModelsListed(Exception):
-    """An endpoint did not say which models it has; `reason` is safe to show."""
+    """An endpoint did not list its models; `reason` is safe to show."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -40,10 +40,10 @@ class _Listing(msgspec.Struct):
 
 
 async def listed_models(base_url: str, key: Secret) -> tuple[ListedModel, ...]:
-    """Return the models that an endpoint of OpenAI's kind lists.
+    """Return the models that an OpenAI-compatible endpoint lists.
 
     Raises:
-        NoModelsListed: it does not, or not in time.
+        NoModelsListed: It does not, or not in time.
     """
     headers = {"Authorization": f"Bearer {key.reveal()}"} if key.reveal() else {}
     try:
@@ -66,12 +66,12 @@ async def listed_models(base_url: str, key: Secret) -> tuple[ListedModel, ...]:
 
 
 class Discovery:
-    """Asks the endpoints of the environment for their models, until each has answered.
+    """Queries the endpoints of the environment for their models, until each has answered.
 
     Args:
-        given: What the environment gives.
-        learned: Is told the catalogue with the models that were learned of.
-        clock: Time between two questions.
+        given: The catalogue of the environment.
+        learned: Is called with the catalogue that includes the listed models.
+        clock: Time between two queries.
     """
 
     def __init__(
@@ -84,12 +84,12 @@ class Discovery:
         self._clock = clock
 
     async def ask(self) -> None:
-        """Ask all that have not answered yet, once."""
+        """Query all endpoints that have not answered yet, once."""
         for provider in tuple(self._unlisted):
             await self._ask_one(provider)
 
     async def run(self) -> None:
-        """Go on asking until all have answered."""
+        """Query periodically until all have answered."""
         while self._unlisted:
             await self._clock.sleep(ASK_AGAIN_S)
             await self.ask()

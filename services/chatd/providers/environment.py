@@ -1,6 +1,6 @@
-"""Providers and models that the environment gives: a key is all it takes.
+"""Providers and models configured by environment variables: a key is sufficient.
 
-Nothing of this is stored. Ids are derived from names, so that every process gives the same ones.
+They are not stored. Ids are derived from names, so that they are the same in every process.
 """
 
 import uuid
@@ -30,8 +30,8 @@ AWS_REGION = "us-east-1"
 
 COMPATIBLE = "openai-compatible"
 
-# What each provider offers when nobody says more; the first answers by default, the second does
-# small things.
+# The default models of each provider; the first is the default model, the second is used for small
+# generations.
 DEFAULT_MODELS = {
     "anthropic": (
         "claude-sonnet-5-5",
@@ -64,10 +64,10 @@ DEFAULT_MODELS = {
 
 @dataclass(frozen=True, slots=True)
 class EnvironmentKeys:
-    """What the environment says of providers; what is empty or None it does not say.
+    """Provider settings from the environment; empty or None if not set.
 
     Attributes:
-        model: The default model by its name, with its provider's before a slash if need be.
+        model: The name of the default model, if necessary prefixed with its provider's and a slash.
     """
 
     anthropic_api_key: Secret | None = None
@@ -94,12 +94,12 @@ class ListedModel:
 
 @dataclass(frozen=True, slots=True)
 class EnvironmentCatalogue:
-    """What the environment gives.
+    """The catalogue of the environment.
 
     Attributes:
-        catalogue: The providers and models, the demo among them.
+        catalogue: The providers and models, including the demo.
         values: The values of the keys.
-        unlisted: Providers whose models have to be asked for.
+        unlisted: Providers whose models have to be queried.
     """
 
     catalogue: Catalogue
@@ -142,7 +142,7 @@ def environment_catalogue(keys: EnvironmentKeys) -> EnvironmentCatalogue:
 def with_listed_models(
     given: Catalogue, provider: Provider, offered: Iterable[ListedModel]
 ) -> Catalogue:
-    """Return the catalogue with the models that an endpoint said it has."""
+    """Return the catalogue with the models that an endpoint listed."""
     new = models_of(provider, offered)
     others = {model.id: model for model in given.models.values() if model.id not in new}
     default = given.given_default_id or next(iter(new), "")
@@ -166,7 +166,7 @@ def models_of(provider: Provider, offered: Iterable[ListedModel]) -> dict[str, M
 
 
 def _providers(keys: EnvironmentKeys) -> Iterable[tuple[Provider, Secret | None]]:
-    """Yield the providers in the order in which they are asked for a default."""
+    """Yield the providers in the order in which the default model is chosen."""
     if keys.anthropic_api_key is not None:
         base_url = keys.anthropic_base_url.rstrip("/")
         yield (
@@ -188,7 +188,7 @@ def _providers(keys: EnvironmentKeys) -> Iterable[tuple[Provider, Secret | None]
             "openrouter", "OpenRouter", ProviderType.OPENAI_COMPATIBLE, OPENROUTER_URL
         )
         yield openrouter, keys.openrouter_api_key
-    # Last, because keys of AWS are often there for something else.
+    # Last, because AWS keys are often set for other purposes.
     if keys.aws_access_key_id is not None and keys.aws_secret_access_key is not None:
         bedrock = _provider("bedrock", "Amazon Bedrock", ProviderType.BEDROCK, "")
         yield replace(bedrock, options={"region": keys.aws_region or AWS_REGION}), _aws_key(keys)
@@ -206,7 +206,7 @@ def _aws_key(keys: EnvironmentKeys) -> Secret:
 
 
 def _with_default(catalogue: Catalogue, wanted: str) -> Catalogue:
-    """Return the catalogue with its default and the model for small things."""
+    """Return the catalogue with its default model and the model for small generations."""
     if wanted:
         provider, name = _place_of(catalogue, wanted)
         if provider is None:
@@ -222,7 +222,7 @@ def _with_default(catalogue: Catalogue, wanted: str) -> Catalogue:
 
 
 def _place_of(catalogue: Catalogue, wanted: str) -> tuple[Provider | None, str]:
-    """Return the provider that a name of a model speaks of, and the name as it knows it."""
+    """Return the provider that a model name refers to, and the name without its prefix."""
     by_name = {provider.name: provider for provider in catalogue.providers.values()}
     prefix, _, rest = wanted.partition("/")
     if rest and prefix in by_name:
@@ -241,7 +241,7 @@ def _place_of(catalogue: Catalogue, wanted: str) -> tuple[Provider | None, str]:
 
 
 def _overrides(catalogue: Catalogue) -> dict[Purpose, ModelOverride]:
-    """Let the default's provider do small things with its cheaper model, if it has one."""
+    """Return the provider's cheaper model for small generations, if it has one."""
     default = catalogue.models.get(catalogue.given_default_id)
     if default is None:
         return {}

@@ -1,4 +1,4 @@
-"""What a failure tells in words that are safe to show: its own, without secrets and markup."""
+"""Extracts the text of a failure that is safe to show, without secrets and markup."""
 
 import json
 import re
@@ -9,23 +9,23 @@ from chatd.providers.wire import Failure
 from parley.telemetry import Redactor
 
 DETAIL_CHARACTERS_MAX = 500
-# What is longer is no sentence.
+# A longer line is no sentence.
 LINE_CHARACTERS_MAX = 2000
 BODY_BYTES_MAX = 64 * 1024
 
 _URL = re.compile(r"\b[a-zA-Z][a-zA-Z0-9+.-]*://[^\s\"'<>]+")
-# SDKs put the call before what the provider said.
+# SDKs put the call before the provider's text.
 _CALL = re.compile(r"^(?:GET|POST|PUT|PATCH|DELETE)\s+\"?\w+://[^\s\"]+\"?:\s*\d{3}\b[^{\n]*")
 
 
 @dataclass(frozen=True, slots=True)
 class ErrorBody:
-    """What the body of an answer says.
+    """The content of an error body.
 
     Attributes:
-        message: Its sentence; empty when it has none that can be shown.
+        message: Its text; empty when it has none that can be shown.
         codes: The machine-readable names beside it.
-        status_code: A status that it names itself; else 0.
+        status_code: A status that it contains itself; else 0.
     """
 
     message: str = ""
@@ -37,7 +37,7 @@ NO_ERROR_BODY = ErrorBody()
 
 
 def error_body_of(failure: Failure) -> ErrorBody:
-    """Return what the body says: an error object's message, or the first line of plain text."""
+    """Return the body's content: an error object's message, or the first line of plain text."""
     body = failure.body
     if len(body) > BODY_BYTES_MAX:
         return NO_ERROR_BODY
@@ -49,7 +49,7 @@ def error_body_of(failure: Failure) -> ErrorBody:
     if document is not None:
         return _error_body_in(document)
     line = text.splitlines()[0]
-    # Half a document may be half an answer, whose words are not about the failure.
+    # A truncated document may be a part of an answer, whose text is not about the failure.
     is_plain = not line.startswith(("{", "[")) and len(line) <= LINE_CHARACTERS_MAX
     if is_plain and (content_type.startswith("text/plain") or not content_type):
         return ErrorBody(line)
@@ -57,7 +57,7 @@ def error_body_of(failure: Failure) -> ErrorBody:
 
 
 def safe(text: str) -> str:
-    """Return a text on one line, without secrets, and no longer than people read."""
+    """Return a text on one line, without secrets, and limited in length."""
     line = "".join(each if each.isprintable() else " " for each in text)
     line = _URL.sub(_bare_url, " ".join(line.split()))
     line = Redactor().clean(_unwrapped(line))
@@ -67,12 +67,12 @@ def safe(text: str) -> str:
 
 
 def safe_text(failure: Failure) -> str:
-    """Return what the failure says of itself, empty if that is a web page."""
+    """Return the text of the failure; empty if that is a web page."""
     return "" if failure.text.lstrip().startswith("<") else safe(failure.text)
 
 
 def _parsed(text: str) -> Mapping[str, object] | None:
-    """Return the JSON object that a text is, or the only one in the list that it is."""
+    """Return the JSON object of a text, or the only one in its list."""
     try:
         value = json.loads(text)
     except (ValueError, RecursionError):
@@ -105,7 +105,7 @@ def _codes(*objects: Mapping[str, object]) -> Iterator[str]:
 
 
 def _unwrapped(line: str) -> str:
-    """Return what a provider said, without the call that an SDK writes before it."""
+    """Return the provider's text, without the call that an SDK writes before it."""
     bare = _CALL.sub("", line)
     if bare == line:
         return line

@@ -1,4 +1,4 @@
-"""Models behind their credentials, held back while a provider cannot cope."""
+"""Models behind the circuit breakers of their credentials."""
 
 from collections.abc import Callable
 from typing import Protocol
@@ -18,17 +18,17 @@ from chatd.providers.classifier import BREAKER_OPEN
 from chatd.providers.wire import Wire
 from parley.clock import Clock
 
-# Who gives up after that long without a word does not do so because the answer is not wanted.
+# A call cancelled after that long without an event counts as a timeout, not as an unwanted answer.
 SILENT_S = 45.0
 
 
 class Models(Protocol):
-    """Has models answer, as `HttpModels` does."""
+    """Calls models, as `HttpModels` does."""
 
     async def answer(
         self, wire: Wire, request: ModelRequest, target: Target, on_event: OnEvent
     ) -> None:
-        """Ask a model and give what comes back to `on_event`."""
+        """Call a model and pass its events to `on_event`."""
         ...
 
 
@@ -51,7 +51,7 @@ class GuardedModels:
         self._jitter = jitter
 
     def of(self, wire: Wire, target: Target, credential_id: str) -> "GuardedModel":
-        """Return the model that a target is."""
+        """Return the guarded model of a target."""
         breaker = self._breakers.of(target.provider_id, credential_id)
         return GuardedModel(
             self._models,
@@ -87,10 +87,10 @@ class GuardedModel:
         self._jitter = jitter
 
     async def answer(self, request: ModelRequest, on_event: OnEvent) -> None:
-        """Ask, and give what comes back to `on_event`.
+        """Call the model and pass its events to `on_event`.
 
         Raises:
-            ModelError: the call failed, or is held back; it says for how long.
+            ModelError: The call failed, or the breaker is open; it has the time to wait.
         """
         asked_s = self._clock.monotonic()
         is_retry = request.attempt > 1
@@ -117,7 +117,7 @@ class GuardedModel:
                 self._given_up(asked_s)
 
     def _given_up(self, asked_s: float) -> None:
-        """Settle a call that was closed before it said a word."""
+        """Report a call that was closed before its first event."""
         if self._clock.monotonic() - asked_s >= self._silent_s:
             self._failed(ErrorKind.STARTUP_TIMEOUT, "it did not begin to answer in time")
         else:

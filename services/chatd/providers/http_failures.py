@@ -1,4 +1,4 @@
-"""What went wrong with a call over HTTP, as far as the connection can tell."""
+"""Converts failures of HTTP calls into `Failure`."""
 
 import asyncio
 import ssl
@@ -16,12 +16,12 @@ from parley.http import (
 from parley.settings import Secret
 from parley.telemetry import Redactor
 
-# A provider that has failed already is not waited for much longer.
+# The rest of an error response is not waited for much longer.
 ERROR_BODY_S = 5.0
 
 
 async def failure_of_answer(response: Response) -> Failure:
-    """Return the failure that an answer with an error status is."""
+    """Return the failure of a response with an error status."""
     status_code, reason = response.status, response.reason
     body = await _beginning(response)
     text = f"status {status_code} {reason}".rstrip()
@@ -31,7 +31,7 @@ async def failure_of_answer(response: Response) -> Failure:
 
 
 async def failure_of_document(response: Response, beginning: bytes) -> Failure:
-    """Return the failure that a good status with a whole document instead of events is."""
+    """Return the failure of a successful response with a document instead of events."""
     body = await _beginning(response, beginning)
     failure = Failure("the answer is an error", 0, response.headers, body)
     if _is_error(failure):
@@ -44,7 +44,7 @@ async def failure_of_document(response: Response, beginning: bytes) -> Failure:
 
 
 def failure_of_error(error: HttpError | OSError, *, is_begun: bool = False) -> Failure:
-    """Return the failure that an error of the connection is; `is_begun` says that it once stood."""
+    """Return the failure of a connection error; `is_begun` means that it was established."""
     told = str(error) or type(error).__name__
     match error:
         case AddressInvalid() | HeaderInvalid():
@@ -60,7 +60,7 @@ def failure_of_error(error: HttpError | OSError, *, is_begun: bool = False) -> F
 
 
 def without_key(failure: Failure, api_key: Secret) -> Failure:
-    """Return a failure whose words do not hold the key that the call was made with."""
+    """Return a failure whose texts do not contain the key of the call."""
     redactor = Redactor()
     redactor.register(api_key.reveal())
     for part in api_key.reveal().split(":"):
@@ -70,12 +70,12 @@ def without_key(failure: Failure, api_key: Secret) -> Failure:
 
 
 def _is_error(failure: Failure) -> bool:
-    """Return whether a document speaks of an error; an answer in one piece does not."""
+    """Return whether a document reports an error; an answer in one piece does not."""
     return b'"error"' in failure.body and bool(error_body_of(failure).message)
 
 
 async def _beginning(response: Response, beginning: bytes = b"") -> bytes:
-    """Return the first bytes of a body, one more than may be read if there are more."""
+    """Return the first bytes of a body, one more than the limit if there are more."""
     body = bytearray(beginning)
 
     def on_bytes(piece: bytes) -> bool:
@@ -86,5 +86,5 @@ async def _beginning(response: Response, beginning: bytes = b"") -> bytes:
         async with asyncio.timeout(ERROR_BODY_S):
             await response.stream_to(on_bytes)
     except (TimeoutError, HttpError, OSError):
-        pass  # What came until then is all there is.
+        pass  # The bytes received until then are used.
     return bytes(body[: BODY_BYTES_MAX + 1])

@@ -1,4 +1,4 @@
-"""Joining deltas that arrived together, so that the layers above handle one instead of many."""
+"""Merges deltas that arrived together, so that the layers above handle fewer events."""
 
 from collections.abc import Iterable, Iterator
 
@@ -6,15 +6,15 @@ from chatd.models.domain.language_model import ModelEvent, ReasoningDelta, TextD
 
 
 def joined_deltas(events: Iterable[ModelEvent]) -> Iterator[ModelEvent]:
-    """Yield the events, consecutive deltas of one block as one; nothing else moves.
+    """Yield the events, with consecutive deltas of one block merged; the order is kept.
 
-    What came before an error is yielded before it is raised.
+    Events before an error are yielded before it is raised.
     """
     first: TextDelta | ReasoningDelta | None = None
     texts: list[str] = []
     try:
         for event in events:
-            # By exact type: this is asked for every token of every answer.
+            # By exact type: this check runs for every token of every answer.
             if type(event) is TextDelta or type(event) is ReasoningDelta:
                 if (
                     first is not None

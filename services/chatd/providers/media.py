@@ -1,8 +1,8 @@
-"""What a tool gave, as models read it: texts and pictures, whatever the wire format.
+"""Converts tool results into texts and images, for all wire formats.
 
-A result is JSON. One that looks like that of an MCP server (`{"content": [{"type": "text", ...}]}`)
-is read part by part; bytes in it become a picture or a note, because base64 that is sent as text
-costs a fortune in tokens and tells a model nothing.
+A result is JSON. One in the format of MCP (`{"content": [{"type": "text", ...}]}`) is read part by
+part; bytes in it become an image or a note, because base64 sent as text costs many tokens and is
+useless to a model.
 """
 
 import base64
@@ -16,40 +16,40 @@ from chatd.content.domain.truncation import repaired
 
 _NOTHING = "[no output]"
 _BYTES_FIELDS = ("data", "blob")
-# What is left of bytes when JSON was cut in its middle: the field's name and a long run after it.
+# Bytes in truncated JSON: the field's name and a long base64 run after it.
 _RAW_BYTES = re.compile(r'(\\*"(?:data|blob)\\*"\s*:\s*\\*")[A-Za-z0-9+/=_-]{256,}')
 
 
 @dataclass(frozen=True, slots=True)
 class TextContent:
-    """Something to read."""
+    """A text."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class ImageContent:
-    """A picture of a type that models read, its bytes as base64 that was checked."""
+    """An image of a type that models accept; its base64 was validated."""
 
     media_type: str
     data_base64: str
 
     @property
     def bytes_count(self) -> int:
-        """Return how large the picture is."""
+        """Return the size of the image."""
         return len(self.data_base64) * 3 // 4 - self.data_base64[-2:].count("=")
 
 
-#: Without this an object is not in the manner of MCP.
+# Without this an object is not in the format of MCP.
 PARTS = '"content"'
 
 ResultContent = TextContent | ImageContent
 
 
 def read_result(result_json: str) -> tuple[ResultContent, ...]:
-    """Return what a result holds, in its order; never empty, never with bytes as text."""
+    """Return the contents of a result in order; never empty, never with bytes as text."""
     if result_json.startswith("{") and PARTS not in result_json:
-        # A request tells all results of a chat again, and nearly all are such.
+        # A request contains all results of a chat, and nearly all are such.
         return (TextContent(_without_bytes(result_json)),)
     try:
         value = json.loads(result_json)
@@ -64,12 +64,12 @@ def read_result(result_json: str) -> tuple[ResultContent, ...]:
 
 
 def result_text(result_json: str) -> str:
-    """Return a result for a format that knows no pictures in results."""
+    """Return a result as text, for a format without images in results."""
     return "\n".join(as_text(part) for part in read_result(result_json))
 
 
 def as_text(content: ResultContent) -> str:
-    """Return some content in words; of a picture only that there is one."""
+    """Return content as text; for an image only a note."""
     match content:
         case TextContent(text):
             return text
@@ -78,7 +78,7 @@ def as_text(content: ResultContent) -> str:
 
 
 def image_media_type(data: bytes) -> str | None:
-    """Return the type of a picture that every provider reads, None for all other bytes."""
+    """Return the type of an image that every provider accepts; None for all other bytes."""
     if data.startswith(b"\x89PNG\r\n\x1a\n"):
         return "image/png"
     if data.startswith(b"\xff\xd8\xff"):
@@ -91,7 +91,7 @@ def image_media_type(data: bytes) -> str | None:
 
 
 def _mcp_parts(value: object) -> list[ResultContent] | None:
-    """Return the parts of a result in the manner of MCP, None if it is anything else."""
+    """Return the parts of a result in the format of MCP; None for any other."""
     if not isinstance(value, dict) or not isinstance(value.get("content"), list):
         return None
     items = value["content"]
@@ -131,7 +131,7 @@ def _resource(resource: Mapping[str, object]) -> Iterator[ResultContent]:
 
 
 def _media(kind: str, media_type: str, data: str) -> ResultContent:
-    """Return a picture, or a note about bytes that are none or that were damaged."""
+    """Return an image, or a note about bytes that are none or are damaged."""
     told_type = f" of type {media_type}" if media_type else ""
     try:
         decoded = base64.b64decode(data, validate=True)

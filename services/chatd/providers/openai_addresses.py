@@ -1,4 +1,4 @@
-"""Where a call in one of OpenAI's two wire formats goes, and as whom."""
+"""URL and headers of a call in one of OpenAI's two wire formats."""
 
 from collections.abc import Mapping
 from typing import assert_never
@@ -11,7 +11,7 @@ from chatd.models.domain.language_model import ModelError
 from chatd.models.engine.target import HOST_HEADER, Target, is_host_header
 from parley.settings import Secret
 
-# The only one of our paths that Azure's dated addresses keep under a deployment.
+# The only one of our paths that is under a deployment in Azure's dated addresses.
 DEPLOYED_PATH = "chat/completions"
 
 
@@ -20,10 +20,10 @@ def address(target: Target, path: str) -> tuple[str, dict[str, str]]:
 
     Options: `api_version`, `deployment` and `azure_ad_token` (the token, or true when the key is
     one) for Azure; `organization` and `project` for OpenAI; `extra_headers` and `extra_query`
-    everywhere, which win over our own.
+    everywhere, which override our own.
 
     Raises:
-        ModelError: the target lacks an address or a key, or one of these options is not usable.
+        ModelError: The target lacks an address or a key, or one of these options is invalid.
     """
     query: dict[str, str] = {}
     match target.provider_type:
@@ -51,7 +51,7 @@ def address(target: Target, path: str) -> tuple[str, dict[str, str]]:
 
 
 def config_error(target: Target, what: str) -> ModelError:
-    """Return the error that a call cannot be made as the target is set up."""
+    """Return the error of a call that the target's configuration makes impossible."""
     return ModelError(
         ErrorKind.CONFIG,
         f"{target.provider_name} {what}",
@@ -61,10 +61,10 @@ def config_error(target: Target, what: str) -> ModelError:
 
 
 def text_option(target: Target, name: str) -> str:
-    """Return an option that is a text; empty if it is not set.
+    """Return a string option; empty if it is not set.
 
     Raises:
-        ModelError: it is something else.
+        ModelError: It is not a string.
     """
     value = target.options.get(name)
     if value is None:
@@ -107,12 +107,12 @@ def _openai_headers(target: Target) -> dict[str, str]:
 
 
 def _bearer(target: Target, key: Secret) -> dict[str, str]:
-    """Return the header for a key; endpoints on one's own machine often want none."""
+    """Return the header for a key; local endpoints often need none."""
     return {"Authorization": f"Bearer {_sendable(target, key)}"} if key.reveal() else {}
 
 
 def _sendable(target: Target, key: Secret) -> str:
-    """Return the key itself, without the line break that was copied with it."""
+    """Return the key without surrounding whitespace, such as a copied line break."""
     text = key.reveal().strip()
     if not (text.isascii() and text.isprintable()):
         raise config_error(target, "has a key with characters that no key has; set it again.")
@@ -137,7 +137,7 @@ def _required_base_url(target: Target) -> str:
 
 
 def _texts(target: Target, name: str) -> dict[str, str]:
-    """Return an option that maps names to texts; a line break would forge another header."""
+    """Return an option that maps names to strings; a line break would inject another header."""
     value = target.options.get(name)
     if value is None:
         return {}

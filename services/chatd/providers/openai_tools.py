@@ -1,4 +1,4 @@
-"""What OpenAI's two wire formats share: how tools are described, and how hard a model thinks."""
+"""Tool schemas and reasoning efforts, shared by OpenAI's two wire formats."""
 
 import json
 import re
@@ -16,7 +16,7 @@ from chatd.providers.openai_addresses import config_error
 EFFORTS = tuple(effort for effort in ReasoningEffort if effort)
 
 _NOT_THINKING = re.compile(r"(gpt-3|gpt-4|chatgpt-|gpt-5(\.\d+)?-chat|davinci|babbage)")
-# What families of models take, the first that fits; they refuse all else.
+# The efforts that model series accept, first match; they reject all others.
 _FAMILIES: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r"o\d|gpt-oss|codex-"), "low medium high"),
     (re.compile(r"gpt-5-pro"), "high"),
@@ -31,7 +31,7 @@ _FAMILIES: tuple[tuple[re.Pattern[str], str], ...] = (
     (re.compile(r""), "none low medium high"),
 )
 
-# Where a schema holds schemas: by name, as one, in a list.
+# Where a schema contains schemas: by name, as one, in a list.
 _SCHEMAS_BY_NAME = frozenset({"properties", "patternProperties", "$defs", "definitions"})
 _SCHEMA = frozenset({"items", "additionalProperties", "not", "if", "then", "else", "contains"})
 _SCHEMAS = frozenset({"anyOf", "oneOf", "allOf", "prefixItems"})
@@ -40,17 +40,17 @@ _NO_PARAMETERS: Mapping[str, object] = {"type": "object", "properties": {}}
 
 
 def thinks(target: Target) -> bool:
-    """Return whether the model reasons, as far as its name or the option `efforts` tells."""
+    """Return whether the model reasons, according to its name or the option `efforts`."""
     return bool(_efforts(target))
 
 
 def effort_of(target: Target, effort: str) -> str:
-    """Return the effort that the model takes and that is nearest; empty to leave it to the model.
+    """Return the nearest effort that the model accepts; empty to leave it to the model.
 
-    What is asked for is never exceeded, unless it is less than the least that the model can.
+    The requested effort is never exceeded, unless it is below the model's lowest.
 
     Raises:
-        ModelError: the option `efforts` is not a list of efforts.
+        ModelError: The option `efforts` is not a list of efforts.
     """
     if effort not in EFFORTS:
         return ""
@@ -61,10 +61,10 @@ def effort_of(target: Target, effort: str) -> str:
 
 
 def flag_option(target: Target, name: str, *, default: bool) -> bool:
-    """Return an option that is true or false.
+    """Return a boolean option.
 
     Raises:
-        ModelError: it is something else.
+        ModelError: It is not a boolean.
     """
     value = target.options.get(name, default)
     if not isinstance(value, bool):
@@ -73,10 +73,10 @@ def flag_option(target: Target, name: str, *, default: bool) -> bool:
 
 
 def tool_option(target: Target, name: str) -> Mapping[str, object] | None:
-    """Return the settings of a tool of the provider's that an option turns on, None if it is off.
+    """Return the settings of a provider's tool that an option enables; None if it is off.
 
     Raises:
-        ModelError: it is neither true, false nor settings.
+        ModelError: It is neither true, false nor settings.
     """
     value = target.options.get(name)
     if value is None or value is False:
@@ -89,10 +89,10 @@ def tool_option(target: Target, name: str) -> Mapping[str, object] | None:
 
 
 def with_extra_body(body: dict[str, Any], target: Target) -> dict[str, Any]:
-    """Return a body with what the option `extra_body` adds: lists grow, objects merge, others win.
+    """Return a body merged with `extra_body`: lists grow, objects merge, others are replaced.
 
     Raises:
-        ModelError: it is not an object.
+        ModelError: It is not an object.
     """
     extra = target.options.get("extra_body")
     if extra is None:
@@ -113,10 +113,10 @@ def with_extra_body(body: dict[str, Any], target: Target) -> dict[str, Any]:
 
 @lru_cache(maxsize=1024)
 def parameters_of(input_schema_json: str) -> msgspec.Raw:
-    """Return the schema of a tool's arguments in a form that OpenAI takes.
+    """Return the schema of a tool's arguments in a form that OpenAI accepts.
 
-    It is an object without alternatives at its top; no object in it lacks properties or requires
-    an empty list of them. What is not a schema lets the tool take anything.
+    It is an object without alternatives at its top; no object in it lacks properties or has an
+    empty list of required ones. Without a valid schema the tool accepts anything.
     """
     try:
         schema = json.loads(input_schema_json)
@@ -128,7 +128,7 @@ def parameters_of(input_schema_json: str) -> msgspec.Raw:
 
 
 def _efforts(target: Target) -> tuple[ReasoningEffort, ...]:
-    """Return what the model takes, from the least to the most."""
+    """Return the efforts that the model accepts, from the least to the most."""
     told = target.options.get("efforts")
     if told is None:
         name = target.model_name.lower().rpartition("/")[2].removeprefix("ft:")
@@ -145,7 +145,7 @@ def _words() -> str:
 
 
 def _as_object(schema: Mapping[str, object]) -> dict[str, object]:
-    """Return a top schema that is an object; alternatives become what may be there."""
+    """Return a top schema that is an object; properties of alternatives become optional."""
     made = {name: value for name, value in schema.items() if name not in _REFUSED_AT_TOP}
     properties: dict[str, object] = {}
     for alternatives in (schema.get(name) for name in ("anyOf", "oneOf", "allOf")):
@@ -159,7 +159,7 @@ def _as_object(schema: Mapping[str, object]) -> dict[str, object]:
 
 
 def _normal(schema: object) -> object:
-    """Return a schema with its objects put right, all the way down."""
+    """Return a schema with its objects normalised, recursively."""
     if not isinstance(schema, dict):
         return schema
     made: dict[str, object] = {}

@@ -1,4 +1,4 @@
-"""How long a provider asks to wait before the next call."""
+"""The Retry-After of a provider."""
 
 import re
 from collections.abc import Mapping
@@ -9,9 +9,9 @@ _NUMBER = re.compile(r"\d+(?:\.\d*)?(?:[eE][+-]?\d{1,3})?|\.\d+")
 
 
 def retry_after_s(headers: Mapping[str, str], now: datetime) -> float | None:
-    """Return the wait that an answer's headers ask for, None if they ask for none.
+    """Return the wait that the response headers request; None if they request none.
 
-    Milliseconds come before seconds, and those before a date; what cannot be read is not there.
+    Milliseconds come before seconds, and those before a date; an unreadable value is ignored.
     """
     named = {name.lower(): value.strip() for name, value in headers.items()}
     waits = (

@@ -1,4 +1,4 @@
-"""One model for the engine, all providers behind it: each call goes where the catalogue says."""
+"""One `LanguageModel` for all providers: each call is routed according to the catalogue."""
 
 import logging
 from collections.abc import Awaitable, Callable, Mapping
@@ -27,21 +27,21 @@ from chatd.providers.wire_choice import WireName, wire_name
 from parley.clock import Clock
 from parley.secrets import SecretsError
 
-# Anthropic signs a thought for the model that had it.
+# Anthropic signs a thinking block for the model that made it.
 BOUND = frozenset({ProviderType.ANTHROPIC, ProviderType.BEDROCK})
 
 logger = logging.getLogger(__name__)
 
 
 class Configuration(Protocol):
-    """What is configured now; asking costs nothing while nothing changed."""
+    """The current configuration; cached while nothing changed."""
 
     async def current(self) -> Snapshot:
         """Return the catalogue."""
         ...
 
     async def user(self, user_id: OwnerId) -> UserConfig:
-        """Return what a user set and brought."""
+        """Return the settings and keys of a user."""
         ...
 
 
@@ -54,7 +54,7 @@ class Call:
     credential_id: str
 
 
-# Makes a call; gives `Finished` last, or raises `ModelError`.
+# Makes a call; the last event is `Finished`, or it raises `ModelError`.
 MakeCall = Callable[[Call, ModelRequest, OnEvent], Awaitable[None]]
 
 
@@ -67,14 +67,14 @@ class _Route:
 
 
 class RoutedModel:
-    """A `LanguageModel` that is all models of the catalogue.
+    """A `LanguageModel` for all models of the catalogue.
 
     Args:
-        configuration: What there is.
+        configuration: The catalogue and the users' settings.
         make: Makes one call.
         wires: The wire formats.
         demo: Answers for the demo.
-        clock: Time, for keys that rest.
+        clock: Time, for cooldowns of keys.
     """
 
     def __init__(
@@ -93,10 +93,10 @@ class RoutedModel:
         self._set_aside = CredentialCooldowns(clock)
 
     async def answer(self, request: ModelRequest, on_event: OnEvent) -> None:
-        """Ask the model that the request names, with the first key that works.
+        """Call the model that the request names, with the first key that works.
 
         Raises:
-            ModelError: it cannot be asked, or the call failed at any place of the answer.
+            ModelError: It cannot be called, or the call failed before or during the answer.
         """
         route = await self._route(request)
         if route.provider.type is ProviderType.SCRIPTED:
@@ -141,7 +141,7 @@ class RoutedModel:
         return _Route(model, provider, snapshot, user)
 
     def _credentials(self, route: _Route) -> list[Credential]:
-        """Return the keys that open, the user's own first; fail closed when none does."""
+        """Return the keys that can be decrypted, the user's own first; raise if none can."""
         provider = route.provider
         keys = [(key, route.snapshot.values) for key in provider.keys]
         if provider.user_keys_allowed:

@@ -35,16 +35,16 @@ SUMMARY_CHARACTERS_MAX = 2000
 
 
 class ScriptedModel:
-    """Answers what a function of the request says.
+    """Answers with the events that a function of the request returns.
 
-    A play that takes time is an asynchronous generator; one that fails raises `ModelError`.
+    A slow play is an asynchronous generator; one that fails raises `ModelError`.
     """
 
     def __init__(self, play: Play) -> None:
         self._play = play
 
     async def answer(self, request: ModelRequest, on_event: OnEvent) -> None:
-        """Give the events of the play."""
+        """Emit the events of the play."""
         on_event(RequestSent())
         events = self._play(request)
         if isinstance(events, Iterable):
@@ -60,12 +60,12 @@ class ScriptedModel:
 
 
 def demo_with(clock: Clock) -> Play:
-    """Return the demo that can also take its time, or none at all.
+    """Return the demo, with commands for slow and immediate answers.
 
     "count to 30" is answered slowly, "repeat after me: yes" at once and without tools. Lines such
-    as "run: ls" or 'call: read_file {"path": "a"}' are a script: one step after the other, whatever
-    comes of it; one that begins with "and" is called together with the one before it. "use 9 tokens
-    of 10" fills the window, for as long as somebody's words of that are in it.
+    as "run: ls" or 'call: read_file {"path": "a"}' are a script: one step after the other,
+    regardless of results; one that begins with "and" is called together with the one before it.
+    "use 9 tokens of 10" fills the window, for as long as that message is in it.
     """
 
     def play(request: ModelRequest) -> Iterable[ModelEvent] | AsyncIterable[ModelEvent]:
@@ -85,7 +85,7 @@ def demo_with(clock: Clock) -> Play:
 
 
 def _summarise(messages: tuple[PromptMessage, ...]) -> Iterable[ModelEvent]:
-    """Repeat what the user said before asking for a summary."""
+    """Repeat the user messages before the summary request."""
     asked = [message for message in messages if message.role is Role.USER][:-1]
     said = " ".join(_said((message,)) for message in asked)
     yield from _words(f"The user said: {said[:SUMMARY_CHARACTERS_MAX]}")
@@ -95,7 +95,7 @@ def _summarise(messages: tuple[PromptMessage, ...]) -> Iterable[ModelEvent]:
 
 
 def _use(messages: tuple[PromptMessage, ...]) -> UsageReported | None:
-    """Return the size that somebody wants the prompt to have."""
+    """Return the usage that a user message requests."""
     said = " ".join(_said((message,)) for message in messages if message.role is Role.USER)
     wanted = USE.search(said)
     if wanted is None:
@@ -123,7 +123,7 @@ def _play_step(
 
 
 def _next_places(steps: list[tuple[str, str, str, str]], done: int) -> range:
-    """Return where the calls are that come next: one, and those that belong to it."""
+    """Return the indexes of the next calls: one, and those called together with it."""
     end = min(done + 1, len(steps))
     while end < len(steps) and steps[end][0]:
         end += 1
@@ -131,7 +131,7 @@ def _next_places(steps: list[tuple[str, str, str, str]], done: int) -> range:
 
 
 async def _count(last: int, clock: Clock) -> AsyncIterator[ModelEvent]:
-    """Count, one number after the other, slowly enough to be interrupted."""
+    """Count slowly enough to be interrupted."""
     for number in range(1, min(last, COUNT_MAX) + 1):
         yield TextDelta(f"{number} ")
         await clock.sleep(COUNT_PAUSE_S)
@@ -139,7 +139,7 @@ async def _count(last: int, clock: Clock) -> AsyncIterator[ModelEvent]:
 
 
 def demo(request: ModelRequest) -> Iterable[ModelEvent]:
-    """Greet, call one tool of each kind that is offered, and tell what came back."""
+    """Greet, call one tool of each kind in the catalogue, and report the results."""
     turn = _present_turn(request.messages)
     if results := _results(turn):
         yield from _report(results)
@@ -164,12 +164,12 @@ def _results(turn: tuple[PromptMessage, ...]) -> list[ToolResult]:
 
 
 def _said(turn: tuple[PromptMessage, ...]) -> str:
-    """Return the words of the message that began the turn."""
+    """Return the text of the message that began the turn."""
     return " ".join(part.text for part in turn[0].content if isinstance(part, Text))
 
 
 def _demo_calls(tools: tuple[ToolSpec, ...]) -> Iterable[tuple[ToolSpec, str]]:
-    """Pick one shell command and one question to an MCP server."""
+    """Pick one shell command and one call of an MCP server."""
     for tool in tools:
         if tool.executor is Executor.TOOLRUNNER and tool.name == SHELL_TOOL:
             yield tool, '{"command":"echo hello from the workspace"}'

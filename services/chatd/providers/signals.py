@@ -1,4 +1,4 @@
-"""What can be told from a failure before it is judged: its status, its words, its provider."""
+"""Extracts status, text and provider name from a failure, for the classifier."""
 
 import re
 from dataclasses import dataclass
@@ -39,14 +39,14 @@ _TYPE_NAMES = {
 
 @dataclass(frozen=True, slots=True)
 class Signals:
-    """What the rules look at.
+    """The inputs of the rules.
 
     Attributes:
-        status_code: Status of the answer, or the one that the words name; else 0.
-        own_words: What the error calls itself, in lower case: its text and its codes.
-        words: The same, and what the provider's sentence says.
+        status_code: Status of the response, or the one that the text names; else 0.
+        own_words: The error's own text and codes, in lower case.
+        words: The same, and the message of the error body.
         failure: The failure itself.
-        error_body: What the body says.
+        error_body: The content of the body.
     """
 
     status_code: int
@@ -57,7 +57,7 @@ class Signals:
 
     @classmethod
     def of(cls, failure: Failure) -> "Signals":
-        """Read a failure."""
+        """Return the signals of a failure."""
         error_body = error_body_of(failure)
         own_words = " ".join((failure.text, *error_body.codes)).lower()
         words = f"{own_words} {error_body.message.lower()}"
@@ -65,7 +65,7 @@ class Signals:
 
 
 def provider_label(name: str, provider_type: ProviderType | None, words: str) -> str:
-    """Return how an error calls its provider: as configured, or by what the words give away."""
+    """Return the provider's name for an error: as configured, or guessed from the text."""
     if name:
         return name
     known = _TYPE_NAMES[provider_type] if provider_type is not None else ""

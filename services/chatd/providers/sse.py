@@ -1,4 +1,4 @@
-"""Server-sent events taken apart while they arrive, however the bytes are cut."""
+"""An incremental parser of server-sent events, for bytes split at any position."""
 
 from collections.abc import Iterable, Iterator
 
@@ -14,33 +14,33 @@ _NOTHING: tuple[bytes, ...] = ()
 
 
 class ServerSentEvents:
-    """Gives the data of each event; what else an event carries means nothing to a model's stream.
+    """Yields the data of each event; the other fields of an event are not used by models.
 
-    An event without data is a sign of life and gives nothing.
+    An event without data is a keep-alive and yields nothing.
     """
 
     def __init__(self, event_bytes_max: int = EVENT_BYTES_MAX) -> None:
         self._event_bytes_max = event_bytes_max
-        self._held: list[bytes] = []  # Pieces of the line that has no end yet.
+        self._held: list[bytes] = []  # Pieces of the incomplete line.
         self._held_bytes = 0
-        self._data: list[bytes] = []  # Lines of the event that has no end yet.
+        self._data: list[bytes] = []  # Lines of the incomplete event.
         self._data_bytes = 0
         self._is_error = False
         self._ended_with_return = False
         self._is_first_line = True
 
     def feed(self, chunk: bytes) -> Iterable[bytes]:
-        """Give the data of the events that end within the next bytes of the body.
+        """Return the data of the events that end within the next bytes of the body.
 
-        They are found while they are taken: take all before the next bytes.
+        They are parsed lazily: iterate over all before the next call.
 
         Raises:
-            ProviderFailed: an event is too large, or reports an error in plain words.
+            ProviderFailed: An event is too large, or reports an error in plain text.
         """
         if (plain := self._plain(chunk)) is not None:
             return plain
         if self._ended_with_return and chunk:
-            # The line ended already: this is the second half of its end.
+            # The line ended already: this is the second half of its CRLF.
             self._ended_with_return = False
             chunk = chunk.removeprefix(b"\n")
         has_return = b"\r" in chunk
@@ -62,19 +62,19 @@ class ServerSentEvents:
         return self._events(lines)
 
     def end(self) -> Iterable[bytes]:
-        """Give the data of a last event that lacks its blank line, if it is whole otherwise.
+        """Return the data of a last event that lacks its blank line, if it is complete otherwise.
 
         Raises:
-            ProviderFailed: it reports an error in plain words.
+            ProviderFailed: It reports an error in plain text.
         """
         lines = [b"".join(self._held).removeprefix(BYTE_ORDER_MARK), b""]
         self._held, self._held_bytes = [], 0
         return [data for data in self._events(lines) if data == DONE or _is_json(data)]
 
     def _plain(self, chunk: bytes) -> list[bytes] | None:
-        """Return the data of whole events of the usual shape, None if there is anything else.
+        """Return the data of complete events of the usual form; None if there is anything else.
 
-        Nearly every chunk is like that, and this is cheaper than the general way.
+        Nearly every chunk is like that, and this is cheaper than the general parser.
         """
         if (
             not chunk.endswith(b"\n\n")
@@ -121,7 +121,7 @@ class ServerSentEvents:
             raise _too_large(self._event_bytes_max)
 
     def _taken(self) -> bytes:
-        """Return the data of the event that just ended, and forget it."""
+        """Return and clear the data of the event that just ended."""
         lines = self._data
         data = lines[0] if len(lines) == 1 else b"\n".join(lines)
         self._data, self._data_bytes = [], 0

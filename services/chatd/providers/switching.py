@@ -1,4 +1,4 @@
-"""A prompt for a provider that did not write all of it: what is another's own stays at home."""
+"""Removes the provider-specific parts of other providers from a prompt."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -12,11 +12,11 @@ from chatd.models.domain.language_model import PromptMessage
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """Who shall read a prompt.
+    """The model that receives a prompt.
 
     Attributes:
-        has_bound_thoughts: Whether its provider takes thoughts back only for the model that had
-            them, and refuses those of its other models.
+        has_bound_thoughts: Whether its provider accepts reasoning only for the model that wrote it,
+            and rejects that of its other models.
     """
 
     model_id: str
@@ -27,11 +27,10 @@ class Reader:
 def for_reader(
     messages: Sequence[PromptMessage], reader: Reader, provider_of: Callable[[str], str]
 ) -> tuple[PromptMessage, ...]:
-    """Return the prompt as this model may read it.
+    """Return the prompt as this model may receive it.
 
-    Answers that another provider wrote, or that nobody knows the writer of, lose what that provider
-    executed itself and what it wanted back. Nothing stored changes: a chat that switches back has
-    it all again.
+    Answers of another or an unknown provider lose their provider-executed parts and their provider
+    metadata. Stored messages do not change: a chat that switches back has them again.
     """
     kept: list[PromptMessage] = []
     for message in messages:
@@ -48,7 +47,7 @@ def for_reader(
 def _change_for(
     message: PromptMessage, reader: Reader, provider_of: Callable[[str], str]
 ) -> Callable[[Part], Part | None] | None:
-    """Return what happens to the parts of a message, None if it stays as it is."""
+    """Return the conversion of a message's parts; None if it stays unchanged."""
     if message.role is not Role.ASSISTANT:
         return None
     if provider_of(message.model_id) != reader.provider_id:
@@ -66,7 +65,7 @@ def _plain(part: Part) -> Part | None:
         case ToolCall(provider_executed=True) | ToolResult(provider_executed=True):
             return None
         case Reasoning(text=text):
-            # A thought without words was nothing but what its provider wanted back.
+            # Reasoning without text was only metadata of its provider.
             return msgspec.structs.replace(part, provider_metadata="") if text.strip() else None
         case Text() | ToolCall() | ToolResult():
             return msgspec.structs.replace(part, provider_metadata="")

@@ -1,4 +1,4 @@
-"""Calls of models as telemetry sees them: who answered, how fast, with how many tokens."""
+"""Telemetry of model calls: provider, model, duration and tokens."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,7 +17,7 @@ from chatd.models.engine.target import Target
 from parley.clock import Clock
 from parley.telemetry import ModelCall, ModelInstruments, Telemetry, TokenUsage, model_call
 
-# The names that the GenAI conventions give; a compatible endpoint is known by its own.
+# The names of the GenAI conventions; a compatible endpoint has its own.
 CONVENTIONAL: Final = {
     ProviderType.ANTHROPIC: "anthropic",
     ProviderType.OPENAI: "openai",
@@ -27,7 +27,7 @@ CONVENTIONAL: Final = {
 
 
 class TracedCalls:
-    """Puts a span and measurements around every call; is told of its events, not in their way."""
+    """Records a span and metrics for every call; its events are observed, not changed."""
 
     def __init__(self, telemetry: Telemetry, clock: Clock) -> None:
         self._tracer = telemetry.tracer
@@ -36,7 +36,7 @@ class TracedCalls:
 
     @contextmanager
     def watching(self, request: ModelRequest, target: Target) -> Iterator["TracedCall"]:
-        """Trace one call for as long as the context lasts; an error that leaves it is told too."""
+        """Trace one call for as long as the context lasts; an exception is recorded too."""
         with model_call(
             self._tracer,
             self._instruments,
@@ -56,7 +56,7 @@ class TracedCall:
         self._usage = UsageReported()
 
     def took(self, event: ModelEvent) -> None:
-        """Learn what came back."""
+        """Record an event of the answer."""
         match event:
             case UsageReported():
                 self._usage = event

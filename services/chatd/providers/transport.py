@@ -1,8 +1,8 @@
-"""Calls over HTTP: connections for all providers, bytes in, events out, one kind of error.
+"""Model calls over HTTP: connections to all providers, decoding of answers, classified errors.
 
-The path of an answer is short on purpose: each piece of the body is framed, decoded and given on in
-the callback that receives it, or with others on the next beat if the process is late. The task that
-asked sleeps until the answer is over.
+The path of an answer is short on purpose: each piece of the body is framed, decoded and passed on
+in the callback that receives it, or with others at the next flush if the process is late. The
+calling task sleeps until the answer is complete.
 """
 
 from collections.abc import Iterable, Iterator
@@ -45,13 +45,13 @@ from parley.http import Connections, FlushTimer, HttpError, HttpOptions, Respons
 
 BODY_BYTES_MAX = 256 * 1024 * 1024
 HEARTBEAT_S = 1.0
-# An answer that is complete waits so long for the body to end: a connection is worth keeping.
+# How long to wait for the end of the body after a complete answer, to reuse the connection.
 REUSE_S = 0.2
 
 _HEARTBEAT = Heartbeat()
 _REQUEST_SENT = RequestSent()
 _OPENINGS_OF_DOCUMENTS = (b"{", b"[", b"<")
-# What people see of an answer: they wait for the first of it.
+# Events that users see: they wait for the first of them.
 _SHOWN = (TextDelta, ReasoningDelta, ToolInputDelta)
 
 
@@ -59,43 +59,43 @@ class Frames(Protocol):
     """Finds the events in the bytes of one body."""
 
     def feed(self, chunk: bytes) -> Iterable[bytes]:
-        """Give the data of the events that are complete now."""
+        """Return the data of the events that are complete now."""
         ...
 
     def end(self) -> Iterable[bytes]:
-        """Give what is left once the body ended."""
+        """Return the remaining events once the body ended."""
         ...
 
 
 class WatchedCall(Protocol):
-    """Learns what comes of one call."""
+    """Observes the events of one call."""
 
     def took(self, event: ModelEvent) -> None:
-        """Learn of an event before it is passed on."""
+        """Observe an event before it is passed on."""
         ...
 
 
 class WatchedCalls(Protocol):
-    """Watches calls, as `TracedCalls` does."""
+    """Observes calls, as `TracedCalls` does."""
 
     def watching(
         self, request: ModelRequest, target: Target
     ) -> AbstractContextManager[WatchedCall]:
-        """Watch a call for as long as the context lasts; an error that leaves it is its own."""
+        """Observe a call for as long as the context lasts; an exception belongs to the call."""
         ...
 
 
 class UnwatchedCalls:
-    """Watches nothing."""
+    """Observes nothing."""
 
     def watching(
         self, request: ModelRequest, target: Target
     ) -> AbstractContextManager["UnwatchedCalls"]:
-        """Let the call be."""
+        """Do nothing."""
         return nullcontext(self)
 
     def took(self, event: ModelEvent) -> None:
-        """Let the event be."""
+        """Do nothing."""
 
 
 class HttpModels:
@@ -104,8 +104,8 @@ class HttpModels:
     Args:
         clock: Time.
         options: How connections are made and kept.
-        calls: Is told of all calls.
-        flush_timer: When a process that is late reads what can wait.
+        calls: Observes all calls.
+        flush_timer: When a process that is late reads deferrable data.
     """
 
     def __init__(
@@ -120,7 +120,7 @@ class HttpModels:
         self._connections = Connections(options, flush_timer)
 
     async def __aenter__(self) -> Self:
-        """Begin to make connections."""
+        """Start to make connections."""
         await self._connections.__aenter__()
         return self
 
@@ -136,12 +136,12 @@ class HttpModels:
     async def answer(
         self, wire: Wire, request: ModelRequest, target: Target, on_event: OnEvent
     ) -> None:
-        """Ask a model and give what comes back to `on_event` where it arrives, `Finished` last.
+        """Call a model and pass its events to `on_event` as they arrive, `Finished` last.
 
-        Who stops waiting closes the connection.
+        Cancelling the call closes the connection.
 
         Raises:
-            ModelError: the call failed, at any place of the answer.
+            ModelError: The call failed, before or during the answer.
         """
         with self._calls.watching(request, target) as call:
             sent = wire.request(request, target)
@@ -180,11 +180,11 @@ class HttpModels:
 
 
 class _Body:
-    """The body of one answer, turned into events as it comes.
+    """The body of one answer, converted into events as it arrives.
 
     Attributes:
-        is_finished: Whether the last event was given.
-        document: The beginning of a body that is a document, which no stream of events is.
+        is_finished: Whether the last event was passed on.
+        document: The beginning of a body that is a document instead of an event stream.
     """
 
     def __init__(
@@ -202,12 +202,12 @@ class _Body:
         self._beat_s = float("-inf")
 
     def on_bytes(self, chunk: bytes) -> bool:
-        """Give the events that are complete now, or now and then a sign of life.
+        """Pass on the events that are complete now, or periodically a heartbeat.
 
-        Returns whether nothing more is wanted.
+        Returns whether no more bytes are wanted.
 
         Raises:
-            ProviderFailed: the provider reports an error, or cannot be understood.
+            ProviderFailed: The provider reports an error, or its data cannot be decoded.
         """
         if self._is_unseen and self._is_document(chunk):
             self.document = chunk
@@ -217,7 +217,7 @@ class _Body:
             raise ProviderFailed(Failure(f"the answer has more than {BODY_BYTES_MAX} bytes"))
         found = self._frames.feed(chunk)
         if type(found) is list and len(found) == 1:
-            # Nearly always so while a model writes, and there is nothing to join then.
+            # Nearly always so while a model generates, and there is nothing to merge then.
             events = self._decoder.decode(found[0])
             if type(events) is list and len(events) == 1:
                 return self._give(events[0])
@@ -226,14 +226,14 @@ class _Body:
         return self._give_joined(events)
 
     def can_wait(self) -> bool:
-        """Return whether the next bytes can wait for a beat: something is shown already."""
+        """Return whether the next bytes can wait for a flush: users see a part of the answer."""
         return self._is_shown
 
     def end(self) -> None:
-        """Give what is left once the body ended.
+        """Pass on the remaining events once the body ended.
 
         Raises:
-            ProviderFailed: the answer was cut off, or its last event reports an error.
+            ProviderFailed: The answer was cut off, or its last event reports an error.
         """
         for event in (*self._decoded(self._frames.end()), *self._decoder.end()):
             self._give(event)

@@ -1,4 +1,4 @@
-"""A wire format: how a request becomes bytes, and how the bytes that come back become events."""
+"""A wire format: encodes a request as bytes, and decodes the received bytes into events."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -18,7 +18,7 @@ class Framing(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class HttpRequest:
-    """A request as it leaves: everything but the connection."""
+    """An HTTP request, without the connection."""
 
     url: str
     headers: Mapping[str, str]
@@ -27,21 +27,21 @@ class HttpRequest:
 
 
 class Decoder(Protocol):
-    """Reads one answer, event by event; raises nothing but `ProviderFailed`."""
+    """Decodes one answer, event by event; raises only `ProviderFailed`."""
 
     def decode(self, data: bytes) -> Iterable[ModelEvent]:
-        """Return what the data of one event on the wire means.
+        """Return the model events of one event's data.
 
         Raises:
-            ProviderFailed: the event reports an error or cannot be read.
+            ProviderFailed: The event reports an error or cannot be decoded.
         """
         ...
 
     def end(self) -> Iterable[ModelEvent]:
-        """Return what is left to say once the body ended.
+        """Return the remaining events once the body ended.
 
         Raises:
-            ProviderFailed: the answer was cut off before its last event.
+            ProviderFailed: The answer was cut off before its last event.
         """
         ...
 
@@ -50,10 +50,10 @@ class Wire(Protocol):
     """One wire format; pure."""
 
     def request(self, request: ModelRequest, target: Target) -> HttpRequest:
-        """Return what to send.
+        """Return the HTTP request.
 
         Raises:
-            ModelError: the provider would have to refuse it; says what to do instead.
+            ModelError: The provider would reject it; the message says what to do instead.
         """
         ...
 
@@ -64,18 +64,18 @@ class Wire(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """All that is known of a call that failed, before anybody judged it.
+    """The data of a failed call, before it is classified.
 
     Attributes:
-        text: What the failure says of itself.
-        status_code: Status of the answer, or the one that an event in the stream names; else 0.
-        headers: Headers of the answer, names in lower case.
-        body: The beginning of the answer's body.
+        text: The text of the failure.
+        status_code: Status of the response, or the one that an event in the stream names; else 0.
+        headers: Headers of the response, names in lower case.
+        body: The beginning of the response body.
         is_cut_off: The stream ended before its last event.
-        is_garbled: The stream holds bytes that make no sense, such as broken JSON.
-        is_transport: The connection failed; the provider itself said nothing.
+        is_garbled: The stream contains malformed data, such as broken JSON.
+        is_transport: The connection failed; there was no response of the provider.
         is_unreachable: It failed before the first byte of an answer.
-        reset_code: Name of the HTTP/2 code that the other side closed with; else empty.
+        reset_code: Name of the HTTP/2 error code that the peer closed with; else empty.
     """
 
     text: str
@@ -90,7 +90,7 @@ class Failure:
 
 
 class ProviderFailed(Exception):
-    """A call failed; what that means is the classifier's to say."""
+    """A call failed; the classifier turns it into a `ModelError`."""
 
     def __init__(self, failure: Failure) -> None:
         super().__init__(failure.text)

@@ -1,4 +1,4 @@
-"""Which wire format a model is spoken to in, decided once and in one place."""
+"""Chooses the wire format of a model."""
 
 import re
 from collections.abc import Mapping
@@ -19,22 +19,22 @@ class WireName(StrEnum):
     COMPLETIONS = "completions"
 
 
-# What OpenAI serves under Responses, by the beginnings of names.
+# Models that OpenAI serves with Responses, by name prefix.
 _RESPONSES = re.compile(
     r"(gpt-4o|gpt-4\.1|gpt-4\.5|gpt-[5-9]|gpt-\d\d|o[1-9]|codex-|computer-use-|gpt-daybreak"
     r"|gpt-rosalind|ft:gpt-4o|ft:gpt-4\.1)"
 )
-# These begin alike but know Chat Completions only.
+# These have such a prefix but support only Chat Completions.
 _COMPLETIONS_ONLY = re.compile(r"(audio|search-preview|^o1-preview|^o1-mini)")
 
 
 def wire_name(
     provider_type: ProviderType, model_name: str, options: Mapping[str, object], provider_name: str
 ) -> WireName:
-    """Return the wire format; the option `wire` says which of OpenAI's two, where both exist.
+    """Return the wire format; the option `wire` chooses between OpenAI's two, where both exist.
 
     Raises:
-        ModelError: the option is none of the two, or there is nothing to speak to.
+        ModelError: The option is neither of the two, or the provider has no wire format.
     """
     match provider_type:
         case ProviderType.ANTHROPIC:

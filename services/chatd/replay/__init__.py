@@ -1,4 +1,4 @@
-"""Recorded answers of providers, played through the real adapters and told as one value each."""
+"""Plays recorded provider responses through the real adapters and prints one value for each."""
 
 from chatd.replay.outcome import Outcome
 from chatd.replay.playing import NotPlayable, play

@@ -26,7 +26,7 @@ def main(arguments: Sequence[str]) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
-        # The reader has seen enough; Python must not complain about it once more at exit.
+        # The reader closed the pipe; without this Python prints a second error at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return UNPLAYABLE
 

@@ -1,4 +1,4 @@
-"""What an answer came to: its events added up."""
+"""The accumulated events of one answer."""
 
 import json
 from dataclasses import dataclass, field
@@ -25,7 +25,7 @@ from chatd.models.domain.language_model import (
 
 @dataclass(slots=True)
 class Outcome:
-    """The sum of the events so far, and the error that ended them, if one did."""
+    """The accumulated events so far, and the error that ended the stream, if any."""
 
     text: str = ""
     reasoning: str = ""
@@ -53,14 +53,14 @@ class Outcome:
             case Finished():
                 self.finish_reason = event.reason.value
             case Heartbeat() | RequestSent():
-                self.events -= 1  # Nothing that the provider said: it comes and goes with time.
+                self.events -= 1  # Not sent by the provider: their number depends on timing.
             case TextEnded() | ReasoningEnded() | ToolInputDelta() | ProviderToolResult():
                 pass
             case _:
                 assert_never(event)
 
     def document(self, file: str) -> dict[str, Any]:
-        """Return all of it as a JSON value."""
+        """Return the outcome as a JSON value."""
         return {
             "file": file,
             "text": self.text,

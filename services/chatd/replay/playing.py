@@ -1,4 +1,4 @@
-"""Playing one recording: its bytes from a server on this machine, through the real adapter."""
+"""Plays one recording: a local server sends its bytes to the real adapter."""
 
 from pathlib import Path
 
@@ -27,11 +27,11 @@ QUESTION = ModelRequest(
 
 
 class NotPlayable(Exception):
-    """A file that holds no recording, or one of no protocol of ours; says why."""
+    """The file holds no recording, or one of an unsupported protocol; the message says why."""
 
 
 async def play(path: Path, models: HttpModels, clock: Clock) -> Outcome:
-    """Return what the adapter makes of a recording; an error that it holds is part of that.
+    """Return the accumulated events of a recording; an error in the recording is part of it.
 
     Raises:
         NotPlayable: the file cannot be played.

@@ -1,4 +1,4 @@
-"""Who belongs to which groups, and what each of them may spend."""
+"""Wiring of the slice `spend`: groups, limits and the ledger."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,15 +17,15 @@ from parley.bus import Notice
 
 @dataclass(frozen=True, slots=True)
 class SpendComponents:
-    """What users may spend, alone and by their groups.
+    """The components of the slice `spend`.
 
     Attributes:
-        groups: Who belongs to which groups.
-        group_cleanup: What is left of groups that are gone.
-        limits: What may be spent, as it is stored.
-        limits_changed: Tells every process, this one included, that a limit is another.
-        spending: Says whether something may be spent.
-        bills: Writes down what was spent behind turns.
+        groups: The cached groups of users.
+        group_cleanup: Removes the rows of deleted groups.
+        limits: The stored limits.
+        limits_changed: Publishes to every process, this one included, that a limit changed.
+        spending: Enforces the limits.
+        bills: Enters bills into the ledger in the background.
     """
 
     groups: CachedGroups
@@ -37,7 +37,7 @@ class SpendComponents:
 
 
 def open_spend(resources: Resources) -> SpendComponents:
-    """Return what users may spend, with groups as gateways tell them."""
+    """Return the components, with groups read from gateways."""
     clock = resources.process.clock
     groups = CachedGroups(GatewayGroups(resources.gateways), clock)
     limits = PostgresLimits(resources.pool)

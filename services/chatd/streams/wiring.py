@@ -1,4 +1,4 @@
-"""What a process tells readers: the chats it follows for them, and the replicas it asks."""
+"""Wiring of the slice `streams`: hubs, feeds, relays and the replica watch of a process."""
 
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack
@@ -31,20 +31,20 @@ CONNECTIONS_MAX = 2
 
 
 def stream_connections(connections_max: int) -> int:
-    """Return how many of a process's connections its streams have for themselves.
+    """Return how many of a process's database connections are reserved for its streams.
 
-    Few are enough, as they read for many at once; but a crowd of turns must not be before them.
+    Few are enough, as their reads are batched; but they must not queue behind the turns' reads.
     """
     return min(CONNECTIONS_MAX, max(1, connections_max // 8))
 
 
 @dataclass(frozen=True, slots=True)
 class StreamComponents:
-    """Everything that readers are told by.
+    """The components that serve streams.
 
     Attributes:
-        hubs: The chats that somebody follows.
-        feeds: The lists that somebody follows.
+        hubs: The followed chats.
+        feeds: The followed chat lists.
     """
 
     hubs: Hubs
@@ -55,7 +55,7 @@ class StreamComponents:
     _process: Process
 
     def loops(self) -> dict[str, Callable[[], Awaitable[object]]]:
-        """Return by name what goes on for as long as the process serves."""
+        """Return the background loops by name; they run for as long as the process serves."""
         return {
             "streams.poll": self.hubs.run,
             "streams.access": self._access.run,
@@ -66,7 +66,7 @@ class StreamComponents:
     def servicer(
         self, admission: Callable[[str, str], Caller], tunnelled: TunnelledMethods
     ) -> StreamServicer:
-        """Return what readers call, and who carries calls of theirs."""
+        """Return the servicer of StreamService."""
         streams = Streams(
             self.hubs,
             RelaySource(self._live),
@@ -79,7 +79,7 @@ class StreamComponents:
         return StreamServicer(streams, tunnelled)
 
     def close(self) -> None:
-        """Let every reader go."""
+        """Close all subscriptions."""
         self.hubs.close()
         self.feeds.close()
 
@@ -96,7 +96,7 @@ async def open_streams(
     groups: Groups,
     tasks: Starter,
 ) -> StreamComponents:
-    """Return what readers are told by; `stack` ends what it opens."""
+    """Return the components of the slice; `stack` closes them."""
     followings = PostgresStreamReads(pool)
     peers = await stack.enter_async_context(neighbours.channels(ServiceName.CHATD, ()))
     replicas = ReplicaWatch(workers, process.clock, partial(know_replicas, peers))

@@ -1,4 +1,4 @@
-"""Titles, labels and summaries of chats, put together from the models and the notes."""
+"""Wiring of the slice `titles`."""
 
 from dataclasses import dataclass
 
@@ -19,12 +19,12 @@ from chatd.turns.engine.setups import ConfiguredUtilityModels
 
 @dataclass(frozen=True, slots=True)
 class TitleComponents:
-    """What makes notes about chats behind their turns.
+    """The components that generate titles, labels and summaries.
 
     Attributes:
-        title_writer: Says which notes are to be made.
-        jobs: Makes them, a few at a time.
-        debouncer: Waits until a chat has come to rest.
+        title_writer: Decides what to generate.
+        jobs: Runs the jobs, a few at a time.
+        debouncer: Delays jobs until a chat is idle.
     """
 
     title_writer: TitleWriter
@@ -41,7 +41,7 @@ def open_titles(
     notifier: ChatNotifier,
     calls: CallObserver,
 ) -> TitleComponents:
-    """Return what makes notes."""
+    """Return the components."""
     process = resources.process
     jobs = JobQueue()
     debouncer = Debouncer(jobs.add, process.clock)

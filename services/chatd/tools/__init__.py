@@ -1,1 +1,1 @@
-"""What a model can call: workspace tools, MCP tools, client tools."""
+"""Tools that a model can call: workspace tools, MCP tools, client tools."""

@@ -1,4 +1,4 @@
-"""Offers of tools that are good for a while, so that a turn need not ask for them."""
+"""Caches tool catalogues for a short time, so that not every turn requests them."""
 
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
@@ -9,15 +9,15 @@ from chatd.primitives.domain.ids import OwnerId
 from parley.clock import Clock
 
 CATALOGUES_MAX = 4096
-#: Changes are heard of over the bus; this bounds what a lost notice costs.
+#: Changes are published on the bus; this limits the effect of a lost notice.
 TTL_S = 30.0
-#: An offer that lacks tools is asked for again soon: what is missing may be back.
+#: An incomplete catalogue is requested again soon: the missing tools may be available again.
 INCOMPLETE_TTL_S = 2.0
 
 
 @dataclass(frozen=True, slots=True)
 class ToolCatalogue:
-    """The tools that an executor offers somebody.
+    """The tools that an executor offers a user.
 
     Attributes:
         is_complete: False if some of its tools could not be listed now.
@@ -29,7 +29,7 @@ class ToolCatalogue:
 
 @dataclass(frozen=True, slots=True)
 class CatalogueKey:
-    """Who is offered tools, by which replica, and of which servers that were chosen."""
+    """The cache key of a catalogue: the replica, the user, and the chosen servers."""
 
     address: str
     owner_id: OwnerId
@@ -43,7 +43,7 @@ class _CachedCatalogue:
 
 
 class ToolCatalogueCache:
-    """Remembers the offers of one executor, the oldest least long."""
+    """Caches the catalogues of one executor; the oldest are evicted first."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -53,23 +53,23 @@ class ToolCatalogueCache:
     async def at(
         self, key: CatalogueKey, ask: Callable[[], Awaitable[ToolCatalogue]]
     ) -> tuple[ToolSpec, ...]:
-        """Return what is offered at a place, asking only if nothing good is remembered."""
+        """Return the catalogue of a key from the cache, or request it."""
         kept = self._kept.get(key)
         now_s = self._clock.monotonic()
         if kept is not None and now_s < kept.expires_s:
             return kept.catalogue.specs
         forgotten = self._forgotten
         catalogue = await ask()
-        # Something changed while the answer was under way: it may be of before.
+        # An invalidation during the request: the response may be older than it.
         if forgotten == self._forgotten:
             self._keep(key, catalogue, now_s)
         return catalogue.specs
 
     async def after(self, key: CatalogueKey, call: Awaitable[Outcome]) -> Outcome:
-        """Wait for a call of a tool that was offered at a place.
+        """Await a call of a tool from the catalogue of a key.
 
-        Unless it succeeds, the tool may be another one by now, or its journal, or the executor
-        may be gone: the next step asks.
+        Unless it succeeds, the entry is dropped: the tool or its journal may have changed, or the
+        executor may be gone, so the next step requests the catalogue again.
         """
         is_well = False
         try:
@@ -81,7 +81,7 @@ class ToolCatalogueCache:
                 self._kept.pop(key, None)
 
     def forget(self) -> None:
-        """Ask anew for everything; what is asked for right now is not kept either."""
+        """Drop all entries; responses to requests in progress are not cached either."""
         self._forgotten += 1
         self._kept.clear()
 
@@ -94,7 +94,7 @@ class ToolCatalogueCache:
 
 
 class ServerChoiceCache:
-    """Remembers which servers users may choose, so that not every new chat asks."""
+    """Caches which servers users may choose, so that not every new chat requests it."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -102,12 +102,12 @@ class ServerChoiceCache:
         self.forgotten = 0
 
     def are_good(self, owner_id: OwnerId, server_ids: Iterable[str]) -> bool:
-        """Return whether a user was allowed to choose all of these a short while ago."""
+        """Return whether a recent check allowed the user to choose all of these servers."""
         now_s = self._clock.monotonic()
         return all(now_s < self._good_until_s.get((owner_id, each), 0.0) for each in server_ids)
 
     def keep(self, owner_id: OwnerId, server_ids: Iterable[str]) -> None:
-        """Remember that a user may choose these."""
+        """Cache that a user may choose these servers."""
         until_s = self._clock.monotonic() + TTL_S
         for server_id in server_ids:
             self._good_until_s.pop((owner_id, server_id), None)
@@ -116,6 +116,6 @@ class ServerChoiceCache:
             del self._good_until_s[next(iter(self._good_until_s))]
 
     def forget(self) -> None:
-        """Ask anew for everything, because servers changed or may have."""
+        """Drop all entries, because servers changed or notices may be lost."""
         self.forgotten += 1
         self._good_until_s.clear()

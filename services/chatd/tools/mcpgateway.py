@@ -40,7 +40,7 @@ from parley.rpc import Channels, NoAddress, Problem, acting_for
 CALL_TIMEOUT_S = 600.0
 LIST_TIMEOUT_S = 10.0
 ASK_TIMEOUT_S = 10.0
-# A request of a user waits for it.
+# A user's request waits for this check.
 CHECK_TIMEOUT_S = 2.0
 
 OUTCOMES: Mapping[int, ToolOutcome] = {
@@ -54,12 +54,12 @@ OUTCOMES: Mapping[int, ToolOutcome] = {
 
 
 class McpTools:
-    """Lists and calls the tools of MCP servers; the replica is chosen by the chat.
+    """Lists and calls the tools of MCP servers; the chat id selects the replica.
 
     Args:
         channels: The replicas of mcpgateway.
-        clock: Time, for what is remembered.
-        chosen: Tells which servers a chat has chosen.
+        clock: The clock of the caches.
+        chosen: Returns the servers that a chat has chosen.
     """
 
     def __init__(
@@ -74,20 +74,20 @@ class McpTools:
         self._chosen = chosen
 
     async def list_tools(self, chat_id: ChatId, owner: Owner) -> tuple[ToolSpec, ...]:
-        """Return the tools of the servers that the chat has chosen, and of those all chats use."""
+        """Return the tools of the servers that the chat has chosen, and of those for all chats."""
         server_ids = await self._chosen(chat_id)
         place = self._place(chat_id, owner, server_ids)
         return await self._catalogues.at(place, lambda: self._ask(chat_id, owner, server_ids))
 
     def forget_catalogues(self) -> None:
-        """Learn that servers or their tools changed, or may have."""
+        """Drop cached catalogues and choices, because servers changed or notices may be lost."""
         self._catalogues.forget()
         self._choices.forget()
 
     async def refused(
         self, chat_id: ChatId, owner: Owner, server_ids: Sequence[str], stored: Sequence[str]
     ) -> Mapping[str, str]:
-        """Return which servers a chat may not choose, each with the reason.
+        """Return the servers that a chat may not choose, each with the reason.
 
         Raises:
             CheckUnavailable: no mcpgateway answers.
@@ -136,11 +136,11 @@ class McpTools:
         )
 
     async def execute(self, execution: Execution) -> Outcome:
-        """Call a tool, or attach to the call, and wait for its one result."""
+        """Call a tool, or attach to the running call, and return its result."""
         try:
             server_ids = await self._chosen(execution.chat_id)
         except ChatNotFound:
-            # Deleted meanwhile: no offer of it is asked for again.
+            # The chat was deleted meanwhile, so no catalogue of it is requested again.
             return await self._execute(execution)
         place = self._place(execution.chat_id, execution.owner, server_ids)
         return await self._catalogues.after(place, self._execute(execution))
@@ -157,7 +157,7 @@ class McpTools:
         raise ExecutorUnreachable(Executor.MCPGATEWAY)
 
     async def find(self, execution: Execution) -> Found:
-        """Return what the journal knows of a call."""
+        """Return the state of a call in the journal."""
         request = api.GetCallRequest(key=_key(execution))
         try:
             with acting_for(user_of(execution.owner)):
@@ -176,7 +176,7 @@ class McpTools:
                 return Untraceable()
 
     async def cancel(self, execution: Execution) -> None:
-        """Have a call stopped; one never seen can no longer start."""
+        """Cancel a call; one that has not arrived yet cannot start any more."""
         request = api.CancelCallRequest(
             request_id=f"cancel-{execution.dispatch.execution_id}", key=_key(execution)
         )
@@ -199,7 +199,7 @@ def _reason(server: api.InvalidServer) -> str:
 
 
 def _refusal(problem: Problem) -> Outcome:
-    """Return what a refused call means: another journal proves nothing about the first attempt."""
+    """Return a refused call's outcome; a new journal proves nothing about the first attempt."""
     return UNKNOWN_OUTCOME if problem.reason == JOURNAL_CHANGED else refused(problem)
 
 
@@ -238,7 +238,7 @@ def _request(execution: Execution) -> api.CallToolRequest:
 
 
 def outcome_of(result: tool_pb2.CallResult) -> Outcome:
-    """Return a result as it is stored."""
+    """Convert a result to its stored form."""
     told: dict[str, object] = {"content": [_content(part) for part in result.parts]}
     if result.message:
         told["error"] = result.message
@@ -246,7 +246,7 @@ def outcome_of(result: tool_pb2.CallResult) -> Outcome:
 
 
 def _content(part: tool_pb2.ContentPart) -> dict[str, object]:
-    """Return one part of a result; what came in pieces is told by its size alone."""
+    """Convert one part of a result; data that was sent in chunks is replaced by its size."""
     match part.WhichOneof("content"):
         case "text":
             return {"type": "text", "text": part.text.text}

@@ -1,4 +1,4 @@
-"""What calls of tools come to, counted: how long, how large, how they ended."""
+"""Metrics of tool calls: duration, result size and outcome."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -22,24 +22,24 @@ from parley.telemetry import Durations, Telemetry
 DURATION: Final = "chatd_tool_call_duration_seconds"
 RESULT_CHARACTERS: Final = "chatd.tool.result.characters"
 TRUNCATIONS: Final = "chatd.tool.truncations"
-#: Tools of servers have any number of names, which are no labels.
+#: MCP tools have arbitrary names, which are not used as metric labels.
 SERVER_TOOLS_LABEL: Final = "mcp"
 UNREACHABLE: Final = "unreachable"
 CRASHED: Final = "crashed"
-#: Inside of a text the quotation marks are escaped.
+#: Within a string the quotation marks are escaped, so this matches only a field.
 _CUT: Final = '"truncation": {"'
 
 
 @dataclass(slots=True)
 class _Results:
-    """The results of one tool."""
+    """Counters of the results of one tool."""
 
     characters: int = 0
     truncated: int = 0
 
 
 class MeasuredTools:
-    """Passes calls on, and counts what comes of them by tool and outcome."""
+    """Forwards calls, and counts their results by tool and outcome."""
 
     def __init__(self, tools: Tools, clock: Clock) -> None:
         self._tools = tools
@@ -50,11 +50,11 @@ class MeasuredTools:
         self._results: dict[str, _Results] = {}
 
     async def list_tools(self, chat_id: ChatId, owner: Owner) -> tuple[ToolSpec, ...]:
-        """Return what there is."""
+        """Return the tools of the wrapped source."""
         return await self._tools.list_tools(chat_id, owner)
 
     async def execute(self, execution: Execution) -> Outcome:
-        """Have a call executed, and count it; one whose wait is cancelled is no call's end."""
+        """Execute a call and count it; a cancelled wait is not counted: the call continues."""
         tool, began_s = _label(execution), self._clock.monotonic()
         try:
             outcome = await self._tools.execute(execution)
@@ -69,15 +69,15 @@ class MeasuredTools:
         return outcome
 
     async def find(self, execution: Execution) -> Found:
-        """Ask for a call."""
+        """Forward the request."""
         return await self._tools.find(execution)
 
     async def cancel(self, execution: Execution) -> None:
-        """Have a call stopped."""
+        """Forward the cancellation."""
         await self._tools.cancel(execution)
 
     def publish(self, telemetry: Telemetry) -> Callable[[], None]:
-        """Show the numbers wherever this process shows its own; return what ends that."""
+        """Register the metrics with the telemetry; return the callback that unregisters them."""
         telemetry.meter.create_observable_counter(
             RESULT_CHARACTERS,
             callbacks=[self._sizes],

@@ -1,4 +1,4 @@
-"""One `Tools` out of several: each call goes to the executor that offered its tool."""
+"""Combines several `Tools`: each call goes to the executor that offered its tool."""
 
 import asyncio
 import logging
@@ -13,7 +13,7 @@ logger = logging.getLogger(__name__)
 
 
 class RoutedTools:
-    """Offers what every executor offers; one that is down costs its own tools, not the turn."""
+    """Offers the tools of all executors; an unavailable executor's tools are left out."""
 
     def __init__(self, executors: Mapping[Executor, Tools]) -> None:
         self._executors = executors
@@ -22,7 +22,7 @@ class RoutedTools:
         """Return the tools of all executors that answer.
 
         Raises:
-            ChatError: One of them says so, for example that the chat was deleted meanwhile.
+            ChatError: One of them raised it, for example because the chat was deleted meanwhile.
         """
 
         async def ask(executor: Executor, tools: Tools) -> tuple[ToolSpec, ...]:
@@ -38,18 +38,18 @@ class RoutedTools:
             async with asyncio.TaskGroup() as group:
                 asked = [group.create_task(ask(*entry)) for entry in self._executors.items()]
         except ExceptionGroup as failures:
-            # In a group the turn could not tell a chat that is gone from a defect.
+            # From an exception group the turn could not distinguish a deleted chat from a defect.
             raise failures.exceptions[0] from None
         return tuple(spec for task in asked for spec in task.result())
 
     async def execute(self, execution: Execution) -> Outcome:
-        """Pass the call on to its executor."""
+        """Forward the call to its executor."""
         return await self._executors[execution.dispatch.executor].execute(execution)
 
     async def find(self, execution: Execution) -> Found:
-        """Ask the executor of the call."""
+        """Forward the request to the call's executor."""
         return await self._executors[execution.dispatch.executor].find(execution)
 
     async def cancel(self, execution: Execution) -> None:
-        """Tell the executor of the call."""
+        """Forward the cancellation to the call's executor."""
         await self._executors[execution.dispatch.executor].cancel(execution)

@@ -1,4 +1,4 @@
-"""Tools that work in a workspace, through toolrunner."""
+"""Tools that run in a workspace, through toolrunner."""
 
 import json
 import logging
@@ -38,14 +38,14 @@ ASK_TIMEOUT_S = 10.0
 
 
 class WorkspaceTools:
-    """Offers the tools of a workspace; a chat's calls go where its workspace is.
+    """Offers the tools of a workspace; calls are sent to the node of the chat's workspace.
 
     Args:
-        channels: Ways to nodes.
-        clock: Time.
-        attachment_store: Where files go that the model hands over.
+        channels: Channels to nodes.
+        clock: The clock.
+        attachment_store: Stores files that the model attaches.
         locator: Finds the workspaces of chats; without it a chat has one under its own id, on the
-            node that the id prefers.
+            node that the id hashes to.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class WorkspaceTools:
         self._catalogues = ToolCatalogueCache(clock)
 
     async def list_tools(self, chat_id: ChatId, owner: Owner) -> tuple[ToolSpec, ...]:
-        """Return the tools, with the journal that their calls will be written to."""
+        """Return the tools, with the journal generation of the node."""
         try:
             location = await self._locator.begin(chat_id)
         except ChatError as nowhere:
@@ -84,10 +84,10 @@ class WorkspaceTools:
         )
 
     async def execute(self, execution: Execution) -> Outcome:
-        """Carry out a call, or attach to it if it has begun, and tell what became of it.
+        """Execute a call, or attach to it if it has started, and return its outcome.
 
-        A node that refuses because its workspace is elsewhere, or was stopped, has begun nothing,
-        so the call goes where the workspace is by now.
+        A node that refuses because its workspace is elsewhere, or was stopped, has not started the
+        call, so the call is sent to the workspace's current location.
         """
         location = await self._ready(execution)
         if isinstance(location, Outcome):
@@ -101,7 +101,7 @@ class WorkspaceTools:
         return outcome if newest == location else await self._execute_at(execution, newest)
 
     async def _ready(self, execution: Execution) -> WorkspaceLocation | Outcome:
-        """Return where a call goes, or what is told of it if that is nowhere."""
+        """Return the location for a call, or the call's outcome if there is none."""
         try:
             return await self._locator.ready(execution.chat_id, execution.owner)
         except ChatError as unready:
@@ -136,7 +136,7 @@ class WorkspaceTools:
             )
 
     async def find(self, execution: Execution) -> Found:
-        """Return what the journal knows of a call; executing it again attaches to its process."""
+        """Return the state of a call in the journal; executing it again attaches to its process."""
         request = execution_service_pb2.GetExecutionRequest(key=key_of(execution))
         stub = await self._executions(execution)
         if stub is None:
@@ -150,14 +150,14 @@ class WorkspaceTools:
         match answer.execution.state:
             case execution_pb2.EXECUTION_STATE_NEVER_SEEN:
                 return NeverSeen()
-            # A start that is over tells nothing of what it started; attaching does.
+            # A finished start says nothing about the started process; attaching does.
             case execution_pb2.EXECUTION_STATE_STARTED | execution_pb2.EXECUTION_STATE_FINISHED:
                 return StillRunning()
             case _:
                 return Untraceable()
 
     async def cancel(self, execution: Execution) -> None:
-        """Have a call's processes ended; one never seen can no longer start."""
+        """Terminate a call's processes; a call that has not arrived yet cannot start any more."""
         request = execution_service_pb2.CancelExecutionRequest(
             request_id=f"cancel-{execution.dispatch.execution_id}", key=key_of(execution)
         )
@@ -174,7 +174,7 @@ class WorkspaceTools:
         return self._channels.also(Address.parse(location.address))
 
     async def _executions(self, execution: Execution) -> ExecutionServiceStub | None:
-        """Return the journal of the node that the chat works on, None if there is no such node."""
+        """Return the execution stub of the chat's node, None if there is no such node."""
         try:
             location = await self._locator.seen(execution.chat_id)
         except ChatError:
@@ -183,10 +183,10 @@ class WorkspaceTools:
 
 
 def _is_relocated(outcome: Outcome) -> bool:
-    """Return whether a call was refused for looking in the wrong place; else nobody looks again."""
+    """Return whether a call was refused because its workspace is at another location."""
     if outcome.outcome is ToolOutcome.DONE or not any(
         each in outcome.result_json for each in MOVED
     ):
         return False
-    # What a command prints may be anything.
+    # The output of a command may contain the same text.
     return json.loads(outcome.result_json).get("reason") in MOVED

@@ -1,4 +1,4 @@
-"""The tools of a process, whoever executes them."""
+"""Wiring of the slice `tools`."""
 
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ async def open_tools(
     locator: WorkspaceLocator,
     lifecycle: Tools,
 ) -> ToolComponents:
-    """Return the tools of all executors, reached over channels that the stack closes."""
+    """Return the tools of all executors; the stack closes their channels."""
 
     async def chosen(chat_id: ChatId) -> tuple[str, ...]:
         return (await configuration.chat(chat_id)).mcp_server_ids

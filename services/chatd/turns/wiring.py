@@ -1,4 +1,4 @@
-"""The worker of a process, with all that the turns of its chats need."""
+"""Wiring of the slice `turns`: the worker of a process and the dependencies of its turns."""
 
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -33,7 +33,7 @@ from chatd.workspaces.wiring import WorkspaceComponents
 
 @dataclass(frozen=True, slots=True)
 class WorkerDependencies:
-    """What turns meet that is no part of them."""
+    """The dependencies of a worker from other slices."""
 
     resources: Resources
     faults: Faults
@@ -46,16 +46,16 @@ class WorkerDependencies:
 
 @dataclass(frozen=True, slots=True)
 class WorkerComponents:
-    """What a process does about the chats that it owns.
+    """The components that run the chats that a process owns.
 
     Attributes:
-        worker: Owns them.
-        workers: Who owns which, as it is stored.
-        turns: Runs them.
-        titles: Makes notes about them.
-        diffs: Looks what was changed in their workspaces.
+        worker: Owns the chats.
+        workers: Leases and claims in the database.
+        turns: Runs the chats.
+        titles: Generates titles and summaries of them.
+        diffs: Tracks changes in their workspaces.
         servers: The MCP servers whose tools they use.
-        open_calls: Stores which models are being called, and charges calls of dead processes.
+        open_calls: Stores model calls under way, and charges those of dead processes.
     """
 
     worker: Worker

@@ -1,1 +1,1 @@
-"""Users and groups as the gateway knows them."""
+"""Users and groups, which the gateway stores."""

@@ -1,4 +1,4 @@
-"""Workers and the chats they own, as values, and what an engine needs of their store."""
+"""Value types of workers and the chats they own, and the ports of their store."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -19,7 +19,7 @@ CRASH_LOOP = TurnError(
 
 @dataclass(frozen=True, slots=True)
 class NamedChat:
-    """A chat that names a worker as its owner, as a renewal tells it."""
+    """A chat whose row names a worker as its owner, as returned by a lease renewal."""
 
     chat_id: ChatId
     owner_epoch: int
@@ -29,7 +29,7 @@ class NamedChat:
 
 @dataclass(frozen=True, slots=True)
 class DueAction:
-    """A chat whose client let the time for its tools pass, and the history that asked for them."""
+    """A chat whose client missed the deadline for its tool results, with the history version."""
 
     chat_id: ChatId
     owner: Owner
@@ -38,7 +38,7 @@ class DueAction:
 
 @dataclass(frozen=True, slots=True)
 class Replica:
-    """A process with a live lease, and where it can be reached."""
+    """A process with a live lease, and its address."""
 
     worker_id: WorkerId
     address: str
@@ -47,13 +47,14 @@ class Replica:
 
 @dataclass(frozen=True, slots=True)
 class SweepLimits:
-    """How much one sweep may take.
+    """Limits of one sweep.
 
-    The limit per user is soft: two workers that sweep at the same moment do not see each other.
+    The limit per user is soft: two workers that sweep at the same time do not see each other's
+    claims.
 
     Attributes:
-        may_take_orphans: Whether chats of others whose lease ran out are taken too, or only those
-            that name nobody.
+        may_take_orphans: Whether to take chats of other workers whose lease expired, or only chats
+            without an owner.
     """
 
     chats_max: int
@@ -63,60 +64,60 @@ class SweepLimits:
 
 
 class Leases(Protocol):
-    """The row that says that a worker lives, judged by the database's clock alone."""
+    """The lease row of a worker; only the database's clock is used."""
 
     async def register(self, worker_id: WorkerId, address: str, lease_s: float) -> None:
-        """Make the row of a worker that starts."""
+        """Insert the row of a worker that starts."""
         ...
 
     async def renew(self, worker_id: WorkerId, lease_s: float) -> tuple[NamedChat, ...] | None:
-        """Extend the lease; return the chats that name the worker, None if its row is gone."""
+        """Extend the lease; return the chats that the worker owns, None if its row is gone."""
         ...
 
     async def begin_drain(self, worker_id: WorkerId) -> None:
-        """Let the worker claim nothing any more."""
+        """Mark the worker as draining, so that it claims no more chats."""
         ...
 
     async def expire(self, worker_id: WorkerId) -> None:
-        """End the lease now and for ever."""
+        """End the lease permanently."""
         ...
 
 
 class Claims(Protocol):
-    """Chats that wait for an owner or lost theirs."""
+    """Claims of chats that wait for an owner or whose owner's lease expired."""
 
     async def sweep(self, worker_id: WorkerId, limits: SweepLimits) -> tuple[Claimed, ...]:
-        """Claim what has no live owner: interrupting chats first, then the oldest change."""
+        """Claim chats without a live owner: interrupting ones first, then the oldest change."""
         ...
 
     async def park(self, worker_id: WorkerId, chats_max: int) -> tuple[ChatState, ...]:
-        """End the turns that three takeovers in a row did not carry on."""
+        """End the turns that three takeovers in a row did not complete."""
         ...
 
     async def reclaim(
         self, worker_id: WorkerId, chat_id: ChatId, owner_epoch: int
     ) -> Claimed | None:
-        """Claim anew what the worker owns already; None if that has changed."""
+        """Claim again a chat that the worker already owns; None if that has changed."""
         ...
 
     async def due_actions(self, chats_max: int) -> tuple[DueAction, ...]:
-        """Return chats whose client is late, the longest overdue first."""
+        """Return chats whose client missed its deadline, the longest overdue first."""
         ...
 
     async def owned(self, worker_id: WorkerId) -> tuple[ChatState, ...]:
-        """Return the chats that name the worker."""
+        """Return the chats that the worker owns."""
         ...
 
     async def states(self, chat_ids: tuple[ChatId, ...]) -> tuple[ChatState, ...]:
-        """Return the states of those that exist, read now."""
+        """Return the current states of those chats that exist."""
         ...
 
 
 def is_ownerless(state: ChatState) -> bool:
-    """Return whether the chat should run but has no owner, so that a sweep would help it."""
+    """Return whether the chat should run but has no owner, so that a sweep can claim it."""
     return state.worker_id is None and state.status in (Status.RUNNING, Status.INTERRUPTING)
 
 
 def is_suspect(state: ChatState) -> bool:
-    """Return whether owners died on this turn so often that it may be the cause."""
+    """Return whether so many owners died during this turn that it may be the cause."""
     return state.takeovers >= SUSPECT_TAKEOVERS

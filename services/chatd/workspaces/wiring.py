@@ -1,4 +1,4 @@
-"""The control plane of workspaces, put together over one database and the channels to nodes."""
+"""Wiring of the control plane of workspaces over one database and the channels to nodes."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -45,7 +45,7 @@ from parley.rpc import Address
 
 @dataclass(frozen=True, slots=True)
 class WorkspaceAccessFactory:
-    """Who may look into workspaces, and the nodes that these are on."""
+    """Builds the access checks of workspaces, with the nodes of these."""
 
     resources: Resources
     reading: Reading
@@ -55,7 +55,7 @@ class WorkspaceAccessFactory:
     nodes: Nodes
 
     def to(self, locator: WorkspaceLocator) -> WorkspaceAccess:
-        """Return the door to workspaces that are at `locator`."""
+        """Return the access check for workspaces that `locator` finds."""
         return WorkspaceAccess(
             self.reading,
             self.groups,
@@ -65,22 +65,22 @@ class WorkspaceAccessFactory:
         )
 
     def tickets(self, locator: WorkspaceLocator) -> AttachTickets:
-        """Return what issues tickets for terminals behind that door."""
+        """Return the issuer of terminal tickets, with that access check."""
         return AttachTickets(self.to(locator), self.nodes, self.resources.neighbours.ticket_office)
 
 
 @dataclass(frozen=True, slots=True)
 class WorkspaceComponents:
-    """What a process does about workspaces.
+    """The components of the slice `workspaces`.
 
     Attributes:
-        control: What people and models ask.
-        locator: Where chats work.
-        tools: The tools by which models ask.
-        driver: Does what states ask for.
-        workspace_timers: Does what time asks for.
-        changes: Wakes those who wait.
-        servicers: What is served of it.
+        control: Handles requests of users and models.
+        locator: Finds the workspaces of chats.
+        tools: The tools with which models manage workspaces.
+        driver: Performs the actions that states require.
+        workspace_timers: Performs the actions that are due by time.
+        changes: Wakes requests that wait for changes.
+        servicers: The gRPC servicers.
     """
 
     control: Control
@@ -99,7 +99,7 @@ def open_workspaces(
     worker_id: WorkerId,
     metadata_changed: Callable[[ChatId], None],
 ) -> WorkspaceComponents:
-    """Return the control plane of this process; `metadata_changed` is told of changed chats."""
+    """Return the components; `metadata_changed` is called with changed chats."""
     process, configuration = resources.process, catalogue.configuration
     changes = Changes(process.clock)
 
@@ -162,7 +162,7 @@ def open_workspaces(
 
 
 def _host(resources: Resources, secrets: PostgresSecrets) -> GrpcHost:
-    """Return nodes as hosts, each told the secrets that a workspace was granted."""
+    """Return the host client; each node receives the grants of a workspace's secrets."""
 
     async def granted(workspace: Workspace) -> tuple[Secret, ...]:
         return await secrets.named(workspace.owner_id, workspace.recipe.secret_names)
@@ -179,12 +179,12 @@ def _quota(settings: Settings) -> QuotaLimits:
 
 
 class _InstallationTtl:
-    """The lifetime that administrators gave workspaces, as this process knows it."""
+    """The lifetime of workspaces in the installation's settings, from the cached configuration."""
 
     def __init__(self, configuration: ConfigurationCache) -> None:
         self._configuration = configuration
 
     async def workspace_ttl_ms(self) -> int:
-        """Return it; 0 leaves it to templates."""
+        """Return the lifetime; 0 leaves it to templates."""
         snapshot = await self._configuration.current()
         return snapshot.catalogue.settings.workspace_ttl_ms

@@ -1,6 +1,6 @@
-"""The formats a whole chat can be exported in, written piece by piece.
+"""The formats of a chat export, written incrementally.
 
-Whoever reads one to its end knows that it is whole: each format ends with the number of messages.
+Each format ends with the number of messages, so that a reader can check that it is complete.
 """
 
 from enum import StrEnum
@@ -12,7 +12,7 @@ from gateway.api.convert.chats import ROLE, chat_to_json, message_to_json
 from gateway.api.convert.parts import Json, parts_to_json
 from parley.api.chat.v1 import chat_pb2, message_pb2
 
-# Why an answer is not complete, in words.
+# Why an answer is incomplete, as text.
 CUT = {
     message_pb2.FINISH_REASON_LENGTH: "Cut: the length limit was reached.",
     message_pb2.FINISH_REASON_CONTENT_FILTER: "Cut: the provider's content policy.",
@@ -23,7 +23,7 @@ _encode = msgspec.json.Encoder().encode
 
 
 class ExportFormat(StrEnum):
-    """What an export can look like."""
+    """A format of an export."""
 
     JSON = "json"
     JSON_LINES = "jsonl"
@@ -31,20 +31,20 @@ class ExportFormat(StrEnum):
 
 
 class ExportWriter(Protocol):
-    """Turns the pieces of a chat into bytes, in the order they come."""
+    """Encodes the pieces of a chat in their order."""
 
     media_type: str
 
     def head(self, chat: chat_pb2.Chat) -> bytes:
-        """Return the beginning."""
+        """Return the beginning of the document."""
         ...
 
     def message(self, message: message_pb2.Message) -> bytes:
-        """Return one message."""
+        """Encode one message."""
         ...
 
     def end(self, message_count: int) -> bytes:
-        """Return the end."""
+        """Return the end of the document."""
         ...
 
 
@@ -72,18 +72,18 @@ class JsonWriter:
         return b'{"chat":' + _encode(chat_to_json(chat)) + b',"messages":['
 
     def message(self, message: message_pb2.Message) -> bytes:
-        """Return one member of the list."""
+        """Return one element of the list."""
         comma = b"" if self._is_first else b","
         self._is_first = False
         return comma + _encode(message_to_json(message))
 
     def end(self, message_count: int) -> bytes:
-        """Return the rest."""
+        """Return the rest of the document."""
         return b'],"message_count":%d}\n' % message_count
 
 
 class JsonLinesWriter:
-    """One line of JSON for each piece, named by its only member."""
+    """One line of JSON for each piece, an object with one member that names its type."""
 
     media_type = "application/jsonl"
 
@@ -104,7 +104,7 @@ class JsonLinesWriter:
 
 
 class MarkdownWriter:
-    """The conversation as people read it."""
+    """The conversation as Markdown."""
 
     media_type = "text/markdown; charset=utf-8"
 
@@ -114,7 +114,7 @@ class MarkdownWriter:
         return f"# {title}\n".encode()
 
     def message(self, message: message_pb2.Message) -> bytes:
-        """Return a section for one message; what is no text is quoted as JSON."""
+        """Return a section for one message; parts that are not text are quoted as JSON."""
         role = (ROLE.get(message.role) or "unknown").capitalize()
         blocks = "".join(_block(part) for part in parts_to_json(message.content))
         cut = CUT.get(message.finish_reason)
@@ -133,5 +133,5 @@ def _block(part: Json) -> str:
         lines = str(part["text"]).splitlines() or [""]
         return "\n" + "".join(f"> {line}\n" for line in lines)
     shown = msgspec.json.format(_encode(part), indent=2).decode()
-    # A fence inside a JSON text would end ours; JSON can spell it otherwise.
+    # A fence inside a JSON text would end this code block; JSON can escape it.
     return "\n```json\n" + shown.replace("```", "\\u0060" * 3) + "\n```\n"

@@ -1,6 +1,6 @@
-"""The description of the API in OpenAPI 3.1, made from the routes and the bodies they read.
+"""The OpenAPI 3.1 document of the API, generated from the routes and their body types.
 
-It tells paths, parameters, bodies, roles and scopes. What answers look like is told in
+It contains paths, parameters, bodies, roles and scopes. The format of responses is defined in
 `gateway.api.convert.chats` and its neighbours, not here.
 """
 
@@ -16,7 +16,7 @@ from gateway.http.route_access import ACCESS, Access
 
 OPENAPI_VERSION = "3.1.1"
 API_VERSION = "1"
-#: Parameters that are no plain text.
+#: Schemas of parameters that are not plain text.
 SCHEMAS: Mapping[str, Mapping[str, object]] = {
     "limit": {"type": "integer", "minimum": 1, "maximum": 200},
     "before_id": {"type": "integer", "minimum": 0},
@@ -78,7 +78,7 @@ _PARAMETER = re.compile(r"\{(\w+)\}")
 
 
 def described(routes: Iterable[AnyRoute]) -> dict[str, object]:
-    """Return the description of those routes that need a sign-in."""
+    """Return the document of the routes that require a sign-in."""
     served = [route for route in routes if isinstance(route, UserRoute)]
     bodies = list(dict.fromkeys(route.body for route in served if route.body is not None))
     refs, schemas = msgspec.json.schema_components(
@@ -131,7 +131,7 @@ def _operation(route: UserRoute, access: Access, body: Any) -> dict[str, object]
             "content": {"application/json": {"schema": body}},
         }
     if route.uploads:
-        # In this version of OpenAPI bytes are what has no schema.
+        # In OpenAPI 3.1, binary content has no schema.
         content: dict[str, object] = {media_type: {} for media_type in route.uploads}
         described["requestBody"] = {"required": True, "content": content}
     return described
@@ -149,7 +149,7 @@ def _parameters(route: UserRoute) -> Iterable[dict[str, object]]:
 
 
 def _required(body: type[msgspec.Struct] | None) -> bool:
-    """Tell whether a request of this type makes no sense without its body."""
+    """Return whether a request of this type requires a body."""
     if body is None:
         return False
     fields = msgspec.structs.fields(body)

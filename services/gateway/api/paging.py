@@ -1,4 +1,4 @@
-"""Lists in pages: what a request asks for, and how a page is shown."""
+"""Pagination: the page of a request, and the JSON of a page."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -13,17 +13,17 @@ CURSOR_CHARACTERS_MAX = 1024
 
 @dataclass(frozen=True, slots=True)
 class PageRequest:
-    """The page that is asked for; 0 takes the usual size."""
+    """The requested page; a size of 0 means the default."""
 
     page_size: int
     page_token: str
 
 
 def page_request(query: Mapping[str, str]) -> PageRequest:
-    """Return the page that `limit` and `cursor` ask for.
+    """Return the page that `limit` and `cursor` request.
 
     Raises:
-        HttpProblem: They cannot be (422).
+        HttpProblem: They are invalid (422).
     """
     cursor = query.get("cursor", "")
     faults: list[FieldError] = []
@@ -40,5 +40,5 @@ def page_request(query: Mapping[str, str]) -> PageRequest:
 
 
 def page_to_json(items: Iterable[Json], next_page_token: str) -> Json:
-    """Return a page; the cursor is null on the last one."""
+    """Return the JSON of a page; the cursor is null on the last one."""
     return {"items": list(items), "next_cursor": next_page_token or None}

@@ -1,4 +1,4 @@
-"""What the path of a request names; what cannot be an id names nothing that there is."""
+"""Path parameters of requests; an invalid id is answered like one that does not exist."""
 
 import re
 from uuid import UUID
@@ -14,24 +14,24 @@ _NAME = re.compile(r"[A-Za-z0-9._-]{1,128}")
 
 
 def chat_id_of(request: Request) -> str:
-    """Return the chat that the path names, in the one spelling that all processes hash alike.
+    """Return the chat id of the path in canonical form, so that all processes hash it alike.
 
     Raises:
-        HttpProblem: It is no id, so there is no such chat (404).
+        HttpProblem: It is not an id, so there is no such chat (404).
     """
     return _uuid(request, "chat_id", *CHAT_NOT_FOUND)
 
 
 def chat_not_found() -> HttpProblem:
-    """Return the refusal of a chat that is not there for this user."""
+    """Return the error for a chat that does not exist for this user."""
     return HttpProblem(404, *CHAT_NOT_FOUND)
 
 
 def message_id_of(request: Request) -> int:
-    """Return the message that the path names.
+    """Return the message id of the path.
 
     Raises:
-        HttpProblem: It is no number, so there is no such message (404).
+        HttpProblem: It is not a number, so there is no such message (404).
     """
     text = request.path_params["message_id"]
     if text.isascii() and text.isdigit() and len(text) <= 16 and 0 < int(text) <= INTEGER_MAX:
@@ -44,10 +44,10 @@ def message_id_of(request: Request) -> int:
 
 
 def queued_message_id_of(request: Request) -> str:
-    """Return the waiting message that the path names.
+    """Return the queued message id of the path.
 
     Raises:
-        HttpProblem: It is no id, so no such message waits (404).
+        HttpProblem: It is not an id, so there is no such queued message (404).
     """
     return _uuid(
         request,
@@ -58,10 +58,10 @@ def queued_message_id_of(request: Request) -> str:
 
 
 def workspace_id_of(request: Request) -> str:
-    """Return the workspace that the path names.
+    """Return the workspace id of the path.
 
     Raises:
-        HttpProblem: It is no id, so there is no such workspace (404).
+        HttpProblem: It is not an id, so there is no such workspace (404).
     """
     return _uuid(
         request,
@@ -72,10 +72,10 @@ def workspace_id_of(request: Request) -> str:
 
 
 def template_id_of(request: Request) -> str:
-    """Return the template that the path names.
+    """Return the template id of the path.
 
     Raises:
-        HttpProblem: It is no id, so there is no such template (404).
+        HttpProblem: It is not an id, so there is no such template (404).
     """
     return _uuid(
         request,
@@ -86,10 +86,10 @@ def template_id_of(request: Request) -> str:
 
 
 def secret_id_of(request: Request) -> str:
-    """Return the secret that the path names.
+    """Return the secret id of the path.
 
     Raises:
-        HttpProblem: It is no id, so there is no such secret (404).
+        HttpProblem: It is not an id, so there is no such secret (404).
     """
     return _uuid(
         request, "secret_id", "SECRET_NOT_FOUND", "There is no such secret, or it is not yours."
@@ -97,10 +97,10 @@ def secret_id_of(request: Request) -> str:
 
 
 def process_id_of(request: Request) -> str:
-    """Return the process that the path names.
+    """Return the process id of the path.
 
     Raises:
-        HttpProblem: It is no id, so there is no such process (404).
+        HttpProblem: It is not an id, so there is no such process (404).
     """
     return _uuid(
         request,
@@ -111,10 +111,10 @@ def process_id_of(request: Request) -> str:
 
 
 def user_id_of(request: Request) -> str:
-    """Return the user that the path names.
+    """Return the user id of the path.
 
     Raises:
-        HttpProblem: It is no id, so there is no such user (404).
+        HttpProblem: It is not an id, so there is no such user (404).
     """
     return _uuid(
         request, "user_id", "USER_NOT_FOUND", "There is no such user, or you may not see them."
@@ -122,10 +122,10 @@ def user_id_of(request: Request) -> str:
 
 
 def group_id_of(request: Request) -> str:
-    """Return the group that the path names.
+    """Return the group id of the path.
 
     Raises:
-        HttpProblem: It is no id, so there is no such group (404).
+        HttpProblem: It is not an id, so there is no such group (404).
     """
     return _uuid(
         request, "group_id", "GROUP_NOT_FOUND", "There is no such group, or you may not see it."
@@ -133,10 +133,10 @@ def group_id_of(request: Request) -> str:
 
 
 def file_id_of(request: Request) -> str:
-    """Return the file that the path names.
+    """Return the file id of the path.
 
     Raises:
-        HttpProblem: It is no id, so there is no such file (404).
+        HttpProblem: It is not an id, so there is no such file (404).
     """
     return _uuid(
         request, "file_id", "FILE_NOT_FOUND", "There is no such file, or you may not see it."
@@ -144,10 +144,10 @@ def file_id_of(request: Request) -> str:
 
 
 def name_of(request: Request, parameter: str, resource: str) -> str:
-    """Return an id that need not be a UUID, like the demo's.
+    """Return an id that need not be a UUID, such as that of the demo.
 
     Raises:
-        HttpProblem: There can be no such thing (404).
+        HttpProblem: It cannot be such an id (404).
     """
     text: str = request.path_params[parameter]
     if _NAME.fullmatch(text):
@@ -156,7 +156,7 @@ def name_of(request: Request, parameter: str, resource: str) -> str:
 
 
 def resource_not_found(resource: str) -> HttpProblem:
-    """Return the refusal of something that is not there."""
+    """Return the error for a resource that does not exist."""
     return HttpProblem(
         404,
         "RESOURCE_NOT_FOUND",

@@ -1,6 +1,6 @@
-"""The access log: one line for each request when it is over, streams included.
+"""The access log: one line for each request when it has ended, streams included.
 
-The ids are those that users are shown: the request id in `X-Request-Id` and both ids in problem
+The ids are those that users see: the request id in `X-Request-Id` and both ids in problem
 documents. The trace id is added to every line of a log, so that the same request can be found in
 the logs of the other services.
 """
@@ -13,10 +13,10 @@ from typing import ClassVar, Final, Self
 
 ON: Final = "on"
 OFF: Final = "off"
-#: Programs ask for these every few seconds.
+#: Health probes request these every few seconds.
 PROBES: Final = frozenset({"/healthz", "/readyz"})
 FAILED: Final = 400
-#: What is logged of a request whose client went away before an answer began.
+#: The logged status of a request whose client disconnected before the response.
 NO_ANSWER: Final = 499
 METHOD_CHARACTERS_MAX: Final = 16
 
@@ -26,7 +26,7 @@ _log = logging.getLogger("gateway.access")
 
 @dataclass(frozen=True, slots=True)
 class AccessLogShare:
-    """Which share of the requests is logged, from 0 to 1; 0 is off."""
+    """The share of the requests that is logged, from 0 to 1; 0 is off."""
 
     SETTING_KIND: ClassVar[str] = "on, off or a share from 0 to 1"
 
@@ -34,7 +34,7 @@ class AccessLogShare:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read "on", "off" or a share such as "0.1".
+        """Parse "on", "off" or a share such as "0.1".
 
         Raises:
             ValueError: `text` is none of these.
@@ -56,15 +56,15 @@ class AccessLogShare:
 
 @dataclass(frozen=True, slots=True)
 class RequestLogEntry:
-    """A request that is over.
+    """A request that has ended.
 
     Attributes:
         method: Its method.
         route: The path of its route, with parameters in braces; empty if there is no such route.
-        status: The status that it was answered with; None if it was not.
-        duration_s: From its beginning to the end of its answer.
+        status: The status of its response; None if there was none.
+        duration_s: From its start to the end of its response.
         request_id: Its id.
-        user_id: Who made it; empty if nobody had signed in.
+        user_id: Its user; empty without a sign-in.
         chat_id: The chat in its path; empty if there is none.
     """
 
@@ -81,9 +81,9 @@ class AccessLog:
     """Writes the access log.
 
     Args:
-        share: Which share of the requests is logged. If it is not nothing, those that failed are
-            all logged, because their ids are shown to users.
-        chance: Chooses which.
+        share: The share of the requests that is logged. If it is not 0, all failed requests are
+            logged, because users see their ids.
+        rng: Chooses which.
     """
 
     def __init__(self, share: AccessLogShare, rng: random.Random) -> None:
@@ -91,7 +91,7 @@ class AccessLog:
         self._rng = rng
 
     def write(self, served: RequestLogEntry) -> None:
-        """Write the line of a request, if it is to be logged."""
+        """Write the line of a request, if it is selected."""
         status = served.status or NO_ANSWER
         if not self._is_logged(status, served.route) or not _log.isEnabledFor(logging.INFO):
             return

@@ -1,4 +1,4 @@
-"""Where HTTP is served, and the URL that clients reach it by."""
+"""The HTTP listen address, and the public URL of the installation."""
 
 from dataclasses import dataclass
 from ipaddress import ip_address
@@ -15,7 +15,7 @@ class HttpAddress:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read "host:port", with an IPv6 host in brackets.
+        """Parse "host:port", with an IPv6 host in brackets.
 
         Raises:
             ValueError: `text` is not of that form.
@@ -42,7 +42,7 @@ class HttpAddress:
 
 @dataclass(frozen=True, slots=True)
 class PublicUrl:
-    """The origin that people and programs reach this installation by."""
+    """The origin of this installation for its clients."""
 
     scheme: str
     host: str
@@ -50,10 +50,10 @@ class PublicUrl:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read "http://host[:port]" or "https://host[:port]".
+        """Parse "http://host[:port]" or "https://host[:port]".
 
         Raises:
-            ValueError: `text` is no such origin.
+            ValueError: `text` is not such an origin.
         """
         parts = urlsplit(text.strip())
         if parts.scheme not in ("http", "https") or not parts.hostname:
@@ -64,7 +64,7 @@ class PublicUrl:
 
     @property
     def is_https(self) -> bool:
-        """Whether browsers reach it encrypted."""
+        """Whether it is served over HTTPS."""
         return self.scheme == "https"
 
     def __str__(self) -> str:

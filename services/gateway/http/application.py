@@ -1,8 +1,8 @@
-"""The ASGI application: routes with their access, and what happens around every request.
+"""The ASGI application: routes with their access rules, and the processing around each request.
 
-A request passes, in this order: request id and trace, the Host check, routing, sign-in and role,
-the bounds of its user and address, the handler. Whatever ends it early is answered with a problem
-document.
+The steps of a request are, in this order: request id and trace, the Host check, routing, sign-in
+and role, the limits of its user and address, the handler. An error in any step is answered with a
+problem document.
 """
 
 import logging
@@ -66,7 +66,7 @@ TOO_OLD: Final = (
 )
 DURATION: Final = "http_server_request_duration_seconds"
 DURATION_LABELS: Final = ("http_request_method", "http_route", "http_response_status_code")
-# Anybody may invent methods, and each would be a series of its own.
+# Clients may send arbitrary methods, and each would be its own metric series.
 MEASURED_METHODS: Final = frozenset({"DELETE", "GET", "HEAD", "OPTIONS", "PATCH", "POST", "PUT"})
 
 _REQUEST_ID = re.compile(r"[A-Za-z0-9._-]{1,128}")
@@ -78,7 +78,7 @@ UserHandler = Callable[[Request, Principal], Awaitable[ASGIApp]]
 
 @dataclass(frozen=True, slots=True)
 class OpenRoute:
-    """A route for anyone."""
+    """A route without sign-in."""
 
     method: str
     path: str
@@ -88,18 +88,18 @@ class OpenRoute:
 
 @dataclass(frozen=True, slots=True)
 class UserRoute:
-    """A route for users who are signed in.
+    """A route that requires a sign-in.
 
     Attributes:
         method: The method.
         path: The path, with its parameters in braces.
-        handle: What answers.
+        handle: The handler.
         answers_head: Whether HEAD is answered like GET.
-        body: What it reads as JSON, if anything.
-        query: The parameters that it takes.
-        conditional: Whether it takes If-Match.
-        uploads: The media types of the bytes that it reads, if it reads no JSON.
-        upgrades: Whether it is a WebSocket, and nothing else.
+        body: The type of its JSON body, if any.
+        query: Its query parameters.
+        conditional: Whether it supports If-Match.
+        uploads: The media types of its body, if it is not JSON.
+        upgrades: Whether it accepts only WebSocket handshakes.
     """
 
     method: str
@@ -118,17 +118,17 @@ AnyRoute = OpenRoute | UserRoute
 
 @dataclass(frozen=True, slots=True)
 class ApplicationDependencies:
-    """What every request meets.
+    """The dependencies of request processing.
 
     Attributes:
-        authentication: Finds out who asks.
-        telemetry: Traces and counts.
+        authentication: Authenticates requests.
+        telemetry: Traces and metrics.
         public_url: The origin in links and checks.
-        allowed_hosts: Hosts that requests may name beside the public one and loopback's.
-        new_id: Gives requests without an id theirs.
-        admission: Bounds what one user or address may have open.
-        addresses: Tells where requests come from.
-        access_log: Is told of each request that is over.
+        allowed_hosts: Allowed Host headers besides the public host and loopback.
+        new_id: Generates ids of requests without one.
+        admission: Limits the concurrent requests of a user or address.
+        addresses: Determines client addresses.
+        access_log: Logs each request that has ended.
     """
 
     authentication: Authentication
@@ -142,12 +142,12 @@ class ApplicationDependencies:
 
 
 def served_operation() -> str:
-    """Return the route or the method that is being served, empty outside of any."""
+    """Return the route or gRPC method that is being served, empty outside of any."""
     return SERVED_ROUTE.get() or current_method()
 
 
 class Application:
-    """The gateway's HTTP side."""
+    """The HTTP application of the gateway."""
 
     def __init__(
         self,
@@ -155,10 +155,10 @@ class Application:
         around: ApplicationDependencies,
         access: Mapping[tuple[str, str], Access] = ACCESS,
     ) -> None:
-        """Put the routes together.
+        """Build the routing table.
 
         Raises:
-            RouteUndeclared: The table and the routes do not name the same, or not alike.
+            RouteUndeclared: The access table and the routes differ.
         """
         routes = tuple(routes)
         _check_declared(routes, access)
@@ -183,7 +183,7 @@ class Application:
         around.telemetry.registry.register(self._durations)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer one request, or speak over one connection."""
+        """Answer one request, or serve one WebSocket."""
         if scope["type"] == "websocket":
             scope, send = as_request(scope), refusing(send)
         request = Request(scope)
@@ -204,7 +204,8 @@ class Application:
                 await self._router(scope, receive, sending)
             except Exception as error:
                 if sending.status is not None:
-                    # Half an answer is out; cutting the connection is all that can be said.
+                    # The response has already started; closing the connection is the only way to
+                    # report the error.
                     raise
                 answer = self._answer(error, span, request, request_id)
                 await _send_answer(answer, receive, sending)
@@ -228,7 +229,7 @@ class Application:
 
     def _answer(self, error: Exception, span: Span, request: Request, request_id: str) -> Answer:
         trace_id = f"{span.get_span_context().trace_id:032x}"
-        # Not request.url, which is made with the Host header and fails when that is nonsense.
+        # Not request.url, which is built from the Host header and fails when that is invalid.
         path = request.scope["path"]
         asked = request.scope.get(ASKED, ANYTHING)
         at = ProblemContext(str(self._around.public_url), path, request_id, trace_id, asked)
@@ -279,7 +280,7 @@ class _PathEndpoint:
         self._addresses = around.addresses
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer with the handler of the request's method."""
+        """Call the handler of the request's method."""
         scope[ROUTE] = self._path
         SERVED_ROUTE.set(f"{scope['method']} {self._path}")
         route = self._routes.get(scope["method"])
@@ -321,7 +322,7 @@ class _PathEndpoint:
 
 
 class _ResponseSender:
-    """Sends an answer, and remembers how and when it began."""
+    """Sends a response, and records its status and start time."""
 
     def __init__(self, send: Send, headers: Mapping[str, str], http_version: str) -> None:
         self._send = send
@@ -334,7 +335,8 @@ class _ResponseSender:
         if message["type"] == "http.response.start":
             headers = MutableHeaders(raw=list(message["headers"]))
             if self._http_version == "1.0" and "content-length" not in headers:
-                # It would be sent in chunks, which such a client takes for part of the answer.
+                # The response would be chunked, which an HTTP/1.0 client takes for part of the
+                # body.
                 raise HttpProblem(505, "HTTP_VERSION_TOO_OLD", TOO_OLD)
             self.status = message["status"]
             self.started_at = time.perf_counter()
@@ -356,7 +358,7 @@ async def _send_answer(answer: Answer, receive: Receive, send: Send) -> None:
     raw = [(name.encode(), value.encode()) for name, value in headers.items()]
     await send({"type": "http.response.start", "status": answer.status, "headers": raw})
     if answer.status == HTTPStatus.REQUEST_ENTITY_TOO_LARGE:
-        # The answer is all there; only its end, and the connection's, waits for the body.
+        # The response is complete; only its end, and the connection's, waits for the request body.
         await send({"type": "http.response.body", "body": body, "more_body": True})
         await drain(receive)
         body = b""
@@ -364,7 +366,7 @@ async def _send_answer(answer: Answer, receive: Receive, send: Send) -> None:
 
 
 def host_name(host: str) -> str:
-    """Return a Host header's name without port, brackets and case."""
+    """Return the host name of a Host header in lower case, without port and brackets."""
     name = host.strip().lower()
     if name.startswith("["):
         return name[1:].partition("]")[0]

@@ -1,7 +1,7 @@
-"""Who makes an HTTP request: a bearer API key, or a browser's session cookie.
+"""Authenticates HTTP requests: by a bearer API key, or by a session cookie.
 
-A request with an Authorization header is judged by that alone. A cookie travels without its user's
-doing, so what it authenticates must also prove that it comes from our own page.
+A request with an Authorization header is authenticated by that alone. Browsers send cookies with
+cross-site requests too, so a request with a cookie must also prove that it comes from this origin.
 """
 
 import base64
@@ -26,14 +26,14 @@ from parley.identity import ApiKey, MalformedApiKey, User
 SESSION_IDLE = timedelta(hours=12)
 SESSION_LIFETIME = timedelta(days=7)
 SESSION_TOKEN_BYTES = 32
-# Use is remembered to the minute: a write per request would cost more than it tells.
+# Use is recorded to the minute: a write per request would cost too much.
 USE_ROUNDED_TO = timedelta(minutes=1)
 
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
 class Credential(StrEnum):
-    """What a request was signed in by."""
+    """The kind of credential of a request."""
 
     API_KEY = "api_key"
     SESSION = "session"
@@ -41,12 +41,12 @@ class Credential(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """The user behind a request.
+    """The authenticated user of a request.
 
     Attributes:
         record: The user.
-        credential: What kind of thing proved it.
-        credential_id: Which one: the API key's id, or the digest of the session's token.
+        credential: The kind of credential.
+        credential_id: The API key's id, or the digest of the session's token.
     """
 
     record: UserRecord
@@ -55,12 +55,12 @@ class Principal:
 
     @property
     def user(self) -> User:
-        """The user as calls to other services name them."""
+        """The user as named in calls to other services."""
         return self.record.as_user
 
 
 class Authentication:
-    """Finds out who makes a request."""
+    """Authenticates requests."""
 
     def __init__(
         self,
@@ -79,14 +79,14 @@ class Authentication:
 
     @property
     def cookie_name(self) -> str:
-        """The session cookie's name; the prefix makes browsers insist on https and this host."""
+        """The name of the session cookie; the prefix makes browsers require https and this host."""
         return "__Host-parley_session" if self._public_url.is_https else "parley_session"
 
     async def require(self, request: Request) -> Principal:
-        """Return who makes the request.
+        """Return the principal of a request.
 
         Raises:
-            HttpProblem: Nobody that is known (401), or a cookie used by another site (403).
+            HttpProblem: There is no valid credential (401), or a cookie was sent cross-site (403).
         """
         authorization = request.headers.get("authorization")
         if is_websocket(request.scope) and "origin" in request.headers:
@@ -103,12 +103,12 @@ class Authentication:
         return found
 
     async def principal(self, request: Request) -> Principal | None:
-        """Return whose browser this is, if somebody is signed in; for pages that only look."""
+        """Return the user of a session cookie, if any; for pages that do not require a sign-in."""
         token = request.cookies.get(self.cookie_name)
         return None if token is None else await self._by_session(token)
 
     async def still_valid(self, signed_in: Collection[Principal]) -> frozenset[Principal]:
-        """Return those of the sign-ins that would come about again now; it counts as no use."""
+        """Return the principals whose credentials are still valid; it does not count as use."""
         now = self._clock.now()
         keys = _ids_of(signed_in, Credential.API_KEY)
         sessions = _ids_of(signed_in, Credential.SESSION)
@@ -119,7 +119,7 @@ class Authentication:
         return frozenset(each for each in signed_in if users.get(each.credential_id) == each.user)
 
     async def sign_owner_in(self, login_digest: bytes) -> str | None:
-        """Spend a login token and return the Set-Cookie of a new session; None if spent before."""
+        """Consume a login token and return the Set-Cookie of a new session; None if it was used."""
         token = (
             base64.urlsafe_b64encode(self._token_bytes(SESSION_TOKEN_BYTES)).decode().rstrip("=")
         )
@@ -147,7 +147,8 @@ class Authentication:
             raise _invalid_key("Send the API key as Authorization: Bearer KEY.")
         stored = await self._keys.find(key.id)
         now = self._clock.now()
-        # One answer for unknown, wrong, revoked and expired: none of them is told apart from afar.
+        # The same response for unknown, wrong, revoked and expired keys, so that they cannot be
+        # told apart.
         if (
             stored is None
             or not key.matches(stored.digest)
@@ -176,7 +177,7 @@ class Authentication:
     def _refuse_other_sites(self, request: Request) -> None:
         fetch_site = request.headers.get("sec-fetch-site")
         if is_websocket(request.scope):
-            # Browsers let any page open one, cookies and all, and always say which page did.
+            # Browsers let any page open a WebSocket with cookies, and always send its Origin.
             is_ours = self._is_own_origin(request.headers.get("origin", ""), request)
         elif request.method in SAFE_METHODS:
             is_ours = fetch_site in (None, "same-origin", "none")
@@ -193,7 +194,7 @@ class Authentication:
             )
 
     def _is_own_origin(self, origin: str, request: Request) -> bool:
-        # The Host was checked before, so naming it is as good as naming the public URL.
+        # The Host was checked before, so it is as good as the public URL.
         own = f"{self._public_url.scheme}://{request.headers.get('host', '')}"
         return origin in (str(self._public_url), own)
 
@@ -203,7 +204,7 @@ def _ids_of(signed_in: Collection[Principal], credential: Credential) -> tuple[s
 
 
 def digest_of(token: str) -> bytes:
-    """Return what is stored of a random token."""
+    """Return the stored digest of a random token."""
     return hashlib.sha256(token.encode()).digest()
 
 

@@ -1,7 +1,7 @@
-"""Everything that is wrong with a body, field by field, in words that name what would be right.
+"""Validation errors of a request body, field by field, with the expected values.
 
-The decoder stops at the first fault and words it for programmers. So a body that it refused is
-walked here once more beside the description of its type, and every fault is told.
+The decoder stops at the first error, with a message for programmers. So a rejected body is compared
+here once more with the description of its type, and all errors are reported.
 """
 
 import binascii
@@ -16,7 +16,7 @@ from msgspec import inspect
 from gateway.http.problems.errors import FieldError
 from gateway.http.problems.field_paths import escaped
 
-#: As many faults as are told of one body.
+#: The most errors reported for one body.
 FIELD_ERRORS_MAX = 100
 CHOICES_SHOWN_MAX = 50
 
@@ -31,7 +31,7 @@ _KINDS: tuple[tuple[type, str], ...] = (
 
 
 def field_errors_of(value: object, body_type: Any) -> tuple[FieldError, ...]:
-    """Return what is wrong with a decoded body, in the order of its fields."""
+    """Return the errors of a decoded body, in the order of its fields."""
     found: list[FieldError] = []
     for fault in _faults(value, inspect.type_info(body_type), ""):
         found.append(fault)
@@ -41,12 +41,12 @@ def field_errors_of(value: object, body_type: Any) -> tuple[FieldError, ...]:
 
 
 def field_names(body_type: Any) -> tuple[str, ...]:
-    """Return the names of a body's fields as they are written in JSON."""
+    """Return the JSON names of a body's fields."""
     return tuple(field.encode_name for field in msgspec.structs.fields(body_type))
 
 
 def nearest(name: str, known: tuple[str, ...]) -> str:
-    """Return which known name may have been meant, or all of them."""
+    """Return a hint at the closest known name, or at all of them."""
     close = difflib.get_close_matches(name, known, n=1, cutoff=0.5)
     return f" Did you mean {close[0]!r}?" if close else f" Known: {', '.join(known) or 'none'}."
 
@@ -102,7 +102,7 @@ def _struct_faults(value: object, kind: inspect.StructType, pointer: str) -> Ite
 def _union_faults(
     value: object, members: tuple[Any, ...], pointer: str, about: str
 ) -> Iterator[FieldError]:
-    """Tell what is wrong with a value that may be null, or one of several tagged objects."""
+    """Yield the errors of a value that may be null, or one of several tagged objects."""
     if value is None and any(isinstance(member, inspect.NoneType) for member in members):
         return
     others = [member for member in members if not isinstance(member, inspect.NoneType)]

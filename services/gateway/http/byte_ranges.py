@@ -1,4 +1,4 @@
-"""Range headers: the one range of bytes that a request asks for."""
+"""Parses Range headers with a single byte range."""
 
 import re
 from dataclasses import dataclass
@@ -8,20 +8,20 @@ _RANGE = re.compile(r"bytes=\s*([0-9]{0,15})-([0-9]{0,15})\s*", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class ByteRange:
-    """Bytes of something whose size need not be known yet.
+    """A byte range of a resource whose size need not be known yet.
 
     Attributes:
-        first: The first byte; None for the last ones.
-        last: The last byte, or how many of the last ones; None for all that follow.
+        first: The first byte; None for a suffix range.
+        last: The last byte, or the length of a suffix range; None for an open range.
     """
 
     first: int | None
     last: int | None
 
     def within(self, size_bytes: int) -> range | None:
-        """Return the bytes there are of it; None if there are none."""
+        """Return the range within a size; None if it is empty."""
         if self.first is None:
-            assert self.last is not None  # There is no such range.
+            assert self.last is not None  # The pattern excludes such a range.
             found = range(max(0, size_bytes - self.last), size_bytes)
         else:
             end = size_bytes if self.last is None else min(self.last + 1, size_bytes)
@@ -30,9 +30,9 @@ class ByteRange:
 
 
 def range_of(header: str | None) -> ByteRange | None:
-    """Return the range that a header asks for; None for everything.
+    """Parse a Range header; None for the whole resource.
 
-    What cannot be read, or asks for several ranges, is to be answered with everything.
+    An invalid header, or one with several ranges, is answered with the whole resource.
     """
     found = None if header is None else _RANGE.fullmatch(header.strip())
     if found is None:

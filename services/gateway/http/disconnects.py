@@ -1,4 +1,4 @@
-"""Long work for a client, given up when the client goes away or this process does."""
+"""Cancels long work of a request when the client disconnects or this process stops."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -21,7 +21,7 @@ class _Done(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class _Failed:
-    """An error, carried out of its task without ending the others of the group."""
+    """An error returned from its task without cancelling the other tasks of the group."""
 
     error: Exception
 
@@ -29,11 +29,11 @@ class _Failed:
 async def cancel_on_disconnect(
     request: Request, draining: asyncio.Event, work: Coroutine[Any, Any, T]
 ) -> T:
-    """Return what `work` returns; cancel it when the client or this process goes away first.
+    """Return the result of `work`; cancel it when the client disconnects or this process stops.
 
     Raises:
-        HttpProblem: The client went, so that nobody is answered (499), or this process stops and
-            another one has to be asked (503).
+        HttpProblem: The client disconnected, so that there is no response (499), or this process
+            stops and the client has to ask another one (503).
     """
     async with asyncio.TaskGroup() as tasks:
         working = tasks.create_task(_captured(work))

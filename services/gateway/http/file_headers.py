@@ -1,4 +1,4 @@
-"""Headers that go with files: their names, how they are shown, and which bytes of them."""
+"""HTTP headers of files: names, content types, disposition and ranges."""
 
 import re
 from dataclasses import dataclass
@@ -8,9 +8,9 @@ from urllib.parse import quote
 
 from gateway.http.problems.errors import HttpProblem
 
-#: Types that a browser may show where the file is; none of them can run anything.
+#: Types that a browser may show inline; none of them can contain active content.
 SHOWN_INLINE: Final = frozenset({"image/gif", "image/jpeg", "image/png", "image/webp"})
-#: Types that are told as they are; all others are bytes to whoever fetches them.
+#: Types that are returned unchanged; all others are served as bytes.
 TOLD: Final = SHOWN_INLINE | {
     "application/json",
     "application/pdf",
@@ -26,44 +26,44 @@ _RANGE = re.compile(r"bytes=(\d{1,18})?-(\d{1,18})?")
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A stretch of a file, from a first byte for a length."""
+    """A byte range of a file, given by its first byte and its length."""
 
     first: int
     length: int
 
     def of(self, size_bytes: int) -> str:
-        """Return it as a Content-Range tells it."""
+        """Format it as the value of a Content-Range."""
         return f"bytes {self.first}-{self.first + self.length - 1}/{size_bytes}"
 
 
 def served_media_type(media_type: str) -> str:
-    """Return the Content-Type under which a file may leave."""
+    """Return the Content-Type with which a file may be served."""
     return media_type if media_type in TOLD else BYTES
 
 
 def disposition(name: str, media_type: str) -> str:
-    """Return the Content-Disposition of a file, in ASCII for old readers and whole for others."""
+    """Return the Content-Disposition of a file, with an ASCII and a UTF-8 file name."""
     manner = "inline" if media_type in SHOWN_INLINE else "attachment"
     plain = _UNQUOTABLE.sub("_", name)
     return f"{manner}; filename=\"{plain}\"; filename*=UTF-8''{quote(name, safe='')}"
 
 
 def name_in(header: str) -> str:
-    """Return the file name in a Content-Disposition; empty if there is none that can be read."""
+    """Return the file name of a Content-Disposition; empty if there is none that can be parsed."""
     message = Message()
-    # Headers arrive as Latin-1, whatever the client meant by its bytes.
+    # Headers are decoded as Latin-1, whatever encoding the client used.
     message["content-disposition"] = header.encode("latin-1").decode("utf-8", "replace")
     try:
         name = message.get_filename("")
     except (ValueError, LookupError, TypeError):
-        # Encodings that decode no names, and continuations that cannot be put in order.
+        # Encodings that cannot decode the name, and continuations without an order.
         return ""
-    # The header may name an encoding that makes half a character of anything.
+    # The header may name an encoding that decodes to unpaired surrogates.
     return name.encode("utf-8", "replace").decode()
 
 
 def requested_span(header: str, size_bytes: int) -> Span | None:
-    """Return which bytes a Range asks for; None for all, as for anything that is not one range.
+    """Return the bytes that a Range requests; None for all, or if it is not a single range.
 
     Raises:
         HttpProblem: The file has no such bytes (416).

@@ -1,4 +1,4 @@
-"""Entity tags: what a reader has already, and what a change was made from."""
+"""Entity tags: If-None-Match for reads and If-Match for changes."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -12,9 +12,9 @@ from gateway.http.problems.errors import FieldError, HttpProblem, UpstreamProble
 from gateway.http.responses import json_response
 from gateway.identity.errors import VersionConflict
 
-# A version that nothing ever has: a tag that is not ours matches nothing.
+# A version that no resource has: an invalid tag matches nothing.
 NO_VERSION = -1
-# As much of a hash as nobody finds twice.
+# Enough characters of a hash to exclude collisions.
 TAG_CHARACTERS = 32
 VERSION_SEPARATOR = "."
 
@@ -22,10 +22,10 @@ _TAG = re.compile(r'(?:W/)?"([!#-~]{1,128})"')
 
 
 def if_match(request: Request) -> str:
-    """Return the tag that a change was made from; empty when it may replace any.
+    """Return the tag of If-Match; empty when the change is unconditional.
 
     Raises:
-        HttpProblem: It is not one tag (422), or a weak one, which never matches (412).
+        HttpProblem: It is not a single tag (422), or a weak one, which never matches (412).
     """
     text = request.headers.get("if-match", "*").strip()
     if text == "*":
@@ -40,23 +40,23 @@ def if_match(request: Request) -> str:
 
 
 def version_in(tag: str) -> str:
-    """Return the version that a document was tagged with; a bare version is one already."""
-    # A tag without a version asks for one that nothing has, not for any.
+    """Return the version part of a document's tag; a plain version is returned unchanged."""
+    # A tag without a version must match nothing, not any version.
     return tag.partition(VERSION_SEPARATOR)[0] or tag
 
 
 def expected_version(tag: str) -> int:
-    """Return the version that a tag of the gateway's own stands for; 0 when there is no tag."""
+    """Return the version of a tag of the gateway's own resources; 0 without a tag."""
     if not tag:
         return 0
     return int(tag) if tag.isdigit() else NO_VERSION
 
 
 def refuse_condition(request: Request) -> None:
-    """Refuse a condition on what has no version, rather than overlook it.
+    """Reject If-Match on a resource without a version instead of ignoring it.
 
     Raises:
-        HttpProblem: There is one that could fail (422).
+        HttpProblem: There is a condition (422).
     """
     if request.headers.get("if-match", "*").strip() != "*":
         detail = "This cannot be changed on a condition; leave the header out."
@@ -65,10 +65,10 @@ def refuse_condition(request: Request) -> None:
 
 @contextmanager
 def conditional(tag: str) -> Iterator[None]:
-    """Tell a conflict as a condition that failed, if there was a condition.
+    """Convert a version conflict to 412, if there was a condition.
 
     Raises:
-        HttpProblem: What is inside met another version than `tag` (412).
+        HttpProblem: The code inside found another version than `tag` (412).
     """
     try:
         yield
@@ -79,12 +79,12 @@ def conditional(tag: str) -> Iterator[None]:
 
 
 def tagged(tag: str) -> Mapping[str, str]:
-    """Return the header that tells a version; none for what has none."""
+    """Return the ETag header; empty for a resource without a version."""
     return {"etag": f'"{tag}"'} if tag else {}
 
 
 def tagged_response(request: Request, document: object, tag: str) -> Response:
-    """Return a document with its tag, or that the reader has it already (304)."""
+    """Return a document with its tag, or 304 if the client has it."""
     headers = tagged(tag)
     if is_known(request, tag):
         return Response(status_code=304, headers=headers)
@@ -92,10 +92,11 @@ def tagged_response(request: Request, document: object, tag: str) -> Response:
 
 
 def hashed_response(request: Request, document: object, *, version: str = "") -> Response:
-    """Return a document tagged by what it says, or that the reader has it.
+    """Return a document with a tag from its content, or 304 if the client has it.
 
-    It may say more than what has a version, such as what others did near it: that makes another
-    document, but changes of it do not meet. `version_in` takes the version out of such a tag.
+    The document may contain data that is not covered by the version, such as data of other users:
+    it changes the tag, but does not conflict with changes. `version_in` extracts the version from
+    the tag.
     """
     response = json_response(document)
     tag = sha256(response.body).hexdigest()[:TAG_CHARACTERS]
@@ -108,7 +109,7 @@ def hashed_response(request: Request, document: object, *, version: str = "") ->
 
 
 def is_known(request: Request, tag: str) -> bool:
-    """Tell whether the reader has what has this tag."""
+    """Return whether If-None-Match contains this tag."""
     known = request.headers.get("if-none-match", "").strip()
     tags = [found[1] for found in _TAG.finditer(known)]
     return bool(tag) and (known == "*" or tag in tags)
@@ -117,7 +118,7 @@ def is_known(request: Request, tag: str) -> bool:
 def _is_conflict(error: UpstreamProblem | VersionConflict) -> bool:
     if isinstance(error, VersionConflict):
         return True
-    # A tag that no version ever had matches none.
+    # A tag that was never a version matches none.
     is_no_tag = any(each.field.endswith(".etag") for each in error.problem.violations)
     return error.problem.reason == "VERSION_CONFLICT" or is_no_tag
 

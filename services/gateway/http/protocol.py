@@ -1,9 +1,8 @@
-"""The HTTP protocol of one connection, with bounds on what anyone may send before being known.
+"""The HTTP protocol of one connection, with limits on unauthenticated input.
 
-uvicorn keeps all of a request's head until it is complete, however long that takes and however
-large it grows. Here the head has a size and a time, and there is a bound on connections. What is no
-HTTP at all is answered with a problem document like everything else, though a short one: there is
-no request to tell about.
+uvicorn buffers a request head until it is complete, without a limit of time or size. Here the head
+has a size limit and a time limit, and the number of connections is limited. Input that is not HTTP
+is answered with a problem document too, though a short one: there is no request to describe.
 """
 
 import asyncio
@@ -26,48 +25,44 @@ HEAD_BYTES_MAX = 64 * 1024
 HEAD_S_MAX = 10.0
 # With a heartbeat every 15 s, a stream whose client vanished is released within 45 s.
 UNACKNOWLEDGED_MS_MAX = 25_000
-# How long a connection that is refused may take to send a request and read why.
+# How long a refused connection may take to send a request and read the response.
 REFUSED_S_MAX = 2.0
 RETRY_AFTER_S: Final = 2
-#: Where a request's scope holds whether its client is still there.
+#: The scope key of the client's presence.
 PRESENCE: Final = "parley.presence"
 
 
 @dataclass(frozen=True, slots=True)
 class HeadLimits:
-    """How large the head of a request may be, trailers included, and how long it may take."""
+    """Size and time limits of a request head, trailers included."""
 
     bytes_max: int = HEAD_BYTES_MAX
     s_max: float = HEAD_S_MAX
 
 
 class HeadTooLarge(Exception):
-    """A request whose head is larger than heads may be."""
+    """The request head exceeds the size limit."""
 
 
 class RequestHeadInvalid(Exception):
-    """A request whose head says something that cannot be."""
+    """The request head is invalid."""
 
 
 class _CountedWebSocket(WSProtocol):
-    """uvicorn's protocol of a WebSocket, which tells when the connection is lost."""
+    """uvicorn's WebSocket protocol, with a callback for the loss of the connection."""
 
     def __init__(self, *, lost: Callable[[], None], **given: Any) -> None:
         super().__init__(**given)
         self._lost = lost
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget the connection."""
+        """Stop counting the connection."""
         self._lost()
         super().connection_lost(exc)
 
 
 class BoundedProtocol(HttpToolsProtocol):
-    """uvicorn's protocol, which refuses heads that are too large and leaves ones that are too slow.
-
-    Whatever arrives between two pieces of requests, a head or some of a body, counts as head: the
-    parser holds it until the piece is whole.
-    """
+    """uvicorn's protocol with limits: rejects large heads and closes connections with slow ones."""
 
     def __init__(
         self, *, limits: HeadLimits, open_connections: OpenConnections, **given: Any
@@ -87,7 +82,7 @@ class BoundedProtocol(HttpToolsProtocol):
         self._head_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
-        """Begin to wait for the first head."""
+        """Start the timer of the first head."""
         super().connection_made(transport)
         _set_tcp_user_timeout(transport)
         peer = "" if self.client is None else self.client[0]
@@ -95,7 +90,7 @@ class BoundedProtocol(HttpToolsProtocol):
         if refused is None:
             self._await_head()
         elif self._open_connections.may_linger():
-            # Closed at once, it would be reset by the request that is on its way.
+            # If it were closed at once, the request in transit would cause a reset.
             self._refused = refused
             self._head_timer = self.loop.call_later(REFUSED_S_MAX, transport.abort)
         else:
@@ -103,7 +98,7 @@ class BoundedProtocol(HttpToolsProtocol):
             transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Forget the connection."""
+        """Stop counting the connection."""
         self._stop_waiting()
         self._open_connections.leave(self)
         if self._refused is not None:
@@ -114,7 +109,7 @@ class BoundedProtocol(HttpToolsProtocol):
         super().connection_lost(exc)
 
     def when_gone(self, tell: Callable[[], None]) -> Callable[[], None]:
-        """Have `tell` called once the client is gone, which may be at once; return how not to."""
+        """Call `tell` once the client disconnects, possibly at once; return how to cancel that."""
         if self.is_gone:
             tell()
         else:
@@ -122,23 +117,23 @@ class BoundedProtocol(HttpToolsProtocol):
         return lambda: self._when_gone.pop(tell, None)
 
     def close_idle(self) -> None:
-        """Close the connection, on which nothing is being asked."""
+        """Close the connection, which is idle."""
         self.transport.close()
 
     def handle_websocket_upgrade(self) -> None:
-        """Become a WebSocket, which counts as a connection until it is lost."""
+        """Switch to a WebSocket, which counts as a connection until it is lost."""
         leave: Any = partial(_CountedWebSocket, lost=partial(self._open_connections.leave, self))
         self.ws_protocol_class = leave
         super().handle_websocket_upgrade()
 
     def on_response_complete(self) -> None:
-        """Wait for the next request."""
+        """Mark the connection as idle, unless another request follows."""
         super().on_response_complete()
         if not self._is_answering():
             self._open_connections.idle(self)
 
     def data_received(self, data: bytes) -> None:
-        """Parse, and refuse what is held for too large a head."""
+        """Parse the data, and reject a head that exceeds the limit."""
         if self._refused is not None:
             if self._refused_unheard:
                 self._refused_unheard = False
@@ -154,7 +149,7 @@ class BoundedProtocol(HttpToolsProtocol):
             self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, _too_large(self._limits))
 
     def on_message_begin(self) -> None:
-        """Count the fields anew."""
+        """Reset the count of field bytes."""
         super().on_message_begin()
         self._field_bytes = 0
         self._open_connections.busy(self)
@@ -162,21 +157,21 @@ class BoundedProtocol(HttpToolsProtocol):
         scope[PRESENCE] = self
 
     def on_url(self, url: bytes) -> None:
-        """Take a piece of the target."""
+        """Count a piece of the request target."""
         self._count(len(url))
         super().on_url(url)
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """Take a header or a trailer."""
+        """Count a header or a trailer."""
         self._count(len(name) + len(value))
         super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
-        """Start the request, unless its head says what cannot be."""
+        """Start the request, unless its head is invalid."""
         version: str = self.parser.get_http_version()
         self._fault = head_error(version, self.url, self.headers)
         if self._fault:
-            # The parser ends with it and has `send_400_response` called.
+            # The parser stops at this error and calls `send_400_response`.
             raise RequestHeadInvalid
         self._is_head_awaited = False
         self._stop_waiting()
@@ -184,18 +179,18 @@ class BoundedProtocol(HttpToolsProtocol):
         super().on_headers_complete()
 
     def on_body(self, body: bytes) -> None:
-        """Take a piece of the body."""
+        """Handle a piece of the body."""
         self._forget_held()
         super().on_body(body)
 
     def on_message_complete(self) -> None:
-        """Wait for the next request."""
+        """Start waiting for the next request."""
         self._is_head_awaited = True
         self._forget_held()
         super().on_message_complete()
 
     def send_400_response(self, msg: str) -> None:
-        """Refuse what could not be parsed."""
+        """Reject input that could not be parsed."""
         if self._field_bytes > self._limits.bytes_max:
             self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, _too_large(self._limits))
         else:
@@ -205,7 +200,7 @@ class BoundedProtocol(HttpToolsProtocol):
     def _count(self, field_bytes: int) -> None:
         self._field_bytes += field_bytes
         if self._field_bytes > self._limits.bytes_max:
-            # The parser ends with it and has `send_400_response` called.
+            # The parser stops at this error and calls `send_400_response`.
             raise HeadTooLarge
 
     def _forget_held(self) -> None:
@@ -222,12 +217,12 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def _leave(self) -> None:
         self._head_timer = None
-        # What came behind a request that is still being answered does not end the answer.
+        # Invalid input after a request that is still being answered does not end that response.
         if not self._is_answering():
             self.transport.close()
 
     def _is_answering(self) -> bool:
-        # uvicorn declares it as always there.
+        # uvicorn declares it as never None.
         cycle: RequestResponseCycle | None = self.cycle
         return cycle is not None and not cycle.response_complete
 
@@ -248,7 +243,7 @@ class BoundedProtocol(HttpToolsProtocol):
 
 
 def _set_tcp_user_timeout(transport: asyncio.Transport) -> None:
-    """Have the system drop a connection whose other end acknowledges nothing, or takes nothing."""
+    """Let the kernel drop a connection whose peer acknowledges nothing, or has a full window."""
     connected = transport.get_extra_info("socket")
     if connected is not None and connected.family in (socket.AF_INET, socket.AF_INET6):
         connected.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, UNACKNOWLEDGED_MS_MAX)

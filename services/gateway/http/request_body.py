@@ -1,7 +1,7 @@
-"""Reading what a request carries: its JSON body, its query, its idempotency key.
+"""Reads the JSON body, the query and the idempotency key of a request.
 
-Bodies are bounded before they are parsed and decoded straight into their type. Everything wrong is
-told with a pointer to where it is.
+Bodies are limited before they are parsed and decoded directly into their type. Every error is
+reported with its location.
 """
 
 import asyncio
@@ -48,10 +48,10 @@ async def read_json(request: Request, body_type: type[T]) -> T:
 
 
 async def read_patch(request: Request, body_type: type[T]) -> T:
-    """Return a JSON Merge Patch as `body_type`, whose fields all may be unset.
+    """Return a JSON Merge Patch as `body_type`, whose fields may all be unset.
 
     Raises:
-        HttpProblem: It cannot be read (400, 413, 415, 422), or names no field (422).
+        HttpProblem: It is invalid (400, 413, 415, 422), or contains no field (422).
     """
     _check_media_type(request, MERGE_PATCH_TYPE, JSON_TYPE)
     patch = decode(await _bounded(request), body_type)
@@ -63,10 +63,10 @@ async def read_patch(request: Request, body_type: type[T]) -> T:
 
 
 async def read_optional_json(request: Request, body_type: type[T]) -> T:
-    """Return the body as `body_type`, of which no body at all is the default.
+    """Return the body as `body_type`, or its default if there is no body.
 
     Raises:
-        HttpProblem: There is one that cannot be read (400, 413, 415, 422).
+        HttpProblem: There is an invalid body (400, 413, 415, 422).
     """
     body = await _bounded(request)
     if not body:
@@ -83,10 +83,11 @@ async def read_bytes(
     s_max: float,
     pieces: AsyncGenerator[bytes, None] | None = None,
 ) -> bytes:
-    """Return the body as it is, taken from `pieces` if something watches over them.
+    """Return the body unchanged, read from `pieces` if that is given.
 
     Raises:
-        HttpProblem: It is too large (`too_large`), too slow (408), or the client went away (499).
+        HttpProblem: It is too large (`too_large`), too slow (408), or the client disconnected
+            (499).
     """
     declared = request.headers.get("content-length", "")
     if declared.isdigit() and int(declared) > bytes_max:
@@ -131,7 +132,7 @@ def decode(body: bytes, body_type: type[T]) -> T:
 
 
 def _unacceptable(body: bytes, body_type: Any, refusal: str) -> HttpProblem:
-    """Return everything that is wrong with a body that the decoder refused."""
+    """Return all errors of a body that the decoder rejected."""
     value = _parsed(body)
     faults = (*field_errors_of(value, body_type), *_nul_faults(value))[:FIELD_ERRORS_MAX]
     if not faults:
@@ -160,16 +161,17 @@ def read_query(
     repeatable: tuple[str, ...] = (),
     checks: Iterable[Callable[[Mapping[str, str]], object]] = (),
 ) -> Mapping[str, str]:
-    """Return the query's parameters; of a repeatable one the last.
+    """Return the query parameters; of a repeatable one the last value.
 
     Args:
         request: The request.
         known: The names that may be given once.
         repeatable: The names that may be given more than once.
-        checks: Each raises HttpProblem for values that cannot be; all are made before refusing.
+        checks: Each raises HttpProblem for invalid values; all are run before the request is
+            rejected.
 
     Raises:
-        HttpProblem: One is unknown, repeated, holds a NUL or is refused by a check (422).
+        HttpProblem: One is unknown, repeated, contains NUL or is rejected by a check (422).
     """
     known = (*known, *repeatable)
     found: dict[str, str] = {}
@@ -197,7 +199,7 @@ def read_query(
 
 
 def int_parameter(query: Mapping[str, str], name: str, *, least: int, most: int) -> int | None:
-    """Return a parameter as a number; None if it is not there.
+    """Return a parameter as a number; None if it is absent.
 
     Raises:
         HttpProblem: It is not a number from `least` to `most` (422).
@@ -212,16 +214,16 @@ def int_parameter(query: Mapping[str, str], name: str, *, least: int, most: int)
 
 
 def moment(query: Mapping[str, str], name: str) -> datetime | None:
-    """Return a parameter as a time; None if it is not there.
+    """Return a parameter as a time; None if it is absent.
 
     Raises:
-        HttpProblem: It is no RFC 3339 time with its offset (422).
+        HttpProblem: It is not an RFC 3339 time with an offset (422).
     """
     text = query.get(name)
     if text is None:
         return None
     try:
-        # A plus sign that was not encoded arrives as a blank.
+        # An unencoded plus sign arrives as a space.
         found = datetime.fromisoformat(text.replace(" ", "+"))
     except ValueError:
         found = None
@@ -243,7 +245,7 @@ def flag(query: Mapping[str, str], name: str) -> bool:
 
 
 def event_types(query: Mapping[str, str], known: tuple[str, ...]) -> frozenset[str]:
-    """Return the event types that a client wants, separated by commas; none means all.
+    """Return the requested event types, separated by commas; none means all.
 
     Raises:
         HttpProblem: One of them is not known (422).
@@ -257,12 +259,12 @@ def event_types(query: Mapping[str, str], known: tuple[str, ...]) -> frozenset[s
 
 
 def invalid_field(pointer: str, detail: str) -> HttpProblem:
-    """Return the refusal of a value in the body."""
+    """Return the error for a value in the body."""
     return invalid_request(FieldError("INVALID", detail, pointer=pointer))
 
 
 def invalid_parameter(name: str, detail: str) -> HttpProblem:
-    """Return the refusal of a query parameter's value."""
+    """Return the error for a query parameter's value."""
     return invalid_request(FieldError("INVALID", detail, parameter=name))
 
 
@@ -290,10 +292,10 @@ def idempotency_key(request: Request) -> str | None:
 
 
 async def drain(receive: Receive) -> None:
-    """Read on for a little, and throw it away.
+    """Read and discard the body for a short time.
 
-    A connection that is closed while its client still sends is reset, and the client may never see
-    what it was answered. Most bodies end, or their clients stop, within these bounds.
+    A connection that is closed while its client still sends is reset, and the client may never read
+    the response. Most bodies end, or their clients stop, within these limits.
     """
     drained_bytes, has_more = 0, True
     try:
@@ -344,7 +346,7 @@ def _nul_faults(value: object) -> tuple[FieldError, ...]:
 
 
 def _texts(value: object, pointer: str) -> Iterator[tuple[str, str]]:
-    """Yield every text in a decoded document with the pointer to it; keys count as texts."""
+    """Yield every string of a decoded document with its pointer; keys are included."""
     match value:
         case str():
             yield pointer, value
@@ -359,7 +361,7 @@ def _texts(value: object, pointer: str) -> Iterator[tuple[str, str]]:
 
 
 def _not_json(body: bytes, error: Exception) -> HttpProblem:
-    """Return the refusal of what is no JSON, with the place where reading stopped."""
+    """Return the error for invalid JSON, with the offset of the error."""
     where = _stopped_at(body, str(error))
     if where is None:
         is_number = "Number" in str(error) or "Integer" in str(error)
@@ -380,7 +382,7 @@ def _not_json(body: bytes, error: Exception) -> HttpProblem:
 
 
 def _stopped_at(body: bytes, message: str) -> int | None:
-    """Return the offset of the byte that cannot be; None for a text that no offset is known of."""
+    """Return the offset of the invalid byte; None if it is unknown."""
     try:
         text = body.decode()
     except UnicodeDecodeError as error:
@@ -391,8 +393,8 @@ def _stopped_at(body: bytes, message: str) -> int | None:
         return len(text[: error.pos].encode())
     except RecursionError:
         return 0
-    except ValueError:  # A whole number with more digits than Python reads.
+    except ValueError:  # An integer with more digits than Python parses.
         return None
-    # It reads more than JSON has, such as NaN, which only the decoder refuses.
+    # It accepts more than JSON, such as NaN, which only the decoder rejects.
     found = _BYTE.search(message)
     return None if found is None else int(found[1])

@@ -1,7 +1,7 @@
-"""What is wrong with the head of a request before anybody looks at what it asks for.
+"""Validates the head of a request before routing.
 
-The parser takes care of the form of a head. Which server a request is for is told by its Host
-header, and by a target that is a whole URL; what passes through proxies must say it once and alike.
+The parser checks the syntax of a head. The server of a request is named by its Host header, and by
+a target that is an absolute URL; for requests through proxies these must be unique and equal.
 """
 
 import re
@@ -25,12 +25,12 @@ _HOST: Final = re.compile(
 
 
 def head_error(http_version: str, target: bytes, headers: Iterable[tuple[bytes, bytes]]) -> str:
-    """Return what is wrong with a head, empty if nothing is.
+    """Return what is wrong with a head, empty if it is valid.
 
     Args:
         http_version: As "1.1".
-        target: What the first line asks for.
-        headers: Names in small letters, and values.
+        target: The request target.
+        headers: Names in lower case, and values.
     """
     if http_version not in ("1.0", "1.1"):
         return VERSION

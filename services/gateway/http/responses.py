@@ -1,4 +1,4 @@
-"""Answers that are not streams."""
+"""Responses that are not streams."""
 
 from collections.abc import Mapping
 

@@ -1,4 +1,4 @@
-"""Every route of the gateway, who may use it and what it is for: the one table of them."""
+"""The table of all routes of the gateway with their access rules."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ from parley.identity import Role, rule_of
 
 
 class Need(StrEnum):
-    """What a route asks of whoever uses it."""
+    """The authentication that a route requires."""
 
     NOTHING = "nothing"
     SIGN_IN = "sign-in"
@@ -33,13 +33,13 @@ class Need(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """Who may use a route.
+    """The access rule of a route.
 
     Attributes:
-        doc: What the route is for, in one sentence.
-        need: Whether one has to be signed in.
-        roles: The roles that may, if so.
-        method: The method that does the same over gRPC; empty if there is none.
+        doc: The purpose of the route, in one sentence.
+        need: Whether a sign-in is required.
+        roles: The allowed roles, if so.
+        method: The equivalent gRPC method; empty if there is none.
     """
 
     doc: str
@@ -49,7 +49,7 @@ class Access:
 
     @property
     def scope(self) -> str | None:
-        """What a program's token must hold for the method, as its proto declares it."""
+        """The scope that a service token needs for the method, as its proto declares it."""
         rule = rule_of(self.method) if self.method else None
         return None if rule is None else rule.scope
 
@@ -356,7 +356,7 @@ ACCESS: Mapping[tuple[str, str], Access] = {
 
 
 class RouteUndeclared(Exception):
-    """A route that the table does not name, or a name in it that is no route.
+    """A route that is missing in the table, or an entry without a route.
 
     Attributes:
         routes: Methods and paths that are on one side only.

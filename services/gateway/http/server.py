@@ -1,4 +1,4 @@
-"""uvicorn inside our own task group: our socket, our signals, our end."""
+"""Runs uvicorn in the process's task group, with its own socket and without signal handlers."""
 
 import asyncio
 import socket
@@ -19,15 +19,15 @@ GRACE_S: Final = 5
 KEEP_ALIVE_S: Final = 75
 BACKLOG: Final = 2048
 #: How many connections are accepted in one iteration of the event loop. uvloop accepts one for each
-#: listening socket, so clients that connect anew and anew would let all others wait in the backlog.
+#: listening socket, so clients that reconnect continuously would keep all others in the backlog.
 ACCEPTS_PER_ITERATION: Final = 32
-#: Of a WebSocket; a little more than a terminal takes at once, so that it can say so.
+#: Frame limit of a WebSocket; larger than the limit of a terminal, which returns its own error.
 FRAME_BYTES_MAX: Final = 128 * 1024
 PING_S: Final = 15.0
 
 
 class HttpAddressUnusable(ConfigurationError):
-    """Nothing can listen at the address.
+    """The address cannot be bound.
 
     Attributes:
         address: The address.
@@ -49,19 +49,19 @@ async def serve_http(
     open_connections: OpenConnections,
     limits: HeadLimits | None = None,
 ) -> AsyncIterator[HttpAddress]:
-    """Serve `app` until the context ends, then let running answers end; give the bound address.
+    """Serve `app` until the context ends, then wait for running responses; yield the bound address.
 
     Args:
-        app: What answers.
-        address: Where to listen.
-        open_connections: Bounds the connections that are open at once.
-        limits: Bounds of the head of a request.
+        app: The application.
+        address: The address to listen on.
+        open_connections: Limits the open connections.
+        limits: Limits of a request head.
 
     Raises:
-        HttpAddressUnusable: Nothing can listen there.
+        HttpAddressUnusable: It cannot be bound.
     """
     listening = _bind(address)
-    # uvicorn takes anything that makes protocols, whatever it declares.
+    # uvicorn accepts any protocol factory, whatever its types declare.
     protocol: Any = partial(
         BoundedProtocol, limits=limits or HeadLimits(), open_connections=open_connections
     )
@@ -96,11 +96,11 @@ async def serve_http(
 
 
 class _Server(uvicorn.Server):
-    """uvicorn without a say in signals: the process has its own."""
+    """uvicorn without signal handlers: the process has its own."""
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Leave them alone."""
+        """Install no handlers."""
         yield
 
 

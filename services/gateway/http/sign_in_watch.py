@@ -1,7 +1,7 @@
-"""Noticing that the sign-in behind an open stream is over.
+"""Detects that the credential of an open stream is no longer valid.
 
-A request is signed in once, but a stream goes on for long after. Every few seconds one look at the
-database tells which of all the sign-ins with open streams are still good, however many there are.
+A request is authenticated once, but a stream lasts long. Every few seconds one read of the database
+checks the credentials of all open streams, however many there are.
 """
 
 from collections.abc import Callable, Collection, Iterator
@@ -16,15 +16,15 @@ CHECK_EVERY_S = 5.0
 
 
 class SignIns(Protocol):
-    """Knows which sign-ins are good."""
+    """Checks which principals are still valid."""
 
     async def still_valid(self, signed_in: Collection[Principal]) -> frozenset[Principal]:
-        """Return those of the sign-ins that would come about again now, for the same user."""
+        """Return the principals whose credentials are still valid, for the same user."""
         ...
 
 
 class SignInWatch:
-    """Watches the sign-ins that streams depend on; its owner runs `run`."""
+    """Watches the credentials of streams; its owner runs `run`."""
 
     def __init__(self, sign_ins: SignIns, *, clock: Clock) -> None:
         self._sign_ins = sign_ins
@@ -33,7 +33,7 @@ class SignInWatch:
 
     @contextmanager
     def watching(self, principal: Principal, is_over: Callable[[], None]) -> Iterator[None]:
-        """Call `is_over` when the sign-in is over."""
+        """Call `is_over` when the credential is no longer valid."""
         key = object()
         self._watched.setdefault(principal, {})[key] = is_over
         try:
@@ -45,7 +45,7 @@ class SignInWatch:
                 del self._watched[principal]
 
     async def run(self) -> NoReturn:
-        """Check for as long as the task lives."""
+        """Check periodically until cancelled."""
         while True:
             await self._clock.sleep(CHECK_EVERY_S)
             await self._check()
@@ -57,7 +57,7 @@ class SignInWatch:
         try:
             good = await self._sign_ins.still_valid(asked)
         except DatabaseUnavailable:
-            # Nobody can be told apart now; the streams end with their age if this goes on.
+            # Validity is unknown now; the streams end by their lifetime if this continues.
             return
         for principal in asked:
             if principal not in good:

@@ -1,29 +1,30 @@
-"""The form of server-sent events: from an event to the bytes of its frame, and nothing else."""
+"""Encodes server-sent events."""
 
 from collections.abc import Mapping
 
 import msgspec
 
 RETRY_MS = 2000
-# The comment makes proxies that wait for a body pass the headers on.
+# The comment makes proxies that wait for a body forward the headers.
 OPENING = b"retry: %d\n: connected\n\n" % RETRY_MS
 HEARTBEAT = b": hb\n\n"
-#: Events by which a stream ends; they are sent whichever types a client asks for.
+#: Events that end a stream; they are sent regardless of the requested types.
 ENDING_EVENTS = ("resync", "bye", "error")
 
 _encode = msgspec.json.Encoder().encode
 
 
 def frame(event: str, document: object, *, cursor: str | None = None) -> bytes:
-    """Return the frame of one event.
+    """Encode one event as a frame.
 
     Args:
         event: The event's type.
-        document: What it says; becomes one line of JSON.
-        cursor: Where a reader stands after it. Empty forgets what the reader had; None keeps it.
+        document: Its content; encoded as one line of JSON.
+        cursor: The reader's position after it. Empty resets the client's last event id; None keeps
+            it.
 
     Raises:
-        ValueError: The type or the cursor would break out of its line.
+        ValueError: The type or the cursor contains a line break.
     """
     head = f"event: {_one_line(event)}\ndata: "
     if cursor is not None:
@@ -35,17 +36,17 @@ def frame(event: str, document: object, *, cursor: str | None = None) -> bytes:
 
 
 def resync(about: Mapping[str, str]) -> bytes:
-    """Return the frame that tells a reader to begin anew, without a cursor."""
+    """Return the frame that makes a reader start again without a cursor."""
     return frame("resync", {"type": "resync", **about}, cursor="")
 
 
 def bye(about: Mapping[str, str]) -> bytes:
-    """Return the frame that tells a reader to come back with the cursor it has."""
+    """Return the frame that makes a reader reconnect with its cursor."""
     return frame("bye", {"type": "bye", **about})
 
 
 def permission_revoked(about: Mapping[str, str]) -> bytes:
-    """Return the frame that tells a reader that this chat is none of theirs any more."""
+    """Return the frame that reports that the reader may no longer read this chat."""
     error = {
         "code": "permission_revoked",
         "message": "This chat is gone, or you may no longer read it.",

@@ -1,7 +1,7 @@
-"""WebSockets as requests: they pass what every request passes, and may then be accepted.
+"""WebSockets as requests: handshakes are processed like all requests, and may then be accepted.
 
-A handshake is routed, checked and refused like a GET, so a refusal is a problem document here too.
-A handler that wants the connection returns an application that speaks over it.
+A handshake is routed, checked and refused like a GET, so an error is a problem document here too. A
+handler that accepts the connection returns an ASGI application for it.
 """
 
 from typing import Final
@@ -15,12 +15,12 @@ _SOCKET: Final = "parley.websocket"
 
 
 def is_websocket(scope: Scope) -> bool:
-    """Return whether a request is the handshake of a WebSocket."""
+    """Return whether a request is a WebSocket handshake."""
     return bool(scope.get(_SOCKET))
 
 
 def require_websocket(request: Request) -> None:
-    """Refuse what is no handshake.
+    """Reject a request that is not a handshake.
 
     Raises:
         HttpProblem: It is a plain request (426).
@@ -35,12 +35,12 @@ def require_websocket(request: Request) -> None:
 
 
 def as_request(scope: Scope) -> Scope:
-    """Return the handshake as the GET that it is."""
+    """Return the handshake as the GET request that it is."""
     return {**scope, "type": "http", "method": "GET", _SOCKET: True}
 
 
 def refusing(send: Send) -> Send:
-    """Return what sends an answer in the place of accepting the connection."""
+    """Return a `send` that sends a response instead of accepting the connection."""
 
     async def sending(message: Message) -> None:
         if message["type"].startswith("http.response."):
@@ -51,7 +51,7 @@ def refusing(send: Send) -> Send:
 
 
 async def closed(receive: Receive, send: Send, code: int, reason: str = "") -> None:
-    """Close the connection, and take what was on its way until the other side has closed it."""
+    """Close the connection, and discard input until the client has closed it."""
     await send({"type": "websocket.close", "code": code, "reason": reason})
     while (await receive())["type"] != "websocket.disconnect":
         pass

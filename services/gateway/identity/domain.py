@@ -1,4 +1,4 @@
-"""What the gateway keeps about people and tokens, as values."""
+"""Value types of users, groups, credentials and tokens."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -8,18 +8,16 @@ from parley.identity import Role, User, UserId
 
 
 class UserState(StrEnum):
-    """Whether a user may sign in and be acted for."""
+    """Whether a user may sign in and whether services may act for them."""
 
     ACTIVE = "active"
     DEACTIVATED = "deactivated"
-    DELETED = (
-        "deleted"  # Only the id is left, so that it is never given again and services can ask.
-    )
+    DELETED = "deleted"  # Only the id is kept: it is never reused, and services can ask for it.
 
 
 @dataclass(frozen=True, slots=True)
 class UserRecord:
-    """A person of this installation."""
+    """A user of this installation."""
 
     id: UserId
     login: str
@@ -34,12 +32,12 @@ class UserRecord:
 
     @property
     def is_active(self) -> bool:
-        """Whether the user may sign in and be acted for."""
+        """Whether the user may sign in and services may act for them."""
         return self.state is UserState.ACTIVE
 
     @property
     def as_user(self) -> User:
-        """The user as tokens name them."""
+        """The user as named in tokens."""
         return User(self.id, self.role)
 
 
@@ -57,7 +55,7 @@ class GroupRecord:
 
 @dataclass(frozen=True, slots=True)
 class StoredApiKey:
-    """An API key as it is stored, with the user it speaks for."""
+    """An API key as stored, with its user."""
 
     id: str
     digest: bytes
@@ -69,7 +67,7 @@ class StoredApiKey:
 
 @dataclass(frozen=True, slots=True)
 class StoredSession:
-    """A browser's session, with the user who signed in."""
+    """A browser session, with its user."""
 
     user: UserRecord
     last_seen_at: datetime
@@ -78,7 +76,7 @@ class StoredSession:
 
 @dataclass(frozen=True, slots=True)
 class ServiceTokenRecord:
-    """What is known of an issued service token; its text is not stored."""
+    """The metadata of a service token; its text is not stored."""
 
     id: str
     name: str
@@ -92,7 +90,7 @@ class ServiceTokenRecord:
 
 @dataclass(frozen=True, slots=True)
 class RevokedToken:
-    """A revoked token that has not expired, and its place among all revocations."""
+    """A revoked, unexpired token, with its revocation number."""
 
     id: str
     expires_at: datetime
@@ -101,11 +99,11 @@ class RevokedToken:
 
 @dataclass(frozen=True, slots=True)
 class RevokedSet:
-    """Every token that is revoked and not expired, ordered by revocation.
+    """All revoked, unexpired tokens, ordered by revocation.
 
     Attributes:
-        version: The number of the last revocation there was; grows with each.
-        tokens: The set.
+        version: The number of the last revocation; increases with each.
+        tokens: The tokens.
     """
 
     version: int

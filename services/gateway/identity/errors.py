@@ -1,24 +1,24 @@
-"""What can be refused about users and tokens, and the problem that each refusal is told as.
+"""Errors about users and tokens, and their mapping to gRPC problems.
 
 IdentityError
 ├── InvalidRequest           fields outside their limits, all of them at once
 ├── UserNotFound
-├── UserDeleted              a user who is gone for good, told to services only
-├── UserDeactivated          a user who cannot be acted for
+├── UserDeleted              a deleted user, reported to services only
+├── UserDeactivated          the user is deactivated
 ├── UserStillActive          a user who must be deactivated first
-├── LastOwner                nobody would be left to own the installation
+├── LastOwner                no active owner would be left
 ├── LoginTaken
 ├── VersionConflict          the user or the group changed since it was read
 ├── GroupNotFound
 ├── GroupNameTaken
-├── TooManyGroups            a user belongs to as many groups as one may
+├── TooManyGroups            the user has reached the limit of groups
 ├── RoleExceedsCaller
 ├── UnknownScopes
-├── TokenForAnotherUser      a token that would act for another person
+├── TokenForAnotherUser      a token for another user
 ├── TokenNotFound
-├── TokenAlreadyIssued       a repeated request, whose token cannot be told again
+├── TokenAlreadyIssued       a repeated request, whose token cannot be returned again
 ├── TooManyTokens
-└── FeedStopped              this process stops and tells of no more revocations
+└── FeedStopped              this process stops and publishes no more revocations
 """
 
 from collections.abc import Callable
@@ -36,14 +36,14 @@ STORE_RETRY_AFTER_S = 1.0
 
 
 class IdentityError(Exception):
-    """Base of what is refused about users and tokens."""
+    """Base class of errors about users and tokens."""
 
 
 class InvalidRequest(IdentityError):
-    """Fields that cannot be accepted.
+    """Fields that are invalid.
 
     Attributes:
-        violations: The fields and what would be right.
+        violations: The fields and the expected values.
     """
 
     def __init__(self, *violations: Violation) -> None:
@@ -61,7 +61,7 @@ class UserNotFound(IdentityError):
 
 
 class UserDeleted(IdentityError):
-    """A user who was deleted for good."""
+    """The user was deleted permanently."""
 
     def __init__(self, user_id: str) -> None:
         super().__init__("the user was deleted; delete what is held of them")
@@ -69,7 +69,7 @@ class UserDeleted(IdentityError):
 
 
 class UserStillActive(IdentityError):
-    """A user who cannot be deleted while they may sign in."""
+    """An active user cannot be deleted."""
 
     def __init__(self, user_id: str) -> None:
         super().__init__("the user is active; deactivate them first")
@@ -85,7 +85,7 @@ class LastOwner(IdentityError):
 
 
 class LoginTaken(IdentityError):
-    """A login that somebody else has."""
+    """Another user has the login."""
 
     def __init__(self, login: str) -> None:
         super().__init__(f"another user has the login {login}; choose another one")
@@ -93,7 +93,7 @@ class LoginTaken(IdentityError):
 
 
 class VersionConflict(IdentityError):
-    """A change that was made from an older version."""
+    """The change was based on an older version."""
 
     def __init__(self, version: int) -> None:
         super().__init__(f"it changed meanwhile and is at version {version}; read it again")
@@ -109,7 +109,7 @@ class GroupNotFound(IdentityError):
 
 
 class GroupNameTaken(IdentityError):
-    """A name that another group has, in whatever case."""
+    """Another group has the name, compared without case."""
 
     def __init__(self, name: str) -> None:
         super().__init__(f"another group has the name {name}; choose another one")
@@ -117,7 +117,7 @@ class GroupNameTaken(IdentityError):
 
 
 class TooManyGroups(IdentityError):
-    """A user who would belong to more groups than one may."""
+    """The user would exceed the limit of groups."""
 
     def __init__(self, groups_max: int) -> None:
         super().__init__(
@@ -127,7 +127,7 @@ class TooManyGroups(IdentityError):
 
 
 class UserDeactivated(IdentityError):
-    """A user who cannot be acted for."""
+    """The user is deactivated."""
 
     def __init__(self, user_id: str) -> None:
         super().__init__("the user is deactivated; reactivate them first")
@@ -135,7 +135,7 @@ class UserDeactivated(IdentityError):
 
 
 class RoleExceedsCaller(IdentityError):
-    """A token was asked for that could do more than whoever asks."""
+    """The requested role or token exceeds the role of the caller."""
 
     def __init__(self, role: Role) -> None:
         super().__init__(f"only a user with the role {role} or a higher one may do this")
@@ -143,7 +143,7 @@ class RoleExceedsCaller(IdentityError):
 
 
 class UnknownScopes(IdentityError):
-    """Scopes that no method asks for."""
+    """Scopes that no method requires."""
 
     def __init__(self, scopes: tuple[str, ...], known: tuple[str, ...]) -> None:
         super().__init__(f"unknown scope {', '.join(scopes)}; known are {', '.join(known)}")
@@ -151,7 +151,7 @@ class UnknownScopes(IdentityError):
 
 
 class TokenForAnotherUser(IdentityError):
-    """A token that would act for another person, whose chats the caller may not read."""
+    """A token for another user, whose chats the caller may not read."""
 
     def __init__(self, user_id: str) -> None:
         super().__init__("you can issue service tokens for yourself only; leave out user_id")
@@ -167,7 +167,7 @@ class TokenNotFound(IdentityError):
 
 
 class TokenAlreadyIssued(IdentityError):
-    """A request id that issued a token before."""
+    """The request id has already issued a token."""
 
     def __init__(self, token_id: str) -> None:
         super().__init__(
@@ -178,7 +178,7 @@ class TokenAlreadyIssued(IdentityError):
 
 
 class TooManyTokens(IdentityError):
-    """More tokens are in force than followers of revocations can hold."""
+    """More tokens are unexpired than watchers of revocations can hold."""
 
     def __init__(self, tokens_max: int) -> None:
         super().__init__(f"{tokens_max} service tokens are in force; wait for some to expire")
@@ -186,7 +186,7 @@ class TooManyTokens(IdentityError):
 
 
 class FeedStopped(IdentityError):
-    """This process stops, so nobody learns of revocations here any more."""
+    """This process stops and no longer publishes revocations."""
 
     def __init__(self) -> None:
         super().__init__("this gateway is stopping; follow another one")

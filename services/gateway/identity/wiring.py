@@ -1,4 +1,4 @@
-"""People, groups and tokens, put together over the tables of this service."""
+"""Wiring of users, groups and tokens over the tables of this service."""
 
 from dataclasses import dataclass
 
@@ -23,7 +23,7 @@ from parley.process import Process
 
 @dataclass(frozen=True, slots=True)
 class Identity:
-    """People, groups and tokens, as both servers need them."""
+    """The identity components that both servers use."""
 
     people: IdentityStore
     keys: ApiKeyCache
@@ -39,7 +39,7 @@ class Identity:
 def open_identity(
     settings: GatewaySettings, database: Database, bus: Bus, signer: Signer, process: Process
 ) -> Identity:
-    """Return who signs in, over the tables of this service."""
+    """Return the identity components."""
     people, tokens, clock = IdentityStore(database), TokenStore(database), process.clock
     group_store = GroupStore(database)
     keys = ApiKeyCache(people.find_api_key, clock)

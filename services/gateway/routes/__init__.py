@@ -1,1 +1,1 @@
-"""The handlers of routes and the table of them."""
+"""The handlers of routes and the routing table."""

@@ -1,4 +1,4 @@
-"""Chats over HTTP: create, list, read, arrange, put away, remove."""
+"""HTTP routes of chats: create, list, read, update, archive, delete."""
 
 from collections.abc import Callable
 from uuid import UUID, uuid5
@@ -109,15 +109,15 @@ class ChatRoutes:
         return json_response(chat_to_json(answer.chat), headers=tagged(answer.chat.etag))
 
     async def archive(self, request: Request, principal: Principal) -> Response:
-        """Put a chat and its children away."""
+        """Archive a chat and its children."""
         return await self._set_archived(request, principal, archived=True)
 
     async def unarchive(self, request: Request, principal: Principal) -> Response:
-        """Take a chat and its children back."""
+        """Unarchive a chat and its children."""
         return await self._set_archived(request, principal, archived=False)
 
     async def delete(self, request: Request, principal: Principal) -> Response:
-        """Remove a chat and its children for good."""
+        """Delete a chat and its children permanently."""
         read_query(request)
         chat_id, tag = chat_id_of(request), version_in(if_match(request))
         key = idempotency_key(request) or self._new_id()
@@ -129,7 +129,7 @@ class ChatRoutes:
         return Response(status_code=204)
 
     async def mark_read(self, request: Request, principal: Principal) -> Response:
-        """Remember how far the owner has read."""
+        """Store how far the owner has read."""
         read_query(request)
         chat_id = chat_id_of(request)
         key = idempotency_key(request) or self._new_id()
@@ -160,7 +160,7 @@ class ChatRoutes:
 def chat_id_for(user_id: UserId, key: str) -> str:
     """Return the id of the chat that a user creates with an idempotency key.
 
-    Chats that the same user creates with the same key are one chat, on every gateway.
+    The same user and key always result in the same chat, on every gateway.
     """
     return str(uuid5(UUID(user_id), key))
 
@@ -172,7 +172,7 @@ def _search(text: str) -> str:
 
 
 def _labels(texts: list[str]) -> dict[str, str]:
-    """Return the labels that a list is narrowed by, each written as key:value."""
+    """Return the label filters of a list, each written as key:value."""
     pairs = [text.partition(":") for text in texts]
     labels = {key: value for key, _, value in pairs}
     if len(labels) < len(pairs):

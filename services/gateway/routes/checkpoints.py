@@ -1,4 +1,4 @@
-"""The checkpoints of a chat's repositories over HTTP."""
+"""HTTP routes of the checkpoints of a chat's repositories."""
 
 from collections.abc import Callable
 from typing import Final
@@ -16,7 +16,7 @@ from gateway.http.responses import json_response
 from gateway.streams.workspace_client import Workspaces
 from parley.api.workspace.v1 import workspace_access_service_pb2 as api
 
-#: Storing all files of a large tree for the first time takes its time.
+#: The first checkpoint of a large tree takes long, because all files are stored.
 CHECKPOINT_S: Final = 330.0
 
 
@@ -44,7 +44,7 @@ class CheckpointRoutes:
         return json_response(page_to_json(items, answer.next_page_token))
 
     async def create(self, request: Request, principal: Principal) -> Response:
-        """Keep the state of all files, once for each key."""
+        """Store a checkpoint of all files, once for each key."""
         read_query(request)
         chat_id = chat_id_of(request)
         key = idempotency_key(request) or self._new_id()
@@ -65,7 +65,7 @@ class CheckpointRoutes:
         return json_response(document, status=201)
 
     async def restore(self, request: Request, principal: Principal) -> Response:
-        """Put files back as a checkpoint holds them, once for each key."""
+        """Restore files from a checkpoint, once for each key."""
         read_query(request)
         chat_id = chat_id_of(request)
         key = idempotency_key(request) or self._new_id()

@@ -1,4 +1,4 @@
-"""A whole chat over HTTP, streamed as chatd reads it."""
+"""The HTTP route that exports a whole chat, streamed from chatd."""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -18,7 +18,7 @@ EXPORT_S_MAX = 3600.0
 
 
 class ExportCutOff(Exception):
-    """chatd stopped in the middle of a chat; the connection is cut, since half an answer is out."""
+    """chatd's stream ended early; the connection is closed, since the response has started."""
 
 
 class ExportRoutes:
@@ -28,11 +28,11 @@ class ExportRoutes:
         self._chatd = chatd
 
     async def export(self, request: Request, principal: Principal) -> Response:
-        """Read a whole chat."""
+        """Export a whole chat."""
         chat_id = chat_id_of(request)
         wanted = _format(read_query(request, "format").get("format", ExportFormat.JSON))
         asked = api.ExportChatRequest(chat_id=chat_id)
-        # The first piece is read here, so that a refusal still becomes a problem document.
+        # The first message is read here, so that an error is still returned as a problem document.
         (call, first), _ = await self._chatd.ask(
             principal.user,
             chat_id,

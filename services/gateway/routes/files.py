@@ -1,4 +1,4 @@
-"""Files over HTTP: in as a body, out as one."""
+"""HTTP routes of files: upload and download."""
 
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -36,12 +36,12 @@ DOWNLOAD_S_MAX: Final = 3600.0
 CHUNK_BYTES_MAX: Final = 256 * 1024
 #: Uploads whose bytes are in memory at a time.
 UPLOADS_MAX: Final = 16
-#: Of one user, so that nobody takes all of them.
+#: Of one user, so that no user can use all of them.
 UPLOADS_PER_USER_MAX: Final = 4
 #: Longest time without a byte.
 SILENCE_S_MAX: Final = 15.0
 UPLOADED_TYPES: Final = (*sorted(TOLD), BYTES)
-#: A file never changes. It is shown with nothing that could run, wherever it is opened.
+#: A file never changes. It is served with headers that prevent active content.
 FILE_HEADERS: Final = {
     "accept-ranges": "bytes",
     "cache-control": "private, max-age=31536000, immutable",
@@ -50,7 +50,7 @@ FILE_HEADERS: Final = {
 
 
 class DownloadCutOff(Exception):
-    """chatd stopped in the middle of a file; the connection is cut, since half of it is out."""
+    """chatd's stream ended early; the connection is closed, since the response has started."""
 
 
 class FileRoutes:
@@ -74,7 +74,8 @@ class FileRoutes:
             media_type=request.headers.get("content-type", ""),
         )
         with self._place(principal.user.id):
-            # All of it is here before chatd hears of it, so that another process can be asked.
+            # The body is read completely before the call, so that it can be retried at another
+            # process.
             data = await read_bytes(
                 request,
                 _too_large(),
@@ -91,10 +92,10 @@ class FileRoutes:
 
     @contextmanager
     def _place(self, user_id: str) -> Iterator[None]:
-        """Have one of the places for uploads.
+        """Acquire an upload slot.
 
         Raises:
-            HttpProblem: This user has as many as one may have (429), or all are taken (503).
+            HttpProblem: This user has the maximum number (429), or all are in use (503).
         """
         if self._uploads[user_id] >= UPLOADS_PER_USER_MAX:
             text = f"You are uploading {UPLOADS_PER_USER_MAX} files; wait until one is through."
@@ -112,12 +113,12 @@ class FileRoutes:
                 del self._uploads[user_id]
 
     async def read(self, request: Request, principal: Principal) -> Response:
-        """Read what is known of a file."""
+        """Return the metadata of a file."""
         read_query(request)
         return json_response(file_to_json(await self._known(request, principal)))
 
     async def download(self, request: Request, principal: Principal) -> Response:
-        """Read a file, or a stretch of it."""
+        """Return a file, or a byte range of it."""
         read_query(request)
         file = await self._known(request, principal)
         headers = {
@@ -146,7 +147,7 @@ class FileRoutes:
         return answer.file
 
     async def _opened(self, principal: Principal, file_id: str, span: Span) -> AsyncIterator[bytes]:
-        """Return the bytes; whether there are any is known before the answer begins."""
+        """Return the bytes; the first response is read before the HTTP response starts."""
         asked = api.DownloadFileRequest(
             file_id=file_id, offset_bytes=span.first, length_bytes=span.length
         )
@@ -158,7 +159,7 @@ class FileRoutes:
 
 
 def file_to_json(file: file_pb2.File) -> Json:
-    """Return a file without its bytes."""
+    """Convert a file's metadata."""
     return {
         "id": file.id,
         "owner_id": file.owner_id,
@@ -184,7 +185,7 @@ def _pieces(head: api.UploadHead, data: bytes) -> Iterator[api.UploadFileRequest
 
 
 async def _begun(call: Any) -> Any:
-    """Return a download whose head was read, so that a refusal still becomes a problem."""
+    """Return a download after its head was read, so that an error is returned as a problem."""
     if await call.read() is grpc.aio.EOF:
         raise DownloadCutOff
     return call

@@ -1,4 +1,4 @@
-"""Groups over HTTP: managing them and their members, and seeing one's own."""
+"""HTTP routes of groups: managing them and their members, and reading one's own."""
 
 from collections.abc import Callable
 
@@ -39,7 +39,7 @@ QUERY_CHARACTERS_MAX = 128
 
 
 class GroupRoutes:
-    """The routes /groups, and those that tell somebody's groups."""
+    """The routes /groups, and those that list a user's groups."""
 
     def __init__(
         self,
@@ -55,7 +55,7 @@ class GroupRoutes:
         self._new_id = new_id
 
     async def list(self, request: Request, principal: Principal) -> Response:
-        """List groups by name."""
+        """List groups, ordered by name."""
         query = read_query(request, "q", "limit", "cursor")
         page = page_request(query)
         if page.page_token and not is_uuid(page.page_token):
@@ -78,17 +78,17 @@ class GroupRoutes:
         return json_response(group_to_json(group), status=201, headers=headers)
 
     async def read(self, request: Request, principal: Principal) -> Response:
-        """Read a group; to a member every group that is not theirs looks absent."""
+        """Return a group; a member sees only their own groups."""
         read_query(request)
         group = await self._groups.read(principal.user, group_id_of(request))
         return tagged_response(request, group_to_json(group), _tag(group))
 
     async def rename(self, request: Request, principal: Principal) -> Response:
-        """Give a group another name."""
+        """Rename a group."""
         read_query(request)
         group_id, tag = group_id_of(request), if_match(request)
         body = await read_patch(request, GroupPatch)
-        # A patch that names no field is refused, and there is no other.
+        # A patch without a field is rejected, and there is only this one.
         assert not isinstance(body.name, UnsetType)
         asked = GroupRename(group_id, body.name, expected_version(tag))
         with conditional(tag):
@@ -96,14 +96,14 @@ class GroupRoutes:
         return json_response(group_to_json(group), headers=tagged(_tag(group)))
 
     async def delete(self, request: Request, principal: Principal) -> Response:
-        """Delete a group for good, and with it the shares and limits that name it."""
+        """Delete a group permanently, and with it the shares and limits that name it."""
         read_query(request)
         refuse_condition(request)
         await self._groups.delete(group_id_of(request))
         return Response(status_code=204)
 
     async def list_members(self, request: Request, principal: Principal) -> Response:
-        """List the users of a group by login."""
+        """List the users of a group, ordered by login."""
         page = page_request(read_query(request, "limit", "cursor"))
         group = await self._groups.read(principal.user, group_id_of(request))
         size = page.page_size or PAGE_LENGTH
@@ -114,21 +114,21 @@ class GroupRoutes:
         return json_response(page_to_json(map(managed_user_to_json, users[:size]), next_login))
 
     async def add_member(self, request: Request, principal: Principal) -> Response:
-        """Let a user belong to a group; one who does stays so."""
+        """Add a user to a group; idempotent."""
         read_query(request)
         refuse_condition(request)
         group = await self._groups.add_member(group_id_of(request), user_id_of(request))
         return json_response(group_to_json(group))
 
     async def remove_member(self, request: Request, principal: Principal) -> Response:
-        """Let a user no longer belong to a group; one who does not stays so."""
+        """Remove a user from a group; idempotent."""
         read_query(request)
         refuse_condition(request)
         await self._groups.remove_member(group_id_of(request), user_id_of(request))
         return Response(status_code=204)
 
     async def of_user(self, request: Request, principal: Principal) -> Response:
-        """Tell the groups of a user."""
+        """List the groups of a user."""
         read_query(request)
         user_id = user_id_of(request)
         user = await self._identity_store.find_user(user_id)
@@ -137,13 +137,13 @@ class GroupRoutes:
         return await self._of(user_id)
 
     async def own(self, request: Request, principal: Principal) -> Response:
-        """Tell one's own groups."""
+        """List the caller's groups."""
         read_query(request)
         return await self._of(principal.user.id)
 
     async def _of(self, user_id: str) -> Response:
         groups = await self._store.of_user(user_id)
-        # Nobody belongs to more than fit on one page.
+        # The limit of groups per user is below the page size.
         return json_response(page_to_json(map(group_to_json, groups), ""))
 
 

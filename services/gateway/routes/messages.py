@@ -1,4 +1,4 @@
-"""Messages over HTTP: page, send, edit."""
+"""HTTP routes of messages: list, send, edit."""
 
 from collections.abc import Callable, Mapping
 
@@ -26,7 +26,7 @@ class MessageRoutes:
         self._new_id = new_id
 
     async def list(self, request: Request, principal: Principal) -> Response:
-        """Read a page of the history; the first one tells the queue, too."""
+        """Return a page of the history; the first one contains the queue, too."""
         chat_id = chat_id_of(request)
         query = read_query(
             request, "before_id", "after_id", "limit", checks=(_before_id, _after_id, _limit)
@@ -76,7 +76,7 @@ class MessageRoutes:
         return json_response(document, status=202, headers=headers)
 
     async def edit(self, request: Request, principal: Principal) -> Response:
-        """Replace a user message and run anew from there."""
+        """Replace a user message and run the turn again from there."""
         read_query(request)
         chat_id, message_id = chat_id_of(request), message_id_of(request)
         key = idempotency_key(request) or self._new_id()

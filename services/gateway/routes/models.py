@@ -1,4 +1,4 @@
-"""Models over HTTP: the catalogue for everyone, its administration, and models for purposes."""
+"""HTTP routes of models: the catalogue, its administration, and overrides for purposes."""
 
 from collections.abc import Callable
 
@@ -55,7 +55,7 @@ class ModelRoutes:
         return tagged_response(request, model_to_json(model), model.etag)
 
     async def create(self, request: Request, principal: Principal) -> Response:
-        """Make a model known."""
+        """Create a model."""
         read_query(request)
         key = idempotency_key(request) or self._new_id()
         body = await read_json(request, NewModel)
@@ -80,7 +80,7 @@ class ModelRoutes:
         return json_response(model_to_json(answer.model), headers=tagged(answer.model.etag))
 
     async def delete(self, request: Request, principal: Principal) -> Response:
-        """Forget a model."""
+        """Delete a model."""
         read_query(request)
         refuse_condition(request)
         model_id = name_of(request, "model_id", "model")
@@ -90,7 +90,7 @@ class ModelRoutes:
         return Response(status_code=204)
 
     async def list_overrides(self, request: Request, principal: Principal) -> Response:
-        """List which purposes have a model of their own."""
+        """List the model overrides of purposes."""
         read_query(request)
         asked = api.ListModelOverridesRequest()
         answer = await self._chatd.ask_any(
@@ -99,7 +99,7 @@ class ModelRoutes:
         return json_response({"items": [override_to_json(each) for each in answer.overrides]})
 
     async def put_override(self, request: Request, principal: Principal) -> Response:
-        """Give a purpose a model of its own."""
+        """Set the model override of a purpose."""
         read_query(request)
         refuse_condition(request)
         purpose = _purpose(request)
@@ -107,7 +107,7 @@ class ModelRoutes:
         return json_response(await self._set_override(request, principal, purpose, body))
 
     async def delete_override(self, request: Request, principal: Principal) -> Response:
-        """Let a purpose use the model that it would use without an override."""
+        """Remove the model override of a purpose."""
         read_query(request)
         refuse_condition(request)
         await self._set_override(request, principal, _purpose(request), None)
@@ -125,7 +125,7 @@ class ModelRoutes:
         return override_to_json(answer.override)
 
     async def _found(self, principal: Principal, model_id: str) -> model_pb2.Model:
-        """Return one model of the list, of which there are a few dozen at most."""
+        """Return one model from the list, which has a few dozen entries at most."""
         asked = api.ListModelsRequest(page_size=LIMIT_MAX)
         while True:
             answer = await self._chatd.ask_any(

@@ -1,4 +1,4 @@
-"""The processes of a chat's workspace over HTTP."""
+"""HTTP routes of the processes of a chat's workspace."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -33,11 +33,11 @@ from parley.api.workspace.v1 import process_pb2
 from parley.api.workspace.v1 import workspace_access_service_pb2 as api
 
 WAIT_S_MAX: Final = 300
-#: Between the end of a wait and the last moment at which its answer may come.
+#: Between the end of a wait and the deadline of its response.
 HEADROOM_S: Final = 30.0
 OUTPUT_BYTES_MAX: Final = 1024 * 1024
 PATTERN_CHARACTERS_MAX: Final = 1000
-#: Of a process alone nobody reads the output, but a look at it returns some.
+#: The route of a process ignores the output, but the wait that it uses returns some.
 LOOK_BYTES: Final = 1024
 
 UNTIL: Final[Mapping[str, "process_pb2.WaitUntil.ValueType"]] = {
@@ -89,7 +89,7 @@ class ProcessRoutes:
         return json_response(process_to_json(answer.process), status=201)
 
     async def read(self, request: Request, principal: Principal) -> Response:
-        """Read a process."""
+        """Return a process."""
         read_query(request)
         snapshot = process_pb2.WaitCondition(until=process_pb2.WAIT_UNTIL_SNAPSHOT)
         asked = api.WaitWorkspaceOutputRequest(
@@ -102,7 +102,7 @@ class ProcessRoutes:
         return json_response(process_to_json(answer.process))
 
     async def output(self, request: Request, principal: Principal) -> Response:
-        """Wait for a process and read its output; running out of time is an answer."""
+        """Wait for a process and return its output; a timeout is not an error."""
         query = read_query(request, "wait", "until", "pattern", "cursor", "max_bytes")
         asked = api.WaitWorkspaceOutputRequest(
             workspace_id=chat_id_of(request),
@@ -135,7 +135,7 @@ class ProcessRoutes:
         return json_response(process_to_json(answer.process))
 
     async def signal(self, request: Request, principal: Principal) -> Response:
-        """Send a signal to a process and all it started, once for each key."""
+        """Send a signal to a process and all its children, once for each key."""
         read_query(request)
         chat_id, process_id = chat_id_of(request), process_id_of(request)
         key = idempotency_key(request) or self._new_id()
@@ -171,7 +171,7 @@ def _state(word: str) -> "process_pb2.ProcessState.ValueType":
 
 
 def _condition(query: Mapping[str, str]) -> process_pb2.WaitCondition:
-    """Return what to wait for; who names no time only looks."""
+    """Return the wait condition; without a time it is a snapshot."""
     wait_s = int_parameter(query, "wait", least=0, most=WAIT_S_MAX) or 0
     until = query.get("until", "exit" if wait_s else "snapshot")
     if until not in UNTIL:

@@ -1,4 +1,4 @@
-"""Providers of models and their keys over HTTP; the value of a key comes in and never goes out."""
+"""HTTP routes of model providers and their keys; the value of a key is never returned."""
 
 from collections.abc import Callable
 
@@ -65,7 +65,7 @@ class ProviderRoutes:
         return tagged_response(request, provider_to_json(provider), provider.etag)
 
     async def create(self, request: Request, principal: Principal) -> Response:
-        """Make a provider known."""
+        """Create a provider."""
         read_query(request)
         key = idempotency_key(request) or self._new_id()
         body = await read_json(request, NewProvider)
@@ -92,7 +92,7 @@ class ProviderRoutes:
         return json_response(provider_to_json(changed), headers=tagged(changed.etag))
 
     async def delete(self, request: Request, principal: Principal) -> Response:
-        """Forget a provider, its models and its keys."""
+        """Delete a provider, its models and its keys."""
         read_query(request)
         refuse_condition(request)
         provider_id = name_of(request, "provider_id", "provider")
@@ -102,7 +102,7 @@ class ProviderRoutes:
         return Response(status_code=204)
 
     async def check(self, request: Request, principal: Principal) -> Response:
-        """Ask a provider whether its keys work and which models it offers."""
+        """Check at a provider whether its keys work and which models it offers."""
         read_query(request)
         provider_id = name_of(request, "provider_id", "provider")
         await read_optional_json(request, Nothing)
@@ -117,11 +117,11 @@ class ProviderRoutes:
         return await self._add_key(request, principal, is_personal=False)
 
     async def add_own_key(self, request: Request, principal: Principal) -> Response:
-        """Store a key of the caller's own."""
+        """Store a key of the caller."""
         return await self._add_key(request, principal, is_personal=True)
 
     async def delete_key(self, request: Request, principal: Principal) -> Response:
-        """Forget a key: the installation's by administrators, a user's own by that user."""
+        """Delete a key: the installation's by administrators, a user's own by that user."""
         read_query(request)
         refuse_condition(request)
         key_id = name_of(request, "key_id", "key")
@@ -133,7 +133,7 @@ class ProviderRoutes:
         return Response(status_code=204)
 
     async def list_own_keys(self, request: Request, principal: Principal) -> Response:
-        """List the caller's own keys, and the providers that take such keys."""
+        """List the caller's keys, and the providers that accept user keys."""
         read_query(request)
         asked = api.ListProviderKeysRequest()
         answer = await self._chatd.ask_any(
@@ -162,7 +162,7 @@ class ProviderRoutes:
         return json_response(key_to_json(answer.key), status=201, headers=headers)
 
     async def _found(self, principal: Principal, provider_id: str) -> model_pb2.Provider:
-        """Return one provider of the list, of which there are a few at most."""
+        """Return one provider from the list, which has a few entries at most."""
         asked = api.ListProvidersRequest(page_size=LIMIT_MAX)
         while True:
             answer = await self._chatd.ask_any(

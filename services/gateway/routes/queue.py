@@ -1,4 +1,4 @@
-"""The queue of a chat over HTTP; a page of messages without bounds lists it."""
+"""HTTP routes of a chat's queue; the first page of messages contains it."""
 
 from collections.abc import Callable
 
@@ -23,7 +23,7 @@ class QueueRoutes:
         self._new_id = new_id
 
     async def delete(self, request: Request, principal: Principal) -> Response:
-        """Drop a message that waits."""
+        """Delete a queued message."""
         read_query(request)
         chat_id, queued_message_id = chat_id_of(request), queued_message_id_of(request)
         key = idempotency_key(request) or self._new_id()
@@ -36,7 +36,7 @@ class QueueRoutes:
         return json_response(chat_to_json(answer.chat))
 
     async def promote(self, request: Request, principal: Principal) -> Response:
-        """Send a message that waits now, interrupting what runs."""
+        """Send a queued message now, and interrupt the running turn."""
         read_query(request)
         chat_id, queued_message_id = chat_id_of(request), queued_message_id_of(request)
         key = idempotency_key(request) or self._new_id()

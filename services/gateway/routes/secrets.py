@@ -1,4 +1,4 @@
-"""Secrets for workspaces over HTTP: they go in, and their values never come out."""
+"""HTTP routes of secrets for workspaces; their values are never returned."""
 
 from collections.abc import Callable
 
@@ -34,7 +34,7 @@ class SecretRoutes:
         self._new_id = new_id
 
     async def list(self, request: Request, principal: Principal) -> Response:
-        """List one's own secrets and the installation's."""
+        """List the caller's secrets and the installation's."""
         page = page_request(read_query(request, "limit", "cursor"))
         asked = api.ListSecretsRequest(page_size=page.page_size, page_token=page.page_token)
         answer = await self._chatd.ask_any(
@@ -71,7 +71,7 @@ class SecretRoutes:
         return json_response(secret_to_json(answer.secret), headers=tagged(answer.secret.etag))
 
     async def delete(self, request: Request, principal: Principal) -> Response:
-        """Forget a secret."""
+        """Delete a secret."""
         read_query(request)
         refuse_condition(request)
         key = idempotency_key(request) or self._new_id()
@@ -80,7 +80,7 @@ class SecretRoutes:
         return Response(status_code=204)
 
     async def uses(self, request: Request, principal: Principal) -> Response:
-        """List what one's workspaces used, newest first."""
+        """List the uses of secrets by the caller's workspaces, newest first."""
         query = read_query(request, "workspace_id", "limit", "cursor")
         page = page_request(query)
         asked = api.ListSecretUsesRequest(
@@ -94,7 +94,7 @@ class SecretRoutes:
         return json_response(page_to_json(map(use_to_json, answer.uses), answer.next_page_token))
 
     async def grants(self, request: Request, principal: Principal) -> Response:
-        """List which secrets a workspace may use."""
+        """List the secrets that a workspace may use."""
         page = page_request(read_query(request, "limit", "cursor"))
         asked = api.ListGrantsRequest(
             workspace_id=workspace_id_of(request),
@@ -109,7 +109,7 @@ class SecretRoutes:
         )
 
     async def grant(self, request: Request, principal: Principal) -> Response:
-        """Replace which secrets a workspace may use."""
+        """Replace the secrets that a workspace may use."""
         read_query(request)
         refuse_condition(request)
         key = idempotency_key(request) or self._new_id()
@@ -126,7 +126,7 @@ class SecretRoutes:
 
 
 def secret_to_json(secret: secret_pb2.Secret) -> Json:
-    """Return a secret without its value."""
+    """Convert a secret, without its value."""
     return {
         "id": secret.secret_id,
         "name": secret.name,
@@ -143,7 +143,7 @@ def secret_to_json(secret: secret_pb2.Secret) -> Json:
 
 
 def use_to_json(use: secret_pb2.SecretUse) -> Json:
-    """Return a use of a secret."""
+    """Convert a use of a secret."""
     return {
         "id": use.use_id,
         "workspace_id": use.workspace_id,
@@ -157,7 +157,7 @@ def use_to_json(use: secret_pb2.SecretUse) -> Json:
 
 
 def grant_to_json(grant: secret_pb2.SecretGrant) -> Json:
-    """Return a secret as a workspace may use it."""
+    """Convert a grant of a secret."""
     return {
         "name": grant.name,
         "delivery": WORDS.get(grant.delivery),

@@ -1,4 +1,4 @@
-"""Service tokens over HTTP."""
+"""HTTP routes of service tokens."""
 
 from collections.abc import Callable
 
@@ -28,7 +28,7 @@ class TokenRoutes:
         self._new_id = new_id
 
     async def issue(self, request: Request, principal: Principal) -> Response:
-        """Issue a service token; this answer is the only one with its text."""
+        """Issue a service token; only this response contains its text."""
         read_query(request)
         key = idempotency_key(request) or self._new_id()
         body = await read_json(request, NewServiceToken)
@@ -60,7 +60,7 @@ class TokenRoutes:
         return json_response({"items": items, "next_cursor": page.next_page_token or None})
 
     async def revoke(self, request: Request, principal: Principal) -> Response:
-        """Revoke a service token for good; one that is revoked stays so."""
+        """Revoke a service token permanently; idempotent."""
         read_query(request)
         record = await self._tokens.revoke(request.path_params["token_id"])
         return json_response(token_to_json(record))

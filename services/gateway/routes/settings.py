@@ -1,4 +1,4 @@
-"""Settings over HTTP: the installation's and the caller's own."""
+"""HTTP routes of settings: the installation's and the caller's own."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""With whom a chat is shared, over HTTP; shares only read."""
+"""HTTP routes of the shares of a chat; shares are read-only."""
 
 from collections.abc import Callable, Iterable
 
@@ -26,7 +26,7 @@ class ShareRoutes:
         self._new_id = new_id
 
     async def list(self, request: Request, principal: Principal) -> Response:
-        """Read with whom a chat is shared."""
+        """List the shares of a chat."""
         read_query(request)
         chat_id = chat_id_of(request)
         asked = api.GetSharesRequest(chat_id=chat_id)
@@ -36,7 +36,7 @@ class ShareRoutes:
         return json_response(_shown(answer.shares))
 
     async def replace(self, request: Request, principal: Principal) -> Response:
-        """Share a chat with exactly these."""
+        """Replace the shares of a chat."""
         read_query(request)
         refuse_condition(request)
         chat_id = chat_id_of(request)

@@ -1,4 +1,4 @@
-"""Every route with what answers it; `gateway.http.route_access` says who may use them."""
+"""The routing table; `gateway.http.route_access` contains the access rules."""
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -81,7 +81,7 @@ def _pages(pages: PageRoutes) -> tuple[AnyRoute, ...]:
         OpenRoute("GET", "/docs", pages.docs),
         OpenRoute("GET", "/problems", pages.problems),
         OpenRoute("GET", "/problems/{code}", pages.problem),
-        # Looking at the link's headers must not spend it.
+        # A HEAD request must not consume the link.
         OpenRoute("GET", "/login", pages.login, answers_head=False),
         OpenRoute("GET", "/healthz", pages.healthz),
         OpenRoute("GET", "/readyz", pages.readyz),

@@ -1,4 +1,4 @@
-"""Templates over HTTP."""
+"""HTTP routes of templates."""
 
 from collections.abc import Callable
 
@@ -59,7 +59,7 @@ class TemplateRoutes:
         return json_response(document)
 
     async def create(self, request: Request, principal: Principal) -> Response:
-        """Make a template known, once for each key."""
+        """Create a template, once for each key."""
         read_query(request)
         key = idempotency_key(request) or self._new_id()
         body = await read_json(request, NewTemplate)
@@ -103,7 +103,7 @@ class TemplateRoutes:
         return json_response(template_to_json(answer.template), headers=headers)
 
     async def delete(self, request: Request, principal: Principal) -> Response:
-        """Forget a template."""
+        """Delete a template."""
         read_query(request)
         refuse_condition(request)
         key = idempotency_key(request) or self._new_id()

@@ -1,4 +1,4 @@
-"""Steering the turn of a chat over HTTP: interrupt, compact, answer its tools, repair."""
+"""HTTP routes of a chat's turn: interrupt, compact, submit tool results, reconcile."""
 
 from collections.abc import Callable
 
@@ -17,14 +17,14 @@ from parley.api.chat.v1 import chat_service_pb2 as api
 
 
 class TurnRoutes:
-    """The routes that steer what a chat does."""
+    """The routes that control a chat's turn."""
 
     def __init__(self, chatd: ChatdClient, *, new_id: Callable[[], str]) -> None:
         self._chatd = chatd
         self._new_id = new_id
 
     async def interrupt(self, request: Request, principal: Principal) -> Response:
-        """Stop the turn and keep what it produced; one that is over is no error."""
+        """Stop the turn and keep its output; it is no error if the turn has ended."""
         read_query(request)
         chat_id = chat_id_of(request)
         key = idempotency_key(request) or self._new_id()
@@ -50,7 +50,7 @@ class TurnRoutes:
         return json_response(chat_to_json(answer.chat), status=202)
 
     async def submit_tool_results(self, request: Request, principal: Principal) -> Response:
-        """Answer the calls that the client executes, all of them at once."""
+        """Submit the results of all calls that the client executes."""
         read_query(request)
         chat_id = chat_id_of(request)
         key = idempotency_key(request) or self._new_id()
@@ -64,7 +64,7 @@ class TurnRoutes:
         return json_response(chat_to_json(answer.chat), status=202)
 
     async def reconcile(self, request: Request, principal: Principal) -> Response:
-        """Bring a chat whose stored state is impossible to rest."""
+        """Repair a chat whose stored state is inconsistent."""
         read_query(request)
         chat_id = chat_id_of(request)
         key = idempotency_key(request) or self._new_id()

@@ -1,4 +1,4 @@
-"""What was used and what may be, over HTTP."""
+"""HTTP routes of usage and spend limits."""
 
 from collections.abc import Callable, Mapping
 from datetime import datetime
@@ -41,7 +41,7 @@ class UsageRoutes:
         self._new_id = new_id
 
     async def of_chat(self, request: Request, principal: Principal) -> Response:
-        """Sum up the tree of a chat."""
+        """Return the totals of a chat tree."""
         read_query(request)
         chat_id = chat_id_of(request)
         asked = api.GetChatUsageRequest(chat_id=chat_id)
@@ -52,15 +52,15 @@ class UsageRoutes:
         return json_response(document)
 
     async def own(self, request: Request, principal: Principal) -> Response:
-        """Sum up what the caller used."""
+        """Return the usage of the caller."""
         return await self._of_user(request, principal, user_id="")
 
     async def of_user(self, request: Request, principal: Principal) -> Response:
-        """Sum up what somebody used."""
+        """Return the usage of a user."""
         return await self._of_user(request, principal, user_id=user_id_of(request))
 
     async def list(self, request: Request, principal: Principal) -> Response:
-        """Sum up what everyone used, the most expensive first."""
+        """List the usage of all users, the most expensive first."""
         query = read_query(request, "start", "end", "limit", "cursor")
         page, (start, end) = page_request(query), _span(query)
         asked = api.ListUsageRequest(
@@ -72,7 +72,7 @@ class UsageRoutes:
         return json_response(page_to_json(rows_to_json(answer.users), answer.next_page_token))
 
     async def spend_status(self, request: Request, principal: Principal) -> Response:
-        """Tell the caller where they stand against their limit."""
+        """Return the spend status of the caller."""
         read_query(request)
         asked = api.GetSpendStatusRequest()
         answer = await self._chatd.ask_any(
@@ -91,7 +91,7 @@ class UsageRoutes:
         return json_response(page_to_json(items, answer.next_page_token))
 
     async def put_limit(self, request: Request, principal: Principal) -> Response:
-        """Limit what a user, a group or everyone may spend."""
+        """Set the spend limit of a user, a group or everyone."""
         read_query(request)
         refuse_condition(request)
         limit = _subject(request)
@@ -101,7 +101,7 @@ class UsageRoutes:
         return json_response(limit_to_json(await self._set_limit(request, principal, limit)))
 
     async def delete_limit(self, request: Request, principal: Principal) -> Response:
-        """Take a limit away."""
+        """Remove a limit."""
         read_query(request)
         refuse_condition(request)
         await self._set_limit(request, principal, _subject(request))
@@ -127,7 +127,7 @@ class UsageRoutes:
 
 
 def _subject(request: Request) -> usage_pb2.SpendLimit:
-    """Return whom the path binds: a user, a group or everyone."""
+    """Return the subject that the path names: a user, a group or everyone."""
     if "user_id" in request.path_params:
         return usage_pb2.SpendLimit(user_id=user_id_of(request))
     if "group_id" in request.path_params:

@@ -1,4 +1,4 @@
-"""Users over HTTP: oneself, and everyone for those who manage them."""
+"""HTTP routes of users: the caller, and the administration of users."""
 
 from collections.abc import Callable
 from typing import Any
@@ -49,14 +49,14 @@ class UserRoutes:
         self._new_id = new_id
 
     async def me(self, request: Request, principal: Principal) -> Response:
-        """Say who is signed in, and by what."""
+        """Return the signed-in user, and the kind of credential."""
         read_query(request)
         return tagged_response(
             request, _me_to_json(principal, principal.record), _tag(principal.record)
         )
 
     async def update_me(self, request: Request, principal: Principal) -> Response:
-        """Change one's own name and address."""
+        """Change the caller's name and email address."""
         read_query(request)
         tag = if_match(request)
         body = await read_patch(request, MePatch)
@@ -83,7 +83,7 @@ class UserRoutes:
         return json_response(managed_user_to_json(user), status=201, headers=headers)
 
     async def list(self, request: Request, principal: Principal) -> Response:
-        """List users by login."""
+        """List users, ordered by login."""
         query = read_query(request, "q", "state", "limit", "cursor")
         page = page_request(query)
         text = query.get("q", "")
@@ -110,14 +110,14 @@ class UserRoutes:
         return tagged_response(request, managed_user_to_json(user), _tag(user))
 
     async def update(self, request: Request, principal: Principal) -> Response:
-        """Change login, name, address or role."""
+        """Change login, name, email address or role."""
         read_query(request)
         user_id, tag = user_id_of(request), if_match(request)
         body = await read_patch(request, UserPatch)
         return await self._changed(principal, _change(user_id, given_fields(body), tag), tag)
 
     async def deactivate(self, request: Request, principal: Principal) -> Response:
-        """Lock a user out; one who is locked out stays so."""
+        """Deactivate a user; idempotent."""
         read_query(request)
         refuse_condition(request)
         user_id = user_id_of(request)
@@ -126,7 +126,7 @@ class UserRoutes:
         return json_response(managed_user_to_json(user), headers=tagged(_tag(user)))
 
     async def reactivate(self, request: Request, principal: Principal) -> Response:
-        """Let a user in again; their old keys stay revoked."""
+        """Reactivate a user; their old keys stay revoked."""
         read_query(request)
         user_id, tag = user_id_of(request), if_match(request)
         await read_optional_json(request, Nothing)
@@ -135,7 +135,7 @@ class UserRoutes:
         )
 
     async def delete(self, request: Request, principal: Principal) -> Response:
-        """Delete a deactivated user for good."""
+        """Delete a deactivated user permanently."""
         read_query(request)
         refuse_condition(request)
         await self._users.delete(principal.user, user_id_of(request))

@@ -1,4 +1,4 @@
-"""What answers the routes, one room for each noun, put together over what is behind them."""
+"""Wiring of the route handlers, one class for each resource."""
 
 import asyncio
 from dataclasses import dataclass
@@ -39,13 +39,13 @@ from parley.settings import Secret
 
 @dataclass(frozen=True, slots=True)
 class Dependencies:
-    """What is behind the routes.
+    """The dependencies of the handlers.
 
     Attributes:
-        identity: Who signs in, and what they belong to.
-        chatd: Whoever keeps chats.
-        links: The streams between this gateway and chatd.
-        nodes: Where terminals are reached.
+        identity: Users, groups and credentials.
+        chatd: The client of chatd.
+        links: The shared streams to chatd.
+        nodes: Channels to the nodes of terminals.
         streams: The open streams of clients.
         draining: Set once the gateway stops.
     """
@@ -60,7 +60,7 @@ class Dependencies:
 
 @dataclass(frozen=True, slots=True)
 class Handlers:
-    """What answers, by noun."""
+    """The handlers, by resource."""
 
     pages: PageRoutes
     events: EventRoutes
@@ -90,7 +90,7 @@ class Handlers:
 def open_handlers(
     behind: Dependencies, process: Process, *, login_token: Secret | None, limits: StreamLimits
 ) -> Handlers:
-    """Return what answers."""
+    """Return the handlers."""
     identity, chatd, new_id = behind.identity, behind.chatd, process.new_id
     workspaces = Workspaces(chatd)
     events = _events(behind, process, limits)

@@ -1,4 +1,4 @@
-"""The files of a chat's workspace over HTTP: directories, downloads, repositories, diffs."""
+"""HTTP routes of a chat's workspace files: directories, downloads, repositories, diffs."""
 
 import re
 from collections.abc import AsyncIterator
@@ -47,7 +47,7 @@ _NOT_PLAIN = re.compile(r"[^A-Za-z0-9._ -]")
 
 
 class DownloadCutOff(Exception):
-    """A file ended before its end; the connection is cut, since half an answer is out."""
+    """The node's stream ended early; the connection is closed, since the response has started."""
 
 
 class WorkspaceFileRoutes:
@@ -76,19 +76,19 @@ class WorkspaceFileRoutes:
         return json_response(page_to_json(items, answer.next_page_token))
 
     async def download(self, request: Request, principal: Principal) -> Response:
-        """Read a file, or the range of it that is asked for, as its node reads it."""
+        """Stream a file, or a byte range of it, from its node."""
         path = read_query(request, "path").get("path", "")
         if not path:
             raise invalid_parameter("path", "Name the file.")
         asked = api.DownloadWorkspaceFileRequest(workspace_id=chat_id_of(request), path=path)
-        # Nothing here vouches that a file is still the one that was read before.
+        # There is no validator for If-Range, so the whole file is returned.
         is_conditional = "if-range" in request.headers
         wanted = None if is_conditional else range_of(request.headers.get("range"))
         if wanted is not None:
             await self._narrow(principal, asked, wanted)
         call, head = await self._begun(principal, asked)
         size_bytes = head.info.size_bytes
-        # The file may have another size by now; what comes is what was asked for, as far as it is.
+        # The file's size may have changed; the response is the requested range as far as it exists.
         end = asked.offset_bytes + asked.length_bytes if wanted is not None else size_bytes
         span = range(asked.offset_bytes, min(end, size_bytes))
         if wanted is not None and not span:
@@ -105,7 +105,7 @@ class WorkspaceFileRoutes:
         )
 
     async def git(self, request: Request, principal: Principal) -> Response:
-        """Tell how the repositories of the chat differ from their last commits."""
+        """Return how the repositories of the chat differ from their last commits."""
         read_query(request)
         chat_id = chat_id_of(request)
         asked = api.GetWorkspaceGitStatusRequest(workspace_id=chat_id, chat_id=chat_id)
@@ -115,11 +115,11 @@ class WorkspaceFileRoutes:
         return json_response({"repositories": [*map(repository_to_json, answer.repositories)]})
 
     async def git_events(self, request: Request, principal: Principal) -> WatchStream:
-        """Follow the repositories of the chat: all of them, then those that change."""
+        """Stream the repositories of the chat: first all of them, then changed ones."""
         kinds = event_types(read_query(request, "types"), GIT_EVENTS)
         chat_id = chat_id_of(request)
         asked = api.WatchWorkspaceGitRequest(workspace_id=chat_id, chat_id=chat_id)
-        # The first answer is read here, so that a refusal still becomes a problem document.
+        # The first message is read here, so that an error is still returned as a problem document.
         over = api.WatchWorkspaceGitResponse(closed=workspace_pb2.StreamEnd())
         call, first = await self._workspaces.ask(
             principal.user, chat_id, lambda stub: opened(stub.WatchWorkspaceGit(asked), over)
@@ -128,7 +128,7 @@ class WorkspaceFileRoutes:
         return WatchStream(self._stream(principal, about, kinds), call, first, git_event, about)
 
     async def diff(self, request: Request, principal: Principal) -> Response:
-        """Read a difference as text."""
+        """Return a diff as text."""
         query = read_query(
             request, "repository", "base", "target", "max_bytes", repeatable=("paths",)
         )
@@ -157,7 +157,7 @@ class WorkspaceFileRoutes:
     async def _narrow(
         self, principal: Principal, asked: api.DownloadWorkspaceFileRequest, wanted: ByteRange
     ) -> None:
-        """Ask for a range only; where it begins and ends may depend on the size."""
+        """Set the requested range; its start and end may depend on the size."""
         probe = api.DownloadWorkspaceFileRequest(
             workspace_id=asked.workspace_id, path=asked.path, length_bytes=1
         )
@@ -171,7 +171,7 @@ class WorkspaceFileRoutes:
     async def _begun(
         self, principal: Principal, asked: api.DownloadWorkspaceFileRequest
     ) -> tuple[Any, api.DownloadHead]:
-        # The head is read here, so that a refusal still becomes a problem document.
+        # The head is read here, so that an error is still returned as a problem document.
         return await self._workspaces.ask(
             principal.user,
             asked.workspace_id,
@@ -188,7 +188,7 @@ async def _head_of(call: Any) -> tuple[Any, api.DownloadHead]:
 
 
 async def _written(call: Any, length_bytes: int) -> AsyncIterator[bytes]:
-    """Yield exactly as many bytes as were promised, whatever became of the file meanwhile."""
+    """Yield exactly the announced number of bytes, even if the file changed meanwhile."""
     left_bytes = length_bytes
     try:
         while left_bytes:
@@ -205,7 +205,7 @@ async def _written(call: Any, length_bytes: int) -> AsyncIterator[bytes]:
 
 
 def _headers(head: api.DownloadHead) -> dict[str, str]:
-    """Return what is said of a file; never that a browser should show it."""
+    """Return the headers of a file; browsers must not show it inline."""
     is_sound = _MEDIA_TYPE.fullmatch(head.media_type) is not None
     headers = {
         "content-type": head.media_type if is_sound else UNKNOWN_TYPE,

@@ -1,4 +1,4 @@
-"""Workspaces, quotas and nodes over HTTP."""
+"""HTTP routes of workspaces, quotas and nodes."""
 
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
@@ -57,7 +57,7 @@ Begun = api.StartWorkspaceResponse | api.StopWorkspaceResponse | api.DeleteWorks
 
 
 class WorkspaceRoutes:
-    """The routes under /workspaces, and /quota and /nodes beside them."""
+    """The routes under /workspaces, and /quota and /nodes."""
 
     def __init__(
         self, chatd: ChatdClient, *, stream: StreamFactory, new_id: Callable[[], str]
@@ -82,7 +82,7 @@ class WorkspaceRoutes:
         return json_response(page_to_json(items, answer.next_page_token))
 
     async def create(self, request: Request, principal: Principal) -> Response:
-        """Accept a new workspace, once for each key; watch its state to see it become ready."""
+        """Create a workspace, once for each key; its state shows when it is ready."""
         read_query(request)
         key = idempotency_key(request) or self._new_id()
         body = await read_json(request, NewWorkspace)
@@ -108,7 +108,7 @@ class WorkspaceRoutes:
         return json_response(workspace_to_json(answer.workspace))
 
     async def events(self, request: Request, principal: Principal) -> WatchStream:
-        """Follow a workspace; that alone does not keep it from stopping in its time."""
+        """Stream a workspace; watching alone does not extend its lifetime."""
         query = read_query(request, "after", "types")
         kinds = event_types(query, WORKSPACE_EVENTS)
         workspace_id = workspace_id_of(request)
@@ -117,7 +117,7 @@ class WorkspaceRoutes:
             after_log_sequence=int_parameter(query, "after", least=0, most=INTEGER_MAX) or 0,
             passive=True,
         )
-        # The first answer is read here, so that a refusal still becomes a problem document.
+        # The first message is read here, so that an error is still returned as a problem document.
         over = api.WatchWorkspaceResponse(closed=workspace_pb2.StreamEnd())
         call, first = await self._asked(
             principal, lambda stub: opened(stub.WatchWorkspace(asked), over)
@@ -127,7 +127,7 @@ class WorkspaceRoutes:
         return WatchStream(stream, call, first, workspace_event, about)
 
     async def start(self, request: Request, principal: Principal) -> Response:
-        """Start a workspace, or make a failed one again."""
+        """Start a workspace, or create a failed one again."""
         workspace_id, key = self._named(request)
         body = await read_optional_json(request, StartInput)
         asked = api.StartWorkspaceRequest(
@@ -154,7 +154,7 @@ class WorkspaceRoutes:
         return await self._begun(principal, lambda stub: stub.DeleteWorkspace(asked))
 
     async def fork(self, request: Request, principal: Principal) -> Response:
-        """Copy a workspace to work beside it, once for each key."""
+        """Create a copy of a workspace, once for each key."""
         workspace_id, key = self._named(request)
         body = await read_optional_json(request, ForkInput)
         mode = "UNSPECIFIED" if body.mode is None else body.mode.name
@@ -170,7 +170,7 @@ class WorkspaceRoutes:
         return json_response(document, status=202, headers=_location(answer.workspace))
 
     async def merge(self, request: Request, principal: Principal) -> Response:
-        """Bring the changes of a fork home; a conflict is an answer."""
+        """Merge the changes of a fork into its parent; a conflict is not an error."""
         workspace_id, key = self._named(request)
         body = await read_optional_json(request, MergeInput)
         asked = api.MergeForkRequest(
@@ -194,7 +194,7 @@ class WorkspaceRoutes:
         return json_response(workspace_to_json(answer.workspace))
 
     async def set_policy(self, request: Request, principal: Principal) -> Response:
-        """Change what a workspace may reach and use, also while it runs."""
+        """Change the network policy and limits of a workspace, also while it runs."""
         workspace_id, key = self._named(request)
         body = await read_json(request, PolicyInput)
         asked = api.SetWorkspacePolicyRequest(
@@ -207,7 +207,7 @@ class WorkspaceRoutes:
         return json_response(workspace_to_json(answer.workspace))
 
     async def quota(self, request: Request, principal: Principal) -> Response:
-        """Read what one has and may have of workspaces."""
+        """Return the quota usage of a user."""
         query = read_query(request, "owner_id")
         asked = api.GetQuotaRequest(owner_id=query.get("owner_id", "")[:ID_CHARACTERS_MAX])
         answer = await self._asked(principal, lambda stub: stub.GetQuota(asked))
@@ -225,7 +225,7 @@ class WorkspaceRoutes:
         return json_response(page_to_json(map(node_to_json, answer.nodes), answer.next_page_token))
 
     def _named(self, request: Request, *parameters: str) -> tuple[str, str]:
-        """Return the workspace that a change is about, and the id of the request."""
+        """Return the workspace of a change, and the request id."""
         read_query(request, *parameters)
         return workspace_id_of(request), idempotency_key(request) or self._new_id()
 
@@ -237,7 +237,7 @@ class WorkspaceRoutes:
     async def _begun(
         self, principal: Principal, question: Callable[[WorkspaceServiceStub], Awaitable[Begun]]
     ) -> Response:
-        """Return what became of a change of a workspace's life, or will."""
+        """Return the workspace with the outcome of an accepted change."""
         answer = await self._asked(principal, question)
         return json_response(changed_to_json(answer.workspace, answer.outcome), status=202)
 

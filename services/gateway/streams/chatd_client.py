@@ -1,4 +1,4 @@
-"""chatd as the gateway calls it: each chat's own process first, the others when it is away."""
+"""The client of chatd: a chat's owner process first, then the others."""
 
 import asyncio
 import logging
@@ -31,8 +31,9 @@ T = TypeVar("T")
 
 SEND = "/parley.api.chat.v1.ChatService/SendMessage"
 
-#: After these another process may do it: this one is away, or its clock is further off than calls
-#: are signed for. Users are told apart before, so no token of ours is refused for their sake.
+#: After these statuses another process is tried: this one is unavailable, or its clock skew exceeds
+#: the validity of call tokens. Users are authenticated before, so UNAUTHENTICATED never concerns
+#: them.
 FAILOVER_STATUSES = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.UNAUTHENTICATED)
 
 _log = logging.getLogger(__name__)
@@ -40,10 +41,10 @@ _log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Stubs:
-    """What one chatd process can be asked.
+    """The stubs of one chatd process.
 
     Attributes:
-        send: Sends a message, as `chats` can too: over the shared stream while there is one.
+        send: Sends a message, like `chats`, but over the shared stream while there is one.
     """
 
     send: TunnelledMethod[SendMessageRequest, SendMessageResponse]
@@ -61,22 +62,22 @@ class Stubs:
 
 
 class Routes(Protocol):
-    """The ways to the processes; `gateway.streams.links.Links` knows them."""
+    """The routing of calls to processes; implemented by `gateway.streams.links.Links`."""
 
     def preferred(self, key: str) -> Iterable[Address]:
-        """Return the processes in the order in which a chat or user prefers them."""
+        """Return the processes in the order of preference of a chat or user."""
         ...
 
     def tunnel_to(self, address: Address) -> CallTunnel | None:
-        """Return what carries calls to a process, if a stream to it stands."""
+        """Return the call tunnel to a process, if its stream is connected."""
         ...
 
 
 class ChatdClient:
-    """The chatd processes."""
+    """A client of all chatd processes."""
 
     def __init__(self, channels: Channels, routes: Routes) -> None:
-        """Reach the processes that `channels` know, in the order that `routes` say."""
+        """Use the processes of `channels`, in the order of `routes`."""
         self._channels = channels
         self._routes = routes
         self._stubs: dict[grpc.aio.Channel, Stubs] = {}
@@ -84,13 +85,13 @@ class ChatdClient:
     async def ask(
         self, user: User, chat_id: str, question: Callable[[Stubs], Awaitable[T]]
     ) -> tuple[T, Stubs]:
-        """Return the answer of the first process that gives one, and which that was.
+        """Return the response of the first process that responds, and its stubs.
 
-        The processes are asked in the order that the chat prefers, which puts its owner first.
-        Going on is safe: every method carries the id of its request.
+        The processes are tried in the chat's order of preference, its owner first. A retry is safe:
+        every method has a request id.
 
         Raises:
-            UpstreamProblem: The answer is a problem, or there is none.
+            UpstreamProblem: The response is an error, or no process responds.
         """
         refusal = UpstreamProblem(
             Problem(grpc.StatusCode.UNAVAILABLE, "UPSTREAM_UNAVAILABLE", "no chatd is known")
@@ -107,18 +108,19 @@ class ChatdClient:
         raise refusal
 
     async def ask_any(self, user: User, question: Callable[[Stubs], Awaitable[T]]) -> T:
-        """Return the answer to what concerns no single chat.
+        """Return the response to a request that concerns no single chat.
 
-        A user's questions go to one process while it is there, which has what it told them before.
+        A user's requests go to one process while it is available, so that a response is not older
+        than an earlier one.
 
         Raises:
-            UpstreamProblem: The answer is a problem, or there is none.
+            UpstreamProblem: The response is an error, or no process responds.
         """
         answer, _ = await self.ask(user, user.id, question)
         return answer
 
     async def is_healthy(self, within_s: float) -> bool:
-        """Tell whether any process says that it serves."""
+        """Return whether any process reports that it is serving."""
         async with asyncio.TaskGroup() as tasks:
             checks = [
                 tasks.create_task(_is_serving(self._at(address), within_s))
@@ -131,7 +133,7 @@ class ChatdClient:
             yield self._at(address)
 
     def _at(self, address: Address) -> Stubs:
-        # By its channel: a process that went and came back has another one.
+        # Keyed by channel: a process that restarted has another one.
         channel = self._channels.at(address)
         if channel not in self._stubs:
             chats = ChatServiceStub(channel)

@@ -1,4 +1,4 @@
-"""Where events come from, as the streams of clients see it: who takes them, and how that ends."""
+"""Ports between the streams of clients and the source of events."""
 
 from enum import StrEnum
 from typing import Protocol
@@ -7,54 +7,54 @@ from parley.identity import User
 
 
 class Ending(StrEnum):
-    """Why a subscription has no more events."""
+    """Why a subscription has ended."""
 
-    RESYNC = "resync"  # The reader has to begin anew, without a cursor.
-    GOING_AWAY = "going_away"  # The reader goes on elsewhere, with its cursor.
-    NOT_FOUND = "not_found"  # The chat is none of the reader's any more.
+    RESYNC = "resync"  # The reader has to start again without a cursor.
+    GOING_AWAY = "going_away"  # The reader reconnects with its cursor.
+    NOT_FOUND = "not_found"  # The reader may no longer read the chat.
 
 
 class EventSink(Protocol):
-    """Takes the events of one subscription; it never makes anybody wait."""
+    """Receives the events of one subscription; it never blocks."""
 
     def take(self, kind: str, frame: bytes) -> None:
-        """Take one event, framed for clients."""
+        """Called with one event, encoded for clients."""
         ...
 
     def end(self, why: Ending) -> None:
-        """Learn that there are no more; this comes once and last."""
+        """Called once, after the last event."""
         ...
 
 
 class Subscription(Protocol):
-    """One reader's events, which come until it lets go."""
+    """The events of one reader, until it is closed."""
 
     def confirm_delivered(self) -> None:
-        """Say that everything taken so far has been passed on to the client."""
+        """Confirm that all events so far have been sent to the client."""
         ...
 
     def close(self) -> None:
-        """Let go; safe to call at any time and more than once."""
+        """End the subscription; may be called at any time and repeatedly."""
         ...
 
 
 class ChatEventSource(Protocol):
-    """Where the events of chats come from."""
+    """The source of the events of chats."""
 
     async def open(
         self, user: User, chat_id: str, reader: EventSink, *, cursor: str, after_id: int
     ) -> Subscription:
-        """Begin to follow a chat for a user.
+        """Subscribe to a chat for a user.
 
         Raises:
-            UpstreamProblem: There is no such chat for this user, or nobody answers.
+            UpstreamProblem: There is no such chat for this user, or no process responds.
         """
         ...
 
     async def open_feed(self, user: User, reader: EventSink, *, cursor: str) -> Subscription:
-        """Begin to follow a user's list of chats.
+        """Subscribe to a user's list of chats.
 
         Raises:
-            UpstreamProblem: Nobody answers.
+            UpstreamProblem: No process responds.
         """
         ...

@@ -1,8 +1,8 @@
-"""The SSE response: one client, its queue of frames, and everything that can end it.
+"""The SSE response of one client: its frame queue and the reasons for its end.
 
-Frames are put into the queue by whoever reads from chatd, who never waits: a client that leaves too
-much unread is told to begin anew. This task writes them out; one more waits for the client to
-leave. Heartbeats and age are looked after for all streams together.
+The reader of chatd's stream queues frames and never waits: a client whose queue is full gets
+`resync`. This task writes the frames; another one waits for the client to disconnect. Heartbeats
+and lifetimes are handled for all streams together.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ QUEUE_BYTES_MAX = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class StreamLimits:
-    """How much one client may leave unread, and how long it is served."""
+    """The queue limit, heartbeat interval and lifetime of a stream."""
 
     queue_bytes_max: int = QUEUE_BYTES_MAX
     heartbeat_s: float = HEARTBEAT_S
@@ -40,13 +40,13 @@ class StreamLimits:
 
 @dataclass(frozen=True, slots=True)
 class StreamDependencies:
-    """What a stream lives in.
+    """The dependencies of a stream.
 
     Attributes:
-        holding: Looks after the stream while it is open.
-        watching: Tells it when the client's sign-in is over.
-        clock: Time.
-        overflowed: Is told that the client left too much unread.
+        holding: Registers the stream while it is open.
+        watching: Calls back when the client's credential is no longer valid.
+        clock: The clock.
+        overflowed: Called when the client's queue was full.
     """
 
     holding: Callable[[OpenStream], AbstractContextManager[None]]
@@ -56,7 +56,7 @@ class StreamDependencies:
 
 
 class EventStream:
-    """An ASGI response that writes frames until something ends it; it is its own reader."""
+    """An ASGI response that writes frames until it ends; it is also the event sink."""
 
     def __init__(
         self,
@@ -66,13 +66,13 @@ class EventStream:
         about: Mapping[str, str],
         kinds: frozenset[str] = frozenset(),
     ) -> None:
-        """Take frames from now on; serve a client once this is called.
+        """Queue frames from now on; calling the object serves the client.
 
         Args:
-            around: What it lives in.
-            limits: How much may wait, and for how long.
-            about: What the frames of its end say it was about, such as the chat.
-            kinds: The kinds of events that the client wants; empty for all.
+            around: The dependencies.
+            limits: The queue limit, heartbeat interval and lifetime.
+            about: Fields of the final frames, such as the chat.
+            kinds: The requested event types; empty for all.
         """
         self._around = around
         self._limits = limits
@@ -84,13 +84,13 @@ class EventStream:
         self._opened_at = self._sent_at = around.clock.monotonic()
 
     def follow(self, subscription: Subscription) -> None:
-        """Let go of `subscription` in the end."""
+        """Set the subscription, which is closed at the end."""
         self._subscription = subscription
         if self._queue.is_finished:
             self._let_go()
 
     def take(self, kind: str, frame: bytes) -> None:
-        """Take one event, framed for clients."""
+        """Queue one event, encoded for clients."""
         if self._kinds and kind not in self._kinds:
             return
         if not self._queue.offer(frame):
@@ -98,7 +98,7 @@ class EventStream:
             self._finish(sse.resync(self._about), drop=True)
 
     def end(self, why: Ending) -> None:
-        """Learn that there are no more."""
+        """End the stream with the matching final frame."""
         match why:
             case Ending.RESYNC:
                 self._finish(sse.resync(self._about), drop=True)
@@ -110,7 +110,7 @@ class EventStream:
                 assert_never(why)
 
     def tick(self, now: float) -> None:
-        """Beat after a silence, or end of old age."""
+        """Send a heartbeat after a silence, or end the stream after its lifetime."""
         if now - self._opened_at >= self._limits.lifetime_s:
             self.send_bye()
         elif now - self._sent_at >= self._limits.heartbeat_s:
@@ -118,7 +118,7 @@ class EventStream:
             self._queue.offer(sse.HEARTBEAT)
 
     def send_bye(self) -> None:
-        """End, because the process does."""
+        """End the stream, because the process stops."""
         self._finish(sse.bye(self._about))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -154,7 +154,7 @@ class EventStream:
 
     def _finish(self, last: bytes, *, drop: bool = False) -> None:
         self._queue.finish(last, drop=drop)
-        # At once, not after the last frame is written: a client may take its time to read it.
+        # At once, not after the last frame is written: a slow client may take long to read it.
         self._let_go()
 
     def _let_go(self) -> None:

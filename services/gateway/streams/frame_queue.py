@@ -1,13 +1,13 @@
-"""Frames that wait for one client, bounded in bytes."""
+"""A queue of frames for one client, limited in bytes."""
 
 import asyncio
 
 
 class FrameQueue:
-    """What was framed and not sent yet.
+    """The frames that are not sent yet.
 
-    It takes a frame when it has room for it, or when it is empty, so that one large frame can pass.
-    After `finish` it takes no more, and gives what it has.
+    It accepts a frame if it fits, or if the queue is empty, so that one large frame can pass. After
+    `finish` it accepts no more, and returns the rest.
     """
 
     __slots__ = ("_bytes", "_bytes_max", "_filled", "_frames", "_is_finished")
@@ -21,11 +21,11 @@ class FrameQueue:
 
     @property
     def is_finished(self) -> bool:
-        """Whether it takes no more."""
+        """Whether it accepts no more frames."""
         return self._is_finished
 
     def offer(self, frame: bytes) -> bool:
-        """Take a frame; return whether there was room."""
+        """Queue a frame; return False if it does not fit."""
         if self._is_finished:
             return True
         if self._frames and self._bytes + len(frame) > self._bytes_max:
@@ -34,7 +34,7 @@ class FrameQueue:
         return True
 
     def finish(self, last: bytes = b"", *, drop: bool = False) -> None:
-        """Take one last frame, over the bound if need be; `drop` forgets those before it."""
+        """Queue one last frame, even over the limit; `drop` discards those before it."""
         if self._is_finished:
             return
         if drop:
@@ -44,7 +44,7 @@ class FrameQueue:
         self._is_finished = True
 
     async def take(self) -> tuple[bytes, bool]:
-        """Wait for frames and return all there are, and whether any more can follow."""
+        """Wait for frames; return all of them, and whether more can follow."""
         await self._filled.wait()
         frames, self._frames, self._bytes = b"".join(self._frames), [], 0
         if not self._is_finished:

@@ -1,4 +1,4 @@
-"""From encoded events to the frames that clients get, each made once however many read it."""
+"""Converts encoded events to frames for clients, once for all readers of an event."""
 
 import msgspec
 
@@ -10,7 +10,7 @@ KEPT_MAX = 512
 
 
 class Frame(msgspec.Struct, frozen=True):
-    """One event, framed; the kind is empty for one that this version does not know."""
+    """One event as a frame; the kind is empty if this version does not support it."""
 
     kind: str
     cursor: str
@@ -18,7 +18,7 @@ class Frame(msgspec.Struct, frozen=True):
 
 
 class Frames:
-    """Makes frames, and keeps the newest ones for the other readers of the same chats."""
+    """Creates frames, and caches the newest ones for other readers of the same chats."""
 
     def __init__(self) -> None:
         self._kept: dict[tuple[str, bytes], Frame] = {}

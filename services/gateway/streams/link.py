@@ -1,7 +1,7 @@
 """One shared stream to one chatd process.
 
-The read loop never waits for a client: whatever a frame holds is handed on at once, and a client
-without room for it is that client's own affair. Requests leave through one writer.
+The read loop never waits for a client: each frame is passed on at once, and a client whose queue is
+full is handled by its own stream. Requests are sent by one writer.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ from parley.identity import ServiceName
 from parley.rpc import LIMITS, CallTokens
 
 CONNECT = "/parley.api.chat.v1.StreamService/Connect"
-# Heartbeats break every silence after 10 s.
+# Heartbeats are sent after 10 s of silence.
 SILENCE_S_MAX = 30.0
 
 # Calls are put together before they leave.
@@ -32,7 +32,7 @@ _log = logging.getLogger(__name__)
 
 
 class Link:
-    """Carries subscriptions to one process until the stream breaks."""
+    """Multiplexes subscriptions over one stream to a process until it breaks."""
 
     def __init__(
         self,
@@ -44,15 +44,15 @@ class Link:
         moving: Callable[[LinkSubscription], None],
         clock: Clock,
     ) -> None:
-        """Describe a link; `run` makes it.
+        """Create a link; `run` connects it.
 
         Args:
-            channel: Leads to the process.
-            signer: Names the users to it.
-            frames: Makes the frames of clients.
-            is_shared: Tells whether several clients follow a chat.
-            moving: Is given each subscription that has to go on elsewhere.
-            clock: Time.
+            channel: The channel to the process.
+            signer: Signs tokens for the users.
+            frames: Creates the frames for clients.
+            is_shared: Returns whether several clients follow a chat.
+            moving: Called with each subscription that has to move to another process.
+            clock: The clock.
         """
         self._channel = channel
         self._signer = signer
@@ -62,7 +62,7 @@ class Link:
         self._clock = clock
         self._carried: dict[int, LinkSubscription] = {}
         self._requests: asyncio.Queue[_Request | None] = asyncio.Queue()
-        self._held: list[_Request | None] = []  # At most one: behind calls that leave together.
+        self._held: list[_Request | None] = []  # At most one: a request after a batch of calls.
         self._tunnel = CallTunnel(self._requests.put_nowait)
         self._up: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         self._heard_at = clock.monotonic()
@@ -70,24 +70,24 @@ class Link:
 
     @property
     def tunnel(self) -> CallTunnel | None:
-        """What carries calls over the stream; None unless it stands."""
+        """The call tunnel over the stream; None unless it is connected."""
         is_up = self._up.done() and self._up.result() and not self.is_over
         return self._tunnel if is_up else None
 
     async def wait_connected(self) -> None:
-        """Wait until the stream stands.
+        """Wait until the stream is connected.
 
         Raises:
-            LinkLost: It could not be made, or is over.
+            LinkLost: It could not be connected, or has ended.
         """
         if self.is_over or not await asyncio.shield(self._up):
             raise LinkLost
 
     def add(self, subscription: LinkSubscription) -> None:
-        """Carry a subscription, from the last event that was passed on.
+        """Add a subscription, continued after the last event that was passed on.
 
         Raises:
-            LinkLost: The stream is over.
+            LinkLost: The stream has ended.
         """
         if self.is_over:
             raise LinkLost
@@ -110,19 +110,19 @@ class Link:
             self._requests.put_nowait(api.ConnectRequest(open_feed=feed))
 
     def remove(self, subscription: LinkSubscription) -> None:
-        """Carry a subscription no more."""
+        """Remove a subscription."""
         subscription.link = None
         if self._carried.pop(subscription.id, None) is not None and not self.is_over:
             closing = api.CloseSubscription(subscription_id=subscription.id)
             self._requests.put_nowait(api.ConnectRequest(close=closing))
 
     def confirm(self, subscription_id: int, size: int) -> None:
-        """Say how much of a subscription was passed on."""
+        """Confirm how many bytes of a subscription were sent to the client."""
         confirming = api.ConfirmDelivery(subscription_id=subscription_id, bytes=size)
         self._requests.put_nowait(api.ConnectRequest(confirm=confirming))
 
     def renew_all(self) -> None:
-        """Prove anew who reads."""
+        """Renew the tokens of all subscriptions."""
         for subscription in self._carried.values():
             renewing = api.RenewSubscription(
                 subscription_id=subscription.id, authorization=self._token(subscription)
@@ -134,16 +134,16 @@ class Link:
         self._requests.put_nowait(None)
 
     def carried(self) -> list[LinkSubscription]:
-        """Return what is carried now."""
+        """Return the current subscriptions."""
         return list(self._carried.values())
 
     def left(self) -> list[LinkSubscription]:
-        """Give up what was carried, once the stream is over."""
+        """Remove and return the subscriptions, after the stream has ended."""
         left, self._carried = list(self._carried.values()), {}
         return left
 
     async def run(self) -> None:
-        """Carry until the stream breaks."""
+        """Run the stream until it breaks."""
         call = self._open()
         try:
             async with asyncio.TaskGroup() as tasks:
@@ -174,11 +174,11 @@ class Link:
             while (request := await self._next_request()) is not None:
                 await call.write(request)
         except (grpc.aio.AioRpcError, asyncio.InvalidStateError, grpc.aio.UsageError):
-            return  # The reader notices too, and knows why.
+            return  # The reader detects it too, with the reason.
         call.cancel()
 
     async def _next_request(self) -> api.ConnectRequest | None:
-        """Return what is asked next; calls that wait together leave together."""
+        """Return the next request; waiting calls are sent in one batch."""
         request = self._held.pop() if self._held else await self._requests.get()
         if not isinstance(request, api.TunnelledCall):
             return request
@@ -212,7 +212,7 @@ class Link:
                     try:
                         self._deliver(delivery)
                     except Exception:
-                        # The stream carries many, who must not lose theirs for this one.
+                        # The stream has many subscriptions, which must not end because of this one.
                         _log.exception("an event could not be passed on")
                         self._give_up(delivery.subscription_id)
         except grpc.aio.AioRpcError as error:
@@ -221,10 +221,10 @@ class Link:
             task = asyncio.current_task()
             if task is None or task.cancelling():
                 raise
-            # The call was cancelled here, because the stream is over.
+            # The call was cancelled here, because the stream has ended.
 
     def _give_up(self, subscription_id: int) -> None:
-        """End the stream of one client, who comes again."""
+        """End the stream of one client, which reconnects."""
         subscription = self._carried.get(subscription_id)
         if subscription is not None:
             self.remove(subscription)

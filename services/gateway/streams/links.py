@@ -1,9 +1,10 @@
-"""The shared streams to chatd: one to each process, which carries the subscriptions of all clients.
+"""The shared streams to chatd: one to each process, with the subscriptions of all clients.
 
-A chat is followed at the process that its id prefers, which normally runs it. When a process goes
-away, or says that it will, each of its subscriptions goes on at the next one, behind the last event
-that was passed on; the client notices nothing. When one comes, those that prefer it move there: a
-chat that is followed elsewhere than where it runs costs both processes, and is told of later.
+A chat is followed at the process that its id hashes to, which normally runs it. When a process
+becomes unavailable or drains, each of its subscriptions continues at the next one, after the last
+event that was passed on; the client is not affected. When a process joins, the subscriptions that
+prefer it move there: a chat that is followed at another process than its owner costs both
+processes, and its events arrive later.
 """
 
 import asyncio
@@ -26,11 +27,11 @@ from parley.rpc import Address, CallTokens, Channels, Problem, ranked
 from parley.tasks import Starter
 
 RENEW_S = 25.0
-# A crowd that comes at once waits for its turn rather than being sent away to come again.
+# When many clients connect at once they wait, instead of being rejected and connecting again.
 OPEN_S_MAX = 30.0
 RETRY_S = 0.25
 RETRIES_MAX = 60
-# So many move together to a process that came; then others have a turn.
+# How many subscriptions move together to a process that joined, before other work continues.
 MOVE_BATCH = 100
 MOVE_PAUSE_S = 0.05
 
@@ -45,7 +46,7 @@ _log = logging.getLogger(__name__)
 
 
 class Links:
-    """Follows chats for clients; its owner gives it a task group and runs `run`."""
+    """Subscribes to chats for clients; its owner provides a task group and runs `run`."""
 
     def __init__(
         self,
@@ -56,14 +57,14 @@ class Links:
         clock: Clock,
         is_live: Callable[[Address], bool] = lambda address: True,
     ) -> None:
-        """Reach the processes that `channels` know.
+        """Use the processes of `channels`.
 
         Args:
             channels: The processes.
-            signer: Names the users to them.
-            tasks: Owns everything that goes on between requests.
-            clock: Time.
-            is_live: Tells which of the processes are worth trying first.
+            signer: Signs tokens for the users.
+            tasks: Owns the tasks between requests.
+            clock: The clock.
+            is_live: Returns whether a process is to be tried first.
         """
         self._channels = channels
         self._signer = signer
@@ -79,10 +80,10 @@ class Links:
     async def open(
         self, user: User, chat_id: str, reader: EventSink, *, cursor: str, after_id: int
     ) -> LinkSubscription:
-        """Begin to follow a chat for a user.
+        """Subscribe to a chat for a user.
 
         Raises:
-            UpstreamProblem: There is no such chat for this user, or nobody answers.
+            UpstreamProblem: There is no such chat for this user, or no process responds.
         """
         subscription = LinkSubscription(
             next(self._ids), user, chat_id, reader, cursor=cursor, after_id=after_id
@@ -90,10 +91,10 @@ class Links:
         return await self._begin(subscription)
 
     async def open_feed(self, user: User, reader: EventSink, *, cursor: str) -> LinkSubscription:
-        """Begin to follow a user's list of chats.
+        """Subscribe to a user's list of chats.
 
         Raises:
-            UpstreamProblem: Nobody answers.
+            UpstreamProblem: No process responds.
         """
         subscription = LinkSubscription(
             next(self._ids), user, "", reader, cursor=cursor, after_id=0
@@ -101,14 +102,14 @@ class Links:
         return await self._begin(subscription)
 
     async def run(self) -> None:
-        """Renew the proof of every user before it expires."""
+        """Renew the tokens of all subscriptions before they expire."""
         while True:
             await self._clock.sleep(RENEW_S)
             for link in list(self._links.values()):
                 link.renew_all()
 
     async def rebalance(self) -> None:
-        """Let every subscription go on at the process that it prefers now."""
+        """Move every subscription to the process that it prefers now."""
         moved = 0
         for address, link in list(self._links.items()):
             for subscription in link.carried():
@@ -121,12 +122,12 @@ class Links:
                     await self._clock.sleep(MOVE_PAUSE_S)
 
     def tunnel_to(self, address: Address) -> CallTunnel | None:
-        """Return what carries calls to a process, if a stream to it stands."""
+        """Return the call tunnel to a process, if its stream is connected."""
         link = self._links.get(address)
         return None if link is None else link.tunnel
 
     def close(self) -> None:
-        """Let go of every stream, for good."""
+        """Close all streams permanently."""
         self._is_closed = True
         for link in list(self._links.values()):
             link.close()
@@ -150,7 +151,7 @@ class Links:
         return subscription
 
     def is_shared(self, chat_id: str) -> bool:
-        """Return whether several clients here follow a chat."""
+        """Return whether several clients of this gateway follow a chat."""
         return self._readers.get(chat_id, 0) > 1
 
     def _left(self, subscription: LinkSubscription) -> None:
@@ -161,10 +162,10 @@ class Links:
             self._readers.pop(subscription.chat_id, None)
 
     async def _place(self, subscription: LinkSubscription, *, avoid: Address | None = None) -> None:
-        """Put a subscription on the link that it prefers and that can be had.
+        """Add a subscription to the first available link in its order of preference.
 
         Raises:
-            UpstreamProblem: None can.
+            UpstreamProblem: None is available.
         """
         for tries in range(RETRIES_MAX):
             for address in self.preferred(subscription.key, avoid if tries == 0 else None):
@@ -181,12 +182,12 @@ class Links:
         return next(iter(self.preferred(subscription.key)), address) == address
 
     def preferred(self, key: str, avoid: Address | None = None) -> Iterable[Address]:
-        """Return the processes in the order in which a chat or user prefers them.
+        """Return the processes in the order of preference of a chat or user.
 
-        Those that are away or going come last, and very last the one to avoid.
+        Unavailable and draining ones come last, and after them the one to avoid.
         """
         order = ranked(key, self._channels.addresses)
-        # Sorting is stable: among those alike the order stays as the key prefers it.
+        # Sorting is stable: among equal ones the order of preference is kept.
         return sorted(order, key=lambda each: (each == avoid, not self._is_live(each)))
 
     async def _link(self, address: Address) -> Link:
@@ -209,7 +210,7 @@ class Links:
         try:
             await link.run()
         except Exception:
-            # A stream that fails for whatever reason must not take the others along.
+            # The failure of one stream must not end the others.
             _log.exception("a stream to a chatd failed")
         finally:
             if self._links.get(address) is link:
@@ -218,7 +219,7 @@ class Links:
             self._move(subscription, address)
 
     def _move(self, subscription: LinkSubscription, address: Address) -> None:
-        """Let a subscription go on elsewhere."""
+        """Move a subscription to another process."""
         if not subscription.is_closed and not self._is_closed:
             self._tasks.create_task(self._moved(subscription, address))
 
@@ -232,6 +233,6 @@ class Links:
             _log.warning("a stream ends because no chatd could be reached")
             subscription.end(Ending.GOING_AWAY)
         except Exception:
-            # Its client would hear nothing any more; it comes again.
+            # Its client would get no more events; it has to reconnect.
             subscription.end(Ending.GOING_AWAY)
             raise

@@ -1,4 +1,4 @@
-"""All open streams of this process: one look each second keeps thousands alive and young."""
+"""All open streams of this process; one task per second sends heartbeats and ends old streams."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -14,14 +14,14 @@ OVERFLOWED: Final = "gateway.streams.overflowed"
 
 
 class OpenStream(Protocol):
-    """A stream, as far as time and the end of the process concern it."""
+    """A stream with a lifetime and heartbeats."""
 
     def tick(self, now: float) -> None:
-        """Beat after a silence, or end of old age."""
+        """Send a heartbeat after a silence, or end the stream after its lifetime."""
         ...
 
     def send_bye(self) -> None:
-        """End, because the process does."""
+        """End the stream, because the process stops."""
         ...
 
 
@@ -39,7 +39,7 @@ class OpenStreams:
 
     @contextmanager
     def holding(self, stream: OpenStream) -> Iterator[None]:
-        """Look after a stream while the context lasts."""
+        """Register a stream while the context lasts."""
         self._streams[stream] = None
         if self._is_stopping:
             stream.send_bye()
@@ -49,11 +49,11 @@ class OpenStreams:
             del self._streams[stream]
 
     def overflowed(self) -> None:
-        """Count a client that left too much unread and was told to begin anew."""
+        """Count a client whose queue was full and that got `resync`."""
         self._overflowed += 1
 
     def measure(self, meter: Meter) -> None:
-        """Show numbers that are read only when somebody looks."""
+        """Register the metrics, which are computed when they are read."""
         meter.create_observable_gauge(
             OPEN,
             callbacks=[lambda _: [Observation(len(self))]],
@@ -68,7 +68,7 @@ class OpenStreams:
         )
 
     async def run(self) -> NoReturn:
-        """Look at every stream, every second."""
+        """Call `tick` of every stream, every second."""
         while True:
             await self._clock.sleep(TICK_S)
             now = self._clock.monotonic()
@@ -76,7 +76,7 @@ class OpenStreams:
                 stream.tick(now)
 
     def stop(self) -> None:
-        """Say bye to everybody, and to whoever still comes."""
+        """Send bye on all streams, and on those that are opened later."""
         self._is_stopping = True
         for stream in list(self._streams):
             stream.send_bye()

@@ -1,4 +1,4 @@
-"""Following which chatd processes there are, and which of them take new streams."""
+"""Watches which chatd processes exist, and which of them accept new streams."""
 
 import asyncio
 import itertools
@@ -19,21 +19,21 @@ _log = logging.getLogger(__name__)
 
 
 class ReplicaWatch:
-    """Knows the processes as one of them tells; its owner runs `run`.
+    """Caches the list of processes that one of them streams; its owner runs `run`.
 
-    The addresses from the settings stay known: they lead to the first answer, and to the next when
-    whoever answers goes away.
+    The addresses from the settings are kept: they are used for the first connection, and for the
+    next one when the current process becomes unavailable.
     """
 
     def __init__(
         self, channels: Channels, *, clock: Clock, changed: Callable[[], Awaitable[None]]
     ) -> None:
-        """Follow by the addresses that `channels` know.
+        """Watch through the addresses of `channels`.
 
         Args:
-            channels: Where the processes are, and is told of others.
-            clock: Time.
-            changed: Is called whenever others take new streams than before.
+            channels: The channels to the processes; new addresses are added to it.
+            clock: The clock.
+            changed: Called when the set of processes that accept new streams changed.
         """
         self._channels = channels
         self._clock = clock
@@ -42,11 +42,11 @@ class ReplicaWatch:
         self._live: frozenset[Address] | None = None
 
     def is_live(self, address: Address) -> bool:
-        """Tell whether a process lives and does not drain, as far as is known."""
+        """Return whether a process is live and not draining, as far as known."""
         return self._live is None or address in self._live
 
     async def run(self) -> NoReturn:
-        """Follow for as long as the task lives."""
+        """Watch until cancelled."""
         for turn in itertools.count():
             try:
                 await self._follow(turn)

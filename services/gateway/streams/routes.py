@@ -1,4 +1,4 @@
-"""Streams over HTTP: what happens in a chat, and in a user's list of chats."""
+"""SSE routes: events of a chat, and of a user's list of chats."""
 
 import random  # noqa: TID251 (only the type; chance is an argument)
 from collections.abc import Mapping
@@ -19,12 +19,12 @@ from gateway.streams.open_streams import OpenStreams
 from parley.clock import Clock
 
 CURSOR_CHARACTERS_MAX = 512
-# Streams end at different times, so that a crowd does not come back at once.
+# Streams end at different times, so that clients do not reconnect at once.
 LIFETIME_SPREAD = 0.1
 
 
 class EventRoutes:
-    """The routes that stream."""
+    """The SSE routes."""
 
     def __init__(
         self,
@@ -44,7 +44,7 @@ class EventRoutes:
         self._limits = limits
 
     async def chat(self, request: Request, principal: Principal) -> EventStream:
-        """Follow what happens in a chat, from where the client left off."""
+        """Stream the events of a chat, after the client's cursor."""
         chat_id = chat_id_of(request)
         query = read_query(request, "cursor", "after_id", "types")
         after_id = int_parameter(query, "after_id", least=0, most=INTEGER_MAX) or 0
@@ -60,7 +60,7 @@ class EventRoutes:
         return stream
 
     async def feed(self, request: Request, principal: Principal) -> EventStream:
-        """Follow a user's list of chats, from where the client left off."""
+        """Stream the changes of a user's list of chats, after the client's cursor."""
         query = read_query(request, "cursor", "types")
         stream = self.stream(principal, {}, event_types(query, FEED_EVENTS))
         cursor = _cursor(request, query.get("cursor"))
@@ -70,7 +70,7 @@ class EventRoutes:
     def stream(
         self, principal: Principal, about: Mapping[str, str], kinds: frozenset[str]
     ) -> EventStream:
-        """Return the stream of one client, which nobody feeds yet, for events of some types."""
+        """Return a stream for one client without a source yet, for events of some types."""
         spread = 1 + LIFETIME_SPREAD * (2 * self._rng.random() - 1)
         limits = replace(self._limits, lifetime_s=self._limits.lifetime_s * spread)
         around = StreamDependencies(
@@ -83,7 +83,7 @@ class EventRoutes:
 
 
 def _cursor(request: Request, asked: str | None) -> str:
-    """Return where to go on; a header counts more than the address."""
+    """Return the cursor; the Last-Event-ID header takes precedence over the query."""
     cursor = request.headers.get("last-event-id") or asked or ""
     is_usable = cursor.isascii() and cursor.isprintable() and len(cursor) <= CURSOR_CHARACTERS_MAX
     return cursor if is_usable else "-"

@@ -1,4 +1,4 @@
-"""One client's subscription, wherever it is carried at the moment."""
+"""One client's subscription, on its current link."""
 
 import asyncio
 from collections.abc import Callable
@@ -14,23 +14,23 @@ MOVE_S_MAX = 5.0
 
 
 class SubscriptionLink(Protocol):
-    """What carries subscriptions, as `gateway.streams.link.Link` does."""
+    """A link of subscriptions, such as `gateway.streams.link.Link`."""
 
     def confirm(self, subscription_id: int, size: int) -> None:
-        """Say how much of a subscription was passed on."""
+        """Confirm how many bytes of a subscription were sent to the client."""
         ...
 
     def remove(self, subscription: "LinkSubscription") -> None:
-        """Carry a subscription no more."""
+        """Remove a subscription."""
         ...
 
 
 class LinkSubscription:
-    """One client's subscription, wherever it is carried at the moment.
+    """One client's subscription, on its current link.
 
     Attributes:
         cursor: The last event that was passed on.
-        opened: Done once chatd has answered; the ending if it refused.
+        opened: Done once chatd has responded; contains the ending if it refused.
     """
 
     def __init__(
@@ -52,11 +52,11 @@ class LinkSubscription:
 
     @property
     def key(self) -> str:
-        """What decides which process it prefers."""
+        """The key that determines the preferred process."""
         return self.chat_id or self.user.id
 
     def delay_s(self) -> float:
-        """Return how long to wait before the next process is tried: not at all at first."""
+        """Return the delay before the next process is tried: 0 for the first attempt."""
         self._failed_attempts += 1
         return (
             0.0
@@ -65,14 +65,14 @@ class LinkSubscription:
         )
 
     def take(self, frame: Frame) -> None:
-        """Hand an event on."""
+        """Pass an event on to the reader."""
         self._failed_attempts = 0
         self.cursor = frame.cursor or self.cursor
         if frame.kind:
             self._reader.take(frame.kind, frame.bytes)
 
     def end(self, why: Ending) -> None:
-        """Tell the reader, and let go."""
+        """Notify the reader, and close."""
         if not self.is_closed:
             self.close()
             if self.opened.done():
@@ -81,19 +81,19 @@ class LinkSubscription:
                 self.opened.set_result(why)
 
     def confirm_delivered(self) -> None:
-        """Say that everything taken so far has been passed on to the client."""
+        """Confirm that all events so far have been sent to the client."""
         unconfirmed = self.received_bytes - self._confirmed_bytes
         if unconfirmed >= CONFIRMED_BYTES and self.link is not None:
             self._confirmed_bytes = self.received_bytes
             self.link.confirm(self.id, unconfirmed)
 
     def placed(self, link: SubscriptionLink) -> None:
-        """Begin on another link, which knows nothing of what came before."""
+        """Continue on another link, whose byte count starts at zero."""
         self.link = link
         self._confirmed_bytes = self.received_bytes
 
     def close(self) -> None:
-        """Let go; safe to call at any time and more than once."""
+        """End the subscription; may be called at any time and repeatedly."""
         if self.is_closed:
             return
         self.is_closed = True

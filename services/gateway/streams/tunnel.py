@@ -1,8 +1,8 @@
-"""Calls that travel over a shared stream while there is one, and by themselves while there is none.
+"""Calls that are tunnelled through a shared stream, or made directly without one.
 
-A call of gRPC costs both ends several times what is in a message of a stream, and sending a message
-is the call of which there are most. Only calls that may be repeated travel so: whatever goes wrong
-with the stream, the call is made again by itself, with gRPC's own retries.
+A gRPC call costs both ends several times as much as a message of a stream, and sending a message is
+the most frequent call. Only idempotent calls are tunnelled: when the stream fails, the call is made
+again directly, with gRPC's own retries.
 """
 
 import asyncio
@@ -19,25 +19,25 @@ from parley.rpc import LIMITS, call_headers, refused_call
 Asked = TypeVar("Asked", bound=Message)
 Answered = TypeVar("Answered", bound=Message)
 
-# Who waits for that many answers, or sends that much, does it without the stream.
+# Above this number of pending calls, or this size, calls are made directly.
 CALLS_MAX = 1000
 CALL_BYTES_MAX = 64 * 1024
-# The other end is away or busy with going, or its clock is off: gRPC knows what to do about it.
+# The process is unavailable or draining, or its clock is off: a direct call has gRPC's handling.
 DIRECT_CALL_STATUSES = (grpc.StatusCode.UNAVAILABLE, grpc.StatusCode.UNAUTHENTICATED)
 
 _STATUS = {status.value[0]: status for status in grpc.StatusCode}
 
 
 class LinkLost(Exception):
-    """The stream to a process is not there, or not any more."""
+    """The stream to a process is not connected, or has ended."""
 
 
 class CallTunnel:
-    """The calls on their way over one shared stream.
+    """The pending calls of one shared stream.
 
     Args:
         put: Sends a request over the stream.
-        calls_max: How many may wait for answers.
+        calls_max: How many may wait for responses.
     """
 
     def __init__(
@@ -90,7 +90,7 @@ class CallTunnel:
             waiting.set_result(answer)
 
     def close(self) -> None:
-        """Tell all who wait that the stream is over."""
+        """Fail all pending calls, because the stream has ended."""
         self._is_over = True
         for waiting in self._waiting.values():
             if not waiting.done():
@@ -98,14 +98,14 @@ class CallTunnel:
 
 
 class TunnelledMethod(Generic[Asked, Answered]):
-    """One method of one process; called as that of a stub is.
+    """One method of one process; called like that of a stub.
 
     Args:
         path: As "/package.Service/Method".
         direct_call: Makes the call without a stream.
-        channel: Leads to the process.
-        carrier: Returns what carries calls to it, if a stream stands.
-        decode: Reads the answer.
+        channel: The channel to the process.
+        tunnel: Returns the call tunnel to it, if its stream is connected.
+        decode: Decodes the response.
     """
 
     def __init__(

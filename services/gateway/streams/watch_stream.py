@@ -1,4 +1,4 @@
-"""What chatd tells of a workspace, as server-sent events: one client, one call, no cursor."""
+"""Streams chatd's events about a workspace as SSE: one client, one call, no cursor."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -14,25 +14,25 @@ from gateway.streams.event_stream import EventStream
 
 M = TypeVar("M")
 
-#: Opens the stream of a client, about something, with events of some types.
+#: Creates the stream of a client with its final fields, for events of some types.
 StreamFactory = Callable[[Principal, Mapping[str, str], frozenset[str]], EventStream]
 
 
 async def opened(call: Any, over: M) -> tuple[Any, M]:
-    """Return a call whose first answer has come, and that answer; `over` if there is none."""
+    """Return a call after its first response, and that response; `over` if there is none."""
     first = await call.read()
     return call, first if isinstance(first, type(over)) else over
 
 
 class WatchStream:
-    """The response to one client that follows something; whoever comes back begins anew.
+    """The response to one client that watches a resource; a reconnect starts again.
 
     Args:
         stream: Writes events to the client.
-        call: Tells, one answer after another, until one has the field `closed`.
-        first: The answer that was read already.
-        event_of: Returns the kind and the document of an answer; None for what is no news.
-        about: What all events say they are about.
+        call: Streams responses until one has the field `closed`.
+        first: The response that was already read.
+        event_of: Returns the type and the JSON of a response; None for one without news.
+        about: Fields of all events.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class WatchStream:
             self._call.cancel()
 
     async def _read(self) -> None:
-        """Have the stream take everything; it never makes anybody wait."""
+        """Pass all responses to the stream, which never blocks."""
         told: Any = self._first
         try:
             while isinstance(told, type(self._first)) and not told.HasField("closed"):  # type: ignore[attr-defined]
@@ -68,7 +68,7 @@ class WatchStream:
                     self._tell(*event)
                 told = await self._call.read()
         except grpc.aio.AioRpcError:
-            # The client comes back, and is told then what is wrong.
+            # The client reconnects, and gets the error then.
             pass
         self._stream.end(Ending.GOING_AWAY)
 

@@ -1,4 +1,4 @@
-"""The workspaces of chats as the gateway asks for them: by their chats, through chatd."""
+"""The client of chats' workspaces: by the ids of their chats, through chatd."""
 
 from collections.abc import Awaitable, Callable
 from typing import Final, TypeVar
@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 
 class Workspaces:
-    """Asks the process that a chat prefers; a workspace has the id of its chat."""
+    """Sends requests to the process that a chat prefers; the chat id names the workspace."""
 
     def __init__(self, chatd: ChatdClient) -> None:
         self._chatd = chatd
@@ -26,11 +26,11 @@ class Workspaces:
         chat_id: str,
         question: Callable[[WorkspaceAccessServiceStub], Awaitable[T]],
     ) -> T:
-        """Return the answer.
+        """Return the response.
 
         Raises:
             HttpProblem: There is no such chat for this user (404).
-            UpstreamProblem: The answer is another problem, or there is none.
+            UpstreamProblem: The response is another error, or no process responds.
         """
         try:
             answer, _ = await self._chatd.ask(
@@ -44,6 +44,6 @@ class Workspaces:
 
 
 def is_chat_missing(refused: UpstreamProblem, chat_id: str) -> bool:
-    """Return whether chatd says that there is no such chat, and not that its workspace is gone."""
+    """Return whether chatd reports that the chat, and not its workspace, does not exist."""
     problem = refused.problem
     return problem.reason == WORKSPACE_NOT_FOUND and problem.metadata.get("workspace_id") == chat_id

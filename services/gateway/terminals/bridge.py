@@ -1,9 +1,9 @@
-"""A terminal over a WebSocket: what is typed goes to the node, what is printed comes back.
+"""Bridges a WebSocket to a terminal: input is sent to the node, output to the client.
 
 From the client: bytes are input; text is JSON, either {"type": "resize", "rows", "columns"} or
 {"type": "signal", "signal"}. To the client: bytes are output; text is JSON: `opened` with the
 cursor of the first byte, `heartbeat`, and at the end `exited`, `closed` or `problem`. A client that
-counts the bytes knows the cursor to go on at.
+counts the bytes has the cursor for a reconnect.
 """
 
 import asyncio
@@ -28,14 +28,14 @@ from parley.clock import Clock
 from parley.rpc import problem_of
 
 INPUT_BYTES_MAX: Final = 64 * 1024
-#: Frames in a second that somebody who types or pastes does not come near.
+#: Frames per second, far above the rate of typing or pasting.
 FRAMES_PER_S_MAX: Final = 500
-#: How long a client may leave what is sent to it unread.
+#: How long a client may not read.
 UNREAD_S_MAX: Final = 30.0
 
 
 class CloseCode(IntEnum):
-    """Why a connection was closed, in the numbers of RFC 6455."""
+    """Why a connection was closed, as codes of RFC 6455."""
 
     DONE = 1000
     REFUSED = 1008
@@ -44,28 +44,28 @@ class CloseCode(IntEnum):
 
 
 class Resize(msgspec.Struct, frozen=True, tag="resize", forbid_unknown_fields=True):
-    """The client's window has another size."""
+    """The size of the client's window changed."""
 
     rows: Cells
     columns: Cells
 
 
 class SendSignal(msgspec.Struct, frozen=True, tag="signal", forbid_unknown_fields=True):
-    """A signal for all that runs under the terminal."""
+    """A signal to all processes of the terminal."""
 
     signal: Signal
 
 
 @dataclass(frozen=True, slots=True)
 class AttachmentEnd:
-    """The end of an attachment: what is said of it, and how the connection is closed."""
+    """The end of an attachment: the final message, and the close code."""
 
     code: CloseCode
     said: dict[str, Any] | None = None
 
 
 class BadFrame(Exception):
-    """What a client sent is nothing that it may send."""
+    """A frame of the client is invalid."""
 
     def __init__(self, code: str, detail: str) -> None:
         super().__init__(detail)
@@ -74,7 +74,7 @@ class BadFrame(Exception):
 
 
 class FrameRate:
-    """Counts frames, second by second."""
+    """Counts frames per second."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -82,7 +82,7 @@ class FrameRate:
         self._count = 0
 
     def count(self) -> None:
-        """Count one.
+        """Count one frame.
 
         Raises:
             BadFrame: There were too many in this second.
@@ -96,14 +96,14 @@ class FrameRate:
 
 
 class TerminalBridge:
-    """The application of one connection whose attachment at the node holds.
+    """The ASGI application of one connection with an open attachment at the node.
 
     Args:
-        call: The attachment; its first answer was read.
-        opened: That answer.
-        watching: Watches the sign-in: is given what to call when it is over.
-        clock: Tells the time.
-        unread_s_max: How long a client may leave what is sent to it unread.
+        call: The attachment; its first response was read.
+        opened: That response.
+        watching: Watches the credential: is called with a callback for when it becomes invalid.
+        clock: The clock.
+        unread_s_max: How long a client may not read.
     """
 
     def __init__(
@@ -122,7 +122,7 @@ class TerminalBridge:
         self._unread_s_max = unread_s_max
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Accept the connection and speak over it until either side ends."""
+        """Accept the connection and serve it until either side ends."""
         signed_out = asyncio.Event()
         try:
             with self._watching(signed_out.set):
@@ -133,7 +133,7 @@ class TerminalBridge:
                         await self._tell(send, over.said)
                     await closed(receive, send, over.code)
         except OSError:
-            # It is gone, or reads nothing and cannot be told either: the connection is cut.
+            # The client is gone, or reads nothing: the connection is closed without a message.
             return
         finally:
             self._call.cancel()
@@ -141,7 +141,7 @@ class TerminalBridge:
     async def _serve(
         self, receive: Receive, send: Send, signed_out: asyncio.Event
     ) -> AttachmentEnd | None:
-        """Return how it ended, None if the client went away."""
+        """Return the end of the attachment, None if the client disconnected."""
         await receive()
         await send({"type": "websocket.accept"})
         opened = self._opened
@@ -166,9 +166,9 @@ class TerminalBridge:
         return next(iter(done)).result()
 
     async def _print(self, send: Send) -> AttachmentEnd | None:
-        """Pass on what the node sends, never faster than the client reads.
+        """Forward the node's output, with the backpressure of the client.
 
-        Returns None once the client is gone, or has read nothing for too long.
+        Returns None once the client disconnected, or has read nothing for too long.
         """
         cursor = self._opened.cursor
         try:
@@ -192,7 +192,7 @@ class TerminalBridge:
         return _closed(cursor, workspace_pb2.StreamEnd())
 
     async def _type(self, receive: Receive) -> AttachmentEnd | None:
-        """Pass on what the client sends, never faster than the node takes it."""
+        """Forward the client's input, with the backpressure of the node."""
         try:
             while (message := await receive())["type"] == "websocket.receive":
                 self._rate.count()
@@ -201,7 +201,7 @@ class TerminalBridge:
             said = {"type": "problem", "code": error.code, "detail": error.detail}
             return AttachmentEnd(CloseCode.REFUSED, said)
         except (grpc.aio.AioRpcError, asyncio.InvalidStateError):
-            # Reading from the node tells why.
+            # The reader of the node gets the reason.
             await asyncio.Event().wait()
         return None
 

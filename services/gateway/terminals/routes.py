@@ -1,4 +1,4 @@
-"""Terminals over WebSockets: chatd issues a ticket, and the node of the process takes it."""
+"""Terminals over WebSockets: chatd issues a ticket, and the node of the process accepts it."""
 
 from collections.abc import Callable
 from typing import Any, Final
@@ -37,10 +37,10 @@ class TerminalRoutes:
 
     Args:
         chatd: Issues tickets.
-        nodes: Channels to the nodes that tickets named; further ones are added.
-        sign_ins: Watches who is signed in.
-        new_id: Gives requests for tickets their ids.
-        clock: Tells the time.
+        nodes: Channels to the nodes that tickets name; new ones are added.
+        sign_ins: Watches credentials.
+        new_id: Generates ids of requests for tickets.
+        clock: The clock.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class TerminalRoutes:
         self._clock = clock
 
     async def attach(self, request: Request, principal: Principal) -> ASGIApp:
-        """Be the terminal of a process of a chat's workspace, from a cursor on."""
+        """Attach to a process of a chat's workspace, from a cursor on."""
         chat_id = chat_id_of(request)
         try:
             return await self._attach(request, principal, chat_id)
@@ -69,11 +69,11 @@ class TerminalRoutes:
             raise
 
     async def attach_in_workspace(self, request: Request, principal: Principal) -> ASGIApp:
-        """Be the terminal of a process of a workspace, from a cursor on."""
+        """Attach to a process of a workspace, from a cursor on."""
         return await self._attach(request, principal, workspace_id_of(request))
 
     async def open_shell(self, request: Request, principal: Principal) -> ASGIApp:
-        """Start a shell in a workspace and be its terminal."""
+        """Start a shell in a workspace and attach to it."""
         query = read_query(request, "workdir", "rows", "columns")
         require_websocket(request)
         size = _size(query)
@@ -124,7 +124,7 @@ class TerminalRoutes:
     async def _opened(
         self, user: User, node: str, opening: node_api.AttachOpen
     ) -> tuple[Any, node_api.AttachOpened]:
-        """Open an attachment; a refusal comes before the connection is accepted."""
+        """Open an attachment; an error is returned before the WebSocket is accepted."""
         address = Address.parse(node)
         with acting_for(user):
             stub = ProcessServiceStub(self._nodes.also(address))

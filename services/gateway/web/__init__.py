@@ -1,1 +1,1 @@
-"""Pages that are read in a browser."""
+"""HTML pages."""

@@ -1,4 +1,4 @@
-"""The pages that the `type` of a problem leads to, and the kinds that they are about."""
+"""The HTML pages that the `type` of a problem links to."""
 
 import re
 from collections.abc import Mapping
@@ -45,7 +45,7 @@ FIELD_CODES: Mapping[str, str] = {
 
 
 def index_body() -> str:
-    """Return the list of all kinds as HTML."""
+    """Return the list of all problem codes as HTML."""
     return "".join(
         f"<h2>{escape(title)}</h2><ul>{''.join(map(_row, section))}</ul>"
         for title, section in SECTIONS.items()
@@ -53,7 +53,7 @@ def index_body() -> str:
 
 
 def problem_body(code: str) -> str:
-    """Return what one kind means as HTML."""
+    """Return the description of one problem code as HTML."""
     kind = PROBLEM_REASONS[code]
     body = f"<p>{_html(kind.means)}</p><h2>What to do</h2><p>{_html(kind.remedy)}</p>"
     if code == "INVALID_REQUEST":
@@ -65,7 +65,7 @@ def problem_body(code: str) -> str:
 
 
 def _html(text: str) -> str:
-    """Return a text as HTML, what is between backticks as code."""
+    """Convert a text to HTML, with backticks as code."""
     return re.sub("`([^`]+)`", r"<code>\1</code>", escape(text))
 
 

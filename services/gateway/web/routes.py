@@ -1,4 +1,4 @@
-"""What needs no sign-in: the page, the list of routes, the login link, and health."""
+"""Routes without sign-in: the start page, the list of routes, the login link, and health."""
 
 import asyncio
 import hmac
@@ -22,7 +22,7 @@ from parley.postgres import DatabaseUnavailable
 from parley.settings import Secret
 
 CHECK_S_MAX = 2.0
-# The link stands in a terminal's history for as long as that lasts.
+# The link stays in a terminal's history, so it expires.
 LOGIN_LINK_LIFETIME = timedelta(days=1)
 
 
@@ -48,7 +48,7 @@ class PageRoutes:
         self._draining = draining
 
     async def page(self, request: Request) -> Response:
-        """Say what this is and who is signed in."""
+        """Show the start page with the signed-in user."""
         principal = await self._authentication.principal(request)
         if principal is None:
             who = "Nobody is signed in. Open the login link that <code>parley up</code> printed."
@@ -64,7 +64,7 @@ class PageRoutes:
         )
 
     async def docs(self, request: Request) -> Response:
-        """List the routes and who may use them."""
+        """List the routes and the allowed roles."""
         rows = "".join(
             f"<tr><td><code>{method} {escape(path)}</code></td><td>{escape(access.doc)}</td><td>"
             + ("everyone" if access.need is Need.NOTHING else ", ".join(sorted(access.roles)))
@@ -82,18 +82,18 @@ class PageRoutes:
         )
 
     async def problems(self, request: Request) -> Response:
-        """List the problems that requests may be answered with."""
+        """List the problem codes."""
         return HTMLResponse(_document("Parley: problems", index_body()))
 
     async def problem(self, request: Request) -> Response:
-        """Say what one problem means and what to do about it."""
+        """Show the meaning and the remedy of one problem code."""
         code = request.path_params["code"]
         if code not in PROBLEM_REASONS:
             raise HttpProblem(404, "NO_SUCH_PATH", "There is no such problem; see /problems.")
         return HTMLResponse(_document(code, problem_body(code)))
 
     async def login(self, request: Request) -> Response:
-        """Spend the login link for a session."""
+        """Consume the login link for a session."""
         token = read_query(request, "token").get("token", "")
         expected = "" if self._login_token is None else self._login_token.reveal()
         is_ours = hmac.compare_digest(digest_of(token), digest_of(expected)) and bool(expected)
@@ -111,11 +111,11 @@ class PageRoutes:
         return RedirectResponse("/", status_code=303, headers={"set-cookie": cookie})
 
     async def healthz(self, request: Request) -> Response:
-        """Say that this process answers."""
+        """Return that this process responds."""
         return json_response({"status": "ok"})
 
     async def readyz(self, request: Request) -> Response:
-        """Say whether this process can do its work."""
+        """Return whether this process is ready."""
         if self._draining.is_set():
             raise _not_ready({"process": "draining"})
         async with asyncio.TaskGroup() as tasks:

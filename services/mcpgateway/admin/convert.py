@@ -1,4 +1,4 @@
-"""Servers between their proto messages and ours."""
+"""Conversion of servers between protos and domain values."""
 
 from dataclasses import fields
 from enum import StrEnum
@@ -45,7 +45,7 @@ def enum_to_proto(member: StrEnum) -> Any:
 def settings_from_proto(
     message: server_pb2.McpServerSettings,
 ) -> tuple[ServerSettings, dict[str, str]]:
-    """Return the settings, and a problem for each choice that was not made."""
+    """Convert the settings; also return a problem for each unspecified enum field."""
     transport = enum_from_proto(Transport, message.transport)
     auth_kind = enum_from_proto(AuthKind, message.auth_kind)
     availability = enum_from_proto(Availability, message.availability)
@@ -80,7 +80,7 @@ def settings_from_proto(
 def credentials_from_proto(
     message: server_pb2.McpServerCredentials, settings: ServerSettings
 ) -> Credentials:
-    """Return the secrets as the headers that requests will carry."""
+    """Convert the secrets to the headers of requests."""
     match message.WhichOneof("secret"):
         case "api_key":
             if settings.api_key_header:
@@ -95,7 +95,7 @@ def credentials_from_proto(
 
 
 def server_to_proto(server: Server, *, is_full: bool) -> server_pb2.McpServer:
-    """Return the server, for members without what only admins see."""
+    """Convert a server to its proto; without `is_full` the fields for admins are left out."""
     kind = server.settings.auth_kind
     message = server_pb2.McpServer(
         server_id=server.id,

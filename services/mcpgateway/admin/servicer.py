@@ -1,4 +1,4 @@
-"""Answers `McpServerService`: managing and reading servers."""
+"""Implements `McpServerService`: managing and reading servers."""
 
 import base64
 import hashlib
@@ -30,7 +30,7 @@ READERS_OF_ALL: Final = frozenset({Role.OWNER, Role.ADMIN, Role.AUDITOR})
 
 
 class ServerServicer(McpServerServiceServicer):
-    """Serves the stored servers; what is not written yet answers UNIMPLEMENTED."""
+    """Serves the stored servers; methods that are not implemented return UNIMPLEMENTED."""
 
     def __init__(
         self,
@@ -108,13 +108,13 @@ def _reads_all() -> bool:
 
 
 def _owner_of_requests() -> str:
-    """Return whose request ids these are: the user's, or the service's own."""
+    """Return the namespace of request ids: the user, or the calling service itself."""
     caller: Caller = current_caller()
     return caller.name if caller.user is None else f"{caller.name}:{caller.user.id}"
 
 
 def _sha256(request: api.CreateServerRequest) -> bytes:
-    """Return what a repeated request must have in common with the first; no secret is in it."""
+    """Return the hash that a repeated request must match; it contains no secret."""
     return hashlib.sha256(request.settings.SerializeToString(deterministic=True)).digest()
 
 

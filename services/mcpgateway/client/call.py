@@ -1,4 +1,4 @@
-"""One call of a tool: what names it, what is ordered, where it is and how it ended."""
+"""Value types of a tool call: its key, request, state and end."""
 
 import hashlib
 from dataclasses import dataclass, field
@@ -22,7 +22,7 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class CallKey:
-    """Names a call and the owner who asks about it.
+    """Identifies a call and the owner that asks for it.
 
     Attributes:
         execution_id: Chosen by the caller, unique in the journal.
@@ -42,9 +42,9 @@ class CallRequest:
     """A call to be made.
 
     Attributes:
-        key: What names it.
-        server_id: Where.
-        user_id: For whom; empty when a service calls for itself.
+        key: The key of the call.
+        server_id: The server.
+        user_id: The user; empty when a service calls for itself.
         tool: The server's own name of the tool.
         arguments_json: A JSON object.
         idle_s: How long the tool may be silent.
@@ -61,14 +61,14 @@ class CallRequest:
 
     @property
     def sha256(self) -> bytes:
-        """Return what the same execution id must come with again."""
+        """Return the hash of the content, which must be the same for the same execution id."""
         parts = (self.server_id.encode(), self.tool.encode(), self.arguments_json)
         return hashlib.sha256(b"".join(b"%d:%s" % (len(part), part) for part in parts)).digest()
 
 
 @dataclass(frozen=True, slots=True)
 class Progress:
-    """How far a tool is, in its own unit."""
+    """The progress of a tool, in its own unit."""
 
     progress: float
     total: float | None
@@ -77,16 +77,16 @@ class Progress:
 
 @dataclass(frozen=True, slots=True)
 class CallEnd:
-    """How a call ended, before the journal dated it.
+    """The end of a call, without the journal's timestamp.
 
     Attributes:
-        outcome: How.
-        parts: What it brought.
-        reason: Why it did not succeed; None when the tool itself answered.
-        message: The same for people, without secrets.
-        may_have_executed: False proves that nothing happened.
-        retry_after_ms: When trying again makes sense; 0 when nothing is known.
-        original_bytes: Bytes of all parts before any cut.
+        outcome: The outcome.
+        parts: The content of the result.
+        reason: Why it did not succeed; None when the tool itself responded.
+        message: The same as text, without secrets.
+        may_have_executed: False if it certainly was not executed.
+        retry_after_ms: When a retry makes sense; 0 if unknown.
+        original_bytes: Bytes of all parts before truncation.
     """
 
     outcome: Outcome
@@ -100,11 +100,11 @@ class CallEnd:
 
 @dataclass(frozen=True, slots=True)
 class CallRecord:
-    """A call as the journal holds it.
+    """A call as stored in the journal.
 
     Attributes:
         key: The key it was journaled with.
-        sha256: Its content; None when it was cancelled before anyone ordered it.
+        sha256: Its content; None when it was cancelled before it was requested.
         started_at: When it was journaled.
         finished_at: When it ended; None while it runs.
         end: How it ended, without parts once acknowledged; None while it runs.

@@ -1,7 +1,7 @@
-"""What a call brings, as parts that keep the server's order, and how much of it is kept.
+"""The parts of a call's result in the server's order, and their truncation.
 
-Parts are msgspec structs, not dataclasses, because the journal stores them as MessagePack and
-only tagged structs come back from there as what they were.
+Parts are msgspec structs, not dataclasses, because the journal stores them as MessagePack and only
+tagged structs can be decoded to their types.
 """
 
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ class TextPart(msgspec.Struct, frozen=True, tag="text"):
 
 
 class BlobPart(msgspec.Struct, frozen=True, tag="blob"):
-    """A picture or sound."""
+    """An image or audio."""
 
     kind: Literal["image", "audio"]
     media_type: str
@@ -54,10 +54,10 @@ class StructuredPart(msgspec.Struct, frozen=True, tag="structured"):
 
 
 class UnknownPart(msgspec.Struct, frozen=True, tag="unknown"):
-    """Something this version does not know.
+    """Content of a type that this version does not support.
 
     Attributes:
-        name: What the server calls it.
+        name: The server's name of the type.
     """
 
     name: str
@@ -72,7 +72,7 @@ class TooLarge(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ToolAnswer:
-    """What the tool itself answered."""
+    """The response of the tool itself."""
 
     is_error: bool
     parts: tuple[Part, ...]
@@ -99,10 +99,10 @@ def body_of(part: Part) -> bytes:
 
 
 def truncated(parts: Sequence[Part], bytes_max: int) -> tuple[Part, ...]:
-    """Return `parts` within `bytes_max` and `PARTS_MAX`, the middle of long texts cut out.
+    """Return `parts` within `bytes_max` and `PARTS_MAX`, with the middle of long texts removed.
 
     Raises:
-        TooLarge: What is not text is too large by itself.
+        TooLarge: The parts that are not text are too large by themselves.
     """
     if len(parts) > PARTS_MAX:
         cut = len(parts) - PARTS_MAX + 1
@@ -113,7 +113,7 @@ def truncated(parts: Sequence[Part], bytes_max: int) -> tuple[Part, ...]:
     if excess <= 0:
         return tuple(parts)
     fitting = list(parts)
-    # The longest text gives first, so that short ones stay whole.
+    # The longest text is cut first, so that short ones stay complete.
     for index in sorted(range(len(parts)), key=sizes.__getitem__, reverse=True):
         part = parts[index]
         if excess > 0 and isinstance(part, TextPart):
@@ -139,10 +139,10 @@ _decoder = msgspec.msgpack.Decoder(tuple[Part, ...])
 
 
 def encode_parts(parts: Sequence[Part]) -> bytes:
-    """Return the parts as the journal stores them."""
+    """Encode the parts as stored in the journal."""
     return _encoder.encode(parts)
 
 
 def decode_parts(text: bytes) -> tuple[Part, ...]:
-    """Return the parts that `packed` wrote."""
+    """Decode the parts that `encode_parts` encoded."""
     return _decoder.decode(text)

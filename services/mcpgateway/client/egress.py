@@ -1,8 +1,8 @@
-"""The only way out: HTTP that reaches public addresses over TLS, and others only by name.
+"""The egress policy: HTTP only to public addresses over TLS, and to others that are allowed.
 
-The host is judged twice. Before a request its scheme and port are; when a connection is opened
-every address its name resolves to is, and the connection goes to an address that was judged, so a
-name that resolves differently a moment later changes nothing.
+A host is checked twice. Before a request its scheme and port are checked; when a connection is
+opened, every address that its name resolves to is checked, and the connection goes to a checked
+address, so a later change of the DNS answer has no effect (DNS rebinding).
 """
 
 import asyncio
@@ -21,7 +21,7 @@ import httpx2
 
 CONNECTIONS_MAX: Final = 100
 KEEPALIVE_S: Final = 60.0
-# Embedded IPv4 addresses would have to be judged as well; no public server needs these ranges.
+# Embedded IPv4 addresses would have to be checked as well; no public server needs these ranges.
 TUNNELS: Final = tuple(
     map(IPv6Network, ("::ffff:0:0/96", "64:ff9b::/96", "64:ff9b:1::/48", "2002::/16", "2001::/32"))
 )
@@ -29,7 +29,7 @@ DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 
 
 class AddressBlocked(httpx2.TransportError):
-    """The address is private, or plain HTTP, and the operator did not allow it.
+    """The address is private, or the scheme is plain HTTP, and the operator did not allow it.
 
     Attributes:
         place: The host and port.
@@ -41,12 +41,12 @@ class AddressBlocked(httpx2.TransportError):
 
 
 class ResponseTooLarge(httpx2.TransportError):
-    """A response had more bytes than the server may send at once."""
+    """A response is larger than the limit of the server."""
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """Which places may be reached besides public ones over TLS.
+    """The hosts that may be reached besides public ones over TLS.
 
     Attributes:
         allowed: Exact host:port texts in lower case.
@@ -56,7 +56,7 @@ class Policy:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read comma-separated host:port places.
+        """Parse comma-separated host:port entries.
 
         Raises:
             ValueError: One of them is not host:port.
@@ -72,23 +72,23 @@ class Policy:
         return ",".join(sorted(self.allowed))
 
     def with_url(self, url: str) -> "Policy":
-        """Return a policy that also allows the place of `url`."""
+        """Return a policy that also allows the host and port of `url`."""
         parts = urlsplit(url)
         port = parts.port or DEFAULT_PORTS.get(parts.scheme, 0)
         return Policy(self.allowed | {_place(parts.hostname or "", port)})
 
     def check_request(self, scheme: str, host: str, port: int | None) -> None:
-        """Refuse plain HTTP to a place that is not allowed by name.
+        """Reject plain HTTP to a host that is not explicitly allowed.
 
         Raises:
-            AddressBlocked: The request must not leave.
+            AddressBlocked: The request must not be sent.
         """
         place = _place(host, port or DEFAULT_PORTS.get(scheme, 0))
         if scheme != "https" and place not in self.allowed:
             raise AddressBlocked(place, "is reached by plain HTTP")
 
     def check_addresses(self, host: str, port: int, addresses: Iterable[str]) -> None:
-        """Refuse a host that resolves to an address which is not public.
+        """Reject a host that resolves to an address which is not public.
 
         Raises:
             AddressBlocked: The connection must not be opened.
@@ -101,7 +101,7 @@ class Policy:
 
 
 def is_public(address: str) -> bool:
-    """Tell whether the address belongs to the public internet and leads nowhere else."""
+    """Return whether the address is a public internet address and no tunnel to another one."""
     match ip_address(address.partition("%")[0]):
         case IPv4Address() as four:
             return four.is_global and not four.is_multicast
@@ -112,13 +112,13 @@ def is_public(address: str) -> bool:
 
 @dataclass(slots=True)
 class Exchange:
-    """What happened on the wire for one request, which the SDK above does not pass on.
+    """What happened at HTTP level for one request, which the SDK does not pass on.
 
     Attributes:
         is_sent: Whether the request may have reached the server.
-        status: The HTTP status, if an answer came.
+        status: The HTTP status, if there was a response.
         retry_after: The header of that name.
-        error: What ended the request instead of an answer.
+        error: The error that ended the request without a response.
         broken: Set together with `error`.
     """
 
@@ -139,19 +139,19 @@ def guarded_client(
     response_bytes_max: int,
     timeout: httpx2.Timeout,
 ) -> httpx2.AsyncClient:
-    """Return a client for one server: it keeps no cookies and reads no proxy settings."""
+    """Return a client for one server, without cookies and proxy settings."""
     return httpx2.AsyncClient(
         headers=dict(headers),
         timeout=timeout,
         transport=GuardedTransport(policy, response_bytes_max),
-        # One client serves many users, whose cookies must not meet.
+        # One client serves many users, whose cookies must not be shared.
         cookies=CookieJar(DefaultCookiePolicy(allowed_domains=[])),
         trust_env=False,
     )
 
 
 class GuardedTransport(httpx2.AsyncBaseTransport):
-    """Sends requests that the policy lets out, and notes what became of them."""
+    """Sends requests that the policy allows, and records their outcome."""
 
     def __init__(self, policy: Policy, response_bytes_max: int) -> None:
         self._policy = policy
@@ -170,7 +170,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
         try:
             self._policy.check_request(request.url.scheme, request.url.host, request.url.port)
             if exchange is not None:
-                # Believed until the contrary is proven: a cancelled request may have arrived.
+                # Assumed until the opposite is proven: a cancelled request may have arrived.
                 exchange.is_sent = True
             response = await self._send(request)
         except httpx2.TransportError as error:
@@ -200,7 +200,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
             )
         headers = httpx2.Headers(response.headers)
         is_stream = headers.get("content-type", "").startswith("text/event-stream")
-        # An event stream lives long; the SDK bounds each of its events.
+        # An event stream has no total limit; the SDK limits each event.
         limit = None if is_stream else self._response_bytes_max
         return httpx2.Response(
             response.status,
@@ -215,7 +215,7 @@ class GuardedTransport(httpx2.AsyncBaseTransport):
 
 
 class _BoundedStream(httpx2.AsyncByteStream):
-    """A response's body that ends in an error when it is too long."""
+    """A response body that raises an error when it exceeds the limit."""
 
     def __init__(self, response: httpcore2.Response, bytes_max: int | None) -> None:
         self._response = response
@@ -235,7 +235,7 @@ class _BoundedStream(httpx2.AsyncByteStream):
 
 
 class _GuardedBackend(httpcore2.AsyncNetworkBackend):
-    """Opens connections only to addresses that were judged."""
+    """Opens connections only to checked addresses."""
 
     def __init__(self, policy: Policy) -> None:
         self._policy = policy
@@ -249,7 +249,7 @@ class _GuardedBackend(httpcore2.AsyncNetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None,
     ) -> httpcore2.AsyncNetworkStream:
-        """Resolve, judge, and connect to the first address that answers."""
+        """Resolve the host, check its addresses, and connect to the first one that accepts."""
         addresses = await _resolved(host, port)
         self._policy.check_addresses(host, port, addresses)
         failure: Exception = httpcore2.ConnectError(f"{host} has no address")
@@ -268,7 +268,7 @@ class _GuardedBackend(httpcore2.AsyncNetworkBackend):
         timeout: float | None = None,  # noqa: ASYNC109 (the base class's signature)
         socket_options: Iterable[httpcore2.SOCKET_OPTION] | None = None,
     ) -> httpcore2.AsyncNetworkStream:
-        """Refuse: no MCP server is behind a socket of this machine."""
+        """Reject: MCP servers are not reached over Unix sockets."""
         raise AddressBlocked(path, "is a socket of this machine")
 
     async def sleep(self, seconds: float) -> None:
@@ -296,7 +296,7 @@ async def _resolved(host: str, port: int) -> tuple[str, ...]:
 
 @contextlib.contextmanager
 def _translated() -> Iterator[None]:
-    """Raise the transport errors that httpx2 has for those of the layer below."""
+    """Convert errors of httpcore2 to the transport errors of httpx2."""
     try:
         yield
     except (

@@ -1,4 +1,4 @@
-"""What an exchange with an MCP server that went wrong means, for people and for the journal."""
+"""Maps failed exchanges with an MCP server to errors."""
 
 from typing import Final
 
@@ -19,19 +19,19 @@ def failed_exchange(
     has_session: bool = False,
     is_connecting: bool = False,
 ) -> UpstreamFailed:
-    """Return what `error` means.
+    """Convert `error` to an UpstreamFailed.
 
     Args:
-        error: What the SDK raised, groups included.
-        exchange: What happened on the wire meanwhile.
-        has_session: Whether a 404 means that the server forgot the session.
-        is_connecting: Whether no call was under way.
+        error: The exception of the SDK, possibly a group.
+        exchange: The record of the HTTP exchange.
+        has_session: Whether a 404 means that the server dropped the session.
+        is_connecting: Whether no call was in progress.
     """
     if isinstance(error, UpstreamFailed):
         return error
     cause = exchange.error or _innermost(error)
     may_have_executed = exchange.is_sent and not is_connecting
-    code = getattr(cause, "code", None)  # Of the protocol's own errors.
+    code = getattr(cause, "code", None)  # Of JSON-RPC errors.
     if code == UNSUPPORTED_PROTOCOL_VERSION:
         return lost_session(is_sent=False)
     if isinstance(cause, httpx2.TransportError):
@@ -53,13 +53,13 @@ def failed_exchange(
 
 
 def is_refusal(exchange: Exchange) -> bool:
-    """Tell whether the HTTP status, not the protocol's body, says what happened."""
+    """Return whether the HTTP status, not the JSON-RPC body, determines the error."""
     status = exchange.status
     return status is not None and (status in (401, 403, 404, 429) or status >= 500)
 
 
 def lost_session(*, is_sent: bool) -> UpstreamFailed:
-    """Return the loss of a connection; whether something was sent decides what is known."""
+    """Return the error for a lost connection; `is_sent` decides whether it may have executed."""
     return UpstreamFailed(
         Reason.SESSION_LOST, "the connection to the server broke", may_have_executed=is_sent
     )
@@ -106,7 +106,7 @@ def _by_status(
 
 
 def _innermost(error: BaseException) -> BaseException:
-    """Return the first error inside nested groups, one of the transport if there is any."""
+    """Return the first error inside nested groups, preferably a transport error."""
     if not isinstance(error, BaseExceptionGroup):
         return error
     found = [_innermost(inner) for inner in error.exceptions]
@@ -114,7 +114,7 @@ def _innermost(error: BaseException) -> BaseException:
 
 
 def _milliseconds(retry_after: str | None) -> int:
-    """Return a Retry-After in seconds as milliseconds; a date or nonsense says nothing."""
+    """Convert a Retry-After in seconds to milliseconds; 0 for a date or an invalid value."""
     if retry_after is None or not (retry_after.isascii() and retry_after.isdigit()):
         return 0
     return min(int(retry_after), RETRY_AFTER_S_MAX) * 1000

@@ -1,4 +1,4 @@
-"""What is asked of a connected MCP server: its tools, and to run one of them."""
+"""Operations on a connected MCP server: list its tools, call a tool."""
 
 from typing import Any, Final
 
@@ -25,12 +25,12 @@ from mcpgateway.servers.domain import Catalogue
 PAGES_MAX: Final = 100
 TOOLS_MAX: Final = 2000
 INSTRUCTIONS_BYTES_MAX: Final = 2048
-# Codes that say something about the connection, not about the call.
+# Error codes that concern the connection, not the call.
 CONNECTION_ERROR_CODES: Final = (CONNECTION_CLOSED, HEADER_MISMATCH, UNSUPPORTED_PROTOCOL_VERSION)
 
 
 async def list_tools(client: Client) -> Catalogue:
-    """Return all pages of the server's tools, within bounds."""
+    """Return all pages of the server's tools, within limits."""
     tools: list[ProtocolTool] = []
     cursor: str | None = None
     ttl_ms: int | None = None
@@ -58,14 +58,14 @@ async def list_tools(client: Client) -> Catalogue:
 async def call_tool(
     client: Client, tool: str, arguments: dict[str, Any], on_progress: OnProgress
 ) -> ToolAnswer:
-    """Call the tool; what the server answers to it, an error too, is the answer."""
+    """Call the tool; an error response of the server is an answer too."""
     request = CallToolRequest(params=CallToolRequestParams(name=tool, arguments=arguments))
 
     async def note(progress: float, total: float | None, message: str | None) -> None:
         on_progress(Progress(progress, total, clean_text(message or "")[:1024]))
 
     async def send() -> ToolAnswer:
-        # Not `call_tool`: it would validate a result after the fact and lose it.
+        # Not `call_tool`: it validates the result afterwards and would lose it on failure.
         return tool_answer(
             await client.session.send_request(request, CallToolResult, progress_callback=note)
         )
@@ -76,7 +76,7 @@ async def call_tool(
         except MCPError as error:
             if error.code != HEADER_MISMATCH:
                 raise
-            # The server wants headers that only its listing tells of, and did not run the tool.
+            # The server requires headers that only its listing contains, and did not run the tool.
             await list_tools(client)
             return await send()
     except MCPError as error:

@@ -1,9 +1,9 @@
-"""One client of an MCP server at work: a session that a task owns, or a client for one operation.
+"""One client of an MCP server: a session that a task owns, or a client for one operation.
 
-The SDK's clients must be left by the task that entered them, and a transport error may cancel that
-task. So a session is entered and left by one task of its own. Callers run their operation in
-another task, watch for the end of the session and of the HTTP exchange beside it, and are never
-touched by what happens to either.
+The SDK's clients must be exited by the task that entered them, and a transport error may cancel
+that task. So a session is entered and exited by one task of its own. Callers run their operation in
+another task, which also watches for the end of the session and of the HTTP exchange, and are not
+cancelled when either fails.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ Connecting = Callable[[], AbstractAsyncContextManager[Client]]
 
 
 class OwnedSession:
-    """One session with a server that keeps them, owned by one task."""
+    """One session with a stateful server, owned by one task."""
 
     def __init__(self, connecting: Connecting, limit_ms: int, now: float) -> None:
         self._connecting = connecting
@@ -46,21 +46,21 @@ class OwnedSession:
         return self.stopping.is_set() or self.ended.is_set()
 
     async def own(self) -> None:
-        """Enter the client, keep it until told to stop, and leave it, all in this task."""
+        """Enter the client, keep it until `stop` is called, and exit it, all in this task."""
         self._owner = asyncio.current_task()
         exchange = Exchange()
         EXCHANGE.set(exchange)
         failure = UpstreamFailed(
             Reason.CONNECT_TIMEOUT, f"the server did not connect within {self._limit_ms} ms"
         )
-        # Not a timeout around entering: those scopes would have to be left before the client's.
+        # Not asyncio.timeout around entering: its scope would have to end before the client's.
         limit = asyncio.get_running_loop().call_later(self._limit_ms / 1000, self.stop)
         try:
             async with self._connecting() as client:
                 limit.cancel()
                 self._opened.set_result(client)
                 await self.stopping.wait()
-        except Exception as error:  # The SDK raises whatever its transport met.
+        except Exception as error:  # The SDK raises any error of its transport.
             failure = failed_exchange(error, exchange, is_connecting=True)
         finally:
             limit.cancel()
@@ -70,7 +70,7 @@ class OwnedSession:
                 self._opened.set_result(failure)
 
     def stop(self) -> None:
-        """Ask the owner to leave the client; one that is still entering is cancelled."""
+        """Signal the owner to exit the client; one that is still entering is cancelled."""
         self.stopping.set()
         if not self._opened.done() and self._owner is not None:
             self._owner.cancel()
@@ -79,7 +79,7 @@ class OwnedSession:
         """Return the client once it is connected.
 
         Raises:
-            UpstreamFailed: It could not be, or not in time.
+            UpstreamFailed: It could not be connected, or not in time.
         """
         await asyncio.wait({self._opened})
         result = self._opened.result()
@@ -91,7 +91,7 @@ class OwnedSession:
         """Run `work` with the session's client.
 
         Raises:
-            UpstreamFailed: It failed, or the session ended under it.
+            UpstreamFailed: It failed, or the session ended meanwhile.
         """
         client = self._opened.result()
         assert isinstance(client, Client)
@@ -104,7 +104,7 @@ class OwnedSession:
 
 
 async def one_off(connecting: Connecting, work: Work[T]) -> T:
-    """Run `work` with a client of its own.
+    """Run `work` with a new client.
 
     Raises:
         UpstreamFailed: It failed.
@@ -120,14 +120,14 @@ async def one_off(connecting: Connecting, work: Work[T]) -> T:
 async def _watched(
     work: Callable[[], Awaitable[T]], ended: asyncio.Event, *, has_session: bool
 ) -> T:
-    """Run `work` in a task of its own until it, its session or its HTTP exchange ends."""
+    """Run `work` in its own task until it, its session or its HTTP exchange ends."""
     exchange = Exchange()
 
     async def contained() -> T | UpstreamFailed:
         EXCHANGE.set(exchange)
         try:
             return await work()
-        except Exception as error:  # The SDK raises whatever its transport met.
+        except Exception as error:  # The SDK raises any error of its transport.
             return failed_exchange(error, exchange, has_session=has_session)
 
     async with asyncio.TaskGroup() as tasks:

@@ -1,8 +1,8 @@
-"""Connections to MCP servers through the SDK: which there are, whose they are, when they end.
+"""Connections to MCP servers through the SDK: endpoints, sessions, and their expiry.
 
-A server of today's protocol keeps no sessions: each operation makes a short-lived client over the
-endpoint's pooled connections. An older one does: a session belongs to one user (and, if the server
-keeps state per chat, to one chat).
+A server of the current protocol is stateless: each operation creates a short-lived client over the
+endpoint's pooled connections. A server of an older protocol has sessions: a session belongs to one
+user (and, if the server keeps state per chat, to one chat).
 """
 
 import asyncio
@@ -43,7 +43,7 @@ T = TypeVar("T")
 
 @dataclass(slots=True)
 class _Endpoint:
-    """One server as configured: its connections, what protocol it speaks, its sessions."""
+    """One server as configured: its connections, protocol version and sessions."""
 
     http: httpx2.AsyncClient
     used_at: float
@@ -53,7 +53,7 @@ class _Endpoint:
     sessions: dict[tuple[str, int, str, str], OwnedSession] = field(default_factory=dict)
 
     def learn(self, client: Client) -> bool:
-        """Note which protocol the server speaks; return whether it keeps sessions."""
+        """Record the server's protocol version; return whether it has sessions."""
         discovered = client.session.discover_result
         if client.protocol_version in MODERN_PROTOCOL_VERSIONS and discovered is not None:
             self.mode, self.discovered = client.protocol_version, discovered
@@ -62,14 +62,14 @@ class _Endpoint:
         return True
 
     def forget(self, session: OwnedSession | None) -> None:
-        """Take nothing about the server for granted any more, and give the session up."""
+        """Reset the detected protocol, and stop the session."""
         self.mode, self.discovered = "auto", None
         if session is not None:
             session.stop()
 
 
 class Sessions:
-    """MCP servers, reached through one guarded transport; an `Upstream`."""
+    """MCP servers, reached through one guarded transport; implements `Upstream`."""
 
     def __init__(self, policy: Policy, clock: Clock, tasks: Starter) -> None:
         self._policy = policy
@@ -80,7 +80,7 @@ class Sessions:
     @classmethod
     @asynccontextmanager
     async def open(cls, policy: Policy, supervision: Supervision) -> "AsyncIterator[Sessions]":
-        """Give the sessions; at the end all of them are closed."""
+        """Yield the sessions; at the end all of them are closed."""
         async with BackgroundTasks(supervision) as tasks:
             sessions = cls(policy, supervision.clock, tasks)
             tasks.keep("sessions.expire", sessions._sweep_loop)
@@ -90,10 +90,10 @@ class Sessions:
                 await sessions.close()
 
     async def list_tools(self, target: Target) -> Catalogue:
-        """Return what the server offers, within its connect timeout.
+        """Return the server's tools, within its connect timeout.
 
         Raises:
-            UpstreamFailed: It does not answer, or not as it should.
+            UpstreamFailed: It does not respond, or its response is invalid.
         """
         limit_ms = target.server.settings.limits.connect_timeout_ms
         try:
@@ -107,10 +107,10 @@ class Sessions:
     async def call_tool(
         self, target: Target, tool: str, arguments_json: bytes, on_progress: OnProgress
     ) -> ToolAnswer:
-        """Call a tool once; a call that provably never left is sent once more.
+        """Call a tool once; a call that was certainly not sent is retried once.
 
         Raises:
-            UpstreamFailed: The tool did not answer; it says whether it may have run.
+            UpstreamFailed: The tool did not respond; the error contains whether it may have run.
         """
         arguments = msgspec.json.decode(arguments_json or b"{}", type=dict[str, Any])
 
@@ -120,13 +120,13 @@ class Sessions:
         return await self._use(target, call)
 
     async def close(self) -> None:
-        """Give every session and connection up."""
+        """Close all sessions and connections."""
         endpoints, self._endpoints = self._endpoints, {}
         for endpoint in endpoints.values():
             await _close(endpoint)
 
     async def _use(self, target: Target, work: Work[T]) -> T:
-        """Run `work` with a client, once more if the server provably heard nothing of it."""
+        """Run `work` with a client, and retry once if the server certainly did not receive it."""
         endpoint = self._endpoint(target)
         endpoint.operations += 1
         try:
@@ -148,7 +148,7 @@ class Sessions:
             endpoint.used_at = self._clock.monotonic()
 
     async def _session(self, endpoint: _Endpoint, target: Target) -> OwnedSession | None:
-        """Return the user's session, or None when the server turns out to keep none."""
+        """Return the user's session, or None if the server has no sessions."""
         session = endpoint.sessions.get(target.session)
         if session is None or session.is_over:
             self._evict()
@@ -156,7 +156,7 @@ class Sessions:
             connecting = self._connecting(endpoint, target)
             session = OwnedSession(connecting, limit_ms, self._clock.monotonic())
             endpoint.sessions[target.session] = session
-            # Its own context: it outlives the call that happens to need it first.
+            # In a new context: the session outlives the call that opens it.
             self._tasks.create_task(session.own(), context=contextvars.Context())
         client = await session.opened()
         if endpoint.learn(client):
@@ -178,9 +178,9 @@ class Sessions:
         return guarded_client(
             self._policy,
             headers=target.headers,
-            # Pictures come as base64, and structured results repeat the text.
+            # Images are sent as base64, and structured results repeat the text.
             response_bytes_max=max(LISTING_BYTES_MAX, 2 * limits.result_bytes_max + 65536),
-            # Silence while reading is judged by whoever makes the call.
+            # Read timeouts are handled by the caller of the operation.
             timeout=httpx2.Timeout(limits.connect_timeout_ms / 1000, read=None),
         )
 
@@ -196,7 +196,7 @@ class Sessions:
 
         def connect() -> AbstractAsyncContextManager[Client]:
             if settings.transport is Transport.SSE:
-                # This transport closes the client it is given.
+                # This transport closes the client that is passed to it.
                 transport: Any = sse_client(settings.url, httpx_client_factory=fresh_http)
             else:
                 transport = streamable_http_client(
@@ -215,7 +215,7 @@ class Sessions:
         return connect
 
     def _evict(self) -> None:
-        """Stop the idle session that was used longest ago when there are too many."""
+        """Stop the least recently used idle session when there are too many."""
         sessions = [
             session
             for endpoint in self._endpoints.values()
@@ -247,12 +247,12 @@ class Sessions:
 
 
 def _is_repeatable(error: UpstreamFailed) -> bool:
-    """Tell whether the server provably heard nothing, and a new connection may help."""
+    """Return whether the server certainly did not receive it and a new connection may help."""
     return error.reason is Reason.SESSION_LOST and not error.may_have_executed
 
 
 async def _close(endpoint: _Endpoint) -> None:
-    """Ask the sessions to end and wait a little, then close the connections under them."""
+    """Stop the sessions, wait a short time for their end, then close their connections."""
     for session in endpoint.sessions.values():
         session.stop()
     ending = [session.ended.wait() for session in endpoint.sessions.values()]

@@ -1,4 +1,4 @@
-"""Names and digests of tools, as pure functions of what their server says."""
+"""Names and digests of tools, as pure functions of the server's definitions."""
 
 import base64
 import hashlib
@@ -19,15 +19,15 @@ _FOREIGN = re.compile(r"[^A-Za-z0-9_-]")
 
 
 def model_names(slug: str, server_id: str, tools: Iterable[str]) -> Mapping[str, str]:
-    """Return the name that models call each of a server's tools by.
+    """Return the name under which each tool of a server is offered to models.
 
     A name is `slug__tool`, at most 64 of `A-Za-z0-9_-`. One that would be too long, would need a
     character replaced, or would differ from another only in case, ends in a hash of the tool
     instead; in a collision both do, so that the order of the listing never matters. Slugs hold no
     underscore, so tools of different servers cannot collide.
 
-    A tool is left out when even its hashed name is not unique, which only a server that searches
-    for such names can bring about.
+    A tool is left out when even its hashed name is not unique, which happens only if a server
+    searches for such names.
     """
     plain = {tool: f"{slug}__{_FOREIGN.sub('_', tool)}" for tool in tools}
     hashed = {tool: _hashed(base, server_id, tool) for tool, base in plain.items()}
@@ -65,7 +65,7 @@ def canonical_json(value: object) -> bytes:
 
 
 def _hashed(base: str, server_id: str, tool: str) -> str:
-    # A tool's name may hold lone surrogates, which UTF-8 proper has no bytes for.
+    # A tool's name may contain lone surrogates, which UTF-8 cannot encode.
     text = f"{server_id}\0{tool}".encode("utf-8", "surrogatepass")
     suffix = base64.b32encode(hashlib.sha256(text).digest()).decode().lower()[:SUFFIX_MAX]
     return f"{base[: NAME_MAX - SUFFIX_MAX - 1]}_{suffix}"

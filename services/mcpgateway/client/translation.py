@@ -1,4 +1,4 @@
-"""The protocol's tools and results in our words; what a server says is data here."""
+"""Converts tools and results of the MCP protocol to domain values; all input is untrusted."""
 
 import base64
 import binascii
@@ -48,7 +48,7 @@ logger = logging.getLogger(__name__)
 
 
 def usable_tools(tools: Iterable[ProtocolTool]) -> tuple[dict[str, Tool], int]:
-    """Return the tools that can be offered, by name, and how many cannot."""
+    """Return the tools that can be offered, by name, and the number of the others."""
     usable: dict[str, Tool] = {}
     dropped = 0
     for tool in tools:
@@ -61,7 +61,7 @@ def usable_tools(tools: Iterable[ProtocolTool]) -> tuple[dict[str, Tool], int]:
 
 
 def _tool(tool: ProtocolTool) -> Tool | None:
-    """Return the tool, or None when its name or schemas are beyond what a model can be given."""
+    """Convert a tool; None if its name or schemas exceed the limits of models."""
     schema = {"type": "object", **tool.input_schema}
     schemas = [canonical_json(schema)]
     if tool.output_schema is not None:
@@ -102,7 +102,7 @@ def _hints(tool: ProtocolTool) -> ToolHints:
 
 
 def tool_answer(result: CallToolResult) -> ToolAnswer:
-    """Return every part of a result, in its order."""
+    """Convert all parts of a result, in order."""
     parts = [_part(block) for block in result.content]
     if result.structured_content is not None:
         structured = canonical_json(result.structured_content)
@@ -151,7 +151,7 @@ def _part(block: ContentBlock) -> Part:
 
 
 def _media_type(data: bytes, said: str) -> str:
-    """Return what the bytes are, or what the server says when they do not tell."""
+    """Return the media type detected from the bytes, otherwise the one that the server declares."""
     if data[:4] == b"RIFF" and data[8:12] in (b"WEBP", b"WAVE"):
         return "image/webp" if data[8:12] == b"WEBP" else "audio/wav"
     found = next((kind for magic, kind in MAGIC if data.startswith(magic)), None)
@@ -164,7 +164,7 @@ def clean_text(text: str) -> str:
 
 
 def cut_text(text: str, bytes_max: int) -> str:
-    """Return `text`, cleaned, in at most `bytes_max`; one that was cut says so."""
+    """Return `text`, cleaned, in at most `bytes_max`; truncated text ends with a marker."""
     encoded = clean_text(text).encode()
     if len(encoded) <= bytes_max:
         return encoded.decode()

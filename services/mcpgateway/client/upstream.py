@@ -1,4 +1,4 @@
-"""The port to MCP servers, and one that plays what a test wrote for it."""
+"""The port to MCP servers, and a scripted fake for tests."""
 
 import asyncio
 from collections.abc import Callable, Mapping, Sequence
@@ -14,30 +14,30 @@ OnProgress = Callable[[Progress], None]
 
 
 class Upstream(Protocol):
-    """What the service needs of MCP servers."""
+    """The operations on MCP servers that the service uses."""
 
     async def list_tools(self, target: Target) -> Catalogue:
-        """Return what the server offers, within its connect timeout.
+        """Return the server's tools, within its connect timeout.
 
         Raises:
-            UpstreamFailed: It does not answer, or not as it should.
+            UpstreamFailed: It does not respond, or its response is invalid.
         """
         ...
 
     async def call_tool(
         self, target: Target, tool: str, arguments_json: bytes, on_progress: OnProgress
     ) -> ToolAnswer:
-        """Call a tool once and return what it answers; cancelling tells the server.
+        """Call a tool once and return its answer; on cancellation the server is notified.
 
         Raises:
-            UpstreamFailed: The tool did not answer; it says whether it may have run.
+            UpstreamFailed: The tool did not respond; the error contains whether it may have run.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class ScriptedCall:
-    """How one call goes: progress first, then, when released, the answer or the failure."""
+    """The script of one call: progress first, then, when released, the answer or the failure."""
 
     answer: ToolAnswer | UpstreamFailed
     progress: Sequence[Progress] = ()
@@ -46,11 +46,11 @@ class ScriptedCall:
 
 @dataclass(slots=True)
 class ScriptedUpstream:
-    """Servers that answer what they were given, and note what they were asked.
+    """Servers with scripted responses that record the requests.
 
     Attributes:
-        catalogues: What each server lists, or how it fails.
-        calls: What the next calls do, in order; one more than these is an error of the test.
+        catalogues: The catalogue or failure of each server.
+        calls: The scripts of the next calls, in order; a further call is an error of the test.
         called: The tools called so far, with their arguments.
         cancelled: The tools whose calls were cancelled.
     """
@@ -61,7 +61,7 @@ class ScriptedUpstream:
     cancelled: list[str] = field(default_factory=list)
 
     async def list_tools(self, target: Target) -> Catalogue:
-        """Return the catalogue written for the server."""
+        """Return the scripted catalogue of the server."""
         match self.catalogues[target.server.id]:
             case Catalogue() as catalogue:
                 return catalogue
@@ -71,7 +71,7 @@ class ScriptedUpstream:
     async def call_tool(
         self, target: Target, tool: str, arguments_json: bytes, on_progress: OnProgress
     ) -> ToolAnswer:
-        """Play the next call."""
+        """Play the next scripted call."""
         self.called.append((tool, arguments_json))
         call = self.calls.pop(0)
         for progress in call.progress:

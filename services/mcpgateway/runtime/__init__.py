@@ -1,1 +1,1 @@
-"""McpRuntimeService: tools listed and called for chats."""
+"""McpRuntimeService: lists and calls tools for chats."""

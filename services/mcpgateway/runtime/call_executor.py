@@ -1,9 +1,9 @@
-"""Making calls: each is journaled, made once, watched, and ended once.
+"""Executes calls: each is journaled, made once, monitored, and ended once.
 
-A call lives in a task of the desk, not in the request that ordered it: closing that request's
-stream leaves it running, and the same execution id, here or on another replica, attaches to it.
-A call is known to the desk from before it is journaled, so whatever the journal says this process
-is running and the desk does not know was lost between the two, and never left.
+A call runs in a task of the executor, not in the request that started it: closing that request's
+stream does not cancel it, and the same execution id, at this or another replica, attaches to it. A
+call is registered in the executor before it is journaled, so a call that the journal lists as
+running in this process but the executor does not have was lost between the two, and was not sent.
 """
 
 import asyncio
@@ -35,10 +35,10 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class JournaledCall:
-    """A call that is journaled.
+    """A journaled call.
 
     Attributes:
-        record: As it is in the journal.
+        record: The record in the journal.
         is_attached: Whether an earlier request journaled it.
     """
 
@@ -47,7 +47,7 @@ class JournaledCall:
 
 
 class RunningCall:
-    """A call while this process makes it."""
+    """A call that this process is making."""
 
     def __init__(
         self, order: CallRequest, target: Target, blocking_error: UpstreamFailed | None
@@ -65,23 +65,23 @@ class RunningCall:
         self._progress_changed = asyncio.Event()
 
     def note(self, progress: Progress) -> None:
-        """Take what the tool says about how far it is."""
+        """Record the progress of the tool."""
         self.progress = progress
         self.progress_count += 1
         self._progress_changed.set()
 
     def stop(self, reason: Reason) -> None:
-        """Ask the call to end."""
+        """Signal the call to end."""
         self.stop_reason = self.stop_reason or reason
         self.stopping.set()
 
     def finish(self, record: CallRecord | None) -> None:
-        """Tell the followers; None when the journal has to be asked instead."""
+        """Wake the followers; with None they read the record from the journal."""
         self.finished.set_result(record)
         self._progress_changed.set()
 
     async def progress_updates(self) -> AsyncIterator[Progress]:
-        """Give progress, at most four times a second, until the call is finished."""
+        """Yield progress, at most four times a second, until the call is finished."""
         seen = 0
         while not self.finished.done() or seen < self.progress_count:
             if seen < self.progress_count and self.progress is not None:
@@ -108,7 +108,7 @@ class CallExecutor:
     async def open(
         cls, journal: Journal, upstream: Upstream, supervision: Supervision
     ) -> "AsyncIterator[CallExecutor]":
-        """Give the desk; at its end running calls are stopped and recorded as unknown."""
+        """Yield the executor; at the end running calls are stopped and recorded as unknown."""
         async with BackgroundTasks(supervision) as tasks:
             executor = cls(journal, upstream, supervision.clock, tasks)
             try:
@@ -117,7 +117,7 @@ class CallExecutor:
                 await executor._stop_all()
 
     async def attach(self, order: CallRequest) -> JournaledCall | None:
-        """Return the call if it is journaled already, by anyone.
+        """Return the call if it is already journaled, by any process.
 
         Raises:
             StaleOwner: A newer owner of the chat has called.
@@ -132,15 +132,15 @@ class CallExecutor:
     async def start(
         self, order: CallRequest, target: Target, blocking_error: UpstreamFailed | None
     ) -> JournaledCall:
-        """Journal the call and make it, unless the same one is under way.
+        """Journal the call and make it, unless the same one is in progress.
 
         Args:
             order: The call.
-            target: Where it goes.
+            target: The server.
             blocking_error: Why it cannot be made; it is journaled and ends with this.
 
         Raises:
-            TooManyCalls: As many as the server allows are running.
+            TooManyCalls: The server's limit of running calls is reached.
             StaleOwner: A newer owner of the chat has called.
             ExecutionIdReused: The id names another call.
         """
@@ -159,7 +159,7 @@ class CallExecutor:
         return JournaledCall(record, is_attached=is_attached or not is_new)
 
     async def follow(self, record: CallRecord) -> AsyncIterator[Progress | CallRecord]:
-        """Give what becomes of a journaled call: progress, and at last its finished record."""
+        """Yield the progress of a journaled call, and finally its finished record."""
         if record.end is not None:
             yield record
             return
@@ -174,7 +174,7 @@ class CallExecutor:
         yield await self._awaited(record.key.execution_id)
 
     def cancel(self, execution_id: str) -> None:
-        """Stop the call if this process makes it; elsewhere the journal tells the one that does."""
+        """Stop the call if this process makes it; other processes read it in the journal."""
         running = self._running.get(execution_id)
         if running is not None:
             running.stop(Reason.CANCELLED)
@@ -186,7 +186,7 @@ class CallExecutor:
                 running.stop(Reason.CANCELLED)
 
     async def reconcile(self) -> None:
-        """Renew this process's lease, stop what others cancelled, and end what was lost."""
+        """Renew this process's lease, stop cancelled calls, and end lost ones."""
         known = frozenset(self._running)
         for call in await self._journal.renew():
             if call.is_cancelled:
@@ -213,14 +213,14 @@ class CallExecutor:
             raise TooManyCalls(limits.calls_max)
 
     async def _run_call(self, running: RunningCall) -> None:
-        """Journal, make and end one call; whatever happens, nobody waits for ever."""
+        """Journal, make and end one call; waiters are always released, whatever fails."""
         finished: CallRecord | None = None
         try:
             journaled = await self._journal.begin(running.order)
             running.journaled.set_result(journaled)
             if journaled[1]:
                 finished = await self._stored(running, await self._end(running))
-        except Exception as error:  # A task of the desk must not take the desk down.
+        except Exception as error:  # A failed call must not end the executor.
             if not running.journaled.done():
                 running.journaled.set_result(error)
             if not isinstance(error, McpError | DatabaseUnavailable):
@@ -231,7 +231,7 @@ class CallExecutor:
             running.finish(finished)
 
     async def _end(self, running: RunningCall) -> CallEnd:
-        """Make the call and return how it ended; every way to end is a value."""
+        """Make the call and return its end; all failures are returned as values."""
         if running.blocking_error is not None:
             return _failed(running.blocking_error)
         if running.stopping.is_set():
@@ -266,7 +266,7 @@ class CallExecutor:
             )
         except UpstreamFailed as error:
             return _failed(error)
-        except Exception:  # What it did is not known, and that has to be recorded.
+        except Exception:  # Its effect is unknown, which must be recorded.
             logger.exception("call %s failed", order.key.execution_id)
             message = "the call failed inside Parley; the tool may have run"
             return CallEnd(Outcome.UNKNOWN, reason=Reason.GATEWAY_LOST, message=message)
@@ -283,7 +283,7 @@ class CallExecutor:
         return CallEnd(outcome, parts, original_bytes=answer.bytes)
 
     async def _stored(self, running: RunningCall, end: CallEnd) -> CallRecord:
-        """Put the end into the journal, however long that takes."""
+        """Store the end in the journal, and retry as long as necessary."""
         while True:
             try:
                 return await self._journal.finish(running.order.key.execution_id, end)
@@ -312,7 +312,7 @@ class CallExecutor:
 
 
 class CallTimeouts:
-    """Judges how long a call is silent, and how long it takes in all."""
+    """Measures the idle time and the total time of a call."""
 
     def __init__(self, running: RunningCall, clock: Clock) -> None:
         self._clock = clock
@@ -321,11 +321,11 @@ class CallTimeouts:
         self._over_at = clock.monotonic() + running.order.limit_s
 
     def heard(self) -> None:
-        """Note that the tool said something."""
+        """Record that the tool sent something."""
         self._heard_at = self._clock.monotonic()
 
     async def wait_timeout(self) -> Reason:
-        """Return, once one of the two limits is reached, which."""
+        """Wait until one of the two limits is reached, and return which."""
         while True:
             now = self._clock.monotonic()
             if now >= self._over_at:
@@ -336,7 +336,7 @@ class CallTimeouts:
 
 
 def _failed(error: UpstreamFailed) -> CallEnd:
-    # What was sent and never answered is not known to have failed.
+    # A request that was sent but not answered is not known to have failed.
     is_unknown = error.may_have_executed and error.reason is Reason.SESSION_LOST
     return CallEnd(
         Outcome.UNKNOWN if is_unknown else Outcome.FAILED,

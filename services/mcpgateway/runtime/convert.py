@@ -1,4 +1,4 @@
-"""Tools, outcomes and results between their proto messages and ours."""
+"""Conversion of tools, outcomes and results between protos and domain values."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -28,20 +28,20 @@ CHUNK_BYTES_MAX: Final = LIMITS.frame_bytes_max
 
 @dataclass(frozen=True, slots=True)
 class ResultMessages:
-    """A result as it travels: what is too large for it goes ahead in chunks."""
+    """A result as messages: parts that are too large for one message precede it in chunks."""
 
     chunks: Sequence[api.ContentChunk]
     result: tool_pb2.CallResult
 
 
 def reason_to_proto(reason: Reason | None) -> "ErrorReason.ValueType":
-    """Return the reason's number; nothing is unspecified."""
+    """Convert a reason; None becomes unspecified."""
     name = "UNSPECIFIED" if reason is None else reason.value
     return ErrorReason.Value(f"ERROR_REASON_{name}")
 
 
 def tool_to_proto(offered: OfferedTool) -> tool_pb2.McpTool:
-    """Return a tool as a model is offered it."""
+    """Convert a tool as offered to a model."""
     tool = offered.tool
     return tool_pb2.McpTool(
         model_name=offered.model_name,
@@ -59,7 +59,7 @@ def tool_to_proto(offered: OfferedTool) -> tool_pb2.McpTool:
 
 
 def outcome_to_proto(outcome: ServerOutcome) -> api.ServerOutcome:
-    """Return how one server did."""
+    """Convert the outcome of one server in a listing."""
     message = api.ServerOutcome(
         server_id=outcome.server_id,
         slug=outcome.slug,
@@ -78,14 +78,14 @@ def outcome_to_proto(outcome: ServerOutcome) -> api.ServerOutcome:
 
 
 def progress_to_proto(progress: Progress) -> api.CallProgress:
-    """Return how far a tool is."""
+    """Convert the progress of a tool."""
     return api.CallProgress(
         progress=progress.progress, total=progress.total, message=progress.message
     )
 
 
 def result_to_proto(record: CallRecord) -> ResultMessages:
-    """Return how a finished call ended."""
+    """Convert the result of a finished call."""
     end = record.end
     if end is None or record.finished_at is None:
         raise ValueError("a call that is not finished has no result")
@@ -119,7 +119,7 @@ def _chunks(index: int, body: bytes) -> Iterator[api.ContentChunk]:
 
 
 def _part_to_proto(part: Part, streamed_bytes: int) -> tool_pb2.ContentPart:
-    """Return the part, with an empty body when that is streamed."""
+    """Convert a part, with an empty body if it is sent in chunks."""
     message = tool_pb2.ContentPart(streamed_bytes=streamed_bytes)
     is_streamed = streamed_bytes > 0
     match part:

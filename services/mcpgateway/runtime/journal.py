@@ -1,8 +1,8 @@
-"""The durable journal of calls: what was started, by whom, and how it ended.
+"""The durable journal of calls: their start, owner and end.
 
 Every statement about a call first stores the epoch of its chat's owner, in the same transaction,
-and refuses a lower one than was stored before. A call is inserted before its server hears of it
-and ended once; whoever comes second reads what the first one wrote.
+and rejects an epoch lower than the stored one. A call is inserted before it is sent to its server,
+and ended once; a second writer reads the row of the first.
 """
 
 from collections.abc import AsyncIterator, Sequence
@@ -88,7 +88,7 @@ _FORGET = "DELETE FROM mcp.calls WHERE acknowledged_at < now() - $1::interval"
 
 @dataclass(frozen=True, slots=True)
 class LeasedCall:
-    """A running call that names this process."""
+    """A running call of this process."""
 
     execution_id: str
     is_cancelled: bool
@@ -98,7 +98,7 @@ class Journal:
     """The journal, as one process writes it.
 
     Attributes:
-        generation: Which journal it is; what another one lacked proves nothing here.
+        generation: The identity of the journal; a missing call in another journal proves nothing.
     """
 
     def __init__(self, database: Database, generation: str, gateway_id: str) -> None:
@@ -108,23 +108,23 @@ class Journal:
 
     @classmethod
     async def open(cls, database: Database, gateway_id: str) -> Self:
-        """Register this process and give the journal."""
+        """Register this process and return the journal."""
         generation = await database.pool.fetchval("SELECT generation FROM mcp.journal")
         journal = cls(database, generation, gateway_id)
         await journal.renew()
         return journal
 
     def check_generation(self, generation: str) -> None:
-        """Refuse a request that means another journal.
+        """Reject a request for another journal.
 
         Raises:
-            JournalChanged: It does.
+            JournalChanged: The generation differs.
         """
         if generation != self.generation:
             raise JournalChanged(self.generation)
 
     async def find(self, key: CallKey) -> CallRecord | None:
-        """Return the call, if it was ever seen, and store the owner's epoch.
+        """Return the call, if it is journaled, and store the owner's epoch.
 
         Raises:
             StaleOwner: A newer owner has asked before.
@@ -135,7 +135,7 @@ class Journal:
         return None if row is None else _checked(row, key)
 
     async def read(self, execution_id: str) -> CallRecord:
-        """Return a call that is known to be journaled."""
+        """Return a call that is certainly journaled."""
         with typed_outages():
             row = await self._database.pool.fetchrow(_FIND, execution_id)
         assert row is not None
@@ -171,7 +171,7 @@ class Journal:
         return record, is_new
 
     async def finish(self, execution_id: str, end: CallEnd) -> CallRecord:
-        """Store how a call ended, unless that is known already; return what is stored."""
+        """Store the end of a call, unless one is stored already; return the stored record."""
         with typed_outages():
             row = await self._database.pool.fetchrow(
                 _FINISH,
@@ -187,7 +187,7 @@ class Journal:
         return await self.read(execution_id) if row is None else _record(row)
 
     async def cancel(self, key: CallKey) -> CallRecord:
-        """Ask that a call be cancelled; one never seen is journaled as cancelled.
+        """Request the cancellation of a call; an unknown one is journaled as cancelled.
 
         Raises:
             StaleOwner: A newer owner has asked before.
@@ -204,37 +204,37 @@ class Journal:
         return _checked(row, key)
 
     async def cancel_calls_of(self, server_id: str) -> None:
-        """Ask that all running calls of a server be cancelled."""
+        """Request the cancellation of all running calls of a server."""
         with typed_outages():
             await self._database.pool.execute(_ASK_CANCEL_OF_SERVER, server_id)
 
     async def acknowledge(self, caller: str, execution_ids: Sequence[str]) -> frozenset[str]:
-        """Drop the parts of finished calls; return those that are acknowledged now."""
+        """Drop the parts of finished calls; return the ids that are acknowledged now."""
         with typed_outages():
             rows = await self._database.pool.fetch(_ACKNOWLEDGE, list(execution_ids), caller)
         return frozenset(row["execution_id"] for row in rows)
 
     async def renew(self) -> tuple[LeasedCall, ...]:
-        """Say that this process lives; return the running calls that name it."""
+        """Renew the lease of this process; return its running calls."""
         with typed_outages():
             await self._database.pool.execute(_RENEW, self._gateway_id, LEASE)
             rows = await self._database.pool.fetch(_OWN, self._gateway_id)
         return tuple(LeasedCall(row["execution_id"], row["is_cancelled"]) for row in rows)
 
     async def fail_abandoned_calls(self) -> None:
-        """End the calls of processes that stopped renewing: what became of them is unknown."""
+        """End the calls of processes whose lease expired: their outcome is unknown."""
         with typed_outages():
             await self._database.pool.execute(_FAIL_ABANDONED_CALLS)
 
     async def delete_expired(self) -> None:
-        """Drop results that nobody will ask for, and forget calls acknowledged long ago."""
+        """Drop results that will not be requested, and delete calls acknowledged long ago."""
         with typed_outages():
             await self._database.pool.execute(_DROP_TOKEN_RESULTS, TOKEN_RESULTS_KEPT, TOKEN_PREFIX)
             await self._database.pool.execute(_FORGET, KEPT)
 
     @asynccontextmanager
     async def _for_owner(self, key: CallKey) -> "AsyncIterator[Any]":
-        """Give a transaction that has stored the owner's epoch.
+        """Yield a connection in a transaction that has stored the owner's epoch.
 
         Raises:
             StaleOwner: A newer owner has asked before.
@@ -249,10 +249,10 @@ class Journal:
 
 
 def check_content(record: CallRecord, order: CallRequest) -> None:
-    """Refuse an execution id that was journaled with other content.
+    """Reject an execution id that was journaled with other content.
 
     Raises:
-        ExecutionIdReused: It was.
+        ExecutionIdReused: The content differs.
     """
     if record.sha256 is not None and record.sha256 != order.sha256:
         raise ExecutionIdReused(order.key.execution_id)

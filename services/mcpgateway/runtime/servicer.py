@@ -1,4 +1,4 @@
-"""Answers `McpRuntimeService`: using the tools of servers in chats."""
+"""Implements `McpRuntimeService`: the tools of servers in chats."""
 
 import base64
 from collections.abc import AsyncIterator, Sequence
@@ -46,7 +46,7 @@ ACKNOWLEDGED_AT_ONCE_MAX: Final = 500
 
 @dataclass(frozen=True, slots=True)
 class Runtime:
-    """What the runtime service works with."""
+    """The dependencies of the runtime service."""
 
     servers: Servers
     listing: ToolListing
@@ -56,7 +56,7 @@ class Runtime:
 
 
 class RuntimeServicer(McpRuntimeServiceServicer):
-    """Serves tools out of the stored servers, and calls through the journal."""
+    """Serves tools of the stored servers, and calls through the journal."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._servers = runtime.servers
@@ -68,7 +68,7 @@ class RuntimeServicer(McpRuntimeServiceServicer):
     async def ResolveSelection(  # noqa: N802 (the name is the proto's)
         self, request: api.ResolveSelectionRequest, context: Any
     ) -> api.ResolveSelectionResponse:
-        """Work out which servers a chat uses."""
+        """Return which servers a chat uses."""
         stored = tuple(request.stored_server_ids)
         requested = tuple(request.requested.server_ids) if request.HasField("requested") else None
         if len(stored) > 100 or len(requested or ()) > 100:
@@ -145,7 +145,7 @@ class RuntimeServicer(McpRuntimeServiceServicer):
     async def GetCall(  # noqa: N802 (the name is the proto's)
         self, request: api.GetCallRequest, context: Any
     ) -> api.GetCallResponse:
-        """Say where a call is."""
+        """Return the state of a call."""
         record = await self._journal.find(self._key(request.key))
         response = api.GetCallResponse(state=_state(record))
         if record is not None:
@@ -157,7 +157,7 @@ class RuntimeServicer(McpRuntimeServiceServicer):
     async def CancelCall(  # noqa: N802 (the name is the proto's)
         self, request: api.CancelCallRequest, context: Any
     ) -> api.CancelCallResponse:
-        """Cancel a call wherever it runs."""
+        """Cancel a call in any process."""
         record = await self._journal.cancel(self._key(request.key))
         self._executor.cancel(record.key.execution_id)
         return api.CancelCallResponse(state=_state(record))
@@ -177,12 +177,12 @@ class RuntimeServicer(McpRuntimeServiceServicer):
     async def _blocking_error(
         self, target: Target, tool: str, expected_digest: str
     ) -> UpstreamFailed | None:
-        """Return why a server that does not answer cannot be called; None lets the call go.
+        """Return why an unavailable server cannot be called; None if the call can be made.
 
         Raises:
-            ToolDenied: The lists exclude the tool.
+            ToolDenied: The server's lists exclude the tool.
             ToolNotFound: The server has no such tool.
-            ToolChanged: Its definition is another one now.
+            ToolChanged: Its definition has changed.
         """
         server = target.server
         if not server.settings.offers(tool):
@@ -237,7 +237,7 @@ class RuntimeServicer(McpRuntimeServiceServicer):
             problems["key.chat_id"] = "give the chat"
         if is_ours and message.owner_epoch < 1:
             problems["key.owner_epoch"] = "give the epoch of the chat's owner"
-        # A token's holder could otherwise shut the owners of other people's chats out.
+        # Otherwise a service token could supersede the owners of other users' chats.
         if not is_ours and (message.chat_id or message.owner_epoch):
             problems["key.chat_id"] = "a service token has no chats and no owner epochs"
         if problems:
@@ -262,7 +262,7 @@ def _caller_context(message: api.ChatContext) -> CallerContext:
 
 
 def _within_limits(order: CallRequest, target: Target, request: api.CallToolRequest) -> CallRequest:
-    """Return the order with its timeouts within those of the server."""
+    """Return the request with its timeouts limited to those of the server."""
     limits = target.server.settings.limits
     idle_ms = min(request.idle_timeout_ms or limits.idle_timeout_ms, limits.idle_timeout_ms)
     call_ms = min(request.call_timeout_ms or limits.call_timeout_ms, limits.call_timeout_ms)
@@ -311,7 +311,7 @@ def _first_of_page(token: str, digest: str) -> int:
 
     Raises:
         CatalogueChanged: The tools are not those of the previous page.
-        InvalidRequest: The token is not ours.
+        InvalidRequest: The token is invalid.
     """
     if not token:
         return 0

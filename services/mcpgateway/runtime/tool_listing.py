@@ -1,4 +1,4 @@
-"""Listing the tools of several servers, each of which may fail by itself."""
+"""Lists the tools of several servers, each of which may fail separately."""
 
 import asyncio
 import logging
@@ -31,8 +31,8 @@ from mcpgateway.servers.targets import CallerContext, open_target
 from parley.clock import Clock
 
 TTL_S: Final = 300.0
-# Servers that say 0 would be asked at every turn; a definition that changed meanwhile is noticed by
-# its digest when the tool is called.
+# Servers with a TTL of 0 would be asked at every turn; a definition that changed meanwhile is
+# detected by its digest when the tool is called.
 TTL_MIN_S: Final = 5.0
 CATALOGUES_MAX: Final = 2000
 LISTED_AT_ONCE_MAX: Final = 32
@@ -42,7 +42,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class CachedCatalogue:
-    """A catalogue and how old it is."""
+    """A catalogue and its age."""
 
     catalogue: Catalogue
     fetched_at: datetime
@@ -50,12 +50,12 @@ class CachedCatalogue:
 
 
 class CatalogueCache:
-    """What servers offered lately, per user; kept in memory, newest last.
+    """Caches the catalogues of servers per user, in memory, newest last.
 
     Args:
-        upstream: Asks the servers.
-        clock: Tells how old an answer is.
-        changed: Is told when the tools of a server are not those of before.
+        upstream: Requests the tools from servers.
+        clock: The clock of the TTL.
+        changed: Called when the tools of a server changed.
     """
 
     def __init__(self, upstream: Upstream, clock: Clock, changed: Callable[[], None]) -> None:
@@ -65,14 +65,14 @@ class CatalogueCache:
         self._known: dict[tuple[str, int, str], CachedCatalogue] = {}
 
     def known(self, target: Target) -> CachedCatalogue | None:
-        """Return the last catalogue, however old."""
+        """Return the last catalogue, of any age."""
         return self._known.get(target.catalogue_key)
 
     async def current(self, target: Target) -> CachedCatalogue:
-        """Return a catalogue that is still good, asking the server if need be.
+        """Return a fresh catalogue from the cache, or request it from the server.
 
         Raises:
-            UpstreamFailed: The server does not answer.
+            UpstreamFailed: The server does not respond.
         """
         known = self.known(target)
         if known is not None and self._clock.monotonic() < known.fresh_until:
@@ -80,10 +80,10 @@ class CatalogueCache:
         return await self.fetch(target)
 
     async def fetch(self, target: Target) -> CachedCatalogue:
-        """Ask the server.
+        """Request the catalogue from the server.
 
         Raises:
-            UpstreamFailed: It does not answer.
+            UpstreamFailed: It does not respond.
         """
         catalogue = await self._upstream.list_tools(target)
         ttl_s = TTL_S if catalogue.ttl_s is None else min(max(catalogue.ttl_s, TTL_MIN_S), TTL_S)
@@ -99,7 +99,7 @@ class CatalogueCache:
 
 @dataclass(frozen=True, slots=True)
 class OfferedTool:
-    """A tool as a model is offered it."""
+    """A tool as offered to a model."""
 
     model_name: str
     server: Server
@@ -107,7 +107,7 @@ class OfferedTool:
 
     @property
     def needs_approval(self) -> bool:
-        """Whether a person has to approve each call."""
+        """Whether a user has to approve each call."""
         settings, hints = self.server.settings, self.tool.hints
         match settings.approval_policy:
             case ApprovalPolicy.NEVER:
@@ -127,7 +127,7 @@ class OfferedTool:
 
 @dataclass(frozen=True, slots=True)
 class ServerOutcome:
-    """How one server did in a listing."""
+    """The outcome of one server in a listing."""
 
     server_id: str
     slug: str
@@ -144,7 +144,7 @@ class ServerOutcome:
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """The tools of all servers asked for, ordered by model name, and how each server did."""
+    """The tools of all requested servers, ordered by model name, and the outcome of each server."""
 
     tools: tuple[OfferedTool, ...]
     outcomes: tuple[ServerOutcome, ...]
@@ -156,7 +156,7 @@ class Listing:
 
 
 class ToolListing:
-    """Lists tools for visitors."""
+    """Lists tools for callers."""
 
     def __init__(self, servers: Servers, catalogues: CatalogueCache) -> None:
         self._servers = servers
@@ -171,7 +171,7 @@ class ToolListing:
         wait_s: float,
         allow_stale: bool,
     ) -> Listing:
-        """List the tools of the servers together, waiting at most `wait_s` for any of them."""
+        """List the tools of all servers concurrently, waiting at most `wait_s` for each."""
         found = await self._servers.find(server_ids)
         async with asyncio.TaskGroup() as tasks:
             listings = {
@@ -213,7 +213,7 @@ class ToolListing:
 
 
 def _ready(server: Server, known: CachedCatalogue) -> tuple[tuple[OfferedTool, ...], ServerOutcome]:
-    # Names depend on the whole catalogue, so that changing the lists renames nothing.
+    # Names depend on the whole catalogue, so that a change of the lists renames no tool.
     names = model_names(server.settings.slug, server.id, known.catalogue.tools)
     offered = tuple(
         OfferedTool(names[name], server, tool)

@@ -1,1 +1,1 @@
-"""MCP servers as values and in PostgreSQL."""
+"""MCP servers: value types and their store in PostgreSQL."""

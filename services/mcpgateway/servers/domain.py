@@ -1,4 +1,4 @@
-"""The values of MCP servers and their tools, as the rest of the service passes them around."""
+"""The value types of MCP servers and their tools."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,7 +10,7 @@ ServerId = NewType("ServerId", str)
 
 
 class Transport(StrEnum):
-    """How to talk to a server."""
+    """The transport to a server."""
 
     STREAMABLE_HTTP = "streamable_http"
     SSE = "sse"
@@ -34,7 +34,7 @@ class Availability(StrEnum):
 
 
 class ApprovalPolicy(StrEnum):
-    """When a person has to approve a call."""
+    """When a user has to approve a call."""
 
     NEVER = "never"
     DESTRUCTIVE = "destructive"
@@ -42,7 +42,7 @@ class ApprovalPolicy(StrEnum):
 
 
 class ServerState(StrEnum):
-    """How a server is, for one caller."""
+    """The state of a server, for one caller."""
 
     READY = "ready"
     NEEDS_AUTHORIZATION = "needs_authorization"
@@ -52,7 +52,7 @@ class ServerState(StrEnum):
 
 
 class Reason(StrEnum):
-    """Why something about a server or a call did not go well; names are those of the proto."""
+    """Why an operation on a server or a call failed; names are those of the proto."""
 
     SERVER_NOT_FOUND = "SERVER_NOT_FOUND"
     SERVER_DISABLED = "SERVER_DISABLED"
@@ -75,7 +75,7 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What one server may take; the field's default is the proto's."""
+    """Limits of one server; the defaults are those of the proto."""
 
     connect_timeout_ms: int = 10_000
     idle_timeout_ms: int = 60_000
@@ -87,7 +87,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class OAuthSettings:
-    """Where and as whom users obtain their grants; empty values are discovered."""
+    """OAuth endpoints and client of a server; empty values are discovered."""
 
     client_id: str = ""
     issuer: str = ""
@@ -99,7 +99,7 @@ class OAuthSettings:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ServerSettings:
-    """Everything about a server that an admin chooses and that is no secret."""
+    """The settings of a server that an admin chooses, without secrets."""
 
     slug: str
     display_name: str
@@ -121,7 +121,7 @@ class ServerSettings:
     limits: Limits = Limits()
 
     def offers(self, tool: str) -> bool:
-        """Tell whether the lists let `tool` through; the deny list always wins."""
+        """Return whether the lists allow `tool`; the deny list takes precedence."""
         if tool in self.tool_deny_list:
             return False
         return not self.tool_allow_list or tool in self.tool_allow_list
@@ -129,7 +129,7 @@ class ServerSettings:
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """The secret of one server: headers that its requests carry, or its OAuth client's secret."""
+    """The secret of one server: headers of its requests, or its OAuth client secret."""
 
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     oauth_client_secret: str = field(default="", repr=False)
@@ -153,14 +153,14 @@ class Server:
 
 @dataclass(frozen=True, slots=True)
 class ChatContext:
-    """The chat that something happens in; empty ids mean that there is none."""
+    """The chat of a request; empty ids if there is none."""
 
     chat_id: str = ""
     root_chat_id: str = ""
     is_plan_mode: bool = False
 
     def allows(self, settings: ServerSettings) -> bool:
-        """Tell whether the chat's mode lets it use the server."""
+        """Return whether the chat's mode allows the server."""
         if not self.is_plan_mode:
             return True
         return settings.allow_in_plan_mode and self.chat_id == self.root_chat_id
@@ -168,7 +168,7 @@ class ChatContext:
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """A server as one user in one chat reaches it."""
+    """A server with the credentials for one user in one chat."""
 
     server: Server
     headers: Mapping[str, str] = field(repr=False)
@@ -177,19 +177,19 @@ class Target:
 
     @property
     def catalogue_key(self) -> tuple[str, int, str]:
-        """Return what a catalogue belongs to: the server as configured, and the user."""
+        """Return the key of a catalogue: the server as configured, and the user."""
         return (self.server.id, self.server.version, self.user_id)
 
     @property
     def session(self) -> tuple[str, int, str, str]:
-        """Return what a session belongs to; users never share one, chats only without state."""
+        """Return the key of a session; users never share one, chats only without state."""
         chat_id = self.chat_id if self.server.settings.is_stateful else ""
         return (*self.catalogue_key, chat_id)
 
 
 @dataclass(frozen=True, slots=True)
 class ToolHints:
-    """What a server says about a tool's effects; None when it does not say."""
+    """A server's hints about a tool's effects; None if it gives none."""
 
     read_only: bool | None = None
     destructive: bool | None = None
@@ -212,13 +212,13 @@ class Tool:
 
 @dataclass(frozen=True, slots=True)
 class Catalogue:
-    """What one server offered one user at one time.
+    """The tools that one server offered one user at one time.
 
     Attributes:
-        tools: By the server's own names, in its order, before any lists.
+        tools: By the server's own names, in its order, before any lists are applied.
         dropped: How many definitions could not be used.
-        instructions: What the server says about using it.
-        ttl_s: How long it says this holds; None when it does not say.
+        instructions: The server's instructions for its use.
+        ttl_s: The server's TTL of the catalogue; None if it gives none.
     """
 
     tools: Mapping[str, Tool]

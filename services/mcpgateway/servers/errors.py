@@ -1,10 +1,10 @@
-"""Every way in which something asked of mcpgateway can fail.
+"""The errors of mcpgateway.
 
 McpError
-├── InvalidRequest          fields outside their limits; all of them at once
+├── InvalidRequest          fields outside their limits; all of them together
 ├── RequestIdReused         the request id was used before with another body
 ├── ServerNotFound          no such server, or none that this caller may see
-├── ServerDisabled          an admin switched it off
+├── ServerDisabled          an admin disabled it
 ├── SlugTaken               another server has the slug
 ├── NeedsConnect            the user has not connected their account
 ├── ToolNotFound            the server has no such tool for this caller
@@ -17,7 +17,7 @@ McpError
 ├── JournalChanged          the journal is not the one that was named
 ├── ExecutionIdReused       the execution id names another call
 ├── CallAcknowledged        the result was acknowledged and dropped
-├── TooManyCalls            a limit on calls at once is reached
+├── TooManyCalls            the limit of concurrent calls is reached
 └── UpstreamFailed          the MCP server cannot be reached or fails
 """
 
@@ -27,7 +27,7 @@ from mcpgateway.servers.domain import Reason
 
 
 class McpError(Exception):
-    """Something asked of mcpgateway failed."""
+    """Base class of errors of mcpgateway."""
 
 
 class InvalidRequest(McpError):
@@ -59,7 +59,7 @@ class ServerNotFound(McpError):
 
 
 class ServerDisabled(McpError):
-    """An admin switched the server off."""
+    """An admin disabled the server."""
 
     def __init__(self, server_id: str) -> None:
         super().__init__("this MCP server is switched off; an admin can switch it on")
@@ -165,7 +165,7 @@ class CallAcknowledged(McpError):
 
 
 class TooManyCalls(McpError):
-    """A limit on calls at once is reached."""
+    """The limit of concurrent calls is reached."""
 
     def __init__(self, calls_max: int) -> None:
         super().__init__(f"{calls_max} calls are running already; try again shortly")
@@ -176,9 +176,9 @@ class UpstreamFailed(McpError):
     """The MCP server cannot be reached, or it fails.
 
     Attributes:
-        reason: Which way.
-        may_have_executed: Whether a call that met this may have taken effect.
-        retry_after_ms: When trying again makes sense; 0 when nothing is known.
+        reason: The kind of failure.
+        may_have_executed: Whether the failed call may have taken effect.
+        retry_after_ms: When a retry makes sense; 0 if unknown.
     """
 
     def __init__(

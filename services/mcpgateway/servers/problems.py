@@ -1,4 +1,4 @@
-"""Errors as problems: the one table of this service."""
+"""The error table of mcpgateway: maps errors to gRPC problems."""
 
 from collections.abc import Callable
 from typing import Final
@@ -45,7 +45,7 @@ _STATUSES = {
 def _table(
     status: grpc.StatusCode, reason: "ErrorReason.ValueType", *attributes: str
 ) -> Callable[[McpError], Problem]:
-    """Return what tells an error by `reason`, with the named attributes as metadata."""
+    """Return a function that converts an error to a problem, with attributes as metadata."""
     name = ErrorReason.Name(reason).removeprefix("ERROR_REASON_")
 
     def tell(error: McpError) -> Problem:
@@ -132,5 +132,5 @@ ERRORS: ErrorTable = {
     TooManyCalls: _too_many,
     UpstreamFailed: _upstream,
     DatabaseUnavailable: _store_unavailable,
-    # The generated servicers raise it for methods that nobody wrote yet.
+    # The generated servicers raise it for methods that are not implemented.
 }

@@ -1,4 +1,4 @@
-"""The tables of the schema `mcp`; migrations make them, and a test compares the two."""
+"""The tables of the schema `mcp`; migrations create them, and a test compares the two."""
 
 from pathlib import Path
 
@@ -74,7 +74,7 @@ servers = Table(
     Index("servers_by_display_name", "display_name", "id"),
 )
 
-# What a repeated request is answered with.
+# The results of repeated requests.
 requests = Table(
     "requests",
     metadata,
@@ -86,7 +86,7 @@ requests = Table(
     PrimaryKeyConstraint("caller", "request_id", name="requests_pkey"),
 )
 
-# Which keys the secrets here were sealed with, so that a wrong key file is noticed at start.
+# The keys that secrets here were encrypted with, so that a wrong key file is detected at start.
 keys = Table(
     "keys",
     metadata,
@@ -94,7 +94,7 @@ keys = Table(
     Column("fingerprint", Text, nullable=False),
 )
 
-# One row: the identity of this journal, new whenever the journal is.
+# One row: the identity of this journal, new when the journal is recreated.
 journal = Table(
     "journal",
     metadata,

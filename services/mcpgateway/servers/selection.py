@@ -1,4 +1,4 @@
-"""Which servers a chat uses, as pure functions of what is wanted, stored and configured."""
+"""Selects the servers of a chat: pure functions of the requested, stored and existing ones."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,8 +18,8 @@ class Selection:
     """The servers of a chat.
 
     Attributes:
-        stored: What to store with the chat; forced servers are not, they come by themselves.
-        effective: What can be used now.
+        stored: The servers to store with the chat; forced servers are not stored.
+        effective: The servers that can be used now.
         forced: Those of the effective ones that are forced on.
         invalid: Requested servers that may not be chosen, and why.
     """
@@ -38,15 +38,15 @@ def select(
     known: Mapping[str, Server],
     forced: Sequence[str],
 ) -> Selection:
-    """Return what the chat stores and uses.
+    """Return the servers that the chat stores and uses.
 
-    A stored server is kept even if it cannot be used now, so that switching it on again brings it
-    back; only newly requested ones have to be usable.
+    A stored server is kept even if it cannot be used now, so that it is used again after it is
+    enabled; only newly requested ones have to be usable.
 
     Args:
         context: The chat.
-        requested: What the user now asks for; None leaves what is stored.
-        stored: What the chat has.
+        requested: The servers of the request; None keeps the stored ones.
+        stored: The stored servers of the chat.
         known: The servers that exist, by id, forced ones included.
         forced: Ids of the enabled servers that every chat uses.
     """
@@ -67,7 +67,7 @@ def select(
 
 
 def access_error(server_id: str, server: Server | None, context: ChatContext) -> McpError | None:
-    """Return what keeps a chat from using a server, before anyone asks the server itself."""
+    """Return why a chat may not use a server, before any request to the server."""
     if server is None:
         return ServerNotFound(server_id)
     if not server.settings.is_enabled:
@@ -75,7 +75,8 @@ def access_error(server_id: str, server: Server | None, context: ChatContext) ->
     if not context.allows(server.settings):
         return PlanModeDenied(server_id)
     if server.settings.auth_kind is AuthKind.OAUTH2:
-        # Grants come with the authorization service; until then nobody is connected.
+        # Grants require the authorization service, which is not implemented; until then no user has
+        # one.
         return NeedsConnect(server_id)
     return None
 

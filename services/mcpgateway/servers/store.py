@@ -1,4 +1,4 @@
-"""MCP servers in PostgreSQL; their secrets are sealed here and opened only for a call."""
+"""MCP servers in PostgreSQL; their secrets are encrypted, and decrypted only for a call."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ TABLE = "mcp.servers"
 COLUMN = "credentials"
 
 
-# All but the ciphertext; put together once, because SQLAlchemy takes a millisecond for it.
+# All columns except the ciphertext; built once, because SQLAlchemy takes a millisecond for it.
 _SECRET = (servers.c.credentials, servers.c.credentials_key_id)
 _EVERYTHING: Select[Any] = select(
     *(column for column in servers.c if column not in _SECRET),
@@ -42,7 +42,7 @@ _EVERYTHING: Select[Any] = select(
 
 @dataclass(frozen=True, slots=True)
 class RequestRecord:
-    """What makes a repeated request recognisable."""
+    """Identifies a repeated request."""
 
     caller: str
     request_id: str
@@ -51,12 +51,12 @@ class RequestRecord:
 
 @dataclass(frozen=True, slots=True)
 class ServerFilter:
-    """Which servers a listing is about.
+    """The filter of a listing.
 
     Attributes:
-        after: Display name and id that the page begins after.
-        availability: Only these.
-        enabled_only: Only servers that are switched on.
+        after: Display name and id after which the page starts.
+        availability: Only servers with this availability.
+        enabled_only: Only enabled servers.
         query: Only those whose slug, name or description contains it.
     """
 
@@ -100,7 +100,7 @@ class Servers:
         return await self.get(earlier)
 
     async def ensure(self, server_id: ServerId, settings: ServerSettings) -> None:
-        """Have a server with this slug at this URL; what an admin else changed about it stays.
+        """Create a server with this slug at this URL, or update its URL; other changes are kept.
 
         Credentials were given for one URL, so they are removed when it changes.
         """
@@ -131,14 +131,14 @@ class Servers:
         return found[server_id]
 
     async def find(self, server_ids: Sequence[str]) -> Mapping[str, Server]:
-        """Return those of the servers that exist, by id."""
+        """Return the existing ones of these servers, by id."""
         known = [server_id for server_id in server_ids if _is_uuid(server_id)]
         if not known:
             return {}
         return await self._read(_EVERYTHING.where(servers.c.id.in_(known)))
 
     async def forced(self) -> Mapping[str, Server]:
-        """Return the servers that every chat uses, in the order of their slugs."""
+        """Return the servers that every chat uses, ordered by slug."""
         statement = _EVERYTHING.where(
             servers.c.availability == Availability.FORCE_ON, servers.c.is_enabled
         )
@@ -162,17 +162,17 @@ class Servers:
         return tuple(found.values())
 
     async def delete(self, server_id: str) -> None:
-        """Delete the server and its secrets, if it is there."""
+        """Delete the server and its secrets, if it exists."""
         if not _is_uuid(server_id):
             return
         async with self._database.transaction() as connection:
             await connection.execute(delete(servers).where(servers.c.id == server_id))
 
     async def credentials(self, server: Server) -> Credentials:
-        """Return the server's secrets, opened.
+        """Return the server's secrets, decrypted.
 
         Raises:
-            SecretsError: They cannot be opened with the keys of this process.
+            SecretsError: They cannot be decrypted with the keys of this process.
         """
         if not server.has_credentials:
             return Credentials()
@@ -187,7 +187,7 @@ class Servers:
         return msgspec.json.decode(plain, type=Credentials)
 
     async def check_keys(self, keyring: Keyring) -> None:
-        """Compare the keyring with what the database was written with, and note new keys.
+        """Compare the keyring with the keys recorded in the database, and record new keys.
 
         Raises:
             WrongKey: It is another keyring.
@@ -224,7 +224,7 @@ class Servers:
 async def _remember(
     connection: AsyncConnection, request: RequestRecord, server_id: ServerId
 ) -> ServerId | None:
-    """Note the request; return the server of the same request if it was made before."""
+    """Record the request; return the server of the same request if it was recorded before."""
     noted = await connection.execute(
         insert_or(requests)
         .values(
@@ -289,7 +289,7 @@ def _server(row: Row[Any]) -> Server:
 
 
 def _is_uuid(text: str) -> bool:
-    """Tell whether PostgreSQL would take the text for an id; anything else names no server."""
+    """Return whether the text is a UUID in canonical form; no other text is a server id."""
     try:
         return str(UUID(text)) == text
     except ValueError:

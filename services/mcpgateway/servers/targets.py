@@ -1,4 +1,4 @@
-"""Servers as one user reaches them: found, admitted, and with their secrets opened."""
+"""Resolves servers for one user: access check and decrypted secrets."""
 
 from dataclasses import dataclass
 
@@ -11,17 +11,17 @@ from parley.secrets import SecretsError
 
 @dataclass(frozen=True, slots=True)
 class CallerContext:
-    """Who wants to use servers, and in which chat."""
+    """The user and the chat of a request."""
 
     user_id: str
     context: ChatContext
 
 
 async def open_target(servers: Servers, server: Server, caller_context: CallerContext) -> Target:
-    """Return the server as `visitor` reaches it.
+    """Return the server with its decrypted secrets for a caller.
 
     Raises:
-        UpstreamFailed: Its secrets cannot be opened.
+        UpstreamFailed: Its secrets cannot be decrypted.
     """
     try:
         credentials = await servers.credentials(server)
@@ -33,10 +33,10 @@ async def open_target(servers: Servers, server: Server, caller_context: CallerCo
 
 
 async def target_for(servers: Servers, server_id: str, caller_context: CallerContext) -> Target:
-    """Return the server as `visitor` reaches it, if they may.
+    """Return the server with its decrypted secrets for a caller, if they may use it.
 
     Raises:
-        McpError: They may not, or its secrets cannot be opened.
+        McpError: They may not, or its secrets cannot be decrypted.
     """
     found = await servers.find([server_id])
     server = found.get(server_id)

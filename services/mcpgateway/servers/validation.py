@@ -1,4 +1,4 @@
-"""Checks of what admins and callers send; every problem of one request is found at once."""
+"""Validation of requests of admins and callers; all problems of a request are reported together."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -36,15 +36,15 @@ Problem = tuple[str, str]
 def check_server(
     settings: ServerSettings, credentials: Credentials, found: Mapping[str, str]
 ) -> None:
-    """Refuse settings and secrets that cannot work.
+    """Reject invalid settings and secrets.
 
     Args:
         settings: The settings.
         credentials: The secrets.
-        found: What is known to be wrong already, by field.
+        found: Problems that were already found, by field.
 
     Raises:
-        InvalidRequest: With every field that is wrong.
+        InvalidRequest: With every invalid field.
     """
     settings_problems = dict(_settings_problems(settings))
     credential_problems = dict(_credential_problems(settings, credentials))
@@ -53,7 +53,7 @@ def check_server(
 
 
 def check_arguments(text: bytes) -> bytes:
-    """Return the arguments of a call as they are sent; nothing means an empty object.
+    """Return the arguments of a call as they are sent; empty text means an empty object.
 
     Raises:
         BadArguments: They are not a JSON object within the limits.

@@ -1,1 +1,1 @@
-"""Where the files of a workspace are, and which Linux user owns them."""
+"""The directories of workspaces, and the Linux users that own them."""

@@ -1,10 +1,10 @@
-"""The users of workspaces: one for each, taken from a range that the node has for itself."""
+"""The Linux users of workspaces: one for each, from a range that is reserved on the node."""
 
 import os
 from pathlib import Path
 from typing import Final
 
-#: Below where containers with their own users end (65536), above those of people and services.
+#: Below the usual range of user namespaces of containers (65536), above users and services.
 FIRST: Final = 20_000
 COUNT: Final = 40_000
 
@@ -14,7 +14,7 @@ class NoUserLeft(Exception):
 
 
 class Users:
-    """Hands out users; whose files are still there stays taken, after a restart too."""
+    """Allocates users; one that still owns files stays allocated, also after a restart."""
 
     def __init__(self, directory: Path, *, first: int = FIRST, count: int = COUNT) -> None:
         self._range = range(first, first + count)
@@ -22,13 +22,13 @@ class Users:
         self._next = first
 
     def take(self) -> int:
-        """Return a user that owns nothing here.
+        """Return a user that owns no workspace here.
 
         Raises:
             NoUserLeft: There is none.
         """
         taken = self._taken()
-        # Not the lowest: something of the last one may be about to end.
+        # Not the lowest: processes of its last workspace may still be exiting.
         for offset in range(len(self._range)):
             start = self._range.start
             uid = start + (self._next - start + offset) % len(self._range)

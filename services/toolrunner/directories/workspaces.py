@@ -1,6 +1,6 @@
-"""The directories of workspaces, and who may use them.
+"""The directories of workspaces, and the check whether a call may use one.
 
-A workspace that nobody placed is made when it is first used.
+A workspace that was not placed by the registry is created at its first use.
 """
 
 import errno
@@ -26,25 +26,25 @@ from toolrunner.sandbox import Network, Profile
 from toolrunner.spawner import mark_of_workspace, open_directory_beneath
 
 PRIVATE: Final = 0o700
-#: For others to walk through, not to look into.
+#: Other users may traverse it, not list it.
 PASSABLE: Final = 0o711
-#: For the group to look into; what is made there belongs to it too.
+#: The group may list it; new files get the group too.
 READABLE: Final = 0o2750
-#: So many are remembered as they are put together.
+#: So many are cached.
 KNOWN_MAX: Final = 1024
 
 
 @dataclass(frozen=True, slots=True)
 class WorkspaceOptions:
-    """What is not the same for all workspaces.
+    """Settings of one workspace.
 
     Attributes:
-        files: Where its files are, if they are not beside the rest.
+        files: The directory of its files, if it is not below its own directory.
         readable: Directories outside that its processes must be able to read.
-        environment: Variables that its processes have unless a call says otherwise.
-        profile: The most that its processes may write; None for what a call says.
-        network: The most that they may reach, and what they do unless a call says less.
-        quota: What it may use altogether.
+        environment: Variables of its processes, which a call may override.
+        profile: The maximum that its processes may write; None for that of the call.
+        network: The maximum that they may reach, and the default of a call.
+        quota: Its quota.
     """
 
     files: Path | None = None
@@ -60,14 +60,14 @@ DEFAULT_OPTIONS: Final = WorkspaceOptions()
 
 @dataclass(frozen=True, slots=True)
 class Workspace:
-    """Where a workspace has its files, and what belongs to it beside them.
+    """The paths of a workspace.
 
     Attributes:
         root: The files.
-        home: The home of its processes, so that their settings do not litter the files.
-        temporary: For files that nobody needs to keep.
+        home: The home of its processes, so that their settings are not in the files.
+        temporary: Temporary files.
         logs: The output of its processes.
-        undo: What files were before they were changed.
+        undo: The content of files before they were changed.
     """
 
     directory: Path
@@ -79,22 +79,22 @@ class Workspace:
     undo: Path = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
-        # Once, because every call needs them and a path takes its time to be put together.
+        # Computed once, because every call needs them and constructing paths is slow.
         object.__setattr__(self, "root", self.options.files or self.directory / "files")
         places = {"home": "home", "temporary": "tmp", "logs": "logs", "undo": "undo"}
         for name, place in places.items():
             object.__setattr__(self, name, self.directory / place)
 
     def relative(self, path: str) -> str:
-        """Return a directory's path relative to the root, given so or absolute inside it.
+        """Return a directory's path relative to the root, given relative or absolute inside of it.
 
-        The kernel resolves it once more when the process starts, so a link that is put there in
-        between leads nowhere either.
+        The kernel resolves it once more when the process starts, so a link that is created in
+        between cannot lead out either.
 
         Raises:
             OutsideWorkspace: It leads out of the workspace.
             PathNotFound: There is no such path.
-            WrongPathKind: It is no directory.
+            WrongPathKind: It is not a directory.
         """
         given = PurePosixPath(path)
         if given.is_absolute():
@@ -117,26 +117,26 @@ class Workspace:
 
 
 class Admission(Protocol):
-    """Knows which workspaces may be used."""
+    """Decides which workspaces may be used."""
 
     def check(self, scope: Scope, *, allow_not_ready: bool) -> None:
-        """Let a call to a workspace pass; `allow_not_ready` if what it asks for may be over.
+        """Check a call to a workspace; `allow_not_ready` for processes that may have ended.
 
         Raises:
-            ToolrunnerError: The workspace is not here, not ready, or was placed anew.
+            ToolrunnerError: The workspace is not here, not ready, or has a newer placement.
         """
         ...
 
 
 class AllAdmitted:
-    """Lets every call pass, as long as nobody places workspaces."""
+    """Allows every call, for nodes whose workspaces are not placed by a registry."""
 
     def check(self, scope: Scope, *, allow_not_ready: bool) -> None:
-        """Let it pass."""
+        """Allow it."""
 
 
 class UseCounter:
-    """Counts who uses each workspace at this moment, in one way."""
+    """Counts the current uses of each workspace, of one kind."""
 
     def __init__(self) -> None:
         self._counts: Counter[WorkspaceId] = Counter()
@@ -146,7 +146,7 @@ class UseCounter:
 
     @contextmanager
     def counted(self, workspace_id: WorkspaceId) -> Iterator[None]:
-        """Count one more meanwhile."""
+        """Count one more in a context."""
         self._counts[workspace_id] += 1
         try:
             yield
@@ -160,16 +160,16 @@ class Workspaces:
     """All workspaces below one directory.
 
     Args:
-        directory: Where they are.
-        users: Gives each its own user; None if they share that of the service.
+        directory: The directory.
+        users: Allocates a user for each; None if they share that of the service.
 
     Attributes:
         waits: Calls that wait for a process of theirs.
-        attachments: Terminals that someone is at.
-        admission: Who may use them.
-        particulars: What is not the same for all of them.
-        quota: What those may use that nobody gave another one.
-        overruns: Those that use more of the disk than they may.
+        attachments: Attached terminals.
+        admission: Decides which may be used.
+        options: Settings of single workspaces.
+        quota: The default quota.
+        overruns: Workspaces that exceed their disk quota.
     """
 
     def __init__(
@@ -186,18 +186,18 @@ class Workspaces:
         self._known: dict[WorkspaceId, Workspace] = {}
 
     def check(self, scope: Scope, *, allow_not_ready: bool = False) -> None:
-        """Let a call to a workspace pass; `allow_not_ready` if what it asks for may be over.
+        """Check a call to a workspace; `allow_not_ready` for processes that may have ended.
 
         Raises:
-            ToolrunnerError: The workspace is not here, not ready, or was placed anew.
+            ToolrunnerError: The workspace is not here, not ready, or has a newer placement.
         """
         self.admission.check(scope, allow_not_ready=allow_not_ready)
 
     def check_space(self, workspace_id: WorkspaceId) -> None:
-        """Refuse to write where too much was written.
+        """Refuse writes to a workspace that exceeds its disk quota.
 
         Raises:
-            QuotaExceeded: The workspace uses more than it may.
+            QuotaExceeded: It does.
         """
         if (overrun := self.overruns.get(workspace_id)) is not None:
             raise QuotaExceeded(
@@ -205,12 +205,12 @@ class Workspaces:
             )
 
     def quota_of(self, workspace_id: WorkspaceId) -> Quota:
-        """Return what a workspace may use."""
+        """Return the quota of a workspace."""
         own = self.options.get(workspace_id)
         return self.quota if own is None else own.quota.filled(self.quota)
 
     def by_user(self) -> dict[int, WorkspaceId]:
-        """Return the workspaces that have a user of their own, by that."""
+        """Return the workspaces that have their own user, by user id."""
         found: dict[int, WorkspaceId] = {}
         if self._users is not None and self._directory.is_dir():
             for entry in os.scandir(self._directory):
@@ -221,7 +221,7 @@ class Workspaces:
         return found
 
     def by_mark(self) -> dict[int, WorkspaceId]:
-        """Return the workspaces by the mark that their processes have."""
+        """Return the workspaces by the mark of their processes."""
         found = {mark_of_workspace(each): each for each in self._known}
         with suppress(OSError):
             for name in os.listdir(self._directory):
@@ -229,7 +229,7 @@ class Workspaces:
         return found
 
     def at(self, workspace_id: WorkspaceId) -> Workspace:
-        """Return where a workspace is, whether it is there or not."""
+        """Return the paths of a workspace, whether it exists or not."""
         options = self.options.get(workspace_id, DEFAULT_OPTIONS)
         known = self._known.get(workspace_id)
         if known is None or known.options is not options:
@@ -240,7 +240,7 @@ class Workspaces:
         return known
 
     def prepared(self, workspace_id: WorkspaceId) -> Workspace:
-        """Return a workspace, made if it is not there yet, closed to other users."""
+        """Return a workspace, created if it does not exist, closed to other users."""
         workspace = self.at(workspace_id)
         is_new = not os.path.exists(workspace.root)
         for directory in (
@@ -264,15 +264,15 @@ class Workspaces:
 
 
 def _make(directory: Path) -> None:
-    """Make a directory for nobody else, unless it is there, as it nearly always is."""
+    """Create a private directory, unless it exists, as it nearly always does."""
     if not os.path.isdir(directory):
         directory.mkdir(mode=PRIVATE, parents=True, exist_ok=True)
 
 
 def _is_of_the_service(workspace: Workspace) -> bool:
-    """Tell whether files were made when workspaces had no users, and are ours to give away.
+    """Return whether files still belong to the service, from before workspaces had users.
 
-    A registered directory belongs to whoever has it, and what lies under an overlay as well.
+    A registered directory belongs to its owner, and so do the files below an overlay.
     """
     if workspace.options.files is not None:
         return False
@@ -280,15 +280,15 @@ def _is_of_the_service(workspace: Workspace) -> bool:
 
 
 def _hand_over(workspace: Workspace) -> None:
-    """Give what belongs to a workspace to the owner of its files, and let them walk to it."""
+    """Give a workspace's directories the owner of its files, and let it traverse to them."""
     owner = workspace.root.stat().st_uid
     if workspace.home.stat().st_uid == owner:
         return
     for directory in (workspace.directory.parent, workspace.directory):
         directory.chmod(PASSABLE)
-    # Output is the service's, and its owner may read it.
+    # Output belongs to the service, and the workspace's group may read it.
     os.chown(workspace.logs, -1, owner)
     workspace.logs.chmod(READABLE)
     os.chown(workspace.temporary, owner, owner)
-    # Last: it tells that the rest is done.
+    # Last: it marks that the rest is done.
     os.chown(workspace.home, owner, owner)

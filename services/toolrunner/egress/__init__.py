@@ -1,4 +1,4 @@
-"""The way out of workspaces: a proxy that lets through what a policy allows and adds secrets."""
+"""The egress proxy of workspaces: it forwards requests that a policy allows, and adds secrets."""
 
 from toolrunner.egress.access_log import (
     AccessLog,

@@ -1,4 +1,4 @@
-"""The record of everything that left a workspace or was kept from leaving."""
+"""The access log of the egress proxy: every request of a workspace, forwarded or refused."""
 
 import asyncio
 import logging
@@ -14,20 +14,20 @@ logger = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class ProxyAccessRecord:
-    """One request that came to the proxy.
+    """One request to the proxy.
 
     Attributes:
-        workspace_id: Whose.
-        form: What was asked for: tunnel, plain or secured; empty if unreadable.
-        place: Where to, if that could be read.
-        request: Method and path, without a query, which may hold secrets of its own.
-        outcome: `passed`, or why not.
-        problem: The same in words.
+        workspace_id: The workspace that sent it.
+        form: The kind of request: tunnel, plain or secured; empty if unreadable.
+        place: The target, if it could be read.
+        request: Method and path, without the query, which may contain secrets.
+        outcome: `passed`, or the reason of the refusal.
+        problem: The same as text.
         secret_name: The secret that was added, if any.
         address: The address that was connected to.
-        sent_bytes: How much went out.
-        received_bytes: How much came in.
-        duration_s: How long it took.
+        sent_bytes: Bytes sent to the target.
+        received_bytes: Bytes received from it.
+        duration_s: The duration.
     """
 
     workspace_id: WorkspaceId
@@ -44,15 +44,15 @@ class ProxyAccessRecord:
 
 
 class AccessLog(Protocol):
-    """Keeps the record."""
+    """Records requests."""
 
     def note(self, passage: ProxyAccessRecord) -> None:
-        """Take down a request that is over."""
+        """Record a request that has ended."""
         ...
 
 
 class LoggedAccess:
-    """Writes each request into the log and counts it."""
+    """Writes each request to the log and to the metrics."""
 
     def __init__(self, meter: Meter) -> None:
         self._requests = meter.create_counter(
@@ -63,7 +63,7 @@ class LoggedAccess:
         )
 
     def note(self, passage: ProxyAccessRecord) -> None:
-        """Log and count."""
+        """Log and count it."""
         logger.info(
             "egress of workspace %s: %s %s to %s: %s%s%s (%s, %d bytes out, %d in, %.3f s)",
             passage.workspace_id,
@@ -86,17 +86,17 @@ class LoggedAccess:
 
 @dataclass(slots=True)
 class InMemoryAccessLog:
-    """Keeps the record in memory, for tests.
+    """Keeps the records in memory, for tests.
 
     Attributes:
-        passages: What was noted.
-        changed: Set with each note.
+        access_records: The records.
+        changed: Set with each record.
     """
 
     access_records: list[ProxyAccessRecord] = field(default_factory=list)
     changed: asyncio.Event = field(default_factory=asyncio.Event)
 
     def note(self, passage: ProxyAccessRecord) -> None:
-        """Keep it."""
+        """Append it."""
         self.access_records.append(passage)
         self.changed.set()

@@ -1,4 +1,4 @@
-"""Connections to places: resolved, judged, and made to an address that was judged."""
+"""Outgoing connections: the name is resolved, its addresses checked, and one of them connected."""
 
 import asyncio
 import socket
@@ -16,10 +16,10 @@ READ_BYTES = 64 * 1024
 
 
 class Network(Protocol):
-    """The network as the node sees it."""
+    """The network of the node."""
 
     async def resolve(self, place: Place) -> tuple[str, ...]:
-        """Return the addresses of a place, best first.
+        """Return the addresses of a target, best first.
 
         Raises:
             OSError: There are none.
@@ -30,22 +30,22 @@ class Network(Protocol):
         """Return a connection to an address.
 
         Raises:
-            OSError: It takes none.
+            OSError: It cannot be connected.
         """
         ...
 
 
 class SystemNetwork:
-    """The node's own."""
+    """The real network of the node."""
 
     async def resolve(self, place: Place) -> tuple[str, ...]:
-        """Ask the node's resolver."""
+        """Call the node's resolver."""
         loop = asyncio.get_running_loop()
         found = await loop.getaddrinfo(place.host, place.port, type=socket.SOCK_STREAM)
         return tuple(dict.fromkeys(str(entry[4][0]) for entry in found))
 
     async def connect(self, address: str, port: int) -> socket.socket:
-        """Connect, and see that it is the address that was meant."""
+        """Connect, and check that the peer has that address."""
         family = socket.AF_INET6 if ":" in address else socket.AF_INET
         connection = socket.socket(family, socket.SOCK_STREAM | socket.SOCK_NONBLOCK)
         try:
@@ -60,11 +60,11 @@ class SystemNetwork:
 
 @dataclass(slots=True)
 class FakeNetwork:
-    """A network as a test has it: names of its own, and public addresses that are ports of here.
+    """A network for tests: with its own names, and public addresses mapped to local ports.
 
     Attributes:
-        answers: For each host what it resolves to, each time it is asked; the last one stays.
-        routes: For addresses that are not of this machine the port of loopback that they are.
+        answers: For each host the results of successive resolutions; the last one is repeated.
+        routes: Ports on loopback, by the address and port that they stand for.
         connected: Every connection that was made.
     """
 
@@ -73,7 +73,7 @@ class FakeNetwork:
     connected: list[tuple[str, int]] = field(default_factory=list)
 
     async def resolve(self, place: Place) -> tuple[str, ...]:
-        """Answer what comes next."""
+        """Return the next answer."""
         if place.is_address:
             return (place.host,)
         if place.host not in self.answers:
@@ -82,7 +82,7 @@ class FakeNetwork:
         return left.pop(0) if len(left) > 1 else left[0]
 
     async def connect(self, address: str, port: int) -> socket.socket:
-        """Connect to what the address is here, or really to an address of this machine."""
+        """Connect to the mapped port, or to an address of this machine."""
         self.connected.append((address, port))
         there = (
             ("127.0.0.1", self.routes[address, port])
@@ -99,10 +99,10 @@ class FakeNetwork:
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A connection to a place.
+    """A connection to a target.
 
     Attributes:
-        address: The address it goes to.
+        address: The address of the peer.
     """
 
     reader: asyncio.StreamReader
@@ -115,8 +115,8 @@ class Dialer:
     """Makes connections.
 
     Attributes:
-        network: Where they are made.
-        trust: Which certificates are believed.
+        network: The network to use.
+        trust: The trusted certificate authorities.
     """
 
     network: Network
@@ -125,10 +125,10 @@ class Dialer:
     async def dial(
         self, place: Place, policy: Policy, *, is_secured: bool = False, limit_s: float
     ) -> Line:
-        """Connect to a place, over TLS if wanted.
+        """Connect to a target, over TLS if `is_secured`.
 
         Raises:
-            Refused: It leads where it must not, or nobody answers.
+            Refused: Its address is not allowed, or it cannot be connected.
         """
         try:
             async with asyncio.timeout(limit_s):

@@ -1,4 +1,4 @@
-"""One HTTP request sent on in the proxy's own words, and its answer brought back."""
+"""Forwarding of one HTTP request with a rewritten head, and of its response."""
 
 import asyncio
 from collections.abc import Callable
@@ -40,15 +40,15 @@ CONTENT_ENCODING: Final = "content-encoding"
 
 @dataclass(frozen=True, slots=True)
 class Forwarding:
-    """A request on its way.
+    """A request that is forwarded.
 
     Attributes:
-        head: What the workspace sent.
-        target: Where it goes.
-        token: What the workspace shows to the proxy, for addresses in answers.
-        grant: The secret that goes with it, if any.
+        head: The head that the workspace sent.
+        target: The target.
+        token: The proxy token of the workspace, for redirects in responses.
+        grant: The secret that is added, if any.
         secret: Its value.
-        explanation: What to tell git if the host wants a password; empty if git does not ask.
+        explanation: The message for git if the host asks for a password; empty for other requests.
     """
 
     head: RequestHead
@@ -68,10 +68,10 @@ class Forwarding:
         received: Meter,
         answered: Callable[[], None],
     ) -> None:
-        """Send the request and bring back the answer; `answered` is told before its first byte.
+        """Send the request and return the response; `answered` is called before its first byte.
 
         Raises:
-            Refused: The request or the answer cannot be passed on.
+            Refused: The request or the response cannot be forwarded.
         """
         head, masked = self._request()
         sent.add(len(head))
@@ -96,11 +96,11 @@ class Forwarding:
                 await pump(back, writer, received, length=length, pass_on=mask.pass_on)
                 writer.write(mask.finish())
             await writer.drain()
-            # An answer that comes before the whole request is an answer all the same.
+            # A response that arrives before the request is complete is valid.
             body.cancel()
 
     def _request(self) -> tuple[bytes, tuple[bytes, ...]]:
-        """Return what is sent, and what of it must not come back."""
+        """Return the head to send, and the values to mask in the response."""
         dropped: tuple[str, ...] = ()
         added: Fields = ()
         masked: tuple[bytes, ...] = ()
@@ -110,9 +110,9 @@ class Forwarding:
             except ValueError as error:
                 problem = f"The secret {self.grant.name!r} cannot be sent: {error}."
                 raise Refused(Reason.SECRET_UNAVAILABLE, problem) from None
-            # Compressed, an answer could repeat the secret unseen.
+            # A compressed response could contain the secret without a match.
             added = ((name, value), ("Accept-Encoding", "identity"))
-            # And a part of an answer could hold a part of the secret.
+            # And a range of a response could contain a part of the secret.
             dropped = (name.lower(), "authorization", "accept-encoding", "range", "if-range")
             sent = value.rpartition(" ")[2].encode()
             masked = (*spellings(self.secret.value), *spellings(sent))
@@ -128,7 +128,7 @@ class Forwarding:
         try:
             await pump_body(source, line.writer, self.head.body, sent)
         except OSError:
-            # Whoever does not want the rest of a request may still answer it.
+            # A server that does not read the rest of a request may still respond.
             return
 
     async def _answer_head(self, line: Line, limits: Limits) -> ResponseHead:
@@ -143,10 +143,10 @@ class Forwarding:
                 return answer
 
     def _is_chunked(self, answer: ResponseHead) -> bool:
-        """Tell whether an answer that may repeat a secret comes in chunks.
+        """Return whether a response that may contain a secret is chunked.
 
         Raises:
-            Refused: It is encoded so that a secret in it would not be seen.
+            Refused: Its encoding would hide a secret from the mask.
         """
         coding = (answer.get("transfer-encoding") or "").lower()
         contents = {
@@ -161,14 +161,14 @@ class Forwarding:
         return coding == "chunked"
 
     def _answer(self, answer: ResponseHead) -> bytes:
-        # Where both are told, the length is not that of the body.
+        # With both headers, the content length is not that of the body.
         dropped = ("content-length",) if answer.get("transfer-encoding") is not None else ()
         kept = (each for each in passed_on(answer.fields) if each[0].lower() not in dropped)
         fields = (*map(self._brought_back, kept), CLOSE)
         return written(f"HTTP/1.1 {answer.status} {answer.phrase}", fields)
 
     def _brought_back(self, field: tuple[str, str]) -> tuple[str, str]:
-        """Lead a redirect through the proxy again, where it is judged like any request."""
+        """Rewrite a redirect to the proxy, where the policy applies to it like to any request."""
         name, value = field
         if name.lower() != "location" or not isinstance(self.target, Secured):
             return field
@@ -191,7 +191,7 @@ class Forwarding:
 
 
 def answer_of(refusal: Refused) -> bytes:
-    """Return the answer that tells people, programs and models why a request did not leave."""
+    """Return the response with the reason of a refusal, for users, programs and models."""
     text = f"Parley's egress proxy: {refusal}\n".encode()
     fields = [
         ("Content-Type", "text/plain; charset=utf-8"),
@@ -201,7 +201,7 @@ def answer_of(refusal: Refused) -> bytes:
     ]
     if refusal.status == 407:
         fields.append(("Proxy-Authenticate", 'Basic realm="parley-workspace"'))
-    # Some programs show nothing of a refusal but this line.
+    # Some programs show only this line of a refusal.
     phrase = f"Refused by the egress proxy ({refusal.reason})"
     return written(f"HTTP/1.1 {refusal.status} {phrase}", tuple(fields)) + text
 

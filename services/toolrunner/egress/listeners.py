@@ -1,4 +1,4 @@
-"""The way out of all workspaces of a node: a listener for each, by which its requests are known."""
+"""The egress listeners of a node: one for each workspace, which identifies its requests."""
 
 import asyncio
 import socket
@@ -20,11 +20,11 @@ LOOPBACK: Final = "127.0.0.1"
 
 @dataclass(frozen=True, slots=True)
 class Exit:
-    """Where the proxy listens for one workspace on the node's own loopback.
+    """The proxy's listener for one workspace on the node's own loopback.
 
     Attributes:
         port: The port.
-        token: What requests have to show there, since others can connect too.
+        token: The token that requests must contain, since other processes can connect too.
     """
 
     port: int
@@ -41,15 +41,15 @@ class _Listener:
 
 
 class Egress:
-    """The exits of a node; those that are open when it ends are closed.
+    """The egress listeners of a node; those that are open on exit are closed.
 
-    A workspace is known by the socket that it connects to. One with a network of its own has a
-    door in it, a socket that was made inside; others share a loopback and show a token.
+    A workspace is identified by the socket that it connects to. One with its own network namespace
+    has a listener that was created inside; others share the loopback and send a token.
 
     Args:
         proxy: Serves the connections.
-        new_token: Makes what a workspace shows.
-        supervision: Keeps the failure of one connection from the others.
+        new_token: Generates the token of a workspace.
+        supervision: Isolates the failure of one connection from the others.
     """
 
     def __init__(
@@ -79,9 +79,9 @@ class Egress:
         await self._stack.aclose()
 
     async def open(self, rules: Rules) -> Exit:
-        """Let a workspace out by its rules; an exit that is open gets them anew.
+        """Open the listener of a workspace with its rules; an open listener gets the new rules.
 
-        What passes under older rules is cut off. The token of `rules` is not used.
+        Connections under older rules are cancelled. The token of `rules` is not used.
         """
         listener = self._listener(rules.workspace_id)
         listener.rules = rules
@@ -94,9 +94,9 @@ class Egress:
         return listener.exit
 
     def take_listener(self, workspace_id: WorkspaceId, door_fd: int) -> None:
-        """Serve whoever comes through the door of a workspace, and own the socket.
+        """Serve connections to the listener of a network namespace, and own the socket.
 
-        A door may be known before its rules are. Nothing passes until then.
+        A listener may arrive before its rules. All requests are refused until then.
         """
         door = socket.socket(fileno=door_fd)
         if self._is_over:
@@ -104,21 +104,21 @@ class Egress:
             return
         listener = self._listener(workspace_id)
         opening = self._tasks.create_task(self._open_listener(listener, door))
-        # One that is cut off before it began closes nothing itself.
+        # A task that is cancelled before it started closes nothing itself.
         opening.add_done_callback(lambda done: door.close() if done.cancelled() else None)
 
     def exit_of(self, workspace_id: WorkspaceId) -> Exit | None:
-        """Return where the proxy listens for a workspace, if it does."""
+        """Return the listener of a workspace on the node's loopback, if there is one."""
         listener = self._listeners.get(workspace_id)
         return None if listener is None else listener.exit
 
     def rules_of(self, workspace_id: WorkspaceId) -> Rules | None:
-        """Return the rules of a workspace that has an exit."""
+        """Return the rules of a workspace that has a listener."""
         listener = self._listeners.get(workspace_id)
         return None if listener is None else listener.rules
 
     def close(self, workspace_id: WorkspaceId) -> None:
-        """Let a workspace out no more and cut off what passes; again changes nothing."""
+        """Close the listeners of a workspace and cancel its connections; idempotent."""
         listener = self._listeners.pop(workspace_id, None)
         if listener is None:
             return
@@ -138,7 +138,7 @@ class Egress:
         self._check(listener, opened)
 
     def _check(self, listener: _Listener, server: asyncio.Server) -> None:
-        """Close what began to listen while its workspace was closed."""
+        """Close a server that started to listen while its workspace was closed."""
         if self._listeners.get(listener.rules.workspace_id) is not listener:
             _close(server)
 
@@ -147,14 +147,14 @@ class Egress:
     ) -> asyncio.Server:
         def connected(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
             if self._listeners.get(listener.rules.workspace_id) is not listener:
-                # It was accepted just before the exit was closed.
+                # It was accepted just before the listener was closed.
                 writer.transport.abort()
                 return
             rules = replace(listener.rules, token=token)
             task = self._tasks.create_task(self._visit(listener, rules, reader, writer))
             listener.visits.add(task)
             task.add_done_callback(listener.visits.discard)
-            # One that is cut off before it began closes nothing itself.
+            # A task that is cancelled before it started closes nothing itself.
             task.add_done_callback(lambda _: writer.transport.abort())
 
         limit = self._proxy.limits.head_bytes
@@ -185,10 +185,11 @@ def _cut_off(listener: _Listener) -> None:
 
 
 def _close(server: asyncio.Server) -> None:
-    """Listen no more.
+    """Stop listening.
 
-    A connection that was accepted and not made known yet would be forgotten, and stay open, if the
-    server were closed in between; so it is closed when all that was scheduled before has happened.
+    A connection that was accepted but not yet passed to its handler would be lost, and stay open,
+    if the server were closed in between; so it is closed after all callbacks that are scheduled
+    now.
     """
     loop = asyncio.get_running_loop()
     for listening in server.sockets:
@@ -197,7 +198,7 @@ def _close(server: asyncio.Server) -> None:
 
 
 async def _everything_scheduled() -> None:
-    """Return when all that is scheduled now has happened."""
+    """Return after all callbacks that are scheduled now have run."""
     loop = asyncio.get_running_loop()
     happened = loop.create_future()
     loop.call_soon(happened.set_result, None)

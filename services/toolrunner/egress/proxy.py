@@ -1,7 +1,7 @@
-"""One connection of a workspace to the proxy: one request, judged, passed on and noted.
+"""One connection of a workspace to the proxy: one request, checked, forwarded and logged.
 
-Each connection carries one request, and so does the connection that is made for it. Nothing can
-then be smuggled behind a request, and no answer can be taken for that of another.
+Each connection carries one request, and so does the outgoing connection. So no second request can
+be smuggled behind it, and no response can be matched to another request.
 """
 
 import asyncio
@@ -40,11 +40,11 @@ class Proxy:
     """Serves connections of workspaces.
 
     Attributes:
-        dialer: Makes connections to the outside.
-        secrets: Gives values of granted secrets.
-        audit: Keeps the record.
-        clock: Measures.
-        limits: Bounds on each connection.
+        dialer: Makes outgoing connections.
+        secrets: Returns values of granted secrets.
+        audit: The access log.
+        clock: Measures durations.
+        limits: Limits of each connection.
     """
 
     dialer: Dialer
@@ -56,7 +56,7 @@ class Proxy:
     async def serve(
         self, rules: Rules, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
-        """Serve one connection to its end; whatever happens is noted."""
+        """Serve one connection to its end; every outcome is logged."""
         passage = ProxyAccessRecord(rules.workspace_id)
         began = self.clock.monotonic()
         visit = _ProxyConnection(
@@ -67,7 +67,7 @@ class Proxy:
         except OSError:
             passage.outcome, passage.problem = "broken", "a connection was lost"
         except Exception:
-            # What one workspace says must not end the way out of all.
+            # Input of one workspace must not end the proxy for all.
             logger.exception("the egress proxy could not serve a connection")
             passage.outcome, passage.problem = "broken", "the proxy has a defect; see its log"
         except asyncio.CancelledError:
@@ -82,7 +82,7 @@ class Proxy:
         await hang_up(*visit.writers, limit_s=HANG_UP_S)
 
     async def refuse(self, rules: Rules, writer: asyncio.StreamWriter, refusal: Refused) -> None:
-        """Turn a connection away before a word was read."""
+        """Refuse a connection before reading from it."""
         self.audit.note(
             ProxyAccessRecord(rules.workspace_id, outcome=refusal.reason, problem=refusal.problem)
         )
@@ -106,7 +106,7 @@ class _ProxyConnection:
 
     @property
     def writers(self) -> tuple[asyncio.StreamWriter, ...]:
-        """Both ends of what passes, the workspace's first."""
+        """The writers of both connections, the workspace's first."""
         return (self.writer,) if self.line is None else (self.writer, self.line.writer)
 
     async def run(self) -> None:
@@ -217,7 +217,7 @@ class _ProxyConnection:
         await self._linger()
 
     async def _linger(self) -> None:
-        """Let the answer arrive: closing while there is something to read would destroy it."""
+        """Let the response arrive: closing with unread input would reset the connection."""
         if self.writer.can_write_eof():
             self.writer.write_eof()
         left = LINGER_BYTES

@@ -1,4 +1,4 @@
-"""Bytes from one connection to another, counted and bounded."""
+"""Copying of bytes between connections, with counters and limits."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -19,21 +19,21 @@ Pass = Callable[[bytes], bytes]
 
 @dataclass(slots=True)
 class Meter:
-    """How much went one way.
+    """The bytes in one direction.
 
     Attributes:
-        limit: What may.
-        count: What did.
+        limit: The maximum.
+        count: The bytes so far.
     """
 
     limit: int
     count: int = 0
 
     def add(self, count: int) -> None:
-        """Count more.
+        """Add to the count.
 
         Raises:
-            Refused: It is too much.
+            Refused: The limit is exceeded.
         """
         self.count += count
         if self.count > self.limit:
@@ -42,16 +42,16 @@ class Meter:
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """One side that is read from, with patience that ends."""
+    """A reader with an idle timeout."""
 
     reader: asyncio.StreamReader
     idle_s: float
 
     async def some(self, count: int = PIECE_BYTES) -> bytes:
-        """Return what comes next; empty at the end.
+        """Return the next bytes; empty at the end.
 
         Raises:
-            Refused: Nothing comes for too long.
+            Refused: The idle timeout expired.
         """
         try:
             async with asyncio.timeout(self.idle_s):
@@ -63,7 +63,7 @@ class Reading:
         """Return a line without its end.
 
         Raises:
-            Refused: It does not end, or not in time.
+            Refused: It is incomplete, or the idle timeout expired.
         """
         try:
             async with asyncio.timeout(self.idle_s):
@@ -78,10 +78,10 @@ class Reading:
 
 
 async def head_of(reader: asyncio.StreamReader, limit_s: float) -> bytes:
-    """Return the lines before a body, without the empty one; empty if nothing came at all.
+    """Return the head of a message, without the empty line; empty if nothing was received.
 
     Raises:
-        Refused: They do not end, or not in time.
+        Refused: It is incomplete, or the timeout expired.
     """
     try:
         async with asyncio.timeout(limit_s):
@@ -97,7 +97,7 @@ async def head_of(reader: asyncio.StreamReader, limit_s: float) -> bytes:
 
 
 async def hang_up(*writers: asyncio.StreamWriter, limit_s: float) -> None:
-    """Close connections; whoever does not take the rest in time does not get it."""
+    """Close connections; one that does not flush in time is aborted."""
     for writer in writers:
         writer.close()
     for writer in writers:
@@ -110,7 +110,7 @@ async def hang_up(*writers: asyncio.StreamWriter, limit_s: float) -> None:
 
 @asynccontextmanager
 async def joint() -> AsyncIterator[asyncio.TaskGroup]:
-    """Have tasks that end together; the first failure is raised as it is, without a group."""
+    """Run tasks as a group; the first failure is raised itself, not as an exception group."""
     try:
         async with asyncio.TaskGroup() as group:
             yield group
@@ -126,10 +126,10 @@ async def pump(
     length: int | None = None,
     pass_on: Pass | None = None,
 ) -> None:
-    """Pass on everything until it ends, or as many bytes as there have to be.
+    """Copy until EOF, or `length` bytes.
 
     Raises:
-        Refused: It is too much, or nothing comes for too long.
+        Refused: The byte limit is exceeded, or the idle timeout expired.
     """
     left = length
     while left != 0:
@@ -143,10 +143,10 @@ async def pump(
 
 
 async def pump_body(source: Reading, sink: asyncio.StreamWriter, body: Body, meter: Meter) -> None:
-    """Pass on the body of a request and not a byte of what may follow it.
+    """Copy the body of a request and no byte after it.
 
     Raises:
-        Refused: It is cut short, unreadable or too much.
+        Refused: It is incomplete, malformed or too large.
     """
     if body.length is None:
         await pump_chunks(source, sink, meter)
@@ -165,20 +165,20 @@ async def pump_chunks(
     pass_on: Pass | None = None,
     finish: Callable[[], bytes] = bytes,
 ) -> None:
-    """Pass on a body that comes in chunks, in chunks of our own.
+    """Copy a chunked body, with new chunks.
 
-    What looks at it sees the content alone, so that nothing hides where two chunks meet.
-    Extensions and trailers stay behind.
+    `pass_on` gets the content only, so that no match is missed across two chunks. Extensions and
+    trailers are dropped.
 
     Args:
-        source: Where it comes from.
-        sink: Where it goes.
-        meter: Counts what comes, lengths and extensions included.
-        pass_on: Returns what of a piece can be sent so far.
-        finish: Returns what was held back until the end.
+        source: The reader.
+        sink: The writer.
+        meter: Counts the input, including chunk lengths and extensions.
+        pass_on: Returns the bytes that can be sent now.
+        finish: Returns the bytes that were held back until the end.
 
     Raises:
-        Refused: It is cut short, unreadable or too much.
+        Refused: It is incomplete, malformed or too large.
     """
     async for piece in _contents(source, meter):
         await _send_chunk(sink, pass_on(piece) if pass_on is not None else piece)
@@ -188,7 +188,7 @@ async def pump_chunks(
 
 
 async def _send_chunk(sink: asyncio.StreamWriter, content: bytes) -> None:
-    # An empty one would be the last.
+    # An empty chunk would be the last.
     if content:
         sink.write(b"%x\r\n%b\r\n" % (len(content), content))
         await sink.drain()
@@ -204,7 +204,7 @@ async def _counted(source: Reading, length: int) -> AsyncIterator[bytes]:
 
 
 async def _contents(source: Reading, meter: Meter) -> AsyncIterator[bytes]:
-    """Yield what is in chunks."""
+    """Yield the content of chunks."""
     while True:
         line = await source.line()
         length = _chunk_length(line)

@@ -1,4 +1,4 @@
-"""What a process needs to go out: the port of its proxy, and variables that lead there."""
+"""Egress routes of processes: the port of the proxy, and the variables that point to it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,10 +12,10 @@ from toolrunner.primitives.domain import ProcessId, WorkspaceId
 
 @dataclass(frozen=True, slots=True)
 class EgressRoute:
-    """The way out of one workspace.
+    """The egress route of one workspace.
 
     Attributes:
-        exit: Where the proxy listens for it.
+        exit: The proxy's listener for it.
         grants: Secrets that the proxy adds for it.
     """
 
@@ -23,11 +23,11 @@ class EgressRoute:
     grants: tuple[Grant, ...] = ()
 
     def variables(self, *, is_apart: bool, has_proxy: bool) -> Mapping[str, str]:
-        """Return variables that lead a process out; none holds a secret.
+        """Return variables that point a process to the proxy; none contains a secret.
 
         Args:
-            is_apart: Whether the process is in a network of its own, with a door.
-            has_proxy: Whether the proxy is its only way out, and not just that to its secrets.
+            is_apart: Whether the process is in its own network namespace, with a listener.
+            has_proxy: Whether all its requests must use the proxy, or only those that need secrets.
         """
         if not has_proxy and not self.grants:
             return {}
@@ -39,10 +39,10 @@ class EgressRoute:
 
 
 class EgressRoutes(Protocol):
-    """Knows the ways out of workspaces."""
+    """Returns the egress routes of workspaces."""
 
     async def egress_route(self, workspace_id: WorkspaceId) -> EgressRoute | None:
-        """Return the way out of a workspace, open, or None if it has none."""
+        """Return the open egress route of a workspace, or None if it has none."""
         ...
 
     async def secret_variables(
@@ -51,13 +51,13 @@ class EgressRoutes(Protocol):
         """Return the secrets that a process gets as variables.
 
         Raises:
-            SecretUnavailable: One of them is not given.
+            SecretUnavailable: One of them is not available.
         """
         ...
 
 
 class NoEgress:
-    """There is no way out."""
+    """No workspace has an egress route."""
 
     async def egress_route(self, workspace_id: WorkspaceId) -> EgressRoute | None:
         """Return None."""

@@ -1,4 +1,4 @@
-"""Where the values of granted secrets come from."""
+"""The source of the values of granted secrets."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,12 +11,12 @@ from toolrunner.primitives.domain import WorkspaceId
 
 @dataclass(frozen=True, slots=True)
 class SecretUse:
-    """One use of a secret, as it is asked for and audited.
+    """One use of a secret, as it is requested and audited.
 
     Attributes:
-        workspace_id: Whose grant it is.
+        workspace_id: The workspace of the grant.
         name: The secret.
-        host: Where it is sent.
+        host: The host it is sent to.
         purpose: Method and path of the request, without its query.
     """
 
@@ -27,22 +27,22 @@ class SecretUse:
 
 
 class SecretSource(Protocol):
-    """Gives values, one for each use."""
+    """Returns values, one for each use."""
 
     async def use(self, use: SecretUse) -> SecretValue:
         """Return the value for this one use.
 
         Raises:
-            SecretUnavailable: It is not granted any more, or nobody can be asked.
+            SecretUnavailable: The grant was revoked, or the source is unavailable.
         """
         ...
 
 
 class NoSecrets:
-    """There are none."""
+    """No secrets are available."""
 
     async def use(self, use: SecretUse) -> SecretValue:
-        """Refuse.
+        """Raise.
 
         Raises:
             SecretUnavailable: Always.
@@ -52,18 +52,18 @@ class NoSecrets:
 
 @dataclass(slots=True)
 class FakeSecrets:
-    """Secrets as a test has them.
+    """Secrets for tests.
 
     Attributes:
         values: By name.
-        uses: Every use that was asked for.
+        uses: Every use that was requested.
     """
 
     values: Mapping[str, SecretValue]
     uses: list[SecretUse] = field(default_factory=list)
 
     async def use(self, use: SecretUse) -> SecretValue:
-        """Return the value and note the use.
+        """Return the value and record the use.
 
         Raises:
             SecretUnavailable: There is none of this name.

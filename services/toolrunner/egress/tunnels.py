@@ -1,4 +1,4 @@
-"""A tunnel for the workspace's own TLS, opened only for the host that the TLS is for."""
+"""Tunnels for the workspace's own TLS, whose server name must be the host of the tunnel."""
 
 import asyncio
 
@@ -16,10 +16,10 @@ from toolrunner.egress.relay import Meter, Reading, joint, pump
 
 
 async def greeting_of(reader: asyncio.StreamReader, place: Place, limits: Limits) -> bytes:
-    """Return the first bytes of a tunnel, once they are seen to be TLS for its host.
+    """Return the first bytes of a tunnel, once they are a ClientHello for its host.
 
     Raises:
-        Refused: They are something else, or for another host.
+        Refused: They are not TLS, or for another host.
     """
     records = b""
     try:
@@ -36,7 +36,7 @@ async def greeting_of(reader: asyncio.StreamReader, place: Place, limits: Limits
         raise Refused(Reason.MALFORMED, f"What came through the tunnel: {error}.") from None
     if hello.is_hiding:
         raise Refused(Reason.MISMATCH, "The TLS hides its host (Encrypted Client Hello).")
-    # An address is never sent as a name.
+    # An address is never sent as a server name.
     if hello.server_name.lower() != ("" if place.is_address else place.host):
         raise Refused(Reason.MISMATCH, f"The tunnel is for {place}, and its TLS is for another.")
     return records
@@ -51,10 +51,10 @@ async def join(
     received: Meter,
     idle_s: float,
 ) -> None:
-    """Pass everything both ways until both have ended.
+    """Copy both directions until both have ended.
 
     Raises:
-        Refused: It is too much, or nothing comes for too long.
+        Refused: The byte limit is exceeded, or the idle timeout expired.
         OSError: A connection is lost.
     """
     async with joint() as ways:
@@ -63,7 +63,7 @@ async def join(
 
 
 def alert(writer: asyncio.StreamWriter) -> None:
-    """Say no in the words of TLS, since the tunnel is open already."""
+    """Refuse with a TLS alert, since the tunnel is open already."""
     writer.write(ALERT)
 
 

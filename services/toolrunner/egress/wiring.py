@@ -1,4 +1,4 @@
-"""The way out of workspaces: the egress proxy of a node."""
+"""Construction of the egress proxy of a node."""
 
 import ssl
 from collections.abc import AsyncIterator
@@ -33,10 +33,10 @@ async def running_egress(
 
 
 def _trust(authorities_file: Path | None) -> ssl.SSLContext:
-    """Return which certificates are believed: those of the system, and of some authorities more.
+    """Return the trusted authorities: those of the system, and those of the configured file.
 
     Raises:
-        ConfigurationError: The file of these cannot be read.
+        ConfigurationError: The file cannot be read.
     """
     trust = ssl.create_default_context()
     trust.set_alpn_protocols(["http/1.1"])

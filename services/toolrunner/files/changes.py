@@ -1,10 +1,10 @@
-"""Changing files: planned, kept for undoing, and only then made, one change after another.
+"""File changes: planned, stored for undo, and only then committed, one at a time per workspace.
 
-Theory: the program that works on files plans a change without writing and says what the files
-were. That is stored, synced, as pending; then it is told to commit. If it dies in between, a new
-one puts back what was reached, so that a change is made as a whole or not at all, and the caller
-may ask again. What is found pending after a restart of the service is taken back the same way,
-before anything else is done in the workspace.
+Theory: the file worker plans a change without writing and returns the previous content of the
+files. That is stored, synced, as pending; then the worker gets the commit request. If it dies in
+between, a new one rolls back the applied part, so that a change is made as a whole or not at all,
+and the caller may retry. Changes that are pending after a restart of the service are rolled back
+the same way, before anything else is done in the workspace.
 """
 
 import asyncio
@@ -42,18 +42,18 @@ Plan = PlanWrite | PlanEdits | PlanPatch | PlanUpload | PlanMove | PlanDelete
 T = TypeVar("T")
 
 READS_MAX: Final = 20_000
-#: Deleting a large directory takes its time.
+#: Deleting a large directory takes long.
 COMMIT_S: Final = 600.0
 
 
 @dataclass
 class Reads:
-    """Which content of a file each chat saw last; a bounded memory, lost with the service."""
+    """The content of files that each chat saw last; bounded, and lost at a restart."""
 
     _etags: "OrderedDict[tuple[WorkspaceId, ChatId, str], str]" = field(default_factory=OrderedDict)
 
     def saw(self, scope: Scope, path: str, etag: str) -> None:
-        """Remember what a chat has seen."""
+        """Record the content that a chat has seen."""
         name = (scope.workspace_id, scope.chat_id, path)
         self._etags[name] = etag
         self._etags.move_to_end(name)
@@ -61,14 +61,14 @@ class Reads:
             self._etags.popitem(last=False)
 
     def is_stale(self, scope: Scope, change: Change) -> bool:
-        """Tell whether a file was changed behind the back of the chat that changes it."""
+        """Return whether a file was changed since the chat that changes it has read it."""
         seen = self._etags.get((scope.workspace_id, scope.chat_id, change.path))
         return seen is not None and seen != change.before_etag
 
 
 @dataclass(frozen=True, slots=True)
 class Changed:
-    """What became of files, and which of them had changed since the chat read them."""
+    """The changes of files, and which of them had changed since the chat read them."""
 
     changes: tuple[Change, ...]
     planned: Planned
@@ -78,7 +78,7 @@ class Changed:
 
 @dataclass
 class _Turn:
-    """Changes of one workspace, of which one is made at a time."""
+    """The lock of one workspace, with the number of its users."""
 
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     wanted: int = 0
@@ -86,7 +86,7 @@ class _Turn:
 
 @dataclass(frozen=True, slots=True)
 class _Commit:
-    """What is to be made, and what is needed to take it back."""
+    """A change to commit, and the images to roll it back."""
 
     request_id: str
     token: str
@@ -96,7 +96,7 @@ class _Commit:
 
 @dataclass
 class FileChanges:
-    """Makes changes and takes them back, one at a time in each workspace."""
+    """Applies and undoes changes, one at a time in each workspace."""
 
     file_workers: FileWorkerPool
     workspaces: Workspaces
@@ -106,10 +106,10 @@ class FileChanges:
     _recovered: set[WorkspaceId] = field(default_factory=set)
 
     async def recover(self, workspace_id: WorkspaceId) -> None:
-        """Take back what was left half done, if nobody has looked yet.
+        """Roll back pending changes, if that was not done yet.
 
         Raises:
-            FileWorkerGone: The program ended; ask again.
+            FileWorkerGone: The file worker exited; retry.
         """
         if workspace_id not in self._recovered:
             async with self._lock(workspace_id):
@@ -117,10 +117,10 @@ class FileChanges:
 
     @asynccontextmanager
     async def alone(self, workspace_id: WorkspaceId) -> AsyncIterator[None]:
-        """Have no file changed by others meanwhile.
+        """Prevent other changes of files, in a context.
 
         Raises:
-            FileWorkerGone: The program ended; ask again.
+            FileWorkerGone: The file worker exited; retry.
         """
         async with self._lock(workspace_id):
             await self._recover(workspace_id)
@@ -133,8 +133,8 @@ class FileChanges:
 
         Raises:
             FileRefused: It is refused, and nothing was changed.
-            FileWorkerGone: The program ended, and nothing was changed.
-            OutcomeUnknown: The program ended, and it could not be taken back.
+            FileWorkerGone: The file worker exited, and nothing was changed.
+            OutcomeUnknown: The file worker exited, and the change could not be rolled back.
         """
         async with self._lock(scope.workspace_id):
             await self._recover(scope.workspace_id)
@@ -156,12 +156,12 @@ class FileChanges:
     async def undo(
         self, scope: Scope, request_id: str, *, edit_request_id: str, path: str, guards_git: bool
     ) -> Changed:
-        """Put files back as they were before a change.
+        """Restore files to their state before a change.
 
         Raises:
             FileRefused: There is none, or a file has changed since.
-            FileWorkerGone: The program ended, and nothing was changed.
-            OutcomeUnknown: The program ended, and it could not be taken back.
+            FileWorkerGone: The file worker exited, and nothing was changed.
+            OutcomeUnknown: The file worker exited, and the change could not be rolled back.
         """
         workspace_id, chat_id = scope.workspace_id, scope.chat_id
         async with self._lock(workspace_id):
@@ -242,7 +242,7 @@ class FileChanges:
 
     @contextmanager
     def _settling(self, workspace_id: WorkspaceId) -> Iterator[None]:
-        """Have what stays pending after an error taken back before anything else is done."""
+        """After an error, have pending changes rolled back before anything else is done."""
         try:
             yield
         except BaseException:
@@ -253,7 +253,7 @@ class FileChanges:
         if workspace_id in self._recovered:
             return
         pending = await self._stored(workspace_id, lambda store: store.pending())
-        # A program of an earlier run of the service may still be at it.
+        # A file worker of an earlier run of the service may still be writing.
         old = frozenset(record.file_worker_id for record in pending if record.file_worker_id)
         await asyncio.to_thread(end_marked, old - {self.file_workers.process_of(workspace_id)})
         for record in pending:
@@ -261,10 +261,10 @@ class FileChanges:
         self._recovered.add(workspace_id)
 
     async def _roll_back(self, workspace_id: WorkspaceId, record: UndoRecord) -> bool:
-        """Take a change back; return whether all of it could be.
+        """Roll a change back; return whether all of it could be.
 
         Raises:
-            FileWorkerGone: The program ended; it stays pending, and is to be tried again.
+            FileWorkerGone: The file worker exited; the change stays pending, to be retried.
         """
         done = await self.file_workers.ask(workspace_id, RollBack(record.token, record.images))
         assert isinstance(done, Done), "that is what it is answered by"
@@ -280,7 +280,7 @@ class FileChanges:
         return "/".join(part for part in inside.split("/") if part not in ("", "."))
 
     def root_of(self, workspace_id: WorkspaceId) -> str:
-        """Return the path that absolute paths begin with."""
+        """Return the prefix of absolute paths."""
         return str(self.workspaces.prepared(workspace_id).root)
 
     async def _stored(self, workspace_id: WorkspaceId, work: Callable[[UndoStore], T]) -> T:
@@ -288,7 +288,7 @@ class FileChanges:
         return await asyncio.to_thread(work, store)
 
     def forget(self, workspace_id: WorkspaceId) -> None:
-        """Keep nothing in mind of a workspace that nobody uses; whoever comes next looks again."""
+        """Drop the state of an unused workspace; the next use checks for pending changes again."""
         self._recovered.discard(workspace_id)
 
     @asynccontextmanager

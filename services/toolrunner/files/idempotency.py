@@ -1,4 +1,4 @@
-"""Changes of files at most once: journaled before they act, and answered again by the journal."""
+"""Idempotent file changes, journaled before execution; a repeat gets the stored response."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -13,13 +13,13 @@ from toolrunner.journal.records import FileEffect
 from toolrunner.journal.thread import JournalThread
 from toolrunner.primitives.errors import FileWorkerGone, ReadOnly
 
-#: After these everything is as it was, so that the request may come again.
+#: After these errors nothing was changed, so that the request may be repeated.
 UNCHANGED = (FileRefused, FileWorkerGone, ReadOnly)
 
 
 @dataclass
 class _Turn:
-    """Requests of one name, of which one acts at a time."""
+    """The lock of one request id, with the number of its users."""
 
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     wanted: int = 0
@@ -27,17 +27,17 @@ class _Turn:
 
 @dataclass
 class Once:
-    """Runs each effect once; whoever asks meanwhile or later gets the same response."""
+    """Runs each effect once; concurrent and repeated requests get the same response."""
 
     journal: JournalThread
     effects: Effects
     _turns: dict[tuple[bool, str], _Turn] = field(default_factory=dict)
 
     async def run(self, effect: FileEffect, act: Callable[[], Awaitable[bytes]]) -> bytes:
-        """Return the serialised response, of now or of the first time.
+        """Return the serialised response, also for a repeated request.
 
         Raises:
-            ToolrunnerError: It is refused, or nobody knows how far it came.
+            ToolrunnerError: It is refused, or its outcome is unknown.
             FileRefused: It is refused, and nothing was changed.
         """
         return await self.effects.run(self._run(effect, act))
@@ -57,7 +57,7 @@ class Once:
 
     @asynccontextmanager
     async def _turn(self, effect: FileEffect) -> AsyncIterator[None]:
-        """Let one after another of the same name in."""
+        """Serialise requests with the same id."""
         name = (effect.key is not None, effect.request_id)
         turn = self._turns.setdefault(name, _Turn())
         turn.wanted += 1

@@ -1,4 +1,4 @@
-"""The files of this node as its servicer uses them; leaving ends the programs behind them."""
+"""The file service of this node; the exit of its context ends the file workers."""
 
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from contextlib import aclosing, suppress
@@ -37,13 +37,13 @@ from toolrunner.spawner.client.spawner import Spawner
 
 A = TypeVar("A", bound=Answer)
 
-#: Longest time that an upload may send nothing.
+#: The longest time that an upload may send nothing.
 SILENCE_S: Final = 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class UndoRequest:
-    """What to take back: all that a request changed, or a chat's last change of a file."""
+    """What to undo: all changes of a request, or a chat's last change of a file."""
 
     edit_request_id: str
     path: str
@@ -51,7 +51,7 @@ class UndoRequest:
 
 
 class FileService:
-    """Reads, changes and finds files; owns the tasks that see to it."""
+    """Reads, changes and finds files; owns its background tasks."""
 
     def __init__(
         self,
@@ -112,7 +112,7 @@ class FileService:
 
         Raises:
             FileRefused: It is refused.
-            FileWorkerGone: The program that works on files ended; ask again.
+            FileWorkerGone: The file worker exited; retry.
         """
         self._workspaces.check(scope)
         await self._changes.recover(scope.workspace_id)
@@ -121,7 +121,7 @@ class FileService:
         return answer
 
     def holds_no_repository(self, scope: Scope) -> bool:
-        """Tell whether a workspace certainly has no repository, without starting its program.
+        """Return whether a workspace certainly has no repository, without starting its file worker.
 
         Raises:
             ToolrunnerError: The workspace may not be used.
@@ -130,11 +130,11 @@ class FileService:
         return holds_no_repository(str(self._workspaces.at(scope.workspace_id).root))
 
     async def read(self, scope: Scope, request: ReadPage) -> Page:
-        """Return a page, and remember what the chat has seen.
+        """Return a page, and record what the chat has seen.
 
         Raises:
             FileRefused: It is refused.
-            FileWorkerGone: The program that works on files ended; ask again.
+            FileWorkerGone: The file worker exited; retry.
         """
         page = await self.ask(scope, request, Page)
         if page.etag:
@@ -148,7 +148,7 @@ class FileService:
 
         Raises:
             FileRefused: It is refused.
-            FileWorkerGone: The program that works on files ended; ask again.
+            FileWorkerGone: The file worker exited; retry.
         """
         self._workspaces.check(scope)
         await self._changes.recover(scope.workspace_id)
@@ -167,10 +167,10 @@ class FileService:
         *,
         dry_run: bool = False,
     ) -> bytes:
-        """Make a change once; return its serialised response, of now or of the first time.
+        """Make a change once; return its serialised response, also for a repeated request.
 
         Raises:
-            ToolrunnerError: It is refused, or nobody knows how far it came.
+            ToolrunnerError: It is refused, or its outcome is unknown.
             FileRefused: It is refused, and nothing was changed.
         """
 
@@ -189,10 +189,10 @@ class FileService:
         undoing: UndoRequest,
         encode: Callable[[Changed], bytes],
     ) -> bytes:
-        """Take a change back once; return the serialised response.
+        """Undo a change once; return the serialised response.
 
         Raises:
-            ToolrunnerError: It is refused, or nobody knows how far it came.
+            ToolrunnerError: It is refused, or its outcome is unknown.
             FileRefused: It is refused, and nothing was changed.
         """
 
@@ -216,10 +216,10 @@ class FileService:
         request: MakeDirectory,
         encode: Callable[[Answer], bytes],
     ) -> bytes:
-        """Do once what is done in one step; return the serialised response.
+        """Execute a single-step request once; return the serialised response.
 
         Raises:
-            ToolrunnerError: It is refused, or nobody knows how far it came.
+            ToolrunnerError: It is refused, or its outcome is unknown.
             FileRefused: It is refused, and nothing was changed.
         """
 
@@ -236,16 +236,16 @@ class FileService:
         return await self._once.run(effect, act)
 
     async def end(self, workspace_id: WorkspaceId) -> None:
-        """End the program that works on the files of a workspace, if there is one."""
+        """End the file worker of a workspace, if there is one."""
         await self._file_workers.end(workspace_id)
 
     async def once(
         self, effect: FileEffect, scope: Scope, act: Callable[[], Awaitable[bytes]]
     ) -> bytes:
-        """Do once what no change of a file may come between; return the serialised response.
+        """Execute once, with no concurrent file changes; return the serialised response.
 
         Raises:
-            ToolrunnerError: It is refused, or nobody knows how far it came.
+            ToolrunnerError: It is refused, or its outcome is unknown.
             FileRefused: It is refused, and nothing was changed.
         """
 
@@ -259,11 +259,11 @@ class FileService:
     async def stage(
         self, scope: Scope, start: StartUpload, chunks: AsyncIterator[bytes]
     ) -> PlanUpload:
-        """Take the bytes of a file; return the plan to put it in its place.
+        """Receive the bytes of a file; return the plan to move it to its path.
 
         Raises:
-            FileRefused: It is refused, and nothing is left of it.
-            FileWorkerGone: The program that works on files ended; upload it again.
+            FileRefused: It is refused, and no staged file is left.
+            FileWorkerGone: The file worker exited; upload it again.
         """
         self._workspaces.check(scope)
         self._workspaces.check_space(scope.workspace_id)
@@ -285,7 +285,7 @@ class FileService:
         return PlanUpload(start.token)
 
     async def unstage(self, scope: Scope, start: StartUpload) -> None:
-        """Leave nothing of an upload behind that has not got its place."""
+        """Remove the staged file of an upload that was not committed."""
         with suppress(FileWorkerGone, FileRefused):
             await self._once.effects.run(self._unstage(scope, start))
 

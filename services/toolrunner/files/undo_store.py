@@ -1,4 +1,4 @@
-"""What files were before they were changed: on disk before the change, so that it can go back."""
+"""The undo store: previous contents of files, on disk before a change, so that it can be undone."""
 
 import os
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ BYTES_MAX: Final = 256 * 1024 * 1024
 
 
 class Undone(msgspec.Struct, frozen=True):
-    """What a change takes back: some files of an earlier one."""
+    """The files of an earlier change that a change undoes."""
 
     sequence: int
     paths: tuple[str, ...]
@@ -29,13 +29,13 @@ class UndoRecord(msgspec.Struct, frozen=True):
     """One change.
 
     Attributes:
-        sequence: Its place among the changes of the workspace.
-        token: Names the change to the program that makes it.
+        sequence: Its number among the changes of the workspace.
+        token: Identifies the change to the file worker.
         request_id: The request that it was made for.
-        chat_id: The chat that asked; empty for a person.
+        chat_id: The chat that requested it; empty for a user.
         images: The files.
-        file_worker_id: Mark of the program that makes it.
-        undone: What it takes back; None unless it is an undoing, which cannot be undone itself.
+        file_worker_id: Process mark of the file worker that makes it.
+        undone: What it undoes; None unless it is an undo, which cannot be undone itself.
     """
 
     sequence: int
@@ -50,9 +50,9 @@ class UndoRecord(msgspec.Struct, frozen=True):
 class UndoStore:
     """The changes of one workspace, in files; for one thread at a time.
 
-    A pending one was begun and not finished: after a crash it has to be taken back. It is finished
-    in one step, the change of its name; what has to follow from that follows whenever someone
-    looks, so that a crash in between loses nothing.
+    A pending one was begun and not finished: after a crash it has to be rolled back. It is finished
+    in one step, by a rename; the follow-up work is done at the next access, so that a crash in
+    between loses nothing.
     """
 
     def __init__(self, directory: Path, *, records_max: int = RECORDS_MAX) -> None:
@@ -69,14 +69,14 @@ class UndoStore:
         file_worker_id: str = "",
         undone: Undone | None = None,
     ) -> UndoRecord:
-        """Keep a change before it is made, safe from a crash."""
+        """Store a change durably before it is made."""
         sequence = max((_sequence(path) for path in self._paths()), default=0) + 1
         record = UndoRecord(sequence, token, request_id, chat_id, images, file_worker_id, undone)
         self._write(record, PENDING)
         return record
 
     def finish(self, record: UndoRecord) -> None:
-        """Say that a change is made."""
+        """Mark a change as made."""
         suffix = DONE if record.undone is None else UNDONE
         self._path(record, PENDING).rename(self._path(record, suffix))
         self._sync()
@@ -84,7 +84,7 @@ class UndoStore:
         self._prune()
 
     def drop(self, record: UndoRecord) -> None:
-        """Forget a change."""
+        """Delete a change."""
         for suffix in SUFFIXES:
             self._path(record, suffix).unlink(missing_ok=True)
         self._sync()
@@ -95,7 +95,7 @@ class UndoStore:
         return list(self._records(PENDING))
 
     def by_request(self, request_id: str, chat_id: str) -> UndoRecord | None:
-        """Return the change that a request made; a person may name those of all chats."""
+        """Return the change that a request made; a user may name those of all chats."""
         for record in self._records(DONE):
             if record.request_id == request_id and chat_id in ("", record.chat_id):
                 return record
@@ -109,7 +109,7 @@ class UndoStore:
         return None
 
     def _settle(self) -> None:
-        """Forget what was undone, and then the undoing."""
+        """Delete undone changes, and then their undo records."""
         for undoing in list(self._records(UNDONE)):
             if undoing.undone is not None:
                 self._reduce(undoing.undone)

@@ -1,4 +1,4 @@
-"""How many uploads may be on their way at a time: fewer of one workspace than of all."""
+"""Limits on concurrent uploads, per workspace and per node."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -15,16 +15,16 @@ UPLOADS_PER_WORKSPACE_MAX: Final = 8
 
 @dataclass
 class UploadSlots:
-    """The places of uploads; each holds a file and a call open."""
+    """The slots of uploads; each holds a file and a call open."""
 
     _taken: Counter[WorkspaceId] = field(default_factory=Counter)
 
     @contextmanager
     def place(self, workspace_id: WorkspaceId) -> Iterator[None]:
-        """Have one of the places.
+        """Take a slot in a context.
 
         Raises:
-            FileRefused: All that there are for this workspace, or for all, are taken.
+            FileRefused: All slots of this workspace, or of the node, are taken.
         """
         if self._taken[workspace_id] >= UPLOADS_PER_WORKSPACE_MAX:
             raise _full(f"this workspace has {UPLOADS_PER_WORKSPACE_MAX} uploads already")

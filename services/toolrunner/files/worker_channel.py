@@ -1,4 +1,4 @@
-"""The channel to a program that works on files: many questions at a time, answers by number."""
+"""The channel to a file worker: concurrent requests, answers by request number."""
 
 import asyncio
 import logging
@@ -25,19 +25,19 @@ from toolrunner.primitives.errors import FileWorkerGone
 
 logger = logging.getLogger(__name__)
 
-#: For everything that has no limit of its own.
+#: For requests without a limit of their own.
 ANSWER_S: Final = 60.0
 
 
 class _Input(asyncio.BaseProtocol):
-    """The program's input; that it ended shows in its output."""
+    """The worker's input; its exit is detected by its output."""
 
 
 class FileWorkerChannel(asyncio.Protocol):
-    """Our ends of the program's output and input.
+    """The service's ends of the worker's output and input pipes.
 
     Attributes:
-        gone: Set when the other end is no more.
+        gone: Set when the worker has closed its end.
     """
 
     def __init__(self) -> None:
@@ -50,7 +50,7 @@ class FileWorkerChannel(asyncio.Protocol):
 
     @classmethod
     async def opened(cls, output_fd: int, input_fd: int) -> "FileWorkerChannel":
-        """Begin to use the descriptors; they are closed with the channel."""
+        """Start to use the descriptors; they are closed with the channel."""
         channel = cls()
         loop = asyncio.get_running_loop()
         output, input_ = os.fdopen(output_fd, "rb", 0), os.fdopen(input_fd, "wb", 0)
@@ -59,35 +59,35 @@ class FileWorkerChannel(asyncio.Protocol):
         return channel
 
     def data_received(self, data: bytes) -> None:
-        """Hand answers to those who wait for them."""
+        """Pass answers to their waiters."""
         for body in self._frames.feed(data):
             tell = msgspec.msgpack.decode(body, type=Tell)
             if (answers := self._answers.get(tell.number)) is not None:
                 answers.put_nowait(tell)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Tell everyone who waits."""
+        """Wake all waiters."""
         self.gone.set()
         for answers in self._answers.values():
             answers.put_nowait(None)
 
     def close(self) -> None:
-        """Hang up, whereupon the program ends."""
+        """Close the pipes, whereupon the worker exits."""
         for transport in (self._reading, self._writing):
             if transport is not None:
                 transport.close()
 
     @property
     def is_busy(self) -> bool:
-        """Whether someone waits for an answer."""
+        """Whether a request waits for an answer."""
         return bool(self._answers)
 
     async def ask(self, request: Request, *, limit_s: float = ANSWER_S) -> Answer:
-        """Return the answer to a request that is no stream.
+        """Return the answer to a request with a single answer.
 
         Raises:
             FileRefused: It is refused.
-            FileWorkerGone: The program ended, or takes too long.
+            FileWorkerGone: The worker exited, or the timeout expired.
         """
         last: Answer | None = None
         async for answer in self.stream(request, limit_s=limit_s):
@@ -98,11 +98,11 @@ class FileWorkerChannel(asyncio.Protocol):
     async def stream(
         self, request: Request, *, limit_s: float = ANSWER_S
     ) -> AsyncGenerator[Answer, None]:
-        """Yield the answers to a request; few more are made than are taken.
+        """Yield the answers to a request; few are produced ahead of the consumer.
 
         Raises:
             FileRefused: It is refused.
-            FileWorkerGone: The program ended, or takes too long for one answer.
+            FileWorkerGone: The worker exited, or the timeout of one answer expired.
         """
         self._number += 1
         number = self._number

@@ -1,4 +1,4 @@
-"""The programs that work on files: one for each workspace, from its first use until it is idle."""
+"""The pool of file workers: one for each workspace, from its first use until it is idle."""
 
 import asyncio
 import shutil
@@ -27,7 +27,7 @@ IDLE_S: Final = 300.0
 
 
 def find_ripgrep() -> str:
-    """Return the path of ripgrep: the one installed with Python, else the machine's, else none."""
+    """Return the path of ripgrep: the one installed with Python, else the system's, else none."""
     beside = Path(sys.executable).parent
     return shutil.which("rg", path=f"{beside}:{SEARCH_PATH}") or ""
 
@@ -39,22 +39,22 @@ def find_git() -> str:
 
 @dataclass
 class _PooledWorker:
-    """The program of one workspace, if it runs."""
+    """The file worker of one workspace, if it runs."""
 
     process_id: ProcessId | None = None
     channel: FileWorkerChannel | None = None
     starting: asyncio.Lock = field(default_factory=asyncio.Lock)
     used_s: float = 0.0
-    wanted: int = 0  # By how many just now.
+    wanted: int = 0  # The number of current users.
 
     @property
     def is_busy(self) -> bool:
-        """Whether someone waits for an answer, or for the program to be started or ended."""
+        """Whether a caller waits for an answer, or for the worker to be started or ended."""
         return self.wanted > 0 or (self.channel is not None and self.channel.is_busy)
 
 
 class FileWorkerPool:
-    """Starts programs when they are needed, and ends those that are idle."""
+    """Starts file workers when they are needed, and ends idle ones."""
 
     def __init__(
         self,
@@ -81,11 +81,11 @@ class FileWorkerPool:
     async def ask(
         self, workspace_id: WorkspaceId, request: Request, *, limit_s: float = ANSWER_S
     ) -> Answer:
-        """Return the answer to a request that is no stream.
+        """Return the answer to a request with a single answer.
 
         Raises:
             FileRefused: It is refused.
-            FileWorkerGone: The program ended, or took too long and was ended.
+            FileWorkerGone: The worker exited, or took too long and was ended.
         """
         async with self._channel(workspace_id) as channel:
             return await channel.ask(request, limit_s=limit_s)
@@ -93,11 +93,11 @@ class FileWorkerPool:
     async def stream(
         self, workspace_id: WorkspaceId, request: Request, *, limit_s: float = ANSWER_S
     ) -> AsyncGenerator[Answer, None]:
-        """Yield the answers to a request; few more are made than are taken.
+        """Yield the answers to a request; few are produced ahead of the consumer.
 
         Raises:
             FileRefused: It is refused.
-            FileWorkerGone: The program ended, or took too long and was ended.
+            FileWorkerGone: The worker exited, or took too long and was ended.
         """
         async with (
             self._channel(workspace_id) as channel,
@@ -107,12 +107,12 @@ class FileWorkerPool:
                 yield answer
 
     def process_of(self, workspace_id: WorkspaceId) -> str:
-        """Return the mark of the program of a workspace; empty if none runs."""
+        """Return the process mark of the worker of a workspace; empty if none runs."""
         pooled = self._pooled.get(workspace_id)
         return "" if pooled is None else pooled.process_id or ""
 
     async def end(self, workspace_id: WorkspaceId) -> None:
-        """End the program of a workspace, if there is one, and forget the workspace."""
+        """End the worker of a workspace, if there is one, and drop its entry."""
         pooled = self._pooled.get(workspace_id)
         if pooled is not None:
             async with pooled.starting:
@@ -121,7 +121,7 @@ class FileWorkerPool:
                 del self._pooled[workspace_id]
 
     async def end_idle(self) -> AsyncGenerator[WorkspaceId, None]:
-        """End programs that nobody has asked anything for a while; yields their workspaces."""
+        """End workers that had no request for a while; yields their workspaces."""
         while True:
             await self._clock.sleep(IDLE_S / 2)
             before_s = self._clock.monotonic() - IDLE_S
@@ -131,7 +131,7 @@ class FileWorkerPool:
                     yield workspace_id
 
     def close(self) -> None:
-        """Hang up on all of them, whereupon they end."""
+        """Close all channels, whereupon the workers exit."""
         for pooled in self._pooled.values():
             if pooled.channel is not None:
                 pooled.channel.close()
@@ -143,14 +143,14 @@ class FileWorkerPool:
         try:
             channel = pooled.channel
             if channel is None or channel.gone.is_set() or pooled.starting.locked():
-                # Whoever is cancelled meanwhile leaves no program behind that nobody knows of.
+                # In a separate task: a cancelled caller must not leave an untracked worker behind.
                 pooled.wanted += 1
                 channel = await self._effects.run(self._opened(pooled, workspace_id))
             try:
                 yield channel
             except FileWorkerGone as error:
                 if not error.is_replaced:
-                    # It may be alive and busy; nobody else shall wait for it.
+                    # It may be alive and busy; no other request shall wait for it.
                     channel.close()
                     channel.gone.set()
                 raise
@@ -171,7 +171,7 @@ class FileWorkerPool:
             pooled.used_s = self._clock.monotonic()
 
     async def _leave(self, pooled: _PooledWorker) -> None:
-        """See to it that the last one and all it started are gone: there are never two."""
+        """Ensure that the last worker and its children are gone: there are never two."""
         if pooled.channel is not None:
             pooled.channel.close()
         if pooled.process_id is not None:
@@ -196,17 +196,18 @@ class FileWorkerPool:
             workdir=".",
             environment={"PATH": SEARCH_PATH, "LANG": "C.UTF-8", PROCESS_MARK: process_id},
             has_input=True,
-            # Who asks may write or not, and the program is told; its own room is the workspace.
+            # Each request states whether it may write; the worker itself may write the whole
+            # workspace.
             confinement=self._sandbox.confined(
                 workspace,
                 profile=Profile.FULL,
                 network=None,
                 readable=(*OWN_PROGRAMS, *workspace.options.readable),
-                # It follows repositories, and runs nothing that the workspace brought.
+                # It watches repositories, and runs no programs of the workspace.
                 may_watch=True,
             ),
         )
-        # Known before it runs, so that it is ended whatever becomes of this.
+        # Set before it runs, so that it is ended in any case.
         pooled.process_id = process_id
         try:
             launched = await self._spawner.start(launch, _ignored)
@@ -215,9 +216,9 @@ class FileWorkerPool:
             await self._spawner.forget(process_id)
             raise FileWorkerGone(f"it cannot be started: {error}") from error
         pooled.channel = await FileWorkerChannel.opened(launched.output_fd, launched.input_fd)
-        # It ends with this service, so there is nothing to keep for the next.
+        # It exits with this service, so there is nothing to keep for adoption.
         await self._spawner.forget(process_id)
 
 
 def _ignored(process_id: ProcessId, exit: Exit) -> None:
-    """Its output tells that it ended."""
+    """Ignore the exit: it is detected by its output."""

@@ -1,1 +1,1 @@
-"""Files and trees on disk, with the standard library alone."""
+"""Files and directory trees, with the standard library only."""

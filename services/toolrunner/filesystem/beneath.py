@@ -1,8 +1,8 @@
-"""Opening paths beneath one directory: the kernel refuses whatever leads out of it.
+"""Access to paths beneath one directory; the kernel refuses paths that lead out of it.
 
 Theory: every path is resolved by openat2 from the descriptor of the root, in one step, so a link
-that is swapped in meanwhile leads nowhere. What is written is named by the descriptor of its real
-directory and one last name that is no link; renaming over that name can at worst replace a link.
+that is swapped in meanwhile cannot lead out. A file to write is identified by the descriptor of its
+real directory and a last name that is no link; renaming over that name can at worst replace a link.
 """
 
 import ctypes
@@ -22,7 +22,7 @@ SYS_OPENAT2: Final = 437
 RESOLVE_NO_MAGICLINKS: Final = 0x02
 RESOLVE_NO_SYMLINKS: Final = 0x04
 RESOLVE_BENEATH: Final = 0x08
-#: The kernel answers EAGAIN if something was renamed while it resolved `..`.
+#: The kernel returns EAGAIN if a rename happened while it resolved `..`.
 TRIES_MAX: Final = 128
 LINKS_MAX: Final = 40
 PATH_BYTES_MAX: Final = 4096
@@ -33,12 +33,12 @@ _libc: Final = ctypes.CDLL(None, use_errno=True)
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a file is or will be: an open directory and a name in it that is no link.
+    """The location of a file: an open directory and a name in it that is no link.
 
     Attributes:
-        directory_fd: The directory, open as long as the place is.
+        directory_fd: The directory, open as long as this object is used.
         name: The name in it.
-        path: The path relative to the root, without links in its end.
+        path: The path relative to the root, whose last name is no link.
     """
 
     directory_fd: int
@@ -46,7 +46,7 @@ class Place:
     path: str
 
     def lstat(self) -> os.stat_result | None:
-        """Return what is there, or None."""
+        """Return the lstat of the entry, or None."""
         try:
             return os.stat(self.name, dir_fd=self.directory_fd, follow_symlinks=False)
         except FileNotFoundError:
@@ -54,10 +54,10 @@ class Place:
 
     @contextmanager
     def found(self) -> Iterator[int]:
-        """Have what is there found, whatever it is, without opening it.
+        """Open the entry with O_PATH, whatever its type.
 
         Raises:
-            OSError: There is nothing.
+            OSError: There is none.
         """
         flags = os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC
         fd = os.open(self.name, flags, dir_fd=self.directory_fd)
@@ -68,11 +68,11 @@ class Place:
 
 
 class Root:
-    """One directory, and everything beneath it.
+    """One directory, and all files beneath it.
 
     Attributes:
         fd: The descriptor of the directory.
-        prefix: The path that commands know it by; absolute paths begin with it.
+        prefix: Its path in the view of commands; absolute paths begin with it.
     """
 
     def __init__(self, fd: int, prefix: str) -> None:
@@ -81,18 +81,18 @@ class Root:
 
     @classmethod
     def open_directory(cls, directory: str) -> "Root":
-        """Open a root by its path; everything after that goes by the descriptor."""
+        """Open a root by its path; all later accesses use the descriptor."""
         return cls(os.open(directory, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC), directory)
 
     def close(self) -> None:
-        """Let go of the directory."""
+        """Close the directory."""
         os.close(self.fd)
 
     def relative(self, path: str) -> str:
-        """Return a path relative to the root, given so or absolute inside it.
+        """Return a path relative to the root, given relative or absolute inside of it.
 
         Raises:
-            FileRefused: It is no path, or absolute outside.
+            FileRefused: It is not a valid path, or absolute outside.
         """
         if "\0" in path or len(path.encode(errors="surrogateescape")) > PATH_BYTES_MAX:
             text = f"a path has at most {PATH_BYTES_MAX} bytes, none of them NUL"
@@ -126,7 +126,7 @@ class Root:
 
     @contextmanager
     def opened(self, path: str, flags: int) -> Iterator[int]:
-        """Have a path open."""
+        """Open a path in a context."""
         fd = self.open(path, flags)
         try:
             yield fd
@@ -134,16 +134,16 @@ class Root:
             os.close(fd)
 
     def stat(self, path: str) -> os.stat_result:
-        """Return what a path leads to."""
+        """Return the stat of a path, following links."""
         with self.opened(path, os.O_PATH) as fd:
             return os.fstat(fd)
 
     @contextmanager
     def place(self, path: str) -> Iterator[Place]:
-        """Have the place of a file open, beyond all links.
+        """Open the location of a file in a context, with all links resolved.
 
         Raises:
-            FileRefused: It is outside, or a directory above it is missing or none.
+            FileRefused: It is outside, or a parent directory is missing or not a directory.
         """
         current = path
         for _ in range(LINKS_MAX):
@@ -170,10 +170,10 @@ class Root:
 
     @contextmanager
     def real_place(self, path: str) -> Iterator[Place]:
-        """Have the place of a path open in which there are no links; there must be none now.
+        """Open the location of a path without links in a context.
 
         Raises:
-            OSError: A directory above it is missing, or is a link or no directory.
+            OSError: A parent directory is missing, is a link or not a directory.
         """
         above, _, name = path.rpartition("/")
         fd = self.open(above, os.O_RDONLY | os.O_DIRECTORY, through_links=False)
@@ -183,12 +183,12 @@ class Root:
             os.close(fd)
 
     def real_path(self, place: Place) -> str:
-        """Return the path of a place without links."""
+        """Return the path of a location without links."""
         above = self.path_of(place.directory_fd, place.path.rpartition("/")[0])
         return f"{above}/{place.name}" if above else place.name
 
     def future(self, path: str) -> str:
-        """Return the path without links that something will have whose directories are missing.
+        """Return the path without links of a file whose parent directories are to be created.
 
         Raises:
             FileRefused: It leads out.
@@ -208,7 +208,7 @@ class Root:
         raise errors.outside(path)
 
     def make_directories(self, path: str) -> list[str]:
-        """Make a directory with those above it; return the new ones, outermost first.
+        """Create a directory and its parents; return the new ones, outermost first.
 
         Raises:
             OSError: The kernel refuses.
@@ -225,7 +225,7 @@ class Root:
                         made.append("/".join(done))
                     except FileExistsError:
                         pass
-        # The last may have been there and be no directory.
+        # The last may have existed without being a directory.
         os.close(self.open(path, os.O_PATH | os.O_DIRECTORY))
         return made
 
@@ -233,7 +233,7 @@ class Root:
         """Return a path without links, relative to the root.
 
         Raises:
-            OSError: There is nothing, or it is outside.
+            OSError: It does not exist, or is outside.
         """
         with self.opened(path, os.O_PATH) as fd:
             return self.path_of(fd, path)
@@ -258,7 +258,7 @@ def _link_target(directory_fd: int, name: str) -> str | None:
 
 
 def kind_of(mode: int) -> str:
-    """Return what a path leads to: `file`, `directory`, `symlink` or `special`."""
+    """Return the type of a file: `file`, `directory`, `symlink` or `special`."""
     if stat.S_ISREG(mode):
         return "file"
     if stat.S_ISDIR(mode):

@@ -1,4 +1,4 @@
-"""Copying trees: by sharing blocks where the file system can, else byte by byte."""
+"""Copies of directory trees: by shared blocks (reflink) where supported, else by bytes."""
 
 import errno
 import fcntl
@@ -13,9 +13,9 @@ from toolrunner.filesystem.tree import BLOCK_BYTES, Found, Kind, walk
 
 FICLONE: Final = 0x40049409
 CHUNK_BYTES: Final = 1024 * 1024
-#: Sharing the blocks of a smaller file costs more than copying them.
+#: Cloning the blocks of a smaller file costs more than copying them.
 SMALL_BYTES: Final = 256 * 1024
-#: Nobody becomes somebody else by running a copy.
+#: Copies have no setuid or setgid bit.
 MODE_KEPT: Final = 0o777
 
 _READ: Final = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
@@ -25,23 +25,23 @@ _UNSUPPORTED: Final = (errno.EOPNOTSUPP, errno.EXDEV, errno.EINVAL, errno.ENOTTY
 
 @dataclass(slots=True)
 class Copied:
-    """What was copied."""
+    """The result of a copy."""
 
     files: int = 0
     content_bytes: int = 0
     shared_files: int = 0  # Of these files, those that share their blocks with the original.
-    left_out: int = 0  # Sockets, pipes, devices, and what may not be read.
-    disk_bytes: int = 0  # What all of it takes.
+    left_out: int = 0  # Sockets, pipes, devices, and files that may not be read.
+    disk_bytes: int = 0  # The disk space of the copy.
     entries: int = 0  # Directories and links included.
 
 
-#: Told of every entry: the original as it was before, the descriptor of the copy of a file (-1 for
-#: anything else), and the content of a small file.
+#: Called with every entry: the original as it was before, the descriptor of the copy of a file (-1
+#: for other entries), and the content of a small file.
 OnEntry = Callable[[Found, int, bytes | None], None]
 
 
 class _Directories:
-    """Directories below a root, of which the one that was used last is kept open."""
+    """Directories below a root; the last used one is kept open."""
 
     def __init__(self, root: Root) -> None:
         self._root = root
@@ -49,7 +49,7 @@ class _Directories:
         self._fd = -1
 
     def place(self, path: str) -> tuple[int, str]:
-        """Return the directory that a path is in, and its name there.
+        """Return the parent directory of a path, and its name there.
 
         Raises:
             OSError: There is none.
@@ -62,7 +62,7 @@ class _Directories:
         return self._fd, name
 
     def close(self) -> None:
-        """Let go of the directory."""
+        """Close the directory."""
         if self._fd >= 0:
             os.close(self._fd)
         self._path, self._fd = None, -1
@@ -75,16 +75,16 @@ def copy_tree(
     on_entry: OnEntry = lambda found, copy, content: None,
     check: Callable[[Copied], None] = lambda copied: None,
 ) -> Copied:
-    """Copy everything below one root to another, empty one; two names of a file become two files.
+    """Copy everything below one root to another, empty one; hard links become separate files.
 
     Args:
-        source: What to copy.
-        target: Where to; nobody else works there.
-        on_entry: Told of every entry that was copied.
-        check: Called between entries; raises if no more is to be copied.
+        source: The tree to copy.
+        target: The target; no other process writes there.
+        on_entry: Called with every entry that was copied.
+        check: Called between entries; raises to stop the copy.
 
     Raises:
-        OSError: The target does not take it.
+        OSError: The target cannot be written.
     """
     copying = _Copying(_Directories(source), _Directories(target), on_entry)
     directories: list[Found] = []
@@ -165,7 +165,7 @@ class _Copying:
             os.close(original)
 
     def _copy_content(self, original: int, copy: int, size: int) -> bytes | None:
-        """Copy a content; return it if it is small, for then it was read anyway."""
+        """Copy a content; return it if it is small, since it was read anyway."""
         if size <= SMALL_BYTES:
             content = os.pread(original, SMALL_BYTES + 1, 0)
             if len(content) <= SMALL_BYTES:
@@ -178,10 +178,10 @@ class _Copying:
 
 
 def copy_content(original: int, copy: int) -> bool:
-    """Copy a file's content, holes as holes; return whether the blocks are shared.
+    """Copy a file's content and keep its holes; return whether the blocks are shared.
 
     Raises:
-        OSError: It cannot be read, or there is no room.
+        OSError: It cannot be read, or the disk is full.
     """
     try:
         fcntl.ioctl(copy, FICLONE, original)

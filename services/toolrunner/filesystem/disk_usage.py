@@ -1,10 +1,9 @@
-"""Adding up what trees take of the disk, where hostile programs made the trees and change them.
+"""Disk usage of trees that untrusted programs created and modify concurrently.
 
-Theory: nothing that is there may count as nothing. A directory that its owner closed is opened for
-the time that it is looked into, as the owner may; one that cannot be opened is told. Names are
-relative to a directory that is held open, because a whole path may be longer than the kernel takes.
-A directory that was renamed between being listed and being opened is noticed by its number, and the
-tree is gone through again.
+Theory: no existing file may be missed. A directory without permissions for its owner is made
+readable while it is read; one that cannot be opened is reported. Names are relative to an open
+directory, because a whole path may exceed the kernel's limit. A directory that was renamed between
+being listed and being opened is noticed by its inode, and the tree is walked again.
 """
 
 import errno
@@ -18,17 +17,17 @@ from typing import Final
 from toolrunner.filesystem.beneath import Root
 
 BLOCK_BYTES: Final = 512
-#: Relative paths longer than this begin anew at a directory that is held open.
+#: Longer relative paths are split: a directory on the way is kept open as a new base.
 PATH_BYTES_MAX: Final = 2048
-#: So many directories are held open at once; deeper ones count as unreadable.
+#: So many directories are kept open at once; deeper ones count as unreadable.
 ANCHORS_MAX: Final = 64
 ROUNDS_MAX: Final = 3
 OPENING_TRIES: Final = 3
 _SEARCH: Final = os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW
 _LIST: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
-#: It is elsewhere now, or something else is there.
+#: It was moved, or replaced by something else.
 _MOVED: Final = (errno.ENOENT, errno.ENOTDIR, errno.ELOOP, errno.EXDEV)
-#: What is wrong with this process and not with a directory.
+#: Errors of this process and not of a directory.
 _OURS: Final = (errno.EMFILE, errno.ENFILE, errno.ENOMEM)
 
 Identity = tuple[int, int]
@@ -36,12 +35,12 @@ Identity = tuple[int, int]
 
 @dataclass(frozen=True, slots=True)
 class Walked:
-    """What trees were found to take.
+    """The measured disk usage of trees.
 
     Attributes:
-        disk_bytes: Of the disk.
+        disk_bytes: Bytes on disk.
         inodes: Files and directories, each once.
-        unread: Directories that could not be looked into.
+        unread: Directories that could not be read.
     """
 
     disk_bytes: int
@@ -50,14 +49,14 @@ class Walked:
 
 
 def walked(paths: Iterable[str], *, entries_max: int) -> Walked:
-    """Return what all that is below some directories takes; links are not followed.
+    """Return the disk usage below some directories; links are not followed.
 
     Args:
-        paths: The directories; one that is gone takes nothing.
-        entries_max: Entries after which to stop; more are at least as many.
+        paths: The directories; missing ones count as empty.
+        entries_max: Entries after which to stop; the result is then a lower bound.
 
     Raises:
-        OSError: This process has no descriptors or memory left to look with.
+        OSError: This process has no descriptors or memory left.
     """
     paths = tuple(paths)
     most = Walked(0, 0, 0)
@@ -75,7 +74,7 @@ def walked(paths: Iterable[str], *, entries_max: int) -> Walked:
 
 @dataclass(slots=True)
 class _Anchor:
-    """A directory that is held open, as long as something below it is still to be looked into."""
+    """A directory that is kept open, as long as directories below it are pending."""
 
     root: Root
     users: int = 1
@@ -83,7 +82,7 @@ class _Anchor:
 
 @dataclass(frozen=True, slots=True)
 class _Enter:
-    """A directory to look into."""
+    """A directory to read."""
 
     anchor: _Anchor
     path: str
@@ -92,7 +91,7 @@ class _Enter:
 
 @dataclass(frozen=True, slots=True)
 class _Close:
-    """A directory whose mode was changed, to be given back its own."""
+    """A directory whose mode was changed, to be restored."""
 
     fd: int
     before: int
@@ -101,7 +100,7 @@ class _Close:
 
 @dataclass(slots=True)
 class _Walk:
-    """One round."""
+    """One pass over the trees."""
 
     entries_max: int
     disk_bytes: int = 0
@@ -114,7 +113,7 @@ class _Walk:
     pending: list[_Enter | _Close] = field(default_factory=list)
 
     def add(self, path: str) -> None:
-        """Count a directory and all that is below it."""
+        """Count a directory and all entries below it."""
         try:
             root = Root(os.open(path, _SEARCH | os.O_CLOEXEC), path)
         except OSError as error:
@@ -195,10 +194,10 @@ class _Walk:
 
     @contextmanager
     def _listed(self, step: _Enter) -> Iterator[int]:
-        """Have a directory open for listing, with its mode changed if need be."""
+        """Open a directory for listing, with its mode changed if needed."""
         fd = self._opened(step)
         try:
-            # It has to be searched too, until all below it is looked into.
+            # It must be searchable too, until all entries below it were read.
             if not os.access(".", os.X_OK, dir_fd=fd, effective_ids=True):
                 self._open_up(step)
             yield fd
@@ -213,7 +212,7 @@ class _Walk:
         return step.anchor.root.open(step.path, _LIST, through_links=False)
 
     def _open_up(self, step: _Enter) -> None:
-        """Let the owner look into a directory, until everything below it was looked at."""
+        """Give the owner access to a directory, until all entries below it were read."""
         root = step.anchor.root
         fd = root.open(step.path, _SEARCH, through_links=False) if step.path else os.dup(root.fd)
         try:
@@ -226,7 +225,7 @@ class _Walk:
         self.pending.append(_Close(fd, before, during))
 
     def _note(self, error: OSError, identity: Identity | None) -> None:
-        """Note that something was not looked at."""
+        """Record that something was not read."""
         if error.errno in _OURS:
             raise error
         if error.errno not in _MOVED:
@@ -242,12 +241,12 @@ class _Walk:
 
 
 def _close_again(closing: _Close) -> None:
-    """Give a directory its mode back, unless somebody gave it another one meanwhile."""
+    """Restore the mode of a directory, unless it was changed meanwhile."""
     try:
         if stat.S_IMODE(os.fstat(closing.fd).st_mode) == closing.during:
             os.chmod(f"/proc/self/fd/{closing.fd}", closing.before)
     except OSError:
-        # It is removed, or not ours any more; nothing depends on it.
+        # It was removed, or has another owner; nothing depends on it.
         return
     finally:
         os.close(closing.fd)

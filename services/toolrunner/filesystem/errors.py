@@ -1,4 +1,4 @@
-"""Why something asked of files is refused: one error, with a closed set of reasons."""
+"""Refused file operations: one error, with a closed set of reasons."""
 
 import errno
 import os
@@ -7,7 +7,7 @@ from typing import Final
 
 
 class Reason(StrEnum):
-    """What speaks against it; names are those of the proto's ErrorReason."""
+    """The reason; names are those of the proto's ErrorReason."""
 
     INVALID_REQUEST = "INVALID_REQUEST"
     PATH_NOT_FOUND = "PATH_NOT_FOUND"
@@ -30,8 +30,8 @@ class FileRefused(Exception):
     """Nothing was changed, or nothing can be read; the text says what to do.
 
     Attributes:
-        reason: What speaks against it.
-        metadata: Its details, under the names that the proto states.
+        reason: The reason.
+        metadata: Its details, under the names that the proto defines.
     """
 
     def __init__(self, reason: Reason, text: str, **metadata: str) -> None:
@@ -41,61 +41,61 @@ class FileRefused(Exception):
 
 
 class PlanUnknown(Exception):
-    """What was planned or begun to arrive was asked of a program that has ended since."""
+    """A plan or an upload was requested from a file worker that has exited since."""
 
 
 _FULL: Final = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno.ENOMEM})
 
-#: What a kind is called where its name alone says too little.
+#: Names of kinds for messages, where the name alone is unclear.
 _KINDS: Final = {"special": "pipe, a socket or a device"}
 
 
 def not_found(path: str, suggestions: tuple[str, ...] = ()) -> FileRefused:
-    """Return that there is nothing at a path."""
+    """Return the error for a missing path."""
     meant = f"; did you mean {', '.join(map(repr, suggestions))}?" if suggestions else ""
     text = f"there is no {path!r} in the workspace{meant or '; list its directory to see names'}"
     return FileRefused(Reason.PATH_NOT_FOUND, text, path=path, suggestions="\n".join(suggestions))
 
 
 def outside(path: str) -> FileRefused:
-    """Return that a path leads out of the workspace."""
+    """Return the error for a path that leads out of the workspace."""
     text = f"{path!r} leads out of the workspace; name a path inside it"
     return FileRefused(Reason.OUTSIDE_WORKSPACE, text, path=path)
 
 
 def wrong_kind(path: str, kind: str, remedy: str) -> FileRefused:
-    """Return that something else is at a path."""
+    """Return the error for a path of another kind."""
     text = f"{path!r} is a {_KINDS.get(kind, kind)}; {remedy}"
     return FileRefused(Reason.WRONG_PATH_KIND, text, path=path, kind=kind)
 
 
 def changed(path: str, etag: str) -> FileRefused:
-    """Return that a file is not what it was."""
+    """Return the error for a file that has changed."""
     text = f"{path!r} has changed since it was read; read it again and repeat the change"
     return FileRefused(Reason.FILE_CHANGED, text, path=path, etag=etag)
 
 
 def exists(path: str) -> FileRefused:
-    """Return that there is something at a path already."""
+    """Return the error for a path that exists already."""
     text = f"{path!r} exists already; choose another path, or ask to replace it"
     return FileRefused(Reason.PATH_EXISTS, text, path=path)
 
 
 def forbidden(path: str, why: str) -> FileRefused:
-    """Return that a path may not be read or written."""
+    """Return the error for a path that may not be read or written."""
     text = f"{path!r} may not be used ({why}); choose another path"
     return FileRefused(Reason.PATH_FORBIDDEN, text, path=path)
 
 
 def too_large(path: str, size_bytes: int, limit_bytes: int) -> FileRefused:
-    """Return that a file has more bytes than can be worked on."""
+    """Return the error for a file that is too large."""
     text = f"{path!r} has {size_bytes} bytes and at most {limit_bytes} are allowed; use a command"
     sizes = {"size_bytes": str(size_bytes), "limit_bytes": str(limit_bytes)}
     return FileRefused(Reason.FILE_TOO_LARGE, text, **sizes)
 
 
 def refusal_of(error: OSError, path: str) -> FileRefused:
-    """Return what the kernel's answer means for a path."""
+    """Return the error for an errno at a path."""
     match error.errno:
         case errno.ENOENT:
             return not_found(path)

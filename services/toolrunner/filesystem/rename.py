@@ -1,4 +1,4 @@
-"""Renaming in one step, where Python's own way could replace what it should not."""
+"""Atomic renames with renameat2, where `os.rename` could replace another entry."""
 
 import ctypes
 import errno
@@ -7,23 +7,23 @@ from typing import Final
 
 RENAME_NOREPLACE: Final = 1
 RENAME_EXCHANGE: Final = 2
-#: What file systems say that cannot do it.
+#: The errors of file systems that do not support it.
 _UNKNOWN: Final = frozenset({errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP})
 
 _libc: Final = ctypes.CDLL(None, use_errno=True)
 
 
 def rename_to_free(old_fd: int, old: str, new_fd: int, new: str) -> None:
-    """Give an entry another name that nothing has.
+    """Rename an entry to a name that does not exist.
 
     Raises:
-        OSError: Something has it, or the kernel refuses.
+        OSError: The name exists, or the kernel refuses.
     """
     _rename(old_fd, old, new_fd, new, RENAME_NOREPLACE)
 
 
 def exchanged(old_fd: int, old: str, new_fd: int, new: str) -> bool:
-    """Let two entries have each other's name; return False if the file system cannot.
+    """Exchange the names of two entries; return False if the file system does not support it.
 
     Raises:
         OSError: One of them is missing, or the kernel refuses.

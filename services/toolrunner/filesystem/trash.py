@@ -1,9 +1,9 @@
-"""Removing trees that hostile programs made: no link is followed, and no depth is too deep.
+"""Removal of trees that untrusted programs created: no link is followed, any depth is handled.
 
 Theory: a tree is first renamed into the trash, in one step, so that a crash leaves it either where
 it was or in the trash, which is emptied at the next start. A directory that is not empty is moved
-up into the trash before its own content is looked at; so two descriptors are enough for any depth,
-and every name is used relative to a directory that is open.
+up into the trash before its own content is read; so two descriptors are enough for any depth, and
+every name is used relative to an open directory.
 """
 
 import errno
@@ -22,13 +22,13 @@ _DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 @dataclass
 class Trash:
-    """The directory that things are thrown into; on the file system of what is thrown."""
+    """The trash directory, on the file system of the trees that are moved to it."""
 
     directory: Path
     _numbers: "count[int]" = field(default_factory=count)
 
     def throw(self, path: Path) -> bool:
-        """Take a tree away, in one step; return whether there was one."""
+        """Move a tree to the trash, in one step; return whether there was one."""
         self.directory.mkdir(mode=PRIVATE, parents=True, exist_ok=True)
         while True:
             target = self.directory / f"{path.name}.{next(self._numbers)}"
@@ -43,17 +43,17 @@ class Trash:
             return True
 
     def empty(self) -> int:
-        """Remove everything that was thrown; return the bytes that became free.
+        """Remove everything in the trash; return the bytes that were freed.
 
         Raises:
-            OSError: Something cannot be removed; the rest is.
+            OSError: An entry cannot be removed; the others are.
         """
         self.directory.mkdir(mode=PRIVATE, parents=True, exist_ok=True)
         fd = os.open(self.directory, _DIRECTORY)
         freed_bytes = 0
         problem: OSError | None = None
         try:
-            # Each round brings everything one level up.
+            # Each round moves everything one level up.
             while problem is None and (names := os.listdir(fd)):
                 for name in names:
                     try:
@@ -70,7 +70,7 @@ class Trash:
 
 
 def _remove(top_fd: int, name: str, numbers: "count[int]") -> int:
-    """Remove one thing in the trash, moving up what is in the way; return the bytes freed."""
+    """Remove one entry of the trash, after moving its subdirectories up; return the bytes freed."""
     seen = os.stat(name, dir_fd=top_fd, follow_symlinks=False)
     if not stat.S_ISDIR(seen.st_mode):
         os.unlink(name, dir_fd=top_fd)
@@ -98,7 +98,7 @@ def _take_out(fd: int, entry: str, top_fd: int, numbers: "count[int]") -> int:
     with suppress(OSError):
         os.rmdir(entry, dir_fd=fd)
         return _freed(seen)
-    # Its entry for the directory above changes, so it must be writable itself.
+    # Its `..` entry changes, so it must be writable itself.
     _open_up(fd, entry)
     while True:
         try:
@@ -111,7 +111,7 @@ def _take_out(fd: int, entry: str, top_fd: int, numbers: "count[int]") -> int:
 
 
 def _open_up(directory_fd: int, name: str) -> None:
-    """Let a directory be read and changed by its owner, whatever its mode forbids."""
+    """Give the owner all permissions on a directory."""
     fd = os.open(
         name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=directory_fd
     )

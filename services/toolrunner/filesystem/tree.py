@@ -1,4 +1,4 @@
-"""Going through trees that hostile programs change meanwhile, without leaving them."""
+"""Walks of trees that untrusted programs modify concurrently, without leaving them."""
 
 import os
 import stat
@@ -15,7 +15,7 @@ _DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
 
 
 class Kind(StrEnum):
-    """What there is at a path."""
+    """The type of an entry."""
 
     FILE = "file"
     DIRECTORY = "directory"
@@ -25,7 +25,7 @@ class Kind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What was found at a path, itself and not what it leads to."""
+    """An entry at a path, without following links."""
 
     path: str  # Relative to the root.
     kind: Kind
@@ -33,24 +33,24 @@ class Found:
 
     @property
     def is_executable(self) -> bool:
-        """Whether it is a file that its owner may run."""
+        """Whether it is a file that its owner may execute."""
         return self.kind is Kind.FILE and bool(self.seen.st_mode & stat.S_IXUSR)
 
     @property
     def identity(self) -> tuple[int, int, int, int]:
-        """Changes whenever the content does, because nobody sets the last of its times."""
+        """Changes whenever the content does, because the ctime cannot be set by programs."""
         seen = self.seen
         return (seen.st_ino, seen.st_size, seen.st_mtime_ns, seen.st_ctime_ns)
 
 
 def walk(root: Root, *, without: frozenset[str] = frozenset()) -> Iterator[Found]:
-    """Yield everything below a root, directories before what is in them.
+    """Yield everything below a root, directories before their entries.
 
-    What vanishes or may not be read meanwhile is left out.
+    Entries that vanish or may not be read are omitted.
 
     Args:
-        root: Where to begin.
-        without: Names that are passed over, with all below them.
+        root: The root.
+        without: Names that are skipped, with everything below them.
     """
     pending = [""]
     while pending:
@@ -76,7 +76,7 @@ def walk(root: Root, *, without: frozenset[str] = frozenset()) -> Iterator[Found
 
 
 def look(root: Root, path: str) -> Found | None:
-    """Return what is at a path, itself; None for nothing."""
+    """Return the entry at a path, without following links; None if there is none."""
     above, _, name = path.rpartition("/")
     try:
         with root.opened(above, os.O_PATH | os.O_DIRECTORY) as fd:
@@ -87,7 +87,7 @@ def look(root: Root, path: str) -> Found | None:
 
 
 def create(root: Root, path: str) -> int:
-    """Make a file where there is none, and return it open for reading and writing.
+    """Create a file that must not exist, and return it open for reading and writing.
 
     Raises:
         OSError: The kernel refuses.
@@ -99,10 +99,10 @@ def create(root: Root, path: str) -> int:
 
 
 def hand_over(root: Root, owner: int) -> None:
-    """Give a tree to a user, with its group of the same number.
+    """Change the owner of a tree to a user, and the group to the same number.
 
     Raises:
-        OSError: Only root may.
+        OSError: This process is not root.
     """
     for found in walk(root):
         above, _, name = found.path.rpartition("/")
@@ -112,7 +112,7 @@ def hand_over(root: Root, owner: int) -> None:
 
 
 def kind_of(mode: int) -> Kind:
-    """Return what a mode is the mode of."""
+    """Return the type of a mode."""
     if stat.S_ISREG(mode):
         return Kind.FILE
     if stat.S_ISDIR(mode):
@@ -124,8 +124,8 @@ def measure(root: Root, *, entries_max: int) -> tuple[int, int]:
     """Return the bytes on disk and the number of entries below a root.
 
     Args:
-        root: Where to begin.
-        entries_max: Entries after which to stop counting; more are at least as many.
+        root: The root.
+        entries_max: Entries after which to stop; the result is then a lower bound.
     """
     disk_bytes = entries = 0
     counted: set[tuple[int, int]] = set()

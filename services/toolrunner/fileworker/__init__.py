@@ -1,1 +1,1 @@
-"""The program that works on the files of one workspace, in a process of its own."""
+"""The file worker: a program that works on the files of one workspace."""

@@ -1,4 +1,4 @@
-"""Run the program that works on files."""
+"""Run the file worker."""
 
 import os
 

@@ -1,4 +1,4 @@
-"""Everything that can be asked about the files of one workspace, in one place."""
+"""The handlers of all file requests of one workspace."""
 
 from collections.abc import Generator, Sequence
 from dataclasses import dataclass, field
@@ -36,9 +36,9 @@ class Files:
     """The files beneath one root; for one thread, and one change at a time.
 
     Attributes:
-        root: Where they are.
+        root: The root.
         program: Path of ripgrep; empty to search without it.
-        git: The repositories among them; None for none.
+        git: The handlers of git requests; None for none.
     """
 
     root: Root
@@ -49,7 +49,7 @@ class Files:
     _uploads: dict[str, Upload] = field(default_factory=dict)
 
     def work(self, request: protocol.Request) -> Job:
-        """Do what is asked; yields pieces of streams, and pauses.
+        """Execute a request; yields parts of streams, and pauses.
 
         Raises:
             FileRefused: It is refused.
@@ -79,7 +79,7 @@ class Files:
                 return self._change(request)
 
     def close(self) -> None:
-        """Leave nothing half done behind."""
+        """Drop uploads and close the root."""
         for upload in self._uploads.values():
             upload.drop()
         if self.git is not None:
@@ -151,7 +151,7 @@ class Files:
         changes = _bounded([change_of(draft) for draft in shown])
         if problems:
             return Planned(changes, _brief(problems))
-        # Only the last plan is kept, so one that is never committed costs nothing.
+        # Only the last plan is kept, so one that is never committed takes no memory.
         self._planned, self._trees = {token: changed}, {}
         return Planned(changes, images=tuple(draft.image() for draft in changed))
 
@@ -206,7 +206,7 @@ class Files:
 
 
 def _brief(problems: Sequence[Problem]) -> tuple[Problem, ...]:
-    """Leave hints out once all of them together are too long."""
+    """Drop hints once their total is too long."""
     size, kept = 0, []
     for problem in problems:
         size += sum(len(hint) for hint in problem.hints)
@@ -217,7 +217,7 @@ def _brief(problems: Sequence[Problem]) -> tuple[Problem, ...]:
 
 
 def _bounded(changes: Sequence[Change]) -> tuple[Change, ...]:
-    """Leave diffs out once all of them together are too long."""
+    """Drop diffs once their total is too long."""
     size, kept = 0, []
     for change in changes:
         size += len(change.diff.encode())

@@ -1,4 +1,4 @@
-"""Long work in one thread: it says when it waits or pauses, so that others get their turn."""
+"""Cooperative jobs in one thread: a generator yields when it waits or pauses."""
 
 import select
 import time
@@ -10,10 +10,10 @@ from toolrunner.fileworker.protocol import Answer
 
 @dataclass(frozen=True, slots=True)
 class Readable:
-    """Go on when something can be read, or when the time is over.
+    """Continue when a descriptor is readable, or at the deadline.
 
     Attributes:
-        fd: What to read from.
+        fd: The descriptor.
         until_s: Time of the monotonic clock.
     """
 
@@ -23,17 +23,17 @@ class Readable:
 
 @dataclass(frozen=True, slots=True)
 class Pause:
-    """Go on after others had their turn."""
+    """Continue after other jobs have run."""
 
 
 PAUSE = Pause()
 
-#: Yields pieces of a stream, and pauses in between; returns the last answer.
+#: Yields parts of a stream, and pauses in between; returns the last answer.
 Job = Generator[Readable | Pause | Answer, None, Answer]
 
 
 def pieces(job: Job) -> Iterator[Answer]:
-    """Do a job here and now: yield the pieces of its stream, its last answer included."""
+    """Run a job to its end: yield the parts of its stream, its last answer included."""
     while True:
         try:
             said = next(job)

@@ -1,4 +1,4 @@
-"""The program that works on files: one thread, one workspace, asked over its input."""
+"""The file worker program: one thread, one workspace, requests on its standard input."""
 
 import os
 import selectors
@@ -38,17 +38,17 @@ READ_BYTES: Final = 256 * 1024
 
 @dataclass
 class Running:
-    """A job under its number."""
+    """A job with its request number."""
 
     number: int
     job: Job
-    readable: Readable | None = None  # What it waits for.
-    ahead: int = 0  # Pieces that were sent and not confirmed.
+    readable: Readable | None = None  # The event it waits for.
+    ahead: int = 0  # Parts that were sent and not confirmed.
 
 
 @dataclass
 class FileWorker:
-    """Serves its input until that ends; whoever is long at work lets others in between."""
+    """Serves its input until EOF; long jobs are interleaved with others."""
 
     input_fd: int
     output_fd: int
@@ -56,11 +56,11 @@ class FileWorker:
     selector: selectors.BaseSelector = field(default_factory=selectors.DefaultSelector)
     frames: Frames = field(default_factory=lambda: Frames(bytearray()))
     ready: deque[Running] = field(default_factory=deque)
-    waiting: dict[int, Running] = field(default_factory=dict)  # By number, for a file to speak.
-    stopped: dict[int, Running] = field(default_factory=dict)  # By number, for a confirmation.
+    waiting: dict[int, Running] = field(default_factory=dict)  # For a readable descriptor.
+    stopped: dict[int, Running] = field(default_factory=dict)  # For a confirmation.
 
     def run(self) -> None:
-        """Serve until nobody is there any more."""
+        """Serve until EOF on the input."""
         self.selector.register(self.input_fd, selectors.EVENT_READ)
         while True:
             for key, _ in self.selector.select(self._patience_s()):
@@ -96,7 +96,7 @@ class FileWorker:
             self._confirm(ask.number)
 
     def _confirm(self, number: int) -> None:
-        """Note that a piece was taken, and go on with its stream if that was waiting for it."""
+        """Record the confirmation of a part, and continue its stream if that was waiting for it."""
         if (stopped := self.stopped.pop(number, None)) is not None:
             self.ready.append(stopped)
         for running in (*self.ready, *self.waiting.values()):
@@ -104,7 +104,7 @@ class FileWorker:
                 running.ahead -= 1
 
     def _close(self, number: int) -> None:
-        """End a job that nobody wants more of."""
+        """Close a job whose consumer has left."""
         if (waiting := self.waiting.get(number)) is not None:
             self._awake(waiting)
         if (stopped := self.stopped.pop(number, None)) is not None:
@@ -166,7 +166,7 @@ def _framed(tell: Tell) -> bytes:
         return frame(tell)
     except UnicodeEncodeError:
         if isinstance(tell.answer, Planned):
-            # What is put back later has to be found under its own name, not under what is shown.
+            # Images must have the real name, not the replaced one that is shown.
             text = "the change leads to a name that is not UTF-8; rename it, then repeat the change"
             paths = {"path": shown(tell.answer.images[0].path)} if tell.answer.images else {}
             refused = Refused(Reason.PATH_FORBIDDEN, text, paths)
@@ -175,9 +175,9 @@ def _framed(tell: Tell) -> bytes:
 
 
 def main(environment: Mapping[str, str]) -> None:
-    """Serve standard input and output, for the directory that this was started in."""
+    """Serve standard input and output, for the current working directory."""
     prefix, program, git, temporary = (*sys.argv[1:], "", os.devnull)[:4]
-    # Nobody else may write among the answers.
+    # No other code may write to the output.
     input_fd, output_fd = os.dup(0), os.dup(1)
     nowhere = os.open(os.devnull, os.O_RDWR | os.O_CLOEXEC)
     for fd in (0, 1, 2):

@@ -1,4 +1,4 @@
-"""What is asked of the program that works on files, and what it answers: frames of MessagePack."""
+"""The protocol of the file worker: requests and answers as frames of MessagePack."""
 
 import struct
 from collections.abc import Iterator
@@ -14,12 +14,12 @@ T = TypeVar("T")
 
 LENGTH: Final = struct.Struct(">I")
 CHUNK_BYTES: Final = 256 * 1024
-#: Pieces of a stream that are sent before the first of them is confirmed.
+#: Parts of a stream that are sent before the first of them is confirmed.
 PIECES_AHEAD: Final = 16
 
 
 class ReadPage(Value, frozen=True):
-    """Asks for lines of a file."""
+    """Requests lines of a file."""
 
     path: str
     offset_line: int
@@ -29,7 +29,7 @@ class ReadPage(Value, frozen=True):
 
 
 class Page(Value, frozen=True):
-    """Lines of a file, or an image, or what else it is."""
+    """Lines of a file, or an image, or its type."""
 
     info: PathInfo
     kind: str
@@ -47,7 +47,7 @@ class Page(Value, frozen=True):
 
 
 class ReadBytes(Value, frozen=True):
-    """Asks for a head and bytes, as a stream."""
+    """Requests a head and bytes, as a stream."""
 
     path: str
     offset_bytes: int
@@ -56,7 +56,7 @@ class ReadBytes(Value, frozen=True):
 
 
 class BytesHead(Value, frozen=True):
-    """What is said of a file before its bytes."""
+    """The metadata of a file before its bytes."""
 
     info: PathInfo
     media_type: str
@@ -69,7 +69,7 @@ class Chunk(Value, frozen=True):
 
 
 class StatPath(Value, frozen=True):
-    """Asks for a path."""
+    """Requests the metadata of a path."""
 
     path: str
     no_follow: bool = False
@@ -77,7 +77,7 @@ class StatPath(Value, frozen=True):
 
 
 class Stat(Value, frozen=True):
-    """What is known of it; no info if there is nothing."""
+    """The metadata of a path; no info if it does not exist."""
 
     info: PathInfo | None
     resolved_path: str = ""
@@ -86,11 +86,11 @@ class Stat(Value, frozen=True):
 
 
 class ListDirectory(Value, frozen=True):
-    """Asks for a directory."""
+    """Requests the entries of a directory."""
 
     path: str
     depth: int
-    after: bytes  # Where the page begins; empty for the beginning.
+    after: bytes  # The position of the page; empty for the first.
     limit: int
     include_hidden: bool
     include_ignored: bool
@@ -108,17 +108,17 @@ class Listing(Value, frozen=True):
     """A page of a directory."""
 
     entries: tuple[Entry, ...]
-    next: bytes  # Where the next page begins; empty at the end.
+    next: bytes  # The position of the next page; empty at the end.
     hidden_entries: int
 
 
 class FindFiles(Value, frozen=True):
-    """Asks for files by name."""
+    """Requests files by name."""
 
     query: str
     is_fuzzy: bool
     path: str
-    after: bytes  # Where the page begins; empty for the beginning.
+    after: bytes  # The position of the page; empty for the first.
     limit: int
     include_ignored: bool
 
@@ -134,7 +134,7 @@ class FoundFiles(Value, frozen=True):
     """A page of files."""
 
     files: tuple[FoundFile, ...]
-    next: bytes  # Where the next page begins; empty at the end.
+    next: bytes  # The position of the next page; empty at the end.
     is_truncated: bool
 
 
@@ -166,7 +166,7 @@ class SearchLine(Value, frozen=True):
 
 
 class FileMatches(Value, frozen=True):
-    """What a search found in one file."""
+    """The matches of a search in one file."""
 
     path: str
     lines: tuple[SearchLine, ...]
@@ -174,13 +174,13 @@ class FileMatches(Value, frozen=True):
 
 
 class Matches(Value, frozen=True):
-    """What a search found in some files."""
+    """The matches of a search in some files."""
 
     files: tuple[FileMatches, ...]
 
 
 class Summary(Value, frozen=True):
-    """What a search found altogether."""
+    """The summary of a search."""
 
     files: int
     matches: int
@@ -212,7 +212,7 @@ class PlanEdits(Value, frozen=True):
 
 
 class PlanPatch(Value, frozen=True):
-    """Plans what a patch says."""
+    """Plans a patch."""
 
     token: str
     patch: str
@@ -220,7 +220,7 @@ class PlanPatch(Value, frozen=True):
 
 
 class PlanRestore(Value, frozen=True):
-    """Plans to put files back; refused if one has changed since."""
+    """Plans to restore files; refused if one has changed since."""
 
     token: str
     images: tuple[Image, ...]
@@ -228,7 +228,7 @@ class PlanRestore(Value, frozen=True):
 
 
 class StartUpload(Value, frozen=True):
-    """Begins to take the bytes of a file."""
+    """Starts an upload."""
 
     token: str
     path: str
@@ -247,20 +247,20 @@ class UploadChunk(Value, frozen=True):
 
 
 class PlanUpload(Value, frozen=True):
-    """Plans to put an upload in its place."""
+    """Plans to move an upload to its path."""
 
     token: str
 
 
 class DropUpload(Value, frozen=True):
-    """Gives an upload up, and clears away what a program that ended has left of it."""
+    """Drops an upload, and removes the staged file that an earlier worker left."""
 
     token: str
     path: str
 
 
 class Planned(Value, frozen=True):
-    """What a change would do; nothing is written yet."""
+    """The changes of a plan; nothing is written yet."""
 
     changes: tuple[Change, ...]
     problems: tuple[Problem, ...] = ()
@@ -268,24 +268,24 @@ class Planned(Value, frozen=True):
 
 
 class Commit(Value, frozen=True):
-    """Does what was planned last under the token, all or nothing."""
+    """Commits the last plan with the token, all or nothing."""
 
     token: str
 
 
 class RollBack(Value, frozen=True):
-    """Takes back what a commit that was cut off has done, and clears its leavings away."""
+    """Rolls back an interrupted commit, and removes its staged files."""
 
     token: str
     images: tuple[Image, ...]
 
 
 class Done(Value, frozen=True):
-    """It is done."""
+    """The request was executed."""
 
-    is_whole: bool = True  # Whether everything could be put back.
+    is_whole: bool = True  # Whether everything could be restored.
     count: int = 0  # Entries that were moved or deleted.
-    info: PathInfo | None = None  # What was moved.
+    info: PathInfo | None = None  # The moved entry.
 
 
 class MakeDirectory(Value, frozen=True):
@@ -296,7 +296,7 @@ class MakeDirectory(Value, frozen=True):
 
 
 class PlanMove(Value, frozen=True):
-    """Plans to give an entry another path."""
+    """Plans to move an entry."""
 
     token: str
     path: str
@@ -315,13 +315,13 @@ class PlanDelete(Value, frozen=True):
 
 
 class Count(Value, frozen=True):
-    """How many entries something was done to."""
+    """A number of entries."""
 
     count: int
 
 
 class Refused(Value, frozen=True):
-    """Why something is refused."""
+    """A refusal."""
 
     reason: str
     text: str
@@ -329,11 +329,11 @@ class Refused(Value, frozen=True):
 
 
 class Forgotten(Value, frozen=True):
-    """The plan or upload is not known: this program has not been asked for it."""
+    """The plan or upload is unknown to this worker."""
 
 
 class Defect(Value, frozen=True):
-    """Something is wrong with the program itself."""
+    """An unexpected error of the worker."""
 
     trace: str
 
@@ -380,11 +380,11 @@ Answer = (
 
 
 class Ask(msgspec.Struct, frozen=True, array_like=True):
-    """A request under a number; none confirms a piece of the numbered one's stream."""
+    """A request with a number; without a request it confirms a part of that stream."""
 
     number: int
     request: Request | None
-    is_closing: bool = False  # Nobody wants more of it.
+    is_closing: bool = False  # The consumer has left.
 
 
 class Tell(msgspec.Struct, frozen=True, array_like=True):
@@ -396,13 +396,13 @@ class Tell(msgspec.Struct, frozen=True, array_like=True):
 
 
 def frame(message: Ask | Tell) -> bytes:
-    """Return a message as it travels."""
+    """Return a message as an encoded frame."""
     body = msgspec.msgpack.encode(message)
     return LENGTH.pack(len(body)) + body
 
 
 def shown(value: T) -> T:
-    """Return a value whose texts may travel, though names may hold bytes of no encoding."""
+    """Return a value with valid UTF-8, as file names may contain invalid bytes."""
     clean: Any = value
     match value:
         case str():
@@ -419,7 +419,7 @@ def shown(value: T) -> T:
 
 @dataclass
 class Frames:
-    """Cuts a stream of bytes into the bodies of messages."""
+    """Splits a byte stream into the bodies of messages."""
 
     rest: bytearray
 

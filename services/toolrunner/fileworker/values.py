@@ -1,4 +1,4 @@
-"""What requests about files and the answers to them are made of."""
+"""Values in requests about files and their answers."""
 
 from enum import StrEnum
 
@@ -23,7 +23,7 @@ class ProblemKind(StrEnum):
 
 
 class ChangeKind(StrEnum):
-    """What became of a file; names are those of the proto."""
+    """The kind of a change; names are those of the proto."""
 
     UNCHANGED = "unchanged"
     CREATED = "created"
@@ -33,17 +33,17 @@ class ChangeKind(StrEnum):
 
 
 class EntryKind(StrEnum):
-    """What an entry is that a change does something to."""
+    """The kind of a changed entry."""
 
     FILE = "file"
     LINK = "link"
     DIRECTORY = "directory"
-    MOVED = "moved"  # Whatever it is, it has another path.
-    TREE = "tree"  # Too large, or too odd, to be kept.
+    MOVED = "moved"  # An entry of any kind that was moved.
+    TREE = "tree"  # Too large, or of an unsupported type, to be stored.
 
 
 class Value(msgspec.Struct, frozen=True, tag=True, tag_field="is"):
-    """Something that travels."""
+    """The base of encoded values."""
 
 
 class TextEdit(Value, frozen=True):
@@ -72,7 +72,7 @@ class AppliedEdit(Value, frozen=True):
 
 
 class PathInfo(Value, frozen=True):
-    """What is known of a path."""
+    """The metadata of a path."""
 
     path: str
     type: str
@@ -96,7 +96,7 @@ class Problem(Value, frozen=True):
 
 
 class Change(Value, frozen=True):
-    """What becomes of one file."""
+    """The change of one file."""
 
     path: str
     kind: ChangeKind
@@ -112,17 +112,18 @@ class Change(Value, frozen=True):
 
 
 class Image(Value, frozen=True):
-    """A file, or another entry of a directory, before and after a change.
+    """A file, or another directory entry, before and after a change.
 
     Attributes:
-        path: Where it really is, relative to the root.
-        before: Its content, of a link its target; None if there was none, or if it is not kept.
+        path: Its real path, relative to the root.
+        before: Its content, or the target of a link; None if there was none, or if it is not
+            stored.
         mode: Its permission bits; None if there was none.
         before_etag: Of its content; empty if there was none.
-        after_etag: Of its new content; empty if it is gone. Of what was moved, its inode.
-        is_kept: Whether it can be put back.
-        kind: What it was.
-        moved_from: The path that it had, if it was moved.
+        after_etag: Of its new content; empty if it is deleted. Of a moved entry, its inode.
+        is_kept: Whether it can be restored.
+        kind: Its kind.
+        moved_from: The previous path, if it was moved.
     """
 
     path: str
@@ -135,5 +136,5 @@ class Image(Value, frozen=True):
     moved_from: str = ""
 
     def belongs_to(self, path: str) -> bool:
-        """Tell whether it is what has a path, or had it, or is below that."""
+        """Return whether its current or previous path is a path, or it is below it."""
         return path in (self.path, self.moved_from) or self.path.startswith(f"{path}/")

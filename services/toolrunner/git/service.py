@@ -1,4 +1,4 @@
-"""The repositories of this node as its servicer uses them."""
+"""The git service of this node."""
 
 import hashlib
 from collections.abc import AsyncGenerator, Callable
@@ -15,26 +15,26 @@ from toolrunner.journal.records import FileEffect
 from toolrunner.primitives.domain import Scope
 from toolrunner.primitives.errors import FileWorkerGone, OutcomeUnknown
 
-#: Between the limit of git and the last moment at which the program has to answer.
+#: Between the timeout of git and that of the file worker's response.
 GRACE_S: Final = 10.0
-#: Storing all files of a large tree for the first time takes its time.
+#: The first checkpoint of a large tree takes long.
 CHECKPOINT_S: Final = 300.0
-#: Of checkpoints that belong to no chat.
+#: The scope of checkpoints that belong to no chat.
 NOBODYS: Final = "workspace"
 
 
 def scope_name(scope: Scope) -> str:
-    """Return the part of a reference that says whose checkpoint it is."""
+    """Return the part of a reference that names the scope of a checkpoint."""
     return scope.chat_id or NOBODYS
 
 
 def previous_label(request_id: str) -> str:
-    """Return the label of the state before a restore; asked again, it is the same."""
+    """Return the label of the state before a restore; the same for a repeated request."""
     return f"before-{hashlib.sha256(request_id.encode()).hexdigest()[:16]}"
 
 
 class GitService:
-    """Looks at repositories and keeps states of them; owns the tasks that follow them."""
+    """Reads repositories and manages checkpoints; owns the tasks that watch them."""
 
     def __init__(self, files: FileService, clock: Clock, supervision: Supervision) -> None:
         self._files = files
@@ -63,7 +63,7 @@ class GitService:
 
         Raises:
             FileRefused: It is refused.
-            FileWorkerGone: The program that works on files ended; ask again.
+            FileWorkerGone: The file worker exited; retry.
         """
         if not request.directory and self._files.holds_no_repository(scope):
             return protocol.Repositories(())
@@ -71,11 +71,11 @@ class GitService:
         return await self._files.ask(scope, request, protocol.Repositories, limit_s=limit_s)
 
     async def diff(self, scope: Scope, request: protocol.GitDiff) -> protocol.Diff:
-        """Return a difference.
+        """Return a diff.
 
         Raises:
             FileRefused: It is refused.
-            FileWorkerGone: The program that works on files ended; ask again.
+            FileWorkerGone: The file worker exited; retry.
         """
         limit_s = request.timeout_s + GRACE_S
         return await self._files.ask(scope, request, protocol.Diff, limit_s=limit_s)
@@ -87,7 +87,7 @@ class GitService:
 
         Raises:
             FileRefused: It is refused.
-            FileWorkerGone: The program that works on files ended; ask again.
+            FileWorkerGone: The file worker exited; retry.
         """
         limit_s = request.timeout_s + GRACE_S
         return await self._files.ask(scope, request, protocol.Checkpoints, limit_s=limit_s)
@@ -103,7 +103,7 @@ class GitService:
         request: protocol.CreateCheckpoint,
         encode: Callable[[protocol.Created], bytes],
     ) -> bytes:
-        """Make a checkpoint once; return the serialised response.
+        """Create a checkpoint once; return the serialised response.
 
         Raises:
             ToolrunnerError: It is refused.
@@ -123,12 +123,13 @@ class GitService:
         request: protocol.RestoreCheckpoint,
         encode: Callable[[protocol.Restored], bytes],
     ) -> bytes:
-        """Put files back once; return the serialised response.
+        """Restore files once; return the serialised response.
 
-        A program that ends halfway is followed by another, which goes on where it was.
+        If the file worker exits halfway, the request is sent once more to its successor, which
+        continues.
 
         Raises:
-            ToolrunnerError: It is refused, or nobody knows how far it came.
+            ToolrunnerError: It is refused, or its outcome is unknown.
             FileRefused: It is refused, and nothing was changed.
         """
 

@@ -1,4 +1,4 @@
-"""Following repositories for any number of listeners: git looks once for all of them."""
+"""Watches of repositories, shared by all subscribers of a workspace."""
 
 import asyncio
 import logging
@@ -22,9 +22,9 @@ QUIET_S: Final = 0.2
 UNCHANGED_S: Final = 15.0
 RESCAN_S: Final = 30.0
 LOOK_S: Final = 30.0
-#: For walking through a large tree before the first answer.
+#: For the walk of a large tree before the first answer.
 ANSWER_S: Final = 120.0
-#: Programs that end without an answer, one after another, before it is given up.
+#: Consecutive file workers that exit without an answer before the watch is given up.
 TRIES_MAX: Final = 3
 
 logger = logging.getLogger(__name__)
@@ -32,7 +32,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Looked:
-    """A repository, and when it was looked at."""
+    """A repository, and when it was scanned."""
 
     repository: Repository
     scanned_at: datetime
@@ -40,14 +40,14 @@ class Looked:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """All repositories; what was known before is void."""
+    """All repositories; replaces all earlier events."""
 
     repositories: tuple[Looked, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Gone:
-    """A repository is no more."""
+    """A repository was removed."""
 
     directory: str
 
@@ -59,7 +59,7 @@ class Quiet:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """Nothing follows: the service stops, or the workspace has none to follow any more."""
+    """The end of the stream: the service stops, or the workspace cannot be watched any more."""
 
     is_workspace_gone: bool = False
 
@@ -69,13 +69,13 @@ GitEvent = Snapshot | Looked | Gone | Quiet | Ended
 
 @dataclass
 class Listener:
-    """What one listener has not been told yet; of a repository only how it is now."""
+    """The pending events of one subscriber; of each repository only the latest."""
 
     news: asyncio.Event = field(default_factory=asyncio.Event)
     waiting: dict[str, GitEvent] = field(default_factory=dict)
 
     def tell(self, name: str, event: GitEvent) -> None:
-        """Have an event told; it takes the place of an earlier one of that name."""
+        """Queue an event; it replaces an earlier one of that name."""
         if isinstance(event, Snapshot):
             self.waiting.clear()
         self.waiting.pop(name, None)
@@ -83,7 +83,7 @@ class Listener:
         self.news.set()
 
     async def next(self) -> list[GitEvent]:
-        """Return what there is to tell, once there is something."""
+        """Wait for events and return all pending ones."""
         await self.news.wait()
         self.news.clear()
         told = [*self.waiting.values()]
@@ -93,24 +93,24 @@ class Listener:
 
 @dataclass
 class Following:
-    """One workspace that is followed."""
+    """One watched workspace."""
 
     listeners: list[Listener] = field(default_factory=list)
     known: dict[str, Looked] | None = None  # None before the first answer.
     task: "asyncio.Task[None] | None" = None
 
     def tell(self, name: str, event: GitEvent) -> None:
-        """Tell everyone."""
+        """Queue an event for all subscribers."""
         for listener in self.listeners:
             listener.tell(name, event)
 
     def snapshot(self) -> Snapshot:
-        """Return all that is known."""
+        """Return all known repositories."""
         return Snapshot(tuple((self.known or {}).values()))
 
 
 class Source(Protocol):
-    """Where repositories are looked at."""
+    """The source of watch events."""
 
     def stream(
         self, scope: Scope, request: Request, *, limit_s: float
@@ -119,13 +119,13 @@ class Source(Protocol):
 
         Raises:
             FileRefused: It is refused.
-            ToolrunnerError: The workspace is not here, or the program ended.
+            ToolrunnerError: The workspace is not here, or the file worker exited.
         """
         ...
 
 
 class GitWatches:
-    """Follows workspaces as long as somebody listens."""
+    """Watches workspaces as long as they have subscribers."""
 
     def __init__(self, files: Source, clock: Clock, tasks: Starter) -> None:
         self._files = files
@@ -143,7 +143,7 @@ class GitWatches:
                 following.task.cancel()
 
     async def watch(self, scope: Scope) -> AsyncGenerator[GitEvent, None]:
-        """Yield all repositories first, then what changes; ends with `Ended`."""
+        """Yield all repositories first, then changes; ends with `Ended`."""
         workspace_id = scope.workspace_id
         if self._is_stopping:
             yield Ended()
@@ -178,19 +178,19 @@ class GitWatches:
                         tries = 0
                         self._take(answer, following)
             except FileWorkerGone:
-                # It may have been killed, or been busy; the next begins with all of them.
+                # It may have been killed, or busy; the next one begins with all repositories.
                 continue
             except (FileRefused, ToolrunnerError) as error:
                 logger.info("repositories are followed no longer: %s", error)
                 break
             except Exception:
-                # Listeners would wait for ever.
+                # Subscribers would wait for ever.
                 self._end(scope, following)
                 raise
         self._end(scope, following)
 
     def _end(self, scope: Scope, following: Following) -> None:
-        # Whoever asks from now on begins anew.
+        # Later subscribers start a new watch.
         if self._followed.get(scope.workspace_id) is following:
             del self._followed[scope.workspace_id]
         following.tell("", Ended(is_workspace_gone=True))

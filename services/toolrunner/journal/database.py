@@ -1,4 +1,4 @@
-"""The journal's file: its tables, its lock, how it is synced, and what a restart leaves in it."""
+"""The journal's file: tables, lock, sync mode, and recovery at startup."""
 
 import sqlite3
 from collections.abc import Collection
@@ -19,7 +19,7 @@ from toolrunner.primitives.domain import (
 from toolrunner.primitives.errors import JournalUnusable
 
 SCHEMA_VERSION: Final = 2
-#: As long as SQLite lets its log grow before it begins anew at the front.
+#: The size at which SQLite restarts its write-ahead log.
 _LOG_BYTES: Final = 4 * 1024 * 1024
 _SMALL_CACHE_PAGES: Final = 16
 
@@ -50,7 +50,7 @@ CREATE INDEX processes_workspace ON processes (workspace_id, state);
 CREATE INDEX processes_state ON processes (state);
 """
 
-#: What brings a file of an earlier version to the next one.
+#: Migrations from each version to the next.
 _STEPS: Final = (
     """
 ALTER TABLE executions ADD COLUMN acknowledged_at TEXT;
@@ -67,14 +67,14 @@ def open_file(
     now: datetime,
     adopted: Collection[ProcessId],
 ) -> tuple[sqlite3.Connection, str, frozenset[ProcessId]]:
-    """Open or make the file, settle what an earlier process left open.
+    """Open or create the file, and settle the entries that an earlier process left open.
 
     Returns the connection, the generation, and the processes that are lost from now on.
 
     Args:
         path: The file.
-        new_generation: Its generation if it is made now.
-        boot_id: Tells one start of the machine from the next.
+        new_generation: Its generation if it is created now.
+        boot_id: Identifies the boot of the machine.
         now: The time of the entries.
         adopted: Processes that outlived the earlier process, and so are not lost.
 
@@ -109,10 +109,10 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
 
 
 def _lengthen_log(connection: sqlite3.Connection) -> None:
-    """Give the write-ahead log its full length, by a change that is taken back.
+    """Extend the write-ahead log to its full length, by a transaction that is rolled back.
 
-    A sync of a file that does not grow writes the data and nothing else, which takes a fraction of
-    the time. What does not fit into the cache is in the log before it is committed.
+    The sync of a file that does not grow writes only the data, which takes a fraction of the time.
+    Pages that do not fit into the cache are written to the log before the commit.
     """
     pages = connection.execute("PRAGMA cache_size").fetchone()[0]
     connection.execute(f"PRAGMA cache_size = {_SMALL_CACHE_PAGES}")
@@ -146,7 +146,7 @@ def _execute_all(connection: sqlite3.Connection, statements: str) -> None:
 def _settle(
     connection: sqlite3.Connection, *, boot_id: str, now: datetime, adopted: frozenset[ProcessId]
 ) -> frozenset[ProcessId]:
-    """Say of everything that was left open that nobody knows how it ended."""
+    """Mark everything that was left open as unknown or lost."""
     started = connection.execute(
         "SELECT is_keyed, request_id, process_id FROM executions WHERE state = ?",
         (ExecutionState.STARTED,),

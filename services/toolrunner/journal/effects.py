@@ -1,4 +1,4 @@
-"""Work that is finished even if whoever asked for it has gone."""
+"""Work that is completed even if the caller has disconnected."""
 
 from collections.abc import Coroutine
 from typing import Any, TypeVar
@@ -10,9 +10,9 @@ T = TypeVar("T")
 
 
 class Effects:
-    """Runs effects in the tasks of their owner, outside of the calls that ask for them.
+    """Runs effects in the tasks of their owner, outside of the calls that request them.
 
-    An entry in the journal whose effect was cancelled halfway would be one nobody can complete.
+    A journal entry whose effect was cancelled halfway could never be completed.
     """
 
     def __init__(self, tasks: Shielding) -> None:

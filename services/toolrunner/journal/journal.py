@@ -1,12 +1,12 @@
-"""The journal: what was begun and how it ended, on disk before anything acts.
+"""The journal: each effect and its outcome, on disk before the effect is executed.
 
 Theory: one SQLite file per node, and one process per file. Every effect is one entry, committed
-before it acts and completed when its response is known, each time with a full sync; what is asked
-for at the same time shares one. With the entry the highest epoch of the chat's owner is stored, so
-that an older owner can start nothing after a newer one has asked. An entry without a response that
-is found when the file is opened belongs to a process of the service that ended in between, so
-nobody knows how far it came, unless what it started is still there. The generation is made with the
-file: "never seen" proves something only to those who dispatched to this very file.
+before it is executed and completed when its response is known, each time with a full sync;
+concurrent requests share one. With the entry the highest epoch of the chat's owner is stored, so
+that an older owner can start nothing after a request of a newer one. An entry without a response
+that is found when the file is opened belongs to a service process that ended in between, so its
+outcome is unknown, unless the process that it started still exists. The generation is created with
+the file: a missing entry proves something only for requests that were sent to this very file.
 """
 
 import sqlite3
@@ -52,12 +52,12 @@ CANCELLED_ERROR: Final = "It was cancelled before it could start, and did not ru
 
 @dataclass(frozen=True, slots=True)
 class Begun:
-    """The entry is new and on disk: act now."""
+    """The entry is new and on disk: execute the effect now."""
 
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """The same request came before: do not act."""
+    """The same request was received before: do not execute it."""
 
     execution: Execution
 
@@ -72,24 +72,24 @@ Beginning = Begun | Known | NotBegun
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """Work was done, and what it returned; typed where it is asked for."""
+    """Work succeeded, with its result; typed by the caller."""
 
     value: Any
 
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """Work was refused or the disk did not take it."""
+    """Work was refused, or the disk write failed."""
 
     error: Exception
 
 
 def first_response(execution: Execution) -> bytes:
-    """Return what was answered to a request that came before.
+    """Return the response of a request that was received before.
 
     Raises:
         ExecutionCancelled: It was cancelled before it could start.
-        OutcomeUnknown: It was never answered, or is not yet.
+        OutcomeUnknown: It has no response, or none yet.
     """
     match execution.state:
         case ExecutionState.FINISHED:
@@ -106,8 +106,8 @@ class Journal:
     """The open journal; for one thread.
 
     Attributes:
-        generation: Names this file for as long as it exists.
-        lost: Processes that an earlier process left, and that nobody looks after any more.
+        generation: Identifies this file for as long as it exists.
+        lost: Processes that an earlier service process left, and that are no longer monitored.
     """
 
     def __init__(
@@ -132,12 +132,12 @@ class Journal:
         clock: Clock,
         adopted: Collection[ProcessId] = (),
     ) -> "Journal":
-        """Open or make the journal, and settle what an earlier process left open.
+        """Open or create the journal, and settle the entries that an earlier process left open.
 
         Args:
             path: The file.
-            new_generation: Its generation if it is made now.
-            boot_id: Tells one start of the machine from the next.
+            new_generation: Its generation if it is created now.
+            boot_id: Identifies the boot of the machine.
             clock: Time for the entries.
             adopted: Processes that outlived the earlier process, and so are not lost.
 
@@ -154,13 +154,13 @@ class Journal:
         return cls(connection, generation, clock, lost)
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._connection.close()
 
     def together(self, works: Sequence[Callable[["Journal"], Any]]) -> list[Done | Failed]:
-        """Do several things in one transaction; one that is refused does not undo the others.
+        """Run several works in one transaction; one that is refused does not undo the others.
 
-        When the disk does not take them together, each is tried by itself.
+        When the transaction fails on disk, each is tried by itself.
         """
         outcomes: list[Done | Failed] = []
         try:
@@ -184,11 +184,11 @@ class Journal:
     def begin(
         self, effect: Journaled, process: ProcessRecord | None, *, may_begin: bool = True
     ) -> Beginning:
-        """Write an entry before its effect acts, with the process that it is about to start.
+        """Write an entry before its effect is executed, with the process that it will start.
 
         Raises:
             JournalChanged: The effect was dispatched to another journal.
-            StaleOwner: A newer owner has spoken for the chat.
+            StaleOwner: A newer owner of the chat has called.
             ExecutionIdReused: The execution id names another call.
             RequestIdReused: The request id names another call.
         """
@@ -225,7 +225,7 @@ class Journal:
                 put_process(self._connection, process)
 
     def withdraw(self, effect: Journaled) -> None:
-        """Take back the entry of an effect that was refused and has changed nothing."""
+        """Delete the entry of an effect that was refused and has changed nothing."""
         with transaction(self._connection):
             self._connection.execute(
                 "DELETE FROM executions WHERE is_keyed = ? AND request_id = ? AND state = ?",
@@ -233,7 +233,7 @@ class Journal:
             )
 
     def lose(self, effect: Journaled) -> None:
-        """Say of an effect that nobody knows how far it came."""
+        """Mark the outcome of an effect as unknown."""
         with transaction(self._connection):
             self._connection.execute(
                 "UPDATE executions SET state = ?"
@@ -263,31 +263,31 @@ class Journal:
             put_process(self._connection, process)
 
     def record(self, process: ProcessRecord) -> None:
-        """Keep what is known of a process now."""
+        """Store the current record of a process."""
         with transaction(self._connection):
             put_process(self._connection, process)
 
     def process(self, process_id: ProcessId) -> ProcessRecord | None:
-        """Return what was kept of a process."""
+        """Return the record of a process."""
         row = self._connection.execute(
             "SELECT record FROM processes WHERE process_id = ?", (process_id,)
         ).fetchone()
         return None if row is None else decode_process(row[0])
 
     def processes(self, workspace_id: WorkspaceId) -> tuple[ProcessRecord, ...]:
-        """Return what was kept of all processes of a workspace."""
+        """Return the records of all processes of a workspace."""
         rows = self._connection.execute(
             "SELECT record FROM processes WHERE workspace_id = ?", (workspace_id,)
         )
         return tuple(decode_process(row[0]) for row in rows)
 
     def execution(self, key: Key) -> Execution | None:
-        """Return an entry, or None if there never was one, and store the epoch of who asks.
+        """Return an entry, or None if there never was one, and store the epoch of the caller.
 
         Raises:
             JournalChanged: The key names another journal.
-            StaleOwner: A newer owner has spoken for the chat.
-            ExecutionIdReused: The entry is another chat's.
+            StaleOwner: A newer owner of the chat has called.
+            ExecutionIdReused: The entry belongs to another chat.
         """
         self._check_generation(key)
         with transaction(self._connection):
@@ -295,12 +295,12 @@ class Journal:
             return self._find_for_chat(key)
 
     def cancel(self, key: Key) -> Execution:
-        """Return an entry; one that never was is made as cancelled, so that it cannot begin.
+        """Return an entry; a missing one is inserted as cancelled, so that it cannot begin.
 
         Raises:
             JournalChanged: The key names another journal.
-            StaleOwner: A newer owner has spoken for the chat.
-            ExecutionIdReused: The entry is another chat's.
+            StaleOwner: A newer owner of the chat has called.
+            ExecutionIdReused: The entry belongs to another chat.
         """
         self._check_generation(key)
         with transaction(self._connection):
@@ -324,7 +324,7 @@ class Journal:
             return cancelled
 
     def acknowledge(self, execution_ids: Sequence[str], generation: str) -> tuple[str, ...]:
-        """Drop the responses of entries that are over; return those that are not.
+        """Drop the responses of completed entries; return the ids of the others.
 
         The entries stay for a while, so that none of them can begin again.
 
@@ -338,10 +338,10 @@ class Journal:
     def expire(
         self, *, ended_before: datetime, acknowledged_before: datetime, kept_max: int
     ) -> tuple[tuple[WorkspaceId, ProcessId], ...]:
-        """Drop what is old, and return the processes whose output may go.
+        """Delete old rows, and return the processes whose output may be deleted.
 
-        A process whose result nobody acknowledged stays, however old it is; only its output goes
-        once its workspace has so many newer ones.
+        A process whose result was not acknowledged stays, however old it is; only its output is
+        deleted once its workspace has so many newer ones.
 
         Args:
             ended_before: Processes that ended before this are old.
@@ -366,7 +366,7 @@ class Journal:
         return known
 
     def _started_after_cancel(self, known: Execution, process: ProcessRecord | None) -> Execution:
-        """Give a cancelled entry the process that never ran, once somebody asks to start it."""
+        """Give a cancelled entry a failed process, when its start is requested later."""
         is_bare = known.state is ExecutionState.CANCELLED and known.process_id is None
         if not is_bare or process is None:
             return known

@@ -1,4 +1,4 @@
-"""What is kept of processes, and of the requests that change something."""
+"""The journal's records of processes, and of requests that change something."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -20,9 +20,10 @@ from toolrunner.sandbox import Used
 
 
 class ProcessRecord(msgspec.Struct, frozen=True):
-    """What is known of a process, and what the journal keeps of it.
+    """The record of a process, in memory and in the journal.
 
-    A struct, because every command makes a dozen of them, each from the one before.
+    A msgspec struct for speed, because every command makes a dozen of them, each from the one
+    before.
     """
 
     process_id: ProcessId
@@ -51,14 +52,14 @@ class ProcessRecord(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class Effect:
-    """A request that changes something, as the journal sees it.
+    """A request that changes something, for the journal.
 
     Attributes:
         request_id: The execution id if there is a key.
-        key: Absent for what a person does.
+        key: Absent for requests of a user.
         method: The full name of the method.
         body_hash: Tells whether two requests with one id are the same request.
-        encode: Makes of a process the method's serialised response.
+        encode: Encodes a process as the method's serialised response.
     """
 
     request_id: str
@@ -70,7 +71,7 @@ class Effect:
 
 @dataclass(frozen=True, slots=True)
 class FileEffect:
-    """A request that changes files, as the journal sees it; the fields are those of `Effect`."""
+    """A request that changes files, for the journal; the fields are those of `Effect`."""
 
     request_id: str
     key: Key | None
@@ -78,5 +79,5 @@ class FileEffect:
     body_hash: bytes
 
 
-#: What has an entry in the journal.
+#: A request with an entry in the journal.
 Journaled = Effect | FileEffect

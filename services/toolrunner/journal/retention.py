@@ -1,4 +1,4 @@
-"""What the journal lets go of: responses that were acknowledged, entries and processes by age."""
+"""Retention of the journal: acknowledged responses, old entries and old processes are deleted."""
 
 import sqlite3
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ SELECT workspace_id, process_id, is_open, place FROM (
 def drop_responses(
     connection: sqlite3.Connection, execution_ids: Sequence[str], *, now: datetime
 ) -> tuple[str, ...]:
-    """Drop the responses of entries that are over; return those that are not."""
+    """Drop the responses of completed entries; return the ids of the others."""
     skipped = []
     with transaction(connection):
         for execution_id in execution_ids:
@@ -51,7 +51,7 @@ def drop_old(
     acknowledged_before: datetime,
     kept_max: int,
 ) -> tuple[tuple[WorkspaceId, ProcessId], ...]:
-    """Drop what is old, and return the processes whose output may go; see `Journal.expire`."""
+    """Delete old rows; return the processes whose output may be deleted (see `Journal.expire`)."""
     with transaction(connection):
         connection.execute(
             "DELETE FROM executions WHERE acknowledged_at < ?",
@@ -71,5 +71,5 @@ def drop_old(
 
 
 def _as_kept(time: datetime) -> str:
-    """Return a time as the records of processes have it."""
+    """Return a time in the format of the process records."""
     return time.isoformat().replace("+00:00", "Z")

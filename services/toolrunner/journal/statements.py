@@ -1,4 +1,4 @@
-"""Rows of the journal: entries, owners and processes, one statement at a time."""
+"""Statements of the journal: entries, owners and processes."""
 
 import sqlite3
 from collections.abc import Iterator
@@ -14,9 +14,9 @@ from toolrunner.primitives.errors import ExecutionIdReused, RequestIdReused, Sta
 
 @contextmanager
 def transaction(connection: sqlite3.Connection) -> Iterator[None]:
-    """Commit at the end; inside another transaction this is one step, which fails by itself.
+    """Commit at the end; inside another transaction this is a savepoint, which fails by itself.
 
-    An epoch that was raised is kept even if the rest is refused.
+    A raised epoch is kept even if the rest is refused.
     """
     is_step = connection.in_transaction
     connection.execute("SAVEPOINT step" if is_step else "BEGIN IMMEDIATE")
@@ -28,7 +28,7 @@ def transaction(connection: sqlite3.Connection) -> Iterator[None]:
         is_kept = True
         raise
     finally:
-        # A disk that is full may have ended the transaction already.
+        # A full disk may have ended the transaction already.
         if connection.in_transaction:
             _close(connection, is_step=is_step, is_kept=is_kept)
 
@@ -47,10 +47,10 @@ def _close(connection: sqlite3.Connection, *, is_step: bool, is_kept: bool) -> N
 
 
 def raise_epoch(connection: sqlite3.Connection, key: Key) -> None:
-    """Store the epoch of who asks.
+    """Store the epoch of the caller.
 
     Raises:
-        StaleOwner: A newer owner has spoken for the chat.
+        StaleOwner: A newer owner of the chat has called.
     """
     row = connection.execute(
         "INSERT INTO owners VALUES (?, ?) ON CONFLICT (chat_id) DO UPDATE"
@@ -89,7 +89,7 @@ def find_execution(
 def insert_execution(
     connection: sqlite3.Connection, execution: Execution, *, is_keyed: bool
 ) -> None:
-    """Make an entry."""
+    """Insert an entry."""
     finished_at = execution.finished_at
     connection.execute(
         "INSERT INTO executions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL)",
@@ -109,7 +109,7 @@ def insert_execution(
 
 
 def put_process(connection: sqlite3.Connection, process: ProcessRecord) -> None:
-    """Keep what is known of a process; what was its end stays its end, save for its output."""
+    """Store a process; a final state is not overwritten, except for the output of an exited one."""
     connection.execute(
         "INSERT INTO processes VALUES (?, ?, ?, ?)"
         " ON CONFLICT (process_id) DO UPDATE SET state = excluded.state, record = excluded.record"
@@ -120,5 +120,5 @@ def put_process(connection: sqlite3.Connection, process: ProcessRecord) -> None:
 
 
 def decode_process(record: bytes) -> ProcessRecord:
-    """Return a process as it was kept."""
+    """Decode the record of a process."""
     return msgspec.json.decode(record, type=ProcessRecord)

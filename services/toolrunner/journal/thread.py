@@ -1,7 +1,7 @@
-"""A journal in a thread of its own, so that syncing to disk never holds the event loop up.
+"""The journal in its own thread, so that disk syncs never block the event loop.
 
-Theory: a sync takes milliseconds however much it syncs. So the thread takes all that was asked for
-while it synced the last time, does it in one transaction, and answers when that is on disk.
+Theory: a sync takes milliseconds, whatever its size. So the thread takes all requests that arrived
+during the last sync, executes them in one transaction, and answers when that is on disk.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ from toolrunner.primitives.errors import JournalFailed
 
 T = TypeVar("T")
 
-#: So many at once; the rest waits for the next sync.
+#: At most so many in one transaction; the rest waits for the next.
 TOGETHER_MAX: Final = 256
 
 
@@ -32,11 +32,11 @@ class _Job:
 
 
 class JournalThread:
-    """Does one thing after another with the journal, in the order they were asked.
+    """Executes work on the journal in the order of the requests.
 
     Attributes:
         generation: The journal's.
-        lost: Processes that an earlier run of the service left, and that nobody looks after.
+        lost: Processes that an earlier run of the service left, and that are no longer monitored.
     """
 
     def __init__(self, journal: Journal, loop: asyncio.AbstractEventLoop) -> None:
@@ -48,12 +48,12 @@ class JournalThread:
         self._is_stopped = False
 
     async def run(self, work: Callable[[Journal], T]) -> T:
-        """Return what `work` returns; it is done even if nobody waits for it any more.
+        """Return the result of `work`, which is executed even if the caller is cancelled.
 
-        It may be done twice, if what was to be done with it failed; only one time counts.
+        It may be executed twice, if the shared transaction failed; only one execution is committed.
 
         Raises:
-            JournalFailed: The disk does not take it, and so nobody can rely on it.
+            JournalFailed: The disk write failed, so nothing was committed.
         """
         if self._is_stopped:
             raise JournalFailed("it is closed")
@@ -65,18 +65,18 @@ class JournalThread:
             raise JournalFailed(str(error)) from error
 
     def serve(self) -> None:
-        """Do what is asked until `stop`; for the thread."""
+        """Execute requests until `stop`; called in the thread."""
         while jobs := self._taken():
             outcomes = self._journal.together([job.work for job in jobs])
             self._loop.call_soon_threadsafe(_answer, jobs, outcomes)
 
     def stop(self) -> None:
-        """Do what was asked before, and no more."""
+        """Execute the earlier requests, and stop."""
         self._is_stopped = True
         self._jobs.put(None)
 
     def _taken(self) -> list[_Job]:
-        """Wait for something to do and return all there is; empty for the end."""
+        """Wait for a request and return all that are queued; empty for the end."""
         taken: list[_Job] = []
         job = self._jobs.get()
         while job is not None:
@@ -89,7 +89,7 @@ class JournalThread:
                 break
         else:
             if taken:
-                # The end comes after what was asked before.
+                # Stop after the requests that were queued before.
                 self._jobs.put(None)
         return taken
 
@@ -114,7 +114,7 @@ async def open_journal(
     clock: Clock,
     adopted: Collection[ProcessId] = (),
 ) -> AsyncIterator[JournalThread]:
-    """Have the journal open in its thread.
+    """Open the journal in its thread, in a context.
 
     Raises:
         JournalUnusable: Another process has it, or it cannot be read or written.

@@ -1,4 +1,4 @@
-"""The values of processes and executions, as the rest of the service passes them around."""
+"""Values of processes and executions that all slices use."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -13,16 +13,16 @@ ChatId = NewType("ChatId", str)
 ProcessId = NewType("ProcessId", str)
 ExecutionId = NewType("ExecutionId", str)
 
-#: Of a call that a person makes: it belongs to no chat.
+#: For a call of a user: it belongs to no chat.
 NO_CHAT = ChatId("")
-#: What command lines are given to.
+#: The shell that runs command lines.
 SHELL = "sh"
 
 SIGNAL_BASE = 128
 
 
 class ProcessState(StrEnum):
-    """Where a process is in its life; names are those of the proto."""
+    """The state of a process; names are those of the proto."""
 
     STARTING = "starting"
     RUNNING = "running"
@@ -36,7 +36,7 @@ LIVE = frozenset({ProcessState.STARTING, ProcessState.RUNNING})
 
 
 class LostReason(StrEnum):
-    """Why nothing more is known of a process; names are those of the proto."""
+    """Why a process is lost; names are those of the proto."""
 
     RUNNER_RESTARTED = "runner_restarted"
     MACHINE_RESTARTED = "machine_restarted"
@@ -45,7 +45,7 @@ class LostReason(StrEnum):
 
 
 class StdinMode(StrEnum):
-    """What standard input is; names are those of the proto."""
+    """The kind of standard input; names are those of the proto."""
 
     CLOSED = "closed"
     PIPE = "pipe"
@@ -53,7 +53,7 @@ class StdinMode(StrEnum):
 
 
 class ExecutionState(StrEnum):
-    """Where an execution is; names are those of the proto."""
+    """The state of an execution; names are those of the proto."""
 
     STARTED = "started"
     FINISHED = "finished"
@@ -63,14 +63,14 @@ class ExecutionState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Exit:
-    """How the first process of a process ended."""
+    """How the leader of a process ended."""
 
     exit_code: int | None  # None if a signal ended it.
     signal_number: int = 0
     is_timed_out: bool = False
-    has_open_pipes: bool = False  # Someone it started still holds its output open.
-    is_oom_killed: bool = False  # It, or one it started, was killed for want of memory.
-    exceeded: str = ""  # The part of its workspace's quota that was passed, so that it was ended.
+    has_open_pipes: bool = False  # A descendant still has its output open.
+    is_oom_killed: bool = False  # It, or a descendant, was killed by the OOM killer.
+    exceeded: str = ""  # The exceeded part of its workspace's quota, for which it was ended.
 
     @property
     def shell_exit_code(self) -> int:
@@ -78,12 +78,12 @@ class Exit:
         return SIGNAL_BASE + self.signal_number if self.exit_code is None else self.exit_code
 
 
-#: Instead of the number of a placement: the node itself asks.
+#: Instead of a placement epoch: for calls of the node itself.
 NODE_EPOCH = -1
 
 
 class Placed(Protocol):
-    """What happens in a workspace, on behalf of a chat or of nobody."""
+    """An object in a workspace that belongs to a chat or to none."""
 
     @property
     def workspace_id(self) -> WorkspaceId:
@@ -92,7 +92,7 @@ class Placed(Protocol):
 
     @property
     def chat_id(self) -> ChatId:
-        """The chat; empty for nobody."""
+        """The chat; empty for none."""
         ...
 
 
@@ -103,7 +103,7 @@ class Scope:
     Attributes:
         workspace_id: The workspace.
         chat_id: The chat.
-        epoch: Number of the workspace's placement; 0 if nobody placed it.
+        epoch: Number of the workspace's placement; 0 if it was not placed.
     """
 
     workspace_id: WorkspaceId
@@ -111,7 +111,7 @@ class Scope:
     epoch: int = 0
 
     def may_see(self, record: Placed) -> bool:
-        """Tell whether a process is this chat's or nobody's; a person sees all of them."""
+        """Return whether a process belongs to this chat or to none; a user sees all of them."""
         is_shown = not self.chat_id or record.chat_id in (NO_CHAT, self.chat_id)
         return record.workspace_id == self.workspace_id and is_shown
 
@@ -126,11 +126,11 @@ class TerminalSize:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a process may use; 0 for no limit.
+    """The limits of a process; 0 for no limit.
 
-    The share of the processor and the number of pids are kept for a process with all that it
-    starts, by a control group, or not at all. Memory is kept so as well where there are groups, and
-    for each process alone in any case. The others are of each process alone.
+    CPU share and number of pids apply to a process with its descendants, by a control group, or not
+    at all. Memory is limited so as well where there are groups, and for each process alone in any
+    case. The others apply to each process alone.
     """
 
     open_files: int = 0
@@ -141,7 +141,7 @@ class Limits:
     cpu_millicores: int = 0
 
     def narrowed(self, other: "Limits") -> "Limits":
-        """Return the narrower one of each."""
+        """Return the lower one of each limit."""
         pairs = ((getattr(self, name), getattr(other, name)) for name in self.__slots__)
         return Limits(
             *(min(mine, theirs) if mine and theirs else mine or theirs for mine, theirs in pairs)
@@ -149,7 +149,7 @@ class Limits:
 
     @property
     def given(self) -> tuple[str, ...]:
-        """The names of those there are."""
+        """The names of the limits that are set."""
         return tuple(name for name in self.__slots__ if getattr(self, name))
 
 
@@ -158,10 +158,10 @@ UNLIMITED = Limits()
 
 @dataclass(frozen=True, slots=True)
 class Quota:
-    """What a workspace may use with all that runs in it; 0 for no bound.
+    """The limits of a workspace with all its processes; 0 for no limit.
 
-    The kernel keeps it where there are control groups; what it does not keep, the node looks at
-    and ends who uses too much.
+    The kernel enforces it where there are control groups; the rest is checked by the node, which
+    ends processes that use too much.
     """
 
     memory_bytes: int = 0
@@ -172,13 +172,13 @@ class Quota:
     output_bytes: int = 0  # Of each process.
 
     def filled(self, other: "Quota") -> "Quota":
-        """Return this with another's bounds where it has none."""
+        """Return this with another's values where it has none."""
         names = self.__slots__
         return Quota(*(getattr(self, name) or getattr(other, name) for name in names))
 
     @property
     def limits(self) -> Limits:
-        """What one process may use at most, if all of it were its own."""
+        """The limits of a single process that follow from the quota."""
         return Limits(
             file_bytes=self.disk_bytes,
             memory_bytes=self.memory_bytes,
@@ -195,23 +195,23 @@ class ProcessSpec:
     """What to run and how."""
 
     argv: tuple[str, ...]
-    command: str  # The same as one text, for people.
+    command: str  # The same as one text, for display.
     workdir: str
     environment: Mapping[str, str]
     is_background: bool
     timeout_s: float  # 0 for no limit.
     log_bytes_max: int
     stdin_mode: StdinMode = StdinMode.CLOSED
-    stdin: bytes = b""  # What it begins with; with closed input, all of it.
+    stdin: bytes = b""  # The initial input; with closed input, all of it.
     terminal: TerminalSize = TerminalSize()  # Of a process whose input is one.
-    profile: Profile | None = None  # What it may write; None for as little as can be kept.
-    network: Network | None = None  # What it may reach; None for as little as can be kept.
-    limits: Limits = UNLIMITED  # What the caller asks for, beside those of the node.
+    profile: Profile | None = None  # None for the most restrictive that can be enforced.
+    network: Network | None = None  # None for the most restrictive that can be enforced.
+    limits: Limits = UNLIMITED  # The limits of the caller, in addition to those of the node.
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """Names an effect and the owner who asks for it."""
+    """Identifies an effect and the chat owner that requests it."""
 
     execution_id: ExecutionId
     chat_id: ChatId

@@ -1,38 +1,38 @@
-"""Every way in which something asked of toolrunner can fail.
+"""Errors of toolrunner.
 
 ToolrunnerError
 ├── InvalidRequest          a field is outside its limits
 ├── ProcessNotFound         no such process in this workspace, or none that this chat may see
 ├── ProcessNotRunning       it ended before the signal or the input
 ├── NotAttachable           it has no input, or no terminal
-├── InputFull               it does not read what was written before
-├── OutputGone              the log no longer has the output that is asked for
-├── InvalidPattern          an expression cannot be read
-├── BadTicket               the ticket for a terminal is none
-├── TooManyProcesses        a limit on processes at once is reached
+├── InputFull               it has not read the earlier input
+├── OutputGone              the log no longer has the requested output
+├── InvalidPattern          a regular expression cannot be parsed
+├── BadTicket               the ticket for a terminal is not valid
+├── TooManyProcesses        a limit on concurrent processes is reached
 ├── OutsideWorkspace        a path leads out of the workspace
 ├── PathNotFound            there is no such path
-├── WrongPathKind           the path is no directory
-├── SandboxTooWeak          more confinement is asked for than this node has
+├── WrongPathKind           the path is not a directory
+├── SandboxTooWeak          a call requires more confinement than this node has
 ├── StaleOwner              a newer owner of the chat has called
 ├── JournalChanged          the journal is not the one that was named
 ├── ExecutionIdReused       the execution id names another call
 ├── RequestIdReused         the request id names another call
-├── JournalFailed           the disk does not take an entry
+├── JournalFailed           an entry cannot be written to disk
 ├── ReadOnly                the profile of the call forbids writing
 ├── ExecutionCancelled      the execution was cancelled before it could begin
-├── FileWorkerGone               the program that works on files ended, and nothing was changed
-├── OutcomeUnknown          nobody knows whether the change was made
-├── StalePlacement          the workspace was placed anew since
-├── WorkspaceNotFound       no such workspace lives on this node
+├── FileWorkerGone          the file worker exited, and nothing was changed
+├── OutcomeUnknown          it is unknown whether the change was made
+├── StalePlacement          the workspace has a newer placement
+├── WorkspaceNotFound       there is no such workspace on this node
 ├── WorkspaceNotReady       the workspace is in the wrong state
-├── QuotaExceeded           the workspace uses more than it may
-├── NodeFull                the node takes no more
-├── NodeDraining            the node takes no more, because it is being emptied
+├── QuotaExceeded           the workspace exceeds its quota
+├── NodeFull                the node is at capacity
+├── NodeDraining            the node accepts no more workspaces, because it is draining
 ├── ForkNotPossible         the workspace cannot be forked this way
-├── NotAFork                the workspace is no fork of that other one
-├── MergeInterrupted          the parent changed while it was merged into
-└── SpawnerGone             the program that starts processes ended
+├── NotAFork                the workspace is not a fork of the other one
+├── MergeInterrupted        the parent changed during the merge
+└── SpawnerGone             the spawner exited
 
 ConfigurationError
 └── JournalUnusable         the journal cannot be read, or another process has it
@@ -44,7 +44,7 @@ from parley.settings import ConfigurationError
 
 
 class ToolrunnerError(Exception):
-    """Something asked of toolrunner failed."""
+    """The base of the errors of toolrunner."""
 
 
 class InvalidRequest(ToolrunnerError):
@@ -52,7 +52,7 @@ class InvalidRequest(ToolrunnerError):
 
     Attributes:
         field: Path of the field, as in the proto.
-        problem: What is wrong and what would be right.
+        problem: What is wrong, and what is valid.
     """
 
     def __init__(self, field: str, problem: str) -> None:
@@ -70,7 +70,7 @@ class ProcessNotFound(ToolrunnerError):
 
 
 class ProcessNotRunning(ToolrunnerError):
-    """The process ended already."""
+    """The process has ended already."""
 
     def __init__(self, process_id: str) -> None:
         super().__init__("the process is not running any more; read its output to see how it ended")
@@ -82,7 +82,7 @@ class NotAttachable(ToolrunnerError):
 
     Attributes:
         process_id: The process.
-        wants: What it would have to be started with, `stdin` or `tty`.
+        wants: The option it would have to be started with, `stdin` or `tty`.
     """
 
     def __init__(self, process_id: str, wants: str) -> None:
@@ -92,7 +92,7 @@ class NotAttachable(ToolrunnerError):
 
 
 class InputFull(ToolrunnerError):
-    """The process does not read what was written before."""
+    """The process has not read the earlier input."""
 
     def __init__(self, waiting_bytes: int) -> None:
         super().__init__(
@@ -103,7 +103,7 @@ class InputFull(ToolrunnerError):
 
 
 class OutputGone(ToolrunnerError):
-    """The log no longer has the output that is asked for."""
+    """The log no longer has the requested output."""
 
     def __init__(self, process_id: str, oldest_cursor: int) -> None:
         super().__init__(f"the output before {oldest_cursor} is gone; read from there on")
@@ -112,7 +112,7 @@ class OutputGone(ToolrunnerError):
 
 
 class InvalidPattern(ToolrunnerError):
-    """An expression cannot be read."""
+    """A regular expression cannot be parsed."""
 
     def __init__(self, pattern: str, problem: str) -> None:
         super().__init__(f"the pattern cannot be read ({problem}); write it in the syntax of RE2")
@@ -121,17 +121,17 @@ class InvalidPattern(ToolrunnerError):
 
 
 class BadTicket(ToolrunnerError):
-    """The ticket for a terminal is none."""
+    """The ticket for a terminal is not valid."""
 
     def __init__(self) -> None:
         super().__init__("the ticket is wrong, used or expired; ask for a new one")
 
 
 class TooManyProcesses(ToolrunnerError):
-    """A limit on processes at once is reached.
+    """A limit on concurrent processes is reached.
 
     Attributes:
-        scope: What the limit holds for, `workspace` or `chat`.
+        scope: What the limit applies to, `workspace` or `chat`.
         limit: The limit.
     """
 
@@ -158,7 +158,7 @@ class PathNotFound(ToolrunnerError):
 
 
 class WrongPathKind(ToolrunnerError):
-    """A path is no directory."""
+    """A path is not a directory."""
 
     def __init__(self, path: str) -> None:
         super().__init__(f"{path!r} is not a directory; name one")
@@ -166,7 +166,7 @@ class WrongPathKind(ToolrunnerError):
 
 
 class SandboxTooWeak(ToolrunnerError):
-    """More confinement is asked for than this node has."""
+    """A call requires more confinement than this node has."""
 
     def __init__(self, level: str, required: str, cause: str = "") -> None:
         super().__init__(
@@ -180,13 +180,13 @@ class SandboxTooWeak(ToolrunnerError):
 
 
 class QuotaExceeded(ToolrunnerError):
-    """The workspace uses more than it may.
+    """The workspace exceeds its quota.
 
     Attributes:
-        dimension: What of: `disk_bytes` or `inodes`.
-        used: How much.
-        limit: How much it may.
-        is_partial: Whether something could not be looked at, which counts as more than it may.
+        dimension: The exceeded part: `disk_bytes` or `inodes`.
+        used: The usage.
+        limit: The limit.
+        is_partial: Whether some files could not be read, which counts as exceeding the quota.
     """
 
     def __init__(self, dimension: str, used: int, limit: int, *, is_partial: bool = False) -> None:
@@ -238,7 +238,7 @@ class RequestIdReused(ToolrunnerError):
 
 
 class JournalFailed(ToolrunnerError):
-    """The disk does not take an entry of the journal."""
+    """An entry of the journal cannot be written to disk."""
 
     def __init__(self, cause: str) -> None:
         super().__init__(f"the journal cannot be written ({cause}); make room on the node's disk")
@@ -262,11 +262,11 @@ class ExecutionCancelled(ToolrunnerError):
 
 
 class FileWorkerGone(ToolrunnerError):
-    """The program that works on files ended; nothing was changed.
+    """The file worker exited; nothing was changed.
 
     Attributes:
-        cause: Why it is gone.
-        is_replaced: Whether another has taken its place, and is well.
+        cause: Why it exited.
+        is_replaced: Whether another one has replaced it, and works.
     """
 
     def __init__(self, cause: str = "it ended", *, is_replaced: bool = False) -> None:
@@ -276,7 +276,7 @@ class FileWorkerGone(ToolrunnerError):
 
 
 class OutcomeUnknown(ToolrunnerError):
-    """Nobody knows whether the change was made."""
+    """It is unknown whether the change was made."""
 
     def __init__(self, request_id: str) -> None:
         super().__init__(
@@ -286,7 +286,7 @@ class OutcomeUnknown(ToolrunnerError):
 
 
 class StalePlacement(ToolrunnerError):
-    """The workspace was placed anew since the caller last heard of it."""
+    """The workspace has a newer placement than the caller knows of."""
 
     def __init__(self, workspace_id: str, epoch: int, highest_epoch: int) -> None:
         super().__init__("the workspace was placed anew; look where it is now")
@@ -296,7 +296,7 @@ class StalePlacement(ToolrunnerError):
 
 
 class WorkspaceNotFound(ToolrunnerError):
-    """No such workspace lives on this node."""
+    """There is no such workspace on this node."""
 
     def __init__(self, workspace_id: str) -> None:
         super().__init__("there is no such workspace on this node; prepare it first")
@@ -320,10 +320,10 @@ class WorkspaceNotReady(ToolrunnerError):
 
 
 class NodeFull(ToolrunnerError):
-    """The node takes no more.
+    """The node is at capacity.
 
     Attributes:
-        resource: What it has no more of.
+        resource: The exhausted resource.
     """
 
     def __init__(self, resource: str) -> None:
@@ -332,7 +332,7 @@ class NodeFull(ToolrunnerError):
 
 
 class NodeDraining(ToolrunnerError):
-    """The node takes no more, because it is being emptied."""
+    """The node accepts no more workspaces, because it is draining."""
 
     def __init__(self) -> None:
         super().__init__("this node is being emptied; ask another one")
@@ -348,7 +348,7 @@ class ForkNotPossible(ToolrunnerError):
 
 
 class NotAFork(ToolrunnerError):
-    """The workspace is no fork of that other one."""
+    """The workspace is not a fork of the other one."""
 
     def __init__(self, workspace_id: str) -> None:
         super().__init__("the workspace is no fork of that parent; merge it where it comes from")
@@ -356,7 +356,7 @@ class NotAFork(ToolrunnerError):
 
 
 class MergeInterrupted(ToolrunnerError):
-    """The parent changed while it was merged into; it is as it was before."""
+    """The parent changed during the merge; it is as it was before."""
 
     def __init__(self, path: str) -> None:
         super().__init__(f"{path!r} was changed meanwhile, so nothing was merged; merge again")
@@ -364,7 +364,7 @@ class MergeInterrupted(ToolrunnerError):
 
 
 class SpawnerGone(ToolrunnerError):
-    """The program that starts processes ended, and so must this service."""
+    """The spawner exited, and so must this service."""
 
     def __init__(self) -> None:
         super().__init__("the program that starts processes ended; this service starts again")

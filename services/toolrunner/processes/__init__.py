@@ -1,1 +1,1 @@
-"""Processes of workspaces: started, monitored, waited for, ended."""
+"""Processes of workspaces: start, monitoring, waits and termination."""

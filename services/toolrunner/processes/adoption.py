@@ -1,4 +1,4 @@
-"""Taking over the processes of an earlier run of the service, which was killed."""
+"""Adoption of the processes of an earlier run of the service, which was killed."""
 
 import logging
 from collections.abc import Callable, Iterable
@@ -23,10 +23,10 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Adoption:
-    """Takes over what the spawner kept.
+    """Adopts the processes that the spawner kept.
 
     Attributes:
-        encode_started: Makes of a process the response of the method that started it.
+        encode_started: Encodes a process as the response of the method that started it.
     """
 
     journal: JournalThread
@@ -38,7 +38,7 @@ class Adoption:
     encode_started: Callable[[ProcessRecord], bytes]
 
     async def take_over(self, adopted: Iterable[Adopted]) -> None:
-        """Go on with processes where the journal has them; end the others, which are nobody's."""
+        """Continue processes that are in the journal; end the others, which have no owner."""
         for each in adopted:
             record = await self.registry.find(each.process_id)
             if record is None:
@@ -89,7 +89,7 @@ class Adoption:
     def _tend(self, live: LiveProcess, adopted: Adopted) -> None:
         record = live.record
         if record.stdin_mode is StdinMode.CLOSED:
-            # What it was to read at the beginning is gone with whoever had it.
+            # The rest of its initial input was lost with the earlier service process.
             self.monitor.end_input(live)
         if adopted.exit is not None:
             self.monitor.exited(record.process_id, adopted.exit)

@@ -1,9 +1,9 @@
-"""Whether this node can run commands: one is tried now and then, as confined as all others are.
+"""A check whether this node can run commands: one is run periodically, confined like all others.
 
 Theory: the service answers health checks by itself, while commands are run by the spawner, in
-namespaces and trees of files that it has to make. So a real command goes that whole way: with
-namespaces of its own, which are ended afterwards, so that the next trial makes them anew. A trial
-that takes too long is a failure and is waited for, so that there is never a second one beside it.
+namespaces and mount trees that it has to create. So a real command is run: with namespaces of its
+own, which are ended afterwards, so that the next check creates them again. A check that takes too
+long is a failure and is waited for, so that there is never a second one at the same time.
 """
 
 import asyncio
@@ -26,18 +26,18 @@ from toolrunner.spawner.client.spawner import Spawner
 
 logger = logging.getLogger(__name__)
 
-#: Who runs the command, where there are users; no workspace ever gets this one.
+#: The user of the command, where workspaces have users; no workspace gets this one.
 CHECK_USER: Final = FIRST - 2
 NAME: Final = WorkspaceId("command-check")
 DIRECTORY: Final = "command-check"
 PRIVATE: Final = 0o700
 CHECK_S: Final = 10.0
-#: How soon a failure is tried again.
+#: The delay after a failure.
 AGAIN_S: Final = 1.0
 LIMIT_S: Final = 10.0
-#: When a trial that is late is given up, and another one begins.
+#: When a late check is abandoned, and another one begins.
 GIVE_UP_S: Final = 60.0
-#: So many failures in a row are told: on a busy machine one may be late.
+#: So many consecutive failures are reported: on a busy machine one may be late.
 FAILURES: Final = 2
 NOT_TRIED: Final = "no command was tried yet"
 
@@ -46,14 +46,14 @@ OnChange = Callable[[bool, str], None]
 
 @dataclass
 class CommandCheck:
-    """Tries a command again and again, and tells when that begins to fail or to work.
+    """Runs a command periodically, and reports when that begins to fail or to work.
 
     Attributes:
         programs: Runs the command.
-        spawner: Ends the namespaces of the trial.
+        spawner: Ends the namespaces of the check.
         sandbox: Confines it.
         directory: The data of the node; the command gets a directory below it.
-        on_change: Is told whether commands can be run, and why not.
+        on_change: Called with whether commands can be run, and the reason if not.
     """
 
     programs: Programs
@@ -66,7 +66,7 @@ class CommandCheck:
     _trial: "asyncio.Task[str] | None" = field(default=None, init=False)
 
     async def run(self) -> None:
-        """Check for ever."""
+        """Check periodically."""
         failures, self._trial = 0, None
         async with asyncio.TaskGroup() as tasks:
             while True:
@@ -107,7 +107,7 @@ class CommandCheck:
         return ""
 
     def _place(self) -> Place:
-        """Return where the command runs, made if it is not there yet."""
+        """Return the directories of the command, created if needed."""
         directory = self.directory / DIRECTORY
         directory.mkdir(mode=PRIVATE, exist_ok=True)
         uid = CHECK_USER if Layer.UID in self.sandbox.report.layers else -1
@@ -116,7 +116,7 @@ class CommandCheck:
         return Place(str(directory), str(directory), str(directory), uid)
 
     def _confinement(self, place: Place) -> Confinement | None:
-        """Return how the command is confined; None where this node has nothing that could."""
+        """Return how the command is confined; None where this node cannot confine it."""
         try:
             return plan(self.sandbox.report, place=place, profile=Profile.FULL)
         except NotEnforceable:

@@ -1,4 +1,4 @@
-"""Writing to processes and resizing their terminals, each request at most once."""
+"""Writes to processes and terminal resizes, each request at most once."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -17,10 +17,10 @@ from toolrunner.spawner import set_size
 
 @dataclass(frozen=True, slots=True)
 class Writing:
-    """What to write."""
+    """The data to write."""
 
     data: bytes
-    keys: bytes  # What pressing them sends.
+    keys: bytes  # The bytes that the keys send.
     is_end: bool
 
 
@@ -29,7 +29,7 @@ class Writes:
     """Writes to processes.
 
     Attributes:
-        cursor_of: Reads from a response of the journal where the output was before the write.
+        cursor_of: Reads from a response in the journal the output cursor before the write.
     """
 
     journal: JournalThread
@@ -38,10 +38,11 @@ class Writes:
     cursor_of: Callable[[bytes], int]
 
     async def write(self, effect: Effect, process_id: ProcessId, writing: Writing) -> int:
-        """Write once, and return where the output was before that.
+        """Write once, and return the output cursor before that.
 
         Raises:
-            OutcomeUnknown: It came before, and nobody knows whether it was written.
+            OutcomeUnknown: The request was received before, and it is unknown whether it was
+                written.
             ToolrunnerError: It is refused, and nothing was written.
         """
         live = self.registry.live(process_id)
@@ -88,13 +89,13 @@ class Writes:
         """Write to a process.
 
         Raises:
-            InputFull: It has not read what was written before, and nothing of this was written.
+            InputFull: It has not read the earlier input, and nothing of this was written.
         """
         if live.input is None:
             return
         data = writing.data + writing.keys
         if writing.is_end and live.input.is_terminal:
-            # Together, so that there is no end that is refused after its data was taken.
+            # In one write, so that the end is not refused after its data was accepted.
             live.input.write(data + END_OF_TRANSMISSION)
             return
         live.input.write(data)
@@ -104,7 +105,7 @@ class Writes:
     def refusal(
         self, process_id: ProcessId, live: LiveProcess | None, *, wants_terminal: bool
     ) -> ToolrunnerError | None:
-        """Return what speaks against writing to a process."""
+        """Return why a process cannot be written to, or None."""
         if live is None or not live.is_live:
             return ProcessNotRunning(process_id)
         if live.input is None or not live.input.is_open:
@@ -115,6 +116,6 @@ class Writes:
 
 
 def resize(live: LiveProcess, size: TerminalSize) -> None:
-    """Tell a terminal how large it is."""
+    """Set the size of a terminal."""
     if live.terminal_fd >= 0:
         set_size(live.terminal_fd, size.rows, size.columns)

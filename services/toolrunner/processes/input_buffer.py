@@ -1,4 +1,4 @@
-"""Writing to a process without ever waiting for it: what it does not read yet waits here."""
+"""A non-blocking buffer for the input of a process that does not read it yet."""
 
 import asyncio
 import os
@@ -7,7 +7,7 @@ from typing import Final
 from toolrunner.primitives.errors import InputFull
 
 WAITING_BYTES_MAX: Final = 2 * 1024 * 1024
-#: Control-D: what a terminal turns into the end of input.
+#: Control-D: a terminal turns it into the end of input.
 END_OF_TRANSMISSION: Final = b"\x04"
 
 
@@ -38,7 +38,7 @@ class ProcessInput:
         """Write now, or as soon as the process reads.
 
         Raises:
-            InputFull: Too much waits already, and nothing of this was written.
+            InputFull: The buffer is full, and nothing of this was written.
         """
         if len(self._waiting) + len(data) > WAITING_BYTES_MAX:
             raise InputFull(len(self._waiting))
@@ -50,9 +50,9 @@ class ProcessInput:
             self._flush()
 
     def end(self) -> None:
-        """Let the process read the end of its input after everything before."""
+        """Send the end of input after all earlier data."""
         if self.is_terminal:
-            # A terminal goes on: at the beginning of a line this is the end of input.
+            # A terminal stays open: at the beginning of a line this is the end of input.
             self.write(END_OF_TRANSMISSION)
             return
         self._is_ending = True
@@ -60,7 +60,7 @@ class ProcessInput:
             self.close()
 
     def close(self) -> None:
-        """Write no more."""
+        """Close the input."""
         if self._fd >= 0:
             asyncio.get_running_loop().remove_writer(self._fd)
             os.close(self._fd)
@@ -78,7 +78,7 @@ class ProcessInput:
             loop.add_writer(self._fd, self._flush)
             return
         except OSError:
-            # Nobody reads it any more.
+            # No process has the read end open.
             self.close()
             return
         loop.remove_writer(self._fd)

@@ -1,4 +1,4 @@
-"""A process that this run of the service looks after: its record, its output, who waits for it."""
+"""A process that is monitored by this run of the service: its record, output and waiters."""
 
 import asyncio
 import os
@@ -16,24 +16,24 @@ from toolrunner.processes.output.pipes import Pipes
 from toolrunner.spawner.client.spawner import Launched
 
 READS_MAX: Final = 16
-#: As much of one process's output is read at once: some 40 MiB in a second.
+#: The read quota of one process: some 40 MiB per second.
 TURN_S: Final = 0.05
 TURN_BYTES: Final = 2 * 1024 * 1024
-#: The part of a quota that is about memory.
+#: The memory part of a quota.
 MEMORY: Final = "memory_bytes"
 
 
 class ChangeSignal:
-    """Wakes everyone who waits for a change.
+    """Wakes all waiters at a change.
 
-    On one event loop nothing happens between looking and waiting, so no wake-up is lost.
+    All calls are on one event loop, so that no change is lost between a check and the wait.
     """
 
     def __init__(self) -> None:
         self._waiters: set[asyncio.Future[None]] = set()
 
     def changed(self) -> None:
-        """Wake all."""
+        """Wake all waiters."""
         waiters, self._waiters = self._waiters, set()
         for waiter in waiters:
             if not waiter.done():
@@ -53,17 +53,17 @@ class LiveProcess:
     """A process, from the moment before its journal entry.
 
     Attributes:
-        record: What is known of it, without what changes by itself.
-        output: What it printed.
-        input: Where it reads from; None if there is nothing to read.
+        record: Its record, without the values that change continuously.
+        output: Its output.
+        input: Its standard input; None if it has none.
         output_grew: Changes with every piece of output, at the end and when the node stops.
         ending: Changes at the end and when the node stops.
         settled: Set when it runs, or never will.
         ended: Set when its exit is known and its output read.
-        drained: Set when nobody holds its output open any more.
+        drained: Set when no process has its output open.
         is_timed_out: Whether its time limit ends it.
-        exceeded: The part of its workspace's quota that ends it, or one that it started.
-        is_settled: Whether the journal has its end, so that it may be forgotten.
+        exceeded: The part of its workspace's quota for which it, or a descendant, is ended.
+        is_settled: Whether its end is in the journal, so that it may be dropped from memory.
     """
 
     def __init__(
@@ -88,16 +88,16 @@ class LiveProcess:
 
     @property
     def is_live(self) -> bool:
-        """Whether it starts or runs."""
+        """Whether it is starting or running."""
         return self.record.state in LIVE
 
     @property
     def terminal_fd(self) -> int:
-        """The terminal it runs under; -1 for none, or when nobody has it open any more."""
+        """The terminal it runs under; -1 for none, or when no process has it open."""
         return self._output_fd if self.record.stdin_mode is StdinMode.TERMINAL else -1
 
     def present(self, now_s: float) -> ProcessRecord:
-        """Return what is known of it now."""
+        """Return its current record."""
         name, log_start_bytes = self.output.log_place
         changes: dict[str, Any] = {}
         exit = self.record.exit
@@ -114,7 +114,7 @@ class LiveProcess:
         )
 
     def run(self, launched: Launched) -> None:
-        """Note that it runs, and read what it prints."""
+        """Record that it runs, and begin to read its output."""
         used = self.record.sandbox
         if used is not None:
             used = replace(used, layers=launched.layers)
@@ -125,7 +125,7 @@ class LiveProcess:
         self.settled.set()
 
     def connect(self, launched: Launched) -> None:
-        """Read what it prints, and have its input."""
+        """Begin to read its output, and open its input."""
         os.set_blocking(launched.output_fd, False)
         self._output_fd = launched.output_fd
         if launched.input_fd >= 0:
@@ -134,23 +134,23 @@ class LiveProcess:
         self._pipes.add(launched.output_fd, self._read_in_turn)
 
     def read_rest(self) -> None:
-        """Read what is there now; an output that nobody holds open is at its end then.
+        """Read the available output; an output that no process has open is at its end then.
 
-        Whoever was left behind may print without end, so this reads no more than a pipe holds.
+        A descendant may print without end, so this reads no more than a pipe holds.
         """
         for _ in range(READS_MAX):
             if self._output_fd < 0 or not self._read():
                 return
 
     def fail(self, start_error: str, *, now: datetime) -> None:
-        """Note that it never ran."""
+        """Record that it was not executed."""
         self.record = structs.replace(
             self.record, state=ProcessState.START_FAILED, start_error=start_error, ended_at=now
         )
         self._end()
 
     def exit(self, exit: Exit, *, now: datetime, now_s: float) -> None:
-        """Note how it ended."""
+        """Record how it ended."""
         told = replace(
             exit,
             is_timed_out=self.is_timed_out,
@@ -170,11 +170,11 @@ class LiveProcess:
         self._end()
 
     def exited_before(self) -> None:
-        """Note that the record already tells how it ended."""
+        """Mark it as ended; the record already contains its exit."""
         self._end()
 
     def wake(self) -> None:
-        """Have everyone who waits look again."""
+        """Wake all waiters, to check again."""
         self.output_grew.changed()
         self.ending.changed()
 
@@ -188,7 +188,7 @@ class LiveProcess:
         return True
 
     def close(self) -> None:
-        """Read and write no more."""
+        """Close its output and input."""
         self._stop_reading()
         if self.input is not None:
             self.input.close()
@@ -210,7 +210,7 @@ class LiveProcess:
         return round((now_s - self._started_s) * 1000)
 
     def _read_in_turn(self) -> None:
-        """Read once; who prints without end waits now and then, so that others have a turn."""
+        """Read once; a process that exceeds its read quota pauses, so that others are read."""
         before = self.output.total_bytes
         self._read()
         loop = asyncio.get_running_loop()
@@ -228,7 +228,7 @@ class LiveProcess:
             self._pipes.add(output_fd, self._read_in_turn)
 
     def _read(self) -> bool:
-        """Read once; return whether there was something."""
+        """Read once; return whether there was data."""
         try:
             may_grow = self.output.take(self._output_fd)
         except BlockingIOError:

@@ -1,4 +1,4 @@
-"""Seeing processes to their end: exits, time limits, and what the spawner need keep no longer."""
+"""The process monitor: exits, time limits, and journal entries of starts and ends."""
 
 import asyncio
 import logging
@@ -17,11 +17,12 @@ from toolrunner.processes.live_process import LiveProcess
 from toolrunner.processes.registry import Registry
 from toolrunner.spawner.client.spawner import GRACE_S, Spawner
 
-#: How long an exit waits for the rest of the output; whoever holds it open longer is told of.
+#: How long an exit waits for the rest of the output; open pipes after that are reported.
 DRAIN_S: Final = 0.2
-#: How long a start waits for its end to be written with it; most commands are over by then.
+#: How long the entry of a start waits for the end, to write both at once; most commands have ended
+#: by then.
 KEEP_START_S: Final = 0.25
-#: How soon an end is written again that the disk did not take.
+#: The delay before an end is written again after a failed disk write.
 RECORD_AGAIN_S: Final = 1.0
 
 logger = logging.getLogger(__name__)
@@ -31,8 +32,8 @@ logger = logging.getLogger(__name__)
 class _Start:
     """A start whose entry in the journal has no response yet.
 
-    Nobody depends on it: whoever repeats the request attaches, and whoever takes over after a kill
-    has the process from the spawner, as long as that keeps it.
+    That is safe: a repeated request attaches to the process, and after a kill the next service
+    adopts the process from the spawner, as long as that keeps it.
     """
 
     effect: Effect
@@ -43,7 +44,7 @@ class _Start:
 
 @dataclass(frozen=True, slots=True)
 class ProcessMonitor:
-    """Looks after processes, in the tasks of the owner."""
+    """Monitors processes, in the tasks of the owner."""
 
     journal: JournalThread
     spawner: Spawner
@@ -57,7 +58,7 @@ class ProcessMonitor:
         live = self.registry.live(process_id)
         if live is None:
             return
-        # Mostly everything is there already, and nobody has to wait for it.
+        # Usually all output is available already, so no task has to wait.
         live.read_rest()
         if live.drained.is_set():
             self._publish(live, exit)
@@ -75,14 +76,14 @@ class ProcessMonitor:
         self.starts[started.process_id] = start
 
     def keep_now(self, process_id: ProcessId) -> None:
-        """Complete the entry of a start whose end is not waited for."""
+        """Complete the entry of a start without waiting for its end."""
         start, live = self.starts.get(process_id), self.registry.live(process_id)
         if start is not None and live is not None:
             start.timer.cancel()
             self._keep_late(live)
 
     async def keep_starts(self) -> None:
-        """Complete all entries of starts, for whoever is to be told what the journal has."""
+        """Complete all entries of starts, before the journal is read."""
         waiting = [*self.starts.items()]
         if not waiting:
             return
@@ -96,21 +97,21 @@ class ProcessMonitor:
                 self._is_kept(process_id, start)
 
     def limit_time(self, live: LiveProcess, left_s: float) -> None:
-        """End a process after a while; 0 for never."""
+        """End a process after a time; 0 for never."""
         if left_s:
             self.tasks.create_task(self._limit_time(live, left_s))
 
     def end_input(self, live: LiveProcess) -> None:
-        """Let a process read the end of its input."""
+        """Close the input of a process."""
         if live.input is not None:
             live.input.end()
             if not live.input.is_terminal:
                 self.tasks.create_task(self._let_go_of_input(live))
 
     async def settle(self, live: LiveProcess) -> None:
-        """Put an end that is published into the journal, and have it forgotten by the spawner.
+        """Write a published end to the journal, then drop the process from the spawner.
 
-        What is still held open is read on, and put there once more when nobody does.
+        An output that is still open is read on, and the end is written again when it is closed.
         """
         if not live.drained.is_set():
             await self._record(live)
@@ -125,7 +126,7 @@ class ProcessMonitor:
             logger.debug("the spawner is gone, and so is what it kept")
 
     async def _finish(self, live: LiveProcess, exit: Exit) -> None:
-        """Publish an exit once the output is read; whoever holds it open does not delay that."""
+        """Publish an exit once the output is read, or after `DRAIN_S` if it stays open."""
         try:
             async with asyncio.timeout(DRAIN_S):
                 await live.drained.wait()
@@ -158,7 +159,7 @@ class ProcessMonitor:
         self.starts.pop(process_id, None)
 
     async def _until_kept(self, keep: Callable[[], Awaitable[bool]]) -> bool:
-        """Try until the disk takes it; return whether it did before the node stopped."""
+        """Retry until the disk write succeeds; return whether it did before the node stopped."""
         while not await keep():
             if self.registry.stopping.is_set():
                 return False
@@ -171,7 +172,7 @@ class ProcessMonitor:
         if start is None:
             return await self._kept(lambda journal: journal.record(ended))
         start.timer.cancel()
-        # One entry for both: the spawner forgets the process once it is known how it ended.
+        # One entry for both: the spawner drops the process once its end is on disk.
         is_kept = await self._kept(
             lambda journal: journal.finish(start.effect, start.response, ended)
         )

@@ -1,4 +1,4 @@
-"""How this node confines: the sandbox as it was found at the start, and a plan for each process."""
+"""The sandbox of this node: probed at startup, with a plan for each process."""
 
 import json
 import os
@@ -39,7 +39,7 @@ _RUN: Final = (
 )
 SERVICES: Final = Path(__file__).parents[2]
 
-#: What the program that works on files needs: its Python, and its own code.
+#: Paths that the file worker needs: its Python, and its own code.
 OWN_PROGRAMS: Final = tuple(
     dict.fromkeys((sys.prefix, sys.base_prefix, sys.exec_prefix, str(SERVICES)))
 )
@@ -47,12 +47,12 @@ OWN_PROGRAMS: Final = tuple(
 
 @dataclass(frozen=True, slots=True)
 class Sandbox:
-    """What confines the processes of this node."""
+    """Confines the processes of this node."""
 
     report: Report
 
     def users(self, directory: Path) -> Users | None:
-        """Return users for the workspaces in a directory, if they can have their own."""
+        """Return the allocator of workspace users, if workspaces can have their own."""
         return Users(directory) if Layer.UID in self.report.layers else None
 
     def confined(
@@ -69,8 +69,8 @@ class Sandbox:
         """Return how to confine a process of a workspace.
 
         Raises:
-            SandboxTooWeak: The node cannot keep what is asked for, or not its own minimum because
-                the files belong to the user of the service.
+            SandboxTooWeak: The node cannot enforce the requested confinement, or not its own
+                minimum because the files belong to the user of the service.
         """
         place = Place(
             root=str(workspace.root),
@@ -98,7 +98,7 @@ class Sandbox:
         return found
 
     def _uid(self, workspace: Workspace) -> int:
-        """Return whose the files are; those of the service stay with its user."""
+        """Return the owner of the files; -1 for the user of the service."""
         with suppress(OSError):
             owner = os.stat(workspace.root).st_uid
             return -1 if owner == os.geteuid() else owner
@@ -106,12 +106,12 @@ class Sandbox:
 
 
 def find_sandbox(directory: Path, *, minimum: Level, forced: Level | None) -> Sandbox:
-    """Try everything, in a process of its own, and judge it.
+    """Probe the machine in a separate process, and judge the results.
 
     Args:
         directory: Where workspaces will be.
         minimum: The weakest level to accept.
-        forced: A level not to go beyond, for tests.
+        forced: A level not to exceed, for tests.
 
     Raises:
         BelowMinimum: The node offers less than the minimum.
@@ -120,7 +120,7 @@ def find_sandbox(directory: Path, *, minimum: Level, forced: Level | None) -> Sa
 
 
 def probe(directory: Path) -> Trials:
-    """Try everything; the directory and the Python are what workspaces' users must reach."""
+    """Probe the machine; workspace users must be able to reach the directory and the Python."""
     ended = subprocess.run(
         [
             *(sys.executable, "-I", "-S", "-c", _RUN, str(SERVICES)),
@@ -136,6 +136,6 @@ def probe(directory: Path) -> Trials:
 
 
 def trials_of(document: dict[str, Any]) -> Trials:
-    """Read what the probe printed."""
+    """Decode the output of the probe."""
     failures = {Layer(int(layer)): why for layer, why in document["failures"].items()}
     return Trials(**{**document, "failures": failures})

@@ -1,4 +1,4 @@
-"""All processes that this node knows: those of this run in memory, those before in the journal."""
+"""All processes of this node: those of this run in memory, earlier ones in the journal."""
 
 import asyncio
 from typing import Final
@@ -20,11 +20,11 @@ FINISHED_HELD_MAX: Final = 100
 
 
 class Registry:
-    """Finds processes for those who may see them.
+    """Finds processes, for callers that may see them.
 
     Attributes:
-        stopping: Set when this node stops and nobody should wait here any more.
-        pipes: Where what all of them print is read.
+        stopping: Set when this node stops, and all waits have to end.
+        pipes: Reads the output of all processes.
     """
 
     def __init__(self, *, journal: JournalThread, workspaces: Workspaces, clock: Clock) -> None:
@@ -34,15 +34,15 @@ class Registry:
         self._workspaces = workspaces
         self._clock = clock
         self._live: dict[ProcessId, LiveProcess] = {}
-        #: Those of them that ran when somebody last looked.
+        #: Those that were live at the last check.
         self._running: dict[ProcessId, LiveProcess] = {}
 
     def enter(self, live: LiveProcess) -> None:
-        """Count a process from now on."""
+        """Add a process."""
         self._live[live.record.process_id] = self._running[live.record.process_id] = live
 
     def leave(self, process_id: ProcessId) -> None:
-        """Forget a process that was not started after all."""
+        """Remove a process that was not started."""
         self._live.pop(process_id, None)
         self._running.pop(process_id, None)
 
@@ -55,18 +55,18 @@ class Registry:
         return tuple(self._live.values())
 
     def present(self, live: LiveProcess) -> ProcessRecord:
-        """Return what is known of a process now."""
+        """Return the current record of a process."""
         return live.present(self._clock.monotonic())
 
     async def find(self, process_id: ProcessId) -> ProcessRecord | None:
-        """Return what is known of a process, whoever may see it."""
+        """Return the record of a process, without a check of the caller."""
         live = self._live.get(process_id)
         if live is not None:
             return self.present(live)
         return await self._journal.run(lambda journal: journal.process(process_id))
 
     async def get(self, scope: Scope, process_id: ProcessId) -> ProcessRecord:
-        """Return what is known of a process.
+        """Return the record of a process.
 
         Raises:
             ProcessNotFound: There is none that this chat may see.
@@ -92,17 +92,17 @@ class Registry:
         return tuple(records)
 
     def output(self, record: ProcessRecord) -> Source:
-        """Return what can still be read of a process's output."""
+        """Return the output of a process that can still be read."""
         live = self._live.get(record.process_id)
         if live is not None:
             return live.output
         return FinishedLog(self._workspaces.at(record.workspace_id).logs, record.process_id)
 
     def check_room(self, scope: Scope) -> None:
-        """Refuse one process more than there may be.
+        """Check the limits on concurrent processes.
 
         Raises:
-            TooManyProcesses: As many run as may.
+            TooManyProcesses: A limit is reached.
         """
         here = [
             live.record
@@ -121,7 +121,7 @@ class Registry:
         return tuple(self._running.values())
 
     def forget_oldest(self) -> None:
-        """Hold so many finished processes in memory; what is on disk stays."""
+        """Drop the oldest settled processes from memory; they stay on disk."""
         finished = [live for live in self._live.values() if live.is_settled]
         for live in finished[:-FINISHED_HELD_MAX]:
             del self._live[live.record.process_id]

@@ -1,4 +1,4 @@
-"""Letting go of what is old, by the clock and not by whoever happens to look."""
+"""Periodic removal of old processes, their output and journal entries."""
 
 import asyncio
 import logging
@@ -16,9 +16,9 @@ from toolrunner.processes.registry import Registry
 
 REAP_EVERY_S: Final = 60.0
 FINISHED_KEPT: Final = timedelta(hours=1)
-#: An entry protects against a call that is repeated; who acknowledged it repeats it no more.
+#: An entry makes a repeated call idempotent; an acknowledged call is not repeated.
 ACKNOWLEDGED_KEPT: Final = timedelta(hours=24)
-#: Of one workspace.
+#: Per workspace.
 FINISHED_KEPT_MAX: Final = 200
 
 logger = logging.getLogger(__name__)
@@ -34,7 +34,7 @@ class Reaper:
     clock: Clock
 
     async def run(self) -> None:
-        """Reap for ever."""
+        """Reap periodically."""
         while True:
             await self.clock.sleep(REAP_EVERY_S)
             try:

@@ -1,11 +1,10 @@
-"""Who uses how much: all processes that the spawner started, by the workspace they belong to.
+"""The process scan: resource usage of all descendants of the spawner, by workspace.
 
-Theory: whoever is below the first process of a command is that command's. Whoever was left behind
-by one is known by the workspace's user, by the namespace of processes that it cannot leave, or by
-the mark that it cannot take off.
-Looking takes some twenty microseconds for each process, in a thread that all others wait for now
-and then. So those below the spawner are asked for their children and nobody else is looked at,
-unless there are so many of them that it is less to look at everybody.
+Theory: descendants of a command's leader belong to that command. Processes that a command left
+behind are identified by the workspace's user, by the pid namespace that they cannot leave, or by
+the mark that they cannot remove. Reading a process takes some twenty microseconds, in a thread that
+blocks all others now and then (GIL). So only descendants of the spawner are read, by their lists of
+children, unless there are so many of them that reading all processes is cheaper.
 """
 
 import os
@@ -20,18 +19,18 @@ from toolrunner.spawner import Seen, mark_on, words_of
 PAGE_BYTES: Final = os.sysconf("SC_PAGE_SIZE")
 TICKS_S: Final = os.sysconf("SC_CLK_TCK")
 BLOCK_BYTES: Final = 512
-#: Where /proc tells what, counted from what follows the name.
+#: Field indexes of /proc/PID/stat, counted from the field after the name.
 STATE, PARENT, GROUP, SESSION, TIMES, THREADS, STARTED, RESIDENT = (
     *(0, 1, 2, 3),
     slice(11, 15),
     *(17, 19, 21),
 )
 DEAD: Final = (b"Z", b"X")
-#: More than the kernel has to say of one.
+#: More than the kernel returns for one process.
 STAT_BYTES: Final = 4096
-#: Asking a process for its children takes about as long as looking at so many.
+#: Reading the children of a process takes about as long as reading so many processes.
 ASKING: Final = 2
-#: What a pipe may hold when its user has many of them; the first some hundred may hold more.
+#: The buffer of a pipe when its user has many of them; the first few hundred may be larger.
 PIPE_BYTES: Final = 8192
 PIPE_PREFIX: Final = "pipe:["
 SOCKET_PREFIX: Final = "socket:["
@@ -44,8 +43,8 @@ class Member:
     Attributes:
         seen: The process itself.
         process_id: The command it belongs to; empty if that left it behind.
-        cpu_s: Processor time that it and those it waited for have used.
-        resident_bytes: Memory it has, what it shares with others included.
+        cpu_s: CPU time of it and of the children that it waited for.
+        resident_bytes: Resident memory, including shared memory.
     """
 
     seen: Seen
@@ -56,7 +55,7 @@ class Member:
 
 @dataclass(frozen=True, slots=True)
 class Leader:
-    """The first process of a command that runs."""
+    """The leader of a running command."""
 
     workspace_id: WorkspaceId
     process_id: ProcessId
@@ -67,13 +66,13 @@ Members = Mapping[WorkspaceId, tuple[Member, ...]]
 
 @dataclass
 class ProcessScan:
-    """Counts the processes below a spawner.
+    """Scans the processes below a spawner.
 
     Attributes:
         spawner_pid: The spawner.
-        workspaces_by_user: Tells whose the users are; asked only when somebody is unknown.
-        workspaces_by_mark: Tells whose the marks are; asked only when one is unknown.
-        proc: Where the kernel tells of processes.
+        workspaces_by_user: Returns the workspaces by user id; called only for unknown processes.
+        workspaces_by_mark: Returns the workspaces by mark; called only for unknown marks.
+        proc: The path of procfs.
     """
 
     spawner_pid: int
@@ -85,7 +84,7 @@ class ProcessScan:
     _marks: dict[int, WorkspaceId | None] = field(default_factory=dict)
 
     def take(self, leaders: Mapping[int, Leader]) -> Members:
-        """Return all processes of workspaces, given the first ones of commands by their pids."""
+        """Return all processes of workspaces, given the leaders of commands by pid."""
         found = {each.seen.pid: each for each in self._everyone()}
         self._learn(leaders, found)
         users: Mapping[int, WorkspaceId] | None = None
@@ -107,14 +106,14 @@ class ProcessScan:
         return {workspace_id: tuple(each) for workspace_id, each in members.items()}
 
     def _everyone(self) -> list[Member]:
-        """Return who is below the spawner, or all there are if that is less to do."""
+        """Return the descendants of the spawner, or all processes if that is cheaper."""
         everybody = [int(name) for name in os.listdir(self.proc) if name.isdecimal()]
         below = self._below(len(everybody) // ASKING)
         looked_at = map(self._looked_at, everybody if below is None else below)
         return [member for member in looked_at if member is not None]
 
     def _below(self, asked_max: int) -> list[int] | None:
-        """Return those below the spawner; None if too many have to be asked, or none can be."""
+        """Return the descendants of the spawner; None if there are too many, or not readable."""
         found = [self.spawner_pid]
         asked = 0
         for pid in found:
@@ -145,7 +144,7 @@ class ProcessScan:
         return None
 
     def _resident_of_threads(self, pid: int) -> bytes:
-        """Return the pages of a process whose first thread ended, which then tells of none."""
+        """Return the pages of a process whose first thread ended, which then reports none."""
         for thread in os.listdir(f"{self.proc}/{pid}/task"):
             stat = f"{self.proc}/{pid}/task/{thread}/stat"
             with suppress(OSError, IndexError), open(stat, "rb", buffering=0) as file:
@@ -155,7 +154,7 @@ class ProcessScan:
         return b"0"
 
     def _line(self, pid: int, found: Mapping[int, Member]) -> list[int] | None:
-        """Return a process and those above it, up to the spawner; None if it is not below it."""
+        """Return a process and its ancestors up to the spawner; None if it is not a descendant."""
         line: list[int] = []
         while pid in found:
             line.append(pid)
@@ -165,7 +164,7 @@ class ProcessScan:
         return None
 
     def _learn(self, leaders: Mapping[int, Leader], found: Mapping[int, Member]) -> None:
-        """Note in which namespace the commands of a workspace are."""
+        """Record the pid namespaces of the commands of workspaces."""
         own = self._namespace(os.getpid())
         for pid, leader in leaders.items():
             if pid in found and self._known.get(pid) != leader.process_id:
@@ -187,7 +186,7 @@ class ProcessScan:
     def _marked(self, pid: int) -> WorkspaceId | None:
         mark = mark_on(pid, self.proc)
         if mark and mark not in self._marks:
-            # Those of the node's own programs are of no workspace.
+            # Marks of the node's own programs belong to no workspace.
             self._marks = {**self._marks, mark: None, **self.workspaces_by_mark()}
         return self._marks.get(mark)
 
@@ -206,7 +205,7 @@ def _member(pid: int, words: list[bytes]) -> Member:
 
 
 def proportional_bytes(member: Member) -> int:
-    """Return the memory of a process, of what it shares its part; all of it if nobody says."""
+    """Return the proportional set size of a process; the resident size if it is not readable."""
     with suppress(OSError, ValueError), open(f"/proc/{member.seen.pid}/smaps_rollup") as file:
         for line in file:
             if line.startswith("Pss:"):
@@ -216,11 +215,11 @@ def proportional_bytes(member: Member) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Unmapped:
-    """Memory that processes hold by descriptors without having it mapped, by pid.
+    """Memory that processes hold by descriptors without mapping it, by pid.
 
     Attributes:
-        own_bytes: Files in memory and pipes.
-        socket_bytes: What lies in the buffers of sockets, as far as it is known of each.
+        own_bytes: memfd files and pipes.
+        socket_bytes: Data in socket buffers, as far as it is known for each socket.
     """
 
     own_bytes: dict[int, int] = field(default_factory=dict)
@@ -228,11 +227,11 @@ class Unmapped:
 
 
 def unmapped_by(members: tuple[Member, ...], sockets: Mapping[int, int]) -> Unmapped:
-    """Return what processes hold; what several hold is counted for the first.
+    """Return the unmapped memory of processes; shared objects are counted for the first holder.
 
     Args:
         members: The processes.
-        sockets: What sockets have in their buffers, by inode.
+        sockets: Data in socket buffers, by inode.
     """
     counted: set[int] = set()
     held = Unmapped()
@@ -265,7 +264,7 @@ def _count(
 
 
 def descriptors_max(members: tuple[Member, ...]) -> int:
-    """Return how many descriptors processes may have open, without looking at each."""
+    """Return an upper bound of the open descriptors of processes, without listing them."""
     slots = 0
     for member in members:
         with suppress(OSError, ValueError), open(f"/proc/{member.seen.pid}/status") as file:
@@ -275,9 +274,9 @@ def descriptors_max(members: tuple[Member, ...]) -> int:
 
 
 def set_nice(member: Member, nice: int) -> None:
-    """Have all threads of a process give way so much to others, where that is allowed.
+    """Set the nice value of all threads of a process, where that is permitted.
 
-    Not the idle class: whoever is killed, or holds what others wait for, has to get to its end.
+    Not the idle class: a process that is killed, or that holds a lock, must still get CPU time.
     """
     with suppress(OSError):
         for thread in os.listdir(f"/proc/{member.seen.pid}/task"):

@@ -1,4 +1,4 @@
-"""The processes of this node as its servicers use them; leaving ends everything."""
+"""The process service of this node; the exit of its context ends all processes."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -41,21 +41,21 @@ from toolrunner.spawner.client.spawner import GRACE_S, KILL_S, Adopted, Ended, S
 
 
 class Processes:
-    """Starts, awaits, signals and finds processes; owns the tasks that see to them.
+    """Starts, awaits, signals and finds processes; owns their background tasks.
 
     Args:
-        journal: What was begun and how it ended.
-        spawner: What starts processes.
-        adopted: What an earlier run of the service left in the spawner.
-        workspaces: Where processes run.
-        sandbox: What confines them.
+        journal: The journal of effects.
+        spawner: Starts processes.
+        adopted: Processes that an earlier run of the service left in the spawner.
+        workspaces: The directories of workspaces.
+        sandbox: Confines processes.
         clock: Time for records, limits and reaping.
-        supervision: Keeps failures of background tasks from ending the service.
+        supervision: Isolates failures of background tasks.
         new_id: Ids of processes.
-        encode_started: Makes of a process the response of the method that started it.
-        cursor_of: Reads from the response to a write where the output was before.
-        limits: What every process may use.
-        exits: The ways out of workspaces; None for none.
+        encode_started: Encodes a process as the response of the method that started it.
+        cursor_of: Reads from the response to a write the output cursor before it.
+        limits: The limits of every process.
+        exits: The egress routes of workspaces; None for none.
     """
 
     def __init__(
@@ -126,20 +126,20 @@ class Processes:
                 for live in self._registry.all_live():
                     await live.ends_within(KILL_S)
         finally:
-            # Whoever still waits for the end of an output gets it now.
+            # Waits for the end of an output return now.
             for live in self._registry.all_live():
                 live.close()
             self._registry.pipes.close()
             await self._tasks.__aexit__(kind, error, traceback)
 
     def stop_waiting(self) -> None:
-        """Answer everyone who waits: this node stops."""
+        """End all waits: this node stops."""
         self._registry.stopping.set()
         for live in self._registry.all_live():
             live.wake()
 
     async def start(self, effect: Effect, scope: Scope, spec: ProcessSpec) -> StartResult:
-        """Start a process once; the same request again attaches to it.
+        """Start a process once; a repeated request attaches to it.
 
         Raises:
             ToolrunnerError: It is refused, and nothing was started.
@@ -147,7 +147,7 @@ class Processes:
         return await self._effects.run(self._starts.start(effect, scope, spec))
 
     async def wait(self, scope: Scope, process_id: ProcessId, wait: Wait) -> WaitResult:
-        """Wait for a process and return its output; running out of time is an answer.
+        """Wait for a process and return its output; a timeout is a normal result.
 
         Raises:
             ProcessNotFound: There is none that this chat may see.
@@ -165,10 +165,10 @@ class Processes:
         return await OutputStream.open(self._registry, scope, process_id, since_cursor)
 
     async def terminal(self, scope: Scope, process_id: ProcessId) -> Terminal:
-        """Have the terminal of a process.
+        """Return the terminal of a process.
 
         Raises:
-            ToolrunnerError: There is no such process for this chat, or it has none.
+            ToolrunnerError: There is no such process for this chat, or it has no terminal.
         """
         await self._registry.get(scope, process_id)
         live = self._registry.live(process_id)
@@ -178,13 +178,13 @@ class Processes:
         return Terminal(live, self._writes, self._ends)
 
     def attached(self, scope: Scope) -> AbstractContextManager[None]:
-        """Have it known meanwhile that someone is at a terminal of a workspace."""
+        """Count an attached terminal of a workspace, in a context."""
         return self._workspaces.attachments.counted(scope.workspace_id)
 
     async def write(
         self, effect: Effect, scope: Scope, process_id: ProcessId, writing: Writing
     ) -> int:
-        """Write to a process once, and return where its output was before.
+        """Write to a process once, and return the output cursor before it.
 
         Raises:
             ToolrunnerError: It is refused, and nothing was written.
@@ -210,7 +210,7 @@ class Processes:
         )
 
     def leaders(self) -> dict[int, Leader]:
-        """Return the first processes of the commands that run, by their pids."""
+        """Return the leaders of the running commands, by pid."""
         return {
             live.record.pid: Leader(live.record.workspace_id, live.record.process_id)
             for live in self._registry.all_live()
@@ -218,7 +218,7 @@ class Processes:
         }
 
     def blame(self, process_id: ProcessId, exceeded: str) -> None:
-        """Note what of its workspace's quota a process passed; its end will tell."""
+        """Record which part of the quota a process exceeded; its exit will contain it."""
         live = self._registry.live(process_id)
         if live is not None and live.is_live:
             live.exceeded = exceeded
@@ -226,7 +226,7 @@ class Processes:
     async def end_workspace(
         self, workspace_id: WorkspaceId, grace_s: float = GRACE_S, *, first: int = SIGTERM
     ) -> Ended:
-        """End everything of a workspace, also what detached itself; return when it is gone."""
+        """End all processes of a workspace, also detached ones; return when none is left."""
         directory = self._workspaces.at(workspace_id).directory
         return await self._effects.run(
             self._spawner.end_workspace(workspace_id, directory, grace_s, first=first)
@@ -235,16 +235,16 @@ class Processes:
     async def signal(
         self, effect: Effect, scope: Scope, process_id: ProcessId, signalling: SignalRequest
     ) -> ProcessRecord:
-        """Signal a process and all it started, once.
+        """Signal a process and its descendants, once.
 
         Raises:
-            ToolrunnerError: It is refused, and nobody was signalled.
+            ToolrunnerError: It is refused, and no signal was sent.
         """
         await self._registry.get(scope, process_id)
         return await self._effects.run(self._ends.signal(effect, process_id, signalling))
 
     async def cancel(self, key: Key) -> Execution:
-        """End all processes of an execution, or see to it that it never starts.
+        """End all processes of an execution, or prevent its start.
 
         Raises:
             ToolrunnerError: The caller may not, and nothing was ended.
@@ -252,15 +252,15 @@ class Processes:
         return await self._effects.run(self._ends.cancel(key))
 
     def keep_start(self, process_id: ProcessId) -> None:
-        """Have the journal tell of a start how it went; who was told that it runs relies on it."""
+        """Write the result of a start to the journal, since the caller's response relies on it."""
         self._monitor.keep_now(process_id)
 
     async def keep_starts(self) -> None:
-        """Have the journal tell of all starts how they went."""
+        """Write the results of all starts to the journal."""
         await self._monitor.keep_starts()
 
     async def get(self, scope: Scope, process_id: ProcessId) -> ProcessRecord:
-        """Return what is known of a process.
+        """Return the record of a process.
 
         Raises:
             ProcessNotFound: There is none that this chat may see.

@@ -1,9 +1,9 @@
-"""Starting a process at most once.
+"""Start of a process, at most once.
 
-Theory: a process is entered in the registry before it is journaled and journaled before it runs,
-so that limits hold and a repeated request finds it. What speaks against a new process (limits, a
-directory that is not there) is found before and raised after the journal was asked, because a
-request that was begun earlier attaches in any case.
+Theory: a process is added to the registry before it is journaled and journaled before it runs, so
+that limits apply and a repeated request finds it. Refusals of a new process (limits, a missing
+directory) are determined before and raised after the journal write, because a request that was
+begun earlier attaches in any case.
 """
 
 import errno
@@ -44,7 +44,7 @@ from toolrunner.sandbox import Confinement, Egress, Layer, Level, Network, Profi
 from toolrunner.spawner.client.environment import environment_of
 from toolrunner.spawner.client.spawner import Launch, LaunchFailed, Spawner
 
-#: As much as a file may grow where none should; 0 would be no limit.
+#: The file size limit where no file may grow; 0 would be no limit.
 FILE_BYTES_LEAST: Final = 1
 
 
@@ -58,7 +58,7 @@ class StartResult:
 
 @dataclass(frozen=True, slots=True)
 class Starts:
-    """Starts processes and leaves them to those who tend them."""
+    """Starts processes, which the process monitor then monitors."""
 
     journal: JournalThread
     spawner: Spawner
@@ -68,11 +68,11 @@ class Starts:
     monitor: ProcessMonitor
     clock: Clock
     new_id: Callable[[], str]
-    limits: Limits  # Of every process; a caller may ask for narrower ones.
+    limits: Limits  # Of every process; a caller may ask for lower ones.
     exits: EgressRoutes
 
     async def start(self, effect: Effect, scope: Scope, spec: ProcessSpec) -> StartResult:
-        """Start a process once; the same request again attaches to it.
+        """Start a process once; a repeated request attaches to it.
 
         Raises:
             ToolrunnerError: It is refused, and nothing was started.
@@ -104,8 +104,8 @@ class Starts:
                 assert confinement is not None
                 await self._launch(live, workspace, workdir, spec, confinement, egress_route)
                 started = self.registry.present(live)
-                # Not waited for: whoever repeats this attaches, and whoever takes over after a
-                # kill has the process from the spawner.
+                # Not awaited: a repeated request attaches to the process, and after a kill the next
+                # service adopts it from the spawner.
                 self.monitor.keep_start(effect, live, started)
                 return StartResult(started, is_attached=False)
             case _:
@@ -118,7 +118,7 @@ class Starts:
         spec: ProcessSpec,
         egress_route: EgressRoute | None,
     ) -> tuple[str, Confinement | None, ToolrunnerError | None]:
-        """Return the directory to start in and the confinement, or what speaks against it."""
+        """Return the working directory and the confinement, or the refusal."""
         try:
             self.workspaces.check(scope)
             self.workspaces.prepared(scope.workspace_id)
@@ -138,21 +138,21 @@ class Starts:
             return "", None, refusal
 
     def _limits(self, workspace_id: WorkspaceId, spec: ProcessSpec) -> Limits:
-        """Return what a process may use: never more than its workspace."""
+        """Return the limits of a process: never more than its workspace's."""
         quota = self.workspaces.quota_of(workspace_id)
         limits = self.limits.narrowed(spec.limits).narrowed(quota.limits)
         if workspace_id in self.workspaces.overruns:
-            # Whoever removes files may run; no file grows.
+            # Commands that remove files may run; no file may grow.
             limits = replace(limits, file_bytes=FILE_BYTES_LEAST)
         return limits
 
     def _allowed(
         self, workspace: Workspace, spec: ProcessSpec
     ) -> tuple[Profile | None, Network | None]:
-        """Return what a process may write and reach: never more than its workspace."""
+        """Return the profile and network of a process: never more than its workspace's."""
         widest = workspace.options
         if self.sandbox.report.applied is Level.NONE:
-            # Nothing can be kept there, and whoever chose such a node knows it.
+            # Nothing can be enforced at this level, which the operator has accepted.
             return spec.profile, spec.network
         profile, network = spec.profile, spec.network
         if profile is not None and widest.profile is not None:
@@ -200,10 +200,10 @@ class Starts:
             await live.settled.wait()
         record = await self.registry.find(process_id)
         if record is None:
-            # Kept no longer: its result was acknowledged, or so many came after it.
+            # Removed: its result was acknowledged, or too many newer ones exist.
             raise ProcessNotFound(process_id)
         if record.state is ProcessState.STARTING:
-            # The spawner ended between journal and exec, and this service is about to.
+            # The spawner exited between journal and exec, and this service is about to.
             lost = LostReason.START_UNCERTAIN
             return structs.replace(record, state=ProcessState.LOST, lost_reason=lost)
         return record
@@ -277,7 +277,7 @@ class Starts:
 
 
 def start_error_of(error: LaunchFailed, program: str, workdir: str) -> str:
-    """Return why a program never ran, and what to do."""
+    """Return why a program was not executed, and what to do."""
     cause = os.strerror(error.errno) if error.errno else "a defect of Parley"
     match error.stage:
         case "exec" if program == SHELL and error.errno == errno.ENOENT:

@@ -1,4 +1,4 @@
-"""Being the terminal of a process: what is typed, how large it is, which signals are sent."""
+"""An attached terminal of a process: input, size and signals."""
 
 from dataclasses import dataclass
 
@@ -10,26 +10,26 @@ from toolrunner.processes.termination import Ends, SignalRequest
 
 @dataclass(frozen=True, slots=True)
 class Terminal:
-    """The terminal of one process; several may have it at a time."""
+    """The terminal of one process; several callers may be attached at a time."""
 
     live: LiveProcess
     writes: Writes
     ends: Ends
 
     def write(self, data: bytes) -> None:
-        """Type; what is typed after the end is lost.
+        """Write input; input after the end is dropped.
 
         Raises:
-            InputFull: The process has not read what was typed before.
+            InputFull: The process has not read the earlier input.
         """
         self.writes.send(self.live, Writing(data, keys=b"", is_end=False))
 
     def resize(self, size: TerminalSize) -> None:
-        """Tell it how large it is."""
+        """Set its size."""
         resize(self.live, size)
 
     async def signal(self, number: int) -> None:
-        """Send a signal to all that run under it."""
+        """Send a signal to all processes under it."""
         if self.live.is_live:
             await self.ends.send(
                 self.live, SignalRequest(number, leader_only=False, escalate_after_s=0.0)

@@ -1,4 +1,4 @@
-"""The keys of a terminal by their names, as the bytes that pressing them sends."""
+"""Terminal keys by name, as the bytes that they send."""
 
 import string
 from collections.abc import Iterable
@@ -51,10 +51,10 @@ KEYS: Final = {
 
 
 def bytes_of_keys(names: Iterable[str]) -> bytes:
-    """Return what pressing keys sends; `alt-` before a name or a character sends an escape first.
+    """Return the bytes of keys; `alt-` before a name or a character sends an escape first.
 
     Raises:
-        InvalidRequest: One has no such name.
+        InvalidRequest: One is not a key name.
     """
     return b"".join(map(_bytes_of, names))
 

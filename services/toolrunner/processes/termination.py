@@ -1,4 +1,4 @@
-"""Ending processes before they end by themselves: signals and cancellation, each at most once."""
+"""Signals and cancellation of processes, each at most once."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -14,13 +14,13 @@ from toolrunner.processes.monitor import ProcessMonitor
 from toolrunner.processes.registry import Registry
 from toolrunner.spawner.client.spawner import GRACE_S, NO_SIGNAL, Spawner
 
-#: The exit is told before the last of a process is gone; this is for publishing it.
+#: The exit is reported before the last descendant is gone; this is the time to publish it.
 PUBLISH_S: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True)
 class SignalRequest:
-    """Which signal goes to whom."""
+    """A signal and its recipients."""
 
     number: int
     leader_only: bool
@@ -40,10 +40,10 @@ class Ends:
     async def signal(
         self, effect: Effect, process_id: ProcessId, signalling: SignalRequest
     ) -> ProcessRecord:
-        """Signal a process and all it started; the same request again signals nobody.
+        """Signal a process and its descendants; a repeated request sends no signal.
 
         Raises:
-            ToolrunnerError: It is refused, and nobody was signalled.
+            ToolrunnerError: It is refused, and no signal was sent.
         """
         live = self.registry.live(process_id)
         is_there = live is not None and (live.is_live or not live.drained.is_set())
@@ -63,7 +63,7 @@ class Ends:
         return record
 
     async def cancel(self, key: Key) -> Execution:
-        """End all processes of an execution, or see to it that it never starts.
+        """End all processes of an execution, or prevent its start.
 
         Raises:
             ToolrunnerError: The caller may not, and nothing was ended.
@@ -80,7 +80,7 @@ class Ends:
         return await self.journal.run(lambda journal: journal.cancel(key))
 
     async def send(self, live: LiveProcess, signalling: SignalRequest) -> None:
-        """Signal a process, whoever asks."""
+        """Signal a process, without a check of the caller."""
         await live.settled.wait()
         process_id = live.record.process_id
         await self.spawner.signal(process_id, signalling.number, leader_only=signalling.leader_only)

@@ -1,4 +1,4 @@
-"""Tickets at the node: each is good for one attachment, of its user, to its process."""
+"""Verification of attach tickets: each is valid once, for its user and its process."""
 
 from datetime import datetime
 
@@ -8,15 +8,15 @@ from toolrunner.primitives.errors import BadTicket
 
 
 class TicketVerifier:
-    """Takes tickets, each once.
+    """Verifies tickets, each once.
 
-    What was spent is remembered here for as long as it would be good. A node that starts anew has
-    forgotten it, and refuses what was issued before.
+    Used tickets are remembered until they expire. After a restart they are forgotten, so tickets
+    that were issued before the start are refused.
 
     Args:
         check: Reads tickets.
-        node: What this node is called in them: the generation of its journal.
-        clock: Tells the time.
+        node: The name of this node in tickets: the generation of its journal.
+        clock: The clock.
     """
 
     def __init__(self, check: TicketReader, node: str, clock: Clock) -> None:
@@ -27,15 +27,15 @@ class TicketVerifier:
         self._spent: dict[str, datetime] = {}
 
     def take(self, text: str, caller: Caller, process_id: str) -> AttachTicket:
-        """Spend a ticket.
+        """Verify a ticket and mark it as used.
 
         Args:
             text: The ticket.
-            caller: Who shows it.
-            process_id: The process that they want to attach to, empty for the ticket's.
+            caller: The caller that presents it.
+            process_id: The process to attach to, empty for that of the ticket.
 
         Raises:
-            BadTicket: It is none, spent, expired, another's, or for something else.
+            BadTicket: It is invalid, used, expired, or for another user, node or process.
         """
         try:
             ticket = self._check.read(text)

@@ -1,4 +1,4 @@
-"""Waiting for a process: until its exit or its output, within a bound, without asking again."""
+"""Waits for a process: until its exit or its output, with a timeout, without polling."""
 
 import asyncio
 from dataclasses import dataclass
@@ -14,12 +14,12 @@ from toolrunner.processes.output.line_match import LineMatcher
 from toolrunner.processes.registry import Registry
 
 SEARCH_BYTES: Final = 256 * 1024
-#: So long a line stands that nothing has ended until it counts, as the prompt of a program does.
+#: How long an incomplete line must be unchanged until it is matched, like the prompt of a program.
 STANDS_S: Final = 0.25
 
 
 class Until(StrEnum):
-    """What ends a wait."""
+    """The condition that ends a wait."""
 
     EXIT = "exit"
     OUTPUT = "output"
@@ -28,7 +28,7 @@ class Until(StrEnum):
 
 
 class Reason(StrEnum):
-    """Why a wait was over; names are those of the proto."""
+    """Why a wait ended; names are those of the proto."""
 
     EXITED = "exited"
     OUTPUT = "output"
@@ -40,7 +40,7 @@ class Reason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """What to wait for, for how long, and how much of the output to return."""
+    """The condition, the timeout, and the budget of the output."""
 
     until: Until
     max_wait_s: float
@@ -51,7 +51,7 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class WaitResult:
-    """What a wait found."""
+    """The result of a wait."""
 
     record: ProcessRecord
     output: Excerpt
@@ -62,12 +62,12 @@ class WaitResult:
 async def wait_output(
     registry: Registry, scope: Scope, process_id: ProcessId, wait: Wait
 ) -> WaitResult:
-    """Wait for a process and return its output after a cursor; running out of time is an answer.
+    """Wait for a process and return its output after a cursor; a timeout is a normal result.
 
     Raises:
         ProcessNotFound: There is none that this chat may see.
         InvalidRequest: The cursor is past the output.
-        InvalidPattern: There is no such expression.
+        InvalidPattern: The expression is not valid.
     """
     live = registry.live(process_id)
     record = live.record if live is not None else await registry.get(scope, process_id)
@@ -81,7 +81,7 @@ async def wait_output(
         reason = (search and search.found(is_over=True)) or Reason.EXITED
     else:
         reason = await _reason(live, wait, search, registry.stopping)
-    # The record before the output: one that says "exited" comes with all of it.
+    # The record is read before the output: one that is exited comes with all of its output.
     record = await registry.get(scope, process_id)
     source = registry.output(record)
     spans = source.spans
@@ -94,14 +94,14 @@ async def wait_output(
 
 
 class _Search:
-    """Looks for a line in what comes after a cursor, at every byte once.
+    """Searches a line in the output after a cursor, each byte once.
 
     Attributes:
         line: The line that was found.
-        is_quiet: Whether nothing came for a while after what was looked at.
+        is_quiet: Whether no output arrived for a while after the searched part.
 
     Raises:
-        InvalidPattern: There is no such expression.
+        InvalidPattern: The expression is not valid.
     """
 
     def __init__(self, wait: Wait, source: Source) -> None:
@@ -112,7 +112,7 @@ class _Search:
         self._cursor = wait.since_cursor
 
     def found(self, *, is_over: bool) -> Reason | None:
-        """Look at what is new; the last line counts once nothing can follow, or nothing does."""
+        """Search new output; the incomplete last line counts at the end, or when it is quiet."""
         for start, end in self._source.spans:
             self._cursor = max(self._cursor, start)
             while self._cursor < end:
@@ -128,13 +128,13 @@ class _Search:
         return None
 
     async def changed(self, change: ChangeSignal) -> None:
-        """Return at the next change, or once a line that nothing ended stands."""
+        """Return at the next change, or once an incomplete line stayed unchanged."""
         may_stand = self._matcher.has_begun and not self.is_quiet
         try:
             async with asyncio.timeout(STANDS_S if may_stand else None):
                 await change.wait()
         except TimeoutError:
-            # What came in this very moment is looked at first, and is no quiet then.
+            # Output that arrived at this moment is searched first, and clears the flag.
             self.is_quiet = True
 
 
@@ -146,7 +146,7 @@ async def _reason(
             while (reason := _met(live, wait, search)) is None:
                 if stopping.is_set():
                     return Reason.GOING_AWAY
-                # Who waits for the end is not woken by every piece of output.
+                # A wait for the exit is not woken by every piece of output.
                 change = live.ending if wait.until is Until.EXIT else live.output_grew
                 await (change.wait() if search is None else search.changed(change))
     except TimeoutError:

@@ -1,1 +1,1 @@
-"""Disk, memory and processor time of workspaces, and who has too much."""
+"""Quotas of workspaces: disk, memory, processes and CPU time."""

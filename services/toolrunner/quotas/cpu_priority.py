@@ -1,4 +1,4 @@
-"""Letting workspaces that compute without pause give way to everybody else."""
+"""Lower the priority of workspaces that use the CPU continuously."""
 
 import asyncio
 import os
@@ -11,7 +11,7 @@ from toolrunner.primitives.domain import WorkspaceId
 from toolrunner.processes.scan import Member, Members, set_nice
 from toolrunner.sandbox import NICE
 
-#: Cores that a workspace keeps busy before it gives way, and below which it no longer does.
+#: Cores in use from which a workspace gets a lower priority, and below which it is restored.
 BUSY_CORES: Final = 0.5
 CALM_CORES: Final = 0.1
 CALM_S: Final = 3.0
@@ -21,13 +21,13 @@ NICEST: Final = 19
 
 @dataclass
 class CpuUse:
-    """How much of the processors a workspace uses.
+    """The CPU use of a workspace.
 
     Attributes:
-        used_s: What each of its processes had used, by pid.
-        at_s: When.
+        used_s: The CPU time of each of its processes at the last measurement, by pid.
+        at_s: The time of that measurement.
         busy_s: When it was last busy.
-        is_idle: Whether it was made to give way.
+        is_idle: Whether its priority is lowered.
     """
 
     used_s: dict[int, float] = field(default_factory=dict)
@@ -36,7 +36,7 @@ class CpuUse:
     is_idle: bool = False
 
     def take(self, members: Iterable[Member], now_s: float) -> float:
-        """Note what is used now; return the cores since it was last noted."""
+        """Record a measurement; return the average cores since the last one."""
         before, elapsed_s = self.used_s, now_s - self.at_s
         self.used_s, self.at_s = {each.seen.pid: each.cpu_s for each in members}, now_s
         if not before or elapsed_s <= 0:
@@ -47,13 +47,13 @@ class CpuUse:
 
 @dataclass
 class CpuPriorities:
-    """Looks at the pace of workspaces."""
+    """Adjusts the priorities of workspaces."""
 
     clock: Clock
     cpu_uses: dict[WorkspaceId, CpuUse] = field(default_factory=dict)
 
     async def look(self, members: Members) -> None:
-        """Let those give way who compute without pause."""
+        """Lower the priority of workspaces that use the CPU continuously."""
         now_s = self.clock.monotonic()
         for workspace_id in [each for each in self.cpu_uses if each not in members]:
             del self.cpu_uses[workspace_id]
@@ -62,7 +62,7 @@ class CpuPriorities:
             cores = pace.take(own, now_s)
             was_idle = pace.is_idle
             if len(own) > CROWD:
-                # So many would wait for one another, and everybody for what they hold.
+                # So many would wait for one another while holding locks that other processes need.
                 pace.is_idle = False
             elif cores >= BUSY_CORES:
                 pace.busy_s, pace.is_idle = now_s, True

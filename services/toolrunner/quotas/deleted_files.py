@@ -1,9 +1,9 @@
-"""Files that have no name any more and still take the disk, because processes hold them.
+"""Deleted files that still use disk space, because processes hold them open.
 
-Theory: a file is held by a descriptor, by a mapping, as the program that runs, or as the directory
-that a process is in. Each thread may have descriptors of its own, and a process whose first thread
-ended tells of them only there. A descriptor that was sent and not received is in no process; the
-kernel tells only that a socket has some.
+Theory: a file is held by a descriptor, by a mapping, as the running executable, or as the working
+directory of a process. Each thread may have its own descriptors, and a process whose first thread
+ended shows them only in its other threads. A descriptor that was sent and not received is in no
+process; the kernel only reports that a socket has some.
 """
 
 import os
@@ -22,13 +22,13 @@ Identity = tuple[int, int]
 
 @dataclass(slots=True)
 class Held:
-    """What processes hold that has no name.
+    """Deleted files that processes hold.
 
     Attributes:
         devices: File systems that count.
-        sizes: Bytes on disk, by device and number of the file.
-        unread: Processes that do not let be seen what they hold.
-        in_flight: Sockets with descriptors that nobody has received, by number.
+        sizes: Bytes on disk, by device and inode.
+        unread: Processes whose open files cannot be read.
+        in_flight: Inodes of sockets with descriptors that are sent and not received.
     """
 
     devices: Collection[int]
@@ -38,18 +38,18 @@ class Held:
 
     @property
     def disk_bytes(self) -> int:
-        """What all of it takes of the disk."""
+        """The total disk space."""
         return sum(self.sizes.values())
 
     def note(self, seen: os.stat_result) -> None:
-        """Count what is held if it has no name and is on a disk that counts."""
+        """Count a file if it is deleted and on a device that counts."""
         is_kept = stat.S_ISREG(seen.st_mode) or stat.S_ISDIR(seen.st_mode)
         if is_kept and seen.st_nlink == 0 and seen.st_dev in self.devices:
             self.sizes[seen.st_dev, seen.st_ino] = seen.st_blocks * BLOCK_BYTES
 
 
 def held_by(pids: Iterable[int], devices: Collection[int], proc: str = "/proc") -> Held:
-    """Return what processes hold that has no name, on some file systems."""
+    """Return the deleted files that processes hold, on some file systems."""
     held = Held(devices)
     for pid in pids:
         try:
@@ -57,7 +57,7 @@ def held_by(pids: Iterable[int], devices: Collection[int], proc: str = "/proc") 
         except PermissionError:
             held.unread += 1
         except OSError:
-            # It ended meanwhile, and holds nothing.
+            # It exited meanwhile, and holds nothing.
             continue
     return held
 
@@ -94,11 +94,11 @@ def _look_at_descriptor(held: Held, thread: str, name: str) -> None:
 
 
 def _look_at_mappings(held: Held, threads: list[str]) -> None:
-    """Count mapped files; of those that only root may ask for, the part that is mapped."""
+    """Count mapped files; where map_files is not readable, only the mapped part."""
     for thread in threads:
         lines = _mappings(thread)
         if not lines:
-            # This thread ended; the others have the memory still.
+            # This thread ended; the others still have the memory.
             continue
         for line in lines:
             if line.endswith(_DELETED):

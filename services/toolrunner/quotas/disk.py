@@ -1,9 +1,9 @@
-"""What workspaces take of the disk, and when it is worth looking.
+"""Disk usage of workspaces, and when it has to be measured.
 
-Theory: looking means to walk through all files. What a workspace has grown by is missing from what
-the file system has free, so as long as less is gone than the workspace has left, it cannot have
-passed its quota. Somebody else may have removed as much meanwhile; so whoever runs is looked at now
-and then in any case, the more rarely the longer it takes.
+Theory: a measurement walks all files. Growth of a workspace reduces the free space of the file
+system, so as long as less space is gone than the workspace has left, it cannot have exceeded its
+quota. Other processes may have freed as much meanwhile; so active workspaces are also measured
+periodically, less often the longer it takes.
 """
 
 import os
@@ -17,39 +17,38 @@ from toolrunner.primitives.domain import Quota
 from toolrunner.primitives.errors import QuotaExceeded
 
 LOOK_AGAIN_S: Final = 30.0
-#: While too much is there: whoever removes files shall be able to go on soon.
+#: While the quota is exceeded: a user who removes files should be able to continue soon.
 LOOK_OVER_S: Final = 1.0
-#: Looking takes no more of the time than one part in so many.
+#: Measuring takes at most 1/SHARE of the time, 1/SHARE_OVER while the quota is exceeded.
 SHARE: Final = 20
 SHARE_OVER: Final = 4
 
 
 @dataclass(frozen=True, slots=True)
 class Space:
-    """What a file system has free."""
+    """The free space of a file system."""
 
     free_bytes: int
     free_inodes: int
 
     @classmethod
     def of(cls, directory: Path) -> "Space":
-        """Ask the file system."""
+        """Read it from the file system."""
         found = os.statvfs(directory)
         return cls(found.f_bfree * found.f_frsize, found.f_ffree)
 
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """What a workspace was found to take.
+    """The measured disk usage of a workspace.
 
     Attributes:
-        disk_bytes: Of the disk.
+        disk_bytes: Bytes on disk.
         inodes: Files and directories.
-        space: What was free before it was looked.
+        space: The free space before the measurement.
         at_s: When, by the monotonic clock.
         took_s: How long it took.
-        is_partial: Whether there is something that could not be looked at, which counts as more
-            than is allowed.
+        is_partial: Whether some files could not be read, which counts as exceeding the quota.
     """
 
     disk_bytes: int
@@ -61,7 +60,7 @@ class Use:
 
 
 def is_due(use: Use | None, quota: Quota, space: Space, now_s: float) -> bool:
-    """Tell whether a workspace in use has to be looked at again."""
+    """Return whether an active workspace has to be measured again."""
     if not quota.disk_bytes and not quota.inodes:
         return False
     if use is None:
@@ -78,7 +77,7 @@ def is_due(use: Use | None, quota: Quota, space: Space, now_s: float) -> bool:
 
 
 def overrun(use: Use, quota: Quota) -> QuotaExceeded | None:
-    """Return what of a quota is passed."""
+    """Return the exceeded part of a quota, if any."""
     problem = passed(quota, use.disk_bytes, use.inodes)
     if problem is not None or not use.is_partial:
         return problem
@@ -88,7 +87,7 @@ def overrun(use: Use, quota: Quota) -> QuotaExceeded | None:
 
 
 def passed(quota: Quota, disk_bytes: int, inodes: int) -> QuotaExceeded | None:
-    """Return what of a quota so much would pass."""
+    """Return the part of a quota that such a usage exceeds, if any."""
     if quota.disk_bytes and disk_bytes > quota.disk_bytes:
         return QuotaExceeded("disk_bytes", disk_bytes, quota.disk_bytes)
     if quota.inodes and inodes > quota.inodes:
@@ -97,10 +96,10 @@ def passed(quota: Quota, disk_bytes: int, inodes: int) -> QuotaExceeded | None:
 
 
 def devices(workspace: Workspace) -> frozenset[int]:
-    """Return the file systems on which processes of a workspace write what counts."""
+    """Return the file systems on which a workspace's processes write files that count."""
     paths = {*places(workspace)}
     if workspace.options.files is None:
-        # An overlay is one by itself.
+        # An overlay is a device of its own.
         paths.add(workspace.root)
     found = set()
     for path in paths:
@@ -110,7 +109,7 @@ def devices(workspace: Workspace) -> frozenset[int]:
 
 
 def places(workspace: Workspace) -> tuple[Path, ...]:
-    """Return the directories that count: those that processes write, save what is registered."""
+    """Return the directories that count: the writable ones, except a registered directory."""
     own = [workspace.home, workspace.temporary, workspace.directory / "layer"]
     if workspace.options.files is None and not os.path.ismount(workspace.root):
         own.append(workspace.root)

@@ -1,11 +1,11 @@
-"""Holding workspaces to their quotas where the kernel does not.
+"""Enforcement of the quotas of workspaces where the kernel does not enforce them.
 
-Theory: memory is bounded for each process by the kernel, and for a workspace by a control group
-where there is one. Elsewhere all processes are looked at twice a second, more often when a
-workspace is near its bound, and whoever has most of one that is past it is killed. A workspace
-that computes without pause gets what nobody else wants of the processors. The disk has no bound
-that could be set without the rights of its administrator; so what a workspace takes is measured,
-and when it is too much everything that runs in it is ended.
+Theory: memory is limited for each process by the kernel, and for a workspace by a control group
+where available. Elsewhere all processes are scanned twice a second, more often when a workspace is
+near its limit, and the largest processes of a workspace that exceeds it are killed. A workspace
+that uses the CPU continuously gets the lowest priority. Disk quotas of the file system need
+administrator rights; so the usage of a workspace is measured, and when it is too high all its
+processes are killed.
 """
 
 import asyncio
@@ -44,30 +44,30 @@ from toolrunner.spawner.client.node_programs import ProgramFailed, Programs
 logger = logging.getLogger(__name__)
 
 LOOK_S: Final = 0.5
-#: When a workspace has used half of what it may.
+#: When a workspace uses more than half of its limit.
 LOOK_CLOSELY_S: Final = 0.1
-#: How soon it is noticed that somebody begins many tasks, and how many are.
+#: How soon it is noticed that many tasks are started, and how many are.
 GLANCE_S: Final = 0.1
 RUSH: Final = 32
-#: Looking takes no more of the time than one part in so many, unless that would be too late.
+#: Scanning takes at most 1/SHARE of the time, unless that would be too late.
 SHARE: Final = 10
-#: The same while somebody begins many tasks.
+#: The same while many tasks are started: 1/SHARE_RUSH.
 SHARE_RUSH: Final = 3
 LOOK_LATEST_S: Final = 1.0
 MEASURE_S: Final = 300.0
 ENTRIES_MAX: Final = 10_000_000
 NODE: Final = WorkspaceId("node")
 PIDS: Final = "pids"
-#: Between looking and counting a few end and begin.
+#: Between scan and check a few processes exit and start.
 PIDS_SPARE: Final = 4
 FULL_LOOKS: Final = 3
-#: Descriptors that are sent and not received at so many looks in a row are kept there on purpose.
+#: Descriptors in flight at so many scans in a row are kept there on purpose.
 IN_FLIGHT_LOOKS: Final = 3
 
 
 @dataclass
 class Quotas:
-    """Looks at the workspaces of a node; owned by whoever runs it."""
+    """Enforces the quotas of the workspaces of a node; its owner runs it."""
 
     processes: Processes
     workspaces: Workspaces
@@ -79,12 +79,12 @@ class Quotas:
     clock: Clock
     _uses: dict[WorkspaceId, Use] = field(default_factory=dict)
     _full: dict[WorkspaceId, int] = field(default_factory=dict)
-    #: At how many looks in a row a socket had descriptors that nobody had received.
+    #: For each socket the number of consecutive scans with descriptors in flight.
     _in_flight: dict[WorkspaceId, dict[int, int]] = field(default_factory=dict)
     _is_deserted: bool = False
 
     async def run(self) -> None:
-        """Look for ever."""
+        """Check periodically, until the spawner exits."""
         pause_s, took_s = LOOK_S, 0.0
         while True:
             await self._rest(pause_s, SHARE_RUSH * took_s)
@@ -98,12 +98,12 @@ class Quotas:
                 return
             took_s = self.clock.monotonic() - started_s
             usual_s = LOOK_CLOSELY_S if is_close else LOOK_S
-            # Whoever is about to be ended is not spared because it makes looking slow.
+            # A workspace that is about to be ended is not spared because it slows down the scan.
             is_urgent = any(self._full.values())
             pause_s = usual_s if is_urgent else max(usual_s, min(SHARE * took_s, LOOK_LATEST_S))
 
     async def _rest(self, pause_s: float, least_s: float) -> None:
-        """Wait, but no longer than until many tasks were begun at once."""
+        """Sleep, but only until many tasks were started at once."""
         began_s, tasks = self.clock.monotonic(), tasks_now()
         while (left_s := began_s + pause_s - self.clock.monotonic()) > 0:
             await self.clock.sleep(left_s if self._is_deserted else min(left_s, GLANCE_S))
@@ -112,7 +112,7 @@ class Quotas:
                 return
 
     async def look(self) -> bool:
-        """Look once; return whether to look again very soon."""
+        """Check once; return whether to check again very soon."""
         leaders = self.processes.leaders()
         self._is_deserted = not leaders and not children_of(self.scan.spawner_pid)
         members = {} if self._is_deserted else await asyncio.to_thread(self.scan.take, leaders)
@@ -125,9 +125,9 @@ class Quotas:
         return is_close
 
     def _bound_memories(self, members: Members, sockets: Mapping[WorkspaceId, SocketUse]) -> bool:
-        """Hold all workspaces to what memory they may have; return whether one is near that."""
+        """Enforce the memory limits of all workspaces; return whether one is near its limit."""
         shared_bytes = _shared_bytes()
-        # All of them, and not up to the first that is near.
+        # A list, so that all are checked and not only up to the first that is near.
         near = [
             self._bound_memory(each, own, shared_bytes, sockets.get(each, SocketUse()))
             for each, own in members.items()
@@ -141,7 +141,7 @@ class Quotas:
         shared_bytes: int,
         sockets: SocketUse,
     ) -> bool:
-        """Kill whoever has most until the rest keeps the bound; return whether it is near."""
+        """Kill the largest processes until the rest fits; return whether the limit is near."""
         bound = self.workspaces.quota_of(workspace_id).memory_bytes
         if not bound:
             return False
@@ -169,10 +169,9 @@ class Quotas:
         return True
 
     async def _bound_processes(self, members: Members) -> bool:
-        """End who has had as many processes as it may for a while; return whether one has.
+        """End workspaces that stayed at their process limit; return whether one is at the limit.
 
-        The kernel refuses it to have more; but trying takes locks that everybody needs who starts
-        something.
+        The kernel refuses further processes; but the attempts take locks that every fork needs.
         """
         is_close = False
         for workspace_id, own in members.items():
@@ -190,7 +189,7 @@ class Quotas:
             try:
                 await self._bound_disk_of(workspace_id, space, members)
             except OSError as error:
-                # One that vanishes, or cannot be looked at, does not spare the others.
+                # One that was removed, or cannot be read, does not affect the others.
                 logger.warning(
                     "what a workspace takes of the disk could not be measured: %s",
                     error,
@@ -211,14 +210,14 @@ class Quotas:
         self._uses[workspace_id] = use
         problem = overrun(use, quota)
         if problem is None and self._in_flight.get(workspace_id):
-            # To be looked at again at once: what these hold is not seen.
+            # Measured again at once: the files of descriptors in flight are not counted.
             del self._uses[workspace_id]
         if problem is None:
             self.workspaces.overruns.pop(workspace_id, None)
             return
         known = self.workspaces.overruns.get(workspace_id)
         self.workspaces.overruns[workspace_id] = problem
-        # Whoever removes files may go on, however much there is left to remove.
+        # A command that removes files may continue, however much is left to remove.
         if known is None or problem.used > known.used:
             await self._end(workspace_id, problem.dimension, members)
 
@@ -232,7 +231,7 @@ class Quotas:
         await self.processes.end_workspace(workspace_id, 0.0, first=signal.SIGKILL)
 
     def forget(self, workspace_id: WorkspaceId) -> None:
-        """Know nothing of a workspace any more."""
+        """Drop the state of a workspace."""
         self._uses.pop(workspace_id, None)
         self._full.pop(workspace_id, None)
         self._in_flight.pop(workspace_id, None)
@@ -260,16 +259,16 @@ class Quotas:
         )
 
     def _hides(self, workspace_id: WorkspaceId, held: Held) -> bool:
-        """Tell whether descriptors are kept where nobody can see what they hold.
+        """Return whether descriptors are kept in flight, where their files cannot be read.
 
-        Between sending and receiving they are so for a moment, and not at several looks.
+        Between send and receive that is so for a moment, but not at several scans.
         """
         before = self._in_flight.get(workspace_id, {})
         self._in_flight[workspace_id] = {each: before.get(each, 0) + 1 for each in held.in_flight}
         return any(each >= IN_FLIGHT_LOOKS for each in self._in_flight[workspace_id].values())
 
     async def _named(self, paths: tuple[Path, ...]) -> Walked:
-        """Return what all files take that have a name."""
+        """Return the usage of all files that have a name."""
         if not paths:
             return Walked(0, 0, 0)
         try:
@@ -279,7 +278,7 @@ class Quotas:
             return await asyncio.to_thread(walked, map(str, paths), entries_max=ENTRIES_MAX)
 
     async def _total(self, paths: tuple[Path, ...], kind: str) -> int:
-        """Have a program of the machine add up, which is many times as fast as we are."""
+        """Run `du`, which is many times as fast as Python."""
         told = await self.programs.run(
             ("du", "--summarize", "--total", "--one-file-system", kind, "--", *map(str, paths)),
             workspace_id=NODE,
@@ -293,7 +292,7 @@ class Quotas:
 def _may_hide(
     members: tuple[Member, ...], shared_bytes: int, sockets: SocketUse, bound: int
 ) -> bool:
-    """Tell whether processes may hold much that they have not mapped; mostly none has any."""
+    """Return whether processes may use much unmapped memory; usually they do not."""
     least = bound // 4
     known_bytes = sockets.total_bytes + sum(sockets.by_inode.values())
     if shared_bytes > least or known_bytes > least:
@@ -302,9 +301,9 @@ def _may_hide(
 
 
 def hidden_bytes(members: tuple[Member, ...], sockets: SocketUse) -> dict[int, int]:
-    """Return what processes have without having it mapped, by pid.
+    """Return the unmapped memory of processes, by pid.
 
-    What lies in sockets of which nobody is known counts for those who have the other ones.
+    Memory of sockets without a known owner is split among the processes with the other sockets.
     """
     held = unmapped_by(members, sockets.by_inode)
     known_bytes = sum(held.socket_bytes.values())
@@ -323,7 +322,7 @@ def hidden_bytes(members: tuple[Member, ...], sockets: SocketUse) -> dict[int, i
 
 
 def _shared_bytes() -> int:
-    """Return the memory of the machine that may be no process's."""
+    """Return the shared memory of the machine, which may belong to no process."""
     with open("/proc/meminfo") as file:
         for line in file:
             if line.startswith("Shmem:"):
@@ -337,7 +336,7 @@ def _is_gone(directory: Path) -> bool:
     except FileNotFoundError:
         return True
     except PermissionError:
-        # Closed, and there.
+        # Not readable, but existing.
         return False
     return False
 

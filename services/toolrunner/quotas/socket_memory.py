@@ -1,10 +1,10 @@
-"""What the sockets of workspaces have in their buffers, which counts as their memory.
+"""The memory in the socket buffers of workspaces, which counts toward their memory quota.
 
-Theory: what was sent and not yet received is the kernel's, and no process has it. The kernel tells
-of the sockets of a network namespace to whoever has a netlink socket made there: the spawner for
-workspaces with a network of their own, this process for those that share its network. Both take
-some microseconds for each socket, so it is only asked where there are many, and not again before
-some time that depends on how long it took.
+Theory: data that was sent and not yet received is in kernel memory, of no process. The kernel
+reports the sockets of a network namespace through a netlink socket that was created there: the
+spawner has one for workspaces with their own network namespace, this process for those that share
+its network. Both take some microseconds for each socket, so they are only read where there are many
+sockets, and not again before some time that depends on how long it took.
 """
 
 import asyncio
@@ -19,20 +19,20 @@ from toolrunner.primitives.domain import WorkspaceId
 from toolrunner.processes.scan import Member, Members
 from toolrunner.sandbox import SocketUse, open_diag, socket_use
 
-#: So many cannot have much.
+#: So few cannot use much.
 FEW: Final = 32
-#: Processes of a workspace that are asked for their network.
+#: Processes of a workspace whose network namespace is read.
 ASKED_MAX: Final = 64
-#: Asking takes no more of the time than one part in so many.
+#: Reading takes at most 1/SHARE of the time.
 SHARE: Final = 10
 OWN_NETWORK: Final = "/proc/self/ns/net"
 
 
 class SocketMeter(Protocol):
-    """Knows what the sockets of a workspace with a network of its own have."""
+    """Reads the socket memory of a workspace with its own network namespace."""
 
     async def socket_use(self, workspace_id: WorkspaceId) -> SocketUse:
-        """Return what they have; nothing if the workspace has no network of its own."""
+        """Return the use; empty if the workspace has no network namespace of its own."""
         ...
 
 
@@ -48,7 +48,7 @@ class SocketMemory:
     _shared_due_s: float = 0.0
 
     async def take(self, members: Members) -> dict[WorkspaceId, SocketUse]:
-        """Return what the sockets of workspaces have, as far as that may be much."""
+        """Return the socket memory of the workspaces for which it may be large."""
         networks = await asyncio.to_thread(_networks, members)
         own = os.readlink(OWN_NETWORK)
         found: dict[WorkspaceId, SocketUse] = {}
@@ -68,7 +68,7 @@ class SocketMemory:
         return found
 
     async def _shared_use(self) -> dict[int, int]:
-        """Return what the sockets of this network have, by inode; those of others are among it."""
+        """Return the use of this network's sockets by inode; includes other programs' sockets."""
         began_s = self.clock.monotonic()
         if self._shared_due_s <= began_s:
             self._shared = await asyncio.to_thread(_own_use)
@@ -86,7 +86,7 @@ class SocketMemory:
 
 
 def _networks(members: Members) -> dict[WorkspaceId, dict[str, int]]:
-    """Return the network namespaces of workspaces, each with a process that is in it."""
+    """Return the network namespaces of workspaces, each with a process in it."""
     return {workspace_id: _networks_of(own) for workspace_id, own in members.items()}
 
 
@@ -99,7 +99,7 @@ def _networks_of(members: Iterable[Member]) -> dict[str, int]:
 
 
 def _socket_count(pid: int) -> int:
-    """Return how many sockets the network of a process has."""
+    """Return the number of sockets in the network namespace of a process."""
     with suppress(OSError, ValueError, IndexError), open(f"/proc/{pid}/net/sockstat") as file:
         return int(file.readline().split()[2])
     return 0

@@ -1,4 +1,4 @@
-"""Confining what runs in workspaces: what the machine offers, what is decided, what is applied."""
+"""Confinement of the processes of workspaces: probing the host, planning, and applying layers."""
 
 from toolrunner.sandbox.confinement import Confinement
 from toolrunner.sandbox.control_groups import found_groups, own_group

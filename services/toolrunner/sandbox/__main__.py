@@ -1,4 +1,4 @@
-"""Try everything on this machine and print what happened, or what follows from it, as JSON."""
+"""Probe all mechanisms on this machine and print the results, or a node report, as JSON."""
 
 import json
 import sys
@@ -12,9 +12,9 @@ REPORT = "--report"
 
 
 def main() -> None:
-    """Print the outcome of all trials; arguments are a user id and paths to reach.
+    """Print the results of all probes; arguments are a user id and paths to reach.
 
-    With `--report` before them, print instead what a node would offer.
+    With `--report` before them, print instead the report of a node.
     """
     reset_signals()
     arguments = [word for word in sys.argv[1:] if word != REPORT]

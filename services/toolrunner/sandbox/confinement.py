@@ -1,4 +1,4 @@
-"""What the launcher is told to do for one process, and how that travels to the spawner."""
+"""The confinement of one process, and its encoding for the spawner."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -8,22 +8,22 @@ from toolrunner.sandbox.values import Layer, Level, Network, Profile, Used
 
 @dataclass(frozen=True, slots=True)
 class Confinement:
-    """The layers for one process, in order, and all that they need to know.
+    """The layers for one process, in order, and their parameters.
 
     Attributes:
         uid: The workspace's own user and group; -1 to keep that of the service.
-        passage: The one capability that this user keeps, to walk through closed directories to
-            what Landlock lets it see; 0 for none.
+        passage: The one capability that this user keeps, to traverse directories without permission
+            to paths that Landlock allows; 0 for none.
         root: The files of the workspace.
         home: The home of its processes.
         temporary: Its temporary directory.
-        readable: What may be read and executed besides the system's programs.
-        proxy_port: Port of the egress proxy on loopback; in a network of its own that of a cell's
-            door. 0 for none.
+        readable: Paths that may be read and executed besides the system's programs.
+        proxy_port: Port of the egress proxy on loopback; in a network namespace that of its
+            listener. 0 for none.
         has_own_proc: Whether the mount namespace gets a /proc of its own.
         landlock_abi: Version of Landlock.
         processes: How many processes its user may have at a time; 0 for no limit.
-        nice: How much it gives way to others.
+        nice: The nice value that is added.
         may_watch: Whether it may watch directories with inotify where paths are not hidden; only
             for programs of the node, which watch nothing but the workspace.
     """
@@ -46,12 +46,12 @@ class Confinement:
     may_watch: bool = False
 
     def has(self, layer: Layer) -> bool:
-        """Tell whether a layer is to be applied."""
+        """Return whether a layer is to be applied."""
         return layer in self.layers
 
     @property
     def counts_processes(self) -> bool:
-        """Whether processes of others do not count as those of the workspace."""
+        """Whether the process count of its user contains only processes of the workspace."""
         return self.has(Layer.UID) or self.has(Layer.USER_NAMESPACE)
 
     @property
@@ -63,17 +63,17 @@ class Confinement:
 
     @property
     def used(self) -> Used:
-        """What is told of a process that was confined so."""
+        """The confinement as it is reported for a process."""
         return Used(self.level, self.layers, self.profile, self.network)
 
     def document(self) -> dict[str, Any]:
-        """Return this as it travels."""
-        # `asdict` would copy everything in it first.
+        """Return this as a JSON-compatible document for the spawner."""
+        # `asdict` would deep-copy it first.
         return {name: getattr(self, name) for name in self.__slots__}
 
     @classmethod
     def of(cls, document: dict[str, Any]) -> "Confinement":
-        """Read what travelled."""
+        """Decode a document."""
         fields = {
             **document,
             "level": Level(document["level"]),

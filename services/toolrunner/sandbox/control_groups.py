@@ -1,8 +1,8 @@
-"""Where this process stands among control groups."""
+"""The control groups that this process belongs to."""
 
 from contextlib import suppress
 
-#: What has to be limited.
+#: The controllers that limits need.
 CONTROLLERS = frozenset({"memory", "pids", "cpu"})
 
 
@@ -22,7 +22,7 @@ def own_group() -> str:
 
 
 def found_groups() -> dict[str, str]:
-    """Return where this process is in the hierarchies of the first version, by controller."""
+    """Return the cgroup v1 directories of this process, by controller."""
     places: dict[str, str] = {}
     with suppress(OSError), open("/proc/self/mountinfo") as file:
         for line in file:

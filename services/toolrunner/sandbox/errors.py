@@ -1,9 +1,9 @@
-"""What speaks against confining.
+"""Errors of the sandbox.
 
 SandboxError
-├── BelowMinimum     the node offers less than it was told to accept
-├── NotEnforceable   a call asks for what this level cannot keep
-└── LayerFailed      a layer could not be applied, so the program did not run
+├── BelowMinimum     the node offers less than the configured minimum
+├── NotEnforceable   a call asks for a confinement that this level cannot enforce
+└── LayerFailed      a layer could not be applied, so the program was not executed
 """
 
 import os
@@ -16,10 +16,10 @@ class SandboxError(Exception):
 
 
 class BelowMinimum(SandboxError):
-    """The node offers less than it was told to accept.
+    """The node offers less than the configured minimum.
 
     Attributes:
-        report: What it offers, and what is missing.
+        report: The layers that it offers, and those that are missing.
     """
 
     def __init__(self, report: Report) -> None:
@@ -38,12 +38,12 @@ class BelowMinimum(SandboxError):
 
 
 class NotEnforceable(SandboxError):
-    """A call asks for what this level cannot keep.
+    """A call asks for a confinement that this level cannot enforce.
 
     Attributes:
         level: The level.
-        required: The weakest level that could.
-        asked: What was asked for.
+        required: The weakest level that can enforce it.
+        asked: The requested confinement.
     """
 
     def __init__(self, level: Level, required: Level, asked: str) -> None:
@@ -60,8 +60,8 @@ class LayerFailed(SandboxError):
     """A layer could not be applied, so the program must not run.
 
     Attributes:
-        layer: Which.
-        errno: What the kernel said; 0 if it was not the kernel.
+        layer: The layer.
+        errno: The error of the kernel; 0 if it was another error.
     """
 
     def __init__(self, layer: Layer, errno: int) -> None:
@@ -71,7 +71,7 @@ class LayerFailed(SandboxError):
 
 
 _FILTERS = frozenset({Layer.NO_NEW_PRIVILEGES, Layer.LANDLOCK_FILES, Layer.SECCOMP, Layer.UID})
-#: What a missing layer says about a level: only what would help to reach it.
+#: The missing layers that explain why a level is not reached.
 _NEEDED = {
     Level.NONE: frozenset[Layer](),
     Level.UID: frozenset({Layer.UID}),

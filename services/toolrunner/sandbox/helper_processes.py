@@ -1,8 +1,8 @@
-"""Helpers that the spawner forks to make namespaces: what they say, and how long it waits.
+"""Helper processes that the spawner forks to create namespaces: protocol and timeouts.
 
-The spawner does one thing at a time, so a helper that never answers would stop every workspace.
-Each wait has a bound, after which the helper is killed. A helper is never among the processes of a
-workspace, where it could be stopped.
+The spawner is single-threaded, so a helper that never answers would block every workspace. Each
+wait has a timeout, after which the helper is killed. A helper is never in the pid namespace of a
+workspace, whose processes could stop it.
 """
 
 import errno
@@ -22,7 +22,7 @@ HELPER_S = 10.0
 
 
 def forked(make: Callable[[socket.socket], None]) -> tuple[socket.socket, int]:
-    """Fork a helper; return a channel to it, on which nothing waits longer than `HELPER_S`."""
+    """Fork a helper; return a channel to it whose timeout is `HELPER_S`."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     pid = os.fork()
     if pid == 0:
@@ -34,7 +34,7 @@ def forked(make: Callable[[socket.socket], None]) -> tuple[socket.socket, int]:
 
 
 def in_child(channel: socket.socket, make: Callable[[], None]) -> NoReturn:
-    """Do something, say what the kernel said if it refuses, and end."""
+    """Run a function, send the errno if the kernel refuses, and exit."""
     try:
         make()
     except OSError as error:
@@ -45,19 +45,19 @@ def in_child(channel: socket.socket, make: Callable[[], None]) -> NoReturn:
 
 
 def heard(channel: socket.socket) -> int:
-    """Return the number that a helper says.
+    """Return the number that a helper sends.
 
     Raises:
-        OSError: The helper says that the kernel refused, ended, or took too long.
+        OSError: The helper reported an error, exited, or took too long.
     """
     return heard_with(channel, 0)[0]
 
 
 def heard_with(channel: socket.socket, descriptors_max: int) -> tuple[int, list[int]]:
-    """Return the number that a helper says, and the descriptors that it hands over.
+    """Return the number that a helper sends, and the descriptors with it.
 
     Raises:
-        OSError: The helper says that the kernel refused, ended, or took too long.
+        OSError: The helper reported an error, exited, or took too long.
     """
     try:
         said, fds, _, _ = socket.recv_fds(channel, NUMBER.size, descriptors_max)
@@ -72,9 +72,9 @@ def heard_with(channel: socket.socket, descriptors_max: int) -> tuple[int, list[
 
 
 def reap(pid: int, within_s: float = HELPER_S) -> None:
-    """Take the end of a child; one that does not end in time is killed.
+    """Reap a child; one that does not exit in time is killed.
 
-    One that the kernel holds after that is left to whoever reaps all children.
+    A child that the kernel still holds after that is reaped later with all other children.
     """
     pid_fd = os.pidfd_open(pid)
     try:
@@ -89,14 +89,14 @@ def reap(pid: int, within_s: float = HELPER_S) -> None:
 
 
 def is_readable(fd: int, within_s: float) -> bool:
-    """Tell whether a descriptor can be read in time; `select` refuses numbers above 1023."""
+    """Return whether a descriptor becomes readable in time; `select` refuses numbers above 1023."""
     poll = select.poll()
     poll.register(fd, select.POLLIN)
     return bool(poll.poll(within_s * 1000))
 
 
 def kill(pid: int) -> None:
-    """Kill a child that was not reaped, and take its end."""
+    """Kill a child that was not reaped, and reap it."""
     with suppress(ProcessLookupError):
         os.kill(pid, signal.SIGKILL)
     with suppress(OSError):

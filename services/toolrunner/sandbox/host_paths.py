@@ -1,9 +1,9 @@
-"""Paths of the machine that programs need, and no others: what a workspace may see of its host."""
+"""The paths of the host that programs need: the only ones that a workspace may see."""
 
-#: Programs and what belongs to them.
+#: Programs and their files.
 PROGRAMS = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/libx32", "/opt", "/nix/store")
 
-#: Settings that hold no secret; no resolver is among them, since names are resolved by the proxy.
+#: Settings without secrets; no resolver is among them, since the proxy resolves names.
 SETTINGS = tuple(
     f"/etc/{name}"
     for name in (
@@ -15,12 +15,12 @@ SETTINGS = tuple(
         *("shells", "ssl/certs", "ssl/openssl.cnf", "terminfo", "timezone", "xdg"),
     )
 )
-#: What a workspace with an open network needs besides.
+#: Needed additionally by a workspace with an open network.
 RESOLVERS = ("/etc/resolv.conf",)
 
 DEVICES = tuple(f"/dev/{name}" for name in ("null", "zero", "full", "random", "urandom", "tty"))
 
-#: Of /proc, where it is the host's: nothing of any process.
+#: Files of the host's /proc that show no processes.
 KERNEL_FACTS = tuple(
     f"/proc/{name}"
     for name in ("cpuinfo", "filesystems", "loadavg", "meminfo", "stat", "uptime", "version")

@@ -1,4 +1,4 @@
-"""Landlock: rules for files and TCP ports that a process gives itself and never loses."""
+"""Landlock: rules for files and TCP ports that a process applies to itself irrevocably."""
 
 import os
 import stat
@@ -14,7 +14,7 @@ RULE_NET_PORT = 2
 
 EXECUTE, WRITE_FILE, READ_FILE, READ_DIR = 1 << 0, 1 << 1, 1 << 2, 1 << 3
 REFER, TRUNCATE, IOCTL_DEV = 1 << 13, 1 << 14, 1 << 15
-#: Removing and making of whatever kind.
+#: Removing and creating entries of any kind.
 CHANGE_DIR = sum(1 << bit for bit in range(4, 13))
 BIND_TCP, CONNECT_TCP = 1 << 0, 1 << 1
 SCOPE_ABSTRACT_SOCKETS, SCOPE_SIGNALS = 1 << 0, 1 << 1
@@ -24,20 +24,20 @@ ABI_REFER, ABI_TRUNCATE, ABI_NETWORK, ABI_IOCTL, ABI_SCOPES = 2, 3, 4, 5, 6
 READ = READ_FILE | READ_DIR | EXECUTE
 WRITE = READ | WRITE_FILE | CHANGE_DIR | REFER | TRUNCATE
 DEVICE = READ_FILE | WRITE_FILE | IOCTL_DEV
-#: What may be said of something that is no directory.
+#: The access rights that apply to a file that is not a directory.
 OF_FILES = EXECUTE | WRITE_FILE | READ_FILE | TRUNCATE | IOCTL_DEV
 
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What a process may do; all that is not named here is refused.
+    """The permissions of a process; all other accesses are refused.
 
     Attributes:
-        readable: Paths to read and execute below; those that are not there are left out.
-        writable: Paths to do anything below.
+        readable: Paths below which to read and execute; missing ones are skipped.
+        writable: Paths below which all access is allowed.
         devices: Files to read, write and control.
         confines_tcp: Whether no port may be bound, and only `ports` connected to.
-        scopes: What must stay among those who share these rules.
+        scopes: Operations that are confined to processes with the same rules.
     """
 
     readable: tuple[str, ...]
@@ -57,7 +57,7 @@ def version() -> int:
 
 
 def handled(abi: int) -> int:
-    """Return all accesses to files that a version knows."""
+    """Return all file access rights that a version supports."""
     known = READ | WRITE_FILE | CHANGE_DIR
     if abi >= ABI_REFER:
         known |= REFER
@@ -69,10 +69,10 @@ def handled(abi: int) -> int:
 
 
 def restrict(rules: Rules, abi: int) -> None:
-    """Hold this process and all its children to the rules.
+    """Apply the rules to this process and its future children.
 
     Raises:
-        OSError: The kernel refused; nothing is held.
+        OSError: The kernel refused; no rules are applied.
     """
     known = handled(abi)
     attributes = struct.pack("=Q", known)

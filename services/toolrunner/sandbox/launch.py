@@ -1,4 +1,4 @@
-"""Applying the layers to this process, in their order, between fork and exec."""
+"""Apply the layers to this process, in their order, between fork and exec."""
 
 import os
 import resource
@@ -21,42 +21,42 @@ from toolrunner.sandbox.values import Layer, Network, Profile
 
 
 def prepared_filter(confinement: Confinement) -> bytes:
-    """Return the filter of system calls; made before the fork, where it costs nothing twice."""
+    """Return the seccomp filter; built before the fork, so that it is cached for later children."""
     if not confinement.has(Layer.SECCOMP):
         return b""
     is_apart = confinement.has(Layer.NETWORK_NAMESPACE)
     is_hidden = confinement.has(Layer.MOUNT_NAMESPACE)
     openings = seccomp.FilterOptions(
-        # Landlock does not see who connects to a path, so only hiding the paths helps.
+        # Landlock does not check connections to UNIX socket paths, so only hiding the paths helps.
         has_paths=is_hidden,
         has_tcp=is_apart or confinement.network is not Network.NONE,
         has_udp=is_apart or confinement.network is Network.OPEN,
         keeps_attributes=confinement.profile is Profile.READ_ONLY and not is_hidden,
-        # The namespace of these is made with that of processes.
+        # The IPC namespace is created together with the pid namespace.
         shares_objects=not confinement.has(Layer.PID_NAMESPACE),
         shares_user=not confinement.has(Layer.PID_NAMESPACE) and not confinement.has(Layer.UID),
-        # Without Landlock the permissions of directories say what is seen, and watched.
+        # Without Landlock the directory permissions decide which paths are visible and watchable.
         keeps_names=confinement.has(Layer.LANDLOCK_FILES)
         and not is_hidden
         and not confinement.may_watch,
         keeps_mark=not confinement.has(Layer.PID_NAMESPACE),
-        # Only root looks into what its user closed.
+        # Only root can inspect processes that made themselves non-dumpable.
         stays_visible=not confinement.has(Layer.UID),
     )
     return seccomp.program(openings)
 
 
 def tasks_now() -> int:
-    """Return how many tasks the machine has."""
+    """Return the number of tasks of the machine."""
     with open("/proc/loadavg") as file:
         return int(file.read().split()[3].partition("/")[2])
 
 
 def limit(confinement: Confinement) -> None:
-    """Set the limits that belong to a user; those of each process were set before."""
+    """Set the limits that apply to a user; those of each process were set before."""
     if processes := confinement.processes:
         if not confinement.counts_processes:
-            # The kernel counts all processes of a user, so what is there already comes on top.
+            # The kernel counts all processes of a user, so the existing ones are added.
             processes += tasks_now()
         ceiling = resource.getrlimit(resource.RLIMIT_NPROC)[1]
         bound = processes if ceiling == resource.RLIM_INFINITY else min(processes, ceiling)
@@ -66,7 +66,7 @@ def limit(confinement: Confinement) -> None:
 
 
 def confine(confinement: Confinement, filter: bytes) -> None:
-    """Apply what is left to do once descriptors are in place and namespaces are entered.
+    """Apply the layers that remain once descriptors are in place and namespaces are entered.
 
     Raises:
         LayerFailed: One could not be applied.
@@ -104,18 +104,17 @@ def _renounce(*, has_own_user: bool, passage: int) -> None:
 
 
 def change_user(uid: int, passage: int = 0) -> None:
-    """Become the workspace's own user, in its own group and no other.
+    """Change to the workspace's own user, with its own group and no other.
 
     Args:
         uid: The user.
-        passage: A capability to keep, also in programs that are run; 0 for none.
+        passage: A capability to keep, also across exec; 0 for none.
     """
     if passage:
-        # So that the kernel counts it when a program asks what it may (access), and not only
-        # when it tries.
+        # So that access(2) takes the capability into account, and not only open(2).
         prctl(PR_SET_SECUREBITS, NO_SETUID_FIXUP)
         inherit_capability(passage)
-    # Before: afterwards there is no right to do so.
+    # Before the change: afterwards the process lacks the capability to do so.
     bound_capabilities()
     os.setgroups([])
     os.setresgid(uid, uid, uid)
@@ -125,7 +124,7 @@ def change_user(uid: int, passage: int = 0) -> None:
 
 
 def rules_of(confinement: Confinement) -> landlock.Rules:
-    """Return what Landlock allows: no more than the mounts, and less where there are none."""
+    """Return the Landlock rules: no more than the mounts show, and less where there are none."""
     is_hidden = confinement.has(Layer.MOUNT_NAMESPACE)
     is_apart = confinement.has(Layer.NETWORK_NAMESPACE)
     confines_tcp = confinement.has(Layer.LANDLOCK_NETWORK)
@@ -135,7 +134,7 @@ def rules_of(confinement: Confinement) -> landlock.Rules:
     written = (*confinement.writable, *(("/dev/shm", *places.TEMPORARY) if is_hidden else ()))
     scopes = 0 if is_apart else landlock.SCOPE_ABSTRACT_SOCKETS
     if not confinement.has(Layer.PID_NAMESPACE) and not confinement.has(Layer.UID):
-        # The user is the service's own, so nothing else keeps signals from it.
+        # The processes have the user of the service, so nothing else prevents signals to it.
         scopes |= landlock.SCOPE_SIGNALS
     own = (confinement.root, confinement.home, confinement.temporary)
     terminals = ("/dev/pts", "/dev/ptmx") if is_hidden else ()

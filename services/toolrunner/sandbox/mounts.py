@@ -1,4 +1,4 @@
-"""The tree of files that a workspace sees: built from nothing, with only what it needs in it."""
+"""The mount tree of a workspace: built from an empty tmpfs, with only the paths it needs."""
 
 import os
 import stat
@@ -21,28 +21,28 @@ MS_NOSUID, MS_NODEV, MS_NOEXEC = 0x2, 0x4, 0x8
 MS_REC, MS_PRIVATE = 0x4000, 0x40000
 MNT_DETACH = 2
 
-#: Any directory will do; the new tree is mounted on it and it is never seen again.
+#: Any directory will do; the new tree is mounted on it and replaces the root.
 STAGE = "/tmp"
 SAFE = ATTR_NOSUID | ATTR_NODEV
 TREE_OPTIONS = b"mode=0755,size=1m,nr_inodes=2k"
-#: The host has some thousands, which all workspaces would share otherwise.
+#: The host has a few thousand, which all workspaces would share otherwise.
 TERMINALS_MAX = 128
 MEMORY_OPTIONS = b"mode=1777,size=64m,nr_inodes=1k"
 
 
 class Kind(NamedTuple):
-    """What distinguishes one tree from another."""
+    """The properties that identify a tree."""
 
     root: str
-    inode: int  # Of the root; another directory in its place is another tree.
+    inode: int  # Of the root; another directory at that path is another tree.
     profile: Profile
     network: Network
     readable: tuple[str, ...]
-    git: tuple[int, ...]  # Inodes of what is guarded; another file of that name is another tree.
+    git: tuple[int, ...]  # Inodes of the guarded files; another file of that name is another tree.
 
 
 class Mount(NamedTuple):
-    """A copy of a part of the host's files, and where it belongs."""
+    """A copy of a mount of the host, and its target path."""
 
     fd: int
     target: str
@@ -66,7 +66,7 @@ def kind_of(confinement: Confinement) -> Kind:
 
 
 def guarded_in(root: str) -> dict[str, int]:
-    """Return git's directory, hooks and configuration, as far as there are any, with inodes."""
+    """Return the paths of .git, its hooks and its config, as far as they exist, with inodes."""
     found: dict[str, int] = {}
     for path, is_kind in (
         (f"{root}/.git", stat.S_ISDIR),
@@ -88,17 +88,17 @@ def _guards_git(confinement: Confinement) -> bool:
 
 
 def build_tree(confinement: Confinement, proc: int = -1) -> None:
-    """Leave the host's files for a tree of this process's own.
+    """Replace the host's mounts with a tree of this process's own.
 
     Args:
-        confinement: What is in it.
-        proc: A mount of `/proc` that is nowhere yet; -1 for none.
+        confinement: The confinement that determines its content.
+        proc: A detached mount of `/proc`; -1 for none.
 
     Raises:
-        OSError: It cannot be built; this process must not go on.
+        OSError: It cannot be built; this process must not continue.
     """
     _leave_mounts()
-    # All of it first: the stage hides what is below it.
+    # All copies first: the stage hides the paths below it.
     links, mounts = _taken(confinement)
     call("mount", b"tmpfs", STAGE.encode(), b"tmpfs", MS_NOSUID | MS_NODEV, TREE_OPTIONS)
     for path, target in links:
@@ -122,12 +122,12 @@ def build_tree(confinement: Confinement, proc: int = -1) -> None:
 
 
 def mount_proc_alone() -> None:
-    """Leave the host's files for a tree with nothing in it but the `/proc` of this process.
+    """Replace the host's mounts with a tree that contains only the `/proc` of this process.
 
-    It shows the processes of the namespace that this process was born in.
+    It shows the pid namespace that this process was created in.
 
     Raises:
-        OSError: It cannot be mounted; the files may be the host's or none.
+        OSError: It cannot be mounted; the root may be the host's or empty.
     """
     _leave_mounts()
     call("mount", b"tmpfs", STAGE.encode(), b"tmpfs", MS_NOSUID | MS_NODEV, TREE_OPTIONS)
@@ -138,7 +138,7 @@ def mount_proc_alone() -> None:
 
 
 def taken_proc() -> int:
-    """Return a copy of the `/proc` that this process sees, mounted nowhere yet.
+    """Return a detached copy of the `/proc` mount of this process.
 
     Raises:
         OSError: The kernel refused.
@@ -147,15 +147,15 @@ def taken_proc() -> int:
 
 
 def _leave_mounts() -> None:
-    """Have mounts of this process's own, which nobody else sees."""
-    # Whoever walks through is not whoever builds.
+    """Create a private mount namespace for this process."""
+    # The tree is built by one user and traversed by another.
     os.umask(0o022)
     unshare(CLONE_NEWNS)
     call("mount", None, b"/", None, MS_REC | MS_PRIVATE, None)
 
 
 def _leave_host() -> None:
-    """See nothing but the stage from now on."""
+    """Make the stage the root, and unmount the host's tree."""
     os.chdir(STAGE)
     call("pivot_root", b".", b".")
     call("umount2", b".", MNT_DETACH)
@@ -163,7 +163,7 @@ def _leave_host() -> None:
 
 
 def _taken(confinement: Confinement) -> tuple[list[tuple[str, str]], list[Mount]]:
-    """Return links to make, and copies of what is to be seen of the host."""
+    """Return the links to create, and copies of the host mounts to show."""
     links: list[tuple[str, str]] = []
     mounts: list[Mount] = []
     resolvers = places.RESOLVERS if confinement.network is Network.OPEN else ()
@@ -184,7 +184,7 @@ def _taken(confinement: Confinement) -> tuple[list[tuple[str, str]], list[Mount]
 
 
 def _is_around(path: str, confinement: Confinement) -> bool:
-    """Tell whether a workspace lies below a directory that it is to have for itself."""
+    """Return whether a workspace is below a directory that it gets a private copy of."""
     own = (confinement.root, confinement.home, confinement.temporary, *confinement.readable)
     return any(each.startswith(f"{path}/") for each in own)
 
@@ -210,17 +210,18 @@ def _put(mount: Mount) -> None:
 
 
 def _guard(root: str) -> None:
-    """Let git's hooks and configuration be read only, and its directory stay where it is.
+    """Make git's hooks and config read-only, and prevent its directory from being moved.
 
-    The workspace may put a link in the place of any name at any moment, and this process can walk
-    where the workspace cannot. So each is found once, below the one before, and mounted on itself.
+    The workspace may replace any name with a link at any time, and this process can traverse
+    directories that the workspace cannot. So each name is opened once, relative to the one before,
+    and mounted over itself.
     """
     top = os.open(root, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         with _found(top, ".git", stat.S_ISDIR) as directory:
             if directory < 0:
                 return
-            # The directory itself too, writable: what is a mount cannot be moved away.
+            # The directory itself too, writable: a mount point cannot be renamed.
             with _mounted_on_itself(directory, SAFE) as git:
                 for name, is_kind in (("hooks", stat.S_ISDIR), ("config", stat.S_ISREG)):
                     with _found(git, name, is_kind) as found:
@@ -233,7 +234,7 @@ def _guard(root: str) -> None:
 
 @contextmanager
 def _found(directory: int, name: str, is_kind: Callable[[int], bool]) -> Iterator[int]:
-    """Have what a directory holds under a name, itself; -1 if that is nothing of a kind."""
+    """Open an entry of a directory without following links; -1 if it is not of the kind."""
     try:
         fd = os.open(name, os.O_PATH | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=directory)
     except FileNotFoundError:
@@ -247,7 +248,7 @@ def _found(directory: int, name: str, is_kind: Callable[[int], bool]) -> Iterato
 
 @contextmanager
 def _mounted_on_itself(fd: int, attributes: int) -> Iterator[int]:
-    """Mount what is open over itself; yields the mount."""
+    """Mount an open file over itself; yields the mount."""
     flags = OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE | AT_EMPTY_PATH
     mount = call("open_tree", fd, b"", flags)
     try:

@@ -1,10 +1,10 @@
-"""Making the namespaces of a workspace, in a helper: their users, network, objects and bounds.
+"""Creation of the namespaces of a workspace in a helper: user, network, IPC, and their limits.
 
-The helper leaves the first process in them, which holds them until the spawner ends.
+The helper leaves the first process in them, which holds them until the spawner exits.
 
-Only the root of a namespace of users may bound the objects of the kernel in it, and the processes
-of an ordinary user keep their number, which is not root's. There the objects belong to an outer
-namespace, in which the helper is root for a moment, around the one of the processes.
+Only the root of a user namespace may limit the IPC objects in it, and the processes of an
+unprivileged user keep their uid, which is not 0. There the IPC namespace belongs to an outer user
+namespace, in which the helper is root for a moment, around that of the processes.
 """
 
 import fcntl
@@ -38,11 +38,12 @@ from toolrunner.sandbox.user_limits import Limits, bound_namespace
 
 SIOCGIFFLAGS, SIOCSIFFLAGS, IFF_UP = 0x8913, 0x8914, 0x1
 HOST_NAME = b"workspace"
-#: That of the user first: it gives the right to enter the others.
+#: The user namespace first: it gives the permission to enter the others.
 KINDS = ("user", "ipc", "uts", "pid", "net")
 LISTENER_BACKLOG = 128
-#: Memory that lies in the kernel is no process's, so that nobody could be ended for it: shared
-#: memory in pages, queues and their bytes, and semaphores (in a set, of all, in a call, sets).
+#: Kernel memory of IPC objects belongs to no process, so that no process could be killed for it:
+#: shared memory in pages, queues and their bytes, and semaphores (per set, in total, per call,
+#: sets).
 KERNEL_OBJECTS = {
     "/proc/sys/kernel/shmall": str(64 * 1024 * 1024 // os.sysconf("SC_PAGE_SIZE")),
     "/proc/sys/kernel/msgmni": "256",
@@ -53,15 +54,15 @@ KERNEL_OBJECTS = {
 
 @dataclass(frozen=True)
 class NamespacePlan:
-    """What the helper that makes a cell has to know.
+    """Parameters of the helper that creates a namespace set.
 
     Attributes:
-        is_apart: Whether the cell has a network of its own.
-        port: Where the egress proxy is reached inside; 0 for nowhere.
+        is_apart: Whether it has its own network namespace.
+        port: The port of the egress proxy inside; 0 for none.
         has_own_proc: Whether it gets a `/proc`.
-        owner: The user who shall own the namespace of users; -1 for that of the service.
-        has_outer: Whether there is a namespace of users around that of the processes.
-        limits: What its processes may have of what the kernel counts for a user.
+        owner: The user who shall own the user namespace; -1 for that of the service.
+        has_outer: Whether there is a user namespace around that of the processes.
+        limits: The limits of its processes on resources that the kernel counts per user.
     """
 
     is_apart: bool
@@ -73,9 +74,9 @@ class NamespacePlan:
 
 
 def map_users(pid: int, uid: int) -> None:
-    """Give the users inside their numbers outside, which are the same.
+    """Map each user inside to the same uid outside.
 
-    An ordinary user is root at first; see `_begin_inner`.
+    An unprivileged user is root at first; see `_begin_inner`.
     """
     own, own_group = os.geteuid(), os.getegid()
     if own != 0:
@@ -98,11 +99,11 @@ def _write(path: str, text: str) -> None:
 
 
 def start_namespaces(channel: socket.socket, plan: NamespacePlan) -> None:
-    """Make the namespaces and leave a first process in them."""
+    """Create the namespaces and leave a first process in them."""
     own, own_group = os.geteuid(), os.getegid()
     if plan.owner >= 0:
         _act_as(plan.owner)
-    # Only what can be dumped belongs to its user, who is to say which users are inside.
+    # The files in /proc of a dumpable process belong to its user, who writes the uid map.
     prctl(PR_SET_DUMPABLE, 1)
     inner = CLONE_NEWPID | CLONE_NEWUTS | (CLONE_NEWNET if plan.is_apart else 0)
     unshare(CLONE_NEWUSER | CLONE_NEWIPC | (0 if plan.has_outer else inner))
@@ -112,7 +113,7 @@ def start_namespaces(channel: socket.socket, plan: NamespacePlan) -> None:
     if plan.owner >= 0:
         os.seteuid(own)
     for path, text in KERNEL_OBJECTS.items():
-        # Some kernels let nobody but the host's root write these.
+        # Some kernels let only the host's root write these.
         with suppress(OSError):
             _write(path, text)
     held: list[int] = []
@@ -122,14 +123,14 @@ def start_namespaces(channel: socket.socket, plan: NamespacePlan) -> None:
     prctl(PR_SET_DUMPABLE, 0)
     call("sethostname", HOST_NAME, len(HOST_NAME))
     if plan.limits is not None:
-        # Where that is refused the probe says so, and the report of the node.
+        # Where that is refused, the probe and the report of the node contain it.
         with suppress(OSError):
             bound_namespace(plan.limits)
     if plan.is_apart:
         _raise_loopback()
         held.append(_diag())
     if plan.port:
-        # A socket stays in the network that it was made in, whoever accepts from it.
+        # A socket stays in the network namespace it was created in, whichever process accepts.
         door = socket.create_server(("127.0.0.1", plan.port), backlog=LISTENER_BACKLOG)
         held.append(door.detach())
     first = clone_sibling(signal.SIGCHLD)
@@ -139,20 +140,20 @@ def start_namespaces(channel: socket.socket, plan: NamespacePlan) -> None:
 
 
 def _begin_inner(flags: int, own: int, own_group: int) -> None:
-    """Make the namespace of users for the processes, with the numbers that they have outside."""
+    """Create the user namespace of the processes, which maps them to their uid outside."""
     unshare(CLONE_NEWUSER | flags)
     _write("/proc/self/uid_map", f"{own} 0 1\n")
     _write("/proc/self/gid_map", f"{own_group} 0 1\n")
 
 
 def _act_as(user: int) -> None:
-    """Have the namespaces that this process makes belong to a user, and keep all rights."""
+    """Create later namespaces as a user, and keep all capabilities."""
     prctl(PR_SET_SECUREBITS, NO_SETUID_FIXUP)
     os.seteuid(user)
 
 
 def _diag() -> int:
-    """Return what tells of all sockets of this network; where the kernel does not, nothing does."""
+    """Return a sock_diag socket of this network namespace; /dev/null where it is unsupported."""
     with suppress(OSError):
         return open_diag().detach()
     return os.open(os.devnull, os.O_RDONLY | os.O_CLOEXEC)
@@ -166,7 +167,10 @@ def _raise_loopback() -> None:
 
 
 def _hold(channel: socket.socket, held: list[int], plan: NamespacePlan) -> NoReturn:
-    """Be the first process of a cell until the spawner ends, which is handed all of it."""
+    """Run as the first process of a namespace set until the spawner exits.
+
+    The descriptors are sent to the spawner first.
+    """
     prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
     os.setsid()
     for number in range(1, signal.NSIG):
@@ -177,7 +181,7 @@ def _hold(channel: socket.socket, held: list[int], plan: NamespacePlan) -> NoRet
     fds = [os.open(f"/proc/self/ns/{kind}", os.O_RDONLY | os.O_CLOEXEC) for kind in kinds]
     fds += held
     if plan.has_own_proc:
-        # Where it cannot be mounted there is none, and whoever needs it is refused.
+        # Where it cannot be mounted there is none, and processes that need it are refused.
         with suppress(OSError):
             mount_proc_alone()
             fds.append(os.open("/proc/self/ns/mnt", os.O_RDONLY | os.O_CLOEXEC))
@@ -185,9 +189,9 @@ def _hold(channel: socket.socket, held: list[int], plan: NamespacePlan) -> NoRet
     if not channel.recv(1):
         os._exit(1)
     socket.send_fds(channel, [NUMBER.pack(0)], fds)
-    # The maker hangs up when it has heard; a maker that is gone does so too.
+    # The spawner closes the channel when it has received this, or when it has exited.
     channel.recv(1)
     os.closerange(0, 2**31 - 1)
-    # With SIGCHLD ignored the kernel reaps for us.
+    # With SIGCHLD ignored the kernel reaps the children.
     while True:
         signal.pause()

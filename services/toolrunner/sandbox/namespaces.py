@@ -1,22 +1,22 @@
-"""The namespaces of a workspace: all its processes share them, and die with the first of them.
+"""The namespace sets of workspaces: all processes of a set die with its first process.
 
-Theory: a workspace's commands must find one another, on loopback and by pid, so they share
-namespaces. A first process holds these; it does nothing, and whatever its descendants leave
-behind becomes its own. It dies with the spawner, and when it dies the kernel kills everything in
-the namespace of processes at once, however often that forked or whatever it ignores.
+Theory: a workspace's commands must reach one another, on loopback and by pid, so they share
+namespaces. A first process holds these; it does nothing, and orphaned descendants become its
+children. It dies with the spawner, and when it dies the kernel kills all processes in its pid
+namespace at once, however often they fork and whichever signals they ignore.
 
-Building the tree of files takes some fifty mounts, so it is built once for each kind of process
-and entered by all others of that kind. A cell that nobody is in any more is kept for a while.
-Whoever makes something here is forked, hands over the descriptors of what it made and ends; the
-spawner itself never leaves its own namespaces. It only says, where it has the right to, in which
-namespace of processes its next child is born. Elsewhere a child enters that by a child of its own,
-which is one fork more of a program that is many times as large as what it becomes.
+Building the mount tree takes some fifty mounts, so it is built once for each kind of process and
+entered by all others of that kind. A namespace set without processes is kept for a while. Each
+object here is created by a forked helper, which sends the descriptors and exits; the spawner itself
+never leaves its own namespaces. It only sets, where it is permitted to, the pid namespace of its
+next child. Elsewhere a child enters that by another fork, of a program that is many times as large
+as the command.
 
-Of all that Parley runs between fork and exec, only the first process and the child that becomes
-the command are ever among the processes of a workspace, whose commands may have the same user and
-stop everything that they see. The first process cannot be signalled from inside. It mounts the
-`/proc` of the workspace before any command runs, and every tree gets a copy of that mount, so
-whoever builds a tree does it from outside.
+Of all code that Parley runs between fork and exec, only the first process and the child that
+executes the command are ever in the pid namespace of a workspace, whose commands may have the same
+user and stop every process that they see. The first process cannot be signalled from inside. It
+mounts the `/proc` of the workspace before any command runs, and every tree gets a copy of that
+mount, so trees are built from outside.
 """
 
 import errno
@@ -53,17 +53,17 @@ from toolrunner.sandbox.syscalls import (
 from toolrunner.sandbox.user_limits import Limits, UserLimits
 from toolrunner.sandbox.values import Layer, Network, Profile
 
-#: Of these the one that a process cannot enter itself.
+#: The namespace that a process cannot enter itself, only its children.
 BIRTH = KINDS.index("pid")
 USER, OBJECTS = KINDS.index("user"), KINDS.index("ipc")
 TREES_MAX = 8
-#: Making a cell takes longer than most commands, and one command follows another.
+#: Creating a namespace set takes longer than most commands, and one command follows another.
 RESTING_S = 60.0
 RESTING_MAX = 256
 
 
 class Forked(NamedTuple):
-    """A child: its pid here and 0 there, and whether it was born in a cell."""
+    """A child: its pid in the parent and 0 in the child, and whether it is in the pid namespace."""
 
     pid: int
     is_inside: bool
@@ -71,16 +71,16 @@ class Forked(NamedTuple):
 
 @dataclass
 class NamespaceSet:
-    """Namespaces, held open, and the process that began them.
+    """Open namespaces, and their first process.
 
     Attributes:
-        first: Pid of that process, as the host counts.
+        first: Pid of that process, in the host's pid namespace.
         fds: The namespaces, in the order in which they are entered.
         door: A socket that listens inside, for the egress proxy, which is outside; -1 for none.
-        outer: The namespace of users around that of the processes; -1 for none.
-        proc: A mount namespace with nothing in it but the `/proc` of the cell; -1 for none.
-        diag: A socket that tells of all sockets of its network; -1 for none.
-        limits: What its processes may have of what the kernel counts for a user.
+        outer: The user namespace around that of the processes; -1 for none.
+        proc: A mount namespace that contains only the `/proc` of the set; -1 for none.
+        diag: A sock_diag socket of its network namespace; -1 for none.
+        limits: The limits of its processes on resources that the kernel counts per user.
         trees: Mount namespaces, by the kind of process that uses them.
     """
 
@@ -94,10 +94,10 @@ class NamespaceSet:
     trees: dict[Kind, int] = field(default_factory=dict)
 
     def enter(self, tree: int) -> int:
-        """Leave for the cell with a new process; return its pid here and 0 there.
+        """Enter the namespaces with a new process; return its pid outside and 0 inside.
 
         Raises:
-            OSError: The kernel refused; nobody is inside.
+            OSError: The kernel refused; no process is inside.
         """
         for fd in (*self._ways, tree):
             setns(fd)
@@ -105,18 +105,18 @@ class NamespaceSet:
 
     @property
     def _ways(self) -> tuple[int, ...]:
-        """The namespaces in an order in which each gives the right to enter the next."""
+        """The namespaces in an order in which each gives the permission to enter the next."""
         if self.outer < 0:
             return self.fds
         objects, own = self.fds[OBJECTS], self.fds[USER]
         return (self.outer, objects, own, *(fd for fd in self.fds if fd not in (objects, own)))
 
     def fork(self) -> Forked:
-        """Fork a child that is born among the processes of the cell, where that is allowed.
+        """Fork a child into the pid namespace, where that is permitted.
 
         Raises:
             OSError: The kernel refused; there is no child.
-            SystemExit: This process cannot go back to where its children belong.
+            SystemExit: This process cannot restore the pid namespace of its children.
         """
         own = os.open("/proc/self/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
         try:
@@ -134,7 +134,7 @@ class NamespaceSet:
         return Forked(pid, is_inside=True)
 
     def join(self, tree: int) -> None:
-        """Enter the rest of the cell, for one who was born among its processes.
+        """Enter the remaining namespaces, for a process that was forked into the pid namespace.
 
         Raises:
             OSError: The kernel refused.
@@ -169,9 +169,9 @@ class NamespaceSet:
                 os.close(proc)
 
     def _made(self, make: Callable[[socket.socket], None]) -> int:
-        """Return the descriptor that a helper hands over, which has the rights of the cell's root.
+        """Return the descriptor that a helper sends, which runs as root of the user namespace.
 
-        The helper stays outside of the namespace of processes.
+        The helper stays outside of the pid namespace.
         """
 
         def begin(channel: socket.socket) -> None:
@@ -190,21 +190,21 @@ class NamespaceSet:
         return fds[0]
 
     def socket_use(self) -> SocketUse:
-        """Return what the sockets of its network have; nothing if it has no network of its own."""
+        """Return the memory use of the sockets in its network namespace; empty if it has none."""
         if self.diag < 0:
             return SocketUse()
         own = os.dup(self.diag)
         try:
             diag = socket.socket(fileno=own)
         except OSError:
-            # This kernel does not tell.
+            # This kernel does not support sock_diag.
             os.close(own)
             return SocketUse()
         with diag:
             return socket_use(diag)
 
     def close(self, *, is_dead: bool = False) -> None:
-        """Kill everything inside; whoever made the cell still has to reap its first process."""
+        """Kill all processes inside; the caller still has to reap the first process."""
         if not is_dead:
             with suppress(ProcessLookupError):
                 os.kill(self.first, signal.SIGKILL)
@@ -215,7 +215,7 @@ class NamespaceSet:
 
 
 class Key(NamedTuple):
-    """Whose a cell is, and what all who share it have in common."""
+    """Identifies a namespace set by the properties that its processes share."""
 
     workspace: str
     network: Network
@@ -223,11 +223,11 @@ class Key(NamedTuple):
 
 
 def key_of(workspace: str, confinement: Confinement) -> Key:
-    """Return which cell a process belongs to.
+    """Return which namespace set a process belongs to.
 
-    A process sees the files of another of its cell as that one does, by `/proc/PID/root`, and
-    what one may only read the other may write. Landlock keeps those apart who were not confined
-    together; without it only those who may write the same share a cell.
+    A process can access the files of another one in its set as that one does, by `/proc/PID/root`,
+    and write what it may only read itself. Landlock separates processes that were not confined
+    together; without it only processes with the same profile share a set.
     """
     is_kept_apart = confinement.has(Layer.LANDLOCK_FILES)
     profile = None if is_kept_apart else confinement.profile
@@ -236,16 +236,16 @@ def key_of(workspace: str, confinement: Confinement) -> Key:
 
 @dataclass
 class NamespaceSets:
-    """The cells of all workspaces: one for each network that processes of a workspace have.
+    """The namespace sets of all workspaces: one for each network mode that a workspace uses.
 
     Without Landlock each profile has its own.
 
     Attributes:
-        on_listener: Is told of each door that opens, with its workspace.
-        resting: Workspaces in whose cells nobody is, and since when.
-        dying: First processes of cells that were ended, with their workspaces, until they are
-            reaped; the kernel keeps each until nobody is left inside.
-        user_limits: What all cells share of what the kernel counts for a user.
+        on_listener: Called with the workspace and each listener that is created.
+        resting: Workspaces whose namespace sets have no processes, and since when.
+        dying: First processes of ended namespace sets, with their workspaces, until they are
+            reaped; the kernel keeps each until no process is left inside.
+        user_limits: The budget of resources that the kernel counts per user.
     """
 
     cells: dict[Key, NamespaceSet] = field(default_factory=dict)
@@ -255,22 +255,22 @@ class NamespaceSets:
     user_limits: UserLimits = field(default_factory=UserLimits)
 
     def show_listeners(self) -> None:
-        """Tell of every door once more."""
+        """Call `on_listener` again for every listener."""
         for key, cell in self.cells.items():
             if cell.door >= 0:
                 self.on_listener(key.workspace, cell.door)
 
     @property
     def firsts(self) -> set[int]:
-        """Pids of the first processes, which belong to nobody."""
+        """Pids of the first processes, which belong to no command."""
         return {cell.first for cell in self.cells.values()}
 
     def dying_of(self, workspace: str) -> set[int]:
-        """Return the first processes of a workspace's cells that were ended and are not gone."""
+        """Return the first processes of a workspace's ended namespace sets that are not reaped."""
         return {first for first, owner in self.dying.items() if owner == workspace}
 
     def way(self, workspace: str, confinement: Confinement) -> "tuple[NamespaceSet, int]":
-        """Return the cell for a process, and its tree, made if they are not there yet.
+        """Return the namespace set and the mount tree for a process, created if needed.
 
         Raises:
             OSError: The kernel refused.
@@ -287,11 +287,11 @@ class NamespaceSets:
         return self.cells[key], self.cells[key].tree(confinement)
 
     def of(self, workspace: str) -> list[NamespaceSet]:
-        """Return the cells of a workspace."""
+        """Return the namespace sets of a workspace."""
         return [cell for key, cell in self.cells.items() if key.workspace == workspace]
 
     def rest(self, workspace: str, now_s: float) -> None:
-        """Keep the cells of a workspace, in which nobody is, for the next who comes soon."""
+        """Mark the namespace sets of a workspace as idle; they are kept for the next process."""
         self.resting.pop(workspace, None)
         if self.of(workspace):
             self.resting[workspace] = now_s
@@ -299,7 +299,7 @@ class NamespaceSets:
             self.end(next(iter(self.resting)))
 
     def end_rested(self, now_s: float) -> float | None:
-        """End the cells in which nobody has been for long; return when the next have been."""
+        """End the sets that have been idle for long; return when the next ones expire."""
         while self.resting:
             workspace, since_s = next(iter(self.resting.items()))
             if since_s + RESTING_S > now_s:
@@ -308,7 +308,7 @@ class NamespaceSets:
         return None
 
     def end(self, workspace: str) -> None:
-        """Kill everything in the cells of a workspace."""
+        """Kill all processes in the namespace sets of a workspace."""
         self.resting.pop(workspace, None)
         for key in [key for key in self.cells if key.workspace == workspace]:
             cell = self.cells.pop(key)
@@ -316,12 +316,12 @@ class NamespaceSets:
             cell.close()
 
     def end_all(self) -> None:
-        """Kill everything in all cells."""
+        """Kill all processes in all namespace sets."""
         for workspace in {key.workspace for key in self.cells}:
             self.end(workspace)
 
     def lose(self, pid: int) -> None:
-        """Note a death; a cell whose first process died is no more."""
+        """Handle an exit; a namespace set whose first process exited is removed."""
         self.dying.pop(pid, None)
         self.user_limits.take_back(pid)
         for key in [key for key, cell in self.cells.items() if cell.first == pid]:
@@ -331,17 +331,17 @@ class NamespaceSets:
 def owner_of(confinement: Confinement) -> int:
     """Return the user who can own the namespaces of a workspace; -1 for that of the service.
 
-    Only who has rights over the whole host can enter what belongs to another.
+    Only a process with CAP_SYS_ADMIN on the host can enter namespaces of another user.
     """
     return confinement.uid if has_capability(CAP_SYS_ADMIN) else -1
 
 
 def make_namespaces(confinement: Confinement, limits: Limits | None = None) -> NamespaceSet:
-    """Make namespaces for the processes of a workspace.
+    """Create namespaces for the processes of a workspace.
 
     Args:
         confinement: How they are confined.
-        limits: What they may have of what the kernel counts for a user; None for no bound.
+        limits: Their limits on resources that the kernel counts per user; None for no limits.
 
     Raises:
         OSError: The kernel refused; nothing is left.
@@ -362,7 +362,7 @@ def make_namespaces(confinement: Confinement, limits: Limits | None = None) -> N
             map_users(pid, confinement.uid)
             ours.send(GO)
             first = heard(ours)
-            # Only now: two who speak at once are heard in any order.
+            # Only now: messages of two senders arrive in any order.
             ours.send(GO)
             _, fds = heard_with(ours, len(KINDS) + 4)
             if not fds:
@@ -376,7 +376,7 @@ def make_namespaces(confinement: Confinement, limits: Limits | None = None) -> N
             reap(pid)
     count = len(KINDS) if plan.is_apart else len(KINDS) - 1
     namespaces, others = fds[:count], fds[count:]
-    # In this order, as far as they are there.
+    # In this order, as far as they exist.
     outer = others.pop(0) if plan.has_outer else -1
     diag = others.pop(0) if plan.is_apart else -1
     door = others.pop(0) if plan.port else -1
@@ -385,7 +385,7 @@ def make_namespaces(confinement: Confinement, limits: Limits | None = None) -> N
 
 
 def _go_back(own: int) -> None:
-    """Have the next children born where they belong."""
+    """Restore the pid namespace of the next children."""
     try:
         setns(own, CLONE_NEWPID)
     except OSError as error:
@@ -398,7 +398,7 @@ def _take_proc(channel: socket.socket, namespace: int) -> None:
 
 
 def _build(channel: socket.socket, confinement: Confinement, proc: int) -> None:
-    # Before the host's /proc is gone.
+    # Before the host's /proc is unmounted.
     links = os.open("/proc/self/ns", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     build_tree(confinement, proc)
     fd = os.open("mnt", os.O_RDONLY | os.O_CLOEXEC, dir_fd=links)

@@ -1,4 +1,4 @@
-"""Deciding how to confine: from what a node offers and what a call asks for, nothing else."""
+"""The confinement plan: computed from what a node offers and what a call asks for."""
 
 from dataclasses import dataclass, replace
 
@@ -22,7 +22,7 @@ ALWAYS = frozenset({Layer.DESCRIPTORS, Layer.RLIMITS, Layer.CGROUP})
 FILTERS = frozenset(
     {Layer.NO_NEW_PRIVILEGES, Layer.LANDLOCK_FILES, Layer.LANDLOCK_NETWORK, Layer.SECCOMP}
 )
-#: What a level may use; what of it does not work is left out unless the level needs it.
+#: The layers that a level may use; those that do not work are omitted unless the level needs them.
 LAYERS = {
     Level.NONE: ALWAYS,
     Level.UID: ALWAYS | {Layer.UID, Layer.NO_NEW_PRIVILEGES, Layer.SECCOMP},
@@ -31,19 +31,19 @@ LAYERS = {
 }
 UNREACHABLE = "the service's data directory or its Python is closed to other users"
 SHARED_USER = "a workspace whose files belong to the user of the service"
-#: Where a workspace with a network of its own finds the egress proxy, on its own loopback.
+#: The port of the egress proxy on the loopback of a workspace with its own network namespace.
 PROXY_PORT = 3128
-#: Commands give way to the services that look after them.
+#: Commands run at a lower priority than the services.
 NICE = 5
 
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """The directories of a workspace, and whose they are.
+    """The directories of a workspace, and their owner.
 
     Attributes:
         uid: The workspace's own user; -1 if it has none.
-        readable: What else its processes may read.
+        readable: Other paths that its processes may read.
         may_watch: Whether its processes may watch directories with inotify where paths of others
             are not hidden.
     """
@@ -58,21 +58,21 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class Egress:
-    """That there is an egress proxy, and its port where workspaces share the host's network."""
+    """The egress proxy, with its port where workspaces share the host's network."""
 
     port: int
 
 
 def judge(trials: Trials, *, minimum: Level, forced: Level | None = None) -> Report:
-    """Return what a node offers.
+    """Return the report of a node.
 
     Args:
-        trials: What happened when everything was tried.
+        trials: The results of the probes.
         minimum: The weakest level to accept.
-        forced: A level not to go beyond, for tests.
+        forced: A level not to exceed, for tests.
 
     Raises:
-        BelowMinimum: That is less than the minimum.
+        BelowMinimum: The level is below the minimum.
     """
     applied = level_of(trials)
     if forced is not None:
@@ -101,12 +101,12 @@ def judge(trials: Trials, *, minimum: Level, forced: Level | None = None) -> Rep
 
 
 def level_of(trials: Trials) -> Level:
-    """Return the strongest level whose layers all work, whatever these count as."""
+    """Return the strongest level whose layers all work, whatever level they count as."""
     is_filtered = trials.works(Layer.NO_NEW_PRIVILEGES, Layer.SECCOMP)
     if is_filtered and trials.works(*NAMESPACES):
         return Level.NS
     walled = outside(trials, is_walled=True)
-    # Where processes share the service's user, only Landlock keeps their signals from it.
+    # Where processes share the service's user, only Landlock prevents their signals to it.
     is_apart = walled.works(Layer.UID) or walled.landlock_abi >= ABI_SCOPES
     if is_filtered and walled.works(Layer.LANDLOCK_FILES) and is_apart:
         return Level.LANDLOCK
@@ -114,11 +114,11 @@ def level_of(trials: Trials) -> Level:
 
 
 def outside(trials: Trials, *, is_walled: bool) -> Trials:
-    """Return what works where workspaces walk through the host's directories.
+    """Return what works where workspaces access the host's directories.
 
     Args:
         trials: What works.
-        is_walled: Whether Landlock says what they find there; only then may they walk anywhere.
+        is_walled: Whether Landlock restricts the paths; only then may the capability be used.
     """
     if trials.is_reachable or not trials.works(Layer.UID) or (is_walled and trials.passage):
         return trials
@@ -137,15 +137,15 @@ def plan(
     """Return how to confine a process.
 
     Args:
-        report: What the node offers.
+        report: The report of the node.
         place: The workspace.
-        profile: What it may write; None for nothing, as far as the node can keep that.
-        network: What it may reach; None for nothing, as far as the node can keep that.
+        profile: What it may write; None for the most restrictive that the node can enforce.
+        network: What it may reach; None for the most restrictive that the node can enforce.
         processes: How many processes the workspace may have at a time; 0 for no limit.
         egress: Its proxy, if it has one.
 
     Raises:
-        NotEnforceable: The node cannot keep what is asked for.
+        NotEnforceable: The node cannot enforce the requested confinement.
     """
     if place.uid < 0:
         _check_shared_user(report)
@@ -176,7 +176,7 @@ def plan(
 
 
 def _check_shared_user(report: Report) -> None:
-    """Refuse what belongs to the service's own user where only another user would confine it."""
+    """Refuse workspaces of the service's own user where only another user would confine them."""
     if report.applied is Level.UID:
         raise NotEnforceable(report.level, Level.LANDLOCK, SHARED_USER)
     is_apart = Layer.UID not in report.layers or report.landlock_abi >= ABI_SCOPES
@@ -191,7 +191,7 @@ def _is_applied(layer: Layer, report: Report, network: Network, place: Place) ->
         case Layer.NETWORK_NAMESPACE:
             return network is not Network.OPEN
         case Layer.LANDLOCK_NETWORK:
-            # In a network of its own a workspace may listen and connect as it likes.
+            # In its own network namespace a workspace may listen and connect without restriction.
             is_apart = Layer.NETWORK_NAMESPACE in report.layers
             return network is not Network.OPEN and not is_apart
         case _:
@@ -199,7 +199,7 @@ def _is_applied(layer: Layer, report: Report, network: Network, place: Place) ->
 
 
 def _network(report: Report, asked: Network | None, egress: Egress | None) -> Network:
-    """Return what can be reached; where nothing confines, nobody is told that something does."""
+    """Return the effective network mode; `OPEN` by default where the node cannot confine."""
     can_confine = report.applied >= Level.LANDLOCK
     match asked:
         case Network.OPEN:
@@ -210,7 +210,7 @@ def _network(report: Report, asked: Network | None, egress: Egress | None) -> Ne
             return Network.NONE
         case Network.PROXY if can_confine:
             if egress is None:
-                # Less than asked for, never more.
+                # More restrictive than requested, never less.
                 return Network.NONE
             has_ports = report.applied >= Level.NS or report.landlock_abi >= ABI_NETWORK
             return Network.PROXY if has_ports else Network.NONE
@@ -224,6 +224,6 @@ def _profile(report: Report, asked: Profile | None) -> Profile:
     if asked is Profile.READ_ONLY and report.applied < Level.LANDLOCK:
         raise NotEnforceable(report.level, Level.LANDLOCK, "a read-only workspace")
     if asked is Profile.WORKSPACE_WRITE and report.applied < Level.NS:
-        # Only a mount can take a file out of a directory that may be written.
+        # Only a mount can make a file read-only in a writable directory.
         return Profile.FULL
     return asked

@@ -1,6 +1,6 @@
-"""Trying every mechanism on this machine, each in a child, and saying why one does not work.
+"""Probe every mechanism on this machine, each in a child, and return why one does not work.
 
-This runs in a program of its own (`python -m toolrunner.sandbox`), because it forks.
+This runs in a separate program (`python -m toolrunner.sandbox`), because it forks.
 """
 
 import errno
@@ -37,12 +37,12 @@ SYSCTLS = {
     "/proc/sys/kernel/unprivileged_userns_clone": "0",
     "/proc/sys/user/max_user_namespaces": "0",
 }
-#: Of a trial that ended without a word.
+#: The errno of a probe that exited without a result.
 _DIED = errno.ECHILD
 
 
 def try_all(*, uid: int, reachable: tuple[str, ...]) -> Trials:
-    """Try everything once.
+    """Run all probes once.
 
     Args:
         uid: A user of workspaces, for a service that runs as root.
@@ -87,7 +87,7 @@ def try_all(*, uid: int, reachable: tuple[str, ...]) -> Trials:
 
 
 def outcome(work: Callable[[], None]) -> int:
-    """Do something in a child; return 0 if it could, else what the kernel said."""
+    """Run a function in a child; return 0 if it succeeded, else the errno."""
     reading, writing = os.pipe2(os.O_CLOEXEC)
     pid = os.fork()
     if pid == 0:
@@ -123,7 +123,7 @@ def _try_seccomp() -> None:
 
 def _try_landlock(abi: int) -> None:
     if abi == 0:
-        # Ask again for what the kernel says.
+        # Call again to get the errno.
         call("landlock_create_ruleset", None, 0, landlock.VERSION_FLAG)
     prctl(PR_SET_NO_NEW_PRIVS, 1)
     landlock.restrict(landlock.Rules(readable=("/usr",), writable=()), abi)
@@ -139,7 +139,7 @@ def _try_user(uid: int, passage: int = 0) -> None:
 
 
 def _passage(uid: int, reachable: tuple[str, ...]) -> int:
-    """Return the least capability with which a user reaches all paths; 0 if there is none."""
+    """Return the weakest capability with which a user reaches all paths; 0 if there is none."""
     for capability in (CAP_DAC_READ_SEARCH, CAP_DAC_OVERRIDE):
         if outcome(lambda with_=capability: _try_reaching(uid, reachable, with_)) == 0:  # type: ignore[misc]
             return capability
@@ -154,7 +154,7 @@ def _try_reaching(uid: int, reachable: tuple[str, ...], passage: int = 0) -> Non
 
 
 def _try_whole(uid: int, failures: dict[Layer, str]) -> bool:
-    """Build a cell with its tree, as a workspace has one; return whether it has its own /proc."""
+    """Build a namespace set and its tree, like a workspace's; return whether it has a /proc."""
     with tempfile.TemporaryDirectory() as directory:
         confinement = Confinement(
             level=Level.NS,
@@ -199,7 +199,7 @@ def _group_cause() -> str:
         return "the cgroup v2 of this process is not its own to write to"
     with suppress(OSError), open(os.path.join(group, "cgroup.controllers")) as file:
         lacking = CONTROLLERS - set(file.read().split())
-        # On some machines these still have hierarchies of their own.
+        # On some machines these are still in v1 hierarchies.
         lacking -= {name for name, path in found_groups().items() if os.access(path, os.W_OK)}
         return f"its group has no controller for {', '.join(sorted(lacking))}" if lacking else ""
     return "its controllers cannot be read"
@@ -244,5 +244,5 @@ def _namespace_cause(error: int) -> str:
 
 
 def reset_signals() -> None:
-    """Have children reaped by whoever waits for them, whatever was inherited."""
+    """Restore the default of SIGCHLD, so that waitpid works whatever was inherited."""
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)

@@ -1,4 +1,4 @@
-"""What people are told of a mechanism that does not work: what that means, and how to get it."""
+"""Messages about a mechanism that does not work: the effect, and how to enable it."""
 
 from toolrunner.sandbox.landlock import ABI_NETWORK, ABI_SCOPES
 from toolrunner.sandbox.values import Layer, Missing, Trials
@@ -10,7 +10,7 @@ _ALLOW_NAMESPACES = (
 )
 _NEWER_KERNEL = "run a kernel of 5.13 or newer with landlock among its security modules"
 
-#: What is lost, and how to get it.
+#: The effect, and how to enable it.
 _WORDS: dict[Layer, tuple[str, str]] = {
     Layer.CGROUP: (
         "memory and processors are bounded for each process and not for a workspace as a whole, "
@@ -68,7 +68,7 @@ _WORDS: dict[Layer, tuple[str, str]] = {
 
 
 def missing_of(trials: Trials) -> tuple[Missing, ...]:
-    """Return what does not work, in words."""
+    """Return the mechanisms that do not work, with texts."""
     causes = dict(trials.failures)
     if Layer.LANDLOCK_FILES not in causes and trials.landlock_abi < ABI_NETWORK:
         causes[Layer.LANDLOCK_NETWORK] = f"Landlock ABI {trials.landlock_abi} knows no ports"

@@ -1,7 +1,7 @@
-"""The filter of system calls: what nobody in a workspace needs and an attacker would.
+"""The seccomp filter: refuses system calls that workspaces do not need and attackers use.
 
-A program of the kernel's packet filter looks at each call before it happens. It is made here as
-bytes, without the kernel, so that tests can run it over every call in a simulator of their own.
+A BPF program checks each call before it is executed. It is built here as bytes, without the kernel,
+so that tests can run it over every call in their own simulator.
 """
 
 import ctypes
@@ -25,26 +25,27 @@ REFUSED = (
     *("settimeofday", "swapoff", "swapon", "syslog", "umount2", "unshare", "userfaultfd"),
     "vhangup",
 )
-#: What changes a file without opening it.
+#: Calls that change a file without opening it.
 ATTRIBUTES = (
     *("chmod", "chown", "fchmod", "fchmodat", "fchmodat2", "fchown", "fchownat", "file_setattr"),
     *("fremovexattr", "fsetxattr", "futimesat", "lchown", "lremovexattr", "lsetxattr"),
     *("removexattr", "removexattrat", "setxattr", "setxattrat", "utime", "utimensat", "utimes"),
 )
-#: What lies in the kernel under a number or name that everybody knows, and outlives who made it.
+#: IPC objects with a global key or name, which outlive the process that created them.
 SHARED_OBJECTS = (
     *("mq_open", "mq_unlink", "msgctl", "msgget", "msgrcv", "msgsnd", "semctl", "semget", "semop"),
     *("semtimedop", "shmat", "shmctl", "shmget"),
 )
-#: What tells of changes below any directory that can be looked up, which Landlock does not govern.
+#: Calls that report changes below any directory that can be looked up; Landlock does not check
+#: them.
 WATCHES = ("inotify_add_watch", "inotify_init", "inotify_init1")
-#: All flags of clone that make namespaces.
+#: All flags of clone that create namespaces.
 NAMESPACES = 0x7E020000
 TIOCSTI, TIOCLINUX = 0x5412, 0x541C
 MSG_FASTOPEN = 0x20000000
 X32_BIT = 0x40000000
 PR_SET_DUMPABLE = 4
-#: A limit that the kernel stopped to look at, and still hands on to children.
+#: A limit that the kernel no longer enforces, and still passes to children.
 RLIMIT_LOCKS = 10
 
 AF_UNIX, AF_INET, AF_INET6 = 1, 2, 10
@@ -65,20 +66,20 @@ _IF_EQUAL, _IF_AT_LEAST, _IF_ANY_BIT = 0x15, 0x35, 0x45
 
 @dataclass(frozen=True, slots=True)
 class FilterOptions:
-    """What may be reached without being asked for elsewhere.
+    """The operations that the filter allows, depending on the other layers.
 
     Attributes:
         has_paths: UNIX sockets that connect to a path or a name.
         has_tcp: Streams over IP.
         has_udp: Datagrams over IP.
-        shares_user: Processes that are not the workspace's have the same user and are seen, so
-            that only this keeps their limits and priorities from being changed.
-        shares_objects: Queues, semaphores and memory of the kernel are those of the whole host.
+        shares_user: Processes outside of the workspace have the same user and are visible, so that
+            only this filter prevents changes of their limits and priorities.
+        shares_objects: IPC queues, semaphores and shared memory are those of the whole host.
         keeps_attributes: No file's mode, owner, times or attributes may be changed, which Landlock
-            does not look at.
+            does not check.
         keeps_names: No directory may be watched with inotify.
-        stays_visible: A process may not hide what it has open from the service, which has the same
-            user: the call that would do so succeeds and does nothing, as programs insist on it.
+        stays_visible: A process may not hide its open files from the service, which has the same
+            user: the call that would do so succeeds without effect, as programs require it to.
         keeps_mark: The limit that marks processes of a workspace may not be changed.
     """
 
@@ -93,21 +94,21 @@ class FilterOptions:
     stays_visible: bool = False
 
 
-#: Calls about a process, whose number is the first argument; 0 is who calls.
+#: Calls about a process, whose pid is the first argument; 0 is the caller.
 _ABOUT_PROCESSES = ("sched_setaffinity", "sched_setattr", "sched_setparam", "sched_setscheduler")
-#: Calls about processes of a kind and a number, with the kinds of which 0 means who calls: one
-#: process, or its group. The third kind is all processes of a user.
+#: Calls with a kind and an id, and the kinds for which id 0 means the caller: its process, or its
+#: process group. The third kind is all processes of a user.
 _ABOUT_KINDS = {"ioprio_set": (1, 2), "setpriority": (0, 1)}
 
 
 def refusal(number: int) -> int:
-    """Return the verdict that makes a call fail."""
+    """Return the filter result that makes a call fail with an errno."""
     return 0x00050000 | number
 
 
 @dataclass
 class _Assembly:
-    """Instructions; a jump goes a number of instructions ahead."""
+    """BPF instructions; a jump skips a number of instructions."""
 
     code: list[tuple[int, int, int, int]] = field(default_factory=list)
 
@@ -115,7 +116,7 @@ class _Assembly:
         self.code.append((_LOAD, 0, 0, offset))
 
     def argument(self, index: int) -> None:
-        # The lower half: what the kernel reads of an int.
+        # The lower half: the kernel reads an int from it.
         self.load(_ARGUMENTS + 8 * index)
 
     def jump(self, kind: int, value: int, if_true: int, if_false: int) -> None:
@@ -125,7 +126,7 @@ class _Assembly:
         self.code.append((_RETURN, 0, 0, verdict))
 
     def when(self, number: int, body: "_Assembly") -> None:
-        """Run a body, which must end, for one call; the number stays loaded for the next."""
+        """Run a body, which must return, for one call; the number stays loaded for the next."""
         self.jump(_IF_EQUAL, number, 0, len(body.code))
         self.code += body.code
 
@@ -174,7 +175,7 @@ def _refuse_others() -> _Assembly:
 
 
 def _refuse_kinds(*kinds: int) -> _Assembly:
-    """Allow calls about who calls, of some kinds; all other calls are refused."""
+    """Allow calls about the caller, of some kinds; refuse all others."""
     body = _Assembly()
     body.argument(1)
     body.jump(_IF_EQUAL, 0, 1, 0)
@@ -209,7 +210,7 @@ def _limits_of(openings: FilterOptions) -> _Assembly:
 
 
 def _kind(openings: FilterOptions, family: int) -> dict[int, tuple[int, ...]]:
-    """Return the types of a family that are allowed, with their protocols; none for any."""
+    """Return the allowed types of an address family, with their protocols; empty for any."""
     if family == AF_UNIX:
         return {SOCK_STREAM: (), SOCK_DGRAM: (), SOCK_SEQPACKET: ()} if openings.has_paths else {}
     kinds: dict[int, tuple[int, ...]] = {}
@@ -247,7 +248,7 @@ def _socket(openings: FilterOptions) -> _Assembly:
 
 
 def _socket_pair(openings: FilterOptions) -> _Assembly:
-    """Allow pairs that cannot be turned to another address."""
+    """Allow socket pairs that cannot be connected to another address."""
     if openings.has_paths:
         return _verdict(ALLOW)
     body = _Assembly()
@@ -261,10 +262,10 @@ def _socket_pair(openings: FilterOptions) -> _Assembly:
 
 @cache
 def program(openings: FilterOptions, machine: str = MACHINE) -> bytes:
-    """Return the filter for a kind of machine.
+    """Return the filter for a machine type.
 
     Raises:
-        KeyError: The numbers of its calls are not known.
+        KeyError: Its system call numbers are unknown.
     """
     column = COLUMNS[machine]
     code = _Assembly()
@@ -282,19 +283,20 @@ def program(openings: FilterOptions, machine: str = MACHINE) -> bytes:
     )
     verdicts = dict.fromkeys(refused, errno.EPERM)
     if openings.keeps_names:
-        # As a kernel without it says, so that programs look by themselves now and then.
+        # The errno of a kernel without inotify, so that programs fall back to polling.
         verdicts |= dict.fromkeys(WATCHES, errno.ENOSYS)
     for name, error in verdicts.items():
         if NUMBERS[name][column] >= 0:
             code.when(NUMBERS[name][column], _verdict(refusal(error)))
     bodies = {
-        # Its arguments are behind a pointer, where no filter sees them; libraries then use clone.
+        # Its arguments are behind a pointer, which filters cannot read; libraries fall back to
+        # clone.
         "clone3": _verdict(refusal(errno.ENOSYS)),
         "clone": _refuse_bits(0, NAMESPACES),
         "ioctl": _refuse_values(1, TIOCSTI, TIOCLINUX),
         "socket": _socket(openings),
         "socketpair": _socket_pair(openings),
-        # These connect without being asked whether they may.
+        # With this flag they connect without the check of connect.
         "sendto": _refuse_bits(3, MSG_FASTOPEN),
         "sendmsg": _refuse_bits(2, MSG_FASTOPEN),
         "sendmmsg": _refuse_bits(3, MSG_FASTOPEN),
@@ -315,7 +317,7 @@ def program(openings: FilterOptions, machine: str = MACHINE) -> bytes:
 
 
 def install(filter: bytes) -> None:
-    """Hold this process and all its children to a filter; needs no_new_privs.
+    """Apply a filter to this process and its future children; requires no_new_privs.
 
     Raises:
         OSError: The kernel refused.

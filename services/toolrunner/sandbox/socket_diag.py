@@ -1,8 +1,8 @@
-"""How much memory of the kernel the sockets of a network namespace have.
+"""The kernel memory that the sockets of a network namespace use.
 
-What lies in the buffers of a socket belongs to no process: it is sent and not yet received, maybe
-by a process that is long gone. The kernel tells it for each socket, by a netlink socket that was
-made in the same namespace, to anybody who holds that.
+Data in socket buffers belongs to no process: it is sent and not yet received, maybe by a process
+that has exited. The kernel reports it for each socket, through a netlink socket that was created in
+the same namespace, to any process that holds that socket.
 """
 
 import errno
@@ -20,7 +20,7 @@ NLMSG_ERROR, NLMSG_DONE = 2, 3
 ALL_STATES = 0xFFFFFFFF
 HEADER = struct.Struct("=IHHII")
 ATTRIBUTE = struct.Struct("=HH")
-#: Places of what is counted in the kernel's figures of a socket.
+#: Indexes of the counted values in the kernel's memory info of a socket.
 MEMORY = struct.Struct("=9I")
 RECEIVED, ON_THE_WAY, QUEUED, BACKLOG = 0, 2, 5, 7
 
@@ -35,13 +35,13 @@ INET_MESSAGE_BYTES, INET_INODE = 72, struct.Struct("=68xI")
 INET_MEMORY = 7
 
 RECEIVE_BYTES = 64 * 1024
-#: A socket without anything in it: the socket, its file and its inode.
+#: A socket with empty buffers: the socket, its file and its inode.
 SOCKET_BYTES = 2560
-#: What the kernel takes for a message of one byte.
+#: The kernel memory of a message of one byte.
 MESSAGE_BYTES = 768
-#: Where the kernel does not say how much a sender may have on the way.
+#: Used where the kernel does not report the maximum send buffer.
 SENT_BYTES_MAX = 8 * 1024 * 1024
-#: Looking at so many takes some tenths of a second; more count as these do on average.
+#: Reading so many takes some tenths of a second; the rest is estimated from their average.
 SOCKETS_MAX = 20_000
 
 
@@ -50,37 +50,37 @@ Look = Callable[[bytes, int, int], tuple[int, int]]
 
 @dataclass
 class SocketUse:
-    """What sockets have.
+    """The memory use of sockets.
 
     Attributes:
-        total_bytes: All of them together.
-        by_inode: Those that have something in their buffers, by the inode of the socket.
+        total_bytes: The sum.
+        by_inode: Sockets with data in their buffers, by the inode of the socket.
     """
 
     total_bytes: int = 0
     by_inode: dict[int, int] = field(default_factory=dict)
 
     def largest(self, count: int) -> dict[int, int]:
-        """Return those that have most."""
+        """Return the sockets that use most."""
         order = sorted(self.by_inode.items(), key=lambda item: item[1], reverse=True)
         return dict(order[:count])
 
 
 def open_diag() -> socket.socket:
-    """Return what asks for the sockets of the namespace that this process is in.
+    """Return a sock_diag socket of this process's network namespace.
 
     Raises:
-        OSError: This kernel does not tell.
+        OSError: This kernel does not support it.
     """
     kind = socket.SOCK_RAW | socket.SOCK_CLOEXEC
     return socket.socket(socket.AF_NETLINK, kind, NETLINK_SOCK_DIAG)
 
 
 def socket_use(diag: socket.socket) -> SocketUse:
-    """Return what the sockets of the namespace of `diag` have."""
+    """Return the memory use of the sockets in the namespace of `diag`."""
     use, count = SocketUse(), 0
     for request, look in _requests():
-        # Not every kernel tells of every kind.
+        # Not every kernel supports every kind.
         with suppress(OSError):
             for data, start, end in _dumped(diag, request):
                 count += 1
@@ -130,9 +130,9 @@ def _inet_socket(data: bytes, start: int, end: int) -> tuple[int, int]:
 
 @cache
 def _sent_bytes_max() -> int:
-    """Return how much one sender may have on the way.
+    """Return how much one sender may have in flight.
 
-    Of what a sender left behind who is gone, the kernel tells only how much was said with it.
+    For data of a sender that has exited, the kernel reports only the payload size.
     """
     with suppress(OSError, ValueError), open("/proc/sys/net/core/wmem_max") as file:
         return 2 * int(file.read())
@@ -140,10 +140,10 @@ def _sent_bytes_max() -> int:
 
 
 def _dumped(diag: socket.socket, request: bytes) -> Iterator[tuple[bytes, int, int]]:
-    """Yield every message of an answer, as bytes and where in them it begins and ends.
+    """Yield every message of an answer, as a buffer with start and end offsets.
 
     Raises:
-        OSError: The kernel has nothing of that kind.
+        OSError: The kernel does not support that kind.
     """
     head = HEADER.pack(
         HEADER.size + len(request), SOCK_DIAG_BY_FAMILY, NLM_F_REQUEST | NLM_F_DUMP, 0, 0
@@ -163,7 +163,7 @@ def _dumped(diag: socket.socket, request: bytes) -> Iterator[tuple[bytes, int, i
 
 
 def _attributes(data: bytes, start: int, end: int) -> dict[int, int]:
-    """Return where the values of a message are, by their kinds."""
+    """Return the offsets of the values of a message, by attribute type."""
     told: dict[int, int] = {}
     while start + ATTRIBUTE.size <= end:
         length, kind = ATTRIBUTE.unpack_from(data, start)

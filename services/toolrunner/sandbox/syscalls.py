@@ -1,4 +1,4 @@
-"""System calls that Python does not offer, prepared before any fork so that a child only calls."""
+"""System calls that Python lacks, prepared before any fork so that a child only calls them."""
 
 import ctypes
 import os
@@ -142,7 +142,7 @@ PR_CAPBSET_DROP = 24
 PR_SET_SECUREBITS = 28
 PR_SET_NO_NEW_PRIVS = 38
 PR_CAP_AMBIENT, PR_CAP_AMBIENT_RAISE = 47, 2
-#: Changing the user changes no capabilities; and it stays so.
+#: Changing the user does not change capabilities; locked.
 NO_SETUID_FIXUP = 0b1100
 CAP_DAC_OVERRIDE, CAP_DAC_READ_SEARCH = 1, 2
 CAP_SETGID, CAP_SETUID, CAP_SETPCAP = 6, 7, 8
@@ -150,7 +150,7 @@ CAP_SYS_ADMIN = 21
 CAPABILITIES = 64
 CAPABILITY_VERSION_3 = 0x20080522
 
-# Not released around a call: this thread is the only one, and a child begins inside of one.
+# Keeps the GIL during a call: there is only one thread, and a child starts inside of a call.
 _libc = ctypes.PyDLL(None, use_errno=True)
 _syscall = _libc.syscall
 _syscall.restype = ctypes.c_long
@@ -179,7 +179,7 @@ def call(name: str, *arguments: int | bytes | None) -> int:
 
 
 def prctl(option: int, *values: int) -> None:
-    """Tell the kernel something about this process.
+    """Call prctl for this process.
 
     Raises:
         OSError: The kernel refused.
@@ -190,7 +190,7 @@ def prctl(option: int, *values: int) -> None:
 
 
 def unshare(flags: int) -> None:
-    """Leave namespaces for new ones."""
+    """Move this process to new namespaces."""
     call("unshare", flags)
 
 
@@ -200,35 +200,35 @@ def setns(fd: int, kind: int = 0) -> None:
 
 
 def clone_sibling(death_signal: int) -> int:
-    """Fork a child of this process's parent; return its pid here and 0 there."""
+    """Fork a child of this process's parent; return its pid here and 0 in the child."""
     return call("clone", CLONE_PARENT | death_signal, 0, 0, 0, 0)
 
 
 def has_capability(capability: int) -> bool:
-    """Tell whether this process has a capability."""
+    """Return whether this process has a capability."""
     with open("/proc/self/status") as file:
         held = next(line for line in file if line.startswith("CapEff:"))
     return bool(int(held.split()[1], 16) >> capability & 1)
 
 
 def bound_capabilities() -> None:
-    """Give up every capability that root or a program's file would give back at exec."""
+    """Drop every capability from the bounding set, so that exec cannot regain it."""
     for capability in range(CAPABILITIES):
         if _prctl(PR_CAPBSET_DROP, capability, 0, 0, 0) != 0:
-            # Past the last one, or not ours to drop: then no_new_privs alone keeps them away.
+            # Past the last one, or not permitted: then only no_new_privs prevents regaining them.
             break
 
 
 def drop_capabilities() -> None:
-    """Give up every capability there is."""
+    """Drop all capabilities."""
     call("capset", struct.pack("=Ii", CAPABILITY_VERSION_3, 0), bytes(24))
 
 
 def inherit_capability(capability: int) -> None:
-    """Keep only what it takes to change the user, and a capability that programs may inherit.
+    """Keep only the capabilities to change the user, and one that is inheritable.
 
     Raises:
-        OSError: It is not there.
+        OSError: This process does not have it.
     """
     own = 1 << capability
     kept = own | 1 << CAP_SETGID | 1 << CAP_SETUID | 1 << CAP_SETPCAP
@@ -237,10 +237,10 @@ def inherit_capability(capability: int) -> None:
 
 
 def keep_capability(capability: int) -> None:
-    """Give up every capability but one, which programs that are run have too.
+    """Drop all capabilities but one, which is kept across exec.
 
     Raises:
-        OSError: It is not there.
+        OSError: This process does not have it.
     """
     header, own = struct.pack("=Ii", CAPABILITY_VERSION_3, 0), 1 << capability
     call("capset", header, struct.pack("=6I", own, own, own, 0, 0, 0))

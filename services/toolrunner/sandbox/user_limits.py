@@ -1,9 +1,9 @@
-"""What the kernel counts for a user instead of a process, and how workspaces share it.
+"""Resources that the kernel counts per user instead of per process, shared among workspaces.
 
-Theory: the kernel counts inotify instances, queued signals and the like for a user in a namespace
-of users, and again in each namespace above for the user who made the one below. A workspace with a
-user of its own is counted apart from all others if that user also owns its namespace. Where the
-service and all workspaces have one user, they share one count on the host. There each namespace
+Theory: the kernel counts inotify instances, queued signals and similar resources for a user in a
+user namespace, and again in each parent namespace for the user who created the child. A workspace
+with its own user is counted separately from all others if that user also owns its namespace. Where
+the service and all workspaces have one user, they share one count on the host. There each namespace
 gets a part of it at its creation, which no process inside can exceed, and the parts of all
 namespaces together leave a reserve to the service.
 """
@@ -18,23 +18,22 @@ COUNTS = {
     "max_inotify_instances": "/proc/sys/fs/inotify/max_user_instances",
     "max_inotify_watches": "/proc/sys/fs/inotify/max_user_watches",
 }
-#: Nothing in a workspace may make these; the filter of system calls refuses them too.
+#: Processes in a workspace may create none of these; the seccomp filter refuses them too.
 NEVER = (
     *("max_fanotify_groups", "max_user_namespaces", "max_pid_namespaces", "max_net_namespaces"),
     *("max_ipc_namespaces", "max_uts_namespaces", "max_cgroup_namespaces", "max_time_namespaces"),
 )
-#: Limits of a process that the kernel compares with the count of its user.
+#: Resource limits that the kernel compares with the count of the user.
 PROCESS_LIMITS = {
     "pending_signals": resource.RLIMIT_SIGPENDING,
     "queue_bytes": resource.RLIMIT_MSGQUEUE,
     "locked_bytes": resource.RLIMIT_MEMLOCK,
     "processes": resource.RLIMIT_NPROC,
 }
-#: Nobody gets more, even where there is more: the kernel's memory behind these is not counted as
-#: that of a process.
+#: Upper bounds, even where more is available: the kernel memory behind these is not charged to a
+#: process.
 MOST = {"max_inotify_instances": 64, "pending_signals": 16_384}
-#: Each namespace gets one part in so many of what is left; as much of the whole stays with the
-#: service.
+#: Each namespace gets 1/PART of the remainder; 1/PART of the whole stays with the service.
 PART = 8
 DIRECTORY = "/proc/sys/user"
 
@@ -42,7 +41,7 @@ Limits = dict[str, int]
 
 
 def host_limits() -> Limits:
-    """Return what the user of this process may have; what has no bound is left out."""
+    """Return the limits of this process's user; unlimited ones are omitted."""
     found: Limits = {}
     for name, path in COUNTS.items():
         numbers = [_number(each) for each in (path, f"{DIRECTORY}/{name}")]
@@ -56,21 +55,21 @@ def host_limits() -> Limits:
 
 
 def part_of(left: Limits) -> Limits:
-    """Return what the next namespace gets of what is left, where all share one user."""
+    """Return the share of the next namespace of the remainder, where all share one user."""
     return capped({name: number // PART for name, number in left.items()})
 
 
 def capped(limits: Limits) -> Limits:
-    """Return limits that are no higher than anybody's may be."""
+    """Return limits reduced to the upper bounds."""
     return {name: min(number, MOST.get(name, number)) for name, number in limits.items()}
 
 
 @dataclass
 class UserLimits:
-    """Hands out parts of what one user may have, and takes them back.
+    """Allocates parts of the limits of one user, and frees them.
 
     Attributes:
-        whole: What the user may have.
+        whole: The limits of the user.
         given: The parts that are in use, by the first process of the namespaces.
     """
 
@@ -78,7 +77,7 @@ class UserLimits:
     given: dict[int, Limits] = field(default_factory=dict)
 
     def offer(self, *, has_own_user: bool) -> Limits:
-        """Return the limits of new namespaces; `give` notes that they are used."""
+        """Return the limits of new namespaces; `give` records that they are used."""
         if has_own_user:
             return capped(self.whole)
         left = {
@@ -88,17 +87,17 @@ class UserLimits:
         return part_of({name: max(0, number) for name, number in left.items()})
 
     def give(self, first: int, limits: Limits, *, has_own_user: bool) -> None:
-        """Note that namespaces use a part."""
+        """Record that namespaces use a part."""
         if not has_own_user:
             self.given[first] = limits
 
     def take_back(self, first: int) -> None:
-        """Note that nothing of namespaces is left."""
+        """Free the part of namespaces that have ended."""
         self.given.pop(first, None)
 
 
 def bound_namespace(limits: Limits) -> None:
-    """Bound the namespace of users that this process is in; needs the rights of its root."""
+    """Limit the user namespace of this process; requires its root."""
     wanted = {
         **dict.fromkeys(NEVER, 0),
         **{name: limits[name] for name in COUNTS if name in limits},
@@ -114,7 +113,7 @@ def bound_namespace(limits: Limits) -> None:
 
 
 def bound_process(limits: Limits) -> None:
-    """Bound this process and whatever it becomes."""
+    """Limit this process; the limits survive exec."""
     for name, kind in PROCESS_LIMITS.items():
         if name in limits:
             soft, hard = resource.getrlimit(kind)

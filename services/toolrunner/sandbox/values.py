@@ -1,6 +1,6 @@
-"""The words of the sandbox: levels, layers, profiles, and what was found, asked for and done.
+"""Values of the sandbox: levels, layers, profiles, probe results, requests and reports.
 
-Numbers are those of the proto, so that they mean the same in a journal, on a pipe and on the wire.
+Numbers are those of the proto, so that they are the same in a journal, on a pipe and in messages.
 """
 
 from collections.abc import Collection
@@ -19,7 +19,7 @@ class Level(IntEnum):
 
     @property
     def word(self) -> str:
-        """The name as settings and people write it."""
+        """The name in settings and messages."""
         return self.name.lower()
 
 
@@ -42,12 +42,12 @@ class Layer(IntEnum):
 
     @property
     def word(self) -> str:
-        """The name as people read it."""
+        """The name in messages."""
         return self.name.lower().replace("_", " ")
 
 
 class Profile(IntEnum):
-    """What may be written."""
+    """Which files may be written."""
 
     READ_ONLY = 1
     WORKSPACE_WRITE = 2
@@ -55,15 +55,16 @@ class Profile(IntEnum):
 
 
 class Network(IntEnum):
-    """What may be reached."""
+    """Which network addresses may be reached."""
 
     NONE = 1
     PROXY = 2
     OPEN = 3
 
 
-#: As the launcher applies them. Namespaces come before the user id: who mounts the directories of
-#: a workspace must be able to walk to them, and the workspace's own user must not.
+#: The order in which the launcher applies them. Namespaces come before the user id: the user that
+#: mounts the directories of a workspace must be able to traverse their parents, and the workspace's
+#: own user must not.
 ORDER = (
     Layer.VM,
     Layer.CGROUP,
@@ -83,7 +84,7 @@ ORDER = (
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """A mechanism that a node lacks: why, what that means, and how to get it."""
+    """A mechanism that a node lacks: the cause, the effect, and how to enable it."""
 
     layer: Layer
     cause: str
@@ -93,7 +94,7 @@ class Missing:
 
 @dataclass(frozen=True, slots=True)
 class Trials:
-    """What happened when each mechanism was tried; an empty text means that it works.
+    """The results of the probes of all mechanisms.
 
     Attributes:
         is_root: Whether the service runs as root.
@@ -101,10 +102,10 @@ class Trials:
         kernel: Release of the kernel.
         failures: Why a mechanism does not work, by mechanism; those that work are not in it.
         has_own_proc: Whether a mount namespace can have a /proc of its own.
-        is_reachable: Whether other users can walk to the service's data and programs; without
-            that the user is only changed inside of a mount namespace, or with a passage.
-        passage: The capability with which they can all the same; 0 for none.
-        bounds_users: Whether a user namespace can have bounds of its own.
+        is_reachable: Whether other users can traverse to the service's data and programs; without
+            that the user is only changed inside of a mount namespace, or with `passage`.
+        passage: The capability with which they can do so anyway; 0 for none.
+        bounds_users: Whether a user namespace can have its own limits.
     """
 
     is_root: bool
@@ -117,7 +118,7 @@ class Trials:
     bounds_users: bool = True
 
     def works(self, *layers: Layer) -> bool:
-        """Tell whether all of these work."""
+        """Return whether all of these work."""
         return not any(layer in self.failures for layer in layers)
 
 
@@ -135,19 +136,20 @@ NAMESPACES = frozenset(
 def isolating(applied: Level, layers: Collection[Layer]) -> Level:
     """Return the level that applied layers count as.
 
-    Landlock governs opening, not the mode, owner and times of a file, which its owner may change.
-    So where commands have the user of the service, Landlock alone does not isolate them from it.
+    Landlock checks opening, not changes of the mode, owner and times of a file, which its owner may
+    make. So where commands have the user of the service, Landlock alone does not isolate them from
+    it.
     """
     return Level.NONE if applied is Level.LANDLOCK and Layer.UID not in layers else applied
 
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """What a node offers, and what it was told to accept.
+    """The sandbox that a node offers, and the configured minimum.
 
     Attributes:
-        level: What its layers count as.
-        minimum: The weakest that it was told to accept.
+        level: The level that its layers count as.
+        minimum: The weakest level that the settings accept.
     """
 
     level: Level
@@ -158,7 +160,7 @@ class Report:
     kernel: str
     is_root: bool = False
     has_own_proc: bool = False
-    passage: int = 0  # What users of workspaces need to walk to their files; 0 for nothing.
+    passage: int = 0  # The capability that workspace users need to reach their files; 0 for none.
 
     @property
     def applied(self) -> Level:
@@ -171,7 +173,7 @@ class Report:
 
     @property
     def summary(self) -> str:
-        """One paragraph for people."""
+        """One paragraph of text for operators."""
         first = f'Sandbox level "{self.level.word}"'
         if self.applied is not self.level:
             first += f' (the layers of "{self.applied.word}" are applied and do not isolate)'
@@ -186,7 +188,7 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class Used:
-    """How a process was really confined."""
+    """The confinement that was actually applied to a process."""
 
     level: Level
     layers: tuple[Layer, ...]

@@ -1,4 +1,4 @@
-"""The program that starts processes: one thread, standard library only, importing only itself."""
+"""The process spawner: a single-threaded program that uses only the standard library and itself."""
 
 from toolrunner.spawner.child import set_size
 from toolrunner.spawner.control_groups import ControlGroups

@@ -1,10 +1,10 @@
-"""Who may take over: the next service, and nobody whom this program started.
+"""Adoption of a running spawner by the next service process.
 
-Theory: whoever connects is believed after three things. The kernel says that it is our user, that
-it is alive and that it is none of ours; a process that connected and died, leaving the connection
-to another one, is therefore nobody. It shows the secret, which is in a file that only our user may
-read, and that is out of reach of whatever is confined. And it does so soon. Until then it is
-nothing more than a candidate, and does not keep a better one out.
+Theory: a peer may adopt the spawner after three checks. The kernel reports that the peer has our
+user id, is alive and is not a descendant of this program; a process that connected and exited,
+leaving the connection to another process, therefore fails. The peer sends the secret, which is in a
+file that only our user may read and that confined processes cannot reach. And it does so within a
+time limit. Until then the connection is only a candidate and does not block other candidates.
 """
 
 import os
@@ -21,7 +21,7 @@ from toolrunner.spawner.frames import Frames
 from toolrunner.spawner.kernel import Seen, look
 
 CREDENTIALS = struct.Struct("3i")
-#: Tells who connected even when its pid has been given to another; Linux 6.5 and newer.
+#: Identifies the peer even when its pid has been reused; Linux 6.5 and newer.
 SO_PEERPIDFD = 77
 CANDIDATES_MAX = 16
 CANDIDATE_S = 5.0
@@ -31,7 +31,7 @@ LOOKS_MAX = 5
 
 @dataclass
 class Candidate:
-    """Someone who has connected and not yet shown the secret."""
+    """A connection whose peer has not sent the secret yet."""
 
     channel: socket.socket
     give_up_at: float
@@ -41,7 +41,7 @@ class Candidate:
 
 @dataclass
 class AdoptionSocket:
-    """Where the next service comes in."""
+    """The UNIX socket on which the next service connects."""
 
     listener: socket.socket
     secret: str
@@ -50,16 +50,16 @@ class AdoptionSocket:
 
     @property
     def closes_at(self) -> float | None:
-        """When the first of the candidates has had its time."""
+        """The earliest time at which a candidate expires."""
         return min((each.give_up_at for each in self.candidates), default=None)
 
     def refuse(self) -> None:
-        """Take nobody now."""
+        """Accept and close one connection."""
         with suppress(OSError):
             self.listener.accept()[0].close()
 
     def admit(self) -> None:
-        """Let someone show the secret, if the kernel says nothing against them."""
+        """Accept a connection as a candidate, unless the checks of the peer fail."""
         with suppress(OSError):
             channel, _ = self.listener.accept()
             if len(self.candidates) >= CANDIDATES_MAX or not is_stranger(channel):
@@ -70,7 +70,7 @@ class AdoptionSocket:
             self.selector.register(channel, selectors.EVENT_READ, candidate)
 
     def hear(self, candidate: Candidate) -> dict[str, Any] | None:
-        """Return the first word of someone who showed the secret; all others are sent away."""
+        """Return the first message of a peer that sent the secret; close any other peer."""
         try:
             data = candidate.channel.recv(FIRST_WORD_BYTES, socket.MSG_DONTWAIT)
         except BlockingIOError:
@@ -89,8 +89,8 @@ class AdoptionSocket:
         return None
 
     def is_right(self, message: object) -> bool:
-        """Tell whether a first word shows the secret."""
-        # It takes some memory, and is needed once in the life of a program, if ever.
+        """Return whether a first message contains the secret."""
+        # Imported here because it takes memory and is needed at most once per process.
         from hmac import compare_digest
 
         match message:
@@ -100,30 +100,30 @@ class AdoptionSocket:
                 return False
 
     def send_late_away(self) -> None:
-        """Have done with those who have had their time."""
+        """Close the candidates whose time limit has passed."""
         now = time.monotonic()
         for candidate in [each for each in self.candidates if each.give_up_at <= now]:
             self.send_away(candidate)
 
     def send_away(self, candidate: Candidate) -> None:
-        """Hang up on someone."""
+        """Unregister and close a candidate."""
         self.leave(candidate)
         candidate.channel.close()
 
     def leave(self, candidate: Candidate) -> None:
-        """Look after someone no longer."""
+        """Unregister a candidate without closing it."""
         self.selector.unregister(candidate.channel)
         self.candidates.remove(candidate)
 
     def close(self) -> None:
-        """Let nobody in any more."""
+        """Close the listener and all candidates."""
         for candidate in list(self.candidates):
             self.send_away(candidate)
         self.listener.close()
 
 
 def is_stranger(channel: socket.socket) -> bool:
-    """Tell whether whoever connected is our user, alive, and nobody whom this program started."""
+    """Return whether the peer has our user id, is alive and is not a descendant of this program."""
     data = channel.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, CREDENTIALS.size)
     pid, uid, _ = CREDENTIALS.unpack(data)
     if pid <= 0 or uid != os.getuid():
@@ -134,17 +134,17 @@ def is_stranger(channel: socket.socket) -> bool:
         return False
     try:
         is_ours = is_below(pid, os.getpid())
-        # Only now: while it lives its pid is its own, and so is what was found out about it.
+        # Checked last: while the peer is alive its pid is not reused, so the checks above hold.
         return not is_ours and is_alive(pid_fd)
     finally:
         os.close(pid_fd)
 
 
 def peer_of(channel: socket.socket, pid: int) -> int:
-    """Return a descriptor of whoever connected, from the kernel where it can tell.
+    """Return a pidfd of the peer, from SO_PEERPIDFD where the kernel supports it.
 
     Raises:
-        OSError: It is gone.
+        OSError: The peer has exited.
     """
     with suppress(OSError):
         return channel.getsockopt(socket.SOL_SOCKET, SO_PEERPIDFD)
@@ -152,18 +152,18 @@ def peer_of(channel: socket.socket, pid: int) -> int:
 
 
 def is_alive(pid_fd: int) -> bool:
-    """Tell whether a process has not ended."""
+    """Return whether a process has not exited."""
     poll = select.poll()
     poll.register(pid_fd, select.POLLIN)
     return not poll.poll(0)
 
 
 def is_below(pid: int, ancestor: int) -> bool:
-    """Tell whether a process descends from another; what cannot be told counts as yes."""
+    """Return whether a process descends from another; True if that cannot be determined."""
     before = None
     for _ in range(LOOKS_MAX):
         line = ancestry(pid)
-        # Parents die and pids come again; two equal looks were at what there was.
+        # Parents exit and pids are reused; two equal consecutive reads are consistent.
         if line is not None and line == before:
             return any(each.pid == ancestor for each in line)
         before = line
@@ -171,12 +171,12 @@ def is_below(pid: int, ancestor: int) -> bool:
 
 
 def ancestry(pid: int) -> list[Seen] | None:
-    """Return a process and its parents up to the first, or None if one went meanwhile."""
+    """Return a process and its ancestors up to the first, or None if one exited meanwhile."""
     line: list[Seen] = []
     while pid > 0:
         seen = look(pid)
         if seen is None and is_hidden(pid):
-            # What we started we can see, so whoever started this is none of it.
+            # We can read all of our descendants, so an unreadable process is not one of them.
             return line
         if seen is None:
             return None
@@ -186,7 +186,7 @@ def ancestry(pid: int) -> list[Seen] | None:
 
 
 def is_hidden(pid: int) -> bool:
-    """Tell whether there is a process of another user, which /proc may not show."""
+    """Return whether a process of another user exists, which /proc may hide."""
     try:
         os.kill(pid, 0)
     except PermissionError:

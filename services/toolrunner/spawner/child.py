@@ -1,4 +1,4 @@
-"""The child between fork and exec: it turns into the program, or reports why not."""
+"""The child between fork and exec: it executes the program, or reports the error."""
 
 import errno
 import fcntl
@@ -30,9 +30,9 @@ STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 @dataclass
 class Ends:
-    """The child's ends of what connects it; with a terminal input and output are one."""
+    """The child's ends of its pipes or terminal; with a terminal input and output are the same."""
 
-    input_fd: int  # -1 for nothing to read.
+    input_fd: int  # -1 for no input.
     output_fd: int
     report_fd: int
     is_terminal: bool
@@ -40,10 +40,10 @@ class Ends:
 
 @dataclass
 class Way:
-    """How a child is confined; without a cell it stays in the spawner's namespaces.
+    """How a child is confined; without a namespace set it stays in the spawner's namespaces.
 
     Attributes:
-        is_inside: Whether it was born among the processes of its cell.
+        is_inside: Whether it was forked directly into the pid namespace of its namespace set.
     """
 
     confinement: Confinement | None = None
@@ -53,7 +53,7 @@ class Way:
     is_inside: bool = False
 
     def fork(self) -> int:
-        """Fork; return the pid of the child here, and 0 there.
+        """Fork; return the pid of the child in the parent, and 0 in the child.
 
         Raises:
             OSError: The kernel refused; there is no child.
@@ -65,10 +65,10 @@ class Way:
 
     @property
     def user_limits(self) -> dict[str, int]:
-        """What it may have of what the kernel counts for its user."""
+        """Its share of the resources that the kernel counts per user."""
         if self.cell is not None:
             return self.cell.limits
-        # Without a user of its own it shares all counts with the service, which keeps half.
+        # Without its own user it shares all counts with the service, which keeps half.
         is_shared = self.confinement is not None and self.confinement.uid < 0
         return {name: number // 2 for name, number in host_limits().items()} if is_shared else {}
 
@@ -81,10 +81,11 @@ def become(
     open_files: tuple[int, int],
     way: Way,
 ) -> NoReturn:
-    """Turn into the program that a message names, or report why not.
+    """Execute the program that a message names, or report the error.
 
-    The report is lines of JSON: of one that leaves for a cell the pid of the other, before exec
-    the layers that were applied, otherwise the stage and errno of what failed.
+    The report is lines of JSON: the pid of the process inside, if the child enters a namespace set
+    by another fork; before exec the layers that were applied; otherwise the stage and errno of the
+    failure.
     """
     stage, report_fd = "session", ends.report_fd
     try:
@@ -103,7 +104,7 @@ def become(
         prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         if way.cell is None and os.getppid() != parent:
             os._exit(1)
-        # Signals need nothing: what has a handler here is as by default after exec.
+        # Signals need no reset: exec restores the default for those with a handler.
         os.umask(0o022)
         stage = "workdir"
         os.fchdir(open_directory_beneath(message["root"], message["workdir"]))
@@ -116,7 +117,7 @@ def become(
         if way.confinement is not None:
             stage = "confinement"
             confine(way.confinement, way.filter)
-            # Changing the user cleared it.
+            # Changing the user clears it.
             prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
             report(report_fd, layers=way.confinement.layers)
         stage = "exec"
@@ -132,13 +133,13 @@ def become(
 
 
 def execute(argv: list[str], environment: dict[str, str]) -> NoReturn:
-    """Become the program, looked for in the path that it gets.
+    """Execute the program, searched in the PATH of its environment.
 
-    `os.execvpe` does the same, and takes longer to find out what the path is than is spent on
-    everything else between fork and exec.
+    `os.execvpe` does the same, but takes longer to determine the search path than all other steps
+    between fork and exec.
 
     Raises:
-        OSError: It is not there, or cannot be run.
+        OSError: It does not exist, or cannot be executed.
     """
     program = argv[0]
     if "/" in program:
@@ -146,7 +147,7 @@ def execute(argv: list[str], environment: dict[str, str]) -> NoReturn:
     refused: OSError = FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), program)
     places = environment.get("PATH", os.defpath).split(":")
     if program == SHELL:
-        # Who sets the path of a command line wants its programs found there, not the shell.
+        # A PATH set for a command line applies to its programs; the shell must still be found.
         places += os.defpath.split(":")
     for directory in places:
         try:
@@ -159,7 +160,7 @@ def execute(argv: list[str], environment: dict[str, str]) -> NoReturn:
 
 
 def enter(cell: NamespaceSet, tree: int, report_fd: int) -> None:
-    """Go on inside of a cell; who stays outside tells who went and ends."""
+    """Continue inside of a namespace set; the outer process reports the inner pid and exits."""
     inside = cell.enter(tree)
     if inside:
         report(report_fd, pid=inside)
@@ -167,13 +168,13 @@ def enter(cell: NamespaceSet, tree: int, report_fd: int) -> None:
 
 
 def report(fd: int, **told: object) -> None:
-    """Tell the spawner something, in one write."""
+    """Send a report to the spawner, in one write."""
     os.write(fd, json.dumps(told).encode() + b"\n")
 
 
 def connect(ends: Ends) -> int:
-    """Put everything in its place and close the rest; return where the report went."""
-    # Out of the way first: these may have the numbers that the others are to get.
+    """Set up descriptors 0 to 3 and close all others; return the report descriptor."""
+    # Duplicated to high numbers first: they may have the numbers that the others need.
     report_fd = fcntl.fcntl(ends.report_fd, fcntl.F_DUPFD_CLOEXEC, 16)
     output_fd = fcntl.fcntl(ends.output_fd, fcntl.F_DUPFD_CLOEXEC, 16)
     input_fd = os.open(os.devnull, os.O_RDONLY) if ends.input_fd < 0 else ends.input_fd
@@ -188,5 +189,5 @@ def connect(ends: Ends) -> int:
 
 
 def set_size(terminal_fd: int, rows: int, columns: int) -> None:
-    """Tell a terminal how large it is; who runs in it gets SIGWINCH."""
+    """Set the size of a terminal; its foreground processes get SIGWINCH."""
     fcntl.ioctl(terminal_fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))

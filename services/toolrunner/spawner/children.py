@@ -1,4 +1,4 @@
-"""The care for processes: starting, keeping, signalling and reaping those of this program."""
+"""Child processes of the spawner: start, keep, signal and reap."""
 
 import errno
 import json
@@ -20,16 +20,16 @@ from toolrunner.spawner.kernel import Seen, children_of, freeze, send, send_to_c
 from toolrunner.spawner.limits import GROUP_ONLY, limit_group
 from toolrunner.spawner.process_index import ProcessIndex
 
-#: Nobody can write to the end that is read, so this tells of nothing but the end of a report: what
-#: was written before is read then, and nobody wakes up twice for one start.
+#: The read end of a pipe never becomes writable, so this event only signals that the report ended
+#: (hang-up). The report is read then, and the loop wakes up only once for each start.
 REPORT_OVER = selectors.EVENT_WRITE
-#: How long a new service waits for all that is between fork and exec.
+#: How long adoption waits for children that are between fork and exec.
 REPORT_S = 2.0
-#: How long a child may take between fork and exec. It is among the processes of its workspace by
-#: then, which may stop it.
+#: How long a child may take between fork and exec. It is in the pid namespace of its workspace by
+#: then, whose processes may stop it.
 START_S = 20.0
 START_STAGE = "start"
-#: Of so many sockets it is told how much each has.
+#: The memory use is reported for at most this many sockets.
 SOCKETS_TOLD = 1000
 
 
@@ -43,43 +43,43 @@ class Kept:
     pid: int
     output_fd: int
     input_fd: int  # -1 if there is none, or it was closed.
-    report_fd: int  # -1 once the child has become what it should, or could not.
+    report_fd: int  # -1 once the child has executed the program, or failed.
     give_up_at: float = 0.0
     report: bytes = b""
     layers: list[int] = field(default_factory=list)
     failure: dict[str, Any] | None = None
     status: int | None = None
-    has_memory_limit: bool = False  # A control group keeps a limit on it.
+    has_memory_limit: bool = False  # A control group enforces a memory limit on it.
     is_oom_killed: bool = False
-    deaths_before: int = 0  # Of its workspace for want of memory, when it began.
+    deaths_before: int = 0  # OOM kills of its workspace, when it started.
 
     @property
     def descriptors(self) -> list[int]:
-        """What travels to the service."""
+        """The descriptors that are sent to the service."""
         return [fd for fd in (self.output_fd, self.input_fd) if fd >= 0]
 
 
 @dataclass
 class Watch:
-    """Some whose end is to be told, and who of them was there at the last look.
+    """Processes whose end is to be reported, and those that were found at the last scan.
 
-    A look takes as long as the machine has processes, so it is taken only when it may find less.
-    Whoever has this program for a parent, or one of the others, does not go unnoticed: its own end
-    is reaped here, or that of the other.
+    A scan takes time proportional to the processes of the machine, so it is done only when it may
+    find fewer. The exit of a process whose parent is this program, or another process of the watch,
+    is never missed: either it is reaped here, or the other process is.
     """
 
     find: Callable[[], list[Seen]]
     seen: list[Seen]
 
     def may_be_over(self, reaped: set[int]) -> bool:
-        """Tell whether a look is worth it after some deaths."""
+        """Return whether a scan is needed after some exits."""
         pids = {each.pid for each in self.seen}
         noticed = pids | {os.getpid()}
         is_touched = not pids.isdisjoint(reaped)
         return not pids or is_touched or any(each.parent not in noticed for each in self.seen)
 
     def look(self) -> bool:
-        """Look once more; return whether anybody is left."""
+        """Scan again; return whether any process is left."""
         self.seen = self.find()
         return bool(self.seen)
 
@@ -89,8 +89,8 @@ class ChildProcesses:
     """All processes that were started here and are not forgotten.
 
     Attributes:
-        line: Where answers and news go.
-        selector: Where the report of a child is waited for; it comes with its `Kept`.
+        line: The connection to the service, for answers and events.
+        selector: Where the report of a child is waited for; it is registered with its `Kept`.
         open_files: The limits on open files that children get.
     """
 
@@ -106,7 +106,7 @@ class ChildProcesses:
     )  # Those without an answer, oldest first.
     leaders: dict[int, str] = field(default_factory=dict)  # Those that run, by pid.
     watched: dict[str, Watch] = field(default_factory=dict)
-    #: Deaths of those whose start is not answered, and of whom it may not be known who they are.
+    #: Exit statuses of children whose start is not answered, or that are not identified yet.
     early: dict[int, int] = field(default_factory=dict)
     is_ending: bool = False
 
@@ -114,16 +114,16 @@ class ChildProcesses:
         self.process_index.cells.on_listener = self.tell_listener
 
     def tell_listener(self, workspace: str, door: int) -> None:
-        """Hand the door of a cell to the service."""
+        """Send the listener of a namespace set to the service."""
         self.line.tell({"door": workspace, "descriptors": 1}, door)
 
     @property
     def is_empty(self) -> bool:
-        """Whether nothing is kept and nothing runs."""
+        """Whether no process is kept and none runs."""
         return not self.kept and not self.process_index.everything()
 
     def start(self, message: dict[str, Any]) -> None:
-        """Fork; the answer follows when the child has become what it should, or could not."""
+        """Fork; the answer follows when the child has executed the program, or failed."""
         opened: list[int] = []
         stage = "fork"
         try:
@@ -157,10 +157,10 @@ class ChildProcesses:
         self.selector.register(kept.report_fd, REPORT_OVER, kept)
 
     def limit(self, group: str, message: dict[str, Any], way: Way) -> bool:
-        """Limit a control group; return whether it keeps a limit on memory.
+        """Limit a control group; return whether it enforces a memory limit.
 
         Raises:
-            OSError: It cannot keep what nobody else could.
+            OSError: It cannot enforce a required limit that only a control group can enforce.
         """
         kept = limit_group(group, message["limits"])
         if way.confinement is not None and way.confinement.counts_processes:
@@ -170,7 +170,7 @@ class ChildProcesses:
         return "memory_bytes" in kept
 
     def way(self, workspace: str, document: dict[str, Any] | None) -> Way:
-        """Prepare everything that confines a child; it only has to apply it.
+        """Prepare the confinement of a child, which then only has to apply it.
 
         Raises:
             OSError: The kernel refused.
@@ -187,7 +187,7 @@ class ChildProcesses:
         return way
 
     def connections(self, message: dict[str, Any], opened: list[int]) -> tuple[Ends, Kept]:
-        """Make what connects a child; everything that was opened is noted as soon as it is."""
+        """Make the pipes or the terminal of a child; each descriptor is added to `opened`."""
 
         def pair(make: Callable[[], tuple[int, int]]) -> tuple[int, int]:
             made = make()
@@ -220,7 +220,7 @@ class ChildProcesses:
         return ends, kept
 
     def settle(self, kept: Kept) -> None:
-        """Answer a start when its report is over: at exec, or after what went wrong."""
+        """Answer a start when its report has ended: at exec, or after a failure."""
         if kept.report_fd < 0:
             return
         with suppress(BlockingIOError):
@@ -230,7 +230,7 @@ class ChildProcesses:
             self.conclude(kept)
 
     def conclude(self, kept: Kept) -> None:
-        """Answer a start of which no more is reported."""
+        """Answer a start whose report has ended."""
         self.selector.unregister(kept.report_fd)
         os.close(kept.report_fd)
         kept.report_fd = -1
@@ -239,31 +239,31 @@ class ChildProcesses:
         self.catch_up(kept)
 
     def end_late(self, now_s: float) -> float | None:
-        """Kill children that did not become what they should in time; return when the next is due.
+        """Kill children that did not reach exec in time; return when the next one expires.
 
-        Others of its workspace can stop a child that has the same user.
+        Other processes of its workspace can stop a child that has the same user.
         """
         while self.starting:
             kept = next(iter(self.starting.values()))
             if kept.give_up_at > now_s:
                 return kept.give_up_at
-            # Who went into a cell is told in the report.
+            # The report contains the pid of a child that entered a namespace set.
             self.settle(kept)
             self.give_up(kept)
         return None
 
     def give_up(self, kept: Kept) -> None:
-        """Kill a child that has not become what it should."""
+        """Kill a child that has not reached exec."""
         if kept.report_fd >= 0:
             kept.failure = {"stage": START_STAGE, "errno": errno.ETIMEDOUT}
             send_to_child(kept.pid, signal.SIGKILL)
             self.conclude(kept)
 
     def catch_up(self, kept: Kept) -> None:
-        """Tell the death of one who was dead before its start could be answered.
+        """Report the exit of a process that was reaped before its start could be answered.
 
-        Whoever stays outside of a cell tells who went in, and ends. Both may be late: a short
-        command can be over by then.
+        The process outside of a namespace set reports the pid of the one inside, and exits. Both
+        may be late: a short command can have exited by then.
         """
         if not self.early:
             return
@@ -275,13 +275,13 @@ class ChildProcesses:
             self.early.clear()
 
     def tell_exit(self, kept: Kept, status: int) -> None:
-        """Keep how a process ended, and tell it."""
+        """Keep the exit status of a process, and report it."""
         kept.status = status
         kept.is_oom_killed = self.was_short_of_memory(kept, status)
         self.line.tell({"exited": kept.id, "status": status, "is_oom_killed": kept.is_oom_killed})
 
     def note(self, kept: Kept) -> None:
-        """Take what a child reports, as far as it is complete."""
+        """Process the complete lines of a child's report."""
         *lines, kept.report = kept.report.split(b"\n")
         for told in map(json.loads, lines):
             match told:
@@ -296,7 +296,7 @@ class ChildProcesses:
                     kept.failure = told
 
     def answer(self, kept: Kept) -> None:
-        """Tell the service what became of a start."""
+        """Send the result of a start to the service."""
         if kept.failure is not None:
             self.leaders.pop(kept.pid, None)
             self.line.tell({"number": kept.number, **kept.failure})
@@ -306,7 +306,7 @@ class ChildProcesses:
         self.line.tell(message, *kept.descriptors)
 
     def reap(self) -> None:
-        """Take every death there is and tell those that somebody waits for."""
+        """Reap all exited children, and report the exits that are waited for."""
         is_idle = False
         reaped: set[int] = set()
         while True:
@@ -344,14 +344,14 @@ class ChildProcesses:
             self.line.tell({"idle": True})
 
     def was_short_of_memory(self, kept: Kept, status: int) -> bool:
-        """Tell whether the kernel killed a process, or one that it started, for want of memory."""
+        """Return whether the OOM killer killed a process or one of its descendants."""
         if kept.has_memory_limit and self.groups.was_short_of_memory(kept.workspace, kept.id):
             return True
-        # There the whole workspace counts as one; who ended well was not meant.
+        # Cgroup v1 counts the workspace as a whole; a process that exited with 0 was not killed.
         return status != 0 and self.control_groups_v1.deaths(kept.workspace) > kept.deaths_before
 
     def signal(self, message: dict[str, Any]) -> None:
-        """Signal a process and all it started, or its leader only while that is not reaped."""
+        """Signal a process and its descendants, or only its leader while that is not reaped."""
         process_id, number = message["id"], message["signal"]
         if message["leader_only"]:
             leader = self.process_index.leader(process_id)
@@ -368,18 +368,18 @@ class ChildProcesses:
         self.reap()
 
     def end_workspace(self, message: dict[str, Any]) -> None:
-        """Signal everything of a workspace."""
+        """Signal all processes of a workspace."""
         workspace, directory = message["workspace"], message["directory"]
 
         def find() -> list[Seen]:
             return self.process_index.inhabitants(workspace, directory)
 
         if message["signal"] == signal.SIGKILL and self.process_index.cells.of(workspace):
-            # The kernel ends all who are in a cell at once; nobody has to be found and stopped.
+            # The kernel kills all processes of a pid namespace at once; none has to be found first.
             count = len(find())
             self.process_index.cells.end(workspace)
         elif message["signal"] == signal.SIGKILL and self.groups.base:
-            # At once, however fast they fork; what is left was never in the group.
+            # Atomic, however fast they fork; the remaining ones were never in the group.
             count = len(self.groups.pids(workspace))
             self.groups.kill(workspace)
             count += self.signal_all(find, message["signal"])
@@ -395,25 +395,25 @@ class ChildProcesses:
         self.reap()
 
     def end(self, message: dict[str, Any]) -> None:
-        """Signal everything, and tell when nothing is left."""
+        """Signal all processes, and report when none is left."""
         self.is_ending = True
         count = self.signal_all(self.process_index.everything, message["signal"])
         self.line.tell({"number": message["number"], "count": count})
         self.reap()
 
     def signal_all(self, find: Callable[[], list[Seen]], number: int) -> int:
-        """Signal all that are found and return how many; those to be killed are stopped first."""
+        """Signal all processes found and return their number; before SIGKILL they are stopped."""
         found = freeze(find) if number == signal.SIGKILL else find()
         return sum(send(each, number) for each in found)
 
     def wake(self, stopped: list[Seen], number: int) -> None:
-        """Let those go on who could not end because they are stopped."""
+        """Send SIGCONT to stopped processes, which could not handle a stop signal otherwise."""
         if number in STOP_SIGNALS:
             for each in stopped:
                 send(each, signal.SIGCONT)
 
     def tell_sockets(self, message: dict[str, Any]) -> None:
-        """Tell what the sockets of a workspace have, where it has a network of its own."""
+        """Report the memory use of the sockets of a workspace with its own network namespace."""
         uses = [cell.socket_use() for cell in self.process_index.cells.of(message["workspace"])]
         largest = SocketUse(by_inode={k: v for use in uses for k, v in use.by_inode.items()})
         self.line.tell(
@@ -425,12 +425,12 @@ class ChildProcesses:
         )
 
     def leave(self, workspace: str) -> None:
-        """Let the cells of a workspace rest, if nobody is left in them."""
+        """Mark the namespace sets of a workspace as idle, if they have no processes."""
         if self.process_index.is_deserted(workspace, self.leaders):
             self.process_index.cells.rest(workspace, time.monotonic())
 
     def tell_kept(self) -> None:
-        """Tell of everything that is kept; what is between fork and exec is waited for."""
+        """Send all kept processes; those between fork and exec are waited for."""
         self.process_index.cells.show_listeners()
         until_s = time.monotonic() + REPORT_S
         for kept in self.kept.values():
@@ -447,30 +447,33 @@ class ChildProcesses:
             self.line.tell({**told, **(kept.failure or {})}, *kept.descriptors)
 
     def settle_until(self, kept: Kept, until_s: float) -> None:
-        """Wait for the rest of a report."""
+        """Wait for the end of a report."""
         while kept.report_fd >= 0 and (left_s := until_s - time.monotonic()) > 0:
             is_readable(kept.report_fd, left_s)
             self.settle(kept)
 
     def unbind(self) -> None:
-        """Answer nobody who asked before."""
+        """Clear the request numbers, so that earlier requests get no answer."""
         for kept in self.kept.values():
             kept.number = 0
 
     def close_input(self, process_id: str) -> None:
-        """Let a process read the end of its input, once the service has closed it too."""
+        """Close the spawner's copy of a process's input.
+
+        The process reads EOF once the service has closed its own copy too.
+        """
         kept = self.kept.get(process_id)
         if kept is not None and kept.input_fd >= 0:
             os.close(kept.input_fd)
             kept.input_fd = -1
 
     def forget(self, process_id: str) -> None:
-        """Keep no more of a process than it takes to find what it left behind."""
+        """Drop a process; the process index keeps what is needed to find its descendants."""
         kept = self.kept.pop(process_id, None)
         if kept is None:
             return
         if kept.report_fd >= 0:
-            # Who asked for it has given up, so nobody would look after it.
+            # The caller has given up, so no caller would end the process.
             self.settle(kept)
             self.give_up(kept)
         for fd in kept.descriptors:
@@ -480,7 +483,7 @@ class ChildProcesses:
         needed = {*self.kept, *self.leaders.values()}
         children = children_of(os.getpid())
         if children is not None and children <= {*self.leaders, *self.process_index.cells.firsts}:
-            # Nobody was left behind by anyone.
+            # No descendants were left behind.
             self.process_index.keep_only(needed)
         else:
             self.process_index.prune(needed)

@@ -1,8 +1,9 @@
-"""Control groups, where this process may make some: what nobody leaves by forking or renaming.
+"""Control groups v2, where this process may create them; forking does not leave a group.
 
-One group for each process, below one for each workspace. Whatever a process starts is born in its
-group, so that even what forks twice, leaves its session and clears its variables is found, and one
-write kills all of it. Where no group can be made, everything here finds nothing and says so.
+One group for each process, below one for each workspace. Descendants of a process start in its
+group, so that even those that fork twice, leave the session and clear the environment are found,
+and one write kills all of them. Where no group can be created, the methods here find nothing and
+return that.
 """
 
 import os
@@ -21,12 +22,12 @@ from toolrunner.spawner.limits import (
 PROCS, KILL = "cgroup.procs", "cgroup.kill"
 END_ROUND_S = 0.01
 END_ROUNDS_MAX = 100
-#: When there are so many groups of workspaces, those without processes go.
+#: At this number of workspace groups, those without processes are removed.
 WORKSPACES_MAX = 256
 
 
 class ControlGroups:
-    """The groups below one directory; an empty one is none."""
+    """The groups below one directory; an empty path means no groups."""
 
     def __init__(self, base: str) -> None:
         self.base = base
@@ -35,9 +36,10 @@ class ControlGroups:
 
     @classmethod
     def made(cls, name: str) -> "ControlGroups":
-        """Make a group below that of this process, if the kernel and the rights allow it.
+        """Create a group below that of this process, if the kernel and the permissions allow it.
 
-        One of that name belongs to a spawner that was killed; what it left behind is ended.
+        An existing group of that name belongs to a spawner that was killed; its processes are
+        killed.
         """
         with suppress(OSError):
             groups = cls(os.path.join(own_group(), name))
@@ -53,7 +55,7 @@ class ControlGroups:
 
     @classmethod
     def end(cls, name: str) -> None:
-        """End what a spawner that was killed left in its group."""
+        """Kill the processes that a killed spawner left in its group."""
         with suppress(OSError):
             groups = cls(os.path.join(own_group(), name))
             for _ in range(END_ROUNDS_MAX):
@@ -61,11 +63,11 @@ class ControlGroups:
                 groups.remove()
                 if not os.path.exists(groups.base):
                     return
-                # The killed are still in the group until the kernel has taken them apart.
+                # Killed processes stay in the group until the kernel has released them.
                 select.select([], [], [], END_ROUND_S)
 
     def lacking(self) -> frozenset[str]:
-        """Return the controllers that groups of workspaces do not have."""
+        """Return the controllers that workspace groups do not have."""
         if not self.base:
             return frozenset(CONTROLLERS)
         with suppress(OSError), open(os.path.join(self.base, "cgroup.controllers")) as file:
@@ -86,7 +88,7 @@ class ControlGroups:
         return ""
 
     def bound(self, workspace: str, quota: dict[str, int]) -> None:
-        """Hold all of a workspace together to its quota, as far as its group can."""
+        """Apply the quota of a workspace to its group, as far as the group supports it."""
         if self.base and self._bounds.get(workspace) != quota:
             pids = quota["pids"] + PIDS_SPARE if quota["pids"] else 0
             group = os.path.join(self.base, workspace)
@@ -94,7 +96,7 @@ class ControlGroups:
             self._bounds[workspace] = quota
 
     def _make_workspace(self, workspace: str) -> None:
-        """Make the group of a workspace; those of others go first, when there are many."""
+        """Create the group of a workspace; when there are many, empty ones are removed first."""
         if len(self._workspaces) >= WORKSPACES_MAX:
             for each in list(self._workspaces):
                 self.remove(each)
@@ -104,13 +106,13 @@ class ControlGroups:
         self._workspaces.add(workspace)
 
     def was_short_of_memory(self, workspace: str, process_id: str) -> bool:
-        """Tell whether the kernel killed someone of a process for want of memory."""
+        """Return whether the OOM killer killed a process of the group."""
         return bool(self.base) and was_short_of_memory(
             os.path.join(self.base, workspace, process_id)
         )
 
     def pids(self, *names: str) -> set[int]:
-        """Return all processes in a group and those below it."""
+        """Return all processes in a group and its subgroups."""
         if not self.base:
             return set()
         found: set[int] = set()
@@ -120,16 +122,16 @@ class ControlGroups:
         return found
 
     def kill(self, *names: str) -> None:
-        """Kill a group and those below it."""
+        """Kill a group and its subgroups."""
         if self.base:
             with suppress(OSError), open(os.path.join(self.base, *names, KILL), "w") as file:
                 file.write("1")
 
     def remove(self, *names: str) -> None:
-        """Remove a group and those below it, save those that still have processes."""
+        """Remove a group and its subgroups, except those that still have processes."""
         if self.base:
             try:
-                # Most have nothing below them.
+                # Most have no subgroups.
                 os.rmdir(os.path.join(self.base, *names))
             except FileNotFoundError:
                 pass
@@ -145,7 +147,7 @@ class ControlGroups:
                 os.rmdir(directory)
 
     def remove_below(self) -> None:
-        """Remove all groups of workspaces, save those that still have processes."""
+        """Remove all workspace groups, except those that still have processes."""
         with suppress(OSError):
             for name in os.listdir(self.base):
                 self.remove(name)

@@ -1,9 +1,9 @@
-"""Control groups of the first version, for what those of the second cannot limit here.
+"""Control groups v1, for limits that cgroup v2 cannot enforce on this machine.
 
-On many machines the controllers for memory, pids and processors still belong to hierarchies of
-their own. Each workspace gets one group in every such hierarchy that may be written; whatever is
-started there is born in them. What runs in a workspace cannot leave, and shares the processors as
-one with all other workspaces, however much of it there is.
+On many machines the memory, pids and cpu controllers are still attached to v1 hierarchies. Each
+workspace gets one group in every such hierarchy that is writable; its processes start in them and
+cannot leave. All processes of a workspace share the CPU as one group with the other workspaces,
+however many they are.
 """
 
 import os
@@ -15,12 +15,12 @@ from toolrunner.spawner.limits import CPU_PERIOD_US, PIDS_SPARE, put
 
 PROCS = "cgroup.procs"
 WORKSPACES_MAX = 256
-#: All of a workspace has half of what one process of a service has.
+#: A workspace as a whole has half the CPU weight of one process of a service.
 SHARES = 512
 
 
 class ControlGroupsV1:
-    """The groups below one directory in each hierarchy; without any this does nothing."""
+    """The groups below one directory in each hierarchy; without hierarchies this does nothing."""
 
     def __init__(self, bases: dict[str, str]) -> None:
         self.bases = bases
@@ -28,7 +28,7 @@ class ControlGroupsV1:
 
     @classmethod
     def made(cls, name: str, lacking: frozenset[str]) -> "ControlGroupsV1":
-        """Make groups for controllers that the second version lacks, where that is allowed."""
+        """Create groups for controllers that cgroup v2 lacks, where permitted."""
         bases: dict[str, str] = {}
         for controller, group in found_groups().items():
             if controller in lacking:
@@ -45,7 +45,7 @@ class ControlGroupsV1:
         return groups
 
     def make(self, workspace: str, quota: dict[str, int]) -> list[str]:
-        """Return the groups that a process of a workspace has to join, held to its quota."""
+        """Return the groups that a process of a workspace has to join, with its quota applied."""
         joined = []
         if workspace not in self._bounds and len(self._bounds) >= WORKSPACES_MAX:
             for each in list(self._bounds):
@@ -62,7 +62,7 @@ class ControlGroupsV1:
         return joined
 
     def deaths(self, workspace: str) -> int:
-        """Return how many of a workspace the kernel has killed for want of memory."""
+        """Return the number of OOM kills of a workspace."""
         base = self.bases.get("memory")
         if base is not None:
             path = os.path.join(base, workspace, "memory.oom_control")
@@ -82,7 +82,7 @@ class ControlGroupsV1:
 
 
 def bound(controller: str, group: str, quota: dict[str, int]) -> None:
-    """Hold a group to a part of a quota; 0 takes a bound away."""
+    """Apply a part of a quota to a group; 0 removes a limit."""
     match controller:
         case "pids":
             put(group, "pids.max", quota["pids"] + PIDS_SPARE if quota["pids"] else "max")

@@ -1,4 +1,4 @@
-"""Messages between the service and the spawner: a length and JSON."""
+"""Messages between the service and the spawner: a length prefix and JSON."""
 
 import json
 import socket
@@ -14,7 +14,7 @@ CHUNK_BYTES = 64 * 1024
 
 @dataclass
 class Frames:
-    """Cuts a stream of bytes into messages."""
+    """Splits a byte stream into messages."""
 
     rest: bytes = b""
 
@@ -30,19 +30,19 @@ class Frames:
 
 
 def frame(message: dict[str, Any]) -> bytes:
-    """Return a message as it travels."""
+    """Return a message as an encoded frame."""
     body = json.dumps(message).encode()
     return LENGTH.pack(len(body)) + body
 
 
 @dataclass
 class Line:
-    """The way to the service, while there is one."""
+    """The connection to the service, while there is one."""
 
     channel: socket.socket | None
 
     def tell(self, message: dict[str, Any], *descriptors: int) -> None:
-        """Send a message, with descriptors beside its first byte, if anyone is there."""
+        """Send a message, with descriptors attached to its first byte, if connected."""
         if self.channel is None:
             return
         data = frame(message)

@@ -1,4 +1,4 @@
-"""What the kernel is asked and told: processes as it shows them, and ending all of a tree."""
+"""Kernel interfaces: processes as /proc shows them, and killing a process tree."""
 
 import ctypes
 import os
@@ -9,7 +9,7 @@ from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 
-#: The variable by which a process is known as one of ours, wherever it went.
+#: The environment variable that identifies a process as one of ours, whatever its parent.
 PROCESS_MARK = "PARLEY_PROCESS_ID"
 
 PR_SET_PDEATHSIG = 1
@@ -21,7 +21,7 @@ FREEZE_ROUNDS_MAX = 100
 KILL_ROUND_S = 0.01
 CONTENT_BYTES = 4096
 KILL_ROUNDS_MAX = 500
-#: Where /proc tells what, counted from what follows the name.
+#: Field indexes of /proc/PID/stat, counted from the field after the name.
 STATE, PARENT, GROUP, SESSION, THREADS, STARTED = 0, 1, 2, 3, 17, 19
 
 libc = ctypes.CDLL(None, use_errno=True)
@@ -35,17 +35,17 @@ class Seen:
     parent: int
     group: int
     session: int
-    started: int = 0  # In ticks since the machine started; with the pid it names one process.
+    started: int = 0  # In clock ticks since boot; with the pid it identifies one process.
 
 
 def prctl(option: int, value: int) -> None:
-    """Tell the kernel something about this process."""
+    """Call prctl for this process."""
     if libc.prctl(option, value, 0, 0, 0) != 0:
         raise OSError(ctypes.get_errno(), os.strerror(ctypes.get_errno()))
 
 
 def open_directory_beneath(root: str, path: str) -> int:
-    """Open a directory inside `root`; the kernel refuses whatever leads out of it (EXDEV)."""
+    """Open a directory inside `root`; the kernel refuses paths that leave it (EXDEV)."""
     root_fd = os.open(root, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
         how = struct.pack("QQQ", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC, 0, RESOLVE_BENEATH)
@@ -65,10 +65,10 @@ def running_processes() -> list[Seen]:
 
 
 def look(pid: int) -> Seen | None:
-    """Return a process, or None if there is none that is not dead."""
+    """Return a process, or None if it does not exist or is dead."""
     with suppress(OSError), open(f"/proc/{pid}/stat", "rb") as stat:
         words = words_of(stat.read())
-        # A process whose first thread ended goes on as long as it has others.
+        # A process whose first thread ended continues as long as it has others.
         if words[STATE] not in (b"Z", b"X") or int(words[THREADS]) > 1:
             return Seen(
                 pid, int(words[PARENT]), int(words[GROUP]), int(words[SESSION]), int(words[STARTED])
@@ -77,19 +77,19 @@ def look(pid: int) -> Seen | None:
 
 
 def started_ticks(pid: int) -> int:
-    """Return when a process started, be it dead as long as nobody reaped it; 0 if there is none."""
+    """Return when a process started, also of a zombie; 0 if there is none."""
     with suppress(OSError), open(f"/proc/{pid}/stat", "rb") as stat:
         return int(words_of(stat.read())[STARTED])
     return 0
 
 
 def words_of(stat: bytes) -> list[bytes]:
-    """Return what follows the name, which is in parentheses and may hold anything, such too."""
+    """Return the fields after the name, which is in parentheses and may contain parentheses."""
     return stat.rpartition(b")")[2].split()
 
 
 def running_below(ancestor: int) -> list[Seen]:
-    """Return those below a process; this takes as long as there are such, not all there are."""
+    """Return the descendants of a process, in time proportional to their number."""
     pids = list(children_of(ancestor) or ())
     for pid in pids:
         pids += children_of(pid) or ()
@@ -99,7 +99,7 @@ def running_below(ancestor: int) -> list[Seen]:
 
 
 def descendants(ancestor: int, seen: list[Seen]) -> list[Seen]:
-    """Return those that `ancestor` started, and those that these started."""
+    """Return the descendants of `ancestor` among the given processes."""
     children: dict[int, list[Seen]] = {}
     for each in seen:
         children.setdefault(each.parent, []).append(each)
@@ -110,7 +110,7 @@ def descendants(ancestor: int, seen: list[Seen]) -> list[Seen]:
 
 
 def end_descendants(ancestor: int) -> None:
-    """Kill and reap all that `ancestor`, this process, is the reaper of.
+    """Kill and reap all descendants of `ancestor`, this process.
 
     A process that cannot be killed, because the kernel holds it, is given up after some seconds.
     """
@@ -127,9 +127,9 @@ def end_descendants(ancestor: int) -> None:
 
 
 def freeze(find: Callable[[], list[Seen]]) -> list[Seen]:
-    """Stop all that `find` finds, until it finds no more, and return them.
+    """Stop all processes that `find` returns, until it returns no more, and return them.
 
-    Killing by a list does not catch up with what forks; what is stopped forks no more.
+    Killing from a list misses processes that fork meanwhile; a stopped process cannot fork.
     """
     stopped: dict[tuple[int, int], Seen] = {}
     for _ in range(FREEZE_ROUNDS_MAX):
@@ -144,7 +144,7 @@ def freeze(find: Callable[[], list[Seen]]) -> list[Seen]:
 
 
 def send(seen: Seen, number: int) -> bool:
-    """Send a signal to a process, not to another that got its pid; return whether it was there."""
+    """Send a signal to a process, not to another with a reused pid; return whether it existed."""
     try:
         pid_fd = os.pidfd_open(seen.pid)
     except ProcessLookupError:
@@ -161,7 +161,7 @@ def send(seen: Seen, number: int) -> bool:
 
 
 def send_to_child(pid: int, number: int) -> bool:
-    """Send a signal to a child that was not reaped, so that its pid is still its own."""
+    """Send a signal to a child that was not reaped, so that its pid cannot have been reused."""
     try:
         os.kill(pid, number)
     except ProcessLookupError:
@@ -170,7 +170,7 @@ def send_to_child(pid: int, number: int) -> bool:
 
 
 def owner_of(pid: int) -> int:
-    """Return the user of a process, -1 if there is none."""
+    """Return the user id of a process, -1 if there is none."""
     with suppress(OSError):
         return os.stat(f"/proc/{pid}").st_uid
     return -1
@@ -193,7 +193,7 @@ def variables(pid: int) -> list[bytes]:
 
 
 def end_marked(process_ids: frozenset[str]) -> None:
-    """Kill whatever was started with one of these marks, whoever its parent is now."""
+    """Kill all processes that were started with one of these marks, whatever their parent."""
     marks = {f"{PROCESS_MARK}={process_id}".encode() for process_id in process_ids}
 
     def find() -> list[Seen]:
@@ -205,7 +205,7 @@ def end_marked(process_ids: frozenset[str]) -> None:
 
 
 def is_working_in(pid: int, directory: str) -> bool:
-    """Tell whether a process stands in a directory, or has something in it open."""
+    """Return whether a process has its working directory or an open file in a directory."""
     inside = directory.rstrip("/") + "/"
     with suppress(OSError):
         if (os.readlink(f"/proc/{pid}/cwd") + "/").startswith(inside):
@@ -219,7 +219,7 @@ def is_working_in(pid: int, directory: str) -> bool:
 
 
 def content(path: str) -> bytes:
-    """Return what the kernel tells in a file; `open` would ask it five things more.
+    """Return the content of a kernel file; `open` would make five more system calls.
 
     Raises:
         OSError: There is no such file, or it cannot be read.
@@ -235,7 +235,7 @@ def content(path: str) -> bytes:
 
 
 def children_of(pid: int) -> set[int] | None:
-    """Return those that have a process for their parent, or None if the kernel does not say."""
+    """Return the children of a process, or None if the kernel does not list them."""
     found: set[int] = set()
     try:
         for thread in os.listdir(f"/proc/{pid}/task"):

@@ -1,14 +1,14 @@
-"""Who belongs to whom: which running processes are those of a process or of a workspace.
+"""The process index: which running processes belong to a process or to a workspace.
 
-Theory: a process is known by the pid of its leader, which names its group and its session too, by
-the mark in its variables, by its control group, and by descent. Pids come again. Until a leader is
-reaped its number means it and nobody else. Afterwards the number may have been given anew: if there
-is someone with that pid it has, and if there is nobody, whoever bears the mark of another is that
-other's.
+Theory: a process is identified by the pid of its leader, which is also the id of its process group
+and session, by the mark in its environment, by its control group, and by descent. Pids are reused.
+Until a leader is reaped its pid identifies it alone. Afterwards the pid may have been reused: if a
+process has that pid, it was reused; if none has it, members of that group or session belong to the
+process, except those with the mark of another one.
 
-All of that has to look at every process there is. Where nobody can leave, less is enough: whoever
-is in a cell is below a leader or below the cell's first process, and whoever has a workspace's own
-user is below somebody who has it, or below this program.
+These checks scan every process of the machine. Where processes cannot leave, less is enough: a
+process in a namespace set is a descendant of a leader or of the set's first process, and a process
+with a workspace's own user is a descendant of a process with that user, or of this program.
 """
 
 import os
@@ -30,20 +30,20 @@ from toolrunner.spawner.kernel import (
 )
 from toolrunner.spawner.workspace_marks import mark_of_workspace, mark_on
 
-#: So many that are forgotten may be known before it is looked who of them is still there.
+#: So many forgotten processes are kept before a scan removes those without descendants.
 FORGOTTEN_MAX = 64
 
 
 @dataclass(frozen=True)
 class Known:
-    """A process as it is found again: its workspace and its leader."""
+    """An index entry of a process: its workspace and its leader."""
 
     workspace: str
     leader: int
     is_reaped: bool = False
 
     def is_of(self, workspace: str) -> bool:
-        """Tell whether its leader, which is not reaped, is of a workspace."""
+        """Return whether its leader is not reaped and belongs to a workspace."""
         return self.workspace == workspace and not self.is_reaped and self.leader > 0
 
 
@@ -58,20 +58,21 @@ class ProcessIndex:
     known: dict[str, Known] = field(default_factory=dict)
     known_max: int = FORGOTTEN_MAX
     cells: NamespaceSets = field(default_factory=NamespaceSets)
-    #: The workspaces that users other than ours belong to; empty if several do.
+    #: The workspace of each user id other than ours; empty if several workspaces share it.
     users: dict[int, str] = field(default_factory=dict)
-    #: Users of children that were not reaped, by their pids.
+    #: User ids of children that were not reaped, by pid.
     owners: dict[int, int] = field(default_factory=dict)
-    #: Workspaces with processes in cells, and those with some that nothing holds together.
+    #: Workspaces with processes in namespace sets, and those with processes that may escape
+    #: tracking.
     in_namespaces: set[str] = field(default_factory=set)
     loose: set[str] = field(default_factory=set)
 
     def enter(self, process_id: str, workspace: str, pid: int) -> None:
-        """Know a process by its leader, which has not been reaped."""
+        """Add a process with its leader, which has not been reaped."""
         self.known[process_id] = Known(workspace, pid)
 
     def hold(self, workspace: str, user: int = -1, *, has_cell: bool = False) -> None:
-        """Note what holds a process of a workspace together with the others: a cell, or a user."""
+        """Record what contains a process of a workspace: a namespace set, a user id, or nothing."""
         if has_cell:
             self.in_namespaces.add(workspace)
         elif user < 0:
@@ -81,21 +82,21 @@ class ProcessIndex:
             self.loose |= {workspace, owner} - {""}
 
     def reaped(self, process_id: str) -> None:
-        """Know that the number of a process may be given anew."""
+        """Record that the pid of a process may be reused."""
         known = self.known.get(process_id)
         if known is not None:
             self.known[process_id] = Known(known.workspace, known.leader, is_reaped=True)
 
     def leader(self, process_id: str) -> int:
-        """Return the pid of a process's leader, or 0 if nothing is known of it."""
+        """Return the pid of a process's leader, or 0 if it is not in the index."""
         return self.known.get(process_id, NOBODY).leader
 
     def workspace(self, process_id: str) -> str:
-        """Return the workspace of a process, empty if nothing is known of it."""
+        """Return the workspace of a process, empty if it is not in the index."""
         return self.known.get(process_id, NOBODY).workspace
 
     def keep_only(self, process_ids: Collection[str]) -> None:
-        """Know no others any more: nobody was left behind by them."""
+        """Remove all other processes from the index: they left no descendants."""
         for process_id in [each for each in self.known if each not in process_ids]:
             self.groups.remove(self.known.pop(process_id).workspace, process_id)
         present = {known.workspace for known in self.known.values()} | {""}
@@ -106,7 +107,7 @@ class ProcessIndex:
             del self.users[user]
 
     def prune(self, process_ids: Collection[str]) -> None:
-        """Know of the others only those who left somebody behind, when there are many."""
+        """Remove other processes that left no descendants, when there are many."""
         if len(self.known) - len(process_ids) <= self.known_max:
             return
         seen = self.everything()
@@ -122,32 +123,32 @@ class ProcessIndex:
                 or self.groups.pids(known.workspace, process_id)
             }
         )
-        # Looking takes as long as there are processes, so it is done the more rarely.
+        # A scan takes time proportional to the processes, so the threshold for the next one rises.
         self.known_max = max(FORGOTTEN_MAX, 2 * (len(self.known) - len(process_ids)))
 
     def everything(self) -> list[Seen]:
-        """Return all that was ever started here and still runs, save those who hold a cell."""
+        """Return all running descendants, except the first processes of namespace sets."""
         firsts = self.cells.firsts
         seen = descendants(os.getpid(), running_processes())
         return [each for each in seen if each.pid not in firsts]
 
     def is_deserted(self, workspace: str, leaders: Mapping[int, str]) -> bool:
-        """Tell whether nobody is left in the cells of a workspace.
+        """Return whether the namespace sets of a workspace have no processes left.
 
-        Whoever outlives a leader there becomes a child of the cell's first process.
+        A process that outlives its leader there becomes a child of the set's first process.
         """
         if any(self.workspace(process_id) == workspace for process_id in leaders.values()):
             return False
         return not any(children_of(cell.first) for cell in self.cells.of(workspace))
 
     def members(self, process_id: str) -> list[Seen]:
-        """Return those of a process: by group, session or mark, and what these started."""
+        """Return the members of a process: by group, session or mark, and their descendants."""
         known = self.known.get(process_id, NOBODY)
         held = self.groups.pids(known.workspace, process_id) if known.workspace else set()
         return self.found({process_id: known}, lambda each: each.pid in held)
 
     def inhabitants(self, workspace: str, directory: str) -> list[Seen]:
-        """Return those of a workspace: by process, group, mark, or at work in its files."""
+        """Return the processes of a workspace: by process, group, mark, or open files in it."""
         confined = self.confined(workspace)
         if confined is not None:
             return confined
@@ -162,7 +163,7 @@ class ProcessIndex:
         )
 
     def confined(self, workspace: str) -> list[Seen] | None:
-        """Return those of a workspace that nobody can leave; None if one may have left it."""
+        """Return the processes of a workspace that cannot be left; None if one may have left it."""
         users = {user for user, owner in self.users.items() if owner == workspace}
         if workspace in self.loose or not (users or workspace in self.in_namespaces):
             return None
@@ -178,7 +179,7 @@ class ProcessIndex:
         return list(below.values())
 
     def _owner(self, pid: int) -> int:
-        """Return the user of a child, which stays the same once it is not ours."""
+        """Return the user id of a child, which no longer changes once it is not ours."""
         owner = self.owners.get(pid, -1)
         if owner < 0:
             owner = owner_of(pid)
@@ -187,7 +188,7 @@ class ProcessIndex:
         return owner
 
     def found(self, own: dict[str, Known], is_meant: Callable[[Seen], bool]) -> list[Seen]:
-        """Return those of ours that are of some processes or meant, and what these started."""
+        """Return our descendants that are of `own` or match `is_meant`, with their descendants."""
         seen = running_processes()
         belongs = ProcessOwnership(own, self.known.keys(), seen)
         firsts = self.cells.firsts
@@ -202,7 +203,7 @@ class ProcessIndex:
 
 
 class ProcessOwnership:
-    """Tells whether a process is of some that are known."""
+    """Decides whether a process belongs to some indexed processes."""
 
     def __init__(
         self,
@@ -224,11 +225,11 @@ class ProcessOwnership:
                 self._departed.add(known.leader)
 
     def by_mark(self, each: Seen) -> bool:
-        """Tell whether it bears the mark of one."""
+        """Return whether it has the mark of one."""
         return self._mark_of(each.pid) in self._own
 
     def by_number(self, each: Seen) -> bool:
-        """Tell whether it is a leader, or has the number of one for its group or session."""
+        """Return whether it is a leader, or its group or session id is the pid of one."""
         numbers = {each.pid, each.group, each.session}
         if not self._living.isdisjoint(numbers):
             return True

@@ -1,15 +1,14 @@
-"""The spawner itself: how it begins, where the next service finds it, and how it ends.
+"""The spawner program: startup, the socket for adoption by the next service, and shutdown.
 
-Theory: forking a process that has threads, as a gRPC server does, copies locks that nobody will
-release. So the service starts this program first and asks it over a socket, in frames of a length
-and JSON; descriptors travel beside the answers. It is the reaper of all that it started and of what
-those left behind, so it learns every death, and `waitpid` saying that there is no child means that
-nothing is left.
+Theory: forking a process that has threads, as a gRPC server does, copies locks that no thread will
+release. So the service starts this program first and sends it requests over a socket, in frames of
+a length and JSON; descriptors are sent with the answers. It is the child subreaper of all processes
+that it started, so it reaps every exit, and ECHILD from `waitpid` means that no process is left.
 
-It keeps the descriptors and the exits of processes until it is told to forget them. When the socket
-ends without a word the service was killed: then this program waits for the next one, which finds it
-by a socket in the data directory and gets everything that is kept. If none comes in time, or if it
-is told to quit, it kills everything and ends.
+It keeps the descriptors and the exit statuses of processes until the service sends `forget`. When
+the socket reaches EOF without `quit`, the service was killed: then this program waits for the next
+service, which connects to a socket in the data directory and adopts all kept processes. If none
+connects in time, or on `quit`, it kills all processes and exits.
 """
 
 import os
@@ -40,28 +39,28 @@ SOCKET_NAME = "spawner.sock"
 SECRET_NAME = "spawner.secret"
 SECRET_BYTES = 32
 OPEN_FILES_MAX = 65536
-#: Programs expect as many.
+#: Programs expect at least this many.
 OPEN_FILES_LEAST = 1024
 
 
 def socket_path(directory: int) -> str:
-    """Return the path of the socket in an open directory; its real one may be too long."""
+    """Return the socket path via /proc/self/fd; the real path may exceed the length limit."""
     return f"/proc/self/fd/{directory}/{SOCKET_NAME}"
 
 
 def group_name(directory: int) -> str:
-    """Return the name of the control group of everything that is started for a directory.
+    """Return the name of the control group of all processes that are started for a directory.
 
-    Only one service works in it, so the next one finds what is left.
+    Only one service uses the directory, so the next one finds the remaining processes.
     """
     place = os.fstat(directory)
     return f"parley-{place.st_dev}-{place.st_ino}"
 
 
 def listening(directory: int) -> socket.socket | None:
-    """Listen in a directory, where a spawner that is gone may have left its socket.
+    """Listen in a directory, where a previous spawner may have left its socket.
 
-    Not every file system has sockets; on such a one processes do not outlive the service.
+    Not every file system supports sockets; on such a one processes do not outlive the service.
     """
     with suppress(FileNotFoundError):
         os.unlink(SOCKET_NAME, dir_fd=directory)
@@ -78,10 +77,10 @@ def listening(directory: int) -> socket.socket | None:
 
 
 def new_secret(directory: int) -> str:
-    """Make what the next service has to show, and leave it where our user finds it.
+    """Generate the adoption secret, and store it in a file that only our user can read.
 
     Raises:
-        OSError: It cannot be left there.
+        OSError: It cannot be stored there.
     """
     secret = os.urandom(SECRET_BYTES).hex()
     with suppress(FileNotFoundError):
@@ -93,7 +92,7 @@ def new_secret(directory: int) -> str:
 
 
 def kept_secret(directory: int) -> str:
-    """Return what a spawner left to be shown; empty if there is nothing of our own."""
+    """Return the adoption secret that a spawner stored; empty if there is none of our user."""
     with suppress(OSError, ValueError):
         fd = os.open(SECRET_NAME, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC, dir_fd=directory)
         with open(fd) as file:
@@ -103,7 +102,7 @@ def kept_secret(directory: int) -> str:
 
 
 def adoption_socket_in(directory: int, selector: selectors.BaseSelector) -> AdoptionSocket | None:
-    """Have the next service come in here, where that is possible."""
+    """Create the adoption socket in a directory, where that is possible."""
     listener = listening(directory)
     if listener is None:
         return None
@@ -118,9 +117,9 @@ def adoption_socket_in(directory: int, selector: selectors.BaseSelector) -> Adop
 def files_of_children(had: tuple[int, int], own: int) -> tuple[int, int]:
     """Return the limits on open files that children get.
 
-    The kernel counts the descriptors that all processes of a user have on their way over sockets,
-    and refuses whoever has a limit below that. So who sends them here has twice the limit of the
-    others.
+    The kernel counts the descriptors in flight over sockets of all processes of a user, and refuses
+    a sender whose limit is below that. So this program, which sends them, has twice the limit of
+    its children.
 
     Args:
         had: The soft and hard limits that this program was started with.
@@ -132,17 +131,17 @@ def files_of_children(had: tuple[int, int], own: int) -> tuple[int, int]:
 
 
 def main() -> None:
-    """Serve the socket that was inherited, and leave nothing behind."""
+    """Serve the inherited socket; on exit no process is left."""
     channel_fd, directory_fd, adoption_s = int(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3])
     prctl(PR_SET_CHILD_SUBREAPER, 1)
     prctl(PR_SET_DUMPABLE, 0)
-    # The service decides when to end, also when someone signals the whole group. Handlers that do
-    # nothing, because what is ignored here would be ignored by everyone who is started.
+    # The service decides when to exit, also when the whole process group gets a signal. Handlers
+    # that do nothing, because ignored signals would stay ignored in all children.
     for number in (*STOP_SIGNALS, signal.SIGCHLD, signal.SIGPIPE, signal.SIGXFSZ):
         signal.signal(number, lambda number, stack: None)
     wakeup_fd, wakeup_end = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
     signal.set_wakeup_fd(wakeup_end, warn_on_full_buffer=False)
-    # Every child needs this; what it takes to do it for the first time is taken here, once.
+    # Every child needs this; the cost of the first call is paid here, once.
     os.close(open_directory_beneath("/", "."))
     channel = socket.socket(fileno=channel_fd)
     channel.set_inheritable(False)

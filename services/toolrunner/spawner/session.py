@@ -1,4 +1,4 @@
-"""What the service says to the spawner and hears from it.
+"""The protocol between the service and the spawner.
 
 In:  {"number", "op": "start", "id", "workspace", "argv", "root", "workdir", "environment",
       "has_input", "terminal": [rows, columns] or null,
@@ -28,15 +28,15 @@ from toolrunner.spawner.adoption import AdoptionSocket, Candidate
 from toolrunner.spawner.children import ChildProcesses, Kept
 from toolrunner.spawner.frames import CHUNK_BYTES, Frames, Line
 
-#: Spawners and services of different versions do not understand one another.
+#: Spawners and services of different versions are incompatible.
 VERSION = 6
-#: Between an unexpected failure and the next thing that is done.
+#: Pause after an unexpected failure.
 FAILED_S = 0.1
 
 
 @dataclass
 class SpawnerSession:
-    """One service at a time: the one that started this program, or the next after its end."""
+    """The connection to one service at a time: the one that started us, or its successor."""
 
     line: Line
     child_processes: ChildProcesses
@@ -48,7 +48,7 @@ class SpawnerSession:
     give_up_at: float | None = None
 
     def run(self, wakeup_fd: int) -> None:
-        """Serve until told to quit, or until nobody came to take over."""
+        """Serve until `quit`, or until no service adopted the program in time."""
         listener = None if self.door is None else self.door.listener
         for source in (self.line.channel, listener, wakeup_fd):
             if source is not None:
@@ -61,12 +61,12 @@ class SpawnerSession:
                 try:
                     self.handle(key, wakeup_fd)
                 except Exception:
-                    # Everything that runs on the node would end with this program.
+                    # All processes of the node would end with this program.
                     traceback.print_exc()
                     time.sleep(FAILED_S)  # noqa: TID251 (what failed may be ready again at once)
 
     def handle(self, key: selectors.SelectorKey, wakeup_fd: int) -> None:
-        """Do what one source is ready for."""
+        """Handle one ready source."""
         if key.fd == wakeup_fd:
             os.read(wakeup_fd, CHUNK_BYTES)
             self.child_processes.reap()
@@ -78,7 +78,7 @@ class SpawnerSession:
             self.open_listener(self.door, key.data)
 
     def left_s(self) -> float | None:
-        """Return how long nothing is to be done unless something happens."""
+        """Return the time until the next deadline; None if there is none."""
         if self.door is not None:
             self.door.send_late_away()
         late_at = self.child_processes.end_late(time.monotonic())
@@ -93,9 +93,9 @@ class SpawnerSession:
         return None if next_at is None else max(0.0, next_at - time.monotonic())
 
     def listen(self) -> bool:
-        """Take what the service says; its silent end begins the wait for the next one.
+        """Process messages of the service; EOF begins the wait for the next service.
 
-        Returns whether it may have more to say.
+        Returns whether more may be readable.
         """
         assert self.line.channel is not None
         try:
@@ -112,20 +112,20 @@ class SpawnerSession:
         return True
 
     def hang_up(self) -> None:
-        """Wait for the next service, if there is anything to hand over."""
+        """Wait for the next service, if any process is kept or runs."""
         if self.line.channel is not None:
             self.selector.unregister(self.line.channel)
             self.line.channel.close()
         self.line.channel, self.frames = None, Frames()
         self.child_processes.unbind()
-        # Where it cannot listen, nobody can find it.
+        # Without an adoption socket no service can connect.
         self.give_up_at = time.monotonic() + (self.adoption_s if self.door else 0)
         if self.child_processes.is_empty:
             self.is_over = True
 
     def open_listener(self, door: AdoptionSocket, source: object) -> None:
-        """Take a new service for the old one, if that is gone and the new one may take over."""
-        # The end of the old one may be waiting to be read, behind all that it said before.
+        """Handle an event of the adoption socket; while a service is connected, refuse it."""
+        # The EOF of the old service may be unread, after all its messages.
         while self.line.channel is not None and self.listen():
             pass
         if not isinstance(source, Candidate):
@@ -145,7 +145,7 @@ class SpawnerSession:
             self.obey(message)
 
     def obey(self, message: dict[str, Any]) -> None:
-        """Do what is asked; a request that fails in an unexpected way is answered and no more."""
+        """Handle a request; if it fails unexpectedly, answer with an error and continue."""
         try:
             self.do(message)
         except Exception as error:
@@ -156,7 +156,7 @@ class SpawnerSession:
                 self.line.tell({"number": message["number"], **failure})
 
     def do(self, message: dict[str, Any]) -> None:
-        """Do what is asked."""
+        """Dispatch a request by its `op`."""
         match message["op"]:
             case "start":
                 self.child_processes.start(message)
@@ -178,6 +178,6 @@ class SpawnerSession:
                 self.is_over = True
 
     def hand_over(self, message: dict[str, Any]) -> None:
-        """Tell a new service of everything that is kept."""
+        """Send all kept processes to a new service."""
         self.child_processes.tell_kept()
         self.line.tell({"number": message["number"], "version": VERSION, "pid": os.getpid()})

@@ -1,10 +1,9 @@
-"""A mark by which every process of a workspace is known, that none of them can take off.
+"""A mark on every process of a workspace that the process cannot remove.
 
 Theory: a process that forks twice, leaves its session, clears its environment and changes its
-directory shows nothing of where it came from. Limits are inherited by all of that. `RLIMIT_LOCKS`
-is one that the kernel has not looked at since 2.4 and still hands on, so its value can be a
-number of the workspace. Without a namespace of processes the filter of system calls refuses to
-change it.
+directory cannot be attributed to a workspace. Resource limits are inherited through all of that.
+`RLIMIT_LOCKS` is one that the kernel has not enforced since 2.4 and still inherits, so its value
+can be a number of the workspace. Without a pid namespace the seccomp filter refuses to change it.
 """
 
 import hashlib
@@ -24,18 +23,18 @@ def mark_of_workspace(workspace: str) -> int:
 
 
 def mark_self(workspace: str) -> None:
-    """Mark this process and all that it will start."""
+    """Mark this process and its future descendants."""
     mark = mark_of_workspace(workspace)
-    # Where this program runs inside of a workspace itself, it keeps that one's mark.
+    # If this program itself runs inside of a workspace, it keeps the mark of that one.
     with suppress(OSError, ValueError):
         resource.setrlimit(RLIMIT_LOCKS, (mark, mark))
 
 
 def mark_on(pid: int, proc: str = "/proc") -> int:
-    """Return the mark of a process, 0 if it has none or is gone."""
+    """Return the mark of a process, 0 if it has none or has exited."""
     with suppress(OSError, ValueError, IndexError), open(f"{proc}/{pid}/limits", "rb") as file:
         for line in file:
             if line.startswith(_LINE):
-                # The hard limit: nobody raises it.
+                # The hard limit, which unprivileged processes cannot raise.
                 return int(line.removeprefix(_LINE).split()[1])
     return 0

@@ -1,1 +1,1 @@
-"""Workspaces on this node: made, started, stopped, merged, removed."""
+"""Workspaces on this node: creation, start, stop, merge and removal."""

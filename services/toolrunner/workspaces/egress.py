@@ -1,4 +1,4 @@
-"""The ways out of hosted workspaces, each as its policy says it now."""
+"""The egress routes of hosted workspaces, by their current policies."""
 
 import logging
 from collections.abc import Iterable, Mapping
@@ -24,15 +24,15 @@ OVER: Final = (HostState.STOPPING, HostState.STOPPED, HostState.REMOVING, HostSt
 
 @dataclass
 class WorkspaceEgress:
-    """Opens and closes ways out.
+    """Opens and closes egress routes.
 
     Attributes:
         exits: The proxy's listeners for workspaces.
-        fetches: Those for the node's own git, when it makes a workspace of a repository.
-        secrets: Gives values of granted secrets.
-        private: Places of the node's own network that its operator opened.
-        presets: Lists of hosts that its operator named.
-        placements: What is hosted; set by whoever hosts.
+        fetches: Those for the node's own git, when it fetches the repository of a workspace.
+        secrets: Returns values of granted secrets.
+        private: Targets in the node's own network that its operator allowed.
+        presets: Host lists that its operator defined.
+        placements: The placements; set by the host service.
     """
 
     exits: egress.Egress
@@ -43,7 +43,7 @@ class WorkspaceEgress:
     placements: Mapping[WorkspaceId, Placement] = field(default_factory=dict)
 
     async def egress_route(self, workspace_id: WorkspaceId) -> EgressRoute | None:
-        """Return the way out of a workspace by its policy as it is now; None if it has none."""
+        """Return the egress route of a workspace by its current policy; None if it has none."""
         rules = self.rules(workspace_id)
         if rules is None or rules.policy.access is egress.Access.NONE:
             self.exits.close(workspace_id)
@@ -54,20 +54,20 @@ class WorkspaceEgress:
         return EgressRoute(found, rules.grants)
 
     async def refresh(self, workspace_id: WorkspaceId) -> None:
-        """Go by what a workspace may do now, if it has a way out."""
+        """Apply the current policy of a workspace, if it has an egress route."""
         if self.exits.rules_of(workspace_id) is not None:
             await self.egress_route(workspace_id)
 
     def close(self, workspace_id: WorkspaceId) -> None:
-        """Let nothing of a workspace out any more."""
+        """Close the egress routes of a workspace."""
         self.exits.close(workspace_id)
         self.fetches.close(workspace_id)
 
     async def environment(self, workspace_id: WorkspaceId, url: str) -> Mapping[str, str]:
-        """Return variables that lead the node's own git to a repository with the grants for it.
+        """Return variables that point the node's own git to a repository, with the grants for it.
 
-        None is a secret. The repository is part of the recipe, so it may be fetched whatever the
-        workspace itself may reach; and nothing else may.
+        None contains a secret. The repository is part of the workspace spec, so it may be fetched
+        whatever the policy of the workspace; and nothing else may.
         """
         rules, place = self.rules(workspace_id), repository_place(url)
         granted = None if rules is None else fetch_grant(rules.grants, place)
@@ -79,17 +79,17 @@ class WorkspaceEgress:
             private=self.private,
         )
         opened = await self.fetches.open(egress.Rules(workspace_id, policy, (granted,)))
-        # A wildcard cannot be written as a rule of git, and this one place is known.
+        # A wildcard cannot be a URL rule of git, and this one host is known.
         exact = replace(granted, hosts=policy.allowed)
         return git_variables((exact,), f"http://127.0.0.1:{opened.port}/~{opened.token}")
 
     async def secret_variables(
         self, workspace_id: WorkspaceId, process_id: ProcessId
     ) -> Mapping[str, str]:
-        """Return the secrets that a process gets as variables; each is on record as a use.
+        """Return the secrets that a process gets as variables; each is audited as a use.
 
         Raises:
-            SecretUnavailable: One of them is not given.
+            SecretUnavailable: One of them is not available.
         """
         rules = self.rules(workspace_id)
         found = {}
@@ -100,7 +100,7 @@ class WorkspaceEgress:
         return found
 
     def rules(self, workspace_id: WorkspaceId) -> egress.Rules | None:
-        """Return what a workspace may do outside, None if it is not here."""
+        """Return the egress rules of a workspace, None if it is not here."""
         placement = self.placements.get(workspace_id)
         if placement is None or placement.state in OVER:
             return None
@@ -112,7 +112,7 @@ class WorkspaceEgress:
 
 
 def repository_place(url: str) -> egress.Place | None:
-    """Return where a repository is that can be asked for over TLS; None if it is none such."""
+    """Return the host of a repository with an HTTPS or SSH URL; None for other URLs."""
     scheme, mark, rest = url.partition("https://")
     short, colon, _ = url.removeprefix("git@").partition(":")
     try:
@@ -131,10 +131,10 @@ def fetch_grant(grants: Iterable[egress.Grant], place: egress.Place | None) -> e
 
 
 def text_of(grant: egress.Grant, secret: egress.SecretValue) -> str:
-    """Return a secret as a variable holds it.
+    """Return a secret as the value of a variable.
 
     Raises:
-        SecretUnavailable: No variable can.
+        SecretUnavailable: It contains a NUL, or is not UTF-8.
     """
     try:
         text = secret.value.decode()
@@ -153,7 +153,7 @@ def rules_of(
     """Return the rules of a placement.
 
     Raises:
-        PolicyInvalid: A preset, host or header cannot be read.
+        PolicyInvalid: A preset, host or header cannot be parsed.
     """
     policy = placement.recipe.policy
     access = {

@@ -1,4 +1,4 @@
-"""Steps of a workspace's life at which a test may let the service die."""
+"""Fault points in the lifecycle of a workspace, at which a test may kill the service."""
 
 from pathlib import Path
 from typing import Protocol
@@ -8,20 +8,20 @@ from parley.testing.faultpoints import FaultpointDirectory
 
 
 class Points(Protocol):
-    """Named points that are visited on the way."""
+    """Named fault points."""
 
     async def reached(self, point: str, subject: str) -> None:
-        """Let happen what was asked for; usually nothing."""
+        """Trigger the armed fault, if any."""
         ...
 
 
 class NoPoints:
-    """Nothing ever happens."""
+    """No faults."""
 
     async def reached(self, point: str, subject: str) -> None:
-        """Go on."""
+        """Do nothing."""
 
 
 def points_of(directory: Path | None, clock: Clock) -> Points:
-    """Return the points that a directory arms; without one nothing ever happens."""
+    """Return the fault points that a directory arms; without one there are none."""
     return NoPoints() if directory is None else FaultpointDirectory(directory, clock)

@@ -1,9 +1,9 @@
-"""The workspaces that live on this node: made, stopped, removed and merged, each step durable.
+"""The host service: workspaces on this node are prepared, stopped and removed, each step durable.
 
-Theory: whatever is asked is first written down with the number of the placement, then done, then
-written down as done, together with the answer. Everything between the two can be done twice, so the
-next run of the service goes on where this one was killed. One request at a time works on a
-workspace; a preparation runs beside them, so that it can be stopped.
+Theory: each request is first stored with the placement epoch, then executed, then stored as done,
+together with the response. Every step between the two is idempotent, so the next run of the service
+continues where this one was killed. Requests for one workspace are serialised; a preparation runs
+concurrently with them, so that it can be stopped.
 """
 
 import asyncio
@@ -64,7 +64,7 @@ NEXT_STEP: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """A workspace that is asked for."""
+    """A workspace that is requested."""
 
     workspace_id: WorkspaceId
     epoch: int
@@ -74,10 +74,10 @@ class Wanted:
 
 
 class Host:
-    """Hosts workspaces; owns the preparations that run.
+    """Hosts workspaces; owns the running preparations.
 
     Attributes:
-        is_draining: Whether no other workspace is taken.
+        is_draining: Whether no new workspace is accepted.
         used_at: When each workspace was last used.
     """
 
@@ -97,7 +97,7 @@ class Host:
         self._requires_placement = requires_placement
         self._tasks = BackgroundTasks(supervision)
         self.effects = Effects(self._tasks)
-        # As long as somebody has or wants one: workspaces come and go.
+        # Weak references: locks of workspaces that are not in use are dropped.
         self._locks: WeakValueDictionary[WorkspaceId, asyncio.Lock] = WeakValueDictionary()
         self._runs = Runs(resources, self._tasks, log_directory)
         self._endings = WorkspaceTermination(resources, self._runs)
@@ -135,21 +135,21 @@ class Host:
 
     @property
     def changed(self) -> asyncio.Event:
-        """Set when a workspace changed, for whoever reports it."""
+        """Set when a workspace changed, for the registration."""
         return self._runs.changed
 
     @property
     def placements(self) -> dict[WorkspaceId, Placement]:
-        """Everything that is placed here, or was."""
+        """All current and past placements on this node."""
         return self._resources.placements.all
 
     def check(self, scope: Scope, *, allow_not_ready: bool) -> None:
-        """Let a call to a workspace pass, and note that it is used.
+        """Check a call to a workspace, and record that it is used.
 
         Raises:
-            WorkspaceNotFound: It does not live here.
-            StalePlacement: The call means another placement of it.
-            WorkspaceNotReady: Nothing can be done in it now.
+            WorkspaceNotFound: It is not on this node.
+            StalePlacement: The call names another placement of it.
+            WorkspaceNotReady: It is not ready.
         """
         if scope.epoch == NODE_EPOCH:
             return
@@ -192,10 +192,10 @@ class Host:
         grace_s: float = GRACE_S,
         encode: Callable[[Stopped], bytes] = lambda stopped: b"",
     ) -> bytes:
-        """End everything in a workspace and keep its files; return the serialised answer.
+        """End all processes of a workspace and keep its files; return the serialised response.
 
         Raises:
-            StalePlacement: The workspace was placed anew.
+            StalePlacement: The workspace has a newer placement.
         """
 
         async def act() -> bytes:
@@ -220,11 +220,11 @@ class Host:
         *,
         encode: Callable[[int], bytes] = lambda freed_bytes: b"",
     ) -> bytes:
-        """Remove a workspace with its files; return the serialised answer.
+        """Remove a workspace with its files; return the serialised response.
 
         Raises:
-            StalePlacement: The workspace was placed anew.
-            OSError: Something of it cannot be removed.
+            StalePlacement: The workspace has a newer placement.
+            OSError: A file cannot be removed.
         """
 
         async def act() -> bytes:
@@ -247,11 +247,11 @@ class Host:
     async def update(
         self, request: Request, workspace_id: WorkspaceId, epoch: int, policy: Policy, answer: bytes
     ) -> bytes:
-        """Replace what a workspace may do; return the serialised answer.
+        """Replace the policy of a workspace; return the serialised response.
 
         Raises:
-            WorkspaceNotFound: It does not live here.
-            StalePlacement: It was placed anew.
+            WorkspaceNotFound: It is not on this node.
+            StalePlacement: It has a newer placement.
         """
 
         async def act() -> bytes:
@@ -260,7 +260,7 @@ class Host:
             changed = msgspec.structs.replace(placement, recipe=recipe, epoch=epoch)
             await self._resources.placements.commit(changed, (request, answer))
             if workspace_id in self._resources.workspaces.options:
-                # The next process is held to it.
+                # It applies from the next process on.
                 self._resources.workspaces.options[workspace_id] = options_of(changed)
             await self._resources.exits.refresh(workspace_id)
             return answer
@@ -268,11 +268,11 @@ class Host:
         return await self.effects.run(self._once(request, workspace_id, act))
 
     def current(self, workspace_id: WorkspaceId, epoch: int) -> Placement:
-        """Return a workspace that lives here.
+        """Return a workspace of this node.
 
         Raises:
-            WorkspaceNotFound: It does not.
-            StalePlacement: It was placed anew.
+            WorkspaceNotFound: It is not here.
+            StalePlacement: It has a newer placement.
         """
         placement = self._placement(workspace_id, epoch)
         if placement is None or placement.state is HostState.REMOVED:
@@ -280,7 +280,7 @@ class Host:
         return placement
 
     def lock(self, workspace_id: WorkspaceId) -> asyncio.Lock:
-        """Return what one holds who changes a workspace."""
+        """Return the lock for changes of a workspace."""
         lock = self._locks.get(workspace_id)
         if lock is None:
             lock = self._locks[workspace_id] = asyncio.Lock()
@@ -293,7 +293,7 @@ class Host:
         return placement
 
     def _unknown(self, workspace_id: WorkspaceId, epoch: int) -> Placement:
-        """Return a workspace that was never placed here, so that its number is kept from now on."""
+        """Return a placement for an unknown workspace, so that its epoch is stored."""
         now = self._resources.clock.now()
         return Placement(workspace_id, epoch, "", HostState.STOPPED, WorkspaceSpec(Scratch()), now)
 
@@ -303,7 +303,7 @@ class Host:
         workspace_id: WorkspaceId,
         act: Callable[[], Awaitable[bytes]],
     ) -> bytes:
-        """Act while nobody else changes the workspace, unless the request was answered before."""
+        """Execute under the lock of the workspace, unless the request was answered before."""
         async with self.lock(workspace_id):
             if request is not None:
                 known = await self._resources.placements.answer(request)
@@ -326,7 +326,7 @@ class Host:
         request: Request | None,
         response: bytes | None = None,
     ) -> Placement:
-        """Write down where a workspace is now, with the answer if that is known."""
+        """Store the state of a workspace, with the response if that is known."""
         now = self._resources.clock.now()
         moved = msgspec.structs.replace(placement, state=state, epoch=epoch, changed_at=now)
         answers = () if request is None else ((request, response),)
@@ -337,9 +337,9 @@ class Host:
         return moved
 
     async def _begin(self, request: Request, wanted: Wanted) -> Outcome | Preparation:
-        """Write down that a workspace is wanted, and begin to prepare it if it is not ready.
+        """Store a requested workspace, and start to prepare it if it is not ready.
 
-        Returns the preparation, or what came of it if it is over.
+        Returns the preparation, or its outcome if it has ended.
         """
         workspace_id = wanted.workspace_id
         async with self.lock(workspace_id):
@@ -360,13 +360,13 @@ class Host:
             return preparation
 
     def _check_parent(self, before: Placement | None, source: Source) -> None:
-        """Refuse a new fork of what cannot be forked.
+        """Refuse a new fork that is not possible.
 
         Raises:
-            ForkNotPossible: Not in the way that is asked for.
+            ForkNotPossible: Not with the requested mode.
             WorkspaceNotFound: There is no such workspace here.
-            StalePlacement: It was placed anew.
-            WorkspaceNotReady: Its files are not whole.
+            StalePlacement: It has a newer placement.
+            WorkspaceNotReady: Its files are not complete.
         """
         if not isinstance(source, Fork) or (before is not None and before.is_sourced):
             return
@@ -377,7 +377,7 @@ class Host:
             raise WorkspaceNotReady(parent.workspace_id, parent.state, step)
 
     def _placed(self, before: Placement | None, wanted: Wanted) -> Placement:
-        """Return a workspace as it is from now on, now that it is wanted."""
+        """Return the new placement of a requested workspace."""
         if before is None or before.state is HostState.REMOVED:
             if self.is_draining:
                 raise NodeDraining
@@ -413,7 +413,7 @@ class Host:
                 raise WorkspaceNotReady(before.workspace_id, before.state, step)
 
     async def _show_again(self, placement: Placement) -> None:
-        """Lay the overlay of a workspace again; without it there is nothing to use."""
+        """Mount the overlay of a workspace again; without it the workspace fails."""
         try:
             self._resources.source_builder.show_again(
                 placement.workspace_id, placement.recipe.source
@@ -425,14 +425,14 @@ class Host:
                 await self._move(failed, HostState.FAILED, placement.epoch, None)
 
     async def _recovered(self, placement: Placement) -> None:
-        """Go on with what an earlier run of the service was killed in."""
+        """Continue the operation in which an earlier run of the service was killed."""
         workspace_id, epoch = placement.workspace_id, placement.epoch
         try:
             match placement.state:
                 case HostState.PREPARING:
                     async with self.lock(workspace_id):
                         if not placement.is_sourced:
-                            # Whatever made its files may still run, and is nobody's any more.
+                            # The process that made its files may still run, without an owner.
                             await self._resources.processes.end_workspace(workspace_id, 0.0)
                         self._runs.start(placement)
                 case HostState.STOPPING:

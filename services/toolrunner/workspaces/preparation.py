@@ -1,4 +1,4 @@
-"""Preparing a workspace: source, then setup script, each step on disk before the next begins."""
+"""Preparation of a workspace: source, then setup script, each step on disk before the next."""
 
 import asyncio
 import logging
@@ -44,14 +44,14 @@ MESSAGE_MAX: Final = 2000
 
 @dataclass
 class Preparation:
-    """One preparation that runs.
+    """One running preparation.
 
     Attributes:
         placement: The workspace as it is on disk.
-        log: What it prints.
-        requests: Those who asked for it, and get its outcome for an answer.
+        log: Its output.
+        requests: The requests that are answered with its outcome.
         ended: Set at its end.
-        outcome: What came of it; None if it was given up.
+        outcome: Its outcome; None if it was cancelled.
         task: The task it runs in.
     """
 
@@ -75,10 +75,10 @@ class Preparing:
     clock: Clock
 
     async def run(self, preparation: Preparation) -> Placement:
-        """Prepare a workspace, or go on with it; return it as ready or as failed.
+        """Prepare a workspace, or continue; return it as ready or as failed.
 
         Raises:
-            NodeStops: The node stops; the next run of the service goes on.
+            NodeStops: The node stops; the next run of the service continues.
         """
         started_s = self.clock.monotonic()
         try:
@@ -137,9 +137,9 @@ class Preparing:
     ) -> Placement:
         placement = preparation.placement
         workspace_id = placement.workspace_id
-        # If they are there they are whole, because they get their place only then.
+        # If the files exist they are complete, because they are renamed only then.
         if not self.workspaces.at(workspace_id).root.is_dir():
-            # How much may be made is known before anything is.
+            # The quota is set before any file is made.
             self.workspaces.options[workspace_id] = options_of(placement)
             await self.source_builder.make(workspace_id, placement.recipe.source, say)
             await self.points.reached("prepare.made", workspace_id)
@@ -186,13 +186,13 @@ class Preparing:
 
 
 def up_to_date(placement: Placement, known: Placement) -> Placement:
-    """Return a placement with the number and the policy that may have come meanwhile."""
+    """Return a placement with the current epoch and policy, which may have changed meanwhile."""
     recipe = msgspec.structs.replace(placement.recipe, policy=known.recipe.policy)
     return msgspec.structs.replace(placement, epoch=known.epoch, recipe=recipe)
 
 
 def options_of(placement: Placement) -> WorkspaceOptions:
-    """Return what is particular to a workspace."""
+    """Return the settings of a workspace."""
     return WorkspaceOptions(
         Path(placement.root) if placement.root else None,
         placement.readable,

@@ -1,4 +1,4 @@
-"""What preparing a workspace printed: kept on disk line by line, and followed by those who wait."""
+"""The log of a workspace's preparation: stored on disk line by line, and followed by readers."""
 
 import os
 from collections.abc import AsyncIterator, Callable
@@ -17,7 +17,7 @@ FULL: Final = "more was printed than is kept here"
 
 
 class PreparationLog:
-    """The log of one workspace; its lines are numbered from 1 for as long as the workspace lives.
+    """The log of one workspace; its lines are numbered from 1 over the life of the workspace.
 
     Attributes:
         grew: Changes with every line.
@@ -31,7 +31,7 @@ class PreparationLog:
         self._load()
 
     def say(self, stage: str, text: str, now: datetime) -> None:
-        """Add a line; one beyond the bound is dropped."""
+        """Add a line; lines beyond the limit are dropped."""
         if len(self.lines) >= LINES_MAX:
             return
         if len(self.lines) == LINES_MAX - 1:
@@ -45,12 +45,13 @@ class PreparationLog:
         self.grew.changed()
 
     async def followed(self, after: int, is_over: Callable[[], bool]) -> AsyncIterator[LogLine]:
-        """Yield the lines after the first so many, and those to come until it is over."""
+        """Yield the lines after the first `after` ones, and new ones until the end."""
         sent = after
         while True:
             if sent < len(self.lines):
                 sent += 1
-                # While it is taken more may be said, and the end may come: all is looked at anew.
+                # During the yield lines may be added and the end may come: everything is checked
+                # again.
                 yield self.lines[sent - 1]
             elif is_over():
                 return
@@ -58,17 +59,17 @@ class PreparationLog:
                 await self.grew.wait()
 
     def count(self, stage: str, since: int) -> int:
-        """Return how many lines of a stage there are after the first so many lines."""
+        """Return how many lines of a stage there are after the first `since` lines."""
         return sum(line.stage == stage for line in self.lines[since:])
 
     def remove(self) -> None:
-        """Forget everything."""
+        """Remove all lines."""
         self._path.unlink(missing_ok=True)
         self.lines.clear()
         self.grew.changed()
 
     def _load(self) -> None:
-        """Read what an earlier run of the service wrote; it may have been killed in a line."""
+        """Read the lines of an earlier run of the service; the last one may be incomplete."""
         try:
             content = self._path.read_bytes()
         except FileNotFoundError:

@@ -1,4 +1,4 @@
-"""The preparations that run: begun, followed and given up, each with its log."""
+"""The running preparations: start, follow and cancel, each with its log."""
 
 import asyncio
 import logging
@@ -51,7 +51,7 @@ PreparationEvent = LogLine | Prepared | Failure | EndReason
 
 @dataclass(frozen=True, slots=True)
 class HostResources:
-    """What hosting works with."""
+    """The dependencies of the host service."""
 
     placements: Placements
     workspaces: Workspaces
@@ -85,7 +85,7 @@ class Runs:
         self._logs: dict[WorkspaceId, PreparationLog] = {}
 
     def stop(self) -> None:
-        """Leave all preparations to the next run of the service."""
+        """Cancel all preparations; the next run of the service continues them."""
         self.stopping.set()
         for preparation in self.running.values():
             preparation.log.grew.changed()
@@ -93,7 +93,7 @@ class Runs:
                 preparation.task.cancel()
 
     def start(self, placement: Placement) -> Preparation:
-        """Begin a preparation, or return the one that runs."""
+        """Start a preparation, or return the running one."""
         running = self.running.get(placement.workspace_id)
         if running is not None and not running.ended.is_set():
             running.placement = msgspec.structs.replace(running.placement, epoch=placement.epoch)
@@ -125,7 +125,7 @@ class Runs:
         except (NodeStops, SpawnerGone):
             logger.info("a preparation is left to the next run of the service")
         finally:
-            # What is over is read from disk by whoever asks for it later.
+            # A completed one is read from disk by later requests.
             if self.running.get(workspace_id) is preparation:
                 del self.running[workspace_id]
                 self._logs.pop(workspace_id, None)
@@ -134,7 +134,7 @@ class Runs:
             self.changed.set()
 
     def _sandbox_failure(self, recipe: WorkspaceSpec) -> Failure | None:
-        """Return why a workspace cannot be confined as far as is demanded."""
+        """Return why a workspace cannot be confined at the required level, if so."""
         level, required = self._resources.sandbox.report.level, recipe.sandbox_minimum
         if required is SandboxLevel.UNSPECIFIED or Level[required.name] <= level:
             return None
@@ -145,17 +145,17 @@ class Runs:
         return Failure(FailureKind.SANDBOX, text, is_recreatable=True)
 
     def is_over(self, preparation: Preparation) -> bool:
-        """Tell whether nothing more comes of a preparation in this run of the service."""
+        """Return whether a preparation has ended for this run of the service."""
         return preparation.ended.is_set() or self.stopping.is_set()
 
     def outcome(self, preparation: Preparation) -> PreparationEvent:
-        """Return what came of a preparation that ended, or why nothing did."""
+        """Return the outcome of a preparation that ended, or why it has none."""
         if preparation.outcome is not None:
             return preparation.outcome
         return EndReason.GOING_AWAY if self.stopping.is_set() else EndReason.WORKSPACE_STOPPED
 
     async def give_up(self, workspace_id: WorkspaceId) -> None:
-        """End a preparation that runs; whoever repeats its request learns that it was stopped."""
+        """Cancel a running preparation; a repeated request gets a failure as its outcome."""
         preparation = self.running.pop(workspace_id, None)
         if preparation is None or preparation.task is None or preparation.ended.is_set():
             return
@@ -169,13 +169,13 @@ class Runs:
             await self._resources.placements.commit(None, *answers)
 
     def forget(self, workspace_id: WorkspaceId) -> None:
-        """Keep nothing of a workspace that is gone."""
+        """Drop the log and the preparation of a removed workspace."""
         self.log(workspace_id).remove()
         self._logs.pop(workspace_id, None)
         self.running.pop(workspace_id, None)
 
     def log(self, workspace_id: WorkspaceId) -> PreparationLog:
-        """Return what the preparations of a workspace printed."""
+        """Return the log of a workspace's preparations."""
         log = self._logs.get(workspace_id)
         if log is None:
             log = self._logs[workspace_id] = PreparationLog(
@@ -185,5 +185,5 @@ class Runs:
 
 
 def decode_outcome(response: bytes) -> Outcome:
-    """Return what came of a preparation, from what was kept of it."""
+    """Decode the outcome of a preparation."""
     return msgspec.json.decode(response, type=Prepared | Failure)

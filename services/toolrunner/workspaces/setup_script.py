@@ -1,4 +1,4 @@
-"""Running the setup script of a workspace, confined as everything in it, to its end."""
+"""Execution of the setup script of a workspace, confined like all its processes."""
 
 import hashlib
 from collections.abc import Callable
@@ -24,7 +24,7 @@ PROFILES: Final = {
 
 
 def network_of(network: recipes.Network) -> Network | None:
-    """Return what a workspace may reach; None for nothing, as far as the node can keep that."""
+    """Return the network of a workspace; None for the most restrictive that can be enforced."""
     match network.access:
         case recipes.NetworkAccess.OPEN:
             return Network.OPEN
@@ -35,10 +35,10 @@ def network_of(network: recipes.Network) -> Network | None:
 
 
 class SetupFailed(Exception):
-    """The setup script did not end well.
+    """The setup script failed.
 
     Attributes:
-        is_recreatable: Whether another try may help.
+        is_recreatable: Whether a retry may help.
     """
 
     def __init__(self, message: str, *, is_recreatable: bool) -> None:
@@ -47,12 +47,12 @@ class SetupFailed(Exception):
 
 
 class NodeStops(Exception):
-    """The node stops while the script runs; the next run of the service goes on with it."""
+    """The node stops while the script runs; the next run of the service continues."""
 
 
 @dataclass(frozen=True, slots=True)
 class SetupScript:
-    """Runs setup scripts; one that an earlier run of the service started is gone on with."""
+    """Runs setup scripts; one that an earlier run of the service started is continued."""
 
     processes: Processes
     encode_started: Callable[[ProcessRecord], bytes]
@@ -62,11 +62,11 @@ class SetupScript:
 
         Args:
             placement: The workspace.
-            logged: Lines of this attempt that were told before.
-            on_line: Takes the lines that were not.
+            logged: Lines of this attempt that were logged before.
+            on_line: Called with the lines that were not.
 
         Raises:
-            SetupFailed: It failed, took too long, or nobody knows how it ended.
+            SetupFailed: It failed, took too long, or its outcome is unknown.
             NodeStops: The node stops before it has ended.
         """
         recipe = placement.recipe
@@ -111,7 +111,7 @@ class SetupScript:
 
 
 class _Lines:
-    """Cuts output into lines, and leaves out those that were told before."""
+    """Splits output into lines, and skips those that were logged before."""
 
     def __init__(self, told: int, on_line: Callable[[str], None]) -> None:
         self._told = told

@@ -1,8 +1,8 @@
 """The placements of this node on disk: one SQLite file, in a thread of its own.
 
-A placement and the answer to the request that changed it are committed together, with a full sync,
-so that a request that is repeated after any crash finds either both or neither. Of what is removed
-only the number of its placement is kept, as long as somebody may still mean an older one.
+A placement and the response of the request that changed it are committed together, with a full
+sync, so that a request that is repeated after a crash finds either both or neither. Of a removed
+workspace only the placement epoch is kept, as long as requests may still name an older one.
 """
 
 import asyncio
@@ -24,9 +24,9 @@ from toolrunner.workspaces.domain.placement import HostState, Placement
 T = TypeVar("T")
 
 SCHEMA_VERSION: Final = 1
-#: Answers beyond these are forgotten, oldest first; they are asked for within minutes.
+#: Older responses are dropped; requests are repeated within minutes.
 REQUESTS_MAX: Final = 10_000
-#: What was removed is forgotten after this long, and the oldest when there are more than so many.
+#: Removed workspaces are dropped after this time, and the oldest when there are too many.
 REMOVED_KEPT: Final = timedelta(days=7)
 REMOVED_MAX: Final = 10_000
 _SCHEMA: Final = (
@@ -46,7 +46,7 @@ class Request:
     body_hash: bytes
 
 
-#: What was answered to a request; None as long as nothing was.
+#: A request and its response; None while there is none.
 Answer = tuple[Request, bytes | None]
 
 
@@ -65,16 +65,16 @@ class PlacementFile:
             raise JournalUnusable(path, remedy) from error
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._connection.close()
 
     def placements(self) -> tuple[Placement, ...]:
-        """Return everything that is placed here, or was."""
+        """Return all current and past placements."""
         rows = self._connection.execute("SELECT record FROM placements")
         return tuple(msgspec.json.decode(row[0], type=Placement) for row in rows)
 
     def answer(self, request: Request) -> bytes | None:
-        """Return what was answered to a request; None if it is new or not answered yet.
+        """Return the response of a request; None if it is new or not answered yet.
 
         Raises:
             RequestIdReused: The id names another request.
@@ -96,7 +96,7 @@ class PlacementFile:
         answers: Sequence[Answer],
         forgotten: Sequence[Placement] = (),
     ) -> None:
-        """Keep a placement and what is known of requests, and no others, all or nothing."""
+        """Store a placement and responses, and delete the forgotten ones, in one transaction."""
         self._connection.execute("BEGIN IMMEDIATE")
         try:
             if placement is not None:
@@ -106,7 +106,7 @@ class PlacementFile:
                     (placement.workspace_id, msgspec.json.encode(placement)),
                 )
             self._connection.executemany(
-                # One that was placed anew meanwhile is another record.
+                # A workspace that was placed again meanwhile has another record.
                 "DELETE FROM placements WHERE workspace_id = ? AND record = ?",
                 [(each.workspace_id, msgspec.json.encode(each)) for each in forgotten],
             )
@@ -118,7 +118,7 @@ class PlacementFile:
                 self._connection.execute("ROLLBACK")
 
     def fact(self, name: str, otherwise: str) -> str:
-        """Return what is kept under a name; at first that is the value given."""
+        """Return the value of a name; the given one is stored if there is none."""
         self._connection.execute("INSERT OR IGNORE INTO facts VALUES (?, ?)", (name, otherwise))
         row = self._connection.execute("SELECT value FROM facts WHERE name = ?", (name,)).fetchone()
         value: str = row[0]
@@ -150,11 +150,11 @@ class PlacementFile:
 
 
 class Placements:
-    """The placements in memory, and the thread that keeps them on disk.
+    """The placements in memory, and the thread that stores them on disk.
 
     Attributes:
-        all: The placements as they are on disk, by workspace; changed by the loop alone.
-        node_id: The id of this node, chosen once.
+        all: The placements as they are on disk, by workspace; changed by the event loop only.
+        node_id: The id of this node, generated once.
     """
 
     def __init__(self, file: PlacementFile, thread: ThreadPoolExecutor, node_id: str) -> None:
@@ -166,19 +166,19 @@ class Placements:
         self._thread = thread
 
     async def answer(self, request: Request) -> bytes | None:
-        """Return what was answered to a request; None if it is new or not answered yet.
+        """Return the response of a request; None if it is new or not answered yet.
 
         Raises:
             RequestIdReused: The id names another request.
-            JournalFailed: The disk does not give it.
+            JournalFailed: The disk read failed.
         """
         return await self._run(lambda: self._file.answer(request))
 
     async def commit(self, placement: Placement | None, *answers: Answer) -> None:
-        """Keep a placement and what is known of requests, all or nothing.
+        """Store a placement and responses, in one transaction.
 
         Raises:
-            JournalFailed: The disk does not take it.
+            JournalFailed: The disk write failed.
         """
         forgotten = () if placement is None else outdated(self.all, placement)
 
@@ -192,11 +192,11 @@ class Placements:
         await self._run(lambda: self._file.commit(placement, answers, forgotten), know)
 
     async def settled(self) -> None:
-        """Return when everything that was to be kept is."""
+        """Return when all pending commits are done."""
         await self._run(lambda: None)
 
     async def _run(self, work: Callable[[], T], then: Callable[[], None] = lambda: None) -> T:
-        """Work in the thread; then go on here, even if nobody waits for the disk any more."""
+        """Run work in the thread, then `then` in the loop, even if the caller is cancelled."""
         working = asyncio.get_running_loop().run_in_executor(self._thread, work)
         working.add_done_callback(
             lambda done: None if done.cancelled() or done.exception() else then()
@@ -208,11 +208,11 @@ class Placements:
 
 
 def outdated(known: Mapping[WorkspaceId, Placement], newest: Placement) -> tuple[Placement, ...]:
-    """Return which of those that were removed are forgotten, now that one more is.
+    """Return the removed placements to delete when one more is removed.
 
     Args:
-        known: What is known.
-        newest: What is added to it.
+        known: The placements.
+        newest: The placement that is added.
     """
     if newest.state is not HostState.REMOVED:
         return ()
@@ -232,7 +232,7 @@ def outdated(known: Mapping[WorkspaceId, Placement], newest: Placement) -> tuple
 
 @asynccontextmanager
 async def open_placements(path: Path, *, new_id: Callable[[], str]) -> AsyncIterator[Placements]:
-    """Have the placements open in their thread.
+    """Open the placements in their thread, in a context.
 
     Raises:
         JournalUnusable: The file cannot be read or written.

@@ -1,4 +1,4 @@
-"""Ending what runs in a workspace, and taking its files away."""
+"""Termination of the processes of a workspace, and removal of its files."""
 
 import asyncio
 from dataclasses import dataclass, field
@@ -7,13 +7,13 @@ from typing import Final
 from toolrunner.primitives.domain import LIVE, NO_CHAT, NODE_EPOCH, Scope, WorkspaceId
 from toolrunner.workspaces.preparation_runs import HostResources, Runs
 
-#: A process that was let in just before the stop may start just after it.
+#: A process that was accepted just before the stop may start just after it.
 STOP_ROUNDS_MAX: Final = 10
 
 
 @dataclass(frozen=True, slots=True)
 class Stopped:
-    """Nothing of a workspace runs any more."""
+    """The result of a stop."""
 
     ended_processes: int = 0
     killed_processes: int = 0
@@ -22,14 +22,14 @@ class Stopped:
 
 @dataclass(frozen=True, slots=True)
 class WorkspaceTermination:
-    """Ends workspaces, for whoever holds their lock."""
+    """Ends workspaces; the caller holds their lock."""
 
     resources: HostResources
     runs: Runs
     emptying: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def end_everything(self, workspace_id: WorkspaceId, grace_s: float) -> Stopped:
-        """End all that runs in a workspace; return when nothing does any more."""
+        """End all processes of a workspace; return when none is left."""
         resources = self.resources
         started_s = resources.clock.monotonic()
         await self.runs.give_up(workspace_id)
@@ -46,7 +46,7 @@ class WorkspaceTermination:
         return Stopped(asked, killed, duration_ms)
 
     async def remove_files(self, workspace_id: WorkspaceId) -> int:
-        """Remove everything of a workspace that nobody runs in; return the bytes freed."""
+        """Remove all files of a workspace after its processes ended; return the bytes freed."""
         resources = self.resources
         await self.end_everything(workspace_id, 0.0)
         resources.source_builder.take_off(workspace_id)
@@ -58,6 +58,6 @@ class WorkspaceTermination:
         return await self.empty_trash()
 
     async def empty_trash(self) -> int:
-        """Remove what was thrown away; return the bytes freed."""
+        """Empty the trash; return the bytes freed."""
         async with self.emptying:
             return await asyncio.to_thread(self.resources.trash.empty)

@@ -1,4 +1,4 @@
-"""Putting hosting together from its parts."""
+"""Construction of the host service from its parts."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -40,18 +40,18 @@ PLACEMENTS: Final = "placements.sqlite"
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """What hosting is built on.
+    """The dependencies and settings of hosting.
 
     Attributes:
-        directory: Everything of this node is below it.
-        encode_started: Makes of a process the response of the method that started it.
-        workspaces_max: Workspaces that are not stopped, at most.
-        local_directories: What is offered to local workspaces.
+        directory: The data directory of this node.
+        encode_started: Encodes a process as the response of the method that started it.
+        workspaces_max: The maximum of workspaces that are not stopped.
+        local_directories: Directories offered to local workspaces.
         git_protocols: Transports that git may use.
-        git_private_hosts: Hosts that it may fetch from though their addresses are not public.
-        git_limits: What the node's own git may use.
-        mirror_bounds: How much of the mirrors is kept.
-        requires_placement: Whether nothing is done in a workspace that nobody placed here.
+        git_private_hosts: Hosts that it may fetch from although their addresses are not public.
+        git_limits: The limits of the node's own git.
+        mirror_bounds: The limits on mirrors.
+        requires_placement: Whether calls to workspaces that were not placed here are refused.
     """
 
     directory: Path
@@ -79,7 +79,7 @@ class Parts:
 
 @dataclass(frozen=True, slots=True)
 class Hosting:
-    """Hosting as the rest of the service uses it."""
+    """The host service and its parts for the rest of the service."""
 
     host: Host
     merges: Merges
@@ -89,7 +89,7 @@ class Hosting:
 
 @asynccontextmanager
 async def hosting(parts: Parts) -> AsyncIterator[Hosting]:
-    """Host workspaces; what an earlier run of the service was killed in is gone on with.
+    """Run the host service; operations in which an earlier run was killed are continued.
 
     Raises:
         JournalUnusable: The file of the placements cannot be read or written.
@@ -111,7 +111,7 @@ async def hosting(parts: Parts) -> AsyncIterator[Hosting]:
         ) as host:
             merges = Merges(host, resources)
             for workspace_id in tuple(placements.all):
-                # Of processes that outlived the service; theirs may be open doors.
+                # Processes that outlived the service may have open listeners.
                 await parts.exits.egress_route(workspace_id)
             for placement in tuple(host.placements.values()):
                 await merges.recover(placement)
@@ -146,7 +146,7 @@ def _resources(parts: Parts, placements: Placements, cloner: Cloner, trash: Tras
         parts.local_directories,
         trash,
         parts.users or OwnedByService(),
-        # What another user owns, one of their own may not read.
+        # A workspace with its own user may not read files of another user.
         parts.users is None,
     )
     setup = SetupScript(parts.processes, parts.encode_started)

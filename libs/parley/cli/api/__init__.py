@@ -1,1 +1,1 @@
-"""The HTTP API as commands call it."""
+"""The client of the HTTP API for commands."""

@@ -1,6 +1,6 @@
 """Parley's HTTP API for commands: requests, event streams, and problems as one-line errors.
 
-The standard library's client is enough here and imports in a few milliseconds.
+The standard library's client is sufficient here and imports in a few milliseconds.
 """
 
 import json
@@ -21,7 +21,7 @@ PROBLEM_BYTES_MAX = 64 * 1024
 
 
 class Unreachable(CliError):
-    """Nobody answered, or the answer broke off; the same request may succeed later."""
+    """The server did not answer, or the answer was cut off; the same request may succeed later."""
 
 
 class ApiRefused(CliError):
@@ -44,7 +44,7 @@ class ApiRefused(CliError):
 
 
 class NotParley(CliError):
-    """Something answered that does not speak Parley's API."""
+    """The answer is not one of Parley's API."""
 
     def __init__(self, url: str, said: str) -> None:
         super().__init__(f"{url} answered {said}: that is not Parley; check PARLEY_URL")
@@ -52,7 +52,7 @@ class NotParley(CliError):
 
 
 class Api:
-    """One server, spoken to with one connection per request."""
+    """One server, called with one connection per request."""
 
     def __init__(self, server: Server) -> None:
         self._server = server
@@ -71,16 +71,16 @@ class Api:
 
         Args:
             method: The HTTP method.
-            path: What to ask for, below the server's URL.
-            body: What to send as JSON.
-            headers: What to send beside the key.
-            needs: The name that the answer, a JSON object, must have.
+            path: The path below the server's URL.
+            body: The JSON body.
+            headers: Headers in addition to the API key.
+            needs: The key that the answer, a JSON object, must contain.
             within_s: How long to wait for the server.
 
         Raises:
-            Unreachable: there was no whole answer.
+            Unreachable: there was no complete answer.
             ApiRefused: the answer is a problem.
-            NotParley: the answer is none that Parley gives.
+            NotParley: the answer is not one of Parley's API.
         """
         content = None if body is None else json.dumps(body)
         sent = {**(headers or {})} | ({"Content-Type": "application/json"} if content else {})
@@ -98,12 +98,12 @@ class Api:
     def stream(
         self, path: str, headers: Mapping[str, str], *, open_s: float
     ) -> Iterator[tuple[HTTPResponse, socket.socket]]:
-        """Give the open answer to a GET, and its socket for setting how long reads may take.
+        """Yield the open answer to a GET, and its socket for setting a read timeout.
 
         Raises:
-            Unreachable: the stream could not be opened, or broke off.
+            Unreachable: the stream could not be opened, or was cut off.
             ApiRefused: the answer is a problem.
-            NotParley: the answer is no stream of events.
+            NotParley: the answer is not an event stream.
         """
         accept = {"Accept": EVENTS, **headers}
         with self._exchange("GET", path, None, accept, open_s) as (response, opened):

@@ -1,4 +1,4 @@
-"""Server-sent events: from lines to events, and a stream that survives its connection."""
+"""Server-sent events: parsing, and a stream that reconnects when its connection is lost."""
 
 import json
 from collections.abc import Callable, Iterable, Iterator
@@ -9,11 +9,11 @@ from typing import Any
 from parley.cli.api.client import Api, ApiRefused, Unreachable
 from parley.cli.errors import TimedOut
 
-#: The server breaks a silence of 15 s; three times that means that the connection is dead.
+#: The server sends something at least every 15 s; after three times that the connection is dead.
 SILENCE_S_MAX = 45.0
 RETRY_S = 0.5
 RETRY_S_MAX = 10.0
-#: How long a server may be away before following it is given up.
+#: How long a server may be unreachable before following it ends.
 AWAY_S_MAX = 60.0
 
 
@@ -28,7 +28,7 @@ class ServerEvent:
 
 
 def events(lines: Iterable[bytes]) -> Iterator[ServerEvent]:
-    """Read events out of the lines of a stream; what is incomplete at its end is dropped."""
+    """Parse the lines of a stream into events; an incomplete event at its end is dropped."""
     kind, cursor, data = "message", None, list[str]()
     for raw in lines:
         line = raw.decode(errors="replace").rstrip("\r\n")
@@ -47,7 +47,7 @@ def events(lines: Iterable[bytes]) -> Iterator[ServerEvent]:
             case "id":
                 cursor = value
             case _:
-                # A comment, a retry hint, or a field this client does not know.
+                # A comment, a retry hint, or an unknown field.
                 continue
 
 
@@ -59,18 +59,18 @@ def follow(
     pause: Callable[[float], object],
     cursor: str | None = None,
 ) -> Iterator[ServerEvent]:
-    """Give the events of the stream at `path`, resuming it as often as it breaks.
+    """Yield the events of the stream at `path`, resuming it whenever it breaks.
 
     Args:
         api: The server.
         path: The stream on it.
-        deadline: The `time.monotonic` at which to give up.
-        pause: Waits that many seconds.
+        deadline: The `time.monotonic` at which to stop.
+        pause: Sleeps that many seconds.
         cursor: Where to begin; None for the beginning.
 
     Raises:
         TimedOut: the deadline passed.
-        Unreachable: the server was away for too long.
+        Unreachable: the server was unreachable for too long.
         ApiRefused: the server refuses the stream.
     """
     heard_at = monotonic()
@@ -82,7 +82,7 @@ def follow(
             with api.stream(path, headers, open_s=open_s) as (response, opened):
                 for event in events(_lines(response, opened, deadline)):
                     heard_at = monotonic()
-                    # A cursor that cannot be resumed from is of no use any more.
+                    # The server cannot resume from this cursor.
                     cursor = None if event.type == "resync" else event.cursor or cursor
                     if event.type != "bye":
                         yield event

@@ -1,4 +1,4 @@
-"""Requests that may be sent again: the same key each time, until somebody answers."""
+"""Requests that are retried with the same idempotency key until there is an answer."""
 
 from collections.abc import Callable, Mapping
 from time import monotonic
@@ -22,23 +22,23 @@ def post(
     pause: Callable[[float], object],
     late: str,
 ) -> Any:
-    """Post `body` and return the answer; try again while nobody answers.
+    """Post `body` and return the answer; retry while the server is unreachable.
 
-    The key makes it safe to send the request again when the answer got lost.
+    The key makes it safe to send the request again when its answer was lost.
 
     Args:
         api: The server.
-        path: Where to post.
-        body: What to send.
-        key: What makes the request one, however often it is sent.
-        needs: The name that the answer must have.
-        deadline: The `time.monotonic` at which to give up.
-        pause: Waits that many seconds.
-        late: What to say when the deadline passes.
+        path: The path to post to.
+        body: The JSON body.
+        key: The idempotency key, the same for every attempt.
+        needs: The key that the answer must contain.
+        deadline: The `time.monotonic` at which to stop.
+        pause: Sleeps that many seconds.
+        late: The error message when the deadline passes.
 
     Raises:
         TimedOut: the deadline passed.
-        Unreachable: nobody answered for too long.
+        Unreachable: the server was unreachable for too long.
         ApiRefused: the answer is a problem.
     """
     headers = {"Idempotency-Key": f'"{key}"'}

@@ -1,4 +1,4 @@
-"""Finding the stack that a command should talk to."""
+"""Finds the stack that a command should call."""
 
 import json
 from dataclasses import dataclass, field
@@ -11,18 +11,18 @@ from parley.cli.invocation import Invocation
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """Where a stack answers over HTTP, and the key to it."""
+    """The HTTP address of a stack, and the API key for it."""
 
     url: str
     api_key: str = field(repr=False)
 
 
 def find_server(invocation: Invocation) -> Server:
-    """Return the remote stack that PARLEY_URL names, or else the one that runs in the home.
+    """Return the remote stack of PARLEY_URL, or else the one that runs in the home.
 
     Raises:
-        ConfigurationProblem: PARLEY_URL is no URL or has no key, or the key cannot be used.
-        CliError: nothing runs in the home.
+        ConfigurationProblem: PARLEY_URL is not a URL or has no key, or the key cannot be used.
+        CliError: no stack runs in the home.
     """
     url = invocation.environment.get("PARLEY_URL", "").strip()
     api_key = invocation.environment.get("PARLEY_API_KEY", "").strip()
@@ -32,7 +32,7 @@ def find_server(invocation: Invocation) -> Server:
         return _local(invocation, api_key)
     problem = _problem_of_url(url)
     if problem is not None:
-        # The value is not repeated: it may hold a password, or be the key in the wrong place.
+        # The value is not repeated: it may contain a password, or be the key in the wrong variable.
         raise ConfigurationProblem(
             f"PARLEY_URL is no address of a server ({problem}): write http://HOST:PORT"
         )
@@ -42,7 +42,7 @@ def find_server(invocation: Invocation) -> Server:
 
 
 def local_server(home: Home, url: str) -> Server:
-    """Return the stack that runs in a home at an address; without a key it will refuse.
+    """Return the stack of a home at a URL; without a key its requests will be refused.
 
     Raises:
         ConfigurationProblem: the file with the key cannot be used.
@@ -75,7 +75,7 @@ def _local(invocation: Invocation, api_key: str) -> Server:
 
 
 def _check_key(api_key: str, source: str) -> None:
-    """Refuse what no header can hold; the key itself is never shown."""
+    """Refuse a key that a header cannot contain; the key itself is never printed."""
     if not api_key or not _is_one_word(api_key):
         raise ConfigurationProblem(
             f"{source} holds no API key: it must be one word of ASCII letters, digits and signs"

@@ -1,4 +1,4 @@
-"""A WebSocket for commands: one connection that blocks, for loops that wait with `select`."""
+"""A blocking WebSocket connection for commands, which wait for it with `select`."""
 
 import json
 import socket
@@ -26,15 +26,15 @@ from parley.cli.api.client import PROBLEM_BYTES_MAX, Unreachable, refusal_of
 from parley.cli.api.server import Server
 
 READ_BYTES: Final = 64 * 1024
-#: For the handshake, and for a server that takes nothing of what is sent.
+#: The timeout of the handshake, and of sends that the server does not read.
 ANSWER_S: Final = 30.0
-#: A frame that the server takes, with room to spare.
+#: A frame well below the server's limit.
 SENT_BYTES_MAX: Final = 16 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Closed:
-    """The other side ended the connection, properly or not."""
+    """The server closed the connection, or it was lost."""
 
     reason: str
 
@@ -43,7 +43,7 @@ Received = bytes | dict[str, Any] | Closed
 
 
 class WebSocket:
-    """A connection that stands."""
+    """An open connection."""
 
     def __init__(self, channel: socket.socket, connection: WSConnection) -> None:
         self._channel = channel
@@ -56,7 +56,7 @@ class WebSocket:
         """Connect to a path below the server's URL.
 
         Raises:
-            Unreachable: Nobody answers.
+            Unreachable: The server does not answer.
             ApiRefused: The answer is a problem.
         """
         parts = urlsplit(server.url)
@@ -83,16 +83,16 @@ class WebSocket:
         return socket_
 
     def fileno(self) -> int:
-        """The descriptor to wait for."""
+        """The descriptor for `select`."""
         return self._channel.fileno()
 
     def early(self) -> list[Received]:
-        """Return what came together with the answer to the handshake, once."""
+        """Return the frames that arrived together with the answer to the handshake, once."""
         came, self._early = self._early, []
         return came
 
     def receive(self) -> Iterator[Received]:
-        """Read what has come, once it can be read: output, messages, or the end."""
+        """Read the frames that have arrived: output, messages, or the end."""
         try:
             data = self._channel.recv(READ_BYTES)
             while isinstance(self._channel, ssl.SSLSocket) and self._channel.pending():
@@ -111,7 +111,7 @@ class WebSocket:
         """Send bytes.
 
         Raises:
-            OSError: The connection is gone.
+            OSError: The connection is closed.
         """
         for place in range(0, len(data), SENT_BYTES_MAX):
             self._send(BytesMessage(data[place : place + SENT_BYTES_MAX]))
@@ -120,12 +120,12 @@ class WebSocket:
         """Send a message.
 
         Raises:
-            OSError: The connection is gone.
+            OSError: The connection is closed.
         """
         self._send(TextMessage(json.dumps(message)))
 
     def leave(self) -> None:
-        """End the connection properly, as far as there still is one."""
+        """Close the connection with a closing handshake, if it is still open."""
         try:
             self._send(CloseConnection(code=1000))
         except (OSError, LocalProtocolError):
@@ -134,7 +134,7 @@ class WebSocket:
             self.close()
 
     def close(self) -> None:
-        """Cut the connection."""
+        """Close the socket."""
         self._channel.close()
 
     def _send(self, event: Event) -> None:
@@ -158,7 +158,7 @@ class WebSocket:
         """Wait for the answer to the handshake.
 
         Raises:
-            ApiRefused: It is a problem.
+            ApiRefused: The answer is a problem.
         """
         status, body, is_accepted = 0, b"", False
         while not is_accepted:
@@ -183,7 +183,7 @@ class WebSocket:
 
 def _dialled(host: str, port: int | None, *, is_secure: bool) -> socket.socket:
     channel = socket.create_connection((host, port or (443 if is_secure else 80)), ANSWER_S)
-    # What is typed shall not wait for more of it.
+    # Keystrokes are sent without delay.
     channel.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     if not is_secure:
         return channel

@@ -1,1 +1,1 @@
-"""What commands do with chats."""
+"""Commands on chats."""

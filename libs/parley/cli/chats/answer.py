@@ -1,8 +1,7 @@
-"""What to show of a chat's events: its text, its tools, and how the turn ended.
+"""Renders a chat's events: its text, its tools, and how the turn ended.
 
-Live parts are previews of messages. What a preview already showed is not shown again when its
-message arrives; what it did not show is. A message is shown once, however often a resumed stream
-repeats it.
+Live parts are previews of messages. Text that a preview already showed is not shown again when its
+message arrives; the rest is. A message is shown once, however often a resumed stream repeats it.
 """
 
 import json
@@ -14,14 +13,14 @@ from typing import Any
 from parley.cli.api.events import ServerEvent
 
 TOOL_ARGUMENTS_MAX = 200
-#: Kind of part -> the fields that only a whole one has.
+#: Kind of part -> the fields that only a complete one has.
 FIELDS_WHEN_COMPLETE: Mapping[str, frozenset[str]] = {
     "tool-call": frozenset({"args"}),
     "tool-result": frozenset({"result", "outcome", "is_error"}),
 }
 
 
-#: Reason for which an answer ended -> what is told of it; what is not here is complete.
+#: Reason for which an answer ended -> its text; other reasons mean that it is complete.
 CUT: Mapping[str, str] = {
     "length": "cut: length limit reached",
     "content_filter": "cut: content policy of the provider",
@@ -30,7 +29,7 @@ CUT: Mapping[str, str] = {
 
 
 class Ending(StrEnum):
-    """How a turn can end, in the words of the chat's status."""
+    """How a turn can end, as values of the chat's status."""
 
     WAITING = "waiting"
     ERROR = "error"
@@ -39,14 +38,14 @@ class Ending(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A piece of the answer."""
+    """A part of the answer's text."""
 
     text: str
 
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """A line about what goes on."""
+    """A line about progress."""
 
     line: str
 
@@ -56,11 +55,11 @@ Shown = Text | Note
 
 @dataclass(slots=True)
 class Answer:
-    """The answer to one prompt as it arrives."""
+    """The answer to one prompt while it arrives."""
 
     ending: Ending | None = None
     problem: str | None = None
-    #: Whether what users said is shown too.
+    #: Whether messages of users are shown too.
     shows_users: bool = False
     _preview: str = ""
     _is_mid_line: bool = False
@@ -68,7 +67,7 @@ class Answer:
     _tools: set[tuple[str, str]] = field(default_factory=set)
 
     def take(self, event: ServerEvent) -> list[Shown]:
-        """Take one event; return what it adds to the screen."""
+        """Process one event; return the output that it adds."""
         payload = event.data.get(event.type, event.data)
         match event.type:
             case "message_part" if payload.get("role", "assistant") == "assistant":
@@ -127,7 +126,7 @@ class Answer:
 
     def _take_tool(self, part: dict[str, Any], *, is_committed: bool = False) -> list[Shown]:
         kind, call = str(part.get("type")), str(part.get("tool_call_id"))
-        # While a call's arguments or its output still arrive there is nothing to show yet.
+        # While a call's arguments or its output are incomplete, nothing is shown.
         is_whole = is_committed or not FIELDS_WHEN_COMPLETE.get(kind, frozenset()).isdisjoint(part)
         if kind not in FIELDS_WHEN_COMPLETE or not is_whole or (kind, call) in self._tools:
             return []
@@ -150,12 +149,12 @@ class Answer:
 
 
 def cut_words(message: Mapping[str, Any]) -> str | None:
-    """Return why an answer is not complete, None if it is or if nothing is known."""
+    """Return why an answer is incomplete, None if it is complete or the reason is unknown."""
     return CUT.get(str(message.get("finish_reason")))
 
 
 def sanitized(text: str) -> str:
-    """Return `text` without what could steer a terminal: all control characters but two."""
+    """Return `text` without control characters but two, so that it cannot control a terminal."""
     return "".join(
         letter
         for letter in text
@@ -180,7 +179,7 @@ def _brief(arguments: Any) -> str:
 
 
 def _reason(result: Any) -> str:
-    """Return why a tool failed, as far as its result says so."""
+    """Return why a tool failed, if its result says so."""
     if isinstance(result, str):
         try:
             result = json.loads(result)

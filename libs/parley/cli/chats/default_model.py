@@ -1,4 +1,4 @@
-"""Which model answers by default, as the server says, which knows the stored models too."""
+"""The default model, as reported by the server, which also has the stored models."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -25,7 +25,7 @@ HOW_TO_CHOOSE = (
 
 
 def default_model_line(home: Home, url: str | None) -> str:
-    """Return in one line which model answers by default, and how to have another one."""
+    """Return one line with the default model, and how to choose another one."""
     try:
         api = Api(local_server(home, url or ""))
         models = list_models(api)
@@ -50,7 +50,7 @@ def list_models(api: Api) -> list[dict[str, Any]]:
     """Return all models that the server has.
 
     Raises:
-        CliError: it does not answer, or not as Parley does.
+        CliError: it does not answer, or the answer is not one of Parley's API.
     """
     models: list[dict[str, Any]] = []
     cursor: str | None = None

@@ -14,7 +14,7 @@ PACKED_BYTES_MAX: Final = 32 * 1024 * 1024
 FILES_MAX: Final = 20_000
 #: How long git may take to list a directory.
 LISTING_S_MAX: Final = 60.0
-#: What git tells those whom it starts, such as a hook, about another place than the directory.
+#: Variables that git sets for processes it starts, such as hooks, and that point elsewhere.
 ELSEWHERE: Final = frozenset(
     (
         *("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_PREFIX", "GIT_COMMON_DIR"),
@@ -28,8 +28,8 @@ class Packed:
     """The files of a directory.
 
     Attributes:
-        archive: They, compressed.
-        is_chosen: Whether git told which of them belong to it; else these are all that are there.
+        archive: The files as a compressed archive.
+        is_chosen: Whether git listed them; otherwise these are all files of the directory.
     """
 
     archive: bytes
@@ -43,7 +43,7 @@ def packed(directory: Path) -> Packed:
     are now; anywhere else, all files.
 
     Raises:
-        ConfigurationProblem: it is no directory, or there is too much in it.
+        ConfigurationProblem: it is not a directory, or its files are too large.
     """
     if not directory.is_dir():
         raise ConfigurationProblem(f"{directory} is no directory: name one that exists")
@@ -63,16 +63,16 @@ def packed(directory: Path) -> Packed:
 
 
 def apply_patch(directory: Path, patch: str) -> None:
-    """Change the files of a directory as a patch says: all of it, or nothing.
+    """Apply a patch to the files of a directory: completely, or not at all.
 
-    What was changed there before and is in no commit stays, and nothing is staged.
+    Uncommitted changes in the directory are kept, and nothing is staged.
 
     Raises:
-        CliError: it does not fit any more.
+        CliError: the patch does not apply any more.
     """
     try:
-        # Below the top of a repository git takes names as relative to that top, and says nothing
-        # of those that are not in the directory.
+        # Below the top of a repository git reads names as relative to that top, and silently skips
+        # those outside the directory.
         inside = _git(directory, "rev-parse", "--show-prefix")
         prefix = "" if inside.returncode else os.fsdecode(inside.stdout).removesuffix("\n")
         where = (f"--directory={prefix}",) if prefix else ()
@@ -85,7 +85,7 @@ def apply_patch(directory: Path, patch: str) -> None:
 
 
 def _chosen(directory: Path) -> list[str] | None:
-    """Return what git would pack, relative to the directory; None where there is no repository."""
+    """Return the files listed by git, relative to the directory; None outside of a repository."""
     listing = ("ls-files", "-z", "--cached", "--others", "--exclude-standard")
     try:
         listed = _git(directory, *listing, timeout_s=LISTING_S_MAX)
@@ -101,7 +101,7 @@ def _chosen(directory: Path) -> list[str] | None:
 def _git(
     directory: Path, *words: str, given: bytes = b"", timeout_s: float | None = None
 ) -> "subprocess.CompletedProcess[bytes]":
-    """Run git in a directory, whatever repository this was called from."""
+    """Run git in a directory, independent of the repository this was called from."""
     given_here = dict(os.environ)  # noqa: TID251 (git finds itself and its settings by it)
     environment = {name: value for name, value in given_here.items() if name not in ELSEWHERE}
     return subprocess.run(
@@ -125,7 +125,7 @@ def _walked(directory: Path) -> list[str]:
 
 
 def _add(archive: tarfile.TarFile, directory: Path, name: str) -> None:
-    """Pack one file; what is neither file nor link, such as a socket or a submodule, is left."""
+    """Pack one file; anything but a file or link, such as a socket or a submodule, is skipped."""
     place = directory / name
     if not (place.is_symlink() or place.is_file()):
         return
@@ -136,7 +136,7 @@ def _add(archive: tarfile.TarFile, directory: Path, name: str) -> None:
 
 
 def _anonymous(entry: tarfile.TarInfo) -> tarfile.TarInfo:
-    """Leave out whose file it was: there it belongs to somebody else."""
+    """Remove the owner of a file: the workspace has another user."""
     entry.uid = entry.gid = 0
     entry.uname = entry.gname = ""
     return entry

@@ -1,4 +1,4 @@
-"""Work on a copy of a directory: copied, worked on, checked, shown as a diff, applied if wanted."""
+"""Runs a task on a copy of a directory: copy, turn, check, diff, and applying the diff."""
 
 import sys
 from collections.abc import Callable
@@ -18,23 +18,23 @@ from parley.cli.chats.turn_output import Patience, show_turn
 from parley.cli.chats.workspace import ChatWorkspace, Ended, OutputChunk
 from parley.cli.errors import CliError
 
-#: A chat begins with a message. The demo model answers this one, for nothing and without tools,
-#: so that the files are there before the model that does the work begins.
+#: A chat begins with a message. The demo model answers this one, at no cost and without tools, so
+#: that the files are copied before the model that does the work begins.
 DEMO_MODEL: Final = "scripted"
 READY: Final = "repeat after me: The files of {name} are in the workspace."
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """What to do with a directory.
+    """A task on a directory.
 
     Attributes:
-        directory: Whose copy to work on.
-        title: What the chat is called.
-        prompt: What the model is told.
+        directory: The directory to copy.
+        title: The title of the chat.
+        prompt: The prompt for the model.
         model_id: The model, None for the default.
-        check: A command that tells by its exit code whether the work is done, None for none.
-        applies: Whether to change the directory as the copy was changed, if the check passes.
+        check: A command whose exit code says whether the work is done, None for none.
+        applies: Whether to apply the changes to the directory if the check passes.
     """
 
     directory: Path
@@ -48,7 +48,7 @@ class Work:
 def work(
     api: Api, wanted: Work, patience: Patience, *, new_key: Callable[[], str], as_json: bool
 ) -> None:
-    """Do the work in a new chat, and print what it came to.
+    """Run the task in a new chat, and print the result.
 
     Raises:
         CliError: the turn failed, the check did not pass, or the changes could not be applied.
@@ -59,7 +59,7 @@ def work(
     workspace.fill(copied.archive, keeps_ignored=copied.is_chosen)
     after_id = _send(api, chat_id, wanted, patience, new_key())
     show_turn(api, chat_id, patience, as_json=as_json, after_id=after_id)
-    # Before the check, whose own traces are none of the work's.
+    # Before the check, whose own changes are not part of the work.
     patch, is_whole = workspace.diff()
     ended = None if wanted.check is None else _checked(workspace, wanted.check)
     _show(patch)
@@ -73,7 +73,7 @@ def work(
 
 
 def _waiting_chat(api: Api, wanted: Work, patience: Patience, key: str) -> str:
-    """Return a chat that waits for its work."""
+    """Return a chat whose first turn is over."""
     name = one_line(wanted.directory.resolve().name) or "the directory"
     created = post(
         api,
@@ -105,7 +105,7 @@ def _waiting_chat(api: Api, wanted: Work, patience: Patience, key: str) -> str:
 
 
 def _send(api: Api, chat_id: str, wanted: Work, patience: Patience, key: str) -> int:
-    """Give the work to the model that shall do it; return the id of the message."""
+    """Send the prompt to the model that does the work; return the id of the message."""
     api.call("PATCH", chat_path(chat_id), {"model_id": wanted.model_id})
     body: dict[str, Any] = {"content": [{"type": "text", "text": wanted.prompt}]}
     sent = post(
@@ -122,7 +122,7 @@ def _send(api: Api, chat_id: str, wanted: Work, patience: Patience, key: str) ->
 
 
 def _checked(workspace: ChatWorkspace, command: str) -> Ended:
-    """Run the check where the model worked; what it prints goes to standard error."""
+    """Run the check in the workspace; its output goes to standard error."""
     click.echo(f"$ {sanitized(command)}", err=True)
     for event in workspace.run(command):
         match event:

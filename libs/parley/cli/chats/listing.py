@@ -1,4 +1,4 @@
-"""Chats as commands name, list and print them."""
+"""Paths, lists and printed forms of chats."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -14,12 +14,12 @@ TITLE_CHARACTERS_MAX = 60
 
 
 def chat_path(chat_id: str) -> str:
-    """Return where a chat is, whatever the user typed for its id."""
+    """Return the path of a chat, with the id escaped."""
     return f"{CHATS}/{quote(chat_id, safe='')}"
 
 
 def list_chats(api: Api, filters: Mapping[str, str], *, count: int) -> Iterator[dict[str, Any]]:
-    """Give the first `count` chats, page by page."""
+    """Yield the first `count` chats, page by page."""
     cursor: str | None = None
     while count > 0:
         query = {**filters, "limit": str(min(count, PAGE_MAX))}
@@ -34,7 +34,7 @@ def list_chats(api: Api, filters: Mapping[str, str], *, count: int) -> Iterator[
 
 
 def last_messages(api: Api, chat_id: str, *, count: int) -> dict[str, Any]:
-    """Return the last `count` messages, oldest first, and those that wait."""
+    """Return the last `count` messages, oldest first, and the queued ones."""
     path, before_id = f"{chat_path(chat_id)}/messages", 0
     messages: list[dict[str, Any]] = []
     queued: list[dict[str, Any]] = []
@@ -63,13 +63,13 @@ def row_of(chat: Mapping[str, Any]) -> tuple[str, ...]:
 
 
 def one_line(text: str) -> str:
-    """Return a text as one short line that cannot steer a terminal."""
+    """Return a text as one short line without control characters."""
     words = sanitized(" ".join(text.split()))
     return words if len(words) <= TITLE_CHARACTERS_MAX else words[: TITLE_CHARACTERS_MAX - 1] + "…"
 
 
 def message_lines(message: Mapping[str, Any]) -> Iterator[str]:
-    """Give the lines that show one message."""
+    """Yield the lines that show one message."""
     yield f"--- {message.get('role')} {message.get('id')}"
     for part in message.get("content", ()):
         yield from _part_lines(part)
@@ -78,7 +78,7 @@ def message_lines(message: Mapping[str, Any]) -> Iterator[str]:
 
 
 def queued_lines(queued: Mapping[str, Any]) -> Iterator[str]:
-    """Give the lines that show a message that waits."""
+    """Yield the lines that show a queued message."""
     yield f"--- queued {queued.get('id')}"
     for part in queued.get("content", ()):
         yield from _part_lines(part)

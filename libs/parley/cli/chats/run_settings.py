@@ -1,12 +1,12 @@
-"""What a directory says about work in it: the table `run` of its `parley.toml`.
+"""The settings of a directory for tasks on it: the table `run` of its `parley.toml`.
 
     [run]
     check = "python3 -m unittest"   # tells by its exit code whether the work is done
     script = "repair.script"        # the steps of the demo model, which does the work then
     model = "ID"                    # another model than the default
 
-The file is what makes `parley run` work on a copy of the directory without being told to: whoever
-put it there wants that. It cannot have anything changed here; that takes `--apply`.
+With this file `parley run` works on a copy of the directory without further options: its author
+wants that. It cannot cause changes in the directory itself; that takes `--apply`.
 """
 
 import tomllib
@@ -23,11 +23,11 @@ KEYS: Final = ("check", "script", "model")
 
 @dataclass(frozen=True, slots=True)
 class RunSettings:
-    """How to work on a directory.
+    """The settings for tasks on a directory.
 
     Attributes:
-        directory: Whose copy to work on.
-        check: A command that tells whether the work is done, None for none.
+        directory: The directory to copy.
+        check: A command whose exit code says whether the work is done, None for none.
         script: The steps of the demo model, None for none.
         model_id: The model, None for the default, or for the demo model if there is a script.
     """
@@ -39,10 +39,10 @@ class RunSettings:
 
 
 def settings_of(directory: Path) -> RunSettings | None:
-    """Return what a directory says about work in it, None if it says nothing.
+    """Return the settings of a directory, None if it has none.
 
     Raises:
-        ConfigurationProblem: It says something else than it may.
+        ConfigurationProblem: The file has unknown or invalid settings.
     """
     place = directory / FILE
     try:
@@ -67,10 +67,10 @@ def settings_of(directory: Path) -> RunSettings | None:
 
 
 def nearest_settings(start: Path) -> RunSettings | None:
-    """Return what is said about work where somebody is: there, or above in the same repository.
+    """Return the settings of `start` or of the nearest parent in the same repository.
 
     Raises:
-        ConfigurationProblem: It says something else than it may.
+        ConfigurationProblem: The file has unknown or invalid settings.
     """
     for directory in _places(start):
         if (settings := settings_of(directory)) is not None:
@@ -79,7 +79,7 @@ def nearest_settings(start: Path) -> RunSettings | None:
 
 
 def repository_of(start: Path) -> Path | None:
-    """Return the git repository that somebody is in, None if they are in none."""
+    """Return the git repository that contains `start`, None outside of a repository."""
     above = (start, *start.parents)
     return next((directory for directory in above if (directory / ".git").exists()), None)
 

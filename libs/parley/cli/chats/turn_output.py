@@ -1,4 +1,4 @@
-"""Showing a turn on the terminal as it happens, and how it ended by the exit code."""
+"""Prints a turn on the terminal while it runs; its outcome decides the exit code."""
 
 import json
 import sys
@@ -22,9 +22,9 @@ class Patience:
     """How long a command waits.
 
     Attributes:
-        timeout_s: What was given with --timeout; None waits as long as it takes.
-        deadline: The `time.monotonic` at which to give up.
-        pause: Waits that many seconds.
+        timeout_s: The value of --timeout; None for no limit.
+        deadline: The `time.monotonic` at which to stop.
+        pause: Sleeps that many seconds.
     """
 
     timeout_s: float | None
@@ -35,9 +35,9 @@ class Patience:
 def show_turn(
     api: Api, chat_id: str, patience: Patience, *, as_json: bool, after_id: int = 0
 ) -> None:
-    """Print what happens in a chat after the message `after_id` until its turn ends.
+    """Print the events of a chat after the message `after_id` until its turn ends.
 
-    Whoever interrupts this with Ctrl-C stops the turn.
+    Ctrl-C stops the turn.
 
     Raises:
         CliError: the turn failed.
@@ -65,13 +65,13 @@ def show_turn(
 
 
 def _last_error(api: Api, chat_id: str) -> str:
-    """Return why the last turn failed; the status comes before the event that says so."""
+    """Return why the last turn failed; the status arrives before the event with the error."""
     error = api.call("GET", chat_path(chat_id)).get("last_error") or {}
     return str(error.get("message") or "the turn failed")
 
 
 def _stop(api: Api, chat_id: str) -> None:
-    """Have the turn stopped, and tell how to go on; whoever is impatient interrupts this, too."""
+    """Stop the turn, and print how to continue; a second Ctrl-C interrupts this, too."""
     try:
         api.call("POST", f"{chat_path(chat_id)}/interrupt", {}, within_s=STOP_S_MAX)
     except CliError as error:
@@ -81,7 +81,7 @@ def _stop(api: Api, chat_id: str) -> None:
 
 
 def show(event: ServerEvent, answer: Answer, *, as_json: bool) -> None:
-    """Print what an event adds to an answer, or the event itself on one line."""
+    """Print the output that an event adds to an answer, or the event itself on one line."""
     shown = answer.take(event)
     if as_json:
         printed = {"type": event.type, "cursor": event.cursor, **event.data}

@@ -1,4 +1,4 @@
-"""The workspace of a chat as `parley run` uses it: filled, looked at, and asked to run a check."""
+"""The workspace of a chat for `parley run`: copies files to it, runs a check, returns the diff."""
 
 import base64
 from collections.abc import Iterator, Mapping
@@ -13,24 +13,24 @@ from parley.cli.chats.listing import chat_path
 from parley.cli.chats.turn_output import Patience
 from parley.cli.errors import CliError, TimedOut
 
-#: Encoded, a piece has to fit into the body of a request.
+#: A base64-encoded piece has to fit into the body of a request.
 PIECE_BYTES: Final = 128 * 1024
 WAIT_S_MAX: Final = 20
-#: What a process says that has not read yet what was written before.
+#: The error code while the process has not read its earlier input yet.
 INPUT_FULL: Final = "NODE_FULL"
 PAUSE_S: Final = 0.2
 
-#: What programs leave behind when tests run is no change, whatever the copy has git ignore.
+#: Files that test runs leave behind do not count as changes, whatever the copy has git ignore.
 LEFTOVERS: Final = r"__pycache__/\n*.py[co]\n.pytest_cache/\n.mypy_cache/\n.ruff_cache/\n"
 
-#: Keeps what is there as the state that changes are told against: all that is not ignored, or,
-#: where somebody chose the files, those that are ignored and belong to them all the same.
+#: Commits the files as the base of the diff: all that are not ignored, or, if git listed them in
+#: the original, the ignored ones too.
 KEEP: Final = "git add -A"
 KEEP_IGNORED: Final = (
     "git add -A -f && git rm -rq --cached --ignore-unmatch -- "
     "'__pycache__' '*/__pycache__' '*.py[co]' '.*_cache' '*/.*_cache'"
 )
-#: Unpacks what comes in, and keeps it.
+#: Unpacks the archive from standard input, and commits it.
 UNPACK: Final = (
     f"tar -xzf - && git init -q -b main && printf '{LEFTOVERS}' >> .git/info/exclude && "
     "{keep} && "
@@ -41,7 +41,7 @@ UNPACK: Final = (
 
 @dataclass(frozen=True, slots=True)
 class OutputChunk:
-    """A piece of the output of a process that has not ended."""
+    """A piece of the output of a running process."""
 
     text: str
 
@@ -52,7 +52,7 @@ class Ended:
 
     Attributes:
         exit_code: None if a signal ended it.
-        words: The same as words.
+        words: The same as text.
     """
 
     exit_code: int | None
@@ -69,14 +69,14 @@ class ChatWorkspace:
         self._key = key
 
     def fill(self, archive: bytes, *, keeps_ignored: bool = False) -> None:
-        """Put the files of an archive there, and remember how they were.
+        """Copy the files of an archive to the workspace, and commit them as the base of the diff.
 
         Args:
             archive: The files.
-            keeps_ignored: Whether those count that they themselves have git ignore.
+            keeps_ignored: Whether files count that their own .gitignore ignores.
 
         Raises:
-            CliError: that is not possible there.
+            CliError: they could not be copied.
         """
         command = UNPACK.replace("{keep}", KEEP_IGNORED if keeps_ignored else KEEP)
         process = self._post("fill", "processes", {"command": command, "stdin_mode": "pipe"})
@@ -96,9 +96,9 @@ class ChatWorkspace:
                     raise CliError(f"the files could not be copied ({words}): {said.strip()}")
 
     def run(self, command: str) -> Iterator[OutputChunk | Ended]:
-        """Run a command there; give its output as it comes, and how it ended.
+        """Run a command in the workspace; yield its output as it arrives, and how it ended.
 
-        It ends with whoever does not wait for its end.
+        On Ctrl-C or a timeout the command is killed.
         """
         process = self._post("check", "processes", {"command": command})
         try:
@@ -109,7 +109,7 @@ class ChatWorkspace:
             raise
 
     def diff(self) -> tuple[str, bool]:
-        """Return what changed since the files were put there, and whether that is all of it."""
+        """Return the diff since the files were copied, and whether it is complete."""
         answer = self._api.call("GET", f"{self._path}/diff", needs="patch")
         is_whole = not answer["truncated"] and not any(file["binary"] for file in answer["files"])
         return str(answer["patch"]), is_whole
@@ -130,7 +130,7 @@ class ChatWorkspace:
                 return
 
     def _write(self, name: str, path: str, body: Mapping[str, Any]) -> None:
-        """Write, as soon as what was written before has been read."""
+        """Write input, retrying until the process has read its earlier input."""
         while True:
             try:
                 self._post(name, path, body)

@@ -1,3 +1,3 @@
-"""The commands of `parley`, one module each: options in, one call, lines out."""
+"""The commands of `parley`, one module each: parse options, make one call, print lines."""
 
 __all__: list[str] = []

@@ -1,4 +1,4 @@
-"""`parley audit`: whether everything that must hold in the database of chats does."""
+"""`parley audit`: checks the invariants of the chat database."""
 
 import json
 import subprocess
@@ -26,7 +26,7 @@ def audit(database_url: str | None, is_live: bool, as_json: bool) -> int:
     invocation = current()
     url = database_url or _database_of(invocation)
     flags = [flag for flag, is_set in (("--live", is_live), ("--json", as_json)) if is_set]
-    # Arguments can be seen by every user of the machine, and the URL holds a password.
+    # Every user of the machine can see arguments, and the URL contains a password.
     ended = subprocess.run(
         [sys.executable, *PROGRAM, "--database-url-file", "/dev/stdin", *flags],
         input=url,

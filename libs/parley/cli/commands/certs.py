@@ -23,7 +23,7 @@ from parley.identity import (
 )
 
 DAYS_DEFAULT = 30
-#: As long as the authority itself is good.
+#: The lifetime of the authority itself.
 DAYS_MAX = 3650
 DAYS = click.IntRange(min=1, max=DAYS_MAX)
 
@@ -93,7 +93,7 @@ def renew(renew_all: bool) -> None:
             else:
                 click.echo(f"{directory}: not due, {_facts(files)}")
         except (CertificateError, CliError) as error:
-            # The others must not expire because of this one.
+            # One failure must not let the other certificates expire.
             broken += 1
             click.echo(f"{directory}: {error}", err=True)
     if broken:

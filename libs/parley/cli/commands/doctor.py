@@ -1,4 +1,4 @@
-"""`parley doctor`: what this machine offers, what it lacks, and what that costs."""
+"""`parley doctor`: what this machine provides, what it lacks, and the effect of that."""
 
 import json
 import resource
@@ -40,7 +40,7 @@ def doctor(as_json: bool) -> None:
 
 
 def look_around(search_path: str | None, offer: SandboxCapabilities) -> tuple[machine.Finding, ...]:
-    """Return everything that was looked for, in the order in which it is shown."""
+    """Return all findings, in the order in which they are shown."""
     return (
         machine.find_python(),
         _postgres(),
@@ -55,7 +55,7 @@ def look_around(search_path: str | None, offer: SandboxCapabilities) -> tuple[ma
 
 
 def _default_model() -> str | None:
-    """Ask the stack that runs in the home, if one does."""
+    """Return the default model of the stack that runs in the home, if one does."""
     home = current().home
     table = load(home.processes_file)
     return default_model_line(home, table.http) if running(table.supervisor) is not None else None

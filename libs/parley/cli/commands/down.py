@@ -1,4 +1,4 @@
-"""`parley down`: stop the stack, and whatever a killed supervisor left of it."""
+"""`parley down`: stops the stack, and processes that a killed supervisor left."""
 
 import signal
 from contextlib import suppress
@@ -14,7 +14,7 @@ from parley.cli.options import HomeCommand
 from parley.cli.supervision.process_table import load
 from parley.cli.supervision.stale_processes import end, leftovers, running
 
-#: A supervisor that is well needs at most nine seconds.
+#: A healthy supervisor needs at most nine seconds.
 STOPPING_S_MAX = 10.0
 
 
@@ -46,7 +46,7 @@ def _stop(supervisor: psutil.Process) -> None:
 
 
 def _end_leftovers(home: Home) -> int:
-    """End what still runs, unless a new supervisor took over already."""
+    """End the processes that still run, unless a new supervisor has started already."""
     try:
         with locked(home, how_to_stop="parley down"):
             if not home.processes_file.exists():
@@ -61,7 +61,7 @@ def _end_leftovers(home: Home) -> int:
 
 
 def _remove_sockets(home: Home) -> None:
-    # Only a supervisor that was killed leaves any; this takes longer to import than all the rest.
+    # Only a killed supervisor leaves any; this module takes longer to import than all the rest.
     from parley.cli.supervision.database import embedded_server
     from parley.clock import SystemClock
 

@@ -1,4 +1,4 @@
-"""`parley health`: one question to one service, for container engines and load balancers."""
+"""`parley health`: one health check of one service, for container engines and load balancers."""
 
 import asyncio
 from pathlib import Path

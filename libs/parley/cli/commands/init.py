@@ -1,7 +1,7 @@
-"""`parley init`: the secrets of services that run apart, one directory for each of them.
+"""`parley init`: the secrets of services on separate machines, one directory for each of them.
 
-A service gets what it needs and nothing more, so that whoever takes over a toolrunner finds neither
-a database nor the key of another service. The originals stay in the home.
+A service gets only the secrets it needs, so that an attacker who controls a toolrunner finds
+neither a database nor the key of another service. The originals stay in the home.
 """
 
 import asyncio
@@ -77,12 +77,12 @@ def init(directory: Path, database_url: str | None, days: int) -> None:
 
 
 def _administrator_password(directory: Path) -> str:
-    """Return the password of the database's administrator, made at the first call."""
+    """Return the password of the database's administrator, generated at the first call."""
     directory.mkdir(mode=0o755, parents=True, exist_ok=True)
     path = directory / "password"
     if not path.exists():
         write_private(path, secrets.token_urlsafe(24) + "\n")
-        # The database server of a container is another user, and only it is given this directory.
+        # A database server in a container runs as another user, and only it mounts this directory.
         path.chmod(0o444)
     return path.read_text().strip()
 
@@ -102,7 +102,7 @@ async def _make_roles(home: Home, database_url: str) -> None:
 
 
 def _certificate(home: Home, service: ServiceName, lifetime: timedelta) -> CertificateFiles:
-    """Return the service's certificate, made or renewed where that is due."""
+    """Return the service's certificate, issued or renewed if that is due."""
     clock = SystemClock()
     if not (home.tls / "ca.pem").exists():
         CertificateAuthority.create(home.tls, clock=clock)
@@ -120,7 +120,7 @@ def _certificate(home: Home, service: ServiceName, lifetime: timedelta) -> Certi
 def _hand_over(
     home: Home, service: ServiceName, certificate: CertificateFiles, directory: Path
 ) -> None:
-    """Write what `service` needs to know into `directory`."""
+    """Write the secrets of `service` into `directory`."""
     make_private_directory(directory)
     certificate.write(directory / "tls")
     given = {"signing.key": home.signing_key_file(service), "trust.json": home.trust_file}
@@ -131,6 +131,6 @@ def _hand_over(
     if service is ServiceName.GATEWAY:
         given |= {"api_key": home.api_key_file, "login_token": home.login_token_file}
     for name, original in given.items():
-        # Before the roles are made there is no database URL yet.
+        # Before the roles are created there is no database URL yet.
         if original.exists():
             write_private(directory / name, original.read_text())

@@ -1,4 +1,4 @@
-"""`parley interrupt`: stop what a chat does."""
+"""`parley interrupt`: stops the turn of a chat."""
 
 import json
 import uuid

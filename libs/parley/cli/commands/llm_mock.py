@@ -1,4 +1,4 @@
-"""`parley llm-mock`: model providers on this machine, as good or as bad as they are asked to be."""
+"""`parley llm-mock`: mock model providers on this machine, with configurable behaviour."""
 
 from pathlib import Path
 

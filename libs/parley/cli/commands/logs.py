@@ -1,4 +1,4 @@
-"""`parley logs`: what the processes wrote, one file after the other or as it comes."""
+"""`parley logs`: the logs of the processes, file by file or followed."""
 
 import re
 import threading
@@ -58,7 +58,7 @@ def _follow(files: list[Path]) -> None:
 
 
 def new_lines(path: Path) -> Iterator[list[str]]:
-    """Give, each time it is asked, the whole lines that were added since; rotation included."""
+    """Yield, on each iteration, the complete lines added since the last one; follows rotation."""
     position, inode, rest = path.stat().st_size, path.stat().st_ino, ""
     while True:
         try:

@@ -1,4 +1,4 @@
-"""`parley ls`: the chats there are."""
+"""`parley ls`: lists chats."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""`parley replay`: what the adapters make of answers that providers once gave."""
+"""`parley replay`: plays recorded answers of providers through the adapters."""
 
 import subprocess
 import sys

@@ -1,4 +1,4 @@
-"""`parley run`: one prompt in a new chat, its answer on standard output."""
+"""`parley run`: sends one prompt in a new chat and prints its answer on standard output."""
 
 import sys
 import threading
@@ -74,7 +74,7 @@ def run(
     if settings is None and (check is not None or applies):
         raise ConfigurationProblem("--check and --apply need --directory: add -C .")
     if settings is not None and settings.script is not None and model_id is None and script is None:
-        # Another model would be told how to do what it shall find out.
+        # Another model would see the solution that it should find itself.
         model_id, script = settings.model_id or DEMO_MODEL, settings.script
     if prompt == "-":
         prompt = sys.stdin.read()
@@ -99,7 +99,7 @@ def run(
 
 
 def _settings(directory: Path | None, *, no_directory: bool) -> RunSettings | None:
-    """Return the directory to work on and how, None for none."""
+    """Return the directory to copy and its settings, None for none."""
     if directory is not None:
         if no_directory:
             raise ConfigurationProblem("--directory and --no-directory contradict: leave one out")
@@ -118,7 +118,7 @@ def _settings(directory: Path | None, *, no_directory: bool) -> RunSettings | No
 
 
 def _ask(api: Api, prompt: str, model_id: str | None, patience: Patience, *, as_json: bool) -> None:
-    """Ask in a new chat that works on no directory."""
+    """Send the prompt in a new chat without a directory."""
     body: dict[str, Any] = {"content": [{"type": "text", "text": prompt}]}
     body |= {"model_id": model_id} if model_id else {}
     created = post(

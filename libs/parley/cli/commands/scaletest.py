@@ -1,4 +1,4 @@
-"""`parley scaletest`: many chats at once on any Parley, timed, counted and checked."""
+"""`parley scaletest`: runs many chats at once on any Parley, and times, counts and checks them."""
 
 import asyncio
 import sys
@@ -39,7 +39,7 @@ _seconds = click.FloatRange(min=0)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """What was typed."""
+    """The options of the command."""
 
     url: str | None
     chats: int
@@ -69,7 +69,7 @@ class Options:
 
     @property
     def processes(self) -> int:
-        """How many client processes there are."""
+        """The number of client processes."""
         wanted = self.clients or -(-self.chats // CHATS_PER_CLIENT)
         return min(wanted, self.chats)
 
@@ -174,7 +174,7 @@ def scaletest(**given: Any) -> int:
     try:
         found = asyncio.run(run_scale_test(test, clock=SystemClock(), line=RunningLine(sys.stderr)))
     except ExceptionGroup as group:
-        # A task of the run failed; what it says is what the user should read.
+        # A task of the run failed; its message is the one for the user.
         raise _first(group) from group
     except ClientDied as error:
         raise CliError(str(error)) from error
@@ -247,7 +247,7 @@ def _show(report: Report, json_file: str | None) -> None:
 
 
 def _first(group: "ExceptionGroup[Exception]") -> Exception:
-    """Return the first failure inside a group, as a command should end with it."""
+    """Return the first error inside a group, for the exit of the command."""
     error: Exception = group
     while isinstance(error, ExceptionGroup):
         error = error.exceptions[0]

@@ -1,4 +1,4 @@
-"""`parley secret`: secrets that workspaces may use without seeing them."""
+"""`parley secret`: secrets that workspaces may use without reading them."""
 
 import json
 import sys
@@ -23,7 +23,7 @@ USE_COLUMNS = ("used_at", "secret_name", "host", "purpose", "outcome", "workspac
 
 
 class NoSuchSecret(CliError):
-    """No secret or workspace is called so."""
+    """No secret or workspace has that name."""
 
     def __init__(self, what: str, name: str) -> None:
         super().__init__(f"there is no {what} {name}; `parley {what} ls` shows what there is")

@@ -1,4 +1,4 @@
-"""`parley send`: one more message in a chat, its answer on standard output."""
+"""`parley send`: sends a message to a chat and prints its answer on standard output."""
 
 import json
 import sys

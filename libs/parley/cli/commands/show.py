@@ -1,4 +1,4 @@
-"""`parley show`: one chat and what was said in it."""
+"""`parley show`: prints one chat and its messages."""
 
 import json
 

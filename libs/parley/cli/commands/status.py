@@ -1,4 +1,4 @@
-"""`parley status`: the processes of the stack and how they are."""
+"""`parley status`: the processes of the stack and their health."""
 
 import asyncio
 import json
@@ -23,7 +23,7 @@ COLUMNS = ("service", "pid", "healthy", "restarts", "memory", "address")
 
 @dataclass(frozen=True, slots=True)
 class ProcessStatus:
-    """One process as it is now."""
+    """The current state of one process."""
 
     service: str
     pid: int | None
@@ -32,7 +32,7 @@ class ProcessStatus:
     restarts: int
     rss_bytes: int
     metrics: str | None = None
-    problem: str | None = None  # What a process that is not healthy says of itself.
+    problem: str | None = None  # The reason that an unhealthy process reports.
 
 
 @click.command(cls=HomeCommand)
@@ -68,7 +68,7 @@ def status(as_json: bool) -> None:
 
 
 async def look_at(table: ProcessTable, probe: NetworkProbe) -> tuple[ProcessStatus, ...]:
-    """Return how the processes of `table` are, all asked at once."""
+    """Return the state of the processes of `table`; all are probed concurrently."""
     async with asyncio.TaskGroup() as tasks:
         asked = [tasks.create_task(_look_at(record, probe)) for record in table.processes]
     return tuple(task.result() for task in asked)

@@ -1,4 +1,4 @@
-"""`parley tail`: what is in a chat and what happens in it, until one has seen enough."""
+"""`parley tail`: prints a chat and follows its events until interrupted."""
 
 import threading
 from time import monotonic

@@ -1,4 +1,4 @@
-"""`parley up`: start a stack on this machine and look after it."""
+"""`parley up`: starts a stack on this machine and supervises it."""
 
 import asyncio
 import sys
@@ -107,15 +107,15 @@ def run_stack(
     on_ready: Callable[[], None],
     programs: Mapping[str, tuple[str, ...]] = PROGRAMS,
 ) -> None:
-    """Run the stack that `request` asks for until it is stopped.
+    """Run the stack of `request` until it is stopped.
 
     Raises:
-        ConfigurationProblem: with everything that has to be set differently.
+        ConfigurationProblem: with everything that has to be configured differently.
         CliError: another stack runs in this home, or a process did not start.
     """
     check_request(request)
     request.home.prepare()
-    # What follows takes longer to import than the checks take to refuse.
+    # These imports take longer than the checks that may refuse the request.
     from parley.cli.supervision.startup import end_stale_processes, prepare, run_stack_processes
 
     with locked(request.home, how_to_stop=invocation.hint("down")):
@@ -167,7 +167,7 @@ def _detach(request: UpRequest, invocation: Invocation) -> None:
         arguments += ["--public-url", request.public_url]
     environment = dict(invocation.environment)
     if request.database_url:
-        # Its password must not be visible in the list of processes for as long as Parley runs.
+        # Its password must not be visible in the process list for as long as Parley runs.
         environment["PARLEY_DATABASE_URL"] = request.database_url
     outcome = start_in_background(
         arguments, environment, home=request.home, progress=TextProgress(sys.stdout)
@@ -177,9 +177,9 @@ def _detach(request: UpRequest, invocation: Invocation) -> None:
 
 
 def tell_how_to_use(prepared: "PreparedStack", invocation: Invocation, progress: Progress) -> None:
-    """Say what a user needs to know of a stack that is ready."""
+    """Print how to use a stack that is ready."""
     http, public_url = prepared.stack.ports.http[0], prepared.stack.public_url
-    # Asked before anything is said: a reader of the last line may stop the stack at once.
+    # Requested before anything is printed: a reader of the last line may stop the stack at once.
     models = default_model_line(prepared.stack.home, http.url)
     progress.say(f"Parley is ready at {public_url}")
     if public_url != http.url:
@@ -197,7 +197,7 @@ def _origin(given: str | None) -> str | None:
 
 
 def what_is_missing(search_path: str | None, home: Path) -> list[str]:
-    """Return what this machine lacks, and what that costs; it tries out what it has."""
+    """Return what this machine lacks, and the effect of that; the sandbox is probed."""
     optional = (
         machine.find_sandbox(probe_sandbox(home)),
         machine.find_browser(search_path),

@@ -1,4 +1,4 @@
-"""`parley workspace`: the places where tools work, made, stopped and removed."""
+"""`parley workspace`: creates, stops and removes workspaces."""
 
 import json
 import uuid
@@ -29,7 +29,7 @@ LIVE = ("pending", "preparing", "ready", "busy", "stopping")
 
 
 class WorkspaceFailed(CliError):
-    """A workspace did not become what was asked for."""
+    """A workspace did not reach the requested state."""
 
     def __init__(self, workspace: Any) -> None:
         failure = workspace.get("failure") or {}
@@ -40,7 +40,7 @@ class WorkspaceFailed(CliError):
 
 
 class NoSuchName(CliError):
-    """No workspace or template is called so."""
+    """No workspace or template has that name."""
 
     def __init__(self, what: str, name: str) -> None:
         super().__init__(f"there is no {what} {name}; `parley workspace ls` shows what there is")
@@ -199,7 +199,7 @@ def _items(api: Api, path: str) -> Any:
 
 
 def _found(api: Api, path: str, what: str, name: str) -> Any:
-    """Return what has a name or an id."""
+    """Return the item with this name or id."""
     for item in _items(api, path):
         if name in (item["name"], item["id"]):
             return item
@@ -211,7 +211,7 @@ def _path(api: Api, name: str) -> str:
 
 
 def _settled(api: Api, workspace: Any) -> Any:
-    """Wait until nothing is being done about a workspace."""
+    """Wait until no operation on a workspace is in progress."""
     until_s = monotonic() + WAIT_S_MAX
     while workspace["state"] in SETTLING and monotonic() < until_s:
         sleep(LOOK_S)

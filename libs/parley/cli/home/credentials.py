@@ -1,4 +1,4 @@
-"""The secrets a stack needs before it starts: made once, kept, and checked at every start."""
+"""The secrets a stack needs before it starts: generated once, stored, checked at every start."""
 
 import secrets
 from collections.abc import Callable
@@ -20,10 +20,10 @@ from parley.secrets import Keyring, SecretsError
 
 
 def prepare_secrets(home: Home) -> str:
-    """Make what is missing, check what is there, and return the login token of this start.
+    """Generate missing secrets, check existing ones, and return the login token of this start.
 
     Raises:
-        ConfigurationProblem: files are there that cannot be used; it names all of them.
+        ConfigurationProblem: files exist that cannot be used; it lists all of them.
     """
     problems: list[str] = []
     for prepare in (_prepare_signing_keys, _prepare_keyring, _prepare_api_key):

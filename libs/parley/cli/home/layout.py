@@ -14,19 +14,19 @@ from pathlib import Path
 from parley.cli.errors import ConfigurationProblem
 from parley.cli.home.private_files import make_private_directory
 
-#: A UNIX socket address holds 108 bytes; what is beyond this many is too close to that.
+#: A UNIX socket address holds 108 bytes; longer paths than this leave too little for names.
 SOCKET_PATH_BYTES_MAX = 100
-#: Addresses of sockets are URIs in lists, where commas, blanks, `%` and `#` mean something else.
+#: Socket addresses are URIs in lists, where commas, blanks, `%` and `#` have another meaning.
 PLAIN_PATH = re.compile(r"[A-Za-z0-9/._+@=-]+")
 LONGEST_SOCKET_NAME = "mcpgateway-99.sock"
 
 
 @dataclass(frozen=True, slots=True)
 class Home:
-    """The paths of one home, and nothing about what is in them."""
+    """The paths of one home; does not read their contents."""
 
     root: Path
-    #: Where sockets go when `root` is too deep or too odd for them.
+    #: The directory of the sockets when the path of `root` is too long or has such characters.
     temporary: Path
 
     @classmethod
@@ -46,7 +46,7 @@ class Home:
 
     @property
     def keys(self) -> Path:
-        """Return the directory of everything secret."""
+        """Return the directory of all secrets."""
         return self.root / "keys"
 
     @property
@@ -76,7 +76,7 @@ class Home:
 
     @property
     def endpoints_file(self) -> Path:
-        """Return the file that tells other commands how to reach the stack."""
+        """Return the file with the addresses of the stack, for other commands."""
         return self.root / "endpoints.json"
 
     @property
@@ -101,7 +101,7 @@ class Home:
 
     @property
     def run(self) -> Path:
-        """Return the directory of sockets: inside the home, unless an address cannot say so."""
+        """Return the directory of sockets: inside the home, unless it cannot be in an address."""
         inside = self.root / "run"
         is_short = len(os.fsencode(inside / LONGEST_SOCKET_NAME)) <= SOCKET_PATH_BYTES_MAX
         if is_short and PLAIN_PATH.fullmatch(str(inside)):
@@ -138,11 +138,12 @@ class Home:
         """Refuse a home that exists and cannot be used.
 
         Raises:
-            ConfigurationProblem: it is no directory, another user's, or not readable.
+            ConfigurationProblem: it is not a directory, belongs to another user, or is not
+                readable.
         """
         _check_directory(self.root.stat, self.root)
         _check_directory(self.keys.stat, self.keys)
-        # In the system's temporary directory another user could have put a link.
+        # In the system's temporary directory another user could have created a link.
         _check_directory(self.run.lstat, self.run)
 
     def prepare(self) -> None:

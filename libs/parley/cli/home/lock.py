@@ -1,4 +1,4 @@
-"""The lock of a home: at most one supervisor works in it."""
+"""The lock of a home: at most one supervisor runs in it."""
 
 import fcntl
 import os
@@ -10,7 +10,7 @@ from parley.cli.home.layout import Home
 
 
 class AlreadyLocked(CliError):
-    """Another supervisor works in this home."""
+    """Another supervisor runs in this home."""
 
     def __init__(self, home: Home, pid: str, how_to_stop: str) -> None:
         super().__init__(
@@ -22,10 +22,10 @@ class AlreadyLocked(CliError):
 
 @contextmanager
 def locked(home: Home, *, how_to_stop: str) -> Iterator[None]:
-    """Hold the lock; the kernel lets go of it whenever this process ends.
+    """Hold the lock; the kernel releases it whenever this process ends.
 
     Raises:
-        AlreadyLocked: somebody else holds it.
+        AlreadyLocked: another process holds it.
     """
     descriptor = os.open(home.lock_file, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     try:

@@ -12,7 +12,7 @@ TAIL_BYTES = 256 * 1024
 
 
 def open_log(path: Path, *, bytes_max: int = LOG_BYTES_MAX) -> BinaryIO:
-    """Open `path` for appending; a file that has grown large is first put aside."""
+    """Open `path` for appending; a file above `bytes_max` is rotated first."""
     path.parent.mkdir(parents=True, exist_ok=True)
     if path.exists() and path.stat().st_size > bytes_max:
         _rotate(path)
@@ -26,7 +26,7 @@ def tail(path: Path, lines: int, *, since: int = 0) -> tuple[str, ...]:
         with path.open("rb") as file:
             size = file.seek(0, os.SEEK_END)
             if since > size:
-                # What was before has been put aside.
+                # The file was rotated.
                 since = 0
             start = max(since, size - TAIL_BYTES)
             file.seek(start)
@@ -34,7 +34,7 @@ def tail(path: Path, lines: int, *, since: int = 0) -> tuple[str, ...]:
     except FileNotFoundError:
         return ()
     if start > since:
-        # The first line was cut in its middle.
+        # The first line is incomplete.
         found = found[1:]
     return tuple(found[-lines:]) if lines > 0 else ()
 
@@ -51,7 +51,7 @@ def _rotate(path: Path) -> None:
 
 
 def make_room(path: Path) -> None:
-    """Move older logs on, so that the first place is free."""
+    """Rename older logs, so that the first suffix is free."""
     for number in range(OLD_LOGS_MAX, 1, -1):
         newer = path.with_name(f"{path.name}.{number - 1}")
         if newer.exists():

@@ -1,4 +1,4 @@
-"""Keeping the logs of processes that run for long from growing without end."""
+"""Limits the size of the logs of long-running processes."""
 
 import asyncio
 import os
@@ -14,20 +14,20 @@ LOOK_EVERY_S = 60.0
 
 
 async def bound_logs(home: Home, clock: Clock, *, bytes_max: int = LOG_BYTES_MAX) -> None:
-    """Put aside what processes wrote whenever it has grown large, until this is cancelled."""
+    """Rotate logs that have grown above `bytes_max`, until this is cancelled."""
     while True:
         await clock.sleep(LOOK_EVERY_S)
         for path in logs_of(home):
-            # On a full disk it cannot be put aside, but cannot grow either.
+            # On a full disk it cannot be rotated, but cannot grow either.
             with suppress(OSError):
                 await asyncio.to_thread(rotate_by_copy, path, bytes_max=bytes_max)
 
 
 def rotate_by_copy(path: Path, *, bytes_max: int) -> None:
-    """Empty a log that has grown large, after copying it: its writers keep their descriptors.
+    """Truncate a log that has grown large, after copying it: its writers keep their descriptors.
 
-    They append, so they go on at its beginning. What they write after the copy was made, and before
-    the log is emptied, is lost.
+    They append, so they continue at its beginning. Lines that they write between the copy and the
+    truncation are lost.
     """
     if path.stat().st_size <= bytes_max:
         return
@@ -45,5 +45,5 @@ def rotate_by_copy(path: Path, *, bytes_max: int) -> None:
 
 
 def _private(path: str, flags: int) -> int:
-    # The directory may belong to the user of the database, who could have put a link there.
+    # The directory may belong to the user of the database, which could have created a link there.
     return os.open(path, flags | os.O_NOFOLLOW, 0o600)

@@ -1,7 +1,7 @@
-"""The passwords of the database roles that this home made, for all databases it was started with.
+"""The passwords of the database roles that this home created, for all databases it was used with.
 
-A role that is in this list belongs to this home. `keys/SERVICE.database` has only the login for the
-database of the last start; homes of earlier versions have nothing else.
+A role in this list belongs to this home. `keys/SERVICE.database` has only the login for the
+database of the last start; homes of earlier versions have only that.
 """
 
 import json
@@ -18,7 +18,7 @@ def read_passwords(home: Home, services: Iterable[str]) -> dict[str, str]:
     """Return role name -> password, with the logins that `services` used last.
 
     Raises:
-        ConfigurationProblem: the list was changed by hand and cannot be read.
+        ConfigurationProblem: the list was edited and cannot be parsed.
     """
     passwords = dict(_last_login(home, service) for service in services)
     passwords.pop("", None)

@@ -1,1 +1,1 @@
-"""What this machine offers."""
+"""Checks of this machine."""

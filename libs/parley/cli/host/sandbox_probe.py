@@ -1,4 +1,4 @@
-"""What this machine offers for confining commands, as toolrunner's own probe finds it."""
+"""The sandbox mechanisms of this machine, as found by toolrunner's own probe."""
 
 import json
 import subprocess
@@ -7,14 +7,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 PROBE_S_MAX = 30.0
-#: A user of workspaces, for a machine where Parley runs as root.
+#: The uid of a workspace, for a machine where Parley runs as root.
 WORKSPACE_USER = 20_000
 ENOUGH = ("vm", "ns", "landlock")
 
 
 @dataclass(frozen=True, slots=True)
 class MissingLayer:
-    """A mechanism that does not work here: why, what that means, and how to get it."""
+    """A mechanism that does not work here: its cause, effect and remedy."""
 
     layer: str
     cause: str
@@ -24,7 +24,7 @@ class MissingLayer:
 
 @dataclass(frozen=True, slots=True)
 class SandboxCapabilities:
-    """What was found.
+    """The result of the probe.
 
     Attributes:
         level: The strongest of `ns`, `landlock`, `uid` and `none` that works.
@@ -50,10 +50,10 @@ UNKNOWN = SandboxCapabilities("none", "", 0, (), ())
 
 
 def probe_sandbox(home: Path) -> SandboxCapabilities:
-    """Try everything once, in a program of its own.
+    """Run the probe once, as a separate program.
 
     Args:
-        home: Below which workspaces will be; their users have to walk there.
+        home: The directory of the workspaces, which their users must be able to reach.
     """
     nearest = next((path for path in (home, *home.parents) if path.exists()), Path("/"))
     command = (
@@ -74,7 +74,7 @@ def probe_sandbox(home: Path) -> SandboxCapabilities:
 
 
 def parse_capabilities(printed: bytes) -> SandboxCapabilities:
-    """Read what the probe printed."""
+    """Parse the output of the probe."""
     document = json.loads(printed)
     return SandboxCapabilities(
         level=document["level"],

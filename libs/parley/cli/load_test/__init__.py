@@ -1,1 +1,1 @@
-"""What `parley scaletest` needs of a stack and its machine."""
+"""Parts of `parley scaletest` that depend on a stack and its machine."""

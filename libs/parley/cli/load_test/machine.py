@@ -1,6 +1,6 @@
-"""What a load test needs of this machine: open files, a mock, and a look at a stack that runs here.
+"""The local part of a load test: open files, a mock provider, and measurements of a local stack.
 
-The mock runs in a process of its own, so that what it costs is seen apart from everything else.
+The mock runs in a process of its own, so that its cost is measured separately.
 """
 
 import asyncio
@@ -23,9 +23,9 @@ from parley.cli.supervision.stale_processes import running
 MOCK = ("-m", "parley.cli", "llm-mock")
 MOCK_URL = "OPENAI_BASE_URL="
 MOCK_S_MAX = 30.0
-#: Open files of a client process beside those of its chats.
+#: Open files of a client process other than those of its chats.
 FILES_ASIDE = 100
-#: A stream, and a request beside it.
+#: A stream and one request.
 FILES_PER_CHAT = 2
 
 
@@ -45,7 +45,7 @@ class LocalStack:
 
 
 def stack_here(home: Home, url: str) -> LocalStack | None:
-    """Return the stack that answers at `url`, if it runs in this home."""
+    """Return the stack that serves `url`, if it runs in this home."""
     table = load(home.processes_file)
     if running(table.supervisor) is None or (table.http or "").rstrip("/") != url:
         return None
@@ -64,7 +64,7 @@ def allow_open_files(chats_per_process: int) -> None:
     """Raise this process's limit of open files, and so that of its children, as far as needed.
 
     Raises:
-        ConfigurationProblem: It may not be raised so far.
+        ConfigurationProblem: The hard limit is too low.
     """
     needed = chats_per_process * FILES_PER_CHAT + FILES_ASIDE
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
@@ -83,7 +83,7 @@ def check_reachable(url: str) -> None:
     """Refuse to start a mock on this machine for a Parley that runs on another.
 
     Raises:
-        ConfigurationProblem: It would not be reached.
+        ConfigurationProblem: Parley could not reach it.
     """
     host = urlsplit(url).hostname or ""
     try:
@@ -100,7 +100,7 @@ def check_reachable(url: str) -> None:
 
 @asynccontextmanager
 async def mock_here() -> AsyncIterator[tuple[str, int]]:
-    """Give the URL and the process of a mock that runs until the context ends.
+    """Yield the URL and the process of a mock that runs until the context ends.
 
     Raises:
         CliError: It does not start.

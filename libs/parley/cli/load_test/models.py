@@ -1,4 +1,4 @@
-"""The model of a load test: a provider and a model of its own, made known and forgotten again."""
+"""The provider and model of a load test, which are created for it and deleted afterwards."""
 
 import asyncio
 from collections.abc import Iterator
@@ -16,13 +16,13 @@ PROVIDERS, KEYS, MODELS = "/api/v1/providers", "/api/v1/provider-keys", "/api/v1
 NAME = "scaletest"
 DISPLAY_NAME = "Load test"
 TYPE = "openai_compatible"
-#: Nobody looks at it, but without one nobody is let in.
+#: The mock does not check the key, but requires one.
 KEY = "scaletest"
 #: So large that no history of a load test is ever summarised.
 CONTEXT_TOKENS = 1_000_000
 TRIAL_S_MAX = 60.0
 TRIAL_PAUSE_S = 0.05
-#: So many chats come to every process of a small installation, all but certainly.
+#: With so many chats every process of a small installation almost certainly gets one.
 TRIALS = 8
 PAGE = 200
 NOT_KNOWN = "MODEL_NOT_FOUND"
@@ -30,14 +30,14 @@ NOT_KNOWN = "MODEL_NOT_FOUND"
 
 @dataclass(frozen=True, slots=True)
 class MockedAnswer:
-    """How the mock is to answer.
+    """How the mock answers.
 
     Attributes:
-        deltas: Pieces of each answer.
+        deltas: Number of deltas in each answer.
         delta_interval_ms: Time between two of them; 0 sends all at once.
         tool_calls: Steps with one tool call each before the answer.
-        tool: Which of the offered tools is called, as a pattern with `*` and `?`.
-        arguments: The arguments as JSON; empty for what the tool's schema asks for.
+        tool: The offered tool to call, as a pattern with `*` and `?`.
+        arguments: The arguments as JSON; empty for values that match the tool's schema.
     """
 
     deltas: int
@@ -48,7 +48,7 @@ class MockedAnswer:
 
     @property
     def model_name(self) -> str:
-        """The name of a model of `parley llm-mock` that behaves so."""
+        """The name of a model of `parley llm-mock` with this behaviour."""
         words = [f"deltas={self.deltas}"]
         if self.delta_interval_ms:
             words.append(f"delay={self.delta_interval_ms:g}ms")
@@ -60,12 +60,12 @@ class MockedAnswer:
 
 @dataclass(frozen=True, slots=True)
 class ScaleModel:
-    """A model to test with, and what of it is there for the test only.
+    """A model to test with, and which parts of it exist only for the test.
 
     Attributes:
         model_id: The model.
-        new_model_id: The same, if it was not there before.
-        own_provider_id: Its provider, if that is one of ours, made now or left by another run.
+        new_model_id: The same, if it was created for the test.
+        own_provider_id: Its provider, if it is that of load tests, created now or by another run.
     """
 
     model_id: str
@@ -74,10 +74,10 @@ class ScaleModel:
 
 
 def find_or_create(api: Api, base_url: str, answer: MockedAnswer) -> ScaleModel:
-    """Return the model that answers so behind `base_url`, making it known if need be.
+    """Return the model with this behaviour behind `base_url`, creating it if necessary.
 
     Raises:
-        ConfigurationProblem: Somebody else uses the provider's name, or the key may not do this.
+        ConfigurationProblem: The provider's name is in use, or the key lacks the permission.
         ApiRefused: The server refuses.
     """
     try:
@@ -103,7 +103,7 @@ def find_or_create(api: Api, base_url: str, answer: MockedAnswer) -> ScaleModel:
 
 
 def find_model(api: Api, name: str) -> ScaleModel:
-    """Return the model that a user named by its id, its name, or provider and name.
+    """Return the model with this id or name, or this provider and name.
 
     Raises:
         ConfigurationProblem: There is none.
@@ -122,7 +122,7 @@ def find_model(api: Api, name: str) -> ScaleModel:
 
 
 def forget(api: Api, model: ScaleModel) -> None:
-    """Take away what was made for the test; what is gone already is no problem."""
+    """Delete the provider or model of the test; it is no error if it is gone already."""
     with suppress(ApiRefused):
         if model.own_provider_id is not None:
             api.call("DELETE", f"{PROVIDERS}/{model.own_provider_id}")
@@ -131,9 +131,9 @@ def forget(api: Api, model: ScaleModel) -> None:
 
 
 async def try_out(api: Api, model: ScaleModel, clock: Clock) -> None:
-    """Have turns with a model until it works for whoever answers, which also warms them up.
+    """Run trial turns until the model works in every process, which also warms them up.
 
-    What was just made is heard of by every process of Parley within seconds, not at once.
+    A new model is known to every process of Parley within seconds, not immediately.
 
     Raises:
         CliError: It does not work, with the reason.
@@ -151,7 +151,7 @@ async def try_out(api: Api, model: ScaleModel, clock: Clock) -> None:
 
 
 async def _begun(api: Api, model: ScaleModel, clock: Clock) -> str:
-    """Begin a trial turn, as soon as the model is known where it is begun."""
+    """Begin a trial turn, retrying until the process that serves it knows the model."""
     body: dict[str, Any] = {"content": [{"type": "text", "text": "Are you there?"}]}
     body |= {"model_id": model.model_id, "labels": {NAME: "trial"}}
     while True:

@@ -1,4 +1,4 @@
-"""A load test from its model to its report."""
+"""Runs a load test: creates its model, runs the clients, and returns the report."""
 
 import asyncio
 import uuid
@@ -43,25 +43,25 @@ from parley.testing.scaletest import (
 
 MOCK, CLIENT = "llm-mock", "load test"
 LOOK_S = 0.5
-#: About how many statements a turn takes, and one more call; only to choose how many are logged.
+#: The approximate statements per turn and for one more call; only to choose the sampling rate.
 STATEMENTS_PER_STEP = 8
 
 
 @dataclass(frozen=True, slots=True)
 class ScaleTest:
-    """All that a load test was asked for.
+    """The parameters of a load test.
 
     Attributes:
-        server: Parley.
-        stack: Its processes, if they run here.
-        load: How much.
-        plan: What the chats do; its target, model and run are filled in later.
-        answer: How the mock answers.
-        model: A model that is there, instead of the mock.
-        mock_url: A mock that runs already.
+        server: The Parley to test.
+        stack: Its processes, if they run on this machine.
+        load: The numbers of chats and turns.
+        plan: The behaviour of the chats; its target, model and run are set later.
+        answer: The behaviour of the mock.
+        model: An existing model, instead of the mock.
+        mock_url: The URL of a mock that already runs.
         timeout_s: How long all turns together may take.
         counts_statements: Whether PostgreSQL logs statements for counting.
-        limits: What must be kept.
+        limits: The limits for passing the test.
     """
 
     server: Server
@@ -77,7 +77,7 @@ class ScaleTest:
 
 
 async def run_scale_test(test: ScaleTest, *, clock: Clock, line: RunningLine) -> Report:
-    """Run a load test and return what it showed.
+    """Run a load test and return its report.
 
     Raises:
         CliError: It could not be run.
@@ -130,7 +130,7 @@ async def _model(
     clock: Clock,
     line: RunningLine,
 ) -> AsyncIterator[ScaleModel]:
-    """Give a model that works; whatever was made for it is taken away in the end."""
+    """Yield a model that works; a provider or model created for it is deleted at the end."""
     async with AsyncExitStack() as around:
         if test.model is not None:
             model = await asyncio.to_thread(find_model, api, test.model)
@@ -162,7 +162,7 @@ async def _own_mock(
 async def _conversed(
     test: ScaleTest, clients: Clients, clock: Clock, line: RunningLine
 ) -> DatabaseActivity | None:
-    """Have all conversations, and return what the database did meanwhile."""
+    """Run all conversations, and return the database statistics of that time."""
     async with AsyncExitStack() as around:
         watch: DatabaseWatch | None = None
         if test.stack is not None and test.stack.database_url is not None:
@@ -191,7 +191,7 @@ async def _watch(test: ScaleTest, stack: LocalStack) -> AsyncIterator[DatabaseWa
 
 
 async def _converse(test: ScaleTest, clients: Clients, clock: Clock) -> None:
-    """Have all conversations; those that are not over in time are given up."""
+    """Run all conversations; those that are not over in time are cancelled."""
     delay_s = test.load.turn_start_delay_s
 
     async def pause() -> None:
@@ -206,7 +206,7 @@ async def _converse(test: ScaleTest, clients: Clients, clock: Clock) -> None:
 
 
 async def _show(test: ScaleTest, clients: Clients, clock: Clock, line: RunningLine) -> None:
-    """Show how far the clients have come, until this is cancelled."""
+    """Show the progress of the clients, until this is cancelled."""
     asked, began = test.load.chats * test.load.turns, clock.monotonic()
     while True:
         await clock.sleep(LOOK_S)

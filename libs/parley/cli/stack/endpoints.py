@@ -1,4 +1,4 @@
-"""`endpoints.json`: how other programs of this user reach the stack."""
+"""`endpoints.json`: the addresses of the stack, for other programs of this user."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""Where the processes of a stack serve their metrics: each has an address of its own."""
+"""The metrics addresses of the processes of a stack: each process has its own."""
 
 from collections.abc import Callable, Mapping
 
@@ -6,7 +6,7 @@ from parley.cli.errors import ConfigurationProblem
 from parley.cli.stack.ports import HostPort, any_free_port, free_ports_after, refusal
 from parley.cli.stack.spec import SERVICES_WITH_METRICS, Sizes, prefix_of
 
-#: One address for all services; the processes take the ports from there on.
+#: One address for all services; the processes use consecutive ports from there.
 VARIABLE = "PARLEY_METRICS_LISTEN"
 
 Refusal = Callable[[HostPort], str | None]
@@ -23,13 +23,13 @@ def choose_metrics(
     taken: frozenset[HostPort],
     refusal_of: Refusal = refusal,
 ) -> dict[str, tuple[HostPort, ...]]:
-    """Return where each process of each service serves metrics; only services that shall.
+    """Return the metrics addresses of the processes of each service that has metrics enabled.
 
     A service begins at its own variable, or where the service before it ended. Further processes
-    take the next free ports; port 0 means any free one.
+    get the next free ports; port 0 means any free one.
 
     Raises:
-        ConfigurationProblem: an address that was asked for cannot be listened on.
+        ConfigurationProblem: a requested address cannot be bound.
     """
     used = set(taken)
     chosen: dict[str, tuple[HostPort, ...]] = {}

@@ -1,9 +1,9 @@
-"""Which model providers the caller's environment names, and how chatd is told of them."""
+"""The model providers in the caller's environment, and the settings of chatd for them."""
 
 from collections.abc import Mapping
 from urllib.parse import urlsplit
 
-#: Variable of the caller -> the setting of chatd that it gives; no other process gets them.
+#: Variable of the caller -> the setting of chatd that it sets; no other process gets them.
 PROVIDER_VARIABLES: Mapping[str, str] = {
     "ANTHROPIC_API_KEY": "ANTHROPIC_API_KEY",
     "ANTHROPIC_BASE_URL": "ANTHROPIC_BASE_URL",
@@ -18,7 +18,7 @@ PROVIDER_VARIABLES: Mapping[str, str] = {
     "AWS_REGION": "AWS_REGION",
     "PARLEY_MODEL": "MODEL",
 }
-#: Provider -> the variables that have to be there for it.
+#: Provider -> the variables that it needs.
 NEEDED: Mapping[str, tuple[str, ...]] = {
     "Anthropic": ("ANTHROPIC_API_KEY",),
     "OpenAI": ("OPENAI_API_KEY",),
@@ -31,7 +31,7 @@ HOW_TO_GET_ONE = "set ANTHROPIC_API_KEY, OPENAI_API_KEY or OPENAI_BASE_URL to ta
 
 
 def provider_settings(caller: Mapping[str, str], prefix: str) -> dict[str, str]:
-    """Return the settings that the caller's variables give."""
+    """Return the settings from the caller's variables."""
     return {
         f"{prefix}_{setting}": caller[name]
         for name, setting in PROVIDER_VARIABLES.items()
@@ -40,7 +40,7 @@ def provider_settings(caller: Mapping[str, str], prefix: str) -> dict[str, str]:
 
 
 def found_providers(caller: Mapping[str, str]) -> tuple[str, ...]:
-    """Return the providers that the caller's variables name; nothing of a key is among it."""
+    """Return the names of the providers in the caller's variables, without any key."""
     given = {name for name in PROVIDER_VARIABLES if caller.get(name, "").strip()}
     names = [name for name, needed in NEEDED.items() if given.issuperset(needed)]
     host = urlsplit(caller.get("OPENAI_BASE_URL", "").strip()).hostname

@@ -1,4 +1,4 @@
-"""Which processes make a stack, as values: what each runs, is told, listens on and waits for."""
+"""The processes of a stack as values: command, environment, readiness and dependencies of each."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from parley.cli.stack.spec import (
     Stack,
 )
 
-#: Service -> what the interpreter runs for it.
+#: Service -> the arguments of the interpreter.
 PROGRAMS: Mapping[str, tuple[str, ...]] = {
     MCP_DEMO: ("-m", "mcpgateway.demo"),
     TOOLRUNNER: ("-m", "toolrunner"),
@@ -26,7 +26,7 @@ PROGRAMS: Mapping[str, tuple[str, ...]] = {
 
 
 class Sign(StrEnum):
-    """What shows that a process is ready."""
+    """The kinds of readiness checks."""
 
     GRPC_HEALTH = "grpc_health"  # grpc.health.v1 says SERVING at the target address
     HTTP_OK = "http_ok"  # the target URL answers 200
@@ -35,7 +35,7 @@ class Sign(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Readiness:
-    """One sign of readiness, and where to look for it."""
+    """One readiness check and its target."""
 
     sign: Sign
     target: str
@@ -50,11 +50,11 @@ class ProcessSpec:
     argv: tuple[str, ...]
     environment: Mapping[str, str]
     address: str
-    #: All of these must hold.
+    #: All of these must succeed.
     readiness: tuple[Readiness, ...]
     #: Services that are started before it and stopped after it.
     depends_on: tuple[str, ...] = ()
-    #: Where it serves metrics; None if it does not.
+    #: The URL of its metrics; None if it has none.
     metrics: str | None = None
 
 

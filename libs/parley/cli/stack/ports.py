@@ -1,4 +1,4 @@
-"""TCP addresses: reading `HOST:PORT`, and finding ports that are free."""
+"""TCP addresses: parsing `HOST:PORT`, and finding free ports."""
 
 import secrets
 import socket
@@ -12,7 +12,7 @@ from parley.cli.errors import ConfigurationProblem
 
 PORT_MAX = 65535
 PORT_FREE_MIN = 10_240
-#: Where Linux says from which to which port connections are given theirs, and what is usual.
+#: The kernel's range of ephemeral ports, and its default.
 CONNECTIONS_FILE = Path("/proc/sys/net/ipv4/ip_local_port_range")
 CONNECTIONS_BEGIN = 32_768
 TRIES = 100
@@ -30,12 +30,12 @@ class HostPort:
         """Read `HOST:PORT`, `[IPv6]:PORT`, or a bare port on loopback.
 
         Args:
-            text: What was given.
-            name: The option or variable that it was given by.
+            text: The text.
+            name: The option or variable it comes from.
             port_min: The lowest port.
 
         Raises:
-            ConfigurationProblem: `text` is none of these.
+            ConfigurationProblem: `text` has none of these forms.
         """
         host, _, port = text.rpartition(":")
         host = host.removeprefix("[").removesuffix("]") or "127.0.0.1"
@@ -50,7 +50,7 @@ class HostPort:
 
     @property
     def url(self) -> str:
-        """Return the address as a browser on this machine would open it."""
+        """Return the address as a URL for a browser on this machine."""
         reachable = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(self.host, self.host)
         return f"http://{HostPort(reachable, self.port)}"
 
@@ -64,7 +64,7 @@ class HostPort:
 
 
 def refusal(where: HostPort) -> str | None:
-    """Return why nothing can listen at `where`, or None when it is free."""
+    """Return why `where` cannot be bound, or None when it is free."""
     try:
         with _listening(where):
             return None
@@ -77,7 +77,7 @@ def free_ports_after(
 ) -> tuple[HostPort, ...]:
     """Return `count` free addresses on the host of `first`, on the ports that follow it.
 
-    Those in `used` are left out, though nothing listens there yet.
+    Those in `used` are skipped, although nothing listens there yet.
     """
     found: list[HostPort] = []
     port = first.port
@@ -92,10 +92,10 @@ def free_ports_after(
 
 
 def any_free_port(host: str) -> HostPort:
-    """Return an address on `host` that is free and stays so until something listens there.
+    """Return an address on `host` that is free and stays so until it is bound.
 
-    It lies below the ports that the kernel gives to connections: one of those is free only until
-    another program connects somewhere.
+    It is below the ephemeral ports of the kernel: one of those is free only until another program
+    makes a connection.
     """
     begin = CONNECTIONS_BEGIN
     with suppress(OSError):

@@ -1,4 +1,4 @@
-"""What `parley up` was asked for, and everything that is wrong with it."""
+"""The request of `parley up`, and its validation."""
 
 import difflib
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ from parley.cli.stack.ports import HostPort, any_free_port, free_ports_after, re
 from parley.cli.stack.service_settings import SHARED
 from parley.cli.stack.spec import Ports, Sizes
 
-#: Variables that start with PARLEY_ and mean something.
+#: Variables that start with PARLEY_ and have a meaning.
 KNOWN_VARIABLES = (
     "PARLEY_API_KEY",
     "PARLEY_DATABASE_URL",
@@ -39,7 +39,7 @@ class UpRequest:
 
 
 def check_request(request: UpRequest) -> None:
-    """Refuse a request of which nothing more can be looked at: without a home or an address.
+    """Refuse a request that cannot be checked further: its home or an address is invalid.
 
     Raises:
         ConfigurationProblem: with every problem of the request.
@@ -55,7 +55,7 @@ def check_request(request: UpRequest) -> None:
 
 
 def problems_of_request(request: UpRequest) -> tuple[str, ...]:
-    """Return what is wrong with the settings and the database of a request."""
+    """Return the problems of the settings and the database of a request."""
     problems = _unknown_variables(request.environment)
     url = request.database_url
     if url and not url.startswith(DATABASE_SCHEMES):
@@ -74,7 +74,7 @@ def choose_ports(request: UpRequest) -> Ports:
     """Return the addresses to listen on, which are all free now.
 
     Raises:
-        ConfigurationProblem: the one that was asked for is not.
+        ConfigurationProblem: the requested one is not free.
     """
     first = HostPort.parse(request.http)
     reason = refusal(first)
@@ -89,10 +89,10 @@ def choose_ports(request: UpRequest) -> Ports:
 
 
 def _is_origin(text: str) -> bool:
-    """Tell whether a text is scheme, host and perhaps port, and nothing more."""
+    """Return whether a text has a scheme, a host and perhaps a port, and nothing more."""
     try:
         parts = urlsplit(text)
-        _ = parts.port  # Raises when it is no number.
+        _ = parts.port  # Raises ValueError if it is not a number.
     except ValueError:
         return False
     is_more = parts.path not in ("", "/") or parts.query or parts.fragment or "@" in parts.netloc

@@ -1,4 +1,4 @@
-"""What each process finds in its environment: a few words of the caller, and its settings."""
+"""The environment of each process: some variables of the caller, and its settings."""
 
 from collections.abc import Mapping
 
@@ -7,19 +7,19 @@ from parley.cli.stack.spec import CHATD, GATEWAY, MCP_DEMO, MCPGATEWAY, TOOLRUNN
 
 #: Variables of the caller that every process gets.
 INHERITED = ("PATH", "HOME", "LANG")
-#: Variable of the caller -> the setting that it gives to every service.
+#: Variable of the caller -> the setting that it sets for every service.
 SHARED: Mapping[str, str] = {
     "PARLEY_ENVIRONMENT": "ENVIRONMENT",
     "PARLEY_LOG_FORMAT": "LOG_FORMAT",
     "PARLEY_LOG_LEVEL": "LOG_LEVEL",
     "PARLEY_OTLP_ENDPOINT": "OTLP_ENDPOINT",
 }
-#: Variable of the caller that says the same as `--public-url`.
+#: Variable of the caller that is equivalent to `--public-url`.
 PUBLIC_URL = "GATEWAY_PUBLIC_URL"
 
 
 def environment_of(stack: Stack, service: str, number: int) -> dict[str, str]:
-    """Return the whole environment of one process."""
+    """Return the complete environment of one process."""
     caller = stack.caller.environment
     shared = {} if service == MCP_DEMO else _shared_settings(caller, service)
     # Only chatd calls model providers.
@@ -35,7 +35,7 @@ def environment_of(stack: Stack, service: str, number: int) -> dict[str, str]:
 
 
 def settings_of(stack: Stack, service: str, number: int) -> dict[str, str]:
-    """Return the settings that this stack chooses for one process."""
+    """Return the settings that this stack sets for one process."""
     chosen = _own_settings(stack, service, number) | {"PARENT_PID": str(stack.caller.pid)}
     if service != MCP_DEMO:
         chosen |= {
@@ -47,12 +47,12 @@ def settings_of(stack: Stack, service: str, number: int) -> dict[str, str]:
 
 
 def problems_of(stack: Stack) -> tuple[str, ...]:
-    """Return the settings of the caller that this stack must choose itself."""
+    """Return the settings of the caller that conflict with those this stack sets itself."""
     problems = []
     for service in (TOOLRUNNER, MCPGATEWAY, CHATD, GATEWAY):
         chosen = settings_of(stack, service, 0)
         spellings = set(chosen) | {name.removesuffix("_FILE") for name in chosen}
-        spellings.discard(PUBLIC_URL)  # The request takes it up.
+        spellings.discard(PUBLIC_URL)  # Handled by the request.
         problems += [
             f"{name} is set by `parley up` itself: unset it"
             for name in sorted(spellings & set(stack.caller.environment))

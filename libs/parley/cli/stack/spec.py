@@ -1,4 +1,4 @@
-"""A stack as a value: which services it has, how many of each, and where they meet."""
+"""A stack as a value: its services, the number of processes of each, and their addresses."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -25,7 +25,7 @@ SERVICES_WITH_METRICS = (TOOLRUNNER, MCPGATEWAY, CHATD, GATEWAY)
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """How many processes of each service to run."""
+    """The number of processes of each service."""
 
     chatd: int = 1
     gateway: int = 1
@@ -45,7 +45,7 @@ class Sizes:
 
 @dataclass(frozen=True, slots=True)
 class Ports:
-    """The TCP addresses of a stack; all else meets on UNIX sockets."""
+    """The TCP addresses of a stack; all other connections use UNIX sockets."""
 
     #: One per gateway.
     http: tuple[HostPort, ...]
@@ -56,7 +56,7 @@ class Ports:
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """The process that starts the stack, as far as its children see it."""
+    """The environment and directories of the process that starts the stack."""
 
     python: str
     pid: int
@@ -65,13 +65,13 @@ class Caller:
 
 @dataclass(frozen=True, slots=True)
 class Stack:
-    """Everything that a plan depends on."""
+    """All inputs of a plan."""
 
     home: Home
     sizes: Sizes
     ports: Ports
     caller: Caller
-    #: The origin that people reach the stack by; None for the address of the first gateway.
+    #: The public origin of the stack; None for the address of the first gateway.
     given_public_url: str | None = None
 
     @property
@@ -80,21 +80,21 @@ class Stack:
         return self.given_public_url or self.ports.http[0].url
 
     def metrics_url(self, service: str, number: int) -> str | None:
-        """Return where one process of `service` serves metrics; None if it does not."""
+        """Return the metrics URL of one process of `service`; None if it has none."""
         addresses = self.ports.metrics.get(service)
         return None if addresses is None else f"{addresses[number].url}/metrics"
 
     def address(self, service: str, number: int) -> str:
-        """Return where one process of `service` listens."""
+        """Return the address of one process of `service`."""
         if service == MCP_DEMO:
             return f"tcp:{self.ports.mcp_demo}"
         return f"unix:{self.home.socket(f'{service}-{number}')}"
 
     def addresses(self, service: str) -> tuple[str, ...]:
-        """Return where the processes of `service` listen."""
+        """Return the addresses of the processes of `service`."""
         return tuple(self.address(service, number) for number in range(self.sizes.of(service)))
 
 
 def prefix_of(service: str) -> str:
-    """Return what the names of the settings of `service` begin with."""
+    """Return the prefix of the settings of `service`."""
     return service.upper().replace("-", "_")

@@ -1,13 +1,13 @@
-"""How long to wait before a crashed process is started again."""
+"""The delay before a crashed process is restarted."""
 
 FIRST_S = 0.2
 LONGEST_S = 10.0
-#: A process that was healthy for so long starts with a clean slate.
+#: After this time of health the count of failures is reset.
 HEALTHY_AFTER_S = 30.0
 
 
 def delay_s(failures: int) -> float:
-    """Return the wait after `failures` crashes in a row, of which the last just happened."""
+    """Return the delay after `failures` crashes in a row, including the last one."""
     return min(LONGEST_S, FIRST_S * 2.0 ** min(failures - 1, 16))
 
 

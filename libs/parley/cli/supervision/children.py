@@ -1,4 +1,4 @@
-"""Starting processes, hearing of their end, and ending them with all that they started."""
+"""Starts processes, waits for their exit, and ends them with their process groups."""
 
 import asyncio
 import os
@@ -27,7 +27,7 @@ class Child(Protocol):
 
     @property
     def started_at(self) -> float:
-        """Return when it was started, which with the pid tells it from all others."""
+        """Return its start time, which identifies it together with the pid."""
         ...
 
     @property
@@ -40,11 +40,11 @@ class Child(Protocol):
         ...
 
     def terminate(self) -> None:
-        """Ask it to end."""
+        """Request it to end."""
         ...
 
     def kill(self) -> None:
-        """End it, and every process of its group."""
+        """Kill it and every process of its group."""
         ...
 
 
@@ -52,15 +52,15 @@ class Launcher(Protocol):
     """Starts processes."""
 
     def launch(self, spec: ProcessSpec) -> Child:
-        """Start the process that `spec` describes."""
+        """Start the process of `spec`."""
         ...
 
 
 class ChildProcess:
     """A child of this process in a session of its own.
 
-    Its end is heard through a pidfd. Until it is reaped its pid, which is also its group's id,
-    cannot be given to anyone else, so that is the moment to end what is left of its group.
+    Its exit is detected through a pidfd. Until it is reaped its pid, which is also its group's id,
+    cannot be reused, so the rest of its group is killed before that.
     """
 
     def __init__(self, started: subprocess.Popen[bytes]) -> None:
@@ -82,7 +82,7 @@ class ChildProcess:
         return self._started.wait()
 
     def terminate(self) -> None:
-        """Send SIGTERM to the process alone: it knows best how to end its own children."""
+        """Send SIGTERM to the process only: it ends its own children."""
         if not self._ended.is_set():
             self._started.send_signal(signal.SIGTERM)
 
@@ -102,7 +102,7 @@ class ChildProcess:
 
 
 class LocalLauncher:
-    """Starts processes on this machine; what they write goes to a log file each."""
+    """Starts processes on this machine; the output of each goes to its log file."""
 
     def __init__(self, home: Home) -> None:
         self._home = home
@@ -115,7 +115,7 @@ class LocalLauncher:
     def launch(self, spec: ProcessSpec) -> ChildProcess:
         """Start the process; it inherits neither terminal, environment nor open files."""
         if spec.address.startswith("unix:"):
-            # What a killed predecessor left would only be in the way.
+            # The socket of a killed predecessor is not needed any more.
             Path(spec.address.removeprefix("unix:")).unlink(missing_ok=True)
         with open_log(self._home.log_file(spec.name)) as log:
             self._log_began[spec.name] = log.seek(0, os.SEEK_END)

@@ -1,4 +1,4 @@
-"""The stack's database: the embedded server or one that was given, with a role for each service."""
+"""The stack's database: the embedded server or a given one, with a role for each service."""
 
 import secrets
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
@@ -34,7 +34,7 @@ DATABASE = "parley"
 #: Service -> the schema it owns.
 SCHEMAS = {"gateway": "identity", "chatd": "chat", "mcpgateway": "mcp"}
 SERVICE = "postgres"
-#: Parts of a URL's query that would win over the login before the host.
+#: Query parameters of a URL that would override its login.
 LOGIN_NAMES = ("user", "password")
 
 _CONFIGURATION = (BinariesMissing, DatabaseMisconfigured, DirectoryUnusable, WrongMajorVersion)
@@ -42,14 +42,14 @@ _CONFIGURATION = (BinariesMissing, DatabaseMisconfigured, DirectoryUnusable, Wro
 
 @dataclass(slots=True)
 class StackDatabase:
-    """A database that is ready, and the server process when it is ours."""
+    """A database that is ready, and its server process if it is embedded."""
 
     url: str
     server: EmbeddedServer | None = None
     restarts: int = 0
 
     def record(self) -> ProcessRecord | None:
-        """Return our server for the process table."""
+        """Return the embedded server for the process table."""
         pid = self.server.pid if self.server is not None else None
         if self.server is None or pid is None:
             return None
@@ -73,9 +73,9 @@ async def database(
     progress: Progress,
     stop_time: StopDeadline | None = None,
 ) -> AsyncIterator[StackDatabase]:
-    """Give a database in which every service has its role and schema.
+    """Yield a database in which every service has its role and schema.
 
-    Without a `stop_time` that others share, the end may take a whole one.
+    Without a shared `stop_time`, stopping the server may take a whole deadline.
 
     Raises:
         ConfigurationProblem: the server, its address or its directory cannot be used.
@@ -98,14 +98,14 @@ async def database(
 
 
 def embedded_server(home: Home, clock: Clock) -> EmbeddedServer:
-    """Return the server of `home`, which may run or not."""
+    """Return the server of `home`, running or not."""
     return EmbeddedServer(home.postgres, clock=clock, runtime_root=home.temporary)
 
 
 async def keep(
     found: StackDatabase, *, clock: Clock, progress: Progress, changed: Callable[[], None]
 ) -> None:
-    """Start our own server again whenever it ends, until this is cancelled."""
+    """Restart the embedded server whenever it ends, until this is cancelled."""
     if found.server is None:
         return
     failures = 0
@@ -139,7 +139,7 @@ def url_for(given_url: str, role: str, password: str) -> str:
 async def _provisioned(
     home: Home, given_url: str | None, server: EmbeddedServer | None
 ) -> StackDatabase:
-    # Roles belong to the whole server: several databases of one server need several of them.
+    # Roles are global to the server: several databases of one server need several of them.
     owner = DATABASE if given_url is None else urlsplit(given_url).path.strip("/") or DATABASE
     passwords = read_passwords(home, SCHEMAS)
     roles = {
@@ -166,7 +166,7 @@ async def _provisioned(
 
 
 def _role(passwords: Mapping[str, str], name: str, schema: str, *, is_ours: bool) -> ServiceRole:
-    """Return the role with the password it had before, or with a new one."""
+    """Return the role with its earlier password, or with a new one."""
     if name in passwords:
         return ServiceRole(name, schema, passwords[name])
     return ServiceRole(name, schema, secrets.token_urlsafe(24), is_ours=is_ours)

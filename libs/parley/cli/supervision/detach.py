@@ -1,6 +1,6 @@
 """`up --detach`: a supervisor in the background that reports to the command that started it.
 
-The report is one JSON object per line over a pipe: lines for the user, and last an exit code.
+The report is one JSON object per line over a pipe: lines for the user, and finally an exit code.
 """
 
 import json
@@ -23,30 +23,30 @@ PROGRAM = (sys.executable, "-m", "parley.cli")
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How the start ended, as the background process reported it."""
+    """The outcome of the start, as reported by the background process."""
 
     exit_code: int
     lines: tuple[str, ...] = ()
 
 
 class PipeReport:
-    """The background side: tells the waiting command, for as long as it waits."""
+    """The background side: reports to the waiting command while it waits."""
 
     def __init__(self, descriptor: int) -> None:
         self._pipe: int | None = descriptor
         os.set_inheritable(descriptor, False)
 
     def say(self, line: str) -> None:
-        """Pass one line on, and keep it in the supervisor's log."""
+        """Send one line, and write it to the supervisor's log."""
         TextProgress(sys.stdout).say(line)
         self._send({"line": line})
 
     def say_secret(self, line: str) -> None:
-        """Pass one line on, and keep it nowhere."""
+        """Send one line, and write it nowhere else."""
         self._send({"line": line})
 
     def end(self, outcome: Outcome) -> None:
-        """Tell the outcome; later lines go to the log only."""
+        """Send the outcome; later lines go to the log only."""
         self._send({"exit_code": outcome.exit_code, "lines": outcome.lines})
         if self._pipe is not None:
             os.close(self._pipe)
@@ -73,7 +73,7 @@ def start_in_background(
     """Start `parley ARGUMENTS --report-fd N` in the background and wait for its outcome.
 
     Raises:
-        CliError: it died without reporting one.
+        CliError: it ended without reporting one.
     """
     reading, writing = os.pipe()
     command = [*program, *arguments, "--report-fd", str(writing)]
@@ -88,10 +88,10 @@ def start_in_background(
         started.wait()
         raise
     if outcome is not None and outcome.exit_code == 0:
-        # From here on it lives by itself; nobody waits for its end.
+        # From here on it runs on its own; no process waits for its end.
         started.returncode = 0
         return outcome
-    # It still stops what it had started.
+    # It still stops the processes it had started.
     started.wait()
     if outcome is None:
         said = tail(home.supervisor_log, TAIL_LINES, since=began)

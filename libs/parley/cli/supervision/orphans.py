@@ -1,7 +1,7 @@
-"""Processes whose parents died: taken over by the supervisor, so that none is left behind.
+"""Orphaned processes: adopted by the supervisor, so that none is left running.
 
-Children of a crashed service become children of the nearest subreaper. As such the supervisor
-buries those that end, and at its own end it ends the rest.
+Children of a crashed service become children of the nearest subreaper. As such the supervisor reaps
+those that end, and at its own end it ends the rest.
 """
 
 import ctypes
@@ -20,17 +20,17 @@ ENDING_S_MAX = 1.0
 
 
 def become_subreaper() -> None:
-    """Become the one to whom the kernel gives orphaned descendants."""
+    """Become the subreaper to which the kernel reparents orphaned descendants."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 
 
 async def reap_orphans(clock: Clock) -> None:
-    """Reap children that nobody else reaps, until this is cancelled."""
+    """Reap children that no other code reaps, until this is cancelled."""
     dead_before: set[int] = set()
     while True:
         await clock.sleep(LOOK_EVERY_S)
-        # Whoever started a child reaps it sooner; who is dead for two looks has nobody left.
+        # A child with a live parent task is reaped sooner; a zombie seen in two scans is an orphan.
         dead = _dead_children()
         for pid in dead & dead_before:
             with suppress(ChildProcessError):
@@ -39,8 +39,8 @@ async def reap_orphans(clock: Clock) -> None:
 
 
 def end_orphans(within_s: float) -> int:
-    """End every descendant that is left and return how many there were."""
-    # Half of it for ending by themselves, half for being killed.
+    """End all remaining descendants and return their number."""
+    # Half of the time for SIGTERM, half for SIGKILL.
     wait_s = min(ENDING_S_MAX, within_s / 2)
     return end(psutil.Process().children(recursive=True), wait_s=wait_s)
 

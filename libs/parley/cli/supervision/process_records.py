@@ -1,4 +1,4 @@
-"""What a running supervisor writes down about its processes, also when the disk was full."""
+"""Keeps the file of a running supervisor's processes up to date, also after a full disk."""
 
 import os
 
@@ -15,7 +15,7 @@ SAVE_AGAIN_S = 5.0
 
 
 class ProcessTableWriter:
-    """Keeps `processes.json` as things are: the services as last told, and the database."""
+    """Writes `processes.json`: the last reported services, and the database."""
 
     def __init__(self, stack: Stack, found: StackDatabase, progress: Progress) -> None:
         self.stack = stack
@@ -25,12 +25,12 @@ class ProcessTableWriter:
         self._is_saved = True
 
     def save(self, services: tuple[ProcessRecord, ...]) -> None:
-        """Save these services, and the database as it is."""
+        """Save these services, and the current state of the database."""
         self._services = services
         self.repeat()
 
     def repeat(self) -> None:
-        """Save the services as last told, and the database as it is now."""
+        """Save the last reported services, and the current state of the database."""
         first = self.database.record()
         table = ProcessTable(
             supervisor=own_identity(),
@@ -44,7 +44,7 @@ class ProcessTableWriter:
             process_table.save(table, path)
             self._is_saved = True
         except OSError as error:
-            # A full disk is no reason to stop what runs.
+            # A full disk must not stop running processes.
             self._is_saved = False
             if was_saved:
                 self._progress.say(
@@ -53,7 +53,7 @@ class ProcessTableWriter:
                 )
 
     async def repair(self, clock: Clock) -> None:
-        """Save again what could not be saved, until this is cancelled."""
+        """Retry failed saves, until this is cancelled."""
         while True:
             await clock.sleep(SAVE_AGAIN_S)
             if not self._is_saved:

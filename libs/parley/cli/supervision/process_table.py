@@ -1,4 +1,4 @@
-"""`processes.json`: which processes a supervisor started, for other commands and later starts."""
+"""`processes.json`: the processes a supervisor started, for other commands and later starts."""
 
 import json
 from dataclasses import asdict, dataclass
@@ -11,7 +11,7 @@ from parley.cli.stack.plan import Readiness, Sign
 
 @dataclass(frozen=True, slots=True)
 class ProcessIdentity:
-    """A process among all that ever ran on this machine since it booted."""
+    """Identifies a process among all since boot, as pids are reused."""
 
     pid: int
     started_at: float
@@ -27,28 +27,28 @@ class ProcessRecord:
     address: str
     restarts: int
     readiness: tuple[Readiness, ...]
-    #: Where it serves metrics; None if it does not.
+    #: The URL of its metrics; None if it has none.
     metrics: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class ProcessTable:
-    """The supervisor and its processes, in the order in which they were started."""
+    """The supervisor and its processes, in the order of their start."""
 
     supervisor: ProcessIdentity | None = None
     http: str | None = None
     processes: tuple[ProcessRecord, ...] = ()
-    #: The origin that people reach it by, which may be that of a proxy in front of it.
+    #: The public origin, which may be that of a proxy in front of it.
     public_url: str | None = None
 
 
 def save(table: ProcessTable, path: Path) -> None:
-    """Write `table` for others to read."""
+    """Write `table` to `path`."""
     write_private(path, json.dumps(asdict(table), indent=2) + "\n")
 
 
 def load(path: Path) -> ProcessTable:
-    """Read the table at `path`; one that is absent or damaged counts as empty."""
+    """Read the table at `path`; a missing or damaged one counts as empty."""
     try:
         found = json.loads(path.read_text())
         supervisor = found["supervisor"]

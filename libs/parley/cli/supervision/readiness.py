@@ -1,4 +1,4 @@
-"""Asking a process over the network whether it is ready."""
+"""Readiness checks of a process over the network."""
 
 import asyncio
 from contextlib import suppress
@@ -8,23 +8,23 @@ from urllib.parse import unquote, urlsplit
 from parley.cli.stack.plan import Readiness, Sign
 
 ANSWER_S_MAX = 2.0
-#: Trailing metadata of a health check; the same as in parley.rpc, which takes long to import.
+#: Trailing metadata of a health check; the same as in parley.rpc, which is slow to import.
 HEALTH_REASON = "parley-health-reason"
 
 
 class Probe(Protocol):
-    """Looks for signs of readiness."""
+    """Runs readiness checks."""
 
     async def is_ready(self, signs: tuple[Readiness, ...]) -> bool:
-        """Return whether all of `signs` hold now."""
+        """Return whether all of `signs` succeed now."""
         ...
 
 
 class NetworkProbe:
-    """Looks by connecting, each time anew."""
+    """Checks with a new connection each time."""
 
     async def is_ready(self, signs: tuple[Readiness, ...]) -> bool:
-        """Return whether all of `signs` hold now; no answer in time counts as no."""
+        """Return whether all of `signs` succeed now; no answer in time counts as a failure."""
         try:
             async with asyncio.timeout(ANSWER_S_MAX):
                 for readiness in signs:
@@ -35,7 +35,7 @@ class NetworkProbe:
         return True
 
     async def problem(self, signs: tuple[Readiness, ...]) -> str:
-        """Return what a process says by itself of why it does not serve; empty if nothing."""
+        """Return the reason a process reports for not serving; empty if there is none."""
         try:
             async with asyncio.timeout(ANSWER_S_MAX):
                 for readiness in signs:
@@ -51,7 +51,7 @@ async def _holds(readiness: Readiness) -> bool:
         case Sign.ACCEPTS:
             return await _accepts(readiness.target)
         case Sign.GRPC_HEALTH:
-            # A channel that finds no listener would pause before its next try; a socket does not.
+            # A channel that finds no listener pauses before it retries; a socket does not.
             return await _accepts(readiness.target) and (await _health(readiness.target))[0]
         case Sign.HTTP_OK:
             return await _answers_ok(readiness.target)
@@ -83,7 +83,7 @@ async def _close(writer: asyncio.StreamWriter) -> None:
 
 
 async def _health(address: str) -> tuple[bool, str]:
-    """Return whether a process serves, and what it says of why not."""
+    """Return whether a process serves, and the reason it reports if not."""
     # grpc takes longer to import than the rest of the supervisor together.
     import grpc
     from grpc_health.v1 import (

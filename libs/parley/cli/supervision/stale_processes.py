@@ -1,4 +1,4 @@
-"""Processes that outlived their supervisor: finding them again, and ending them."""
+"""Processes that outlived their supervisor: finds and ends them."""
 
 import os
 import signal
@@ -9,7 +9,7 @@ import psutil
 
 from parley.cli.supervision.process_table import ProcessIdentity, ProcessTable
 
-#: The clock ticks in which the kernel counts start times are this long.
+#: The resolution of start times, which the kernel counts in clock ticks.
 START_TOLERANCE_S = 0.02
 ENDING_S_MAX = 5.0
 
@@ -33,12 +33,12 @@ def leftovers(table: ProcessTable) -> tuple[psutil.Process, ...]:
 
 
 def end(processes: Iterable[psutil.Process], *, wait_s: float = ENDING_S_MAX) -> int:
-    """End `processes` and all they started; return how many of them there were."""
+    """End `processes` and their descendants; return their number."""
     ending = tuple(processes)
     everyone = {member for process in ending for member in (process, *_descendants(process))}
     for process in ending:
         with suppress(psutil.NoSuchProcess):
-            # PostgreSQL waits for its clients on SIGTERM and disconnects them on SIGINT.
+            # On SIGTERM PostgreSQL waits for its clients, on SIGINT it disconnects them.
             is_postgres = process.name() == "postgres"
             process.send_signal(signal.SIGINT if is_postgres else signal.SIGTERM)
     _, stubborn = psutil.wait_procs(everyone, timeout=wait_s)

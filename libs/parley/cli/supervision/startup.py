@@ -1,4 +1,4 @@
-"""From a request to a running stack and back to nothing: all of `parley up` but its words."""
+"""Starts and stops a stack: everything of `parley up` except its output."""
 
 import asyncio
 import os
@@ -43,14 +43,14 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class PreparedStack:
-    """A stack that could be started."""
+    """A stack that is ready to be started."""
 
     stack: Stack
     login_token: str = field(repr=False)
 
 
 def end_stale_processes(home: Home, progress: Progress) -> None:
-    """End what a killed supervisor left behind, and enter this one; the lock must be held."""
+    """End processes that a killed supervisor left, and record this one; the lock must be held."""
     left = leftovers(process_table.load(home.processes_file))
     if left:
         progress.say(f"  ending {len(left)} processes of a supervisor that was killed")
@@ -60,10 +60,10 @@ def end_stale_processes(home: Home, progress: Progress) -> None:
 
 
 def prepare(request: UpRequest) -> PreparedStack:
-    """Choose ports and make keys; nothing is started yet.
+    """Choose ports and generate keys; nothing is started yet.
 
     Raises:
-        ConfigurationProblem: with every problem there is.
+        ConfigurationProblem: with every problem.
     """
     problems = list(problems_of_request(request))
     login_token = _attempt(lambda: prepare_secrets(request.home), problems)
@@ -93,10 +93,10 @@ async def run_stack_processes(
     on_ready: Callable[[], None],
     programs: Mapping[str, tuple[str, ...]] = PROGRAMS,
 ) -> None:
-    """Run the stack until a signal asks to stop; afterwards nothing of it is left.
+    """Run the stack until a stop signal; afterwards none of its processes is left.
 
     Raises:
-        ConfigurationProblem: something has to be set differently; nothing was damaged.
+        ConfigurationProblem: something has to be configured differently; nothing was damaged.
         CliError: a process did not start.
     """
     home = stack.home
@@ -170,7 +170,7 @@ def _attempt(work: Callable[[], T], problems: list[str]) -> T | None:
 async def run_beside(
     loops: Mapping[str, Callable[[], Awaitable[object]]], work: Awaitable[None], clock: Clock
 ) -> None:
-    """Await `work` while loops run, none of which can end it, and raise what `work` raises."""
+    """Await `work` while the loops run; failures of loops do not end it."""
     supervision = Supervision.of(get_meter("parley"), clock, random.SystemRandom())
     async with BackgroundTasks(supervision) as tasks:
         for name, loop in loops.items():
@@ -181,7 +181,7 @@ async def run_beside(
 def _on_signals(act: Callable[[], object]) -> None:
     loop = asyncio.get_running_loop()
     for number in STOP_SIGNALS:
-        # Whoever started this with nohup meant it.
+        # A signal that is ignored, as by nohup, stays ignored.
         if signal.getsignal(number) is not signal.SIG_IGN:
             loop.add_signal_handler(number, act)
 
@@ -197,10 +197,10 @@ def _cancelling(task: asyncio.Task[Any] | None, stop_time: StopDeadline) -> Call
 
 
 def _explained(failure: StartFailed, said_by: Callable[[str], tuple[str, ...]]) -> CliError:
-    """Return `failure` with what the process said last, or what all those said that refuse."""
+    """Return `failure` with the last output of the process, or of all processes that refuse."""
     if failure.refusing:
         found = (_refusal(name, said_by(name)) for name in failure.refusing)
-        # Two processes of one service say the same.
+        # Two processes of one service print the same.
         lines = dict.fromkeys(line for lines in found for line in lines)
         return ConfigurationProblem(*(lines or (failure.message,)))
     said = said_by(failure.name)
@@ -208,7 +208,7 @@ def _explained(failure: StartFailed, said_by: Callable[[str], tuple[str, ...]]) 
 
 
 def _refusal(process_name: str, said: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the end of what a process said that tells what is wrong, without its log lines."""
+    """Return the last message of a process about its problem, without its log lines."""
     opening = f"{process_name.rpartition('-')[0]}: "
     places = [place for place, line in enumerate(said) if line.startswith(opening)]
     return said[places[-1] :] if places else said

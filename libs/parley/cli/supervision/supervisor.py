@@ -1,13 +1,12 @@
-"""Keeping the processes of a plan alive: start in order, restart after crashes, stop in reverse.
+"""Keeps the processes of a plan running: start in order, restart after crashes, stop in reverse.
 
 One task per process starts it, waits until it is ready and then until it ends, and begins again.
 First starts follow the dependencies, only a few at a time: most of a start is importing, and more
-processes than cores would only delay each other. They do not wait for those they depend on to be
-ready, because after a crash they could not either. Before a process was ready once, its end fails
-the whole start, and if it has to be set up differently, the others may first say the same of
-themselves; after that it is restarted for ever, ever more slowly. Stopping first cancels these
-tasks, so that nothing is started any more, and then ends the processes, those nobody depends on
-first.
+processes than cores would only delay each other. They do not wait until their dependencies are
+ready, because after a crash they could not either. If a process ends before it was ready once, the
+whole start fails; if it exits because of its configuration, the others may first report the same.
+After that it is restarted forever, with growing delays. Stopping first cancels these tasks, so that
+no process is started any more, and then ends the processes, dependents first.
 """
 
 import asyncio
@@ -27,26 +26,26 @@ from parley.clock import Clock
 READY_S_MAX = 60.0
 PROBE_EVERY_S = 0.05
 KILLING_S_MAX = 1.0
-#: How long the others may take to say what is wrong with them, after the first one did.
+#: How long the others may take to report their configuration problems, after the first one did.
 REFUSING_S_MAX = 30.0
-#: The exit code of a process that has to be set up differently.
+#: The exit code of a process whose configuration is wrong.
 CONFIGURATION_EXIT_CODE = 2
 
 
 class StartFailed(CliError):
-    """A process ended, or stayed silent, before the stack was ready."""
+    """A process ended, or did not become ready, before the stack was ready."""
 
     def __init__(self, name: str, exit_code: int | None, refusing: tuple[str, ...] = ()) -> None:
         super().__init__(f"{name} {_exit_reason(exit_code)} during the start")
         self.name = name
         self.process_exit_code = exit_code
-        #: Every process that has to be set up differently.
+        #: Every process whose configuration is wrong.
         self.refusing = refusing
 
 
 @dataclass(frozen=True, slots=True)
 class _ProcessRun:
-    """One life of a process; without an exit code it never answered."""
+    """One run of a process; without an exit code it never became ready."""
 
     exit_code: int | None
     healthy_s: float = 0.0
@@ -54,19 +53,19 @@ class _ProcessRun:
 
 @dataclass(slots=True)
 class _SupervisedProcess:
-    """A process that is being kept alive."""
+    """A supervised process."""
 
     spec: ProcessSpec
     child: Child | None = None
     starts: int = 0
     failures: int = 0
     ready: asyncio.Event = field(default_factory=asyncio.Event)
-    #: How the first start ended, if not well.
+    #: How the first start failed, if it did.
     failed: _ProcessRun | None = None
 
 
 class Supervisor:
-    """Runs one plan until it is told to stop."""
+    """Runs one plan until `stop` is called."""
 
     def __init__(
         self,
@@ -95,10 +94,10 @@ class Supervisor:
         self._first_failed: _SupervisedProcess | None = None
 
     async def run(self, on_ready: Callable[[], None]) -> None:
-        """Run everything until `stop`; call `on_ready` once every process has been ready.
+        """Run all processes until `stop`; call `on_ready` once every process has been ready.
 
         Raises:
-            StartFailed: a process did not become ready; everything is stopped again.
+            StartFailed: a process did not become ready; all are stopped again.
         """
         try:
             async with asyncio.TaskGroup() as tasks:
@@ -114,7 +113,7 @@ class Supervisor:
         self._raise_failure()
 
     def stop(self) -> None:
-        """Let `run` end everything and return; a second call ends everything at once."""
+        """Make `run` stop all processes and return; a second call kills them immediately."""
         if self._stopping.is_set():
             for kept in self._kept.values():
                 if kept.child is not None:
@@ -181,7 +180,7 @@ class Supervisor:
         kept.failed = life
         is_refusing = life.exit_code == CONFIGURATION_EXIT_CODE
         if is_refusing:
-            # Others may have to be set up differently too, also those that wait for their turn.
+            # Others may have a wrong configuration too, also those that are not started yet.
             self._starting.release()
         if self._first_failed is not None:
             return
@@ -233,7 +232,7 @@ class Supervisor:
             children = [child for child in found if child is not None]
             for child in children:
                 child.terminate()
-            # Half of what is left, so that a process that hangs leaves time for the others.
+            # Half of the remaining time, so that a process that hangs leaves time for the others.
             if not await _have_ended(children, self._stop_time.for_services_s() / 2):
                 for child in children:
                     child.kill()

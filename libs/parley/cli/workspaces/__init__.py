@@ -1,1 +1,1 @@
-"""What commands do with workspaces."""
+"""Commands on workspaces."""

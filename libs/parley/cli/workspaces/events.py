@@ -1,13 +1,13 @@
-"""What happens to a workspace, as lines for people."""
+"""Events of a workspace as lines for people."""
 
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 
 def told(events: Iterable[dict[str, Any]]) -> Iterator[str]:
-    """Give a line for each change, line of a setup log and warning, until the workspace is gone.
+    """Yield a line for each change, setup log line and warning, until the workspace is deleted.
 
-    A stream that broke and was opened again begins anew; what was told is not told twice.
+    A stream that broke and was reopened begins again; lines are not yielded twice.
     """
     said, epoch, line = "", 0, 0
     for event in events:

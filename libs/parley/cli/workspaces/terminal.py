@@ -1,8 +1,8 @@
-"""A terminal at the other end of a connection: what is typed goes there, what is printed comes.
+"""A remote terminal: sends keystrokes to a process and prints its output.
 
-The process there outlives every connection. One that is lost, or says nothing although a sign of
-life is due, is opened again at the byte of the output that was seen last; what could not be sent is
-sent then. Keys that were on their way when a connection broke are lost, as the screen shows.
+The process outlives every connection. A connection that is lost, or silent for longer than the
+heartbeat allows, is reopened at the byte of the output that was received last; unsent input is sent
+then. Keystrokes in transit when a connection broke are lost, as the screen shows.
 """
 
 import os
@@ -22,14 +22,14 @@ from parley.cli.api.server import Server
 from parley.cli.api.websocket import Closed, Received, WebSocket
 from parley.cli.errors import CliError
 
-#: Ctrl-], as telnet has it: no program needs it, and it is one key.
+#: Ctrl-], as in telnet: programs do not use it, and it is one key.
 LEAVE: Final = b"\x1d"
 END_OF_INPUT: Final = b"\x04"
 READ_BYTES: Final = 4096
-#: How long a lost connection is opened again, and how often it is tried.
+#: How long a lost connection is retried, and how often.
 RETURN_S: Final = 30.0
 PAUSE_S: Final = 0.5
-#: Three signs of life are missing.
+#: Three heartbeats are missing.
 SILENCE_S: Final = 45.0
 SIGNALLED: Final = 128
 OUTPUT_GONE: Final = "OUTPUT_GONE"
@@ -39,14 +39,14 @@ GAP: Final = "[Some output is no longer there.]"
 
 @dataclass(frozen=True, slots=True)
 class Exited:
-    """The process ended, with the exit code that a shell would give it."""
+    """The process ended, with the exit code as in a shell."""
 
     code: int
 
 
 @dataclass(frozen=True, slots=True)
 class Detached:
-    """Somebody left a process that goes on."""
+    """The user detached; the process keeps running."""
 
     process_id: str
 
@@ -56,12 +56,12 @@ class RemoteShell:
     """A process with a terminal in a workspace, and this command's own terminal.
 
     Attributes:
-        path: Of the workspace.
-        pause: Waits that many seconds.
-        process_id: The process to go on with; empty for a new shell.
+        path: The path of the workspace.
+        pause: Sleeps that many seconds.
+        process_id: The process to attach to; empty for a new shell.
         workdir: Where a new shell starts.
-        cursor: How much of its output was seen; None before the first connection.
-        silence_s: How long a connection may say nothing.
+        cursor: The bytes of output received; None before the first connection.
+        silence_s: How long a connection may be silent.
     """
 
     server: Server
@@ -78,10 +78,10 @@ class RemoteShell:
     _told_size: os.terminal_size | None = field(default=None, init=False)
 
     def run(self) -> Exited | Detached:
-        """Be at the terminal until the process ends or is left.
+        """Attach the terminal until the process ends or the user detaches.
 
         Raises:
-            CliError: It cannot be attached to, or is lost.
+            CliError: The process cannot be attached to, or is lost.
         """
         with _raw(self.input_fd), _resizes() as resized_fd:
             while True:
@@ -96,7 +96,7 @@ class RemoteShell:
                     return outcome
 
     def _connected(self) -> WebSocket | None:
-        """Connect; what was connected before is tried for a while, or until somebody leaves."""
+        """Connect; a reconnect is retried for a while, or until the user detaches (None)."""
         is_first = self.cursor is None
         until_s = monotonic() + RETURN_S
         is_told = False
@@ -121,7 +121,7 @@ class RemoteShell:
                 return None
 
     def _is_left_meanwhile(self) -> bool:
-        """Wait a moment; return whether somebody who is at no connection wants to leave."""
+        """Wait for a retry; return whether the user detached meanwhile."""
         if self._is_ended or not os.isatty(self.input_fd):
             self.pause(PAUSE_S)
             return False
@@ -143,18 +143,19 @@ class RemoteShell:
         return f"{self.path}/processes/{self.process_id}/terminal?{urlencode(asked)}"
 
     def _spoken(self, connection: WebSocket, resized_fd: int) -> Exited | Detached | None:
-        """Pass everything on; return None if the connection is lost."""
+        """Pass input and output on; return None if the connection is lost."""
         outcome = self._heard(connection, connection.early())
         silent_s = monotonic() + self.silence_s
         while outcome is None and (rest_s := silent_s - monotonic()) > 0:
-            # What is typed goes to a process that is known, so that it can be sent again there.
+            # Input is read once the process id is known, so that it can be sent again to that
+            # process.
             hears = self.cursor is not None and not self._is_ended
             typed = [self.input_fd] if hears else []
             ready, _, _ = select.select([connection.fileno(), resized_fd, *typed], [], [], rest_s)
             try:
                 if resized_fd in ready:
                     os.read(resized_fd, READ_BYTES)
-                # Also when something was typed, which may have been read before the signal came.
+                # Also when there is input, which may have been read before the signal came.
                 self._tell_size(connection)
                 if self.input_fd in ready and self._is_leaving(connection):
                     return Detached(self.process_id)
@@ -166,7 +167,7 @@ class RemoteShell:
         return outcome if isinstance(outcome, Exited) else None
 
     def _heard(self, connection: WebSocket, came: Iterable[Received]) -> Exited | Closed | None:
-        """Take what came; return what ended the process or the connection."""
+        """Handle received frames; return how the process or the connection ended."""
         for received in came:
             match received:
                 case bytes():
@@ -181,11 +182,11 @@ class RemoteShell:
         return None
 
     def _is_leaving(self, connection: WebSocket) -> bool:
-        """Pass on what was typed; return whether that was the wish to leave."""
+        """Send the input; return whether the user detached."""
         is_terminal = os.isatty(self.input_fd)
         typed = self._typed()
         if self._is_ended:
-            # Somebody who hung up cannot be at a terminal; a file that ends is like Ctrl-D.
+            # After a hangup there is no terminal any more; the end of a file is like Ctrl-D.
             self._unsent = b"" if is_terminal else END_OF_INPUT
         before, leave, _ = typed.partition(LEAVE) if is_terminal else (typed, b"", b"")
         self._unsent += before
@@ -195,7 +196,7 @@ class RemoteShell:
         return bool(leave) or (self._is_ended and is_terminal)
 
     def _typed(self) -> bytes:
-        """Read what was typed, and note if nothing more can be."""
+        """Read input, and record its end."""
         try:
             typed = os.read(self.input_fd, READ_BYTES)
         except OSError:
@@ -204,9 +205,9 @@ class RemoteShell:
         return typed
 
     def _is_sent(self, connection: WebSocket) -> bool:
-        """Send what the connection before did not take."""
+        """Send the input that the previous connection did not send."""
         if self._is_ended and not os.isatty(self.input_fd):
-            # Whether the end arrived is not known; a shell that has it is no longer there.
+            # Whether the end was received is unknown; a shell that received it has exited.
             self._unsent = self._unsent.removesuffix(END_OF_INPUT) + END_OF_INPUT
         try:
             if self._unsent:
@@ -235,7 +236,7 @@ class RemoteShell:
             view = view[os.write(self.output_fd, view) :]
 
     def _note(self, text: str) -> None:
-        """Tell somebody at a terminal, on a line of its own."""
+        """Print a line for the user, if this is a terminal."""
         if os.isatty(self.input_fd) and os.isatty(self.output_fd):
             os.write(self.output_fd, f"\r\n{text}\r\n".encode())
 
@@ -254,7 +255,7 @@ class RemoteShell:
 
 
 def _code(exit: dict[str, Any]) -> int:
-    """Return the exit code that a shell would give."""
+    """Return the exit code as in a shell."""
     if name := exit.get("signal"):
         return SIGNALLED + signal.Signals[name].value
     code = exit.get("exit_code")
@@ -263,13 +264,13 @@ def _code(exit: dict[str, Any]) -> int:
 
 @contextmanager
 def _raw(fd: int) -> Iterator[None]:
-    """Have a terminal hand over every key as it is, Ctrl-C too; what is none is left alone."""
+    """Put a terminal into raw mode, so that Ctrl-C is sent too; other inputs are not changed."""
     if not os.isatty(fd):
         yield
         return
     before = termios.tcgetattr(fd)
     try:
-        # What was typed ahead is not thrown away.
+        # Keep keystrokes that were typed ahead.
         tty.setraw(fd, termios.TCSADRAIN)
         yield
     finally:
@@ -278,7 +279,7 @@ def _raw(fd: int) -> Iterator[None]:
 
 @contextmanager
 def _resizes() -> Iterator[int]:
-    """Give a descriptor that can be read when the window has another size."""
+    """Yield a descriptor that becomes readable when the window size changes."""
     reading, writing = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
     before = signal.signal(signal.SIGWINCH, lambda *_: os.write(writing, b"w"))
     try:

@@ -1,4 +1,4 @@
-"""The one Alembic environment: it runs what `parley.postgres.migration` put into the config."""
+"""The only Alembic environment: it runs what `parley.postgres.migration` put into the config."""
 
 from alembic import context
 
@@ -8,6 +8,6 @@ context.configure(
     version_table="alembic_version",
     version_table_schema=attributes["schema"],
 )
-# The caller's transaction is open and holds the lock; Alembic commits nothing by itself.
+# The caller's transaction is open and holds the lock; Alembic itself commits nothing.
 with context.begin_transaction():
     context.run_migrations()

@@ -1,4 +1,4 @@
-"""Named points at which a test makes a running process hold, stop, fail or die."""
+"""Named fault points at which a test makes a running process hold, stop, fail or die."""
 
 from parley.testing.faultpoints.arming import Action, Arming
 from parley.testing.faultpoints.directory import FaultpointDirectory

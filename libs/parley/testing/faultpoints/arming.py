@@ -1,4 +1,4 @@
-"""What a test asks of a point, as a value and as the file that says it."""
+"""The arming of a fault point, as a value and as a file."""
 
 import json
 from dataclasses import asdict, dataclass
@@ -7,26 +7,26 @@ from typing import Any
 
 
 class Action(StrEnum):
-    """What happens at a point."""
+    """The action at a fault point."""
 
     HOLD = "hold"  # Wait until the point is disarmed; the process goes on.
     KILL = "kill"  # The process ends at once, as by kill -9.
-    STOP = "stop"  # The process stops until somebody lets it continue.
-    BLOCK = "block"  # The event loop does nothing for a while.
+    STOP = "stop"  # The process gets SIGSTOP and waits for SIGCONT.
+    BLOCK = "block"  # The event loop is blocked for a while.
     RAISE = "raise"
 
 
 @dataclass(frozen=True, slots=True)
 class Arming:
-    """What is asked of one point.
+    """The arming of one fault point.
 
     Attributes:
-        id: Tells this arming from an earlier one of the same point.
-        action: What happens.
-        pid: The only process it is for; None means all.
-        subjects: The only subjects it is for; empty means all.
-        nth: The visit of a subject that counts.
-        gather: Subjects that must be there before anything happens; those before wait.
+        id: Distinguishes this arming from an earlier one of the same point.
+        action: The action.
+        pid: The only process it applies to; None means all.
+        subjects: The only subjects it applies to; empty means all.
+        nth: The number of the visit of a subject that triggers it.
+        gather: The number of subjects that must have arrived before it triggers; earlier ones wait.
         seconds: How long a block lasts.
     """
 
@@ -39,16 +39,16 @@ class Arming:
     seconds: float = 0.0
 
     def is_for(self, pid: int, subject: str) -> bool:
-        """Return whether a visit is meant."""
+        """Return whether it applies to a visit."""
         return self.pid in (None, pid) and (not self.subjects or subject in self.subjects)
 
     def to_json(self) -> str:
-        """Return the text of the file that arms a point."""
+        """Return the content of the file that arms a fault point."""
         return json.dumps(asdict(self))
 
     @classmethod
     def from_json(cls, text: str) -> "Arming":
-        """Read the file that arms a point."""
+        """Parse the file that arms a fault point."""
         fields: dict[str, Any] = json.loads(text)
         return cls(
             **{

@@ -1,8 +1,8 @@
-"""Points armed by files, so that one running process can be armed and disarmed from outside.
+"""Fault points armed by files, so that a running process can be armed and disarmed from outside.
 
-A point is armed by a file of its name in the directory, read again at every visit; without one a
-visit costs a failed `open`. Visits that count are appended to `reached.jsonl` before anything
-happens, so a test knows exactly which subjects stood at the point when a fault hit.
+A point is armed by a file of its name in the directory, which is read at every visit; without one a
+visit costs a failed `open`. Visits that count are appended to `reached.jsonl` before the action, so
+that a test can tell exactly which subjects were at the point when a fault occurred.
 """
 
 import json
@@ -24,7 +24,7 @@ LOOK_EVERY_S: Final = 0.01
 
 @dataclass(slots=True)
 class _Visits:
-    """Who visited a point under one arming."""
+    """The subjects that visited a point under one arming."""
 
     id: str
     counts: Counter[str] = field(default_factory=Counter)
@@ -32,7 +32,7 @@ class _Visits:
 
 
 class FaultpointDirectory:
-    """The points of one process; several processes may share a directory."""
+    """The fault points of one process; several processes may share a directory."""
 
     def __init__(self, directory: Path, clock: Clock) -> None:
         self._directory = directory
@@ -40,17 +40,17 @@ class FaultpointDirectory:
         self._visits: dict[str, _Visits] = {}
 
     def arming(self, point: str) -> Arming | None:
-        """Return what is asked of a point now."""
+        """Return the current arming of a point."""
         try:
             return Arming.from_json((self._directory / point).read_text())
         except FileNotFoundError:
             return None
 
     async def reached(self, point: str, subject: str) -> None:
-        """Let happen what was asked for; usually nothing.
+        """Perform the action of an armed point; usually none is armed.
 
         Raises:
-            FaultInjected: that was asked for.
+            FaultInjected: the action is to fail.
         """
         armed = self.arming(point)
         if armed is None or not armed.is_for(os.getpid(), subject):

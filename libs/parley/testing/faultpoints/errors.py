@@ -1,11 +1,11 @@
-"""What an armed point raises."""
+"""The error that an armed fault point raises."""
 
 
 class FaultInjected(Exception):
-    """A test asked for this failure.
+    """A failure injected by a test.
 
     Attributes:
-        point: Where.
+        point: The name of the fault point.
     """
 
     def __init__(self, point: str) -> None:

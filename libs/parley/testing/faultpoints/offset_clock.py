@@ -1,4 +1,4 @@
-"""A clock whose wall time a test moves while the process runs."""
+"""A clock whose wall time a test changes while the process runs."""
 
 import json
 import os
@@ -12,9 +12,9 @@ CLOCK_FILE: Final = "clock"
 
 
 class OffsetClock:
-    """The clock of a machine that is set wrong: only the wall time differs.
+    """The clock of a machine with the wrong time: only the wall time differs.
 
-    The file `clock` in the directory says by how much, for one process: {"pid": 1, "offset_s": 2}.
+    The file `clock` in the directory has the offset for one process: {"pid": 1, "offset_s": 2}.
     """
 
     def __init__(self, clock: Clock, directory: Path) -> None:
@@ -22,15 +22,15 @@ class OffsetClock:
         self._file = directory / CLOCK_FILE
 
     def now(self) -> datetime:
-        """Return the wrong time."""
+        """Return the wall time with the offset."""
         return self._clock.now() + timedelta(seconds=self._offset_s())
 
     def monotonic(self) -> float:
-        """Return the monotonic time, which nobody can set."""
+        """Return the monotonic time, without the offset."""
         return self._clock.monotonic()
 
     async def sleep(self, delay_s: float) -> None:
-        """Sleep as long as everybody else would."""
+        """Sleep, without the offset."""
         await self._clock.sleep(delay_s)
 
     def _offset_s(self) -> float:

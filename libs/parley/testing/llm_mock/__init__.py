@@ -1,14 +1,14 @@
-"""Model providers that are not there: a fast server that speaks their protocols, faults and all.
+"""Mock model providers: a fast server that implements their protocols, including faults.
 
 Anthropic Messages, OpenAI Responses, OpenAI Chat Completions, the latter two at Azure's paths too,
-and Anthropic's behind Bedrock's signature and framing. Requests are judged as the providers judge
-them, so that a wrong one is refused here already, in the provider's own words.
+and Anthropic's with Bedrock's signature and framing. Requests are validated as the providers do, so
+that an invalid one is refused here already, with the provider's own message.
 
 How a model behaves is in its name: `mock:deltas=40,size=12,delay=20ms,tools=2,fail=429*2`. A name
 is `mock` or `mock-ANYTHING`, a colon and words with commas between them; behind a question mark the
 words follow any name, as in `claude-sonnet-4-5?reasoning=8`. Values may be percent-encoded. Names
-without words behave as the server was told to. `grammar.WORDS` is the list of words; `GET /` and
-`parley llm-mock --help` print it. A word that means nothing is answered with 400 and the list.
+without words use the default behaviour of the server. `grammar.WORDS` is the list of words; `GET /`
+and `parley llm-mock --help` print it. An unknown word is answered with 400 and the list.
 
 Whatever the model, "repeat after me: X" in the last message of the user is answered with X.
 

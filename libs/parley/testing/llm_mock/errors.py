@@ -1,18 +1,18 @@
-"""What the room refuses.
+"""The errors of the mock.
 
 MockError
-├── BehaviourUnknown    a model name asks for what the grammar does not know
+├── BehaviourUnknown    a model name has a word that the grammar does not have
 ├── RecordingUnreadable a file to replay is not a recording
 └── Refused             a request that the provider would refuse
 """
 
 
 class MockError(Exception):
-    """Something that the mock cannot do; the text says what to change."""
+    """The mock cannot do this; the text says what to change."""
 
 
 class BehaviourUnknown(MockError):
-    """A word of a behaviour means nothing."""
+    """A behaviour has an unknown word."""
 
 
 class RecordingUnreadable(MockError):
@@ -20,14 +20,14 @@ class RecordingUnreadable(MockError):
 
 
 class Refused(MockError):
-    """A request that does not deserve an answer, told in the words of the provider.
+    """A request that is refused, with the message of the provider.
 
     Attributes:
         status: Status to answer with.
         message: What is wrong.
-        param: The field that is wrong, where the provider names it; else empty.
-        code: The provider's short name for it, if it has one.
-        type: The provider's class of errors; empty for the one that goes with the status.
+        param: The invalid field, if the provider names it; else empty.
+        code: The provider's error code, if it has one.
+        type: The provider's error type; empty for the one that belongs to the status.
     """
 
     def __init__(

@@ -1,8 +1,8 @@
-"""A crowd of clients that talk to any Parley over HTTP and check every event they are sent.
+"""Load-test clients that call any Parley over HTTP and check every event they receive.
 
-Each chat has one stream for the whole conversation and sends one message after the other's answer.
-Client processes (`python -m parley.testing.scaletest`) hold about a thousand chats each. The
-process that starts them hands out the plan, says when to begin and collects the results.
+Each chat has one stream for the whole conversation and sends the next message after each answer.
+Client processes (`python -m parley.testing.scaletest`) run about a thousand chats each. The process
+that starts them sends the plan and the commands and collects the results.
 """
 
 from parley.testing.scaletest.checker import Checker, Counts

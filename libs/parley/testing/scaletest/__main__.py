@@ -1,4 +1,4 @@
-"""A client process: reads its plan and then words from standard input, tells lines on the other."""
+"""A client process: reads its plan and then commands from standard input, and writes JSON lines."""
 
 import asyncio
 import random  # noqa: TID251 (a composition root)
@@ -27,7 +27,7 @@ PLAN_BYTES_MAX = 1 << 20
 
 
 def _tell(line: Line) -> None:
-    # Whoever listened may be gone; what was begun is cleaned up all the same.
+    # The parent may have ended; the chats are cleaned up nevertheless.
     with suppress(BrokenPipeError):
         sys.stdout.buffer.write(encoded(line))
         sys.stdout.buffer.flush()
@@ -46,7 +46,7 @@ async def _run() -> None:
     clock = SystemClock()
     _tell(Ready())
     await words.readline()
-    # Other processes draw other numbers, and the same process the same ones in every run.
+    # The seed differs between processes, and is the same for a process in every run.
     rng = random.Random(f"{plan.seed}-{plan.first}")
     async with asyncio.TaskGroup() as streams:
         crowd = ChatGroup(plan, streams, clock=clock, rng=rng)
@@ -79,7 +79,7 @@ async def _report_first_turn(crowd: ChatGroup) -> None:
 async def _follow_commands(
     words: asyncio.StreamReader, crowd: ChatGroup, conversing: "asyncio.Task[None]"
 ) -> None:
-    """Do what is said until the end is asked for; whoever asked may also be gone."""
+    """Run commands until END or the end of input: the parent may have ended."""
     while True:
         word = (await words.readline()).decode().strip()
         if word == Command.FOLLOW_UP:

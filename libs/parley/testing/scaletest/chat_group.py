@@ -1,4 +1,4 @@
-"""All chats of one client process: begun together, checked and cleaned up in the end."""
+"""All chats of one client process: started together, checked and cleaned up at the end."""
 
 import asyncio
 import random  # noqa: TID251 (only the type; chance is an argument)
@@ -16,7 +16,7 @@ class ChatGroup:
     """The chats of one process.
 
     Attributes:
-        turns: How many turns are over.
+        turns: The number of finished turns.
     """
 
     def __init__(
@@ -50,31 +50,31 @@ class ChatGroup:
 
     @property
     def failed(self) -> int:
-        """How many chats have failed."""
+        """The number of failed chats."""
         return sum(each.outcome.failure is not None for each in self._conversations)
 
     async def converse(self) -> None:
-        """Have all conversations."""
+        """Run all conversations."""
         async with asyncio.TaskGroup() as tasks:
             for conversation in self._conversations:
                 delay_s = self._rng.random() * self._plan.start_jitter_s
                 tasks.create_task(self._one(conversation, delay_s))
 
     async def first_turns_done(self) -> None:
-        """Wait until turn 1 is over for everybody."""
+        """Wait until turn 1 of every chat is over."""
         await self._everybody_waits.wait()
 
     def release(self) -> None:
-        """Let everybody go on behind turn 1."""
+        """Let every chat continue after turn 1."""
         self._released.set()
 
     def stop(self, problem: str) -> None:
-        """Give up what is not over."""
+        """Stop the conversations that are not over."""
         for conversation in self._conversations:
             conversation.stop(problem)
 
     async def end(self) -> tuple[ChatOutcome, ...]:
-        """Check every chat, delete it if asked to, and return what became of all."""
+        """Check every chat, delete it unless it is kept, and return all outcomes."""
         await self._together(each.end for each in self._conversations)
         if not self._plan.keeps:
             await self._together(each.delete for each in self._conversations)
@@ -84,7 +84,7 @@ class ChatGroup:
     async def _one(self, conversation: Conversation, delay_s: float) -> None:
         await conversation.run(delay_s)
         if conversation.outcome.turns_completed == 0:
-            # It failed in turn 1, and nobody shall wait for it.
+            # It failed in turn 1, and the others must not wait for it.
             self._arrive()
 
     async def _first_turn_over(self) -> None:
@@ -101,7 +101,7 @@ class ChatGroup:
         self.turns += 1
 
     async def _together(self, works: Iterable[Callable[[], Awaitable[None]]]) -> None:
-        """Do all works, so many at a time."""
+        """Run the coroutines, with limited concurrency."""
         remaining = iter(works)
 
         async def worker() -> None:

@@ -1,12 +1,13 @@
-"""Whether a stream tells everything once and in order; pure.
+"""Checks that a stream delivers every event once and in order; pure.
 
-A cursor has six numbers behind a mark of its chat: `mark-base.target.row.history.attempt.seq`.
-Readers must not care, but a check does: they say where an event stands, so that what comes twice or
-too late is seen at once. In a row above `TOLD` there is also what the reader knows of the status,
-which is no place. A cursor of any other form is only compared with those that came before.
+A cursor has six numbers after a mark of its chat: `mark-base.target.row.history.attempt.seq`.
+Clients must not parse it, but this check does: the numbers give the position of an event, so that
+repeated and late events are detected at once. A row above `TOLD` also encodes the status known to
+the reader, which is not part of the position. A cursor of any other form is only compared with
+earlier ones.
 
-The pieces of an answer that came before its message must be how that message begins. They need not
-be all of it: what was not shown yet when the message is committed is in the message.
+The previewed text of an answer must be a prefix of its message. It need not be complete: text that
+was not streamed yet when the message is committed is in the message.
 """
 
 from collections.abc import Iterable
@@ -24,19 +25,19 @@ Place = tuple[int, ...]
 
 @dataclass(slots=True)
 class Counts:
-    """What was found in a stream.
+    """The counts of one stream.
 
     Attributes:
         events: Events with or without a cursor.
-        duplicates: Events, messages and parts that came again.
-        missing: Parts and messages that never came.
-        reordered: What came too late or too early.
-        wrong_texts: Messages that say something else than their pieces did.
-        unfinished_previews: Answers whose last pieces came with the message only; allowed.
-        retries: Attempts at the model that failed and were told.
-        resets: Times that everything known was void: history_reset and resync.
-        truncations: Times that the server said it left pieces out.
-        lines: Times that the chat had to wait in line.
+        duplicates: Events, messages and parts that were repeated.
+        missing: Parts and messages that were never received.
+        reordered: Events that were too late or too early.
+        wrong_texts: Messages that differ from their previews.
+        unfinished_previews: Answers whose last text came only with the message; allowed.
+        retries: Failed attempts at the model that were reported.
+        resets: How often all state had to be discarded: history_reset and resync.
+        truncations: How often the server reported that it left parts out.
+        lines: How often the chat had to queue for a worker.
     """
 
     events: int = 0
@@ -52,22 +53,22 @@ class Counts:
 
     @property
     def faults(self) -> int:
-        """How much of it must not be."""
+        """The number of counts that are faults."""
         return self.duplicates + self.missing + self.reordered + self.wrong_texts
 
 
 @dataclass(slots=True)
 class Checker:
-    """Follows one stream across all its connections.
+    """Checks one stream across all its connections.
 
     Attributes:
-        counts: What was found.
-        findings: The first things that must not be, in words.
-        status: What was last told of it.
-        is_settled: Whether everything of one version was told, and nothing of the next one. Only
-            then do messages and status belong together: a status that is what it was before is not
-            told again, though there may have been another in between.
-        messages: Those that were told.
+        counts: The counts.
+        findings: The first faults, as text.
+        status: The last received status.
+        is_settled: Whether all events of one version were received, and none of the next one. Only
+            then do messages and status belong together: an unchanged status is not sent again,
+            though there may have been another in between.
+        messages: The received messages.
     """
 
     counts: Counts = field(default_factory=Counts)
@@ -85,7 +86,7 @@ class Checker:
 
     @property
     def users(self) -> int:
-        """How many messages of the user were told."""
+        """The number of received messages of the user."""
         return sum(message.role == USER for message in self.messages.values())
 
     @property
@@ -94,7 +95,7 @@ class Checker:
         return bool(self.messages) and self.messages[max(self.messages)].role == ASSISTANT
 
     def take(self, kind: str, cursor: str | None, document: Document) -> None:
-        """Take the next event."""
+        """Process the next event."""
         self.counts.events += 1
         if kind == "history_reset":
             self.begin_anew()
@@ -115,7 +116,7 @@ class Checker:
                 self.counts.retries += 1
 
     def begin_anew(self) -> None:
-        """Forget everything, because the server says that it is void."""
+        """Discard all state, as the server requires."""
         self.counts.resets += 1
         self.messages.clear()
         self._cursors.clear()
@@ -123,7 +124,7 @@ class Checker:
         self._forget_preview()
 
     def compare(self, stored: Iterable[Message]) -> None:
-        """Find what is in the chat and was not told, and the other way round."""
+        """Find messages that are in the chat and were not received, and the other way round."""
         there = {message.id: message for message in stored}
         for number in sorted(there.keys() - self.messages.keys()):
             self._find("missing", f"message {number} is in the chat and was never told")
@@ -197,7 +198,7 @@ class Checker:
         self._told, self.status = told, status.status
 
     def _skip_hole(self, cursor: str) -> None:
-        """Go on behind parts that the server says it left out."""
+        """Continue after parts that the server reported as left out."""
         self.counts.truncations += 1
         self._is_whole = False
         place = _place_of(cursor)
@@ -215,10 +216,10 @@ class Checker:
 
 
 def _place_of(cursor: str) -> Place:
-    """Return the place that a cursor names; empty for one of another form."""
+    """Return the position of a cursor; empty for one of another form."""
     numbers = cursor.rpartition("-")[2].split(".")
     if len(numbers) != NUMBERS or not all(map(str.isdecimal, numbers)):
         return ()
     base, target, row, *live = map(int, numbers)
-    # Between two steps the row is only what is known of the status.
+    # Between two steps the row only encodes the known status.
     return base, target, 0 if base == target else row % TOLD, *live

@@ -1,4 +1,4 @@
-"""The client processes of a run, from the side of the one that starts them."""
+"""The client processes of a run, as controlled by the process that starts them."""
 
 import asyncio
 import sys
@@ -30,7 +30,7 @@ class ClientDied(Exception):
     """A client process ended before its chats did.
 
     Attributes:
-        exit_code: What it ended with.
+        exit_code: Its exit code.
     """
 
     def __init__(self, exit_code: int | None) -> None:
@@ -39,7 +39,7 @@ class ClientDied(Exception):
 
 
 def shares_of(plan: Plan, processes: int) -> tuple[Plan, ...]:
-    """Return what each process does of a plan, as evenly as can be."""
+    """Return the share of each process in a plan, as even as possible."""
     least, more = divmod(plan.chats, processes)
     sizes = [least + (number < more) for number in range(processes)]
     return tuple(
@@ -60,14 +60,14 @@ class Client:
     @classmethod
     @asynccontextmanager
     async def started(cls, plan: Plan) -> "AsyncIterator[Client]":
-        """Give a process that is ready to begin; in the end it is gone."""
+        """Yield a process that is ready to begin; it has ended when the context ends."""
         process = await asyncio.create_subprocess_exec(
             sys.executable,
             *PROGRAM,
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
             limit=LINE_BYTES_MAX,
-            # Ctrl-C is for whoever started it, who lets it clean up.
+            # Ctrl-C is for the parent, which lets the clients clean up.
             start_new_session=True,
         )
         try:
@@ -81,11 +81,11 @@ class Client:
             await _ended(process)
 
     def tell(self, word: Command) -> None:
-        """Say a word to it."""
+        """Send a command."""
         self._say(word.encode())
 
     async def until(self, kind: type[Line]) -> Line:
-        """Wait for a line of one kind; what it says of its standing meanwhile is kept.
+        """Wait for a message of one kind; progress reports received meanwhile are stored.
 
         Raises:
             ClientDied: It ended instead.
@@ -116,7 +116,7 @@ class Clients:
     @classmethod
     @asynccontextmanager
     async def started(cls, plans: Sequence[Plan]) -> "AsyncIterator[Clients]":
-        """Give processes that are all ready to begin."""
+        """Yield processes that are all ready to begin."""
         async with AsyncExitStack() as around:
             async with asyncio.TaskGroup() as tasks:
                 starting = [
@@ -127,18 +127,18 @@ class Clients:
 
     @property
     def standing(self) -> ProgressReport:
-        """How far all of them have come together."""
+        """The progress of all of them together."""
         return ProgressReport(
             sum(client.standing.turns for client in self._clients),
             sum(client.standing.failed for client in self._clients),
         )
 
     async def converse(self, pause: Callable[[], Awaitable[None]] | None = None) -> None:
-        """Let all begin at once and wait until all are done.
+        """Start all clients at once and wait until all are done.
 
         Args:
-            pause: Waits once turn 1 is over for everybody, before all go on together; None if
-                nobody waits for the others.
+            pause: Is awaited once turn 1 is over in all clients, before all continue together; None
+                if they do not wait for each other.
         """
         self._tell(Command.GO)
         if pause is not None:
@@ -148,15 +148,15 @@ class Clients:
         await self._all(Conversed)
 
     def stop(self) -> None:
-        """Let all give up what is not over."""
+        """Make all clients stop their unfinished conversations."""
         self._tell(Command.STOP)
 
     async def conversed(self) -> None:
-        """Wait until all have given up."""
+        """Wait until all conversations are over."""
         await self._all(Conversed)
 
     async def end(self) -> tuple[ChatOutcome, ...]:
-        """Let all check and clean up, and return what became of every chat."""
+        """Make all clients check and clean up, and return the outcome of every chat."""
         self._tell(Command.END)
         lines = await self._all(Ended)
         return tuple(each for line in lines if isinstance(line, Ended) for each in line.outcomes)
@@ -172,10 +172,10 @@ class Clients:
 
 
 async def _ended(process: asyncio.subprocess.Process) -> None:
-    """Wait for the end of a process that was told to end, and help if it takes long."""
+    """Wait for a process that was requested to end, and kill it if that takes too long."""
     try:
         async with asyncio.timeout(ENDING_S_MAX):
-            # It may have much to say that nobody wants to hear any more.
+            # Its remaining output is read, so that it does not block, and dropped.
             await process.communicate()
     except TimeoutError:
         process.kill()

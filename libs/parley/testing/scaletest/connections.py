@@ -1,4 +1,4 @@
-"""HTTP/1.1 on bare asyncio: requests on connections that are kept, and streams of events."""
+"""HTTP/1.1 on plain asyncio: requests on persistent connections, and event streams."""
 
 import asyncio
 import ssl
@@ -22,7 +22,7 @@ P = TypeVar("P", bound=asyncio.Protocol)
 
 
 class Dialer:
-    """Makes connections to one server."""
+    """Opens connections to one server."""
 
     def __init__(self, target: Target) -> None:
         self._target = target
@@ -32,7 +32,7 @@ class Dialer:
         """Return the protocol of a new connection.
 
         Raises:
-            OSError: Nobody is there.
+            OSError: The server cannot be reached.
         """
         target, loop = self._target, asyncio.get_running_loop()
         _, made = await loop.create_connection(protocol, target.host, target.port, ssl=self._tls)
@@ -40,7 +40,7 @@ class Dialer:
 
 
 class _Answering(asyncio.Protocol):
-    """One connection, on which one request at a time is answered."""
+    """One connection, for one request at a time."""
 
     def __init__(self) -> None:
         self.transport: asyncio.Transport | None = None
@@ -66,7 +66,7 @@ class _Answering(asyncio.Protocol):
             self.transport.abort()
 
     async def ask(self, request: bytes) -> tuple[Head, bytes]:
-        """Send a request and return its answer; a broken connection answers with status 0."""
+        """Send a request and return its answer; status 0 if the connection broke."""
         if self.is_lost:
             return BROKEN, b""
         assert self.transport is not None
@@ -101,7 +101,7 @@ class _Answering(asyncio.Protocol):
 
 
 class Requests:
-    """Sends requests, each on a connection of its own while it lasts; connections are kept."""
+    """Sends requests, each on a connection of its own while it runs; connections are reused."""
 
     def __init__(self, dialer: Dialer) -> None:
         self._dialer = dialer
@@ -117,7 +117,7 @@ class Requests:
             if head.status:
                 self._keep(connection, head)
                 return head, body
-            # The server may have closed it just then; a new connection tells.
+            # The server may just have closed it; retry on a new connection.
         try:
             connection = await self._dialer.connect(_Answering)
         except OSError:
@@ -127,7 +127,7 @@ class Requests:
         return head, body
 
     def close(self) -> None:
-        """Close what is kept."""
+        """Close the idle connections."""
         for connection in self._idle:
             assert connection.transport is not None
             connection.transport.abort()
@@ -142,11 +142,11 @@ class Requests:
 
 
 class EventReader(asyncio.Protocol):
-    """One connection that carries a stream of events.
+    """One connection with an event stream.
 
     Attributes:
-        opened: The head of the answer, once it is there.
-        closed: Set when the connection is over.
+        opened: The head of the answer, once it arrived.
+        closed: Set when the connection is closed.
     """
 
     def __init__(self, request: bytes, take: Take) -> None:
@@ -164,12 +164,12 @@ class EventReader(asyncio.Protocol):
         self._is_cut = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Ask for the stream."""
+        """Request the stream."""
         self._transport = cast(asyncio.Transport, transport)
         self._transport.write(self._request)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Tell that it is over."""
+        """Set `closed`."""
         if not self.opened.done():
             self.opened.set_result(BROKEN)
         if not self.closed.done():
@@ -186,7 +186,7 @@ class EventReader(asyncio.Protocol):
         self.cut()
 
     def cut(self) -> None:
-        """End the connection at once; what has arrived and was not passed on is lost."""
+        """Close the connection immediately; received bytes that were not passed on are dropped."""
         self._is_cut = True
         if self._transport is not None:
             self._transport.abort()

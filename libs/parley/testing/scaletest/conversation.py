@@ -1,8 +1,8 @@
-"""One chat from its creation to its last turn: what is sent, what must come back, how long it took.
+"""One chat from its creation to its last turn: its requests, the expected events, and the timing.
 
-The next turn begins when the stream has told all of a version in which the chat waits and the last
-message is an answer to as many messages as were sent, however the stream got there: of a turn that
-is over before it could be told, only the messages are news.
+The next turn begins when the stream has delivered all of a version in which the chat waits and the
+last message answers as many messages as were sent, by whatever events: of a turn that is over
+before its status could be sent, only the messages are delivered.
 """
 
 import asyncio
@@ -33,16 +33,16 @@ PAGE = 200
 
 @dataclass(frozen=True, slots=True)
 class ConversationResources:
-    """What conversations share.
+    """The resources that conversations share.
 
     Attributes:
-        plan: What to do.
+        plan: The plan.
         requests: Sends requests.
-        dialer: Makes connections.
+        dialer: Opens connections.
         tasks: Owns the streams.
-        clock: Time.
+        clock: The clock.
         first_turn_over: Waits until turn 2 may begin.
-        turn_over: Is told of each turn's end.
+        turn_over: Is called at each turn's end.
     """
 
     plan: Plan
@@ -55,7 +55,7 @@ class ConversationResources:
 
 
 class Failed(Exception):
-    """The chat cannot go on."""
+    """The chat cannot continue."""
 
     def __init__(self, stage: Stage, problem: str) -> None:
         super().__init__(problem)
@@ -80,7 +80,7 @@ class Conversation:
         self._error = Problem()
 
     async def run(self, delay_s: float) -> None:
-        """Have the whole conversation; what becomes of it is in the outcome."""
+        """Run the whole conversation; its result is in the outcome."""
         await self._means.clock.sleep(delay_s)
         try:
             for turn in range(1, self._plan.turns + 1):
@@ -96,12 +96,12 @@ class Conversation:
             self.outcome.fail(Stage.TIMEOUT, f"the turn was not over after {limit_s:g} s")
 
     def stop(self, problem: str) -> None:
-        """Give up what is not over."""
+        """Stop the conversation if it is not over."""
         if self.outcome.turns_completed < self._plan.turns:
             self.outcome.fail(Stage.TIMEOUT, problem)
 
     async def end(self) -> None:
-        """Close the stream, and compare what it told with what is in the chat."""
+        """Close the stream, and compare its messages with those of the chat."""
         outcome, checker = self.outcome, self._checker
         if self._following is not None:
             self._following.cancel()
@@ -215,7 +215,7 @@ class Conversation:
         self._moved.set()
 
     async def _post(self, path: str, body: object, turn: int, stage: Stage) -> bytes:
-        """Send a request, again and again while nobody answers, and return what is answered."""
+        """Send a request, retrying while the server does not answer, and return the answer."""
         plan = self._plan
         key = f'Idempotency-Key: "{plan.run}-{self.outcome.number}-{turn}"'
         request = plan.target.request("POST", path, msgspec.json.encode(body), (key,))

@@ -1,4 +1,4 @@
-"""What a run cost the machine that Parley runs on: processor time and memory by service; pure."""
+"""The CPU time and memory of a run on Parley's machine, by service; pure."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ MIB = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What the processes of a service have used at one moment."""
+    """The resource usage of the processes of a service at one time."""
 
     processes: int
     cpu_s: float
@@ -17,12 +17,12 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class ServiceCost:
-    """What a service cost.
+    """The cost of a service.
 
     Attributes:
-        processes: How many there are.
-        cpu_ms_per_turn: Processor time of all of them.
-        cores: How many cores they kept busy.
+        processes: The number of processes.
+        cpu_ms_per_turn: CPU time of all of them.
+        cores: The average number of busy cores.
         memory_mib: Memory of all of them together at the end.
     """
 
@@ -34,12 +34,12 @@ class ServiceCost:
 
 @dataclass(frozen=True, slots=True)
 class DatabaseCost:
-    """What the database did, background work included; None for what cannot be counted there.
+    """The activity of the database, background work included; None for unknown values.
 
     Attributes:
-        statements_per_turn: Statements that services executed, by the server's log.
-        commits_per_turn: Transactions that wrote something.
-        connections_peak: Connections of services at once, looked at every second.
+        statements_per_turn: Statements executed by services, from the server's log.
+        commits_per_turn: Transactions that wrote.
+        connections_peak: The maximum number of connections of services, sampled every second.
         connections_max: How many the server allows.
     """
 
@@ -51,7 +51,7 @@ class DatabaseCost:
 
 @dataclass(frozen=True, slots=True)
 class DatabaseActivity:
-    """What the database did in a run."""
+    """The activity of the database during a run."""
 
     statements: int | None
     commits: int
@@ -61,7 +61,7 @@ class DatabaseActivity:
 
 @dataclass(frozen=True, slots=True)
 class MachineTime:
-    """What the whole machine has done until one moment."""
+    """The CPU time of the whole machine until one time."""
 
     cores: int
     memory_bytes: int
@@ -70,13 +70,13 @@ class MachineTime:
 
 @dataclass(frozen=True, slots=True)
 class MachineCost:
-    """The machine of a run, and how busy it was.
+    """The machine of a run, and its load.
 
     Attributes:
-        cores: How many it has.
-        memory_mib: How much it has.
-        busy_cores: How many of them worked.
-        elsewhere_cores: How many of these worked for something else than Parley and this test.
+        cores: The number of its cores.
+        memory_mib: Its memory.
+        busy_cores: The average number of busy cores.
+        elsewhere_cores: The part of them used by neither Parley nor this test.
     """
 
     cores: int
@@ -88,7 +88,7 @@ class MachineCost:
 def machine_cost(
     before: MachineTime, after: MachineTime, own_cores: float, *, wall_s: float
 ) -> MachineCost:
-    """Return how busy the machine was between two looks, of which so much was ours."""
+    """Return the load of the machine between two samples, given the part used by the test."""
     busy = (after.busy_s - before.busy_s) / wall_s if wall_s else 0.0
     return MachineCost(
         after.cores,
@@ -101,7 +101,7 @@ def machine_cost(
 def costs(
     before: Mapping[str, Usage], after: Mapping[str, Usage], *, turns: int, wall_s: float
 ) -> dict[str, ServiceCost]:
-    """Return what each service cost between two looks; one that was started anew counts anew."""
+    """Return the cost of each service between two samples; a restarted one counts from zero."""
     found = {}
     for service, now in after.items():
         then = before.get(service)
@@ -117,7 +117,7 @@ def costs(
 
 
 def database_cost(activity: DatabaseActivity | None, *, turns: int) -> DatabaseCost | None:
-    """Return what the database did per turn."""
+    """Return the activity of the database per turn."""
     if activity is None:
         return None
     statements = activity.statements

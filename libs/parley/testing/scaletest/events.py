@@ -1,4 +1,4 @@
-"""What of an event's document the load test looks at; everything else is skipped unread."""
+"""The fields of events that the load test needs; all others are skipped without decoding."""
 
 from typing import Any
 
@@ -14,7 +14,7 @@ class Piece(Struct, frozen=True):
 
 
 class LivePart(Struct, frozen=True):
-    """A piece of the answer that is being written."""
+    """A piece of the answer that is being generated."""
 
     role: str
     part: Piece
@@ -29,7 +29,7 @@ class LivePart(Struct, frozen=True):
 
 
 class Message(Struct, frozen=True):
-    """A committed message; what it says is kept as it was written."""
+    """A committed message; its content is kept undecoded."""
 
     id: int
     role: str
@@ -41,7 +41,7 @@ class Message(Struct, frozen=True):
         return msgspec.json.decode(self.content)
 
     def text(self) -> str:
-        """Return what it says in words."""
+        """Return its text."""
         return "".join(piece.text for piece in _pieces(self.content) if piece.type == "text")
 
 
@@ -53,14 +53,14 @@ class Status(Struct, frozen=True):
 
 
 class Problem(Struct, frozen=True):
-    """What went wrong."""
+    """An error."""
 
     message: str = ""
     detail: str | None = None
 
 
 class Document(Struct, frozen=True):
-    """The document of any event; it has what its kind says."""
+    """The document of any event; it has the field of its kind."""
 
     message_part: LivePart | None = None
     message: Message | None = None

@@ -1,4 +1,4 @@
-"""One chat's stream, kept open across its connections, which its client may cut on purpose."""
+"""One chat's stream, kept open across connections, which the client may close on purpose."""
 
 import random  # noqa: TID251 (only the type; chance is an argument)
 from collections.abc import Callable
@@ -13,31 +13,31 @@ OK = 200
 PASSING = frozenset({0, 429, 502, 503, 504})
 PAUSE_S = 0.2
 PAUSE_S_MAX = 30.0
-#: How long a server may be away before a stream counts as lost.
+#: How long a server may be unreachable before a stream counts as lost.
 AWAY_S_MAX = 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class DisconnectSchedule:
-    """When a client cuts its own connection: at random, every so many events; 0 for never."""
+    """When a client closes its own connection: at random, every so many events; 0 for never."""
 
     every: int
     rng: random.Random
 
     def next(self) -> int:
-        """Return after how many events the next cut comes; never 0 unless there is none."""
+        """Return after how many events the next disconnect comes; 0 only if there is none."""
         return self.rng.randint(1, 2 * self.every - 1) if self.every else 0
 
 
 def pause_s(refusal: Head) -> float:
-    """Return how long to wait before whoever refused, or did not answer, is asked again."""
+    """Return the delay before the next request after a refusal or no answer."""
     asked_s = refusal.retry_after_s
     return PAUSE_S if asked_s is None else min(max(PAUSE_S, asked_s), PAUSE_S_MAX)
 
 
 @dataclass(frozen=True, slots=True)
 class StreamLost:
-    """A stream that is over for good."""
+    """A stream that cannot be continued."""
 
     was_open: bool
     problem: str
@@ -77,8 +77,8 @@ class Follower:
     async def run(self) -> None:
         """Keep the stream open, until this is cancelled or it is lost.
 
-        A server that refuses it for the moment is asked again for as long as the turn may take;
-        one that is not there at all is given up on sooner.
+        Temporary refusals are retried for as long as the turn may take; an unreachable server is
+        retried for a shorter time.
         """
         heard_at = self._clock.monotonic()
         try:
@@ -103,7 +103,7 @@ class Follower:
                 self._reader.cut()
 
     async def _read(self) -> Head:
-        """Read one connection to its end; return what it was answered with."""
+        """Read one connection to its end; return the head of the answer."""
         self._is_cut, self._reader = False, None
         last = (f"Last-Event-ID: {self._cursor}",) if self._cursor else ()
         request = self._target.request(
@@ -111,7 +111,7 @@ class Follower:
         )
 
         def reader() -> EventReader:
-            # Known before the first event, which may come before the connection is told of.
+            # Set before the first event, which may arrive before `connect` returns.
             self._reader = EventReader(request, self._take)
             return self._reader
 

@@ -1,4 +1,4 @@
-"""The bytes of HTTP answers and event streams, taken apart as they arrive; pure."""
+"""Incremental parsing of HTTP answers and event streams; pure."""
 
 from dataclasses import dataclass, field
 
@@ -7,10 +7,10 @@ HEAD_END = b"\r\n\r\n"
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """The head of an answer; status 0 stands for none, when the connection broke.
+    """The head of an answer; status 0 means that the connection broke without one.
 
     Attributes:
-        retry_after_s: When to come again, if the server said so.
+        retry_after_s: The value of Retry-After, if the server sent it.
     """
 
     status: int
@@ -24,10 +24,10 @@ BROKEN = Head(0)
 
 
 def read_head(data: bytes) -> Head:
-    """Return the head of an answer, of which the bytes up to the empty line are given.
+    """Parse the head of an answer from its bytes up to the empty line.
 
     Raises:
-        ValueError: That is no HTTP.
+        ValueError: It is not valid HTTP.
     """
     first, *lines = data.split(b"\r\n")
     version, status, *_ = first.split(b" ")
@@ -50,17 +50,17 @@ def read_head(data: bytes) -> Head:
 
 @dataclass(slots=True)
 class Dechunker:
-    """Takes the framing of a chunked body away."""
+    """Decodes a chunked body."""
 
     is_over: bool = False
     _rest: bytes = b""
     _left: int = field(default=0)
 
     def feed(self, data: bytes) -> bytes:
-        """Return what the next bytes hold of the body.
+        """Return the part of the body in the next bytes.
 
         Raises:
-            ValueError: They are not framed as they should be.
+            ValueError: The chunks are malformed.
         """
         if self._rest:
             data, self._rest = self._rest + data, b""
@@ -68,7 +68,7 @@ class Dechunker:
         place = 0
         while place < len(data) and not self.is_over:
             if self._left:
-                # The two bytes behind a chunk end its line and belong to nothing.
+                # The two bytes after a chunk end its line.
                 taken = data[place : place + self._left]
                 self._left -= len(taken)
                 place += len(taken)
@@ -88,7 +88,7 @@ class Dechunker:
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """One server-sent event; the cursor is None if it does not move the reader."""
+    """One server-sent event; the cursor is None if it does not change."""
 
     kind: str
     cursor: str | None
@@ -97,7 +97,7 @@ class Frame:
 
 @dataclass(slots=True)
 class Framer:
-    """Cuts a stream into events; comments are left out."""
+    """Splits a stream into events; comments are dropped."""
 
     _rest: bytes = b""
 

@@ -1,4 +1,4 @@
-"""What client processes and the one that started them say to each other, a line of JSON each."""
+"""The messages between client processes and their parent, one line of JSON each."""
 
 from enum import StrEnum
 
@@ -9,27 +9,27 @@ from parley.testing.scaletest.outcome import ChatOutcome
 
 
 class Command(StrEnum):
-    """What a client process is told."""
+    """The commands to a client process."""
 
     GO = "go"  # Begin.
-    FOLLOW_UP = "follow_up"  # Go on behind turn 1.
-    STOP = "stop"  # Give up what is not over.
-    END = "end"  # Check, clean up and tell what became of everything.
+    FOLLOW_UP = "follow_up"  # Continue after turn 1.
+    STOP = "stop"  # Stop unfinished conversations.
+    END = "end"  # Check, clean up and return all outcomes.
 
 
 class Ready(Struct, frozen=True, tag="ready"):
-    """The process waits for its word."""
+    """The process waits for its first command."""
 
 
 class ProgressReport(Struct, frozen=True, tag="standing"):
-    """How far the process has come."""
+    """The progress of the process."""
 
     turns: int
     failed: int
 
 
 class FirstTurnOver(Struct, frozen=True, tag="first_turn_over"):
-    """Everybody in the process has had turn 1."""
+    """Turn 1 of every chat of the process is over."""
 
 
 class Conversed(Struct, frozen=True, tag="conversed"):
@@ -37,7 +37,7 @@ class Conversed(Struct, frozen=True, tag="conversed"):
 
 
 class Ended(Struct, frozen=True, tag="ended"):
-    """What became of every chat; nothing comes after it."""
+    """The outcome of every chat; the last message."""
 
     outcomes: list[ChatOutcome]
 
@@ -48,14 +48,14 @@ _decoder: msgspec.json.Decoder[Line] = msgspec.json.Decoder(Line)
 
 
 def encoded(line: Line) -> bytes:
-    """Return a line."""
+    """Return a message as a line."""
     return msgspec.json.encode(line) + b"\n"
 
 
 def decoded(line: bytes) -> Line:
-    """Return what a line says.
+    """Parse a line.
 
     Raises:
-        msgspec.DecodeError: It says nothing of this.
+        msgspec.DecodeError: It is not a valid message.
     """
     return _decoder.decode(line)

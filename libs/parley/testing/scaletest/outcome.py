@@ -1,4 +1,4 @@
-"""What became of each chat, as a client process tells it."""
+"""The outcome of each chat, as reported by a client process."""
 
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -7,7 +7,7 @@ from parley.testing.scaletest.checker import Counts
 
 
 class Stage(StrEnum):
-    """Where a chat can fail."""
+    """The stage at which a chat can fail."""
 
     CREATE_CHAT = "create_chat"
     CREATE_MESSAGE = "create_message"
@@ -20,14 +20,14 @@ class Stage(StrEnum):
 
 @dataclass(slots=True)
 class TurnTimes:
-    """When things happened in a turn, in seconds since just before its request was sent.
+    """The times of a turn, in seconds since just before its request was sent.
 
     Attributes:
         began_at: When the request was sent, by the clock that all processes share.
         answered_s: The request was answered.
-        running_s: The chat was told to be running; None if that was never seen.
-        output_s: The first piece of the answer, or the answer itself.
-        over_s: The chat was told to wait again.
+        running_s: The status running was received; None if it never was.
+        output_s: The first piece of the answer, or the answer itself, was received.
+        over_s: The status waiting was received again.
     """
 
     began_at: float
@@ -39,22 +39,22 @@ class TurnTimes:
 
 @dataclass(slots=True)
 class ChatOutcome:
-    """What became of one chat.
+    """The outcome of one chat.
 
     Attributes:
-        number: Which of all chats it is.
+        number: Its number among all chats.
         chat_id: Its id; empty if it was never created.
-        final_status: What was last told of its status.
-        failure: Where it failed.
-        problem: What was said about that.
+        final_status: The last received status.
+        failure: The stage at which it failed.
+        problem: The text of that failure.
         turns: The turns that began.
-        counts: What was found in its stream.
-        findings: The first things that must not be.
-        stream_bytes: What its streams carried.
-        cuts: Connections that the client cut on purpose.
-        breaks: Connections that ended by themselves.
-        refused: Openings of its stream that were refused for the moment, and tried again.
-        resent: Requests that were sent again, because they were refused so or nobody answered.
+        counts: The counts of its stream.
+        findings: The first faults.
+        stream_bytes: The bytes received on its streams.
+        cuts: Connections that the client closed on purpose.
+        breaks: Connections that ended otherwise.
+        refused: Temporary refusals of its stream, which were retried.
+        resent: Requests that were retried after a temporary refusal or no answer.
         is_left: Whether it could not be deleted.
     """
 
@@ -75,10 +75,10 @@ class ChatOutcome:
 
     @property
     def turns_completed(self) -> int:
-        """How many turns came to their end."""
+        """The number of finished turns."""
         return sum(turn.over_s is not None for turn in self.turns)
 
     def fail(self, stage: Stage, problem: str) -> None:
-        """Note a failure; the first one counts."""
+        """Record a failure; only the first one is kept."""
         if self.failure is None:
             self.failure, self.problem = stage, problem

@@ -1,4 +1,4 @@
-"""Distributions in four numbers; pure."""
+"""Percentiles of durations; pure."""
 
 import math
 from collections.abc import Iterable
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Percentiles:
-    """How long something took, in milliseconds."""
+    """The percentiles of a duration, in milliseconds."""
 
     count: int
     p50_ms: float
@@ -17,7 +17,7 @@ class Percentiles:
 
     @classmethod
     def of(cls, values_s: Iterable[float]) -> "Percentiles | None":
-        """Return the percentiles of some times in seconds; None of none."""
+        """Return the percentiles of durations in seconds; None if there are none."""
         ordered = sorted(values_s)
         if not ordered:
             return None
@@ -28,5 +28,5 @@ class Percentiles:
 
 
 def _place(share: float, count: int) -> int:
-    """Return the place of the smallest value that so much of all is not above."""
+    """Return the index of the smallest value that this share of all values does not exceed."""
     return max(0, math.ceil(share * count) - 1)

@@ -1,4 +1,4 @@
-"""What one client process is asked to do, as it is handed over to it."""
+"""The plan of one client process, as it is sent to it."""
 
 from dataclasses import dataclass, field
 from urllib.parse import urlsplit
@@ -8,7 +8,7 @@ API = "/api/v1"
 
 @dataclass(frozen=True, slots=True)
 class Target:
-    """Where Parley answers, and the key to it."""
+    """The URL of Parley, and the API key for it."""
 
     url: str
     api_key: str = field(repr=False)
@@ -26,7 +26,7 @@ class Target:
 
     @property
     def is_tls(self) -> bool:
-        """Whether connections are encrypted."""
+        """Whether connections use TLS."""
         return urlsplit(self.url).scheme == "https"
 
     def path(self, below: str) -> str:
@@ -54,20 +54,20 @@ class Plan:
     """The chats of one client process.
 
     Attributes:
-        target: Where Parley answers.
-        run: What tells this run from all others; part of every idempotency key and label.
+        target: The Parley to test.
+        run: Identifies the run; part of every idempotency key and label.
         first: Number of the first chat of this process among those of all.
         chats: How many chats it has.
         turns: Turns of each chat.
-        prompt: What is said in each turn.
+        prompt: The message of each turn.
         model_id: The model that answers; empty for the default.
         start_jitter_s: Chats begin within so many seconds.
-        waits_after_first: Whether nobody goes on behind turn 1 before being told to.
+        waits_after_first: Whether all chats wait after turn 1 for a command.
         turn_timeout_s: How long a turn may take.
-        cut_every: After how many events, on average, a stream is cut by its client; 0 for never.
-        seed: What the cuts and the jitter are drawn from.
-        cleaners: How many chats are read and deleted at once in the end.
-        keeps: Whether the chats are kept.
+        cut_every: After how many events, on average, the client closes its stream; 0 for never.
+        seed: The seed of the disconnects and the jitter.
+        cleaners: How many chats are read and deleted concurrently at the end.
+        keeps: Whether the chats are not deleted.
     """
 
     target: Target

@@ -1,4 +1,4 @@
-"""What a run showed: figures, failures, and whether it passed; pure."""
+"""The report of a run: figures, failures, and whether it passed; pure."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,7 +11,7 @@ from parley.testing.scaletest.percentiles import Percentiles
 
 PROBLEMS_MAX = 10
 INITIAL, FOLLOW_UP = "initial", "follow_up"
-#: What is measured of a turn -> the field with its time.
+#: Metric of a turn -> the field with its time.
 METRICS = {
     "request": "answered_s",
     "running": "running_s",
@@ -22,7 +22,7 @@ METRICS = {
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """What a run must not exceed to pass; None for no limit."""
+    """The limits of a run for passing; None for no limit."""
 
     first_output_p95_ms: float | None = None
     turn_p95_ms: float | None = None
@@ -31,7 +31,7 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What was asked for."""
+    """The requested load."""
 
     chats: int
     turns: int
@@ -48,12 +48,12 @@ class Load:
 
 @dataclass(frozen=True, slots=True)
 class Costs:
-    """What the run cost; None for what cannot be seen from here.
+    """The cost of the run; None for values that cannot be measured from here.
 
     Attributes:
         services: By service; None unless they run on this machine.
         clients: The load test's own processes.
-        database: What PostgreSQL did.
+        database: The activity of PostgreSQL.
         machine: The machine that all of it ran on.
     """
 
@@ -65,14 +65,14 @@ class Costs:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """All of it, as it is printed.
+    """The complete report.
 
     Attributes:
         latency: Metric -> phase -> percentiles; `request` is create in the first phase and send
             in the second.
         failures: Stage -> chats.
-        exceeded: Limits that were not kept, in words.
-        problems: What was said about the first failures.
+        exceeded: Exceeded limits, as text.
+        problems: The texts of the first failures.
     """
 
     load: Load
@@ -89,7 +89,7 @@ class Report:
 
     @property
     def is_passed(self) -> bool:
-        """Whether nothing failed, nothing came twice or never, and every limit was kept."""
+        """Whether nothing failed, no event was repeated or missing, and every limit was kept."""
         is_whole = self.turns_completed == self.load.chats * self.load.turns
         return is_whole and not self.chats_failed and not self.exceeded
 
@@ -104,7 +104,7 @@ def wall_of(outcomes: Iterable[ChatOutcome]) -> float:
 def report_on(
     load: Load, outcomes: Sequence[ChatOutcome], costs: Costs, limits: Limits | None = None
 ) -> Report:
-    """Return what a run showed."""
+    """Return the report of a run."""
     wall_s = wall_of(outcomes)
     turns = sum(outcome.turns_completed for outcome in outcomes)
     failed = [outcome for outcome in outcomes if outcome.failure is not None]
@@ -175,7 +175,7 @@ def _exceeded(
 
 
 def _problems(failed: Iterable[ChatOutcome]) -> Iterable[str]:
-    """Give what was said most often, with a chat that it was said of."""
+    """Yield the most frequent failure texts, each with one of its chats."""
     examples: dict[tuple[str, str], list[str]] = {}
     for outcome in failed:
         said = (str(outcome.failure), outcome.problem)

@@ -1,7 +1,7 @@
-"""Makes PostgreSQL log statements for as long as somebody wants them, and not a moment longer.
+"""Makes PostgreSQL log statements during a run, and no longer.
 
-The settings outlive the session that makes them and would fill the disk. So a process of its own
-makes them and takes them back when its standard input ends, however whoever holds it ended.
+The settings outlive the session that sets them and would fill the disk. So a separate process sets
+them and resets them when its standard input ends, in whatever way its parent ended.
 """
 
 import asyncio
@@ -27,22 +27,22 @@ ENDING_S_MAX = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Logging:
-    """Where statements are logged, and which share of them."""
+    """The database that logs statements, and the sampling rate."""
 
     url: str = field(repr=False)
     rate: float
 
 
 class LoggingRefused(Exception):
-    """The server does not log for us."""
+    """The server does not log statements."""
 
 
 @asynccontextmanager
 async def logged(wanted: Logging) -> AsyncIterator[None]:
-    """Let the server log statements until the context ends.
+    """Make the server log statements until the context ends.
 
     Raises:
-        LoggingRefused: It cannot be made to.
+        LoggingRefused: The settings could not be made.
     """
     process = await asyncio.create_subprocess_exec(
         sys.executable,

@@ -1,7 +1,7 @@
-"""What PostgreSQL did in a run, counted by itself: its log, its transaction ids, its sessions.
+"""The activity of PostgreSQL during a run, from its log, its transaction ids and its sessions.
 
-Statements are counted in the log of a server that this user owns. It writes a sample of them, so
-that a long run does not fill the disk: about `SAMPLED_MAX`.
+Statements are counted in the log of a server that belongs to this user. It logs a sample of them,
+so that a long run does not fill the disk: about `SAMPLED_MAX`.
 """
 
 import re
@@ -32,7 +32,7 @@ SESSIONS = """
 
 
 class DatabaseWatch:
-    """Counts from its start to its end."""
+    """Counts the activity from its start to its end."""
 
     def __init__(
         self, connection: "asyncpg.Connection[asyncpg.Record]", log: Path | None, rate: float
@@ -55,13 +55,13 @@ class DatabaseWatch:
 
         Args:
             url: The database, as a superuser if statements are to be counted.
-            log: Where the server logs to; None if statements cannot be counted.
-            statements: About how many there will be.
+            log: The server's log file; None if statements cannot be counted.
+            statements: The expected number of statements.
 
         Raises:
             OSError: The database cannot be reached.
-            asyncpg.PostgresError: It refuses.
-            LoggingRefused: It does not log.
+            asyncpg.PostgresError: The database refuses.
+            LoggingRefused: The server does not log statements.
         """
         rate = min(1.0, SAMPLED_MAX / max(1, statements))
         async with AsyncExitStack() as around:
@@ -74,13 +74,13 @@ class DatabaseWatch:
             yield watch
 
     async def look(self, clock: Clock) -> None:
-        """Look at the sessions and the log every second, until this is cancelled."""
+        """Sample the sessions and the log every second, until this is cancelled."""
         while True:
             await self._look()
             await clock.sleep(LOOK_S)
 
     async def activity(self) -> DatabaseActivity:
-        """Return what happened since the start; nobody may be looking any more."""
+        """Return the activity since the start; call it when `look` has ended."""
         await self._look()
         commits = await self._connection.fetchval(NEXT_TRANSACTION) - self._first_transaction
         allowed = int(await self._connection.fetchval("SHOW max_connections"))
@@ -93,10 +93,10 @@ class DatabaseWatch:
             self._read(self._log)
 
     def _read(self, path: Path) -> None:
-        """Count what was logged since the last look."""
+        """Count the statements logged since the last call."""
         with path.open("rb") as log:
             if log.seek(0, SEEK_END) < self._offset:
-                # It had grown large and was put aside; a second of it may be lost.
+                # The log was rotated; up to a second of it may be lost.
                 self._offset, self._rest = 0, b""
             log.seek(self._offset)
             while data := log.read(READ_BYTES):
@@ -106,5 +106,5 @@ class DatabaseWatch:
 
 
 def _executed(log: bytes) -> int:
-    """Return how many statements of services a piece of the log tells of."""
+    """Return the number of statements of services in a piece of the log."""
     return sum(found[1] != b"postgres" for found in EXECUTED.finditer(log))

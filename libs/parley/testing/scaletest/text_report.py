@@ -1,4 +1,4 @@
-"""A report for people; pure."""
+"""The report as text; pure."""
 
 from collections.abc import Iterable, Sequence
 
@@ -7,7 +7,7 @@ from parley.testing.scaletest.percentiles import Percentiles
 from parley.testing.scaletest.report import FOLLOW_UP, INITIAL, Report
 
 NOT_AVAILABLE = "not available"
-#: What the first column says -> metric and phase.
+#: Text of the first column -> metric and phase.
 ROWS = {
     "create": ("request", INITIAL),
     "send": ("request", FOLLOW_UP),
@@ -21,7 +21,7 @@ ROWS = {
 
 
 def lines_of(report: Report) -> Iterable[str]:
-    """Give the lines of a report."""
+    """Yield the lines of a report."""
     load = report.load
     asked = load.chats * load.turns
     yield f"{report.turns_completed} of {asked} turns in {report.wall_s:.1f} s: " + (
@@ -111,7 +111,7 @@ def _verdict(report: Report) -> Iterable[str]:
 
 
 def _columns(names: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterable[str]:
-    """Give a table whose figures stand right and whose first column stands left."""
+    """Yield a table with the first column left-aligned and the figures right-aligned."""
     lines = [names, *rows]
     widths = [max(len(line[place]) for line in lines) for place in range(len(names))]
     for line in lines:

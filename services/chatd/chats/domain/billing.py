@@ -1,4 +1,4 @@
-"""Which entries of the ledger a command of a worker comes to."""
+"""The ledger entries of a worker's command."""
 
 from collections.abc import Iterable
 
@@ -12,7 +12,7 @@ from chatd.spend.domain.ledger import LedgerEntry
 def entered_bills(
     state: ChatState, command: WorkerCommand, writes: Iterable[Write]
 ) -> tuple[EnterBill, ...]:
-    """Return the entry for the call behind a command that was decided on `state`, if it has one."""
+    """Return the ledger entry for the model call of a command decided on `state`, if it has one."""
     if not isinstance(command, BillingCommand) or command.bill is None:
         return ()
     entry = LedgerEntry(
@@ -26,7 +26,7 @@ def entered_bills(
 
 
 def _answer_id(next_id: MessageId, writes: Iterable[Write]) -> MessageId | None:
-    """Return the number that the answer which was paid for gets."""
+    """Return the message id of the billed answer."""
     for write in writes:
         match write:
             case AnswerPending(calls):

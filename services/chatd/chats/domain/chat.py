@@ -1,4 +1,4 @@
-"""Chats and messages as values: what one row of each holds."""
+"""Chats and messages as values."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -23,7 +23,7 @@ QUEUE_LENGTH_MAX = 20
 
 
 class Status(StrEnum):
-    """Where the execution of a chat stands."""
+    """The execution status of a chat."""
 
     WAITING = "waiting"
     RUNNING = "running"
@@ -34,21 +34,21 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """An attempt that failed and the wait before the next."""
+    """A failed attempt and the wait before the next."""
 
     attempt: int
     delay_ms: int
     retrying_at: datetime
     error: TurnError
-    unreachable_since: datetime | None = None  # First of the attempts that reached nobody.
+    unreachable_since: datetime | None = None  # First attempt of the current unreachable series.
 
 
 @dataclass(frozen=True, slots=True)
 class PendingCall:
     """A call of the last assistant message that has no result in the history yet.
 
-    A client's call has no execution: somebody outside answers it. `is_recorded` says that the
-    result is stored with the call and only waits for its siblings.
+    A client's call has no execution: the client answers it. `is_recorded` means that the result is
+    stored with the call and waits for the other calls of the step.
     """
 
     tool_call_id: str
@@ -65,9 +65,9 @@ class PendingCall:
 
 @dataclass(frozen=True, slots=True)
 class ChatState:
-    """The execution of a chat: all that a decision depends on, and nothing else.
+    """The execution of a chat: the complete input of a decision.
 
-    The versions are snapshots: each names the `snapshot_version` at which its subject last changed.
+    The versions are snapshots: each is the `snapshot_version` at which its subject last changed.
     """
 
     chat_id: ChatId
@@ -78,12 +78,12 @@ class ChatState:
     next_message_id: MessageId
     queue_version: int = 0
     retry_version: int = 0
-    owner_epoch: int = 0  # Grows with every claim; tells a former owner from the present one.
+    owner_epoch: int = 0  # Grows with every claim; identifies the current owner.
     worker_id: WorkerId | None = None
-    takeovers: int = 0  # Owners that died on this turn since it last made progress.
+    takeovers: int = 0  # Owners that died during this turn since it last made progress.
     archived: bool = False
     queue_length: int = 0
-    turn_id: MessageId = NO_MESSAGE  # User message that started the present or last turn.
+    turn_id: MessageId = NO_MESSAGE  # User message that started the current or last turn.
     pending: tuple[PendingCall, ...] = ()
     compactions: int = 0  # Automatic ones in this turn.
     is_compaction_requested: bool = False
@@ -94,7 +94,7 @@ class ChatState:
 
 @dataclass(frozen=True, slots=True)
 class NewMessage:
-    """A message that has no place in a history yet."""
+    """A message that has no id in a history yet."""
 
     role: Role
     content: tuple[Part, ...]
@@ -102,11 +102,11 @@ class NewMessage:
     visibility: Visibility = Visibility.BOTH
     is_compressed: bool = False
     use: ModelUse | None = None
-    choice: ModelChoice | None = None  # What a user's message asks for; the store completes it.
+    choice: ModelChoice | None = None  # Of a user's message; completed by the store.
     finish_reason: FinishReason | None = None  # Of a model's answer.
 
     def stored(self, message_id: "MessageId", revision: int, at: datetime) -> "Message":
-        """Return the message as it is once it has its place in a history."""
+        """Return the message as it is stored in a history."""
         return Message(
             id=message_id,
             revision=revision,
@@ -136,13 +136,13 @@ class Message:
     is_compressed: bool = False
     is_deleted: bool = False
     use: ModelUse | None = None
-    choice: ModelChoice | None = None  # What the turn of a user's message runs with.
+    choice: ModelChoice | None = None  # The model choice of a user message's turn.
     finish_reason: FinishReason | None = None  # Of a model's answer; older ones have none.
 
 
 @dataclass(frozen=True, slots=True)
 class QueuedMessage:
-    """A message that waits for its turn."""
+    """A queued message."""
 
     id: QueuedMessageId
     content: tuple[Part, ...]
@@ -153,7 +153,7 @@ class QueuedMessage:
 
 @dataclass(frozen=True, slots=True)
 class Chat:
-    """A chat with what people see of it."""
+    """A chat with the data that users see."""
 
     state: ChatState
     owner_id: OwnerId
@@ -164,7 +164,7 @@ class Chat:
 
 @dataclass(frozen=True, slots=True)
 class Claimed:
-    """A chat as a claim left it, with the user whose credentials it spends."""
+    """A chat after a claim, with the user whose credentials it uses."""
 
     state: ChatState
     owner: Owner

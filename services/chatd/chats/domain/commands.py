@@ -1,4 +1,4 @@
-"""Everything that can be asked of a chat's execution."""
+"""All commands on a chat's execution."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -12,7 +12,7 @@ from chatd.spend.domain.ledger import Bill
 
 
 class BusyBehavior(StrEnum):
-    """What a message does that meets a busy chat."""
+    """What a message does if the chat is busy."""
 
     QUEUE = "queue"
     INTERRUPT = "interrupt"
@@ -20,17 +20,17 @@ class BusyBehavior(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class SendMessage:
-    """Take one user message: start a turn, run by `claimed_by` if it has a slot, or queue it."""
+    """Add a user message: start a turn, run by `claimed_by` if it has a slot, or queue it."""
 
     message: NewMessage
-    queued_message_id: QueuedMessageId  # Its id in the queue, should it have to wait.
+    queued_message_id: QueuedMessageId  # Its id in the queue, if it is queued.
     claimed_by: WorkerId | None
     busy_behavior: BusyBehavior = BusyBehavior.QUEUE
 
 
 @dataclass(frozen=True, slots=True)
 class EditMessage:
-    """Replace a user message, drop everything after it and the queue, and run anew."""
+    """Replace a user message, drop all messages after it and the queue, and run again."""
 
     message_id: MessageId
     message: NewMessage
@@ -39,14 +39,14 @@ class EditMessage:
 
 @dataclass(frozen=True, slots=True)
 class DeleteQueuedMessage:
-    """Drop a message that waits."""
+    """Delete a queued message."""
 
     queued_message_id: QueuedMessageId
 
 
 @dataclass(frozen=True, slots=True)
 class PromoteQueuedMessage:
-    """Let a message that waits go next, interrupting what runs."""
+    """Run a queued message next, interrupting the current turn."""
 
     queued_message_id: QueuedMessageId
     claimed_by: WorkerId | None
@@ -54,7 +54,7 @@ class PromoteQueuedMessage:
 
 @dataclass(frozen=True, slots=True)
 class Interrupt:
-    """Stop the turn that `turn_id` started, or any (0); a turn that is over is left alone."""
+    """Stop the turn that `turn_id` started, or any (0); a turn that is over is not changed."""
 
     turn_id: MessageId
     claimed_by: WorkerId | None
@@ -62,7 +62,7 @@ class Interrupt:
 
 @dataclass(frozen=True, slots=True)
 class SubmitToolResults:
-    """Answer the calls that the client executes, all of them at once."""
+    """Submit the results of all calls that the client executes."""
 
     results: tuple[ToolResult, ...]
     created_by: str
@@ -78,22 +78,22 @@ class RequestCompaction:
 
 @dataclass(frozen=True, slots=True)
 class SetArchived:
-    """Put the chat away or take it back; what it is already is left alone."""
+    """Archive or unarchive the chat; no effect if it is in that state already."""
 
     archived: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Reconcile:
-    """Bring a chat whose state is impossible to rest."""
+    """Bring a chat with an impossible state to rest."""
 
 
 @dataclass(frozen=True, slots=True)
 class CancelRequiredAction:
-    """Give up on the client's tools because their time is over; the model goes on without them.
+    """Cancel the client's tools after their deadline; the model continues without them.
 
-    The history that asked for them names the action: one that is over is left alone, and so is
-    another that was begun since somebody looked.
+    The action is identified by the history that asked for it: one that is over is not changed, nor
+    is another one that began since the deadline was read.
     """
 
     history_version: int
@@ -102,7 +102,7 @@ class CancelRequiredAction:
 
 @dataclass(frozen=True, slots=True)
 class CommitStep:
-    """Put what a step produced into the history, with the calls that it leaves open."""
+    """Add the messages of a step to the history, with its open calls."""
 
     fence: Fence
     messages: tuple[NewMessage, ...]
@@ -113,7 +113,7 @@ class CommitStep:
 
 @dataclass(frozen=True, slots=True)
 class RecordResult:
-    """Keep the result of one call while its siblings still run."""
+    """Store the result of one call while other calls of the step still run."""
 
     fence: Fence
     result: ToolResult
@@ -121,11 +121,11 @@ class RecordResult:
 
 @dataclass(frozen=True, slots=True)
 class CommitResults:
-    """Put the results of calls into the history, in the order of their calls.
+    """Add the results of calls to the history, in the order of their calls.
 
     Attributes:
         results: Those of all recorded calls, and at most one that was not recorded yet, which is
-            stored along the way. Empty for the recorded ones as they are stored.
+            stored along. Empty for the recorded ones as they are stored.
     """
 
     fence: Fence
@@ -141,7 +141,7 @@ class EnterRequiresAction:
 
 @dataclass(frozen=True, slots=True)
 class CommitCompaction:
-    """Put a summary before the history."""
+    """Add a summary, which becomes the start of the prompt."""
 
     fence: Fence
     messages: tuple[NewMessage, ...]
@@ -150,16 +150,16 @@ class CommitCompaction:
 
 @dataclass(frozen=True, slots=True)
 class RecordRetry:
-    """Tell the readers of a failed attempt and open the next one."""
+    """Publish a failed attempt and open the next one."""
 
     fence: Fence
     retry: Retry
-    bill: Bill | None = None  # What the attempt used although it failed.
+    bill: Bill | None = None  # Billed usage of the failed attempt.
 
 
 @dataclass(frozen=True, slots=True)
 class FinishTurn:
-    """Put the last messages of a turn into the history; go on with the queue or come to rest."""
+    """Add the last messages of a turn to the history; continue with the queue or rest."""
 
     fence: Fence
     messages: tuple[NewMessage, ...]
@@ -168,7 +168,7 @@ class FinishTurn:
 
 @dataclass(frozen=True, slots=True)
 class FinishInterruption:
-    """Keep what an interrupted turn produced; go on with the queue or come to rest."""
+    """Store the output of an interrupted turn; continue with the queue or rest."""
 
     fence: Fence
     messages: tuple[NewMessage, ...]
@@ -186,7 +186,7 @@ class FailTurn:
 
 @dataclass(frozen=True, slots=True)
 class Release:
-    """Hand the chat back as it is, for another worker to go on."""
+    """Release the chat unchanged, for another worker to continue."""
 
     fence: Fence
 

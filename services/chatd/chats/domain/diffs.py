@@ -1,4 +1,4 @@
-"""How the files of a chat's workspace differ from their last commits."""
+"""Uncommitted changes in the repositories of a chat's workspace."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -9,14 +9,14 @@ from chatd.primitives.domain.ids import ChatId, Owner
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DiffStatus:
-    """What a list of chats shows of a workspace.
+    """The diff status of a workspace, as shown in a chat list.
 
     Attributes:
         branch: Of the first repository, the root's if that is one; empty if none is checked out.
         origin_url: Of the same repository; empty for none.
         repositories: How many there are.
         changed_files: In all of them, as are the lines.
-        refreshed_at: When it was found to be so.
+        refreshed_at: When it was determined.
     """
 
     branch: str
@@ -29,16 +29,16 @@ class DiffStatus:
 
 
 class RepositoriesUnknown(Exception):
-    """Nobody could tell how a workspace differs; the next change is the next chance."""
+    """The diff status could not be determined; the next change triggers another try."""
 
 
 class Repositories(Protocol):
     """The repositories of workspaces."""
 
     async def status(self, chat_id: ChatId, owner: Owner) -> DiffStatus | None:
-        """Return how a chat's workspace differs; None if it has no repository.
+        """Return the diff status of a chat's workspace; None if it has no repository.
 
         Raises:
-            RepositoriesUnknown: Nobody could tell.
+            RepositoriesUnknown: It could not be determined.
         """
         ...

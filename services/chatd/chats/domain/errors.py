@@ -1,36 +1,36 @@
-"""Every way in which something asked of a chat can fail.
+"""The errors of requests on chats.
 
 ChatError
 ├── ChatNotFound            no such chat for this caller
 ├── ChatReadOnly            the chat is shared with the caller, who may only read it
 ├── TransitionNotAllowed    the command is not legal in the chat's status
-├── ChatArchived            an archived chat takes nothing but unarchiving
-├── InvalidState            what is stored cannot be; reconcile it
-├── FenceLost               a worker wrote for a chat that is no longer its own
-├── QueueFull               no more messages can wait
-├── QueuedMessageNotFound   no such message waits
+├── ChatArchived            an archived chat can only be unarchived
+├── InvalidState            the stored state is impossible; reconcile it
+├── FenceLost               a worker wrote to a chat that it no longer owns
+├── QueueFull               no more messages can be queued
+├── QueuedMessageNotFound   no such queued message
 ├── MessageNotFound         no such message to edit
 ├── NotEditable             only live messages of a user can be edited
-├── NothingToCompact        nothing was said since the last summary
-├── BadToolResult           a client's result does not fit what was asked
+├── NothingToCompact        there are no messages since the last summary
+├── BadToolResult           a client's result does not match the calls
 ├── FileNotFound            no such file for this caller
-├── TooManyFiles            the chat would hold more files than it may
-├── FileTooLarge            the file has more bytes than a file may have
-├── MediaTypeRefused        the file is of a type that is not taken
+├── TooManyFiles            the chat would have too many files
+├── FileTooLarge            the file exceeds the size limit
+├── MediaTypeRefused        the media type is not accepted
 ├── WorkspaceNotFound       no such workspace for this caller
-├── UserSuspended              the user was locked out or deleted
+├── UserSuspended           the user was suspended or deleted
 ├── RequestIdReused         the same request id came with another body
-├── UsageLimitReached       the owner has spent what they may
-├── GroupsUnavailable       nobody can be asked about groups
-├── UnknownIds              ids that name nothing which the caller may use
-├── CheckUnavailable        the service that knows an id cannot be asked
+├── UsageLimitReached       the owner has reached a spend limit
+├── GroupsUnavailable       the groups cannot be queried
+├── UnknownIds              ids that do not exist for the caller
+├── CheckUnavailable        the service that checks an id does not answer
 ├── NotPermitted            only administrators may do this
-├── ModelNotFound           no such model, or it is switched off
+├── ModelNotFound           no such model, or it is disabled
 ├── ResourceNotFound        no such provider, model or key for this caller
-├── NameTaken               something else has the name
-├── VersionConflict         somebody changed it since it was read
+├── NameTaken               the name is in use
+├── VersionConflict         it was changed since it was read
 ├── KeyNeeded               stored keys would be sent to another host
-└── InvalidRequest          the request itself is wrong; `field` says where
+└── InvalidRequest          the request is invalid; `field` says where
 """
 
 from collections.abc import Mapping
@@ -43,7 +43,7 @@ from chatd.primitives.domain.ids import ChatId, MessageId, QueuedMessageId
 
 
 class ChatReadOnly(ChatError):
-    """The chat is shared with the caller, who may only read it."""
+    """The chat is shared with the caller for reading only."""
 
     def __init__(self, chat_id: str) -> None:
         super().__init__(f"chat {chat_id} is shared for reading")
@@ -60,7 +60,7 @@ class TransitionNotAllowed(ChatError):
 
 
 class ChatArchived(ChatError):
-    """The chat is archived and takes nothing but unarchiving."""
+    """The chat is archived; the only allowed command is unarchiving."""
 
     def __init__(self, chat_id: ChatId) -> None:
         super().__init__(f"chat {chat_id} is archived; unarchive it first")
@@ -68,7 +68,7 @@ class ChatArchived(ChatError):
 
 
 class InvalidState(ChatError):
-    """What is stored of the chat cannot be."""
+    """The stored state of the chat is impossible."""
 
     def __init__(self, chat_id: ChatId, problem: str) -> None:
         super().__init__(f"the state of chat {chat_id} is impossible: {problem}; reconcile it")
@@ -85,7 +85,7 @@ class FenceLost(ChatError):
 
 
 class QueueFull(ChatError):
-    """No more messages can wait for this chat."""
+    """The queue of this chat is full."""
 
     def __init__(self, queue_length_max: int) -> None:
         super().__init__(f"{queue_length_max} messages wait already")
@@ -93,7 +93,7 @@ class QueueFull(ChatError):
 
 
 class QueuedMessageNotFound(ChatError):
-    """No such message waits."""
+    """There is no such queued message."""
 
     def __init__(self, queued_message_id: QueuedMessageId) -> None:
         super().__init__(f"no queued message {queued_message_id}")
@@ -118,7 +118,7 @@ class NotEditable(ChatError):
 
 
 class NothingToCompact(ChatError):
-    """Nothing was said since the last summary."""
+    """There are no messages since the last summary."""
 
     def __init__(self, chat_id: ChatId) -> None:
         super().__init__(f"chat {chat_id} has nothing to summarise")
@@ -126,7 +126,7 @@ class NothingToCompact(ChatError):
 
 
 class ResultProblem(StrEnum):
-    """What is wrong with a client's tool result."""
+    """A problem of a client's tool result."""
 
     DUPLICATE = "duplicate"
     INVALID_JSON = "invalid_json"
@@ -135,13 +135,13 @@ class ResultProblem(StrEnum):
 
 
 class BadToolResult(ChatError):
-    """Results of a client do not fit what was asked.
+    """Results of a client do not match the requested calls.
 
     Attributes:
         tool_call_id: The call of the first problem.
         problem: The first problem.
         problems: Every problem, by call.
-        fields: Where the results of calls are in the request.
+        fields: The request fields of the results, by call.
     """
 
     def __init__(
@@ -159,5 +159,5 @@ class BadToolResult(ChatError):
         self.fields = dict(fields or {})
 
     def at(self, fields: Mapping[str, str]) -> "BadToolResult":
-        """Return it with the places of the results in the request."""
+        """Return it with the request fields of the results."""
         return BadToolResult(self.tool_call_id, self.problem, problems=self.problems, fields=fields)

@@ -1,4 +1,4 @@
-"""What some commands depend on beside the execution row, read at the same version."""
+"""Inputs of some decisions beside the execution row, read at the same version."""
 
 from dataclasses import dataclass
 
@@ -13,7 +13,7 @@ class Facts:
         is_queued: Whether the queued message that the command names exists.
         is_queue_head: Whether it is the first.
         target: The live message that the command names.
-        has_material: Whether anything was said since the last summary.
+        has_material: Whether the model answered since the last summary.
     """
 
     is_queued: bool = False

@@ -1,6 +1,6 @@
-"""The table of the state machine: which command is legal in which status, and where it may lead.
+"""The table of the state machine: commands allowed in each status, and the resulting statuses.
 
-The diagram in ARCHITECTURE.md is drawn from it, and `transitions.decide` is held to it.
+The diagram in ARCHITECTURE.md is generated from it, and `transitions.decide` is checked against it.
 """
 
 from collections.abc import Mapping
@@ -36,7 +36,7 @@ ALLOWED: Mapping[Status, Mapping[type[Command], tuple[Status, ...]]] = {
     WAITING: {
         SendMessage: (RUNNING,),
         EditMessage: (RUNNING,),
-        DeleteQueuedMessage: (),  # Nothing is queued here; the answer is that there is no such one.
+        DeleteQueuedMessage: (),  # The queue is empty; the command fails with not found.
         PromoteQueuedMessage: (),
         Interrupt: (WAITING,),
         RequestCompaction: (RUNNING,),

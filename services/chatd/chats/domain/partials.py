@@ -19,8 +19,8 @@ class Chunk:
 
 
 class PartialStore(Protocol):
-    """Where partial answers are kept."""
+    """The store of partial answers."""
 
     async def add(self, chunks: tuple[Chunk, ...]) -> None:
-        """Keep chunks."""
+        """Store chunks."""
         ...

@@ -1,4 +1,4 @@
-"""Pieces of an answer as they were shown, and what they come to when joined."""
+"""Published pieces of an answer, and their merging into parts."""
 
 import json
 from collections.abc import Iterable
@@ -19,7 +19,7 @@ from chatd.models.domain.model_use import ModelUse
 class Piece(msgspec.Struct, frozen=True):
     """One piece of an answer.
 
-    Text, thoughts and arguments come as pieces to append to what has the same index. A call
+    Text, reasoning and arguments are pieces that are appended to those with the same index. A call
     without a time is a piece of its arguments; with one it is complete and replaces the pieces.
     """
 
@@ -29,7 +29,7 @@ class Piece(msgspec.Struct, frozen=True):
 
 
 def joined(pieces: Iterable[Piece]) -> tuple[Part, ...]:
-    """Return the parts that the model's pieces make, in their order."""
+    """Return the parts made of the model's pieces, in their order."""
     blocks: dict[int, list[Part]] = {}
     for piece in pieces:
         if piece.role is Role.ASSISTANT:
@@ -38,7 +38,7 @@ def joined(pieces: Iterable[Piece]) -> tuple[Part, ...]:
 
 
 def _block(parts: list[Part]) -> Part:
-    """Join the pieces of one part; the last of them says what it is."""
+    """Merge the pieces of one part; the last one determines its kind."""
     match parts[-1]:
         case Text():
             texts = [part for part in parts if isinstance(part, Text)]
@@ -62,7 +62,7 @@ def _block(parts: list[Part]) -> Part:
 
 
 def completed(parts: tuple[Part, ...]) -> tuple[Part, ...]:
-    """Return a finished answer as it is stored; calls that were begun and never made are out."""
+    """Return a finished answer as it is stored, without incomplete calls."""
     return tuple(
         storable_call(part) if isinstance(part, ToolCall) else part
         for part in parts
@@ -71,7 +71,7 @@ def completed(parts: tuple[Part, ...]) -> tuple[Part, ...]:
 
 
 def storable_call(call: ToolCall) -> ToolCall:
-    """Return the call with arguments that are JSON: none given is an empty object."""
+    """Return the call with arguments that are valid JSON; no arguments are an empty object."""
     if not call.args_json.strip():
         return msgspec.structs.replace(call, args_json="{}")
     args_json = repaired(call.args_json)
@@ -86,10 +86,10 @@ def interrupted_messages(
     use: ModelUse | None,
     finish_reason: FinishReason | None = FinishReason.INTERRUPTED,
 ) -> tuple[NewMessage, ...]:
-    """Return what is kept of an answer that was interrupted at some moment, complete in itself.
+    """Return the stored messages of an answer that was interrupted, complete in themselves.
 
-    Arguments that do not parse go with their call; calls that nobody will answer any more get a
-    result that says so. What was left of a summary is for people only.
+    Arguments that do not parse are dropped with their call; open calls get a result that says that
+    they were interrupted. The rest of a summary is visible to users only.
     """
     kept = tuple(_as_interrupted(part, at) for part in parts if _is_kept(part))
     if not kept:
@@ -115,7 +115,7 @@ def interrupted_messages(
 
 
 def given_up(call: ToolCall, reason: str) -> ToolResult:
-    """Return the result of a call that was given up for `reason`."""
+    """Return the result of a call that was cancelled for `reason`."""
     pending = PendingCall(call.tool_call_id, call.tool_name, mcp_server_id=call.mcp_server_id)
     return synthetic_result(pending, reason)
 

@@ -1,4 +1,4 @@
-"""Ports to the services that know whether an id in a request exists."""
+"""Ports to the services that check whether an id in a request exists."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
@@ -11,7 +11,7 @@ SERVER_DISABLED = "names an MCP server that is switched off"
 
 
 class McpServers(Protocol):
-    """The MCP servers that chats can choose, which mcpgateway knows."""
+    """The MCP servers that chats can choose, checked by mcpgateway."""
 
     async def refused(
         self, chat_id: ChatId, owner: Owner, server_ids: Sequence[str], stored: Sequence[str]
@@ -21,17 +21,17 @@ class McpServers(Protocol):
         Args:
             chat_id: The chat.
             owner: Its owner.
-            server_ids: What is chosen now.
-            stored: What the chat has already; these are never refused.
+            server_ids: The new choice.
+            stored: The servers that the chat has already; these are never refused.
 
         Raises:
-            CheckUnavailable: no mcpgateway answers.
+            CheckUnavailable: No mcpgateway answers.
         """
         ...
 
 
 class KnownServers:
-    """MCP servers that are given; there are no others."""
+    """A fixed set of MCP servers."""
 
     def __init__(self, enabled: Iterable[str] = (), disabled: Iterable[str] = ()) -> None:
         self.enabled = set(enabled)
@@ -41,10 +41,10 @@ class KnownServers:
     async def refused(
         self, chat_id: ChatId, owner: Owner, server_ids: Sequence[str], stored: Sequence[str]
     ) -> Mapping[str, str]:
-        """Return those that are not given.
+        """Return those that are not in the set.
 
         Raises:
-            CheckUnavailable: it shall look as if no mcpgateway answered.
+            CheckUnavailable: `is_available` is false.
         """
         if not self.is_available:
             raise CheckUnavailable("MCP server")

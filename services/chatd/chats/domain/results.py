@@ -1,4 +1,4 @@
-"""Results that clients send for their tools: whether they fit what was asked."""
+"""Validation of the tool results that clients submit."""
 
 import json
 from collections import Counter
@@ -9,10 +9,10 @@ from chatd.content.domain.parts import ToolResult
 
 
 def check_client_results(pending: tuple[PendingCall, ...], results: tuple[ToolResult, ...]) -> None:
-    """Require exactly one result, which is JSON, for each call that the client was asked.
+    """Require exactly one result, valid JSON, for each call that the client was asked to execute.
 
     Raises:
-        BadToolResult: all that do not fit.
+        BadToolResult: With all problems.
     """
     asked = {call.tool_call_id for call in pending if call.is_client}
     counts = Counter(result.tool_call_id for result in results)

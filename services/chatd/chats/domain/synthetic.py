@@ -1,4 +1,4 @@
-"""Results for calls that never got one, so that every history a model reads is complete."""
+"""Results for calls that never got one, so that every history in a prompt is complete."""
 
 import json
 
@@ -7,7 +7,7 @@ from chatd.content.domain.parts import ToolOutcome, ToolResult
 
 
 def synthetic_result(call: PendingCall, reason: str) -> ToolResult:
-    """Return the result of a call that was given up for `reason`."""
+    """Return the result of a call that was cancelled for `reason`."""
     return ToolResult(
         tool_call_id=call.tool_call_id,
         tool_name=call.tool_name,

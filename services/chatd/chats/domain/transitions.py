@@ -1,10 +1,10 @@
-"""The state machine of a chat: which command is legal when, and what it does.
+"""The state machine of a chat: which command is allowed when, and its effect.
 
-Two rules. Everything that affects the machine is here and in `matrix`, the table. Nothing here
-reads a clock, a database or chance: a decision is a value, and the store executes it.
+Two rules. The whole state machine is here and in `matrix`, the table. Nothing here reads a clock, a
+database or a random number: a decision is a value, and the store executes it.
 
-Every decision moves `snapshot_version` by one, except one that changes nothing and returns the
-state it was given. New history sets `history_version` to the same number. Whoever leaves a chat
+Every decision increments `snapshot_version`, except one that changes nothing and returns the state
+it was given. New history sets `history_version` to the same number. A decision that leaves a chat
 running and owned opens the episode of its next generation: attempt 1 after new history, one more
 otherwise. A chat that runs without an owner waits for a sweep, which opens it.
 """
@@ -84,7 +84,7 @@ OWNED = (Status.RUNNING, Status.INTERRUPTING)
 
 @dataclass(frozen=True, slots=True)
 class Decision:
-    """The execution row as it will be, and the writes that must commit with it."""
+    """The new execution row, and the writes that must commit with it."""
 
     state: ChatState
     writes: tuple[Write, ...] = ()
@@ -92,14 +92,14 @@ class Decision:
 
 
 def decide(state: ChatState, command: Command, facts: Facts = NO_FACTS) -> Decision:
-    """Return what `command` does to a chat in `state`.
+    """Return the effect of `command` on a chat in `state`.
 
     Raises:
-        TransitionNotAllowed: `command` is not legal in this status.
-        ChatArchived: the chat takes nothing but unarchiving.
-        InvalidState: the state is impossible and has to be reconciled.
+        TransitionNotAllowed: `command` is not allowed in this status.
+        ChatArchived: The only allowed command is unarchiving.
+        InvalidState: The state is impossible and has to be reconciled.
         FenceLost: `command` comes from a worker that no longer owns this episode.
-        ChatError: what the command names does not exist or does not fit; see `errors`.
+        ChatError: An object that the command names does not exist or does not match; see `errors`.
     """
     problem = impossibility(state)
     if problem is not None and not isinstance(command, Reconcile):
@@ -126,12 +126,12 @@ def decide(state: ChatState, command: Command, facts: Facts = NO_FACTS) -> Decis
 
 
 def fence_of(state: ChatState) -> Fence:
-    """Return the fence that the present owner's writes must match."""
+    """Return the fence that the current owner's writes must match."""
     return Fence(state.owner_epoch, state.history_version, state.generation_attempt)
 
 
 def impossibility(state: ChatState) -> str | None:
-    """Return what is impossible about a stored state, or None."""
+    """Return why a stored state is impossible, or None."""
     if state.status is Status.WAITING and state.queue_length > 0:
         return "it waits although messages are queued"
     if state.archived and state.status not in AT_REST:
@@ -150,7 +150,7 @@ def _is_asking_client(state: ChatState) -> bool:
 
 
 def _is_done_already(state: ChatState, command: Command) -> bool:
-    """Return whether a command asks for what is true, or for a turn that is over."""
+    """Return whether a command has no effect: its goal is reached, or its turn is over."""
     match command:
         case SetArchived(archived):
             return state.archived == archived
@@ -164,7 +164,7 @@ def _is_done_already(state: ChatState, command: Command) -> bool:
 
 
 def _decide_for_user(moved: ChatState, command: UserCommand, facts: Facts) -> Decision:
-    """Decide on a state whose snapshot is the new one already."""
+    """Decide on a state whose snapshot version is the new one already."""
     match command:
         case SendMessage():
             return _send(moved, command)
@@ -200,7 +200,7 @@ def _decide_for_user(moved: ChatState, command: UserCommand, facts: Facts) -> De
 
 
 def _decide_for_worker(moved: ChatState, command: WorkerCommand) -> Decision:
-    """Decide on a state whose snapshot is the new one already."""
+    """Decide on a state whose snapshot version is the new one already."""
     match command:
         case CommitStep():
             return _commit_step(moved, command)
@@ -261,7 +261,7 @@ def _send(moved: ChatState, command: SendMessage) -> Decision:
 
 
 def _edit(moved: ChatState, command: EditMessage, facts: Facts) -> Decision:
-    """Replace a message; the calls that are still open belong to what goes."""
+    """Replace a message; the open calls belong to the deleted messages."""
     if facts.target is None:
         raise MessageNotFound(command.message_id)
     if facts.target.role is not Role.USER or facts.target.is_compressed:
@@ -287,7 +287,7 @@ def _promote(moved: ChatState, command: PromoteQueuedMessage, facts: Facts) -> D
 
 
 def _require_queued(moved: ChatState, wanted: QueuedMessageId, facts: Facts) -> None:
-    """Refuse a message that does not wait; the facts may have been read after the state."""
+    """Require that a message is queued; the facts may have been read after the state."""
     if not facts.is_queued or not moved.queue_length:
         raise QueuedMessageNotFound(wanted)
 
@@ -302,7 +302,7 @@ def _interrupt(moved: ChatState, claimed_by: WorkerId | None) -> Decision:
 
 
 def _require_nothing_open(moved: ChatState, command: Command) -> None:
-    """Refuse to write behind calls that have no result yet: no provider would take that history."""
+    """Refuse to append after calls without a result: no provider would accept that history."""
     if moved.pending:
         raise TransitionNotAllowed(moved.status, type(command).__name__)
 
@@ -324,7 +324,7 @@ def _commit_step(moved: ChatState, command: CommitStep) -> Decision:
 
 
 def _record_result(moved: ChatState, result: ToolResult) -> Decision:
-    """Mark a call as recorded; the episode stays open for its siblings."""
+    """Mark a call as recorded; the episode stays open for the other calls."""
     called = result.tool_call_id
     call = next((each for each in moved.pending if each.tool_call_id == called), None)
     if call is None or call.is_recorded:
@@ -336,7 +336,7 @@ def _record_result(moved: ChatState, result: ToolResult) -> Decision:
 
 
 def _commit_results(moved: ChatState, results: tuple[ToolResult, ...]) -> Decision:
-    """Put results into the history; the calls of the client stay open."""
+    """Add results to the history; the calls of the client stay open."""
     given = {result.tool_call_id: result for result in results}
     done = tuple(call for call in moved.pending if call.is_recorded or call.tool_call_id in given)
     stepped = replace(
@@ -359,12 +359,12 @@ def _reconcile(moved: ChatState) -> Decision:
     repaired, answers = _answered(replace(moved, archived=False), RECONCILED)
     error = TurnError(f"The chat had to be repaired: {problem}.", ErrorKind.GENERIC)
     at_rest = replace(_released(repaired, Status.ERROR), last_error=error)
-    # Whoever still runs it must not go on.
+    # A process that still runs the chat must stop.
     return Decision(replace(at_rest, owner_epoch=moved.owner_epoch + 1), answers)
 
 
 def _finish(moved: ChatState, writes: tuple[Write, ...]) -> Decision:
-    """Go on with the head of the queue under the same worker, or come to rest."""
+    """Continue with the head of the queue under the same worker, or rest."""
     if moved.queue_length == 0:
         return Decision(_released(moved, Status.WAITING), writes)
     next_turn = replace(
@@ -383,7 +383,7 @@ def _start_head(
     claimed_by: WorkerId | None,
     head: QueuedMessageId | None = None,
 ) -> Decision:
-    """Start the turn of the queue's head, or of another message that goes before it."""
+    """Start the turn of the queue's head, or of another message that is moved before it."""
     answered, answers = _answered(moved, NEW_MESSAGE)
     started = _started(_queue_changed(answered, -1), claimed_by)
     return Decision(started, (*writes, *answers, PromoteHead(head)))
@@ -396,12 +396,12 @@ def _started(moved: ChatState, claimed_by: WorkerId | None) -> ChatState:
 
 
 def _running(moved: ChatState, claimed_by: WorkerId | None) -> ChatState:
-    """Return the state as running anew, claimed or for a sweep to find."""
+    """Return the state as running again, claimed or waiting for a sweep."""
     return replace(
         moved,
         status=Status.RUNNING,
         worker_id=claimed_by,
-        # Also without a new owner: whoever ran the chat until now must not go on.
+        # Also without a new owner: the process that ran the chat until now must stop.
         owner_epoch=moved.owner_epoch + 1,
         generation_attempt=int(claimed_by is not None),
         takeovers=0,
@@ -432,7 +432,7 @@ def _next_episode(moved: ChatState) -> ChatState:
 
 
 def _answered(moved: ChatState, reason: str) -> tuple[ChatState, tuple[Write, ...]]:
-    """Close every open call, by its recorded result or by `reason`."""
+    """Close every open call, with its recorded result or with `reason`."""
     if not moved.pending:
         return moved, ()
     answered = replace(_grown(moved, len(moved.pending)), pending=())

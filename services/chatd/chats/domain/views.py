@@ -1,4 +1,4 @@
-"""Chats as their readers see them, and who reads."""
+"""Chats as their readers see them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -35,7 +35,7 @@ class StoredFile:
 
 @dataclass(frozen=True, slots=True)
 class ChatView:
-    """A chat with all that people see of it."""
+    """A chat with all fields that users see."""
 
     state: ChatState
     owner: Owner
@@ -62,13 +62,13 @@ class ChatView:
     diff_status: DiffStatus | None = None
     asking: tuple[
         ToolCall, ...
-    ] = ()  # The calls its client is asked to execute, if they were read.
+    ] = ()  # The calls that the client is asked to execute, if they were read.
 
     @property
     def etag(self) -> str:
-        """Return what is another one after whatever a change or a removal could overwrite.
+        """Return a value that changes with each field that an update or deletion overwrites.
 
-        It is taken from the values, so that no statement can forget to count a version up.
+        It is computed from the values, so that no statement can forget to increment a version.
         """
         arranged = (
             self.title,

@@ -1,4 +1,4 @@
-"""Everything a decision can ask the store to write beside the execution row."""
+"""All writes of a decision beside the execution row."""
 
 from dataclasses import dataclass
 
@@ -11,14 +11,14 @@ from chatd.spend.domain.ledger import LedgerEntry
 
 @dataclass(frozen=True, slots=True)
 class AppendMessages:
-    """Add messages to the end of the history, numbered in order."""
+    """Append messages to the history, numbered in order."""
 
     messages: tuple[NewMessage, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class AnswerPending:
-    """Add one tool message per call: its recorded result, or else `reason` as an error."""
+    """Append one tool message per call: its recorded result, or else `reason` as an error."""
 
     calls: tuple[PendingCall, ...]
     reason: str
@@ -26,7 +26,7 @@ class AnswerPending:
 
 @dataclass(frozen=True, slots=True)
 class RecordDispatches:
-    """Remember the calls of a message as dispatched, before any of them leaves."""
+    """Record the calls of a message as dispatched, before any of them is sent."""
 
     message_id: MessageId
     dispatches: tuple[Dispatch, ...]
@@ -34,7 +34,7 @@ class RecordDispatches:
 
 @dataclass(frozen=True, slots=True)
 class StoreResult:
-    """Keep the result of a dispatched call until its siblings are done."""
+    """Store the result of a dispatched call until the other calls of the step are done."""
 
     call: PendingCall
     result: ToolResult
@@ -57,7 +57,7 @@ class DropQueued:
 
 @dataclass(frozen=True, slots=True)
 class MoveToHead:
-    """Put one message before all others of the queue."""
+    """Move one message to the head of the queue."""
 
     queued_message_id: QueuedMessageId
 
@@ -76,14 +76,14 @@ class ClearQueue:
 
 @dataclass(frozen=True, slots=True)
 class DeleteMessagesFrom:
-    """Mark a message and everything after it as deleted."""
+    """Mark a message and all messages after it as deleted."""
 
     message_id: MessageId
 
 
 @dataclass(frozen=True, slots=True)
 class EnterBill:
-    """Enter a call of a model into the ledger, unless it is there already."""
+    """Insert a model call into the ledger, unless it is there already."""
 
     entry: LedgerEntry
 

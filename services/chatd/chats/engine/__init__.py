@@ -1,1 +1,1 @@
-"""Tasks and caches of the slice `chats`."""
+"""In-process tasks and caches of the slice `chats`."""

@@ -1,4 +1,4 @@
-"""The places in which one process runs chats."""
+"""The slots in which one process runs chats."""
 
 import asyncio
 from dataclasses import dataclass
@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Slot:
-    """The right to run one chat; it is given back once."""
+    """The right to run one chat; it is released once."""
 
 
 class Slots:
-    """Counts what is reserved for a claim and what is used by a runner."""
+    """Counts slots reserved for a claim and slots used by a runner."""
 
     def __init__(self, slots_max: int) -> None:
         self._slots_max = slots_max
@@ -25,7 +25,7 @@ class Slots:
         return self._slots_max - len(self._reserved) - len(self._used)
 
     def reserve(self) -> Slot | None:
-        """Return a slot for a claim that is about to be made, or None when all are taken."""
+        """Return a slot for a claim that is about to be made, or None when all are in use."""
         if self.free <= 0:
             return None
         slot = Slot()
@@ -34,23 +34,23 @@ class Slots:
         return slot
 
     def is_reserved(self, slot: Slot) -> bool:
-        """Return whether a slot still waits for its claim."""
+        """Return whether a slot is still reserved for its claim."""
         return slot in self._reserved
 
     def use(self, slot: Slot) -> None:
-        """Turn a reservation into the place of a runner."""
+        """Turn a reservation into a slot used by a runner."""
         self._reserved.remove(slot)
         self._used.add(slot)
         self._note_reservations()
 
     def release(self, slot: Slot) -> None:
-        """Free a slot, reserved or used; doing so again changes nothing."""
+        """Release a slot, reserved or used; idempotent."""
         self._reserved.discard(slot)
         self._used.discard(slot)
         self._note_reservations()
 
     async def until_unreserved(self) -> None:
-        """Wait until every claim that was being made has its runner or gave up."""
+        """Wait until every claim under way has its runner or has released its slot."""
         await self._is_unreserved.wait()
 
     def _note_reservations(self) -> None:

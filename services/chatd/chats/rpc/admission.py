@@ -1,4 +1,4 @@
-"""Letting only those start something who may still spend, and noting what limits depend on."""
+"""Admits requests within spend limits, and stores the groups that limits depend on."""
 
 from collections.abc import Callable
 from typing import Protocol
@@ -12,13 +12,13 @@ from chatd.users.domain.groups import Groups
 
 
 class SpendAdmission(Protocol):
-    """Who may spend."""
+    """Spend limits of users."""
 
     async def admit(self, owner_id: OwnerId, group_ids: tuple[str, ...]) -> None:
-        """Let a user pass who may spend more.
+        """Check that a user may spend more.
 
         Raises:
-            UsageLimitReached: they may not.
+            UsageLimitReached: The user has reached a limit.
         """
         ...
 
@@ -27,23 +27,23 @@ class SpendAdmission(Protocol):
         ...
 
     async def depend_on_groups(self) -> bool:
-        """Return whether it matters to which groups a user belongs."""
+        """Return whether any limit depends on groups."""
         ...
 
 
 class SuspensionCheckedSpending:
-    """Lets nobody spend who is barred, and holds the others to their limits."""
+    """Rejects suspended users, and applies spend limits to the others."""
 
     def __init__(self, spending: SpendAdmission, check: Callable[[OwnerId], None]) -> None:
         self._spending = spending
         self._check = check
 
     async def admit(self, owner_id: OwnerId, group_ids: tuple[str, ...]) -> None:
-        """Let a user pass who may spend more.
+        """Check that a user is not suspended and may spend more.
 
         Raises:
-            UserSuspended: they were locked out or deleted.
-            UsageLimitReached: they have spent what they may.
+            UserSuspended: The user was suspended or deleted.
+            UsageLimitReached: The user has reached a limit.
         """
         self._check(owner_id)
         await self._spending.admit(owner_id, group_ids)
@@ -53,15 +53,15 @@ class SuspensionCheckedSpending:
         await self._spending.remember_groups(chat_id, group_ids)
 
     async def depend_on_groups(self) -> bool:
-        """Return whether it matters to which groups a user belongs."""
+        """Return whether any limit depends on groups."""
         return await self._spending.depend_on_groups()
 
 
 class Admission:
     """Admits requests that will spend; a request that was admitted before is admitted again.
 
-    Groups are asked for only while some limit depends on them, so that nothing else waits for, or
-    fails with, whoever knows them.
+    Groups are queried only while some limit depends on them, so that no other request waits for, or
+    fails with, the service that stores them.
     """
 
     def __init__(self, spending: SpendAdmission, groups: Groups, keys: Keys) -> None:
@@ -73,9 +73,9 @@ class Admission:
         """Admit the first message of a chat; return the groups to store with it.
 
         Raises:
-            UsageLimitReached: its owner has spent what they may.
-            GroupsUnavailable: a limit depends on their groups, which nobody tells.
-            RequestIdReused: the request id was used for another body.
+            UsageLimitReached: Its owner has reached a limit.
+            GroupsUnavailable: A limit depends on the owner's groups, which cannot be queried.
+            RequestIdReused: The request id was used for another body.
         """
         group_ids = await self._groups_of(owner, chat_id, key)
         if group_ids is None:
@@ -84,12 +84,12 @@ class Admission:
         return group_ids
 
     async def to_chat(self, chat_id: ChatId, owner: Owner, key: ClientKey) -> None:
-        """Admit something that goes on with a chat of this owner.
+        """Admit a request that continues a chat of this owner.
 
         Raises:
-            UsageLimitReached: they have spent what they may.
-            GroupsUnavailable: a limit depends on their groups, which nobody tells.
-            RequestIdReused: the request id was used for another body.
+            UsageLimitReached: The owner has reached a limit.
+            GroupsUnavailable: A limit depends on the owner's groups, which cannot be queried.
+            RequestIdReused: The request id was used for another body.
         """
         group_ids = await self._groups_of(owner, chat_id, key)
         if group_ids is None:
@@ -100,7 +100,7 @@ class Admission:
     async def _groups_of(
         self, owner: Owner, chat_id: ChatId, key: ClientKey
     ) -> tuple[str, ...] | None:
-        """Return the groups that a limit depends on; None if a repeat must do without them."""
+        """Return the groups that a limit depends on; None for a repeat without them."""
         if not await self._spending.depend_on_groups():
             return ()
         try:

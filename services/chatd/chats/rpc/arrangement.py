@@ -1,4 +1,4 @@
-"""The calls that arrange chats: fields, archive, deletion, read marks, shares."""
+"""Methods for metadata: fields, archive, deletion, read marks, shares."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -37,9 +37,9 @@ CHANGEABLE = (
 
 
 class ArrangementMethods:
-    """Arranges chats for their owners; all of it can be repeated as it is.
+    """Changes the metadata of chats for their owners; all methods are idempotent.
 
-    `changed` is told of every chat whose turns depend on something else now.
+    `changed` is called with every chat whose turn setup may have changed.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class ArrangementMethods:
         self._changed = changed
 
     async def update(self, request: api.UpdateChatRequest) -> api.UpdateChatResponse:
-        """Change fields of a chat."""
+        """Update fields of a chat."""
         fields.request_id_of(request.request_id)
         owner = caller_as_owner()
         chat_id = ChatId(fields.uuid_of(request.chat.id, "chat.id"))
@@ -71,7 +71,7 @@ class ArrangementMethods:
         return api.UpdateChatResponse(chat=await self._chat(chat_id, owner))
 
     async def set_archived(self, request: api.SetArchivedRequest) -> api.SetArchivedResponse:
-        """Put a family away or take it back."""
+        """Archive or unarchive a chat tree."""
         fields.request_id_of(request.request_id)
         owner, chat_id = caller_as_owner(), fields.chat_id_of(request.chat_id)
         await self._unbroken.run(
@@ -82,7 +82,7 @@ class ArrangementMethods:
         return api.SetArchivedResponse(chat=await self._chat(chat_id, owner))
 
     async def delete(self, request: api.DeleteChatRequest) -> api.DeleteChatResponse:
-        """Remove a family for good."""
+        """Delete a chat tree permanently."""
         fields.request_id_of(request.request_id)
         owner, chat_id = caller_as_owner(), fields.chat_id_of(request.chat_id)
         await self._unbroken.run(
@@ -99,13 +99,13 @@ class ArrangementMethods:
         return api.MarkReadResponse(last_message_id=mark)
 
     async def get_shares(self, request: api.GetSharesRequest) -> api.GetSharesResponse:
-        """Read with whom a chat is shared."""
+        """Return the shares of a chat."""
         owner, chat_id = caller_as_owner(), fields.chat_id_of(request.chat_id)
         shares = await self._stores.shares.get(chat_id, owner_id=owner.id)
         return api.GetSharesResponse(shares=[share_to_proto(share) for share in shares])
 
     async def set_shares(self, request: api.SetSharesRequest) -> api.SetSharesResponse:
-        """Replace with whom a chat is shared."""
+        """Replace the shares of a chat."""
         fields.request_id_of(request.request_id)
         owner, chat_id = caller_as_owner(), fields.chat_id_of(request.chat_id)
         grantees = _grantees(request, owner)
@@ -119,13 +119,13 @@ class ArrangementMethods:
         return api.SetSharesResponse(shares=[share_to_proto(share) for share in shares])
 
     async def _checked(self, chat_id: ChatId, owner: Owner, changes: ChatChanges) -> ChatChanges:
-        """Return the changes, whose ids name something or are what the chat has already.
+        """Return the changes, after checking that new ids exist.
 
         Raises:
-            ChatNotFound: there is no such chat of this owner.
-            UnknownIds: one of them names nothing.
-            CheckUnavailable: a service that knows them does not answer.
-            ModelNotFound: there is no such model.
+            ChatNotFound: There is no such chat of this owner.
+            UnknownIds: One of the ids does not exist.
+            CheckUnavailable: A service that checks them does not answer.
+            ModelNotFound: There is no such model.
         """
         if not (changes.workspace_id or changes.mcp_server_ids or changes.model_id):
             return changes
@@ -158,10 +158,10 @@ class ArrangementMethods:
 
 
 def changes_of(chat: chat_pb2.Chat, paths: tuple[str, ...]) -> ChatChanges:
-    """Return the changes that a mask names.
+    """Return the changes of the fields in a mask.
 
     Raises:
-        InvalidRequest: the mask names nothing, or something that cannot be changed this way.
+        InvalidRequest: The mask is empty, or names a field that cannot be changed.
     """
     if not paths:
         raise InvalidRequest("update_mask", f"names no field; there are {', '.join(CHANGEABLE)}")

@@ -1,7 +1,7 @@
-"""What readers get of content that is too large for one message of gRPC: its head and its tail.
+"""Truncates content that is too large for one gRPC message to its head and its tail.
 
-A message that no stream can carry would end every stream that tries, and with a shared one those of
-all its readers. What a model is shown and what is stored stays whole.
+A message that no stream can carry would break every stream that sends it, and with a shared stream
+all its subscriptions. Prompts and stored messages are not truncated.
 """
 
 from collections.abc import Sequence
@@ -11,20 +11,20 @@ from msgspec.structs import replace
 from chatd.content.domain.parts import FileReference, Part, Reasoning, Text, ToolCall, ToolResult
 from chatd.content.domain.truncation import truncated, truncated_json, without_large_bytes
 
-# Less than half of what may wait for a reader: a result is shown live and then told as a message.
+# Less than half of a reader's send queue: a result is sent live and then as a message.
 MESSAGE_BYTES_MAX = 384 * 1024
-# Twenty of them wait at most, and are told of together.
+# At most twenty are queued, and are sent together.
 QUEUED_BYTES_MAX = 16 * 1024
-# An export gives each message by itself.
+# An export sends each message separately.
 EXPORTED_BYTES_MAX = 3 * 1024 * 1024
-# All messages of a page; a page that would be larger is shorter.
+# All messages of a page; a page that would be larger has fewer messages.
 PAGE_BYTES_MAX = 2 * 1024 * 1024
-# Characters of four bytes each.
+# Bytes of the longest UTF-8 characters.
 _WIDEST = 4
 
 
 def bounded(content: Sequence[Part], bytes_max: int = MESSAGE_BYTES_MAX) -> Sequence[Part]:
-    """Return the parts within so many bytes of words; the largest are cut, all to one size."""
+    """Return the parts with at most so many bytes of text; the largest are cut to one size."""
     texts = [_text_of(part) for part in content]
     if sum(map(len, texts)) * _WIDEST <= bytes_max:
         return content
@@ -39,7 +39,7 @@ def bounded(content: Sequence[Part], bytes_max: int = MESSAGE_BYTES_MAX) -> Sequ
 
 
 def _share(sizes: Sequence[int], bytes_max: int) -> int:
-    """Return what each may take at most, so that all of them fit."""
+    """Return the size limit of each part, so that all of them fit."""
     left_bytes = bytes_max
     ascending = sorted(sizes)
     for place, size in enumerate(ascending):
@@ -78,5 +78,5 @@ def _cut(part: Part, bytes_max: int) -> Part:
 def _arguments(args_json: str, bytes_max: int) -> str:
     try:
         return truncated_json(args_json, bytes_max)
-    except ValueError:  # They are still being written.
+    except ValueError:  # They are still being received.
         return args_json[: bytes_max // _WIDEST]

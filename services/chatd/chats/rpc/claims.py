@@ -1,4 +1,4 @@
-"""Claiming on write: a slot is reserved before a command, and used or given back after it."""
+"""Claim on write: a slot is reserved before a command, and used or released after it."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,11 +11,11 @@ from chatd.primitives.domain.ids import Owner, OwnerId, WorkerId
 
 
 class Claims(Protocol):
-    """The worker of this process, as far as commands know it."""
+    """The part of this process's worker that commands use."""
 
     @property
     def worker_id(self) -> WorkerId:
-        """Who claims."""
+        """The id of the worker that claims."""
         ...
 
     def reserve(self, owner_id: OwnerId | None = None) -> Slot | None:
@@ -23,11 +23,11 @@ class Claims(Protocol):
         ...
 
     def start(self, claimed: Claimed, slot: Slot) -> None:
-        """Run what was claimed with a slot."""
+        """Run a claimed chat in a slot."""
         ...
 
     def release_slot(self, slot: Slot) -> None:
-        """Give back a slot with which nothing was claimed."""
+        """Release a slot without a claim."""
         ...
 
 
@@ -41,7 +41,7 @@ class Reservation:
 
     @property
     def claimed_by(self) -> WorkerId | None:
-        """Who may claim by the command; nobody without a slot."""
+        """The worker that may claim by the command; None without a slot."""
         return None if self.slot is None else self.claims.worker_id
 
     def start(self, state: ChatState) -> None:
@@ -51,10 +51,10 @@ class Reservation:
             self.claims.start(Claimed(state, self.owner), slot)
 
     def _is_claimed(self, state: ChatState) -> bool:
-        """Return whether the command began a turn here, rather than met one that runs here.
+        """Return whether the command began a turn here, as opposed to finding one that runs here.
 
-        Every command that claims makes history in the same write; one that meets a running turn
-        only queues or interrupts.
+        Every command that claims adds history in the same write; one that finds a running turn only
+        queues or interrupts.
         """
         return (
             state.worker_id == self.claims.worker_id
@@ -65,7 +65,7 @@ class Reservation:
 
 @contextmanager
 def reserved(claims: Claims, owner: Owner) -> Iterator[Reservation]:
-    """Reserve a slot for one command; what was not started is given back."""
+    """Reserve a slot for one command; release it if no chat was started in it."""
     reservation = Reservation(claims, owner, claims.reserve(owner.id))
     try:
         yield reservation

@@ -1,4 +1,4 @@
-"""What users send as messages, tools and results, checked and as domain values."""
+"""Validates messages, tools and results of users, and converts them to domain values."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -29,15 +29,15 @@ TITLE_CHARACTERS_MAX = 80
 UNTITLED = "New chat"
 
 _TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
-# Names of tools of MCP servers are the server's slug, two underscores, and the tool.
+# Names of MCP tools are the server's slug, two underscores, and the tool.
 _MCP_TOOL_NAME = re.compile(r"[a-z0-9-]+__.+")
 
 
 def content_from_proto(content: Sequence[message_pb2.Part]) -> tuple[parts.Part, ...]:
-    """Return what a user wrote; what it says of files is still to be looked up.
+    """Return the content of a user message; its files are not looked up yet.
 
     Raises:
-        InvalidRequest: there is nothing in it, too much, or a kind that users cannot write.
+        InvalidRequest: It is empty, too large, or has a kind of part that users cannot send.
     """
     if not content:
         raise InvalidRequest("content", "needs at least one part")
@@ -87,7 +87,7 @@ def file_ids_of(content: Iterable[parts.Part]) -> tuple[str, ...]:
 
 
 def title_of(content: tuple[parts.Part, ...]) -> str:
-    """Return the first words of a message, until somebody finds a better title."""
+    """Return the first words of a message, as the title until one is generated."""
     words = " ".join(part.text for part in content if isinstance(part, parts.Text)).split()
     title = " ".join(words[:TITLE_WORDS_MAX])[:TITLE_CHARACTERS_MAX]
     return (title if len(words) <= TITLE_WORDS_MAX else f"{title}…") or UNTITLED
@@ -97,7 +97,7 @@ def client_tools_from_proto(tools: Sequence[chat_pb2.ClientTool]) -> tuple[Clien
     """Return the tools that a client executes.
 
     Raises:
-        InvalidRequest: there are too many, or one cannot be offered to a model.
+        InvalidRequest: There are too many, or one is invalid.
     """
     if len(tools) > CLIENT_TOOLS_MAX:
         raise InvalidRequest("client_tools", f"holds more than {CLIENT_TOOLS_MAX} tools")
@@ -146,11 +146,11 @@ def results_from_proto(
 ) -> tuple[parts.ToolResult, ...]:
     """Return the results of client tools, in the order of their calls.
 
-    Whether they fit what was asked is decided with the chat's state; `names` are the names of the
-    tools by their calls.
+    Whether they match the requested calls is decided with the chat's state; `names` are the names
+    of the tools by their calls.
 
     Raises:
-        InvalidRequest: there are none, too many, or one is too long.
+        InvalidRequest: There are none, too many, or one is too long.
     """
     if not results:
         raise InvalidRequest("results", "needs at least one result")

@@ -1,4 +1,4 @@
-"""The calls that steer what a chat does: queue, interrupt, compact, answer, repair."""
+"""Methods that control execution: queue, interrupt, compaction, tool results, repair."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ ControlRequest = (
     | api.ReconcileChatRequest
 )
 
-# The command of a call, given who may claim the chat by it.
+# Returns the command, given the worker that may claim the chat by it.
 CommandFor = Callable[[WorkerId | None], Command]
 
 
@@ -50,7 +50,7 @@ class Admitted:
 
 
 class ControlMethods:
-    """Steers chats for their owners; each answers with the chat as it is then."""
+    """Controls chats for their owners; each method returns the updated chat."""
 
     def __init__(
         self, stores: Stores, claims: Claims, shielded_calls: ShieldedCalls, *, admission: Admission
@@ -63,7 +63,7 @@ class ControlMethods:
     async def delete_queued(
         self, request: api.DeleteQueuedMessageRequest
     ) -> api.DeleteQueuedMessageResponse:
-        """Drop a message that waits."""
+        """Delete a queued message."""
         queued_id = QueuedMessageId(fields.uuid_of(request.queued_message_id, "queued_message_id"))
         admitted = await self._admit(request)
         chat = await self._execute(admitted, DeleteQueuedMessage(queued_id))
@@ -72,7 +72,7 @@ class ControlMethods:
     async def promote_queued(
         self, request: api.PromoteQueuedMessageRequest
     ) -> api.PromoteQueuedMessageResponse:
-        """Send a message that waits now."""
+        """Run a queued message now."""
         queued_id = QueuedMessageId(fields.uuid_of(request.queued_message_id, "queued_message_id"))
         admitted = await self._admit(request)
         chat = await self._execute_and_start(
@@ -81,11 +81,11 @@ class ControlMethods:
         return api.PromoteQueuedMessageResponse(chat=chat)
 
     async def interrupt(self, request: api.InterruptRequest) -> api.InterruptResponse:
-        """Stop a turn; one that is over is left alone."""
+        """Stop a turn; one that is over is not changed."""
         turn_id = MessageId(fields.whole(request.turn_message_id, "turn_message_id", at_least=0))
         admitted = await self._admit(request)
-        # Only from there it starts the next message; elsewhere nothing is to be claimed, and a turn
-        # that began here a moment ago must not pass for one.
+        # Only from this status it starts the next message; from others nothing is claimed, and a
+        # turn that began here just before must not be taken for a claim.
         state = await self._stores.chats.state(admitted.chat_id)
         if state.status is Status.REQUIRES_ACTION:
             chat = await self._execute_and_start(
@@ -107,7 +107,7 @@ class ControlMethods:
     async def submit_tool_results(
         self, request: api.SubmitToolResultsRequest
     ) -> api.SubmitToolResultsResponse:
-        """Answer the calls that the client executes."""
+        """Submit the results of the calls that the client executes."""
         admitted = await self._admit(request)
         waiting = (await self._stores.chats.state(admitted.chat_id)).pending
         names = {call.tool_call_id: call.tool_name for call in waiting if call.is_client}
@@ -125,12 +125,12 @@ class ControlMethods:
         return api.SubmitToolResultsResponse(chat=chat)
 
     async def reconcile(self, request: api.ReconcileChatRequest) -> api.ReconcileChatResponse:
-        """Bring a chat whose state is impossible to rest."""
+        """Bring a chat with an impossible state to rest."""
         chat = await self._execute(await self._admit(request), Reconcile())
         return api.ReconcileChatResponse(chat=chat)
 
     async def _admit(self, request: ControlRequest) -> Admitted:
-        """Let only the owner of the chat pass."""
+        """Check that the caller owns the chat."""
         owner = caller_as_owner()
         chat_id = fields.chat_id_of(request.chat_id)
         key = fields.client_key_of(request, request.request_id)
@@ -138,7 +138,7 @@ class ControlMethods:
         return Admitted(chat_id, owner, key)
 
     async def _execute(self, admitted: Admitted, command: Command) -> chat_pb2.Chat:
-        """Execute a command once that never claims the chat."""
+        """Execute once a command that never claims the chat."""
         await self._stores.keys.once(admitted.chat_id, command, admitted.key)
         return await self._chat(admitted)
 

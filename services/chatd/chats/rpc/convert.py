@@ -1,7 +1,7 @@
-"""Domain values to protos, nothing else.
+"""Converts domain values to protos.
 
-The wire types have no place for what must stay inside: metadata of providers, bodies of context
-files, directories of skills.
+The protos have no fields for internal data: metadata of providers, bodies of context files,
+directories of skills.
 """
 
 from collections.abc import Mapping, Sequence
@@ -91,7 +91,7 @@ def chat_to_proto(chat: ChatView) -> chat_pb2.Chat:
 def required_action_to_proto(
     calls: tuple[parts.ToolCall, ...], deadline_at: datetime | None
 ) -> chat_pb2.RequiredAction:
-    """Return what a client is asked to execute, and until when."""
+    """Return the calls that a client is asked to execute, and their deadline."""
     waiting = [
         chat_pb2.WaitingCall(
             tool_call_id=call.tool_call_id, tool_name=call.tool_name, args_json=call.args_json
@@ -102,7 +102,7 @@ def required_action_to_proto(
 
 
 def diff_status_to_proto(status: DiffStatus) -> chat_pb2.DiffStatus:
-    """Return how a workspace differs."""
+    """Return the diff status of a workspace."""
     return chat_pb2.DiffStatus(
         branch=status.branch,
         origin_url=status.origin_url,
@@ -115,7 +115,7 @@ def diff_status_to_proto(status: DiffStatus) -> chat_pb2.DiffStatus:
 
 
 def state_to_proto(state: ChatState) -> chat_pb2.Chat:
-    """Return of a chat what its execution says, and no more."""
+    """Return a chat with only the fields of its execution."""
     return chat_pb2.Chat(
         id=state.chat_id,
         status=STATUS[state.status],
@@ -137,7 +137,7 @@ def versions_to_proto(state: ChatState) -> chat_pb2.Versions:
 
 
 def error_to_proto(error: TurnError) -> chat_pb2.ChatError:
-    """Return why a turn failed."""
+    """Return the error of a turn."""
     return chat_pb2.ChatError(
         message=error.message,
         detail=error.detail,
@@ -149,7 +149,7 @@ def error_to_proto(error: TurnError) -> chat_pb2.ChatError:
 
 
 def retry_to_proto(retry: Retry) -> chat_pb2.RetryState:
-    """Return a retry that is being waited for."""
+    """Return the wait for a retry."""
     return chat_pb2.RetryState(
         attempt=retry.attempt,
         delay_ms=retry.delay_ms,
@@ -161,7 +161,7 @@ def retry_to_proto(retry: Retry) -> chat_pb2.RetryState:
 def message_to_proto(
     chat_id: str, message: Message, bytes_max: int = MESSAGE_BYTES_MAX
 ) -> message_pb2.Message:
-    """Return a committed message, whose longest parts are cut if it has more bytes than that."""
+    """Return a committed message, with its longest parts truncated to `bytes_max` in all."""
     use, reason = message.use, message.finish_reason
     asked = (message.choice or NO_CHOICE).model_id
     return message_pb2.Message(
@@ -182,7 +182,7 @@ def message_to_proto(
 
 
 def usage_to_proto(use: ModelUse) -> message_pb2.Usage:
-    """Return what a model call used and cost."""
+    """Return the usage and cost of a model call."""
     return message_pb2.Usage(
         input_tokens=use.input_tokens,
         output_tokens=use.output_tokens,
@@ -196,7 +196,7 @@ def usage_to_proto(use: ModelUse) -> message_pb2.Usage:
 
 
 def queued_to_proto(queued: QueuedMessage) -> chat_pb2.QueuedMessage:
-    """Return a message that waits."""
+    """Return a queued message."""
     choice = queued.choice or NO_CHOICE
     return chat_pb2.QueuedMessage(
         id=queued.id,
@@ -209,7 +209,7 @@ def queued_to_proto(queued: QueuedMessage) -> chat_pb2.QueuedMessage:
 
 
 def share_to_proto(share: Share) -> api.Share:
-    """Return a permission to read."""
+    """Return a share."""
     created_at = time_to_proto(share.created_at)
     if share.grantee.kind is GranteeKind.USER:
         return api.Share(user_id=share.grantee.id, created_at=created_at)

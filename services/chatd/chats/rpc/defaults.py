@@ -1,4 +1,4 @@
-"""What a request leaves to the configuration: names of models, and how a new chat begins."""
+"""Resolves model names of requests, and completes new chats from the configuration."""
 
 from dataclasses import replace
 from typing import Protocol
@@ -13,51 +13,51 @@ from chatd.models.store.catalogue import Snapshot
 
 
 class Defaults(Protocol):
-    """What the configuration says to a request."""
+    """Completes requests from the configuration."""
 
     async def choice(self, wanted: ModelChoice) -> ModelChoice:
         """Return the choice with the id of the model that it names.
 
         Raises:
-            ModelNotFound: there is no such model, or it is switched off.
+            ModelNotFound: There is no such model, or it is disabled.
         """
         ...
 
     async def complete(self, new: NewChat) -> NewChat:
-        """Return a new chat with what every chat begins with.
+        """Return a new chat with the configured initial messages.
 
         Raises:
-            ModelNotFound: there is no such model, or it is switched off.
+            ModelNotFound: There is no such model, or it is disabled.
         """
         ...
 
 
 class NoDefaults:
-    """Takes every request as it is."""
+    """Returns every request unchanged."""
 
     async def choice(self, wanted: ModelChoice) -> ModelChoice:
-        """Return it as it is."""
+        """Return it unchanged."""
         return wanted
 
     async def complete(self, new: NewChat) -> NewChat:
-        """Return it as it is."""
+        """Return it unchanged."""
         return new
 
 
 class Configuration(Protocol):
-    """What is configured now."""
+    """The current configuration."""
 
     async def current(self) -> Snapshot:
-        """Return the catalogue."""
+        """Return the catalogue, which may be cached."""
         ...
 
     async def newest(self) -> Snapshot:
-        """Return the catalogue of this moment."""
+        """Return the catalogue, read now."""
         ...
 
 
 class ConfiguredDefaults:
-    """Completes requests with what is configured."""
+    """Completes requests from the configuration."""
 
     def __init__(self, configuration: Configuration) -> None:
         self._configuration = configuration
@@ -68,14 +68,14 @@ class ConfiguredDefaults:
             return wanted
         model = (await self._configuration.current()).catalogue.find(wanted.model_id)
         if model is None:
-            # Another process may have made it a moment ago: a refusal needs the present state.
+            # Another process may have created it just before: a refusal needs the current state.
             model = (await self._configuration.newest()).catalogue.find(wanted.model_id)
         if model is None:
             raise ModelNotFound(wanted.model_id)
         return replace(wanted, model_id=model.id)
 
     async def complete(self, new: NewChat) -> NewChat:
-        """Return a new chat with the installation's instructions before all others."""
+        """Return a new chat with the installation's system prompt before all other messages."""
         choice = await self.choice(ModelChoice(new.model_id, new.reasoning_effort))
         prompt = (await self._configuration.current()).catalogue.settings.system_prompt
         *before, message = new.messages

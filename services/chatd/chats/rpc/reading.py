@@ -1,4 +1,4 @@
-"""The calls that only read."""
+"""Methods that only read."""
 
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
@@ -26,14 +26,14 @@ PAGE_TOKEN_BYTES_MAX = 1024
 
 
 class ReadMethods:
-    """Reads for whoever may read."""
+    """Reads for callers with permission."""
 
     def __init__(self, stores: Stores, groups: Groups) -> None:
         self._stores = stores
         self._groups = groups
 
     async def get(self, request: api.GetChatRequest) -> api.GetChatResponse:
-        """Read one chat with its children."""
+        """Return one chat with its children."""
         chat_id = fields.chat_id_of(request.chat_id)
         reader = await caller_as_reader(self._groups)
         chat = await self._stores.reading.get(chat_id, reader)
@@ -46,10 +46,10 @@ class ReadMethods:
 
     @asynccontextmanager
     async def read_only_errors(self) -> AsyncIterator[None]:
-        """Tell a caller who may read the chat that only its owner changes it, in place of nothing.
+        """Raise ChatReadOnly in place of ChatNotFound for a caller who may read the chat.
 
         Raises:
-            ChatReadOnly: the chat that was not found is shared with the caller.
+            ChatReadOnly: The chat that was not found is shared with the caller.
         """
         try:
             yield
@@ -67,7 +67,7 @@ class ReadMethods:
         return chat.owner.id != reader.id
 
     async def list(self, request: api.ListChatsRequest) -> api.ListChatsResponse:
-        """Read a page of chats."""
+        """Return a page of chats."""
         length = fields.whole(request.page_size, "page_size", at_least=0, at_most=PAGE_LENGTH_MAX)
         among = Filter(
             source=Source.SHARED if request.shared_with_me else Source.OWN,
@@ -85,7 +85,7 @@ class ReadMethods:
         )
 
     async def list_messages(self, request: api.ListMessagesRequest) -> api.ListMessagesResponse:
-        """Read a page of a history."""
+        """Return a page of a history."""
         chat_id = fields.chat_id_of(request.chat_id)
         before_id = fields.whole(request.before_id, "before_id", at_least=0)
         after_id = fields.whole(request.after_id, "after_id", at_least=0)
@@ -105,7 +105,7 @@ class ReadMethods:
         )
 
     async def export(self, request: api.ExportChatRequest) -> AsyncIterator[api.ExportChatResponse]:
-        """Read a whole chat: itself, its messages in order, and how many they were."""
+        """Stream a whole chat: itself, its messages in order, and their count."""
         chat_id = fields.chat_id_of(request.chat_id)
         reader: Reader = await caller_as_reader(self._groups)
         chat = await self._stores.reading.get(chat_id, reader)
@@ -119,7 +119,7 @@ class ReadMethods:
 
 
 def _fitting(messages: Iterable[message_pb2.Message]) -> list[message_pb2.Message]:
-    """Return the first of a page, as many as one answer holds, but one at least."""
+    """Return the first messages of a page, as many as fit into one response, but at least one."""
     fitting: list[message_pb2.Message] = []
     left_bytes = PAGE_BYTES_MAX
     for message in messages:

@@ -1,7 +1,7 @@
-"""Checks that the ids in a request name something that the caller may use.
+"""Checks that the ids in a request exist and may be used by the caller.
 
-Ids that a chat has already are not checked again: what they named may be gone since, and a change
-of something else must not fail for that.
+Ids that a chat has already are not checked again: their objects may have been deleted since, and a
+change of another field must not fail for that.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -20,7 +20,7 @@ NO_WORKSPACE = 'names no workspace of yours; list yours, or give null or "" for 
 
 
 class OwnWorkspace(Protocol):
-    """A workspace, as far as it matters here."""
+    """The part of a workspace that is used here."""
 
     @property
     def is_gone(self) -> bool:
@@ -35,13 +35,13 @@ class OwnWorkspaces(Protocol):
         """Return a workspace of an owner.
 
         Raises:
-            WorkspaceNotFound: there is none that is theirs.
+            WorkspaceNotFound: The owner has no such workspace.
         """
         ...
 
 
 class References:
-    """Refuses ids that name nothing.
+    """Rejects ids that do not exist.
 
     Args:
         workspaces: The workspaces of users.
@@ -55,10 +55,10 @@ class References:
         self._grantees = grantees
 
     async def require_workspace(self, workspace_id: str, owner_id: OwnerId, field: str) -> None:
-        """Let only a workspace pass that the owner has; none at all passes.
+        """Check that the owner has a workspace; an empty id is accepted.
 
         Raises:
-            UnknownIds: it is absent, somebody else's, or deleted.
+            UnknownIds: It does not exist, belongs to another user, or is deleted.
         """
         if not workspace_id:
             return
@@ -78,11 +78,11 @@ class References:
         *,
         stored: Sequence[str] = (),
     ) -> None:
-        """Let only MCP servers pass that the chat has or may choose.
+        """Check that the chat has or may choose the MCP servers.
 
         Raises:
-            UnknownIds: one of them is absent or switched off.
-            CheckUnavailable: no mcpgateway answers.
+            UnknownIds: One of them does not exist or is disabled.
+            CheckUnavailable: No mcpgateway answers.
         """
         new = [each for each in server_ids if each not in stored]
         if not new:
@@ -99,11 +99,11 @@ class References:
     async def require_grantees(
         self, grantees: Sequence[Grantee], *, fields: Sequence[str], stored: Sequence[Grantee] = ()
     ) -> None:
-        """Let only users and groups pass that exist or are stored already.
+        """Check that users and groups exist or are stored already.
 
         Raises:
-            UnknownIds: one of them does not exist.
-            CheckUnavailable: no gateway answers.
+            UnknownIds: One of them does not exist.
+            CheckUnavailable: No gateway answers.
         """
         await require_grantees(self._grantees, grantees, fields=fields, stored=stored)
 
@@ -111,17 +111,17 @@ class References:
 async def all_known(
     *checks: Callable[[], Awaitable[None]], model: Callable[[], Awaitable[T]], model_field: str
 ) -> T:
-    """Make all checks of ids before refusing; return what the check of the model returns.
+    """Run all checks of ids before raising; return the result of `model`.
 
     Args:
-        checks: Each raises UnknownIds for ids that name nothing.
-        model: Raises ModelNotFound for a model that is not known.
-        model_field: Where the model is in the request.
+        checks: Each raises UnknownIds for ids that do not exist.
+        model: Raises ModelNotFound for an unknown model.
+        model_field: The request field of the model.
 
     Raises:
-        UnknownIds: some ids name nothing; it has the problems of all checks.
-        ModelNotFound: only the model is not known.
-        CheckUnavailable: a service that knows some of them does not answer, and no other is wrong.
+        UnknownIds: Some ids do not exist; it has the problems of all checks.
+        ModelNotFound: Only the model is unknown.
+        CheckUnavailable: A service that checks some of them does not answer, and no other is wrong.
     """
     refused: list[UnknownIds] = []
     unavailable: CheckUnavailable | None = None

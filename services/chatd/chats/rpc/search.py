@@ -1,4 +1,4 @@
-"""The language in which lists of chats are searched: `key:value`, quotes around what has spaces."""
+"""The query language of chat lists: `key:value`, with quotes around values with spaces."""
 
 import re
 from dataclasses import replace
@@ -10,7 +10,7 @@ from chatd.primitives.rpc import fields
 QUERY_BYTES_MAX = 4096
 KEYS = ("archived", "has_unread", "search", "source", "title")
 
-# A key, a colon, and a value that may be quoted; a quote inside is written twice.
+# A key, a colon, and a value that may be quoted; a quote inside is doubled.
 _TERM = re.compile(r'\s*(?P<key>[a-z_]+):(?:"(?P<quoted>(?:[^"]|"")*)"|(?P<plain>[^\s"]+))(?=\s|$)')
 _FLAGS = {"true": True, "false": False}
 
@@ -19,7 +19,7 @@ def searched(query: str, among: Filter) -> Filter:
     """Return a filter narrowed by a query.
 
     Raises:
-        InvalidRequest: the query cannot be read, or has a key that nobody knows.
+        InvalidRequest: The query cannot be parsed, or has an unknown key.
     """
     given: dict[str, str] = {}
     rest = fields.clean(query, "query", bytes_max=QUERY_BYTES_MAX).rstrip()

@@ -1,4 +1,4 @@
-"""The calls that put messages into chats: create, send, edit."""
+"""Methods that add messages to chats: create, send, edit."""
 
 import uuid
 from collections.abc import Callable
@@ -60,7 +60,7 @@ MODE_OF = {value: mode for mode, value in MODE.items()}
 
 @dataclass(frozen=True, slots=True)
 class MessageRequest:
-    """A message for a chat of the caller's, checked."""
+    """A validated message for a chat of the caller."""
 
     chat_id: ChatId
     owner: Owner
@@ -69,9 +69,9 @@ class MessageRequest:
 
 
 class SendMethods:
-    """Takes messages of owners and lets this process run what they start.
+    """Adds messages of owners, and runs the turns that they start in this process.
 
-    `created` is told of every chat that is new.
+    `created` is called with every new chat.
     """
 
     def __init__(
@@ -118,7 +118,7 @@ class SendMethods:
                 return state
 
         if await self._unbroken.run(add) is None:
-            # A chat that outlived its key is the same user's: they used this id long ago.
+            # A chat that outlived its key has the same owner, who used this id long ago.
             await self._stores.keys.require_used(new.id, key, RequestIdReused(key.key))
         outcome = await self._stores.keys.outcome(new.id, owner_id=owner.id, key=key.key)
         return api.CreateChatResponse(
@@ -127,12 +127,12 @@ class SendMethods:
         )
 
     async def send(self, request: api.SendMessageRequest) -> api.SendMessageResponse:
-        """Take one message: it starts a turn, or waits, or interrupts and goes next."""
+        """Add a message: it starts a turn, is queued, or interrupts and runs next."""
         busy = BUSY.get(request.busy_behavior)
         if busy is None:
             raise InvalidRequest("busy_behavior", "is not known")
         is_brief = request.brief
-        # How much is told is no part of what is asked for: a repetition may want to hear more.
+        # The verbosity of the response is no part of the body: a repeated request may want more.
         request.ClearField("brief")
         asked = await self._asked(request)
         queued_id = QueuedMessageId(str(uuid.uuid5(uuid.UUID(asked.chat_id), asked.key.key)))
@@ -169,7 +169,7 @@ class SendMethods:
         return answer
 
     async def edit(self, request: api.EditMessageRequest) -> api.EditMessageResponse:
-        """Replace a message and run anew from there."""
+        """Replace a message and run again from there."""
         message_id = MessageId(fields.whole(request.message_id, "message_id", at_least=1))
         asked = await self._asked(request)
         chat_id, owner = asked.chat_id, asked.owner
@@ -194,14 +194,14 @@ class SendMethods:
         )
 
     async def _checked(self, new: NewChat, key: ClientKey) -> NewChat:
-        """Return a new chat, completed, whose ids all name something.
+        """Return a new chat, completed, after checking that its ids exist.
 
-        A repeated request passes, whatever became of what it names.
+        A repeated request passes, even if objects that it names were deleted since.
 
         Raises:
-            UnknownIds: one of them names nothing.
-            CheckUnavailable: a service that knows them does not answer.
-            ModelNotFound: there is no such model.
+            UnknownIds: One of them does not exist.
+            CheckUnavailable: A service that checks them does not answer.
+            ModelNotFound: There is no such model.
         """
         try:
             return await all_known(
@@ -219,10 +219,10 @@ class SendMethods:
             return new
 
     async def _choice(self, wanted: ModelChoice, chat_id: ChatId, key: ClientKey) -> ModelChoice:
-        """Return a choice of a model that there is; a repeated request passes in any case.
+        """Return the choice with an existing model; a repeated request passes in any case.
 
         Raises:
-            ModelNotFound: there is no such model.
+            ModelNotFound: There is no such model.
         """
         try:
             return await self._defaults.choice(wanted)
@@ -233,7 +233,7 @@ class SendMethods:
     async def _asked(
         self, request: api.SendMessageRequest | api.EditMessageRequest
     ) -> MessageRequest:
-        """Check what send and edit have in common, and that the caller is the owner."""
+        """Run the checks shared by send and edit, and check that the caller owns the chat."""
         owner = caller_as_owner()
         chat_id = fields.chat_id_of(request.chat_id)
         key = fields.client_key_of(request, request.request_id)
@@ -251,7 +251,7 @@ class SendMethods:
     async def _with_files(
         self, content: tuple[Part, ...], file_ids: tuple[str, ...], owner_id: OwnerId
     ) -> tuple[Part, ...]:
-        """Describe files as they are stored, whatever the caller called them."""
+        """Return the content with files described as stored, not as the caller named them."""
         stored = await self._stores.attachments.find(file_ids, owner_id=owner_id)
         return tuple(
             stored[part.file_id] if isinstance(part, parts.File) else part for part in content
@@ -259,7 +259,7 @@ class SendMethods:
 
 
 def effort_of(value: "chat_pb2.ReasoningEffort.ValueType") -> ReasoningEffort:
-    """Return how hard the model shall think."""
+    """Return the reasoning effort of a request."""
     effort = EFFORT_OF.get(value)
     if effort is None:
         raise InvalidRequest("reasoning_effort", "is not known")
@@ -267,7 +267,7 @@ def effort_of(value: "chat_pb2.ReasoningEffort.ValueType") -> ReasoningEffort:
 
 
 def mode_of(value: "chat_pb2.ChatMode.ValueType", field: str = "mode") -> ChatMode:
-    """Return a way of working that users choose."""
+    """Return a mode that users can choose."""
     mode = MODE_OF.get(value)
     if mode is None:
         raise InvalidRequest(field, "is not known")
@@ -277,15 +277,15 @@ def mode_of(value: "chat_pb2.ChatMode.ValueType", field: str = "mode") -> ChatMo
 
 
 def _asked_chat(request: api.CreateChatRequest, owner: Owner) -> NewChat:
-    """Return the chat that is asked for; what is said of its files is still to be looked up.
+    """Return the requested chat; its files are not looked up yet.
 
     Raises:
-        InvalidRequest: all that is wrong with the request.
+        InvalidRequest: With all problems of the request.
     """
     try:
         return _new_chat(request, owner, content_from_proto(request.content))
     except InvalidRequest:
-        # The first fault ended it; now the others are looked for as well.
+        # The first problem ended it; now the others are collected as well.
         checks: tuple[Callable[[], object], ...] = (
             lambda: content_from_proto(request.content),
             lambda: _new_chat_id(request, owner.id),
@@ -327,7 +327,7 @@ def _new_chat(request: api.CreateChatRequest, owner: Owner, content: tuple[Part,
 
 
 def _first_messages(system_prompt: str, message: NewMessage) -> tuple[NewMessage, ...]:
-    """Return the beginning of the history; more instructions come first, for the model only."""
+    """Return the first messages; the system prompt comes first, visible to the model only."""
     prompt = _prompt(system_prompt)
     if not prompt.strip():
         return (message,)

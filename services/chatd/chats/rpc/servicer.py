@@ -1,4 +1,4 @@
-"""ChatService: every method of the proto, each handed to the calls of its kind."""
+"""ChatService: every method of the proto, delegated to the class of its kind."""
 
 from collections.abc import AsyncIterator, Callable
 
@@ -26,22 +26,22 @@ Context = grpc.aio.ServicerContext
 
 
 def ignore_event(new: NewChat) -> None:
-    """Let a new chat pass."""
+    """Ignore a new chat."""
 
 
 class ChatServicer(ChatServiceServicer):
-    """Serves chats; errors become problems in the server's table.
+    """Serves chats; errors are mapped to statuses by the server's table.
 
     Args:
-        stores: Where chats are.
-        claims: The worker of this process, which runs what its calls start.
-        groups: Who belongs to which groups.
-        tasks: Owns the work of calls that must not end with them.
-        references: Refuses ids that name nothing.
-        spending: Who may spend; everybody, unless told otherwise.
-        created: Is told of every chat that is new.
-        defaults: What the configuration says to requests; nothing, unless told otherwise.
-        changed: Is told of every chat whose turns depend on something else now.
+        stores: The stores of chats.
+        claims: The worker of this process, which runs the turns that its calls start.
+        groups: The groups of users.
+        tasks: Owns the work of calls that must not be cancelled with them.
+        references: Rejects ids that do not exist.
+        spending: Spend limits; unlimited by default.
+        created: Is called with every new chat.
+        defaults: Completes requests from the configuration; nothing by default.
+        changed: Is called with every chat whose turn setup may have changed.
     """
 
     def __init__(
@@ -87,81 +87,81 @@ class ChatServicer(ChatServiceServicer):
     async def GetChat(  # noqa: N802 (the name is the proto's)
         self, request: api.GetChatRequest, context: Context
     ) -> api.GetChatResponse:
-        """Read one chat."""
+        """Return one chat."""
         return await self._reading.get(request)
 
     async def ListChats(  # noqa: N802 (the name is the proto's)
         self, request: api.ListChatsRequest, context: Context
     ) -> api.ListChatsResponse:
-        """Read a page of chats."""
+        """Return a page of chats."""
         return await self._reading.list(request)
 
     async def UpdateChat(  # noqa: N802 (the name is the proto's)
         self, request: api.UpdateChatRequest, context: Context
     ) -> api.UpdateChatResponse:
-        """Change what is no execution."""
+        """Update fields beside the execution."""
         async with self._reading.read_only_errors():
             return await self._arranging.update(request)
 
     async def SetArchived(  # noqa: N802 (the name is the proto's)
         self, request: api.SetArchivedRequest, context: Context
     ) -> api.SetArchivedResponse:
-        """Put a family away or take it back."""
+        """Archive or unarchive a chat tree."""
         async with self._reading.read_only_errors():
             return await self._arranging.set_archived(request)
 
     async def DeleteChat(  # noqa: N802 (the name is the proto's)
         self, request: api.DeleteChatRequest, context: Context
     ) -> api.DeleteChatResponse:
-        """Remove a family for good."""
+        """Delete a chat tree permanently."""
         async with self._reading.read_only_errors():
             return await self._arranging.delete(request)
 
     async def ExportChat(  # noqa: N802 (the name is the proto's)
         self, request: api.ExportChatRequest, context: Context
     ) -> AsyncIterator[api.ExportChatResponse]:
-        """Read a whole chat as a stream."""
+        """Stream a whole chat."""
         async for piece in self._reading.export(request):
             yield piece
 
     async def ListMessages(  # noqa: N802 (the name is the proto's)
         self, request: api.ListMessagesRequest, context: Context
     ) -> api.ListMessagesResponse:
-        """Read a page of the history."""
+        """Return a page of the history."""
         return await self._reading.list_messages(request)
 
     async def SendMessage(  # noqa: N802 (the name is the proto's)
         self, request: api.SendMessageRequest, context: Context
     ) -> api.SendMessageResponse:
-        """Take one user message."""
+        """Add a user message."""
         async with self._reading.read_only_errors():
             return await self._sending.send(request)
 
     async def EditMessage(  # noqa: N802 (the name is the proto's)
         self, request: api.EditMessageRequest, context: Context
     ) -> api.EditMessageResponse:
-        """Replace a user message and run anew from there."""
+        """Replace a user message and run again from there."""
         async with self._reading.read_only_errors():
             return await self._sending.edit(request)
 
     async def DeleteQueuedMessage(  # noqa: N802 (the name is the proto's)
         self, request: api.DeleteQueuedMessageRequest, context: Context
     ) -> api.DeleteQueuedMessageResponse:
-        """Drop a queued message."""
+        """Delete a queued message."""
         async with self._reading.read_only_errors():
             return await self._controlling.delete_queued(request)
 
     async def PromoteQueuedMessage(  # noqa: N802 (the name is the proto's)
         self, request: api.PromoteQueuedMessageRequest, context: Context
     ) -> api.PromoteQueuedMessageResponse:
-        """Send a queued message now."""
+        """Run a queued message now."""
         async with self._reading.read_only_errors():
             return await self._controlling.promote_queued(request)
 
     async def Interrupt(  # noqa: N802 (the name is the proto's)
         self, request: api.InterruptRequest, context: Context
     ) -> api.InterruptResponse:
-        """Stop the turn and keep what it produced."""
+        """Stop the turn and keep its output."""
         async with self._reading.read_only_errors():
             return await self._controlling.interrupt(request)
 
@@ -175,34 +175,34 @@ class ChatServicer(ChatServiceServicer):
     async def SubmitToolResults(  # noqa: N802 (the name is the proto's)
         self, request: api.SubmitToolResultsRequest, context: Context
     ) -> api.SubmitToolResultsResponse:
-        """Answer the calls of client tools."""
+        """Submit the results of client tools."""
         async with self._reading.read_only_errors():
             return await self._controlling.submit_tool_results(request)
 
     async def ReconcileChat(  # noqa: N802 (the name is the proto's)
         self, request: api.ReconcileChatRequest, context: Context
     ) -> api.ReconcileChatResponse:
-        """Bring an impossible state to rest."""
+        """Bring a chat with an impossible state to rest."""
         async with self._reading.read_only_errors():
             return await self._controlling.reconcile(request)
 
     async def MarkRead(  # noqa: N802 (the name is the proto's)
         self, request: api.MarkReadRequest, context: Context
     ) -> api.MarkReadResponse:
-        """Remember how far the owner has read."""
+        """Store how far the owner has read."""
         async with self._reading.read_only_errors():
             return await self._arranging.mark_read(request)
 
     async def GetShares(  # noqa: N802 (the name is the proto's)
         self, request: api.GetSharesRequest, context: Context
     ) -> api.GetSharesResponse:
-        """Read with whom a chat is shared."""
+        """Return the shares of a chat."""
         async with self._reading.read_only_errors():
             return await self._arranging.get_shares(request)
 
     async def SetShares(  # noqa: N802 (the name is the proto's)
         self, request: api.SetSharesRequest, context: Context
     ) -> api.SetSharesResponse:
-        """Replace with whom a chat is shared."""
+        """Replace the shares of a chat."""
         async with self._reading.read_only_errors():
             return await self._arranging.set_shares(request)

@@ -1,4 +1,4 @@
-"""Whether a text is the JSON schema of a tool's arguments."""
+"""Validates JSON schemas of tool arguments."""
 
 import json
 from collections.abc import Iterator, Sequence
@@ -8,21 +8,21 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from jsonschema import ValidationError
 
-#: As many problems as are told of one schema.
+# How many problems of one schema are reported.
 PROBLEMS_MAX = 20
-#: Keywords whose values are data and no schemas.
+# Keywords whose values are data, not schemas.
 DATA_KEYWORDS = frozenset({"const", "default", "enum", "examples"})
 TYPES = "array, boolean, integer, null, number, object, string"
 
 
 @lru_cache(maxsize=1024)
 def schema_problems(text: str) -> tuple[tuple[str, str], ...]:
-    """Return what is wrong with a JSON text as the schema of a tool's arguments.
+    """Return the problems of a JSON text as the schema of a tool's arguments.
 
-    Each problem comes with the JSON Pointer to its place in the schema. The answer is kept, because
+    Each problem has the JSON Pointer to its place in the schema. The result is cached, because
     clients declare the same tools for every chat.
     """
-    # Imported here, because it takes a while and most processes never need it.
+    # Imported lazily, because it is slow and most processes never need it.
     from jsonschema import Draft202012Validator
     from jsonschema.validators import validator_for
 
@@ -47,7 +47,7 @@ def schema_problems(text: str) -> tuple[tuple[str, str], ...]:
 
 
 def _problem(error: "ValidationError") -> str:
-    """Return what is wrong at one place, by the rule of JSON Schema that it breaks."""
+    """Return the problem at one place, by the JSON Schema rule that it violates."""
     last, rule = str(error.absolute_path[-1]) if error.absolute_path else "", error.validator_value
     match error.validator:
         case "anyOf" if last == "type":
@@ -72,12 +72,12 @@ def _problem(error: "ValidationError") -> str:
 
 
 def _references(value: Any, pointer: str) -> Iterator[tuple[str, str]]:
-    """Yield every reference to a place in the same schema, with the pointer to it."""
+    """Yield every reference within the same schema, with the pointer to it."""
     if isinstance(value, list):
         for index, item in enumerate(value):
             yield from _references(item, f"{pointer}/{index}")
     elif isinstance(value, dict) and not (pointer and "$id" in value):
-        # One with an id is a schema of its own, and its references are resolved within it.
+        # One with an id is a separate schema, and its references are resolved within it.
         for key, item in value.items():
             at = pointer + _pointer([key])
             if key == "$ref" and isinstance(item, str) and item.startswith("#"):

@@ -1,9 +1,9 @@
-"""Executing commands: decide on what is known, write it as one statement, and learn what is true.
+"""Executes commands: decide on the known state, write the decision as one statement.
 
-A command is decided on the state this process knows. The statement is guarded by the version that
-was seen, so a state that was not the newest costs a second look and nothing else. A refusal is
-answered only from a state read for it. Commands for one chat go one after another; each runs to its
-end even when its caller is gone, because a cancelled statement may have been committed.
+A command is decided on the state that this process has cached. The statement is guarded by the
+version that was seen, so an outdated state costs a second read and nothing else. A refusal is
+returned only from a state read for it. Commands for one chat are serialised; each runs to its end
+even when its caller is gone, because a cancelled statement may have been committed.
 """
 
 import asyncio
@@ -61,13 +61,13 @@ OUTAGE_PAUSE_S = 0.25
 T = TypeVar("T")
 
 FactsOf = Callable[[ChatId, Command], Awaitable[Facts]]
-# The time is that of the rows; None when the answer of the database was lost.
+# The time is that of the rows; None when the response of the database was lost.
 Appended = Callable[[ChatState, ChatState, tuple[NewMessage, ...], datetime | None], None]
 
 
 @dataclass(frozen=True, slots=True)
 class Wrote:
-    """A state that was written, and what is known of it: the choice of its turn, and when."""
+    """A written state, with the model choice of its turn and its time, as far as known."""
 
     state: ChatState
     choice: ModelChoice | None = None
@@ -76,12 +76,12 @@ class Wrote:
 
 @dataclass(frozen=True, slots=True)
 class Applied:
-    """What a command came to.
+    """The outcome of a command.
 
     Attributes:
         state: The state after it.
-        message: The message that it added to the history, as it is stored; None if it did
-            something else, or if that is not known.
+        message: The message that it added to the history, as stored; None if it did something else,
+            or if that is not known.
     """
 
     state: ChatState
@@ -91,22 +91,22 @@ class Applied:
 class Unwritten(Enum):
     """Why a decision was not written."""
 
-    REFUSED = "refused"  # Somebody moved the chat, or the worker may not claim it.
-    CUT_OFF = "cut off"  # The database went away and had not committed it when it came back.
+    REFUSED = "refused"  # The chat changed, or the worker may not claim it.
+    CUT_OFF = "cut off"  # The connection was lost, and it had not been committed.
 
 
 class KnownStates:
-    """The newest state of each chat that this process has seen, the most recently used ones."""
+    """The newest state of each chat that this process has seen; an LRU cache."""
 
     def __init__(self) -> None:
         self._states: OrderedDict[ChatId, ChatState] = OrderedDict()
 
     def get(self, chat_id: ChatId) -> ChatState | None:
-        """Return what is known, if anything."""
+        """Return the cached state, if any."""
         return self._states.get(chat_id)
 
     def learn(self, state: ChatState) -> None:
-        """Take a state that was written or read; an older one is dropped."""
+        """Cache a state that was written or read; an older one is ignored."""
         known = self._states.get(state.chat_id)
         if known is None or state.snapshot_version >= known.snapshot_version:
             self._states[state.chat_id] = state
@@ -115,12 +115,12 @@ class KnownStates:
             self._states.popitem(last=False)
 
     def forget(self, chat_id: ChatId) -> None:
-        """Know nothing of a chat any more."""
+        """Drop the cached state of a chat."""
         self._states.pop(chat_id, None)
 
 
 class Applier:
-    """Executes commands for all chats of this process; leaving it waits for those under way."""
+    """Executes commands for all chats of this process; its exit waits for those under way."""
 
     def __init__(
         self,
@@ -162,12 +162,12 @@ class Applier:
     async def applied(
         self, chat_id: ChatId, command: Command, client_key: ClientKey | None = None
     ) -> Applied:
-        """Execute a command and return what it came to, the present state if it changes nothing.
+        """Execute a command and return its outcome; the current state if it changes nothing.
 
         Raises:
-            ChatError: the command is refused; see `domain.errors`.
-            StatementEnded: the database gave the write up, which changed nothing.
-            DatabaseUnavailable: the database did not come back in time; read before repeating.
+            ChatError: The command is refused; see `domain.errors`.
+            StatementEnded: The database aborted the write, which changed nothing.
+            DatabaseUnavailable: The database did not recover in time; read before repeating.
         """
         return await self._under_way.complete(self._carried(chat_id, command, client_key))
 
@@ -181,8 +181,8 @@ class Applier:
             async with lock:
                 waited_s = self._clock.monotonic() - began_s
                 if waited_s > LINE_PATIENCE_S and not isinstance(command, WorkerCommand):
-                    # Those before waited for a lock in the database until they were refused; one
-                    # after the other the last would wait for all of them.
+                    # The commands before waited for a database lock until they were refused; in a
+                    # queue the last would wait for all of them.
                     raise DatabaseBusy(f"stood in line for {waited_s:.0f} s")
                 return await self._insisted(chat_id, command, client_key)
         finally:
@@ -193,7 +193,7 @@ class Applier:
     async def _insisted(
         self, chat_id: ChatId, command: Command, client_key: ClientKey | None
     ) -> Applied:
-        """Execute a command; a worker's waits for a connection, as its turn has been paid for."""
+        """Execute a command; a worker's waits for a connection, as its model call is paid for."""
         deadline = self._clock.monotonic() + OUTAGE_PATIENCE_S
         while True:
             try:
@@ -225,7 +225,7 @@ class Applier:
             fresh = await self._read(self._pool, chat_id)
             is_same = fresh.snapshot_version == seen.snapshot_version
             if written is Unwritten.REFUSED and is_same:
-                # Nobody moved the chat, so it was the claim that was refused.
+                # The chat did not change, so it was the claim that was refused.
                 command = _without_claim(command)
             seen, is_fresh = fresh, True
         raise AssertionError("unreachable")
@@ -233,7 +233,7 @@ class Applier:
     async def _decide(
         self, seen: ChatState, command: Command, *, is_fresh: bool
     ) -> Decision | None:
-        """Decide; None when the answer would be no and the state may be old."""
+        """Decide; None when the command would be refused and the state may be outdated."""
         facts = await self._facts_of(seen.chat_id, command)
         try:
             decision = decide(seen, command, facts)
@@ -246,7 +246,7 @@ class Applier:
     async def _under_lock(
         self, chat_id: ChatId, command: Command, client_key: ClientKey | None
     ) -> Applied:
-        """Decide while nobody else can move the chat; for chats that many write to at once."""
+        """Decide under a row lock; for chats with many concurrent writers."""
         with typed_outages():
             async with self._pool.acquire() as connection, connection.transaction():
                 seen = await self._read(connection, chat_id, lock=" FOR UPDATE")
@@ -269,7 +269,7 @@ class Applier:
         decision: Decision,
         client_key: ClientKey | None,
     ) -> Wrote | Unwritten:
-        """Write a decision, or say why it is not written."""
+        """Write a decision, or return why it is not written."""
         statement = decision_statement(seen, decision, client_key)
         for attempt in range(1, DEADLOCKS_MAX + 1):
             try:
@@ -278,7 +278,8 @@ class Applier:
             except Deadlocked:
                 if attempt == DEADLOCKS_MAX or source is not self._pool:
                     raise
-                # Whoever waits for what we held needs a moment to take it, or we meet again.
+                # The statement that waits for our locks needs a moment to take them, or we deadlock
+                # again.
                 await self._clock.sleep(DEADLOCK_PAUSE_S * attempt)
                 continue
             except StatementEnded:
@@ -296,11 +297,12 @@ class Applier:
     async def _after_outage(
         self, seen: ChatState, decision: Decision, client_key: ClientKey | None
     ) -> Wrote | Unwritten:
-        """Find out whether a write that was cut off had been committed.
+        """Determine whether an interrupted write was committed.
 
-        The version alone proves nothing, because another may have used it. The whole state proves
-        it for a worker: it names the epoch or the history that only this decision could make. Two
-        requests of users may make the same state, so the key of this one must be there too.
+        The version alone proves nothing, because another writer may have used it. The whole state
+        proves it for a worker: it contains the epoch or the history that only this decision could
+        make. Two requests of users may lead to the same state, so the key of this one must be
+        stored too.
         """
         stored = await self._patiently(seen.chat_id, lambda: self._read(self._pool, seen.chat_id))
         if stored != replace(decision.state, deadline_at=stored.deadline_at):
@@ -350,7 +352,7 @@ class Applier:
         writes = tuple(each for each in decision.writes if not isinstance(each, EnterBill))
         match writes:
             case (AppendMessages((NewMessage(choice=ModelChoice()) as message,)),):
-                # Without the choice as it was stored, the message has to be read.
+                # Without the stored choice the message has to be read.
                 if wrote.choice is not None:
                     message = replace(message, choice=wrote.choice)
                     self._appended(seen, written, (message,), wrote.at)
@@ -368,7 +370,7 @@ class Applier:
 
 
 def _without_claim(command: Command) -> Command:
-    """Return the command for when this worker may not claim: the chat stays for a sweep."""
+    """Return the command for a worker that may not claim: the chat waits for a sweep."""
     match command:
         case (
             SendMessage()

@@ -1,4 +1,4 @@
-"""Files that messages refer to: whose they are, and which chat holds them."""
+"""Files that messages refer to: ownership, and links to chats."""
 
 from collections.abc import Mapping
 from hashlib import sha256
@@ -19,21 +19,21 @@ SELECT_FILES = """
     SELECT id, media_type, name FROM chat.files WHERE id = ANY ($1::uuid[]) AND owner_id = $2
 """
 
-# A chat, for its owner, locked against other files that come at the same time.
+# A chat, for its owner, locked against concurrent links of other files.
 LOCK_HOLDER = "SELECT id FROM chat.chats WHERE id = $1 AND owner_id = $2 FOR NO KEY UPDATE"
 
-# How many files a chat holds beside some; the owner was checked.
+# How many files are linked to a chat beside some; the owner was checked.
 COUNT_OTHERS = """
     SELECT count(*) FROM chat.chat_files WHERE chat_id = $1 AND file_id <> ALL ($2::uuid[])
 """
 
-# Let a chat hold files that exist; owners of both were checked.
+# Link existing files to a chat; owners of both were checked.
 INSERT_LINKS = """
     INSERT INTO chat.chat_files (chat_id, file_id) SELECT $1, unnest($2::uuid[])
     ON CONFLICT DO NOTHING
 """
 
-# A file that a chat made; the same one may come twice.
+# A file that a chat made; the same one may be inserted twice.
 INSERT_FILE = """
     INSERT INTO chat.files (id, owner_id, name, media_type, sha256, data, created_at)
     VALUES ($1, $2, $3, $4, $5, $6, now()) ON CONFLICT (id) DO NOTHING
@@ -50,8 +50,8 @@ class Attachments:
         """Return the files by their ids, described as they are stored.
 
         Raises:
-            FileNotFound: one of them does not exist for this owner.
-            TooManyFiles: no chat could hold that many.
+            FileNotFound: One of them does not exist for this owner.
+            TooManyFiles: There are more than one chat may have.
         """
         if len(file_ids) > FILES_MAX:
             raise TooManyFiles(FILES_MAX)
@@ -66,12 +66,12 @@ class Attachments:
         return found
 
     async def hold(self, chat_id: ChatId, file_ids: tuple[str, ...], *, owner_id: OwnerId) -> None:
-        """Let a chat hold files; those that it holds already are free.
+        """Link files to a chat; those already linked do not count again.
 
         Raises:
-            ChatNotFound: there is no such chat of this owner.
-            FileNotFound: a file was purged meanwhile.
-            TooManyFiles: it would hold more than it may.
+            ChatNotFound: There is no such chat of this owner.
+            FileNotFound: A file was purged meanwhile.
+            TooManyFiles: The chat would have too many files.
         """
         try:
             await self._link(chat_id, file_ids, owner_id)
@@ -91,11 +91,11 @@ class Attachments:
                 await connection.execute(INSERT_LINKS, chat_id, file_ids)
 
     async def keep(self, chat_id: ChatId, owner_id: OwnerId, file_id: str, file: FileData) -> None:
-        """Keep a file for a chat of its owner; one that is there already is left alone.
+        """Store a file for a chat of its owner; an existing one is not changed.
 
         Raises:
-            ChatNotFound: there is no such chat of this owner.
-            TooManyFiles: it would hold more than it may.
+            ChatNotFound: There is no such chat of this owner.
+            TooManyFiles: The chat would have too many files.
         """
         with typed_outages():
             async with self._pool.acquire() as connection, connection.transaction():

@@ -1,4 +1,4 @@
-"""The store of chats: makes them, executes decisions, and reads what the engine needs."""
+"""The store of chats: creates them, executes decisions, and serves the reads of the engine."""
 
 from collections.abc import Callable
 from datetime import datetime
@@ -30,7 +30,7 @@ from parley.postgres import Pool, typed_outages
 def ignore_event(
     before: ChatState, after: ChatState, messages: tuple[NewMessage, ...], at: datetime | None
 ) -> None:
-    """Let what was written pass."""
+    """Ignore a write."""
 
 
 class PostgresChats:
@@ -95,31 +95,31 @@ class PostgresChats:
         return state
 
     def publish_state(self, state: ChatState) -> None:
-        """Take a state that was written by another way than `apply`."""
+        """Publish a state that was written by other means than `apply`."""
         self._applier.known.learn(state)
         self._state_changed(state)
 
     async def apply(
         self, chat_id: ChatId, command: Command, client_key: ClientKey | None = None
     ) -> ChatState:
-        """Execute a command and return the state after it, the present one if it changes nothing.
+        """Execute a command and return the state after it, unchanged if it has no effect.
 
         Raises:
-            ChatError: the command is refused; see `domain.errors`.
+            ChatError: The command is refused; see `domain.errors`.
         """
         return (await self.applied(chat_id, command, client_key)).state
 
     async def applied(
         self, chat_id: ChatId, command: Command, client_key: ClientKey | None = None
     ) -> Applied:
-        """Execute a command as `apply` does and return all that is known of what it wrote."""
+        """Execute a command as `apply` does and return its outcome."""
         return await self._applier.applied(chat_id, command, client_key)
 
     async def state(self, chat_id: ChatId) -> ChatState:
-        """Return the present state of a chat's execution.
+        """Return the current state of a chat's execution.
 
         Raises:
-            ChatNotFound: the chat does not exist.
+            ChatNotFound: The chat does not exist.
         """
         with typed_outages():
             row = await self._pool.fetchrow(SELECT_STATE, chat_id)
@@ -130,7 +130,7 @@ class PostgresChats:
     async def history(self, chat_id: ChatId, after_revision: int = 0) -> tuple[Message, ...]:
         """Return the live messages in order, or all that changed after a revision.
 
-        What changed includes messages that were deleted meanwhile, marked as such.
+        Changed messages include deleted ones, marked as such.
         """
         with typed_outages():
             rows = await self._pool.fetch(queries.SELECT_HISTORY, chat_id, after_revision)
@@ -139,24 +139,24 @@ class PostgresChats:
     async def executions(
         self, chat_id: ChatId, message_id: MessageId
     ) -> tuple[StoredExecution, ...]:
-        """Return the calls of an assistant's message that were dispatched."""
+        """Return the dispatched calls of an assistant message."""
         with typed_outages():
             rows = await self._pool.fetch(queries.SELECT_EXECUTIONS, chat_id, message_id)
         return tuple(map(stored_execution_of, rows))
 
     async def queue(self, chat_id: ChatId) -> tuple[QueuedMessage, ...]:
-        """Return the messages that wait, in order."""
+        """Return the queued messages, in order."""
         with typed_outages():
             rows = await self._pool.fetch(queries.SELECT_QUEUE, chat_id)
         return tuple(map(queued_message_of, rows))
 
     async def _facts(self, chat_id: ChatId, command: Command) -> Facts:
-        """Read what `command` depends on beside the state; the guard makes sure it still holds."""
+        """Read the inputs of `command` beside the state; the guard ensures that they still hold."""
         match command:
             case DeleteQueuedMessage(wanted) | PromoteQueuedMessage(wanted, _):
                 with typed_outages():
                     row = await self._pool.fetchrow(queries.SELECT_QUEUED_FACTS, chat_id, wanted)
-                assert row is not None  # An aggregate always answers.
+                assert row is not None  # An aggregate always returns a row.
                 return Facts(is_queued=row["is_queued"], is_queue_head=bool(row["is_head"]))
             case EditMessage(message_id):
                 with typed_outages():

@@ -33,16 +33,16 @@ from chatd.spend.store.use_codec import use_to_json
 
 @dataclass(frozen=True, slots=True)
 class Clause:
-    """Text with places `{p1}`, `{p2}`, ... for its arguments, and how many ids it takes."""
+    """Text with placeholders `{p1}`, `{p2}`, ... for its arguments, and how many ids it uses."""
 
     text: str
     arguments: Sequence[object]
     message_count: int = 0
-    is_choosing: bool = False  # Whether it names the model of a turn as `chosen`.
+    is_choosing: bool = False  # Whether it returns the model of a turn as `chosen`.
 
 
-# The model of a turn is what its message asks for, completed by what the chat used last; the chat
-# remembers it for the next one. The row of the chat is locked after its execution, as everywhere.
+# The model of a turn is the choice of its message, completed by the chat's last one; the chat
+# stores it for the next one. The row of the chat is locked after its execution, as everywhere.
 REMEMBER = """
     remembered AS (
         UPDATE chat.chats c SET model_id = chosen.model_id,
@@ -206,7 +206,7 @@ def clause_of(write: Write, next_id: MessageId) -> Clause:
 
 
 def numbered(text: str, count: int, offset: int) -> str:
-    """Return a clause's text for arguments that follow the first `offset` of a statement."""
+    """Return a clause's text for arguments after the first `offset` of a statement."""
     places = {f"p{place}": f"${offset + place}" for place in range(1, count + 1)}
     return text.format_map({**places, "content_version": str(CONTENT_VERSION)})
 

@@ -1,7 +1,7 @@
-"""Parts, errors and counters to JSON text and back, as the columns hold them.
+"""Converts parts, errors and counters to the JSON text of their columns and back.
 
-NUL is kept: PostgreSQL's JSON functions refuse it, so it is stored as a pair of private-use
-characters, of which the first is doubled wherever it occurs by itself.
+PostgreSQL's JSON functions reject NUL, so it is stored as a pair of private-use characters, of
+which the first is doubled wherever it occurs by itself.
 """
 
 import re
@@ -18,7 +18,7 @@ CONTENT_VERSION = 1
 
 MARK = "\ue000"
 NUL_MARK = "\ue000\ue001"
-# A backslash that is itself escaped must be stepped over, or the text \u0000 would look like NUL.
+# A backslash that is itself escaped must be skipped, or the text \u0000 would be taken for NUL.
 _UNSAFE = re.compile(r"\\\\|\\u0000|" + MARK)
 _MARKED = re.compile(f"{MARK}[{MARK}\ue001]")
 
@@ -44,7 +44,7 @@ def content_of(text: str, version: int, role: Role) -> tuple[Part, ...]:
     """Return the parts of a stored content of any version.
 
     Raises:
-        UnreadableContent: the version is of the future, or the content of no known shape.
+        UnreadableContent: The version is newer than this code, or the content is malformed.
     """
     match version:
         case 1:
@@ -56,7 +56,7 @@ def content_of(text: str, version: int, role: Role) -> tuple[Part, ...]:
 
 
 def result_to_json(result: ToolResult) -> str:
-    """Return the stored form of one result, which becomes a part of a content as it is."""
+    """Return the stored form of one result, which is embedded in a content unchanged."""
     return text_as_stored(_encoder.encode(result).decode())
 
 
@@ -91,24 +91,24 @@ def retry_from_json(text: str | None) -> Retry | None:
 
 
 def choice_to_json(choice: ModelChoice | None) -> str | None:
-    """Return the stored form of which model a message asks for."""
+    """Return the stored form of a message's model choice."""
     return None if choice is None else _encoder.encode(choice).decode()
 
 
 def choice_from_json(text: str | None) -> ModelChoice | None:
-    """Return which model a message asks for."""
+    """Return a message's model choice."""
     return None if text is None else _choice_decoder.decode(text)
 
 
 def text_as_stored(text: str) -> str:
-    """Return JSON text in which NUL is kept as a pair of characters."""
+    """Return JSON text in which NUL is encoded as a pair of characters."""
     if "\\u0000" not in text and MARK not in text:
         return text
     return _UNSAFE.sub(_mark, text)
 
 
 def stored_text(text: str) -> str:
-    """Return the JSON text that was stored."""
+    """Return the original of stored JSON text."""
     return _MARKED.sub(_unmark, text) if MARK in text else text
 
 

@@ -1,4 +1,4 @@
-"""Making chats: the row, its execution, its first messages, files and key, in one statement."""
+"""Creates chats: the row, its execution, its first messages, files and key, in one statement."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -19,8 +19,8 @@ from chatd.primitives.domain.requests import ClientKey
 from chatd.primitives.store.constraints import Constraint
 from parley.postgres import Pool, typed_outages
 
-# Make a chat that runs, for its owner; an id that exists inserts nothing. As everywhere, a worker
-# may claim only while its lease is good for some seconds more and it is not draining.
+# Create a running chat, for its owner; an existing id inserts nothing. As everywhere, a worker may
+# claim only while its lease is valid for some seconds more and it is not draining.
 INSERT_CHAT = """
     WITH claim AS MATERIALIZED (
         SELECT id FROM chat.workers WHERE id = $13::uuid AND NOT is_draining
@@ -65,7 +65,7 @@ INSERT_CHAT = """
 
 @dataclass(frozen=True, slots=True)
 class NewChat:
-    """A root chat that is to be; the last of its messages starts its first turn."""
+    """A root chat to create; the last of its messages starts its first turn."""
 
     id: ChatId
     owner: Owner
@@ -80,7 +80,7 @@ class NewChat:
     labels: Mapping[str, str] = field(default_factory=dict)
     client_tools: tuple[ClientTool, ...] = ()
     file_ids: tuple[str, ...] = ()
-    owner_group_ids: tuple[str, ...] = ()  # Which a spend limit may depend on.
+    owner_group_ids: tuple[str, ...] = ()  # For spend limits.
 
 
 async def insert_chat(
@@ -90,10 +90,10 @@ async def insert_chat(
     claimed_by: WorkerId | None,
     client_key: ClientKey | None,
 ) -> ChatState | None:
-    """Make a running chat; return its state, or None if its id exists already.
+    """Create a running chat; return its state, or None if its id exists already.
 
     Raises:
-        FileNotFound: one of its files was removed in the same moment.
+        FileNotFound: One of its files was deleted concurrently.
     """
     with typed_outages(), _removed_files(new.file_ids):
         row = await pool.fetchrow(
@@ -127,7 +127,7 @@ async def insert_chat(
 
 @contextmanager
 def _removed_files(file_ids: tuple[str, ...]) -> Iterator[None]:
-    """Tell a file that housekeeping removed while the statement ran."""
+    """Raise FileNotFound for a file that housekeeping deleted while the statement ran."""
     try:
         yield
     except asyncpg.ForeignKeyViolationError as violation:
@@ -137,7 +137,7 @@ def _removed_files(file_ids: tuple[str, ...]) -> Iterator[None]:
 
 
 def _state_of_new(new: NewChat, worker_id: object) -> ChatState:
-    """Return what the statement wrote."""
+    """Return the state that the statement wrote."""
     return ChatState(
         chat_id=new.id,
         status=Status.RUNNING,

@@ -1,4 +1,4 @@
-"""How workspaces differ, kept with their chats so that every list shows it."""
+"""Diff statuses of workspaces, stored with their chats for chat lists."""
 
 import msgspec
 
@@ -6,7 +6,7 @@ from chatd.chats.domain.diffs import DiffStatus
 from chatd.primitives.domain.ids import ChatId
 from parley.postgres import Pool, typed_outages
 
-# Only what is news is written: whoever follows the list is told of every new row.
+# Only changes are written: feeds publish every new row version.
 SET_DIFF_STATUS = """
     UPDATE chat.chats c SET diff_status = $2::text::jsonb FROM chat.chat_exec e
     WHERE c.id = $1 AND e.chat_id = c.id
@@ -19,13 +19,13 @@ _decoder = msgspec.json.Decoder(DiffStatus)
 
 
 class PostgresDiffs:
-    """Statuses in PostgreSQL."""
+    """Diff statuses in PostgreSQL."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
     async def set(self, chat_id: ChatId, status: DiffStatus | None) -> int | None:
-        """Keep a status; return the chat's version, None if it is no news."""
+        """Store a status; return the chat's version, None if it did not change."""
         text = None if status is None else _encoder.encode(status).decode()
         with typed_outages():
             version: int | None = await self._pool.fetchval(SET_DIFF_STATUS, chat_id, text)

@@ -1,21 +1,21 @@
-"""What nobody needs any more: found and removed a little at a time, by one process at a time."""
+"""Deletes expired rows in small batches, in one process at a time."""
 
 from datetime import timedelta
 
 from parley.postgres import Pool, typed_outages
 
-KEYS_KEPT = timedelta(hours=24)  # As long as a client may repeat a request.
+KEYS_KEPT = timedelta(hours=24)  # How long a client may repeat a request.
 WORKERS_KEPT = timedelta(days=1)
-FILES_KEPT = timedelta(days=7)  # For a message that is still being written.
-WORKSPACES_KEPT = timedelta(days=30)  # For a node that comes back and must be told to clean up.
+FILES_KEPT = timedelta(days=7)  # For a message that is not sent yet.
+WORKSPACES_KEPT = timedelta(days=30)  # For a node that returns and must clean up.
 USES_KEPT = timedelta(days=90)
-#: Of one workspace: whoever uses secrets without end pushes out nobody's record but their own.
+# Per workspace: heavy use of secrets evicts only records of the same workspace.
 USES_MAX = 100_000
 
-# One process at a time; the others have nothing to wait for.
+# One process at a time; the others do not wait.
 TRY_TO_BEGIN = "SELECT pg_try_advisory_xact_lock(hashtextextended('chat housekeeping', 0))"
 
-# Forget keys that nobody repeats any more; for no user.
+# Keys that are too old to be repeated; for no user.
 DELETE_KEYS = """
     WITH gone AS (
         DELETE FROM chat.client_keys WHERE (chat_id, key) IN (
@@ -26,7 +26,7 @@ DELETE_KEYS = """
     SELECT count(*) FROM gone
 """
 
-# Pieces of answers whose episode is over: their chat rests, or went on to another one.
+# Pieces of answers whose episode is over: their chat rests, or has another episode.
 DELETE_PARTIALS = """
     WITH over AS MATERIALIZED (
         SELECT p.chat_id, p.history_version, p.generation_attempt, p.first_seq
@@ -54,7 +54,7 @@ DELETE_WORKERS = """
 """
 
 # Workspaces that were deleted long ago, with their logs. One that has the id of a chat, or that a
-# chat names, is what tells that chat what became of it.
+# chat names, is kept to show that chat that it was deleted.
 DELETE_WORKSPACES = """
     WITH gone AS (
         DELETE FROM chat.workspaces WHERE id IN (
@@ -68,7 +68,7 @@ DELETE_WORKSPACES = """
     SELECT count(*) FROM gone
 """
 
-# Files that no chat holds; from here on none can begin to. For no user.
+# Files that are linked to no chat; the lock prevents new links. For no user.
 LOCK_UNHELD = """
     SELECT f.id FROM chat.files f
     WHERE f.created_at < clock_timestamp() - $1::interval
@@ -76,7 +76,7 @@ LOCK_UNHELD = """
     LIMIT $2 FOR UPDATE SKIP LOCKED
 """
 
-# Of those that were locked, all that no chat began to hold before.
+# Those of the locked files that were not linked before the lock.
 DELETE_UNHELD = """
     WITH gone AS (
         DELETE FROM chat.files f WHERE f.id = ANY ($1::uuid[])
@@ -85,7 +85,7 @@ DELETE_UNHELD = """
     SELECT count(*) FROM gone
 """
 
-# The record of uses of secrets, when it is old; for no user.
+# Old records of uses of secrets; for no user.
 DELETE_OLD_USES = """
     WITH gone AS (
         DELETE FROM chat.secret_uses WHERE id IN (
@@ -95,7 +95,7 @@ DELETE_OLD_USES = """
     SELECT count(*) FROM gone
 """
 
-# The oldest of those workspaces that have too many, among the workspaces that used one last.
+# The oldest records of workspaces with too many, among the workspaces with recent uses.
 DELETE_CROWDED_USES = """
     WITH active AS MATERIALIZED (
         SELECT DISTINCT workspace_id FROM (
@@ -116,16 +116,16 @@ DELETE_CROWDED_USES = """
 
 
 class PostgresHousekeeping:
-    """Removes keys, partial answers, workers, workspaces, files and records of uses."""
+    """Deletes keys, partial answers, workers, workspaces, files and records of uses."""
 
     def __init__(self, pool: Pool, *, uses_max: int = USES_MAX) -> None:
         self._pool = pool
         self._uses_max = uses_max
 
     async def delete_expired(self, rows_max: int) -> bool:
-        """Remove at most `rows_max` rows of each kind; return whether there may be more.
+        """Delete at most `rows_max` rows of each kind; return whether there may be more.
 
-        While another process does so nothing is done here.
+        Does nothing while another process deletes.
         """
         with typed_outages():
             async with self._pool.acquire() as connection, connection.transaction():

@@ -1,7 +1,8 @@
-"""Requests that can be repeated: a key is stored by the statement that does the work.
+"""Idempotency keys of requests: a key is stored by the statement that executes the request.
 
-A first use is seen by the work being done, without asking before. A repetition is seen by the key's
-constraint, or by a refusal of what was done already; both look the key up and answer as then.
+A first use needs no lookup. A repeated request is detected by the key's unique constraint, or by a
+refusal of the command that was executed already; in both cases the key is looked up and the
+response is the first one's.
 """
 
 from dataclasses import dataclass
@@ -24,11 +25,11 @@ from chatd.primitives.domain.requests import ClientKey
 from chatd.primitives.store.constraints import Constraint
 from parley.postgres import Pool, typed_outages
 
-# The hash that a key was stored with; asked only for a chat whose owner was checked.
+# The body hash of a key; used only for a chat whose owner was checked.
 SELECT_BODY_HASH = "SELECT body_hash FROM chat.client_keys WHERE chat_id = $1 AND key = $2"
 
-# What a key came to and the chat as it is, for the owner. The message of the turn is found also
-# after it was edited away.
+# The outcome of a key and the current chat, for the owner. The message of the turn is found also
+# after it was deleted by an edit.
 SELECT_OUTCOME = f"""
     SELECT {VIEW_COLUMNS}, used.snapshot_version AS used_version, used.outcome::text AS outcome,
         used.created_at AS used_at, message.id AS message_id, message.revision AS message_revision,
@@ -47,7 +48,7 @@ SELECT_OUTCOME = f"""
 
 
 class Applying(Protocol):
-    """What executes commands."""
+    """Executes commands."""
 
     async def applied(
         self, chat_id: ChatId, command: Command, client_key: ClientKey | None = None
@@ -57,11 +58,11 @@ class Applying(Protocol):
 
 
 class Recorded(msgspec.Struct, frozen=True):
-    """What a statement stores with a key.
+    """The outcome that a statement stores with a key.
 
     Attributes:
         turn_id: The message whose turn it started or left running.
-        is_queued: Whether the queue changed, so that a message waits.
+        is_queued: Whether the queue changed, so that a message is queued.
         dropped: The queue that it dropped; None for none.
     """
 
@@ -71,7 +72,7 @@ class Recorded(msgspec.Struct, frozen=True):
 
 
 class _OfMessage:
-    """The columns of the message in a row that holds more."""
+    """The columns of the message in a wider row."""
 
     def __init__(self, row: asyncpg.Record) -> None:
         self._row = row
@@ -82,11 +83,11 @@ class _OfMessage:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a request came to, when, and the chat as it is now.
+    """The outcome of a request, its time, and the current chat.
 
     Attributes:
         chat: The chat.
-        turn_message: The message whose turn the request started or met.
+        turn_message: The message whose turn the request started or found running.
         is_queued: Whether the request changed the queue.
         snapshot_version: The chat's version that the request made.
         happened_at: When.
@@ -102,7 +103,7 @@ class Outcome:
 
 
 class Keys:
-    """Does things once, however often they are asked for."""
+    """Executes commands at most once per key."""
 
     def __init__(self, pool: Pool, chats: Applying) -> None:
         self._pool = pool
@@ -112,8 +113,8 @@ class Keys:
         """Execute a command unless its key was used before; return None then.
 
         Raises:
-            RequestIdReused: the key was used for something else.
-            ChatError: the command is refused, and was not executed before.
+            RequestIdReused: The key was used for another body.
+            ChatError: The command is refused, and was not executed before.
         """
         try:
             return await self._chats.applied(chat_id, command, key)
@@ -130,7 +131,7 @@ class Keys:
         """Require that the key was used for the same body.
 
         Raises:
-            RequestIdReused: it was used for another body.
+            RequestIdReused: It was used for another body.
             Exception: `otherwise`, if it was never used.
         """
         with typed_outages():
@@ -141,10 +142,10 @@ class Keys:
             raise RequestIdReused(key.key) from None
 
     async def outcome(self, chat_id: ChatId, *, owner_id: OwnerId, key: str) -> Outcome:
-        """Return what the request with that key came to, the first time and every other.
+        """Return the outcome of the request with that key, also for repeated requests.
 
         Raises:
-            ChatNotFound: the chat is gone.
+            ChatNotFound: The chat is gone.
         """
         with typed_outages():
             row = await self._pool.fetchrow(SELECT_OUTCOME, chat_id, owner_id, key)

@@ -1,7 +1,7 @@
-"""Lists of chats: what may be asked of them, their order, and where a page goes on.
+"""Chat lists: filters, order and page tokens.
 
-A page begins after a position, never at an offset, so that chats which come and go above it move
-nothing. Whoever may not see a chat is sorted out by the statement, so that pages are full.
+A page begins after a position, never at an offset, so that chats added or removed above it do not
+shift it. Chats that the reader may not see are filtered by the statement, so that pages are full.
 """
 
 import base64
@@ -21,7 +21,7 @@ from chatd.primitives.domain.errors import InvalidRequest
 from chatd.primitives.domain.requests import Reader
 from parley.postgres import Pool, typed_outages
 
-UNPINNED = 2**31 - 1  # Behind every pin.
+UNPINNED = 2**31 - 1  # After all pinned chats.
 
 
 class Source(StrEnum):
@@ -33,7 +33,7 @@ class Source(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Filter:
-    """What chats a list holds; everything given must hold."""
+    """The filter of a list; all given conditions must hold."""
 
     source: Source = Source.OWN
     archived: bool = False
@@ -43,13 +43,13 @@ class Filter:
     has_unread: bool | None = None
 
     def digest(self) -> str:
-        """Return a short name of the filter, which binds a page token to it."""
+        """Return a short digest of the filter, which binds a page token to it."""
         encoded = msgspec.json.encode(self, order="deterministic")
         return hashlib.sha256(encoded).hexdigest()[:16]
 
 
 class Position(msgspec.Struct, frozen=True, array_like=True):
-    """The last chat of a page: the next page begins behind it."""
+    """The last chat of a page: the next page begins after it."""
 
     filter_digest: str
     rank: int
@@ -65,7 +65,7 @@ class ListPage:
     next_token: str
 
 
-# Users find text in what they and the model wrote, not in tool results or reasoning.
+# Text search covers messages of users and models, not tool results or reasoning.
 TEXT_MATCHES = """
     EXISTS (SELECT 1 FROM chat.chat_messages said
         CROSS JOIN LATERAL json_array_elements(said.content) part
@@ -94,7 +94,7 @@ LIST_OWN = LIST.format(
     readable="c.owner_id = $2 AND $3::uuid[] IS NOT NULL",
 )
 
-# Root chats of others that are shared with the reader; their owners' pins mean nothing here.
+# Root chats of others that are shared with the reader; the owners' pins are ignored.
 LIST_SHARED = LIST.format(
     rank=f"{UNPINNED}",
     readable="""c.owner_id <> $2 AND c.id IN (SELECT share.chat_id FROM chat.chat_shares share
@@ -110,10 +110,10 @@ class Listing:
         self._pool = pool
 
     async def page(self, reader: Reader, wanted: Filter, *, length: int, token: str) -> ListPage:
-        """Return the page of `wanted` that `token` names, the first if it is empty.
+        """Return the page of `wanted` after `token`, the first if it is empty.
 
         Raises:
-            InvalidRequest: the token is not one that a page of this list ended with.
+            InvalidRequest: The token is not from a page of this list.
         """
         at = position_of(token, wanted) if token else None
         with typed_outages():
@@ -142,14 +142,14 @@ class Listing:
 
 
 def containing(text: str) -> str:
-    """Return the ILIKE pattern of what contains `text`, whose every character means itself."""
+    """Return an ILIKE pattern for texts that contain `text` literally."""
     literal = text.replace("\\", "\\\\").replace("%", "\\%").replace("_", "\\_")
     # Stored content has this character doubled.
     return f"%{literal.replace(MARK, MARK + MARK)}%"
 
 
 def token_of(position: Position) -> str:
-    """Return a position as a token that callers only hand back."""
+    """Return a position as an opaque token."""
     return base64.urlsafe_b64encode(msgspec.json.encode(position)).decode().rstrip("=")
 
 
@@ -157,7 +157,7 @@ def position_of(token: str, wanted: Filter) -> Position:
     """Return the position of a token.
 
     Raises:
-        InvalidRequest: it was not made for this list.
+        InvalidRequest: It was not made for this list.
     """
     padded = token + "=" * (-len(token) % 4)
     try:

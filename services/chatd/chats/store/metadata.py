@@ -1,4 +1,4 @@
-"""What is no execution: titles, labels, pins, modes, models, and how far the owner has read."""
+"""Metadata beside the execution: titles, labels, pins, modes, models, and the read mark."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from chatd.primitives.domain.errors import ChatNotFound, InvalidRequest
 from chatd.primitives.domain.ids import ChatId, MessageId, OwnerId
 from parley.postgres import Connection, Pool, typed_outages
 
-# Change what is given of a chat, for its owner. The order of lists depends on none of it.
+# Change the given fields of a chat, for its owner. The order of lists depends on none of them.
 UPDATE_CHAT = """
     UPDATE chat.chats SET
         title = coalesce($3::text, title), has_own_title = has_own_title OR $3::text IS NOT NULL,
@@ -25,7 +25,7 @@ UPDATE_CHAT = """
     WHERE id = $1 AND owner_id = $2 RETURNING id
 """
 
-# What decides whether a chat can be pinned, for its owner.
+# Whether a chat can be pinned, for its owner.
 SELECT_PINNABLE = """
     SELECT c.parent_chat_id IS NULL AS is_root, e.archived
     FROM chat.chats c JOIN chat.chat_exec e ON e.chat_id = c.id
@@ -43,7 +43,7 @@ MARK_READ = """
 
 @dataclass(frozen=True, slots=True)
 class ChatChanges:
-    """What shall change of a chat; None leaves a thing as it is."""
+    """Changes of a chat; None leaves a field unchanged."""
 
     title: str | None = None
     labels: Mapping[str, str] | None = None
@@ -56,9 +56,9 @@ class ChatChanges:
 
 
 class Metadata:
-    """Changes chats without touching their execution.
+    """Changes the metadata of chats.
 
-    `metadata_changed` is told of every chat that looks different, after the commit.
+    `metadata_changed` is called with every changed chat, after the commit.
     """
 
     def __init__(
@@ -70,12 +70,12 @@ class Metadata:
     async def change(
         self, chat_id: ChatId, *, owner_id: OwnerId, changes: ChatChanges, etag: str = ""
     ) -> None:
-        """Change all that is given, or nothing; with an etag only what still has it.
+        """Change all given fields, or none; with an etag only if the chat still has it.
 
         Raises:
-            ChatNotFound: there is no such chat of this owner.
-            InvalidRequest: a chat that is archived or a child cannot be pinned.
-            VersionConflict: the chat has another etag.
+            ChatNotFound: There is no such chat of this owner.
+            InvalidRequest: A chat that is archived or a child cannot be pinned.
+            VersionConflict: The chat has another etag.
         """
         repinned: frozenset[ChatId] = frozenset()
         with typed_outages():
@@ -103,10 +103,10 @@ class Metadata:
             self._metadata_changed(changed_id)
 
     async def mark_read(self, chat_id: ChatId, *, owner_id: OwnerId, message_id: int) -> MessageId:
-        """Move the read mark forward; return where it is.
+        """Move the read mark forward; return its position.
 
         Raises:
-            ChatNotFound: there is no such chat of this owner.
+            ChatNotFound: There is no such chat of this owner.
         """
         with typed_outages():
             mark = await self._pool.fetchval(MARK_READ, chat_id, owner_id, message_id)

@@ -1,4 +1,4 @@
-"""Whose chat it is: asked before every command, because commands spend the owner's credentials."""
+"""Owners of chats: checked before every command, because commands use the owner's credentials."""
 
 from collections import OrderedDict
 
@@ -13,17 +13,17 @@ SELECT_OWNER = "SELECT owner_id FROM chat.chats WHERE id = $1"
 
 
 class Ownership:
-    """The owners of chats, remembered: a chat never gets another one."""
+    """A cache of the owners of chats: the owner of a chat never changes."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
         self._owners: OrderedDict[ChatId, OwnerId] = OrderedDict()
 
     async def require(self, chat_id: ChatId, owner_id: OwnerId) -> None:
-        """Let only the owner pass.
+        """Check that a user owns a chat.
 
         Raises:
-            ChatNotFound: there is no such chat, or it is somebody else's.
+            ChatNotFound: There is no such chat, or another user owns it.
         """
         owner = self._owners.get(chat_id)
         if owner is None:
@@ -32,7 +32,7 @@ class Ownership:
             raise ChatNotFound(chat_id)
 
     def learn(self, chat_id: ChatId, owner_id: OwnerId) -> None:
-        """Remember whose a chat is that was made here."""
+        """Cache the owner of a chat that was created here."""
         self._owners[chat_id] = owner_id
         if len(self._owners) > OWNERS_MAX:
             self._owners.popitem(last=False)

@@ -1,7 +1,7 @@
-"""The order of a user's pinned chats, which is theirs as a whole and changes under one lock.
+"""The order of a user's pinned chats, which is changed as a whole under one lock.
 
-The pinned chats that are not archived have the places 1, 2, 3 without a gap. An archived chat keeps
-the place that it had, to return to, and does not count.
+The pinned chats that are not archived have the positions 1, 2, 3 without a gap. An archived chat
+keeps its position for its return, and does not count.
 """
 
 from collections.abc import Sequence
@@ -14,14 +14,14 @@ from parley.postgres import Connection
 # One change at a time to the pins of one user; released with the transaction.
 LOCK_PINS = "SELECT pg_advisory_xact_lock(hashtextextended('pins of ' || $1::text, 0))"
 
-# The pinned chats of an owner in order; archived ones keep their place without counting.
+# The pinned chats of an owner in order; archived ones keep their position without counting.
 SELECT_PINNED = """
     SELECT c.id FROM chat.chats c JOIN chat.chat_exec e ON e.chat_id = c.id
     WHERE c.owner_id = $1 AND c.parent_chat_id IS NULL AND c.pin_order > 0 AND NOT e.archived
     ORDER BY c.pin_order, c.id
 """
 
-# Give an owner's pins their places; the lock of their pins is held.
+# Set the positions of an owner's pins; the lock of their pins is held.
 UPDATE_PINS = """
     UPDATE chat.chats c SET pin_order = array_position($2::uuid[], c.id)
     WHERE c.owner_id = $1 AND c.parent_chat_id IS NULL AND c.id = ANY ($2::uuid[])
@@ -35,12 +35,12 @@ UNPIN = """
     RETURNING id
 """
 
-# The place of a chat, for its owner.
+# The position of a chat, for its owner.
 SELECT_PLACE = "SELECT pin_order FROM chat.chats WHERE id = $2 AND owner_id = $1"
 
 
 def moved(pinned: tuple[ChatId, ...], chat_id: ChatId, place: int) -> tuple[ChatId, ...]:
-    """Return the pins with one chat put at `place`, whether it was pinned before or not.
+    """Return the pins with one chat moved to `place`, whether it was pinned before or not.
 
     1 is the first place, 0 unpins. A place beyond the last is the last.
     """
@@ -52,7 +52,7 @@ def moved(pinned: tuple[ChatId, ...], chat_id: ChatId, place: int) -> tuple[Chat
 
 
 async def lock_pins(connection: Connection, owner_id: OwnerId) -> None:
-    """Keep everybody else from changing the pins of a user until the transaction ends."""
+    """Lock the pins of a user until the transaction ends."""
     await connection.execute(LOCK_PINS, owner_id)
 
 
@@ -63,10 +63,10 @@ async def move_pin(
     chat_id: ChatId,
     place: int,
 ) -> frozenset[ChatId]:
-    """Put one chat at `place` among the pins of its owner, which are locked.
+    """Move one chat to `place` among the pins of its owner, which are locked.
 
     Returns:
-        The chats that have another place now.
+        The chats whose position changed.
     """
     unpinned = [] if place else await connection.fetch(UNPIN, owner_id, chat_id)
     wanted = moved(await _pinned(connection, owner_id), chat_id, place)
@@ -74,10 +74,10 @@ async def move_pin(
 
 
 async def leave_pins(connection: Connection, *, owner_id: OwnerId) -> frozenset[ChatId]:
-    """Close the gap that an archived chat leaves among the pins, which are locked.
+    """Close the gap of an archived chat among the pins, which are locked.
 
     Returns:
-        The chats that have another place now.
+        The chats whose position changed.
     """
     pinned = await _pinned(connection, owner_id)
     return _ids(await connection.fetch(UPDATE_PINS, owner_id, pinned))
@@ -86,10 +86,10 @@ async def leave_pins(connection: Connection, *, owner_id: OwnerId) -> frozenset[
 async def return_pin(
     connection: Connection, *, owner_id: OwnerId, chat_id: ChatId
 ) -> frozenset[ChatId]:
-    """Put a chat that is not archived any more at the place that it kept, if it was pinned.
+    """Return an unarchived chat to the position that it kept, if it was pinned.
 
     Returns:
-        The chats that have another place now.
+        The chats whose position changed.
     """
     place = await connection.fetchval(SELECT_PLACE, owner_id, chat_id)
     if not place:

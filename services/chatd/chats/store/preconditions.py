@@ -1,16 +1,16 @@
-"""Whether a chat is still what somebody read before they asked for a change of it."""
+"""Etag preconditions of changes."""
 
 from chatd.chats.store.view_rows import CHATS, VIEW_COLUMNS, view_of
 from chatd.primitives.domain.errors import ChatNotFound, VersionConflict
 from chatd.primitives.domain.ids import ChatId, OwnerId
 from parley.postgres import Connection
 
-# A command locks its execution before anything else of a chat, so this comes first here too.
+# A command locks its execution before other rows of a chat, so this comes first here too.
 LOCK_EXECUTION = f"""
     SELECT 1 FROM {CHATS} WHERE c.id = $1 AND c.owner_id = $2 FOR NO KEY UPDATE OF e
 """
 
-# One chat of its owner, kept as it is until the transaction ends.
+# One chat of its owner, locked until the transaction ends.
 LOCK_VIEW = f"""
     SELECT {VIEW_COLUMNS} FROM {CHATS}
     WHERE c.id = $1 AND c.owner_id = $2 FOR NO KEY UPDATE OF c
@@ -24,13 +24,13 @@ async def expect(
     owner_id: OwnerId,
     etag: str,
 ) -> None:
-    """Keep a chat from changing until the transaction ends, if it has this etag.
+    """Lock a chat until the transaction ends, if it has this etag.
 
-    An empty one asks for nothing.
+    An empty etag is no precondition.
 
     Raises:
-        ChatNotFound: there is no such chat of this owner.
-        VersionConflict: it has another etag.
+        ChatNotFound: There is no such chat of this owner.
+        VersionConflict: It has another etag.
     """
     if not etag:
         return

@@ -1,6 +1,6 @@
-"""The statements by which the engine reads chats that its worker owns or that were checked before.
+"""Statements of the engine, for chats that its worker owns or whose permission was checked.
 
-Reads for people are in `reading` and `listing`, and carry their authorisation.
+Reads for users are in `reading` and `listing`, and include their authorisation.
 """
 
 MESSAGE_COLUMNS = """
@@ -9,14 +9,14 @@ MESSAGE_COLUMNS = """
     finish_reason
 """
 
-# The live history, for prompts and streams. What changed after a revision includes what was deleted
-# since, because whoever kept the older messages has to learn of it.
+# The live history, for prompts and streams. Changes after a revision include deleted messages, so
+# that a caller can drop its copies.
 SELECT_HISTORY = f"""
     SELECT {MESSAGE_COLUMNS} FROM chat.chat_messages
     WHERE chat_id = $1 AND revision > $2 AND (NOT is_deleted OR $2 > 0) ORDER BY id
 """
 
-# The dispatched calls of one message, for the worker that has to learn what became of them.
+# The dispatched calls of one message, for the worker that has to find their outcome.
 SELECT_EXECUTIONS = """
     SELECT execution_id, tool_call_id, tool_name, executor, journal_generation, owner_epoch
     FROM chat.tool_calls WHERE chat_id = $1 AND message_id = $2 ORDER BY dispatched_at, execution_id
@@ -41,7 +41,7 @@ SELECT_MESSAGE = f"""
     WHERE chat_id = $1 AND id = $2 AND NOT is_deleted
 """
 
-# Whether the model said anything since the last summary.
+# Whether the model answered since the last summary.
 SELECT_HAS_MATERIAL = """
     SELECT EXISTS (SELECT 1 FROM chat.chat_messages
         WHERE chat_id = $1 AND role = 'assistant' AND NOT is_deleted AND NOT is_compressed

@@ -1,6 +1,6 @@
-"""A queue as one value of a row, read in the snapshot of what it belongs to.
+"""The queue of a chat as one column, read in the same snapshot as its row.
 
-What leaves the queue enters the history in one commit: two statements could miss it in both.
+A message moves from the queue to the history in one commit: two statements could miss it in both.
 """
 
 from datetime import datetime
@@ -28,7 +28,7 @@ def queue_column(chat_id: str) -> str:
 
 
 def queue_of(text: str | None) -> tuple[QueuedMessage, ...]:
-    """Return the queue that such an expression gave."""
+    """Return the queue from the value of such an expression."""
     if text is None:
         return ()
     return tuple(

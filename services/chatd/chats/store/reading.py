@@ -1,4 +1,4 @@
-"""Reading one chat and its history, for those who may; authorisation is in every statement."""
+"""Reads of one chat and its history; every statement includes the authorisation."""
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
@@ -29,8 +29,8 @@ SELECT_CHILDREN = f"""
     WHERE c.root_chat_id = $1 AND c.id <> $1 AND {READABLE} ORDER BY c.created_at, c.id
 """
 
-# A page of what people see, for a reader: no row means no chat, one empty row an empty page. The
-# first row brings what waits, if that is wanted.
+# A page of what users see, for a reader: no row means no chat, one empty row an empty page. The
+# first row has the queue, if it is requested.
 SELECT_PAGE = f"""
     WITH readable AS (
         SELECT c.id, {{queue}} AS queue FROM chat.chats c WHERE c.id = $1 AND {READABLE})
@@ -47,7 +47,7 @@ SELECT_PAGE_ASCENDING = SELECT_PAGE.format(order="ASC", queue="NULL::text")
 SELECT_PAGE_DESCENDING = SELECT_PAGE.format(order="DESC", queue="NULL::text")
 SELECT_NEWEST_PAGE = SELECT_PAGE.format(order="DESC", queue=queue_column("c.id"))
 
-# What one change deleted, for the owner.
+# The messages that one change deleted, for the owner.
 SELECT_DELETED = """
     SELECT message.id FROM chat.chats c JOIN chat.chat_messages message ON message.chat_id = c.id
     WHERE c.id = $1 AND c.owner_id = $2 AND message.revision = $3
@@ -58,7 +58,7 @@ SELECT_DELETED = """
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Which stretch of a history is wanted; 0 bounds nothing.
+    """A range of a history; 0 means no bound.
 
     It is listed newest first, or oldest first when only `after_id` bounds it.
     """
@@ -74,13 +74,13 @@ class Bounds:
 
     @property
     def is_unbounded(self) -> bool:
-        """Return whether this is the page that the queue belongs to."""
+        """Return whether this is the page that includes the queue."""
         return self.after_id == 0 and self.before_id == 0
 
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A stretch of a history, with what waits if nothing bounds it."""
+    """A page of a history, with the queue if it is unbounded."""
 
     messages: tuple[Message, ...]
     has_more: bool
@@ -94,10 +94,10 @@ class Reading:
         self._pool = pool
 
     async def get(self, chat_id: ChatId, reader: Reader) -> ChatView:
-        """Return one chat, with what its client is asked for.
+        """Return one chat, with the calls that its client is asked to execute.
 
         Raises:
-            ChatNotFound: there is none for this reader.
+            ChatNotFound: There is none for this reader.
         """
         with typed_outages():
             row = await self._pool.fetchrow(SELECT_VIEW, chat_id, reader.id, reader.group_ids)
@@ -113,10 +113,10 @@ class Reading:
         return tuple(map(view_of, rows))
 
     async def page(self, chat_id: ChatId, reader: Reader, bounds: Bounds) -> Page:
-        """Return a stretch of the history.
+        """Return a page of the history.
 
         Raises:
-            ChatNotFound: there is no such chat for this reader.
+            ChatNotFound: There is no such chat for this reader.
         """
         statement = SELECT_PAGE_ASCENDING if bounds.is_ascending else SELECT_PAGE_DESCENDING
         if bounds.is_unbounded:
@@ -133,7 +133,7 @@ class Reading:
         """Yield the whole history in order, a page at a time.
 
         Raises:
-            ChatNotFound: there is no such chat for this reader, or no longer.
+            ChatNotFound: There is no such chat for this reader, or no longer.
         """
         after_id = 0
         while True:
@@ -158,7 +158,7 @@ class Reading:
     async def _rows(
         self, statement: str, chat_id: ChatId, reader: Reader, bounds: Bounds
     ) -> list[asyncpg.Record]:
-        """Return the rows wanted and one more if there is one."""
+        """Return the requested rows and one more if there is one."""
         who = (reader.id, reader.group_ids)
         which = (bounds.before_id, bounds.after_id, bounds.limit + 1)
         with typed_outages():

@@ -1,4 +1,4 @@
-"""Rows to domain values."""
+"""Converts rows to domain values."""
 
 import asyncpg
 
@@ -65,7 +65,7 @@ def message_of(row: Row) -> Message:
 
 
 def queued_message_of(row: asyncpg.Record) -> QueuedMessage:
-    """Return a message that waits."""
+    """Return a queued message."""
     return QueuedMessage(
         id=QueuedMessageId(str(row["id"])),
         content=parts_from_json(row["content"]),

@@ -1,4 +1,4 @@
-"""With whom root chats are shared; only the owner sees and changes it."""
+"""Shares of root chats; only the owner reads and changes them."""
 
 from collections.abc import Callable
 
@@ -10,7 +10,7 @@ from chatd.primitives.domain.ids import ChatId, OwnerId
 from chatd.users.domain.grantees import Grantee, GranteeKind
 from parley.postgres import Connection, Pool, typed_outages
 
-# Whether a chat is a root, for its owner; locked against another change of its shares.
+# Whether a chat is a root, for its owner; locked against concurrent changes of its shares.
 LOCK_SHARED = """
     SELECT parent_chat_id IS NULL FROM chat.chats WHERE id = $1 AND owner_id = $2
     FOR NO KEY UPDATE
@@ -22,14 +22,14 @@ SELECT_SHARES = """
     WHERE chat_id = $1 ORDER BY created_at, grantee_kind, grantee_id
 """
 
-# Take back what is not wanted any more; the owner was checked.
+# Delete shares that are no longer wanted; the owner was checked.
 DELETE_SHARES = """
     DELETE FROM chat.chat_shares share WHERE share.chat_id = $1 AND NOT EXISTS (
         SELECT 1 FROM unnest($2::text[], $3::uuid[]) AS wanted (kind, id)
         WHERE wanted.kind = share.grantee_kind AND wanted.id = share.grantee_id)
 """
 
-# Give what is new, and leave what is there with its time; the owner was checked.
+# Insert new shares; existing ones keep their time. The owner was checked.
 INSERT_SHARES = """
     INSERT INTO chat.chat_shares (chat_id, grantee_kind, grantee_id, created_at)
     SELECT $1, wanted.kind, wanted.id, clock_timestamp()
@@ -41,7 +41,7 @@ INSERT_SHARES = """
 class Shares:
     """Shares in PostgreSQL.
 
-    `metadata_changed` is told of every chat whose shares changed, after the commit.
+    `metadata_changed` is called with every chat whose shares changed, after the commit.
     """
 
     def __init__(
@@ -51,11 +51,11 @@ class Shares:
         self._metadata_changed = metadata_changed
 
     async def get(self, chat_id: ChatId, *, owner_id: OwnerId) -> tuple[Share, ...]:
-        """Return with whom a root chat is shared.
+        """Return the shares of a root chat.
 
         Raises:
-            ChatNotFound: there is no such chat of this owner.
-            InvalidRequest: it is a child, which is shared with its root.
+            ChatNotFound: There is no such chat of this owner.
+            InvalidRequest: It is a child, which is shared with its root.
         """
         with typed_outages():
             async with self._pool.acquire() as connection, connection.transaction():
@@ -66,11 +66,11 @@ class Shares:
     async def replace(
         self, chat_id: ChatId, *, owner_id: OwnerId, grantees: tuple[Grantee, ...]
     ) -> tuple[Share, ...]:
-        """Share a root chat with exactly these.
+        """Share a root chat with exactly these grantees.
 
         Raises:
-            ChatNotFound: there is no such chat of this owner.
-            InvalidRequest: it is a child, which is shared with its root.
+            ChatNotFound: There is no such chat of this owner.
+            InvalidRequest: It is a child, which is shared with its root.
         """
         wanted = ([each.kind for each in grantees], [each.id for each in grantees])
         with typed_outages():

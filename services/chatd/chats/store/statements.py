@@ -1,7 +1,7 @@
-"""The statement that executes a decision: one guarded UPDATE and what hangs on it.
+"""The statement that executes a decision: one guarded UPDATE and its dependent writes.
 
-The guard is the only place where the execution row changes. The text depends only on which kinds
-of write a decision has, so that each shape is prepared once per connection.
+The guard is the only place where the execution row changes. The text depends only on which kinds of
+write a decision has, so that each shape is prepared once per connection.
 """
 
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ SELECT_STATE = f"SELECT {STATE_COLUMNS} FROM chat.chat_exec e WHERE e.chat_id = 
 
 SELECT_KEY = "SELECT 1 FROM chat.client_keys WHERE chat_id = $1 AND key = $2"
 
-# A worker may claim only while its lease is good for some seconds more and it is not draining.
+# A worker may claim only while its lease is valid for some seconds more and it is not draining.
 GUARD = """
     WITH guard AS (
         UPDATE chat.chat_exec SET
@@ -49,8 +49,8 @@ GUARD = """
             deadline_at)
 """
 
-# What a repetition needs to answer as the first time: the turn's message, and whether the queue
-# changed instead. The time is that of every row which the statement writes.
+# The data for the response to a repeated request: the turn's message, and whether the queue changed
+# instead. The time is that of all rows that the statement writes.
 _STORE_KEY = """
     keyed AS (
         INSERT INTO chat.client_keys
@@ -62,7 +62,7 @@ _STORE_KEY = """
         FROM guard)
 """
 STORE_KEY = _STORE_KEY.format(dropped="")
-# The same for a statement that drops the queue: what was in it, which its snapshot still shows.
+# The same for a statement that drops the queue: its content, which its snapshot still shows.
 STORE_KEY_DROPPING = _STORE_KEY.format(dropped=f", 'dropped', {queue_column('guard.chat_id')}")
 
 
@@ -79,8 +79,8 @@ def decision_statement(
 ) -> Statement:
     """Return the one statement that executes `decision` if the chat is still as `seen`.
 
-    It answers one row with `changed_at`, `deadline_at` and the `choice` that a turn it starts runs
-    with, or none when somebody else moved the chat or the worker that claims it may not.
+    It returns one row with `changed_at`, `deadline_at` and the model `choice` of a turn that it
+    starts, or none when the chat has changed or the claiming worker may not claim.
     """
     arguments = [seen.chat_id, seen.snapshot_version, *_state_arguments(seen, decision)]
     clauses: list[Clause] = []
@@ -101,11 +101,11 @@ def decision_statement(
     return Statement(text, tuple(arguments))
 
 
-# There are few shapes, and whoever keeps prepared statements finds the same text faster than an
+# There are few shapes, and a cache of prepared statements finds an identical string faster than an
 # equal one.
 @lru_cache(maxsize=256)
 def _text(shape: tuple[tuple[str, int], ...], offset: int, *, is_choosing: bool) -> str:
-    """Return the statement whose clauses have these texts and numbers of arguments."""
+    """Return the statement of clauses with these texts and numbers of arguments."""
     clauses = [GUARD]
     for clause, count in shape:
         clauses.append(numbered(clause, count, offset))

@@ -1,4 +1,4 @@
-"""Everything that the outside asks of the store, in one value."""
+"""All stores of chats that RPC methods use, in one value."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ from parley.postgres import Pool
 
 @dataclass(frozen=True, slots=True)
 class Stores:
-    """The rooms of the store."""
+    """The stores of chats."""
 
     chats: PostgresChats
     reading: Reading
@@ -38,9 +38,9 @@ class Stores:
         chats: PostgresChats,
         metadata_changed: Callable[[ChatId], None] = lambda _: None,
     ) -> Self:
-        """Return all rooms over one pool; what they write, `chats` learns.
+        """Return all stores over one pool; `chats` is notified of the states that they write.
 
-        `metadata_changed` is told of chats that look different though their execution did not move.
+        `metadata_changed` is called with chats whose metadata changed without their execution.
         """
         return cls(
             chats=chats,

@@ -1,4 +1,4 @@
-"""The tables of chats; migrations make them, and a test compares the two."""
+"""The tables of chats; migrations create them, and a test compares the two."""
 
 from sqlalchemy import (
     BigInteger,
@@ -89,7 +89,7 @@ workers = Table(
     PrimaryKeyConstraint("id", name=Constraint.WORKERS_KEY),
 )
 
-# Apart from `chats`, because it changes with every step and must stay narrow.
+# Separate from `chats`, because it changes with every step and must stay narrow.
 chat_exec = Table(
     "chat_exec",
     metadata,

@@ -1,4 +1,4 @@
-"""A root chat and its children as one: they are put away, taken back and removed together."""
+"""A root chat and its children as one: archived, unarchived and deleted together."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
@@ -19,15 +19,15 @@ SELECT_IS_ROOT = """
     SELECT parent_chat_id IS NULL FROM chat.chats WHERE id = $1 AND owner_id = $2
 """
 
-# The executions of a family whose owner was checked, locked in one order so that two of us never
-# wait for each other. A command locks its execution before anything else of a chat, as this does.
+# The executions of a chat tree whose owner was checked, locked in a fixed order to avoid deadlocks.
+# A command locks its execution before other rows of a chat, as this does.
 LOCK_TREE = f"""
     SELECT {STATE_COLUMNS} FROM chat.chat_exec e
     WHERE e.chat_id IN (SELECT id FROM chat.chats WHERE root_chat_id = $1)
     ORDER BY e.chat_id FOR UPDATE
 """
 
-# Remove a family, for its owner; what it cost stays in the ledger. Feeds can tell that it is gone.
+# Delete a chat tree, for its owner; its cost stays in the ledger. Feeds read the deletions.
 DELETE_TREE = """
     WITH gone AS (
         DELETE FROM chat.chats WHERE root_chat_id = $1 AND owner_id = $2 RETURNING id, owner_id)
@@ -60,15 +60,15 @@ class ChatTrees:
     async def set_archived(
         self, chat_id: ChatId, *, owner_id: OwnerId, archived: bool, etag: str = ""
     ) -> None:
-        """Put a root chat and its children away, or take them back.
+        """Archive or unarchive a root chat and its children.
 
-        With an etag that happens only if the root still has it.
+        With an etag only if the root still has it.
 
         Raises:
-            ChatNotFound: there is no such chat of this owner.
-            InvalidRequest: it is a child.
-            TransitionNotAllowed: one of them runs; none was changed.
-            VersionConflict: the root has another etag.
+            ChatNotFound: There is no such chat of this owner.
+            InvalidRequest: It is a child.
+            TransitionNotAllowed: One of them runs; none was changed.
+            VersionConflict: The root has another etag.
         """
         written: list[ChatState] = []
         with typed_outages():
@@ -91,14 +91,14 @@ class ChatTrees:
         self._tell(written, repinned)
 
     async def delete(self, chat_id: ChatId, *, owner_id: OwnerId, etag: str = "") -> None:
-        """Remove a root chat and its children for good, whatever they do at the moment.
+        """Delete a root chat and its children permanently, whatever their status.
 
-        With an etag it is removed only if the root still has it.
+        With an etag only if the root still has it.
 
         Raises:
-            ChatNotFound: there is no such chat of this owner.
-            InvalidRequest: it is a child.
-            VersionConflict: the root has another etag.
+            ChatNotFound: There is no such chat of this owner.
+            InvalidRequest: It is a child.
+            VersionConflict: The root has another etag.
         """
         with typed_outages():
             async with self._pool.acquire() as connection, connection.transaction():
@@ -130,7 +130,7 @@ class ChatTrees:
 
 
 def _gone(state: ChatState) -> ChatState:
-    """Return a state in which nobody owns the chat, newer than any other."""
+    """Return a state without an owner, newer than any other."""
     return replace(
         state,
         status=Status.WAITING,

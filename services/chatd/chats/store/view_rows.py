@@ -1,4 +1,4 @@
-"""What a row of a chat must hold to be seen, who may see it, and the row as a value."""
+"""The columns of a chat for its readers, the permission to read it, and its conversion."""
 
 import asyncpg
 import msgspec
@@ -15,8 +15,8 @@ from chatd.content.store.client_tools import tools_from_json
 from chatd.models.domain.choice import ReasoningEffort
 from chatd.primitives.domain.ids import ChatId, MessageId, Owner, OwnerId
 
-# A reader sees their own chats and, through the root, those shared with them or their groups.
-# The reader is $2 and their groups are $3 wherever this is used.
+# A reader sees their own chats and, through the root, those shared with them or their groups. The
+# reader is $2 and their groups are $3 wherever this is used.
 READABLE = """
     (c.owner_id = $2 OR EXISTS (SELECT 1 FROM chat.chat_shares share
         WHERE share.chat_id = c.root_chat_id
@@ -31,7 +31,7 @@ HAS_UNREAD = """
             AND unread.visibility <> 'model')
 """
 
-# Those who wait are taken as a sweep takes them: what is interrupting, then the oldest change.
+# Waiting chats in the order of a sweep: interrupting ones first, then by oldest change.
 PLACE_IN_LINE = """
     CASE WHEN e.worker_id IS NULL AND e.status IN ('running', 'interrupting') THEN (
         SELECT 1 + count(*) FROM chat.chat_exec ahead

@@ -1,1 +1,1 @@
-"""Pure values and decisions of the slice `content`."""
+"""Pure values and functions of the slice `content`."""

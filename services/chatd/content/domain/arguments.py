@@ -1,11 +1,11 @@
-"""Arguments of tool calls: what may be kept of them and sent on, and what may not."""
+"""Arguments of tool calls: parsing, limits and repair."""
 
 import json
 import re
 from collections import Counter
 from collections.abc import Callable
 
-# Executors take messages of 4 MiB, and a history keeps what it is given.
+# Executors accept messages of 4 MiB, and arguments are stored in the history.
 ARGUMENTS_BYTES_MAX = 2 * 1024 * 1024
 ARGUMENTS_DEPTH_MAX = 100
 
@@ -14,11 +14,11 @@ _ESCAPED = str.maketrans({"\n": "\\n", "\r": "\\r", "\t": "\\t"})
 
 
 class Arguments(dict[str, object]):
-    """A JSON object whose names are all different."""
+    """A JSON object whose member names are unique."""
 
     @classmethod
     def of(cls, pairs: list[tuple[str, object]]) -> "Arguments":
-        """Make an object of its members."""
+        """Build an object from its members."""
         made = cls(pairs)
         if len(made) < len(pairs):
             twice = Counter(name for name, _ in pairs).most_common(1)[0][0]
@@ -31,10 +31,10 @@ class Arguments(dict[str, object]):
 
 
 def parsed(args_json: str) -> Arguments:
-    """Return the arguments of a call; none given is an empty object.
+    """Return the arguments of a call; empty text is an empty object.
 
     Raises:
-        ValueError: they cannot be used; says why to whoever made the call.
+        ValueError: they cannot be used; the message says why and is returned to the model.
     """
     if not args_json.strip():
         return Arguments()
@@ -59,10 +59,10 @@ def _loaded_mended(args_json: str, error: Exception) -> object:
 
 
 def mended(args_json: str) -> str:
-    """Return arguments without the slips that leave no doubt of what was meant.
+    """Return arguments with unambiguous syntax errors corrected.
 
-    These are a comma behind the last member, and line breaks and tabs that stand in a text as they
-    are. Whether JSON comes of it is another question.
+    These are a comma after the last member, and unescaped line breaks and tabs within a string. The
+    result may still be invalid JSON.
     """
     return _TEXT_OR_LAST_COMMA.sub(_mended_place, args_json)
 
@@ -73,7 +73,7 @@ def _mended_place(found: re.Match[str]) -> str:
 
 
 def is_kept(args_json: str) -> bool:
-    """Return whether arguments are JSON of a size and a depth that a history can hold."""
+    """Return whether arguments are JSON within the size and depth limits of a history."""
     try:
         _loaded(args_json, dict)
     except (ValueError, RecursionError):
@@ -82,7 +82,7 @@ def is_kept(args_json: str) -> bool:
 
 
 class _Unusable(ValueError):
-    """The arguments are JSON, but nothing that anybody would read or could be sure of."""
+    """The arguments are valid JSON, but ambiguous or not usable."""
 
 
 def _loaded(args_json: str, to_object: Callable[[list[tuple[str, object]]], object]) -> object:

@@ -12,7 +12,7 @@ class FileNotFound(ChatError):
 
 
 class TooManyFiles(ChatError):
-    """The chat would hold more files than it may."""
+    """The chat would hold more files than allowed."""
 
     def __init__(self, files_max: int) -> None:
         super().__init__(f"a chat holds at most {files_max} files; start another one")
@@ -20,7 +20,7 @@ class TooManyFiles(ChatError):
 
 
 class FileTooLarge(ChatError):
-    """The file has more bytes than a file may have."""
+    """The file is larger than allowed."""
 
     def __init__(self, limit_bytes: int) -> None:
         super().__init__(f"a file has at most {limit_bytes} bytes; send a smaller one")
@@ -28,7 +28,7 @@ class FileTooLarge(ChatError):
 
 
 class MediaTypeRefused(ChatError):
-    """The file is of a type that is not taken, or of another than was said."""
+    """The file's type is not accepted, or differs from the declared one."""
 
     def __init__(self, media_type: str, accepted: tuple[str, ...], declared: str = "") -> None:
         is_another = f"its bytes are {media_type}, not {declared}"

@@ -1,4 +1,4 @@
-"""The beginning and the end of a text that is too long to be read as a whole."""
+"""Excerpts of long texts: the beginning and the end."""
 
 LEFT_OUT = "\n[...]\n"
 

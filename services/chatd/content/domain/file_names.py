@@ -1,4 +1,4 @@
-"""Names of files: what people called them, made safe to store and to show."""
+"""File names as uploaded, made safe to store and to show."""
 
 from typing import Final
 
@@ -7,7 +7,7 @@ NAMELESS: Final = "file"
 
 
 def clean_name(name: str) -> str:
-    """Return the last step of a name without control and invisible characters, in 255 bytes."""
+    """Return the last path segment without control and invisible characters, in 255 bytes."""
     last = name.replace("\\", "/").rstrip("/").rpartition("/")[2]
     clean = "".join(each for each in last if each.isprintable()).strip()
     cut = clean.encode()[:NAME_BYTES_MAX].decode(errors="ignore").strip()

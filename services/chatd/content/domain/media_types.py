@@ -1,4 +1,4 @@
-"""What a file is, by its bytes; its name only tells one kind of text from another."""
+"""Detects the media type of a file by its bytes; the name only distinguishes kinds of text."""
 
 import re
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ JSON: Final = "application/json"
 PLAIN: Final = "text/plain"
 UNKNOWN: Final = "application/octet-stream"
 
-#: What people may upload.
+#: Types that users may upload.
 ACCEPTED: Final = frozenset(
     {
         JSON,
@@ -31,7 +31,7 @@ ACCEPTED: Final = frozenset(
         PLAIN,
     }
 )
-#: Kinds of text that bytes alone do not tell.
+#: Text types that cannot be detected from the bytes alone.
 TEXTS: Final = frozenset({JSON, "text/csv", "text/markdown", PLAIN})
 _BY_SUFFIX: Final[Mapping[str, str]] = {
     ".csv": "text/csv",
@@ -47,8 +47,8 @@ _MAGIC: Final = (
     (b"%PDF-", "application/pdf"),
 )
 _BINARY: Final = re.compile(rb"[\x00-\x08\x0b\x0e-\x1a\x1c-\x1f]")
-# Comments, declarations and document types may stand before the first element. The group is atomic:
-# what stands there is read in one way only, however many comments there are.
+# Comments, declarations and document types may precede the first element. The group is atomic, so
+# the match does not backtrack, however many comments there are.
 _MARKUP: Final = re.compile(
     rb"(?:\xef\xbb\xbf)?(?>(?:\s+|<\?.*?\?>|<!--.*?-->|<!doctype\s+svg[^>]*>)*)"
     rb"<(?:(?P<svg>svg)|!doctype\s+html|html|head|body|script|iframe)(?![\w.-])",
@@ -57,7 +57,7 @@ _MARKUP: Final = re.compile(
 
 
 def sniffed(name: str, data: bytes) -> str:
-    """Return the type of a file."""
+    """Return the detected media type of a file."""
     for magic, media_type in _MAGIC:
         if data.startswith(magic):
             return media_type
@@ -72,12 +72,12 @@ def sniffed(name: str, data: bytes) -> str:
 
 
 def confirmed(declared: str, name: str, data: bytes) -> str:
-    """Return the type of a file that somebody uploads as `declared`; empty leaves it to the bytes.
+    """Return the media type of an upload; an empty `declared` accepts the detected type.
 
     Raises:
         InvalidRequest: there are no bytes.
         FileTooLarge: there are too many.
-        MediaTypeRefused: it is not taken, or the bytes are of another type.
+        MediaTypeRefused: its type is not accepted, or the bytes are of another type.
     """
     if not data:
         raise InvalidRequest("chunk", "the file is empty; send its bytes")

@@ -5,7 +5,7 @@ from enum import StrEnum
 
 
 class Role(StrEnum):
-    """Who speaks."""
+    """The author of a message."""
 
     SYSTEM = "system"
     USER = "user"
@@ -14,7 +14,7 @@ class Role(StrEnum):
 
 
 class Visibility(StrEnum):
-    """Who a message is for."""
+    """Whether users, the model or both see a message."""
 
     USER = "user"
     MODEL = "model"
@@ -22,7 +22,7 @@ class Visibility(StrEnum):
 
 
 class ErrorKind(StrEnum):
-    """What kind of thing went wrong in a turn."""
+    """The kind of an error in a turn."""
 
     GENERIC = "generic"
     OVERLOADED = "overloaded"
@@ -43,20 +43,20 @@ class ErrorKind(StrEnum):
 
 
 class FinishReason(StrEnum):
-    """Why an answer ended where it does."""
+    """The reason why an answer ended."""
 
     STOP = "stop"
     TOOL_CALLS = "tool_calls"
-    LENGTH = "length"  # It reached the limit for output tokens, or the end of the window.
+    LENGTH = "length"  # The output token limit or the context window was reached.
     CONTENT_FILTER = "content_filter"
-    PAUSED = "paused"  # Its provider executes tools for it, and wants to be asked to go on.
-    INTERRUPTED = "interrupted"  # A user stopped it, or a new message took its place.
+    PAUSED = "paused"  # The provider executes tools and expects a request to continue.
+    INTERRUPTED = "interrupted"  # A user stopped it, or a new message replaced it.
     OTHER = "other"
 
 
 @dataclass(frozen=True, slots=True)
 class TurnError:
-    """Why a turn failed, in words that are safe to show."""
+    """Why a turn failed, in a message that is safe to show to users."""
 
     message: str
     kind: ErrorKind
@@ -67,7 +67,7 @@ class TurnError:
 
 
 class ChatMode(StrEnum):
-    """A way of working that restricts the tools of a chat."""
+    """A mode that restricts the tools of a chat."""
 
     ORDINARY = ""
     PLAN = "plan"

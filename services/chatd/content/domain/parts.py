@@ -1,4 +1,4 @@
-"""The typed parts a message consists of, exactly as they are stored."""
+"""The typed parts of a message, exactly as they are stored."""
 
 from datetime import datetime
 from enum import StrEnum
@@ -12,18 +12,18 @@ class ToolOutcome(StrEnum):
     DONE = "done"
     FAILED = "failed"
     CANCELLED = "cancelled"
-    UNKNOWN = "unknown"  # It may or may not have run; nobody can tell.
+    UNKNOWN = "unknown"  # Whether it ran cannot be determined.
 
 
 class Text(msgspec.Struct, frozen=True, tag="text", omit_defaults=True):
-    """Text that is shown as it is."""
+    """Text that is shown unchanged."""
 
     text: str
-    provider_metadata: str = ""  # What the provider wants back, as JSON; never leaves this service.
+    provider_metadata: str = ""  # JSON to send back to the provider; never leaves this service.
 
 
 class Reasoning(msgspec.Struct, frozen=True, tag="reasoning", omit_defaults=True):
-    """What the model thought."""
+    """Reasoning text of the model."""
 
     text: str
     created_at: datetime | None = None
@@ -62,11 +62,11 @@ class ToolResult(msgspec.Struct, frozen=True, tag="tool-result", omit_defaults=T
     provider_executed: bool = False
     created_at: datetime | None = None
     provider_metadata: str = ""
-    files: tuple[File, ...] = ()  # For the people in the chat; models read the JSON alone.
+    files: tuple[File, ...] = ()  # Shown to users of the chat; models read only the JSON.
 
 
 class Source(msgspec.Struct, frozen=True, tag="source", omit_defaults=True):
-    """Something the model refers to."""
+    """A source that the model cites."""
 
     source_id: str
     url: str
@@ -74,7 +74,7 @@ class Source(msgspec.Struct, frozen=True, tag="source", omit_defaults=True):
 
 
 class FileReference(msgspec.Struct, frozen=True, tag="file-reference"):
-    """Lines of a file that the user points at."""
+    """A range of lines of a file that the user refers to."""
 
     file_name: str
     start_line: int
@@ -83,7 +83,7 @@ class FileReference(msgspec.Struct, frozen=True, tag="file-reference"):
 
 
 class ContextFile(msgspec.Struct, frozen=True, tag="context-file", omit_defaults=True):
-    """An instruction file that was put before the model; its body stays inside."""
+    """An instruction file that was sent to the model; its content is not returned by the API."""
 
     path: str
     content: str = ""
@@ -91,7 +91,7 @@ class ContextFile(msgspec.Struct, frozen=True, tag="context-file", omit_defaults
 
 
 class Skill(msgspec.Struct, frozen=True, tag="skill", omit_defaults=True):
-    """A skill that was put before the model; its directory stays inside."""
+    """A skill that was offered to the model; its directory is not returned by the API."""
 
     name: str
     description: str = ""
@@ -99,7 +99,7 @@ class Skill(msgspec.Struct, frozen=True, tag="skill", omit_defaults=True):
 
 
 class Notice(msgspec.Struct, frozen=True, tag="notice"):
-    """Something the installation tells the reader; the model never sees it."""
+    """A notice of the installation to the reader; it is not sent to the model."""
 
     text: str
 

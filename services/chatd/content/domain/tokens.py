@@ -1,4 +1,4 @@
-"""How many tokens the parts of a message take, estimated from their size."""
+"""Estimates the number of tokens of message parts from their size."""
 
 from chatd.content.domain.parts import (
     ContextFile,
@@ -14,7 +14,7 @@ BYTES_PER_TOKEN = 4
 
 
 def estimated_tokens(content: tuple[Part, ...]) -> int:
-    """Guess how many tokens a content takes."""
+    """Estimate the number of tokens of a content."""
     return sum(-(-len(_text_of(part).encode()) // BYTES_PER_TOKEN) for part in content)
 
 

@@ -1,4 +1,4 @@
-"""Tools as values: what is offered to a model, what it calls, what comes back."""
+"""Value types of tools: specifications, calls, dispatches and outcomes."""
 
 import json
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from chatd.content.domain.parts import File, ToolCall, ToolOutcome
 from chatd.content.domain.truncation import BUDGET_BYTES_UNKNOWN
 from chatd.primitives.domain.ids import ChatId, ExecutionId, Owner
 
-#: Tools that Parley offers itself; a client's tool has another name. A test compares it with them.
+#: Built-in tools; a client's tool must have another name. A test compares it with the tools.
 BUILT_IN_TOOL_NAMES = frozenset(
     {
         "apply_patch",
@@ -36,79 +36,77 @@ BUILT_IN_TOOL_NAMES = frozenset(
 
 
 class Executor(StrEnum):
-    """Who executes a tool."""
+    """The component that executes a tool."""
 
     TOOLRUNNER = "toolrunner"
     MCPGATEWAY = "mcpgateway"
-    CHATD = "chatd"  # Itself.
-    CLIENT = "client"  # Somebody outside, who is asked and answers later.
+    CHATD = "chatd"  # This service.
+    CLIENT = "client"  # The client, which receives the call and sends the result later.
 
 
 @dataclass(frozen=True, slots=True)
 class ToolSpec:
-    """A tool as the model sees it, and who executes it."""
+    """A tool as offered to the model, and its executor."""
 
     name: str
     description: str
     input_schema_json: str
     executor: Executor
-    journal_generation: str = ""  # Journal that calls of it will be written to.
+    journal_generation: str = ""  # Journal in which its calls will be recorded.
     server_id: str = ""  # MCP server that offers it.
-    original_name: str = ""  # Name that server knows it by.
-    digest: str = ""  # What the definition was when it was offered.
+    original_name: str = ""  # The tool's name at that server.
+    digest: str = ""  # Digest of the definition that was offered.
     is_serial: bool = False  # Runs after its siblings, one at a time.
     is_exclusive: bool = False  # Must be the only call of its batch.
-    ends_turn: bool = False  # The turn is over once it succeeded.
-    edit_style: EditStyle | None = None  # Models it is for; None for all.
-    moves_tools: bool = False  # After it the other tools may work elsewhere: offer them anew.
+    ends_turn: bool = False  # The turn ends after it succeeded.
+    edit_style: EditStyle | None = None  # Edit style of its models; None for all.
+    moves_tools: bool = False  # Other tools may run elsewhere afterwards: list them again.
 
 
 @dataclass(frozen=True, slots=True)
 class Dispatch:
-    """A tool call on its way to its executor.
+    """A tool call that is sent to its executor.
 
-    The execution id is ours and derived, because providers may reuse their call ids.
+    The execution id is derived by chatd, because providers may reuse their call ids.
     """
 
     execution_id: ExecutionId
     call: ToolCall
     executor: Executor
-    journal_generation: (
-        str  # Journal of the executor at dispatch; only there is "never seen" proof.
-    )
+    journal_generation: str  # Executor's journal at dispatch; "never seen" is proof only there.
 
 
 @dataclass(frozen=True, slots=True)
 class StoredExecution:
-    """A dispatched call as it is stored; its arguments are in the message with the call."""
+    """A dispatched call as stored; its arguments are in the message that contains the call."""
 
     execution_id: ExecutionId
     tool_call_id: str
     tool_name: str
     executor: Executor
     journal_generation: str
-    owner_epoch: int  # Owner that dispatched it.
+    owner_epoch: int  # Epoch of the owner that dispatched it.
 
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """A dispatched call together with whose it is and which owner sent it."""
+    """A dispatched call with its user and the epoch of the owner that sent it."""
 
     chat_id: ChatId
     owner: Owner
     owner_epoch: int
     dispatch: Dispatch
     spec: ToolSpec
-    budget_bytes: int = BUDGET_BYTES_UNKNOWN  # How large its result may be.
+    budget_bytes: int = BUDGET_BYTES_UNKNOWN  # Size limit of its result.
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What an executor says of a call."""
+    """The outcome of a call as the executor returns it."""
 
     outcome: ToolOutcome
     result_json: str
-    files: tuple[File, ...] = ()  # That it handed to the people in the chat.
+    files: tuple[File, ...] = ()  # Files that it shows to the users of the chat.
 
 
 UNKNOWN_OUTCOME = Outcome(
@@ -126,7 +124,7 @@ UNKNOWN_OUTCOME = Outcome(
 
 @dataclass(frozen=True, slots=True)
 class NeverSeen:
-    """The journal that the call was dispatched to does not know it, so it did not start."""
+    """The journal that the call was dispatched to has no entry for it, so it did not start."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,21 +134,21 @@ class StillRunning:
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """The call is over."""
+    """The call has ended."""
 
     outcome: Outcome
 
 
 @dataclass(frozen=True, slots=True)
 class Untraceable:
-    """Nobody can tell any more, for example because the journal was made anew."""
+    """The outcome cannot be determined, for example because the journal was recreated."""
 
 
 Found = NeverSeen | StillRunning | Ended | Untraceable
 
 
 class ExecutorUnreachable(Exception):
-    """An executor could not be asked; whether the call arrived is not known."""
+    """An executor could not be reached; whether the call arrived is unknown."""
 
     def __init__(self, executor: Executor) -> None:
         super().__init__(f"{executor} cannot be reached; ask again later")
@@ -158,35 +156,35 @@ class ExecutorUnreachable(Exception):
 
 
 class Tools(Protocol):
-    """Tools that somebody executes."""
+    """A source of tools, with their execution."""
 
     async def list_tools(self, chat_id: ChatId, owner: Owner) -> tuple[ToolSpec, ...]:
         """Return the tools a chat of `owner` may use now."""
         ...
 
     async def execute(self, execution: Execution) -> Outcome:
-        """Have a dispatched call executed, at most once, and return what became of it.
+        """Execute a dispatched call at most once and return its outcome.
 
-        A call that started already is attached to. Cancelling the wait leaves the call alone.
+        If the call has already started, attach to it. Cancelling the wait does not cancel the call.
 
         Raises:
-            ExecutorUnreachable: whether the call arrived is not known; `find` may tell later.
+            ExecutorUnreachable: whether the call arrived is unknown; `find` may return it later.
         """
         ...
 
     async def find(self, execution: Execution) -> Found:
-        """Return what the executor's journal knows of a dispatched call.
+        """Return the state of a dispatched call in the executor's journal.
 
         Raises:
-            ExecutorUnreachable: nobody could be asked.
+            ExecutorUnreachable: no executor could be reached.
         """
         ...
 
     async def cancel(self, execution: Execution) -> None:
-        """Have a call stopped; one that never arrived must not start any more.
+        """Cancel a call; a call that has not arrived yet must not start afterwards.
 
         Raises:
-            ExecutorUnreachable: nobody could be told.
+            ExecutorUnreachable: no executor could be reached.
         """
         ...
 

@@ -1,4 +1,4 @@
-"""Results that are too large for a model: what is kept of them."""
+"""Truncation of tool results that are too large for a model."""
 
 import json
 import re
@@ -11,14 +11,14 @@ BUDGET_BYTES_UNKNOWN = 64 * 1024
 BYTES_PER_TOKEN = 3
 MARKER_BYTES = 256
 MEDIA_TYPES = ("image", "audio", "resource")
-#: Of a result that is shown, bytes in base64 that are longer are left out.
+#: In results shown to users, base64 data longer than this is left out.
 SHOWN_BYTES_MAX = 32 * 1024
-# Inside of a text the quotation marks are escaped, so this is a field of the result itself.
+# Within a string the quotation marks are escaped, so this matches only a field of the result.
 _LARGE_BYTES = re.compile(rf'"(data|blob)": ?"([A-Za-z0-9+/=_-]{{{SHOWN_BYTES_MAX},}})"', re.ASCII)
 
 
 def result_budget_bytes(context_limit_tokens: int) -> int:
-    """Return how large one result may be: a third of the window, as far as that is known."""
+    """Return the size limit of one result: a third of the context window, if that is known."""
     if context_limit_tokens <= 0:
         return BUDGET_BYTES_UNKNOWN
     return max(BUDGET_BYTES_MIN, context_limit_tokens // 3 * BYTES_PER_TOKEN)
@@ -40,10 +40,10 @@ def truncated(text: str, budget_bytes: int) -> str:
 
 
 def truncated_json(result_json: str, budget_bytes: int) -> str:
-    """Return a result within the budget that is still JSON; bytes of pictures do not count.
+    """Return a result that fits the budget and is valid JSON; bytes of images do not count.
 
-    The longest text in it is cut, wherever it is, which is nearly always the output; what cannot
-    be made to fit so is quoted as a whole and cut.
+    The longest string in it, nearly always the output, is truncated. If that is not enough, the
+    whole result is encoded as a string and truncated.
     """
     if len(result_json.encode()) <= budget_bytes:
         return result_json
@@ -65,10 +65,10 @@ def truncated_json(result_json: str, budget_bytes: int) -> str:
 
 
 def without_large_bytes(result_json: str) -> str:
-    """Return a result as people and programs are shown it: of large pictures only their size.
+    """Return a result as shown to users and clients: large images are replaced by their size.
 
-    Models get them. Streams and pages of a history carry everything that is shown, and one large
-    picture would be more than they can.
+    Models get the images. Streams and history pages contain everything that is shown, and one large
+    image would exceed their size limits.
     """
     if len(result_json) <= SHOWN_BYTES_MAX:
         return result_json
@@ -78,7 +78,7 @@ def without_large_bytes(result_json: str) -> str:
 
 
 def repaired(text: str) -> str:
-    """Return the text as valid Unicode: halves of characters that lost the other are replaced."""
+    """Return the text as valid Unicode: unpaired surrogates are replaced."""
     try:
         text.encode()
     except UnicodeEncodeError:
@@ -88,7 +88,7 @@ def repaired(text: str) -> str:
 
 @dataclass(frozen=True, slots=True)
 class _Text:
-    """A text and where it is."""
+    """A string within a JSON value, and its position."""
 
     holder: Any
     place: Any
@@ -96,7 +96,7 @@ class _Text:
 
 
 def _media_in(value: Any) -> list[dict[str, Any]]:
-    """Return the parts that are bytes in base64, as results of MCP servers carry them."""
+    """Return the parts with base64 data, in the format of MCP results."""
     parts = value.get("content") if isinstance(value, dict) else None
     return [
         part
@@ -108,7 +108,7 @@ def _media_in(value: Any) -> list[dict[str, Any]]:
 
 
 def _texts_in(value: Any) -> Iterator[_Text]:
-    """Yield every text with its place, the bytes of media left out."""
+    """Yield every string with its position, except the bytes of media."""
     holders = [value]
     while holders:
         holder = holders.pop()
@@ -127,7 +127,7 @@ def _texts_in(value: Any) -> Iterator[_Text]:
 
 
 def _fitted(value: Any, text: _Text, budget_bytes: int) -> str | None:
-    """Return the value with `text` cut so that all of it fits, None if the rest is too large."""
+    """Return the value with `text` cut so that it fits, None if the rest is too large."""
     clean = repaired(text.value)
     text_bytes = len(clean.encode())
     while text_bytes > 0:

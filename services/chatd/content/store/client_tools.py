@@ -1,4 +1,4 @@
-"""Tools of clients, as JSON text and back."""
+"""JSON encoding of client tools."""
 
 import msgspec
 
@@ -9,10 +9,10 @@ _decoder = msgspec.json.Decoder(tuple[ClientTool, ...])
 
 
 def tools_to_json(tools: tuple[ClientTool, ...]) -> str:
-    """Return the stored form of client tools."""
+    """Encode client tools as stored."""
     return _encoder.encode(tools).decode()
 
 
 def tools_from_json(text: str) -> tuple[ClientTool, ...]:
-    """Return the client tools of a stored form."""
+    """Decode stored client tools."""
     return () if text == "[]" else _decoder.decode(text)

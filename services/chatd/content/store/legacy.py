@@ -1,8 +1,8 @@
-"""Reading contents of version 0: envelopes and loose lists that nothing writes any more.
+"""Decodes contents of version 0: envelopes and untyped lists that are no longer written.
 
-Which of its shapes a content has is told by its structure: a text is a JSON string; an envelope's
-elements hold an object named `data`, which no part of today's version has; tool results may be a
-list of rows without a type.
+The shape is detected from the structure: a text is a JSON string; an envelope's elements have an
+object member `data`, which no part of the current version has; tool results may be a list of rows
+without a type.
 """
 
 import json
@@ -21,11 +21,11 @@ from chatd.content.domain.parts import (
     ToolResult,
 )
 
-Fields = Mapping[str, Any]  # JSON of unknown shape, looked at field by field.
+Fields = Mapping[str, Any]  # JSON of unknown shape, read field by field.
 
 
 class UnreadableContent(Exception):
-    """A stored content is of no known shape."""
+    """A stored content has no known shape."""
 
     def __init__(self, version: int, problem: str) -> None:
         super().__init__(f"a content of version {version} cannot be read: {problem}")
@@ -37,7 +37,7 @@ def legacy_parts(text: str, role: Role) -> tuple[Part, ...]:
     """Return the parts of a content of version 0.
 
     Raises:
-        UnreadableContent: it is none of the shapes that were ever written.
+        UnreadableContent: it has none of the shapes of version 0.
     """
     content = json.loads(text)
     if isinstance(content, str):

@@ -1,1 +1,1 @@
-"""Pure values and decisions of the slice `files`."""
+"""Pure values and functions of the slice `files`."""

@@ -1,4 +1,4 @@
-"""Files as turns read them."""
+"""The port through which turns read files."""
 
 from collections.abc import Collection, Mapping
 from typing import Protocol
@@ -11,13 +11,13 @@ class Files(Protocol):
     """Files that messages refer to."""
 
     async def load(self, file_ids: Collection[str], owner_id: OwnerId) -> Mapping[str, FileData]:
-        """Return the files of an owner by their ids; one that is gone is not among them."""
+        """Return the files of an owner by their ids; deleted files are left out."""
         ...
 
 
 class NoFiles:
-    """Has no files."""
+    """A file port without files."""
 
     async def load(self, file_ids: Collection[str], owner_id: OwnerId) -> Mapping[str, FileData]:
-        """Return nothing."""
+        """Return no files."""
         return {}

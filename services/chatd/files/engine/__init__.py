@@ -1,1 +1,1 @@
-"""Tasks and caches of the process of the slice `files`."""
+"""Background tasks and caches of the slice `files`."""

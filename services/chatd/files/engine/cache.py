@@ -1,4 +1,4 @@
-"""Files that were read lately, so that every step of a turn does not read them again."""
+"""A cache of recently read files, so that not every step of a turn reads them again."""
 
 from collections import OrderedDict
 from collections.abc import Collection, Mapping
@@ -11,7 +11,7 @@ KEPT_BYTES_MAX = 64 * 1024 * 1024
 
 
 class CachedFiles:
-    """Files of one store, the most recently used ones at hand; a file never changes."""
+    """Caches the most recently used files of a store; files are immutable."""
 
     def __init__(self, files: Files, kept_bytes_max: int = KEPT_BYTES_MAX) -> None:
         self._files = files
@@ -20,7 +20,7 @@ class CachedFiles:
         self._kept_bytes = 0
 
     async def load(self, file_ids: Collection[str], owner_id: OwnerId) -> Mapping[str, FileData]:
-        """Return the files of an owner by their ids; one that is gone is not among them."""
+        """Return the files of an owner by their ids; deleted files are left out."""
         found = {
             file_id: file
             for file_id in file_ids

@@ -1,4 +1,4 @@
-"""FileService: files in and out, a piece at a time."""
+"""FileService: uploads and downloads of files in chunks."""
 
 import asyncio
 import uuid
@@ -26,15 +26,15 @@ from parley.api.chat.v1.file_service_pb2_grpc import FileServiceServicer
 Context = grpc.aio.ServicerContext
 
 CHUNK_BYTES_MAX: Final = 256 * 1024
-#: What a download has in memory; the database reads a file from its beginning for each.
+#: Bytes that a download holds in memory; for each read the database reads the file from its start.
 STRETCH_BYTES: Final = 2 * 1024 * 1024
-#: Each has a file in memory.
+#: Each upload holds a file in memory.
 UPLOADS_MAX: Final = 16
 GIVEN_NAME_BYTES_MAX: Final = 4096
 
 
 class FileServicer(FileServiceServicer):
-    """Serves files; errors become problems in the server's table."""
+    """Serves files; the server's error table converts errors to problems."""
 
     def __init__(self, files: StoredFiles, groups: Groups) -> None:
         self._files = files
@@ -44,7 +44,7 @@ class FileServicer(FileServiceServicer):
     async def UploadFile(  # noqa: N802 (the name is the proto's)
         self, request_iterator: AsyncIterator[api.UploadFileRequest], context: Context
     ) -> api.UploadFileResponse:
-        """Store a file of the caller's."""
+        """Store a file of the caller."""
         owner_id = caller_as_owner().id
         async with self._uploads:
             head, data = await _received(request_iterator)
@@ -59,7 +59,7 @@ class FileServicer(FileServiceServicer):
     async def GetFile(  # noqa: N802 (the name is the proto's)
         self, request: api.GetFileRequest, context: Context
     ) -> api.GetFileResponse:
-        """Read what is known of a file."""
+        """Return the metadata of a file."""
         file_id = _file_id_of(request.file_id)
         file = await self._files.get(file_id, await caller_as_reader(self._groups))
         return api.GetFileResponse(file=_file_to_proto(file))
@@ -67,7 +67,7 @@ class FileServicer(FileServiceServicer):
     async def DownloadFile(  # noqa: N802 (the name is the proto's)
         self, request: api.DownloadFileRequest, context: Context
     ) -> AsyncIterator[api.DownloadFileResponse]:
-        """Read a file or a stretch of it."""
+        """Stream a file or a byte range of it."""
         file_id = _file_id_of(request.file_id)
         reader = await caller_as_reader(self._groups)
         file = await self._files.get(file_id, reader)
@@ -90,7 +90,7 @@ class FileServicer(FileServiceServicer):
 async def _received(
     requests: AsyncIterator[api.UploadFileRequest],
 ) -> tuple[api.UploadHead, bytes]:
-    """Return the head and the bytes of an upload; the stream is left where they are too many."""
+    """Return the head and the bytes of an upload; stop reading when the file is too large."""
     head: api.UploadHead | None = None
     data = bytearray()
     async for request in requests:
@@ -109,7 +109,7 @@ async def _received(
 
 
 def _derived_id(owner_id: OwnerId, request_id: str) -> str:
-    """Return the id that this request of this user alone has, however often it comes."""
+    """Return a file id derived from the user and the request, the same for every retry."""
     return str(uuid.uuid5(uuid.UUID(owner_id), f"upload {request_id}"))
 
 

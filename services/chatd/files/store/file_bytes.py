@@ -1,4 +1,4 @@
-"""The bytes of files, for the turns of their owners."""
+"""Reads the bytes of files for the turns of their owners."""
 
 from collections.abc import Collection, Mapping
 
@@ -20,7 +20,7 @@ class PostgresFiles:
         self._pool = pool
 
     async def load(self, file_ids: Collection[str], owner_id: OwnerId) -> Mapping[str, FileData]:
-        """Return the files of an owner by their ids; one that is gone is not among them."""
+        """Return the files of an owner by their ids; deleted files are left out."""
         with typed_outages():
             rows = await self._pool.fetch(SELECT_FILE_BYTES, list(file_ids), owner_id)
         return {

@@ -1,4 +1,4 @@
-"""Files as people put them in and take them out; authorisation is in every statement."""
+"""Files as uploaded and downloaded; every statement checks authorisation."""
 
 from hashlib import sha256
 
@@ -19,7 +19,7 @@ COLUMNS = """
     f.created_at
 """
 
-# A reader sees their own files and those that a chat holds which they may read.
+# A reader sees their own files and the files of chats that they may read.
 VISIBLE = f"""
     f.id = $1 AND (f.owner_id = $2 OR EXISTS (
         SELECT 1 FROM chat.chat_files held JOIN chat.chats c ON c.id = held.chat_id
@@ -32,7 +32,7 @@ SELECT_OWN = f"SELECT {COLUMNS} FROM chat.files f WHERE f.id = $1 AND f.owner_id
 # A file, for a reader.
 SELECT_VISIBLE = f"SELECT {COLUMNS} FROM chat.files f WHERE {VISIBLE}"
 
-# A stretch of its bytes, for a reader.
+# A byte range of a file, for a reader.
 SELECT_STRETCH = f"""
     SELECT substring(f.data FROM $4 FOR $5) FROM chat.files f WHERE {VISIBLE}
 """
@@ -47,10 +47,10 @@ class StoredFiles:
     async def put(
         self, file_id: str, owner_id: OwnerId, file: FileData, *, request_id: str
     ) -> StoredFile:
-        """Keep a file under an id that its request alone has; the same may come again.
+        """Store a file under the id derived from its request; a retry is idempotent.
 
         Raises:
-            RequestIdReused: another file came with this request before.
+            RequestIdReused: another file was stored with this request id before.
         """
         digest = sha256(file.data).digest()
         with typed_outages():
@@ -66,7 +66,7 @@ class StoredFiles:
         return stored
 
     async def get(self, file_id: str, reader: Reader) -> StoredFile:
-        """Return what is known of a file.
+        """Return the metadata of a file.
 
         Raises:
             FileNotFound: there is none for this reader.
@@ -80,7 +80,7 @@ class StoredFiles:
     async def stretch(
         self, file_id: str, reader: Reader, *, offset_bytes: int, length_bytes: int
     ) -> bytes:
-        """Return some bytes of a file, fewer at its end.
+        """Return a byte range of a file, shorter at its end.
 
         Raises:
             FileNotFound: there is none for this reader, or no longer.

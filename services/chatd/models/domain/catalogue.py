@@ -1,6 +1,6 @@
-"""Providers and models as values: what an installation can talk to.
+"""Providers and models as values.
 
-What was deleted stays in the catalogue, marked as such: messages that it wrote keep their identity.
+Deleted ones stay in the catalogue, marked as such: their messages keep their identity.
 """
 
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ DEMO_MODEL_ID = "scripted"
 
 
 class ProviderType(StrEnum):
-    """A family of endpoints that speak alike."""
+    """The kind of an endpoint, by its protocol."""
 
     ANTHROPIC = "anthropic"
     OPENAI = "openai"
@@ -28,12 +28,12 @@ class ProviderType(StrEnum):
     SCRIPTED = "scripted"
 
 
-# Endpoints on one's own machine often want no key; the demo has none.
+# Local endpoints often need no key; the demo has none.
 KEYLESS = frozenset({ProviderType.OPENAI_COMPATIBLE, ProviderType.SCRIPTED})
 
 
 class Purpose(StrEnum):
-    """A use of models that may have a model of its own."""
+    """A use of models that may have its own model."""
 
     UTILITY = "utility"
     TITLE = "title"
@@ -45,7 +45,7 @@ class Purpose(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ProviderKey:
-    """A key of a provider without its value; one without a user is the installation's."""
+    """A key of a provider without its value; one without a user belongs to the installation."""
 
     id: str
     provider_id: str
@@ -60,11 +60,12 @@ class Provider:
     """An endpoint that serves models.
 
     Attributes:
-        base_url: Address without a slash at its end; empty for the protocol's own.
-        options: What an administrator set for all of its models.
+        base_url: Address without a trailing slash; empty for the protocol's own.
+        options: Administrator options for all of its models.
         keys: The installation's keys in the order in which they are tried.
         version: Grows with every change.
-        is_given: Whether it comes from the environment or with Parley, so that nobody changes it.
+        is_given: Whether it comes from the environment or with Parley, so that it cannot be
+            changed.
     """
 
     id: str
@@ -83,22 +84,22 @@ class Provider:
 
     @property
     def needs_key(self) -> bool:
-        """Return whether nothing can be asked without a key."""
+        """Return whether calls need a key."""
         return self.type not in KEYLESS
 
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A model as it is configured; what is 0, empty or None comes from the price book.
+    """A model as it is configured; values of 0, empty or None come from the price book.
 
     Attributes:
-        name: What the provider calls it.
+        name: The provider's name of it.
         is_default: Whether it answers where no model is named.
-        context_limit_tokens: Tokens its context holds.
+        context_limit_tokens: Size of its context window.
         output_limit_tokens: Tokens of its longest answer.
         threshold_percent: How full its context may be before the history is summarised; 100 never.
-        default_effort: How hard it thinks unless asked otherwise.
-        max_effort: How hard it may be asked to think.
+        default_effort: The reasoning effort unless another one is requested.
+        max_effort: The highest allowed reasoning effort.
     """
 
     id: str
@@ -130,15 +131,15 @@ class ModelOverride:
 
 @dataclass(frozen=True, slots=True)
 class Catalogue:
-    """All that an installation can talk to, at one moment.
+    """All providers and models of an installation, at one moment.
 
     Attributes:
         providers: By id.
         models: By id, in the order in which they are listed.
         overrides: By purpose.
         given_default_id: The model that the environment names as the default; empty for none.
-        settings: What holds for the whole installation.
-        version: Grows with every change of anything of it.
+        settings: The settings of the installation.
+        version: Grows with every change of any of it.
     """
 
     providers: Mapping[str, Provider] = field(default_factory=dict)
@@ -149,7 +150,7 @@ class Catalogue:
     version: int = 0
 
     def is_usable(self, model: Model) -> bool:
-        """Return whether neither the model nor its provider is switched off or deleted."""
+        """Return whether neither the model nor its provider is disabled or deleted."""
         provider = self.providers.get(model.provider_id)
         return (
             model.is_enabled
@@ -162,8 +163,8 @@ class Catalogue:
     def default(self) -> Model | None:
         """Return the model that answers where none is named.
 
-        An administrator's choice wins over the environment's; without both it is the demo. A model
-        that an administrator adds is not the default before somebody makes it so.
+        An administrator's choice takes precedence over the environment's; without both it is the
+        demo. A model that an administrator adds is not the default until it is set as such.
         """
         live = [model for model in self.models.values() if not model.is_deleted]
         for model in live:
@@ -176,9 +177,9 @@ class Catalogue:
         return next(iter(real or usable), None)
 
     def find(self, reference: str) -> Model | None:
-        """Return the usable model that an id or a name means; None if none does, or several do.
+        """Return the usable model of an id or a name; None if there is none, or several.
 
-        A name may say its provider before a slash.
+        A name may have its provider before a slash.
         """
         model = self.models.get(reference)
         if model is not None:
@@ -191,7 +192,7 @@ class Catalogue:
         return None
 
     def provider_of(self, model_id: str) -> str:
-        """Return the id of the provider that serves or served a model; empty if nobody knows."""
+        """Return the id of the provider that serves or served a model; empty if unknown."""
         model = self.models.get(model_id)
         return "" if model is None else model.provider_id
 
@@ -200,7 +201,7 @@ class Catalogue:
 
 
 def merged(stored: Catalogue, given: Catalogue) -> Catalogue:
-    """Return what is stored together with what is given; an administrator's word wins."""
+    """Return the stored catalogue merged with the given one; administrator settings win."""
     return Catalogue(
         providers={**given.providers, **stored.providers},
         models={**stored.models, **given.models},

@@ -1,11 +1,11 @@
-"""Which model a message asks for and how hard it shall think, as a value that is stored with it."""
+"""The model and reasoning effort that a message requests, as a value that is stored with it."""
 
 from dataclasses import dataclass
 from enum import StrEnum
 
 
 class ReasoningEffort(StrEnum):
-    """How hard a model thinks; ordered."""
+    """Reasoning efforts, in ascending order."""
 
     DEFAULT = ""
     NONE = "none"
@@ -19,13 +19,13 @@ class ReasoningEffort(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ModelChoice:
-    """A model and an effort; what is empty is left to the chat, and then to the installation."""
+    """A model and an effort; empty ones are taken from the chat, and then the installation."""
 
     model_id: str = ""
     reasoning_effort: ReasoningEffort = ReasoningEffort.DEFAULT
 
     def over(self, fallback: "ModelChoice") -> "ModelChoice":
-        """Return this choice with what it leaves open taken from another."""
+        """Return this choice with its empty fields taken from another."""
         return ModelChoice(
             self.model_id or fallback.model_id,
             self.reasoning_effort or fallback.reasoning_effort,

@@ -1,4 +1,4 @@
-"""What a model call costs: exact until the end, then rounded up once."""
+"""The cost of a model call: computed exactly, then rounded up once."""
 
 import math
 from fractions import Fraction
@@ -8,7 +8,7 @@ from chatd.models.domain.price import Price
 
 __all__ = ["COST_MICROS_MAX", "TOKENS_MAX", "Price", "billed_micros", "cost_micros", "is_plausible"]
 
-# What lies beyond is a mistake of somebody's: no call uses or costs that much.
+# Larger values are errors: no call uses or costs that much.
 TOKENS_MAX = 10**12
 COST_MICROS_MAX = 10**13
 
@@ -16,7 +16,7 @@ COST_MICROS_MAX = 10**13
 def cost_micros(price: Price | None, usage: UsageReported) -> int | None:
     """Return the cost in millionths of a dollar; None when it is not known, 0 when it is free.
 
-    A component without a price counts nothing as long as another one that was used has a price.
+    A component without a price counts as 0 as long as another used one has a price.
     """
     if price is None:
         return None
@@ -34,13 +34,13 @@ def cost_micros(price: Price | None, usage: UsageReported) -> int | None:
 
 
 def billed_micros(price: Price | None, usage: UsageReported) -> int | None:
-    """Return the cost as it is stored: one that cannot be is not known."""
+    """Return the cost as it is stored; an implausible one is stored as unknown."""
     micros = cost_micros(price, usage)
     return micros if micros is not None and 0 <= micros <= COST_MICROS_MAX else None
 
 
 def is_plausible(usage: UsageReported) -> bool:
-    """Return whether a provider's counts can be true."""
+    """Return whether a provider's counts are plausible."""
     counts = (
         usage.input_tokens,
         usage.output_tokens,

@@ -4,7 +4,7 @@ from chatd.primitives.domain.errors import ChatError
 
 
 class ModelNotFound(ChatError):
-    """There is no such model, or it is switched off."""
+    """There is no such model, or it is disabled."""
 
     def __init__(self, model_id: str) -> None:
         super().__init__(f"no model {model_id} can be used; choose one of the list of models")

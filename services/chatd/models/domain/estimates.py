@@ -1,18 +1,19 @@
-"""How many tokens a call takes, estimated from its size, where its provider does not say.
+"""Estimates the tokens of a call from its size, where its provider does not report them.
 
-Meant to be of the right order, for money: a provider's own count replaces it whenever there is one.
+The estimate is for billing and only of the right order: a provider's own count replaces it whenever
+there is one.
 """
 
 from chatd.content.domain.parts import File
 from chatd.content.domain.tokens import BYTES_PER_TOKEN, estimated_tokens
 from chatd.models.domain.language_model import FileData, ModelRequest
 
-IMAGE_TOKENS = 1600  # What providers count for a picture of the largest size that they keep.
-DOCUMENT_BYTES_PER_TOKEN = 32  # A PDF has far more bytes than it has words.
+IMAGE_TOKENS = 1600  # What providers count for an image of the maximum size.
+DOCUMENT_BYTES_PER_TOKEN = 32  # A PDF has far more bytes than text.
 
 
 def tokens_of_bytes(size_bytes: int) -> int:
-    """Return how many tokens text of a size in UTF-8 takes."""
+    """Return the tokens of UTF-8 text of a size."""
     return -(-size_bytes // BYTES_PER_TOKEN)
 
 
@@ -22,7 +23,7 @@ def text_bytes(text: str) -> int:
 
 
 def estimated_input_tokens(request: ModelRequest) -> int:
-    """Return how many tokens the prompt of a request takes: messages, tools and files."""
+    """Return the tokens of a request's prompt: messages, tools and files."""
     parts = [part for message in request.messages for part in message.content]
     files = (request.files.get(part.file_id) for part in parts if isinstance(part, File))
     tools_bytes = sum(

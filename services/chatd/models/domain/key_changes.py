@@ -1,6 +1,6 @@
-"""What becomes of the stored keys of a provider when the provider changes.
+"""Effect of provider changes on the stored keys.
 
-A key was given for one origin. To have it sent to another one, it must be entered again.
+A key was entered for one origin. To be sent to another one, it must be entered again.
 """
 
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ class KeyEffect(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ProviderChange:
-    """A provider as it will be, and which of its stored keys are removed."""
+    """The changed provider, and which of its stored keys are removed."""
 
     provider: Provider
     keys: KeyEffect = KeyEffect.KEEP
@@ -32,7 +32,7 @@ def effect_on_keys(
     """Return which stored keys a change removes.
 
     Raises:
-        KeyNeeded: it would send stored keys to another origin, and no key is given.
+        KeyNeeded: It would send stored keys to another origin, and no key is given.
     """
     is_moved = old_origin != new_origin
     if is_moved and stored_keys and not is_key_given:

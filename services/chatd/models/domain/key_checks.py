@@ -1,11 +1,11 @@
-"""What a provider said to its keys."""
+"""Results of checks of a provider's keys."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class KeyChecked:
-    """What a provider said to one key; no problem means that it works."""
+    """The check result of one key; an empty problem means that it works."""
 
     key_id: str
     problem: str = ""
@@ -13,7 +13,7 @@ class KeyChecked:
 
 @dataclass(frozen=True, slots=True)
 class ProviderChecked:
-    """What a provider said to each key, and the models that it offers."""
+    """The check results of a provider's keys, and the models that it lists."""
 
     keys: tuple[KeyChecked, ...]
     model_names: tuple[str, ...] = ()

@@ -1,6 +1,6 @@
-"""The language model as the engine sees it: a request out, a closed union of events in.
+"""The port to language models: a request, and a closed union of events.
 
-The deltas are structs, not dataclasses: one is made for nearly everything that a model sends.
+The deltas are structs, not dataclasses: they are the most frequent events.
 """
 
 from collections.abc import Callable, Mapping
@@ -16,11 +16,11 @@ from chatd.content.domain.tools import ToolSpec
 
 @dataclass(frozen=True, slots=True)
 class PromptMessage:
-    """One message as a model reads it: complete, without what only people see."""
+    """One message of a prompt: complete, without parts that only users see."""
 
     role: Role
     content: tuple[Part, ...]
-    model_id: str = ""  # Model that wrote it; empty for what no model wrote.
+    model_id: str = ""  # Model that wrote it; empty if none did.
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,18 +34,18 @@ class FileData:
 
 @dataclass(frozen=True, slots=True)
 class ModelRequest:
-    """All that a model is asked with."""
+    """The complete request to a model."""
 
     model: str
     messages: tuple[PromptMessage, ...]
     tools: tuple[ToolSpec, ...]
-    may_call_tools: bool = True  # When not, the tools are there only to make old calls readable.
+    may_call_tools: bool = True  # If not, the tools are sent only for old calls.
     output_tokens_max: int | None = None
     reasoning_effort: str = ""
-    files: Mapping[str, FileData] = field(default_factory=dict)  # By id; one that is gone is not.
+    files: Mapping[str, FileData] = field(default_factory=dict)  # By id; deleted ones are missing.
     chat_id: str = ""
     owner_id: str = ""
-    attempt: int = 1  # How often this history was tried; beyond 1 the call is a repetition.
+    attempt: int = 1  # The number of the attempt; beyond 1 the call is a retry.
 
 
 class TextDelta(msgspec.Struct, frozen=True):
@@ -57,13 +57,13 @@ class TextDelta(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class TextEnded:
-    """The open text is complete; this is what its provider wants back with it."""
+    """The open text is complete, with metadata to send back to its provider."""
 
     provider_metadata: str = ""
 
 
 class ReasoningDelta(msgspec.Struct, frozen=True):
-    """More of what the model thinks; another block id begins another part."""
+    """More reasoning; another block id begins another part."""
 
     text: str
     block_id: str = ""
@@ -71,7 +71,7 @@ class ReasoningDelta(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True, slots=True)
 class ReasoningEnded:
-    """The open thought is complete; without one open, a thought that came without words."""
+    """The open reasoning is complete; if none is open, it is one without text."""
 
     provider_metadata: str = ""
 
@@ -93,7 +93,7 @@ class ToolCallRequested:
 
 @dataclass(frozen=True, slots=True)
 class SourceCited:
-    """Something that the answer refers to."""
+    """A source that the answer cites."""
 
     source: Source
 
@@ -107,10 +107,10 @@ class ProviderToolResult:
 
 @dataclass(frozen=True, slots=True)
 class UsageReported:
-    """What the call used so far; the last one counts.
+    """The usage of the call so far; the last one counts.
 
     Input tokens are those that were neither read from a cache nor written to one. Reasoning tokens
-    are part of the output, unless the provider counts them apart.
+    are part of the output, unless the provider counts them separately.
     """
 
     input_tokens: int = 0
@@ -118,23 +118,23 @@ class UsageReported:
     reasoning_tokens: int = 0
     cache_read_tokens: int = 0
     cache_write_tokens: int = 0
-    context_limit_tokens: int = 0  # Window that the provider names; 0 when it names none.
+    context_limit_tokens: int = 0  # Window reported by the provider; 0 if none.
     is_reasoning_apart: bool = False
 
     @property
     def written_tokens(self) -> int:
-        """Return all that the model wrote, its thoughts included."""
+        """Return all output tokens, including reasoning."""
         return self.output_tokens + (self.reasoning_tokens if self.is_reasoning_apart else 0)
 
 
 @dataclass(frozen=True, slots=True)
 class RequestSent:
-    """The provider is being sent the prompt, which it may want money for from now on."""
+    """The prompt is being sent to the provider, which may charge for it from now on."""
 
 
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
-    """The provider is alive, but has nothing to say yet."""
+    """The provider sent data, but no content yet."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -142,7 +142,7 @@ class Finished:
     """The answer is complete; a stream that ends without this one failed."""
 
     reason: FinishReason = FinishReason.STOP
-    detail: str = ""  # What the provider says of a refusal.
+    detail: str = ""  # The provider's explanation of a refusal.
 
 
 ModelEvent = (
@@ -160,12 +160,12 @@ ModelEvent = (
     | Finished
 )
 
-# Takes the next event of an answer; it must not wait, for it runs where the bytes arrive.
+# Is called with the next event of an answer; must not block, as it runs in the network callback.
 OnEvent = Callable[[ModelEvent], None]
 
 
 class ModelError(Exception):
-    """A call of a model failed; `message` is safe to show and says what to do."""
+    """A model call failed; `message` is safe to show and says what to do."""
 
     def __init__(
         self,
@@ -188,12 +188,12 @@ class ModelError(Exception):
         self.provider = provider
         self.status_code = status_code
         self.detail = detail
-        self.is_unreachable = is_unreachable  # No byte of an answer came.
+        self.is_unreachable = is_unreachable  # No byte of an answer was received.
         self.is_breaker_open = is_breaker_open  # The call was not made.
 
     @property
     def turn_error(self) -> TurnError:
-        """Return the same as what the readers of a turn see."""
+        """Return the error as the readers of a turn see it."""
         return TurnError(
             self.message,
             self.kind,
@@ -208,11 +208,11 @@ class LanguageModel(Protocol):
     """A model that answers."""
 
     async def answer(self, request: ModelRequest, on_event: OnEvent) -> None:
-        """Ask, and give what comes back to `on_event` as it comes, `Finished` last.
+        """Call the model and pass its events to `on_event` as they arrive, `Finished` last.
 
-        What `on_event` raises ends the call and comes out here.
+        An exception of `on_event` ends the call and is raised here.
 
         Raises:
-            ModelError: the call failed, at any place of the answer.
+            ModelError: The call failed, before or during the answer.
         """
         ...

@@ -1,4 +1,4 @@
-"""What one call of a model used and cost."""
+"""Usage and cost of one model call."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from chatd.models.domain.price import Price
 
 @dataclass(frozen=True, slots=True)
 class ModelUse:
-    """What the model call behind a message used."""
+    """Usage of the model call of a message."""
 
     model_id: str = ""
     input_tokens: int = 0
@@ -19,7 +19,7 @@ class ModelUse:
     cost_micros: int | None = None  # None when no price is known, 0 when it is free.
     runtime_ms: int = 0
     model_runtime_ms: int = 0
-    provider: str = ""  # Its name, and below the model's, as they were when the call was made.
+    provider: str = ""  # Provider and model names at the time of the call.
     model_name: str = ""
-    price: Price | None = None  # Of that time too.
+    price: Price | None = None  # At the time of the call.
     is_estimate: bool = False  # Whether its provider did not report all of the tokens.

@@ -1,4 +1,4 @@
-"""Settings that people change while Parley runs: the installation's and each user's own."""
+"""Settings that users change at run time: the installation's and each user's own."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,18 +10,18 @@ PROMPT_BYTES_MAX = 128 * 1024
 
 @dataclass(frozen=True, slots=True)
 class InstallationSettings:
-    """What holds for the whole installation.
+    """The settings of the installation.
 
     Attributes:
         system_prompt: Instructions that every new chat begins with.
-        include_default_system_prompt: Whether Parley's own instructions come before them; while
-            nobody has said so, they do if there are no others.
+        include_default_system_prompt: Whether Parley's own instructions come before them; if not
+            set, they do if there are no others.
         plan_mode_instructions: More instructions for plan mode.
         compact_on_final_step: Whether a last answer that crosses the threshold is summarised and
-            gone on from.
+            continued from.
         workspace_ttl_ms: Lifetime of a workspace that a chat makes; 0 for its template's.
-        auto_archive_days: After how many days an untouched chat is put away; 0 never.
-        retention_days: After how many days a chat that was put away is deleted; 0 never.
+        auto_archive_days: After how many days an unused chat is archived; 0 never.
+        retention_days: After how many days an archived chat is deleted; 0 never.
         running_chats_per_user_max: Chats of one user that run at once; 0 for no limit.
     """
 
@@ -44,10 +44,10 @@ class InstallationSettings:
 
 @dataclass(frozen=True, slots=True)
 class UserSettings:
-    """What holds for one user.
+    """The settings of one user.
 
     Attributes:
-        custom_prompt: Instructions of the user's own.
+        custom_prompt: The user's own instructions.
         compaction_threshold_percents: How full the context of a model may be, by its id.
     """
 
@@ -55,6 +55,6 @@ class UserSettings:
     compaction_threshold_percents: Mapping[str, int] = field(default_factory=dict)
 
     def threshold_percent(self, model_id: str, configured_percent: int) -> int:
-        """Return the threshold of a model: the user's own, else as configured, else the usual."""
+        """Return the threshold of a model: the user's, else the configured, else the default."""
         wanted = self.compaction_threshold_percents.get(model_id, configured_percent)
         return wanted if 0 <= wanted <= 100 else THRESHOLD_PERCENT

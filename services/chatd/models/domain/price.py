@@ -1,4 +1,4 @@
-"""Prices of tokens, as the catalogue keeps them and the ledger remembers them."""
+"""Token prices, in the catalogue and in the ledger."""
 
 from dataclasses import dataclass
 from decimal import Decimal

@@ -1,8 +1,8 @@
 """The shipped prices and limits of public models, found by the model's name.
 
-Everything is as the providers published it on the date in the book. A window is given as far as its
-price holds: some models cost more beyond a length, and a chat is summarised before it gets there
-unless an administrator sets another limit, with the prices that belong to it.
+All values are as the providers published them on the date in the book. A context window is limited
+to where its price is valid: some models cost more beyond a length, and a chat is summarised before
+it reaches it unless an administrator sets another limit, with its prices.
 """
 
 import re
@@ -16,9 +16,9 @@ import msgspec
 from chatd.models.domain.choice import ReasoningEffort
 from chatd.models.domain.price import Price
 
-# What names of one model differ by: dates, versions, tags.
+# Suffixes that names of one model differ by: dates, versions, tags.
 _VERSION = re.compile(r"(-\d{4}-\d{2}-\d{2}|-\d{6,8}|@\d{8}|-latest|-preview|-v\d+|:\w+)*")
-# What resellers put before a name: "us.anthropic.", "anthropic/", "models/".
+# Prefixes that resellers add: "us.anthropic.", "anthropic/", "models/".
 _SELLER = re.compile(r"^(?:.*/)?(?:(?:us|us-gov|eu|apac|jp|au|ca|global)\.)?(?:anthropic\.)?")
 
 REMEMBERED_MAX = 1024
@@ -26,7 +26,7 @@ REMEMBERED_MAX = 1024
 
 @dataclass(frozen=True, slots=True)
 class BookEntry:
-    """What is known of one model; 0 and empty are unknown."""
+    """The data of one model; 0 and empty are unknown."""
 
     name: str
     price: Price
@@ -46,7 +46,7 @@ class PriceBook:
         self._by_length = sorted(entries, key=lambda entry: len(entry.name), reverse=True)
 
     def find(self, model_name: str) -> BookEntry | None:
-        """Return the entry of a model, whatever version or reseller its name speaks of."""
+        """Return the entry of a model, for any version or reseller in its name."""
         if model_name not in self._found:
             if len(self._found) >= REMEMBERED_MAX:
                 self._found.clear()
@@ -80,15 +80,15 @@ class _Document(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def shipped_book() -> PriceBook:
-    """Return the book that comes with Parley."""
+    """Return the book that is shipped with Parley."""
     return read_book(files("chatd.models.domain").joinpath("price_book.json").read_bytes())
 
 
 def read_book(text: bytes) -> PriceBook:
-    """Return the book that a document holds.
+    """Return the book of a JSON document.
 
     Raises:
-        msgspec.ValidationError: it is no such document.
+        msgspec.ValidationError: It is not a valid document.
     """
     document = msgspec.json.decode(text, type=_Document)
     return PriceBook(document.dated, tuple(map(_entry, document.models)))

@@ -19,4 +19,4 @@ class ModelProfile:
     reasoning_effort: str = ""
     provider: str = ""  # As the ledger names it.
     provider_id: str = ""
-    name: str = ""  # As the provider knows it.
+    name: str = ""  # As the provider names it.

@@ -1,4 +1,4 @@
-"""Which model a turn runs with, how hard it thinks, and what its limits and prices are."""
+"""Resolves the model of a turn, its reasoning effort, limits and prices."""
 
 from collections.abc import Collection
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ ORDER = tuple(effort for effort in ReasoningEffort if effort is not ReasoningEff
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """A model that can be asked, with its provider and how hard it shall think."""
+    """A usable model, with its provider and reasoning effort."""
 
     model: Model
     provider: Provider
@@ -36,16 +36,16 @@ def resolve(
 ) -> Resolved:
     """Return the model that answers a message.
 
-    A model that somebody chose is never replaced; where none was chosen the default answers.
+    A chosen model is never replaced; where none was chosen the default answers.
 
     Args:
-        catalogue: What there is.
-        choice: What the message asks for, or else its chat.
-        book: Where limits come from that nobody set.
-        own_keys: The providers that the user has keys of their own for.
+        catalogue: The catalogue.
+        choice: The choice of the message, or else of its chat.
+        book: The source of limits that are not configured.
+        own_keys: The providers that the user has own keys for.
 
     Raises:
-        ModelError: the model was removed or switched off, there is no key for it, or there is no
+        ModelError: The model was removed or disabled, there is no key for it, or there is no
             default.
     """
     model = catalogue.models.get(choice.model_id) if choice.model_id else catalogue.default()
@@ -57,16 +57,16 @@ def resolve(
 
 
 def unknown_model(model_id: str) -> ModelError:
-    """Return what a turn fails with whose model is not known here."""
+    """Return the error of a turn whose model is unknown."""
     message = f"The model {model_id} is not known here any more; {CHOOSE_ANOTHER}"
     return _unusable(ErrorKind.MODEL_UNAVAILABLE, message, None)
 
 
 def usable_provider(catalogue: Catalogue, model: Model, own_keys: Collection[str] = ()) -> Provider:
-    """Return the provider of a model that can be asked.
+    """Return the provider of a usable model.
 
     Raises:
-        ModelError: the model or the provider is switched off or gone, or there is no key.
+        ModelError: The model or the provider is disabled or deleted, or there is no key.
     """
     provider = catalogue.providers.get(model.provider_id)
     if model.is_deleted or provider is None or provider.is_deleted:
@@ -98,7 +98,7 @@ def for_purpose(
     book: PriceBook,
     own_keys: Collection[str] = (),
 ) -> Resolved | None:
-    """Return the first model that is set for one of the purposes and can be used, else None."""
+    """Return the first usable model that is configured for one of the purposes, else None."""
     for purpose in purposes:
         override = catalogue.overrides.get(purpose)
         model = None if override is None else catalogue.models.get(override.model_id)
@@ -116,9 +116,9 @@ def for_purpose(
 def clamped(
     wanted: ReasoningEffort, model: Model, entry: BookEntry | None = None
 ) -> ReasoningEffort:
-    """Return how hard a model thinks: as asked or by default, at most what it may.
+    """Return the reasoning effort: as requested or by default, at most the model's maximum.
 
-    A model of which nobody knows how hard it can think is not asked to.
+    A model without a known maximum gets none.
     """
     highest = model.max_effort or (entry.max_effort if entry else ReasoningEffort.DEFAULT)
     effort = wanted or model.default_effort
@@ -128,7 +128,7 @@ def clamped(
 
 
 def profile_of(resolved: Resolved, book: PriceBook) -> ModelProfile:
-    """Return the model as a turn needs to know it."""
+    """Return the model as a turn uses it."""
     model, entry = resolved.model, book.find(resolved.model.name)
     known_output = 0 if entry is None else entry.output_limit_tokens
     output = model.output_limit_tokens or min(OUTPUT_TOKENS_MAX, known_output or OUTPUT_TOKENS_MAX)
@@ -158,7 +158,7 @@ def price_of(model: Model, entry: BookEntry | None) -> Price | None:
 
 
 def turn_choice(asked: ModelChoice | None, chat: ModelChoice) -> ModelChoice:
-    """Return what a turn is asked to run with: as its message says, else as its chat does."""
+    """Return the choice of a turn: its message's, completed by its chat's."""
     return (asked or NO_CHOICE).over(chat)
 
 

@@ -1,8 +1,8 @@
-"""What this process knows of the configuration, so that a turn asks nobody.
+"""The configuration cache of a process, so that a turn needs no query.
 
-A snapshot is good until somebody says that something changed. That is said over the bus, with the
-number of the change; every few seconds the number is compared, which repairs what was not heard.
-One caller reads and the others wait for it; what was read before a change was heard is not kept.
+A snapshot is valid until a change is announced. Changes are announced over the bus, with the
+version of the configuration; every few seconds the version is compared, which repairs lost notices.
+One caller reads and the others wait for it; a read that started before a notice is not cached.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from parley.clock import Clock
 from parley.postgres import DatabaseUnavailable
 
 REPAIR_S = 5.0
-# Before the id of a chat, where ids of users stand for themselves.
+# Prefix of chat ids; ids of users have none.
 CHAT_PREFIX = "chat:"
 USERS_MAX = 10_000
 CHATS_MAX = 10_000
@@ -30,27 +30,27 @@ T = TypeVar("T")
 
 
 class Stored(Protocol):
-    """Where the configuration is."""
+    """The store of the configuration."""
 
     async def version(self) -> int:
-        """Return the number of the newest change."""
+        """Return the version of the newest change."""
         ...
 
     async def load(self) -> Snapshot:
-        """Return everything."""
+        """Return the whole configuration."""
         ...
 
     async def user(self, user_id: OwnerId) -> UserConfig:
-        """Return what a user set and brought."""
+        """Return the settings and keys of a user."""
         ...
 
     async def chat(self, chat_id: ChatId) -> ChatFacts:
-        """Return what the turns of a chat depend on."""
+        """Return the properties of a chat that its turns depend on."""
         ...
 
 
 class Remembered(Generic[T]):
-    """Values by a key, the most recently used ones, until they are forgotten."""
+    """An LRU cache of values by key."""
 
     def __init__(self, read: Callable[[str], Awaitable[T]], kept_max: int) -> None:
         self._read = read
@@ -59,7 +59,7 @@ class Remembered(Generic[T]):
         self._generation = 0
 
     async def get(self, key: str) -> T:
-        """Return the value, read if it is not known."""
+        """Return the value, read if it is not cached."""
         known = self._kept.get(key)
         if known is not None:
             self._kept.move_to_end(key)
@@ -73,22 +73,22 @@ class Remembered(Generic[T]):
         return value
 
     def forget(self, key: str) -> None:
-        """Read this one again when it is asked for."""
+        """Drop one value."""
         self._generation += 1
         self._kept.pop(key, None)
 
     def clear(self) -> None:
-        """Read all again when they are asked for."""
+        """Drop all values."""
         self._generation += 1
         self._kept.clear()
 
 
 class ConfigurationCache:
-    """The configuration as this process knows it.
+    """The configuration cache of this process.
 
     Args:
-        stored: Where it is.
-        given: What the environment gives, and the demo.
+        stored: The store.
+        given: The catalogue of the environment, and the demo.
         given_values: The values of the keys of the environment.
         clock: Time between two comparisons.
     """
@@ -112,7 +112,7 @@ class ConfigurationCache:
         """Return the catalogue.
 
         Raises:
-            DatabaseUnavailable: it was never read, and cannot be.
+            DatabaseUnavailable: It was never read, and cannot be.
         """
         if self._is_fresh and self._snapshot is not None:
             return self._snapshot
@@ -122,33 +122,33 @@ class ConfigurationCache:
             return await self._read()
 
     async def newest(self) -> Snapshot:
-        """Return the catalogue of this moment, for whoever misses something in the known one.
+        """Return the current catalogue, for a caller that misses something in the cached one.
 
         Raises:
-            DatabaseUnavailable: the number of the newest change cannot be read.
+            DatabaseUnavailable: The version of the newest change cannot be read.
         """
         await self._compare()
         return await self.current()
 
     async def user(self, user_id: OwnerId) -> UserConfig:
-        """Return what a user set and brought."""
+        """Return the settings and keys of a user."""
         return await self._users.get(user_id)
 
     async def chat(self, chat_id: ChatId) -> ChatFacts:
-        """Return what the turns of a chat depend on beside its history.
+        """Return the properties of a chat that its turns depend on, beside its history.
 
         Raises:
-            ChatNotFound: there is no such chat.
+            ChatNotFound: There is no such chat.
         """
         return await self._chats.get(chat_id)
 
     def give(self, given: Catalogue) -> None:
-        """Know more of what the environment gives, for example which models an endpoint has."""
+        """Update the catalogue of the environment, for example with listed models."""
         self._given = given
         self._outdate()
 
     def on_notice(self, what: str, version: int) -> None:
-        """Take the news that something changed: the catalogue, a chat, or what a user set."""
+        """Handle the notice of a change: of the catalogue, a chat, or a user's settings."""
         if what == CATALOGUE:
             if not self._is_known(version):
                 self._users.clear()
@@ -159,7 +159,7 @@ class ConfigurationCache:
             self._users.forget(what)
 
     def on_resync(self) -> None:
-        """Read everything anew, because a change may not have been heard of."""
+        """Read everything again, because a notice may have been lost."""
         self._users.clear()
         self._chats.clear()
         self._outdate()
@@ -191,7 +191,7 @@ class ConfigurationCache:
             change.cancel()
 
     async def _read(self) -> Snapshot:
-        """Read; what is known is better than nothing while the database is away."""
+        """Read; while the database is unavailable the old snapshot is used."""
         generation = self._generation
         try:
             read = await self._stored.load()

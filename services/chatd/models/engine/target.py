@@ -1,4 +1,4 @@
-"""Where one call of a model goes, and as whom."""
+"""The target of a model call: endpoint, model and key."""
 
 import re
 from collections.abc import Mapping
@@ -9,7 +9,7 @@ from parley.settings import Secret
 
 # The name of a region becomes a part of the host that a key is sent to.
 AWS_REGION = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
-# Servers that many share choose by it whom a request is for, and so who gets the key.
+# Shared servers route by the Host header, so it decides which tenant receives the key.
 HOST_HEADER = "has an option extra_headers that sets Host; set the base URL instead."
 
 
@@ -18,13 +18,14 @@ class Target:
     """A model at an endpoint, with the key to it.
 
     Attributes:
-        provider_id: Whose metadata this endpoint understands; that of others is left out.
-        provider_type: What kind of endpoint it is.
-        provider_name: What people call it; errors name it so.
-        model_name: What the endpoint calls the model.
-        base_url: Address without a slash at its end; empty for the protocol's own.
+        provider_id: The provider whose metadata this endpoint understands; that of others is left
+            out.
+        provider_type: The kind of endpoint.
+        provider_name: The display name, used in errors.
+        model_name: The endpoint's name of the model.
+        base_url: Address without a trailing slash; empty for the protocol's own.
         api_key: The key; for Bedrock, "access key:secret key" or with a third part, a session.
-        options: What an administrator set for provider and model, the model's own winning.
+        options: Administrator options of provider and model; the model's own take precedence.
     """
 
     provider_id: str
@@ -37,7 +38,7 @@ class Target:
 
 
 def is_host_header(name: str) -> bool:
-    """Tell whether a header names the host that a request is for."""
+    """Return whether a header is the Host header."""
     return name.strip().lower() == "host"
 
 

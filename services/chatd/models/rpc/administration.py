@@ -1,4 +1,4 @@
-"""What calls that manage the catalogue share: ids, repetitions, pages, a line in the log."""
+"""Helpers of the methods that manage the catalogue: ids, idempotency, pages, logging."""
 
 import hashlib
 import logging
@@ -25,7 +25,7 @@ class _PageToken(msgspec.Struct, frozen=True, array_like=True):
 def page_of(
     listed: list[T], id_of: Callable[[T], str], page_size: int, page_token: str
 ) -> tuple[list[T], str]:
-    """Return a page of a list in its order, and where the next one begins."""
+    """Return a page of a list in its order, and the token of the next one."""
     length = length_of(page_size)
     place = place_of(page_token, _PageToken)
     start = 0
@@ -38,16 +38,16 @@ def page_of(
 
 
 def made_id(request: Message, request_id: str, caller: Owner) -> str:
-    """Derive the id from caller and request, so that a repetition finds what it made."""
+    """Derive the id from caller and request, so that a repeated request finds its object."""
     kind = request.DESCRIPTOR.name
     return str(uuid.uuid5(uuid.UUID(caller.id), f"{kind} {fields.request_id_of(request_id)}"))
 
 
 def body_hash(request: Message) -> bytes:
-    """Return what tells a repetition from another request under the same id."""
+    """Return a hash that distinguishes a repetition from another request with the same id."""
     return hashlib.sha256(request.SerializeToString(deterministic=True)).digest()
 
 
 def note(what: str, caller: Owner, **facts: object) -> None:
-    """Leave a line for whoever looks into who changed what."""
+    """Log who changed what."""
     logger.info(what, extra={"user_id": caller.id, **facts})

@@ -1,4 +1,4 @@
-"""Providers, models and their keys to protos, nothing else; a key's value has no place there."""
+"""Converts providers, models and their keys to protos, which have no field for a key's value."""
 
 from collections.abc import Mapping
 from decimal import Decimal

@@ -1,4 +1,4 @@
-"""Providers and models as requests give them: each field checked, the rest as it was."""
+"""Validates the fields of providers and models in requests."""
 
 import re
 from collections.abc import Mapping, Sequence
@@ -24,7 +24,7 @@ OPTIONS_BYTES_MAX = 64 * 1024
 TOKENS_MAX = 100_000_000
 PRICE_MAX = Decimal(1_000_000)
 
-# Types whose protocol has no address of its own.
+# Types whose protocol has no default address.
 ADDRESSED = frozenset({ProviderType.AZURE, ProviderType.OPENAI_COMPATIBLE})
 
 PROVIDER_FIELDS = (
@@ -57,7 +57,7 @@ def masked(paths: Sequence[str], known: tuple[str, ...]) -> frozenset[str]:
     """Return which fields change.
 
     Raises:
-        InvalidRequest: the mask names nothing, or something that cannot be changed this way.
+        InvalidRequest: The mask is empty, or names a field that cannot be changed.
     """
     if not paths:
         raise InvalidRequest("update_mask", f"names no field; there are {', '.join(known)}")
@@ -72,10 +72,10 @@ def masked(paths: Sequence[str], known: tuple[str, ...]) -> frozenset[str]:
 def provider_with(
     provider: Provider, given: model_pb2.Provider, changed: frozenset[str]
 ) -> Provider:
-    """Return a provider with the fields that change taken from a request.
+    """Return a provider with the changed fields taken from a request.
 
     Raises:
-        InvalidRequest: one of them is wrong.
+        InvalidRequest: One of them is invalid.
     """
     if "name" in changed:
         name = fields.words(given.name, "provider.name", characters_max=NAME_CHARACTERS_MAX)
@@ -103,10 +103,10 @@ def provider_with(
 
 
 def model_with(model: Model, given: model_pb2.Model, changed: frozenset[str]) -> Model:
-    """Return a model with the fields that change taken from a request.
+    """Return a model with the changed fields taken from a request.
 
     Raises:
-        InvalidRequest: one of them is wrong.
+        InvalidRequest: One of them is invalid.
     """
     if "name" in changed:
         name = fields.words(given.name, "model.name", characters_max=MODEL_NAME_CHARACTERS_MAX)
@@ -157,7 +157,7 @@ def _with_efforts(model: Model, given: model_pb2.Model, changed: frozenset[str])
 
 
 def override_from_proto(override: model_pb2.ModelOverride) -> ModelOverride:
-    """Return the model of a purpose; an empty one takes it away."""
+    """Return the override of a purpose; an empty model removes it."""
     purpose = PURPOSE_OF.get(override.purpose)
     if purpose is None:
         raise InvalidRequest("override.purpose", "is not known")
@@ -176,7 +176,7 @@ def price_from_proto(prices: model_pb2.Prices) -> Price:
 
 
 def effort_from_proto(value: "chat_pb2.ReasoningEffort.ValueType", field: str) -> ReasoningEffort:
-    """Return how hard a model thinks."""
+    """Return a reasoning effort."""
     effort = EFFORT_OF.get(value)
     if effort is None:
         raise InvalidRequest(field, "is not known")
@@ -184,7 +184,7 @@ def effort_from_proto(value: "chat_pb2.ReasoningEffort.ValueType", field: str) -
 
 
 def base_url_of(text: str, field: str) -> str:
-    """Return an address without a slash at its end; empty stays empty."""
+    """Return an address without a trailing slash; empty stays empty."""
     url = fields.clean(text, field, bytes_max=URL_BYTES_MAX).strip().rstrip("/")
     if not url:
         return ""
@@ -199,7 +199,7 @@ def base_url_of(text: str, field: str) -> str:
 
 
 def options_of(text: str, field: str) -> Mapping[str, object]:
-    """Return options, which are one JSON object; nothing means none."""
+    """Return options, which are one JSON object; empty text means none."""
     if not text.strip():
         return {}
     value = fields.json_value(text, field, bytes_max=OPTIONS_BYTES_MAX)
@@ -211,7 +211,7 @@ def options_of(text: str, field: str) -> Mapping[str, object]:
 
 
 def version_of(etag: str, field: str) -> int | None:
-    """Return the version that an etag names; nothing names none."""
+    """Return the version of an etag; None if it is empty."""
     if not etag:
         return None
     if not etag.isascii() or not etag.isdigit() or len(etag) > 18:
@@ -247,7 +247,7 @@ def _decimal(text: str, field: str) -> Decimal | None:
 
 
 def _parts_of(url: str) -> SplitResult | None:
-    """Return the parts of an address, None if it is none of the web's."""
+    """Return the parts of an http or https URL, else None."""
     try:
         parts = urlsplit(url)
         _ = parts.port  # Raises when it is no number.

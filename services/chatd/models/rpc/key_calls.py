@@ -1,4 +1,4 @@
-"""The calls about keys of providers: those of everybody, and those that users bring."""
+"""Methods for keys of providers: the installation's, and those of users."""
 
 from chatd.models.domain.catalogue import Provider, ProviderKey
 from chatd.models.rpc.administration import body_hash, made_id, note
@@ -17,7 +17,7 @@ KEY_BYTES_MAX = 8 * 1024
 
 
 class KeyCalls:
-    """Stores keys and never shows them again."""
+    """Stores keys and never returns their values."""
 
     def __init__(self, ports: ModelPorts) -> None:
         self._ports = ports
@@ -33,7 +33,7 @@ class KeyCalls:
             hint_of(value),
             user_id=caller.id if request.personal else "",
         )
-        # No hash of a key is kept, only of what the request says beside it.
+        # No hash of a key is stored, only of the other fields of the request.
         without_key = api.AddProviderKeyRequest(
             provider_id=request.provider_id, personal=request.personal
         )
@@ -48,7 +48,7 @@ class KeyCalls:
         return api.AddProviderKeyResponse(key=key_to_proto(stored))
 
     async def delete(self, request: api.DeleteProviderKeyRequest) -> api.DeleteProviderKeyResponse:
-        """Forget a key, under the same rule."""
+        """Delete a key, under the same rule."""
         fields.request_id_of(request.request_id)
         caller = caller_as_owner()
         key_id = fields.uuid_of(request.key_id, "key_id")
@@ -59,7 +59,7 @@ class KeyCalls:
         return api.DeleteProviderKeyResponse()
 
     async def list(self, request: api.ListProviderKeysRequest) -> api.ListProviderKeysResponse:
-        """List the caller's own keys, and the providers that take such keys."""
+        """List the caller's own keys, and the providers that accept such keys."""
         catalogue = await self._ports.catalogue()
         user = await self._ports.configuration.user(caller_as_owner().id)
         return api.ListProviderKeysResponse(
@@ -95,10 +95,10 @@ class KeyCalls:
 
 
 def key_value(text: str) -> Secret:
-    """Return a key as a request gives it.
+    """Return the key of a request.
 
     Raises:
-        InvalidRequest: it cannot be one.
+        InvalidRequest: It is not a valid key.
     """
     value = fields.clean(text, "key", bytes_max=KEY_BYTES_MAX).strip()
     if not value:

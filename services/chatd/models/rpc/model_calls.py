@@ -1,4 +1,4 @@
-"""The calls about models, and which purposes have one of their own."""
+"""Methods for models and their overrides."""
 
 from dataclasses import replace
 
@@ -24,7 +24,7 @@ from parley.api.chat.v1 import model_service_pb2 as api
 
 
 class ModelCalls:
-    """Lists models for all who may use them; administrators manage them."""
+    """Lists models for users; administrators manage them."""
 
     def __init__(self, ports: ModelPorts) -> None:
         self._ports = ports
@@ -48,7 +48,7 @@ class ModelCalls:
         )
 
     async def create(self, request: api.CreateModelRequest) -> api.CreateModelResponse:
-        """Make a model known."""
+        """Create a model."""
         caller = caller_as_owner()
         provider_id = fields.uuid_of(request.model.provider_id, "model.provider_id")
         await self._ports.stored_provider_id(provider_id, "provider_id")
@@ -59,7 +59,7 @@ class ModelCalls:
         return api.CreateModelResponse(model=await self._model(stored))
 
     async def update(self, request: api.UpdateModelRequest) -> api.UpdateModelResponse:
-        """Change a model."""
+        """Update a model."""
         fields.request_id_of(request.request_id)
         changed = masked(tuple(request.update_mask.paths), MODEL_FIELDS)
         model_id = await self._ports.stored_model_id(request.model.id, "model.id")
@@ -72,7 +72,7 @@ class ModelCalls:
         return api.UpdateModelResponse(model=await self._model(stored))
 
     async def delete(self, request: api.DeleteModelRequest) -> api.DeleteModelResponse:
-        """Forget a model."""
+        """Delete a model."""
         fields.request_id_of(request.request_id)
         model_id = await self._ports.stored_model_id(request.model_id, "model_id")
         await self._ports.models.delete(model_id)
@@ -82,7 +82,7 @@ class ModelCalls:
     async def list_overrides(
         self, request: api.ListModelOverridesRequest
     ) -> api.ListModelOverridesResponse:
-        """List which purposes have a model of their own."""
+        """List the model overrides by purpose."""
         overrides = (await self._ports.catalogue()).overrides
         return api.ListModelOverridesResponse(
             overrides=[override_to_proto(overrides[purpose]) for purpose in sorted(overrides)]
@@ -91,7 +91,7 @@ class ModelCalls:
     async def set_override(
         self, request: api.SetModelOverrideRequest
     ) -> api.SetModelOverrideResponse:
-        """Give a purpose a model of its own, or take it away."""
+        """Set or remove the model override of a purpose."""
         fields.request_id_of(request.request_id)
         override = override_from_proto(request.override)
         if override.model_id:

@@ -6,12 +6,12 @@ from chatd.models.domain.catalogue import Provider, ProviderType
 from chatd.models.domain.default_addresses import ANTHROPIC_BASE_URL, OPENAI_BASE_URL
 from parley.http import Address, AddressInvalid
 
-# Every region counts as AWS itself: regions are checked, so that no other host can be named.
+# Every region counts as AWS itself: regions are validated, so that no other host can be named.
 AWS_ORIGIN = "https://amazonaws.com:443"
 
 
 def key_origin(provider: Provider) -> str:
-    """Return where keys of a provider are sent to, as `https://host:port`; empty for nowhere."""
+    """Return the origin that keys of a provider are sent to, as `https://host:port`; or empty."""
     if provider.base_url:
         return _origin(provider.base_url)
     match provider.type:
@@ -31,6 +31,6 @@ def _origin(url: str) -> str:
     try:
         address, _ = Address.read(url)
     except AddressInvalid:
-        return url  # Nothing can be sent there, so it is no other URL's origin.
+        return url  # Nothing can be sent there, so it equals no other URL's origin.
     host = f"[{address.host}]" if ":" in address.host else address.host
     return f"{'https' if address.is_secure else 'http'}://{host}:{address.port}"

@@ -1,4 +1,4 @@
-"""What the calls about models, providers and keys are made of."""
+"""Dependencies of the methods for models, providers and keys."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -19,27 +19,27 @@ READERS_OF_ALL = frozenset({"owner", "admin", "auditor"})
 
 
 class Configuration(Protocol):
-    """What is configured now."""
+    """The current configuration."""
 
     async def current(self) -> Snapshot:
         """Return the catalogue."""
         ...
 
     async def user(self, user_id: OwnerId) -> UserConfig:
-        """Return what a user set and brought."""
+        """Return the settings and keys of a user."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class ModelPorts:
-    """What the service is made of.
+    """Dependencies of the service.
 
     Attributes:
-        providers: Where providers and keys are stored.
-        models: Where models are stored.
-        configuration: All of it as this process knows it.
+        providers: The store of providers and keys.
+        models: The store of models.
+        configuration: The configuration cache.
         book: The shipped prices.
-        check: Tries the keys of a provider.
+        check: Checks the keys of a provider.
     """
 
     providers: Providers
@@ -49,14 +49,14 @@ class ModelPorts:
     check: Callable[[Provider, KeyValues], Awaitable[ProviderChecked]]
 
     async def catalogue(self) -> Catalogue:
-        """Return what is configured for everybody."""
+        """Return the catalogue of the installation."""
         return (await self.configuration.current()).catalogue
 
     async def stored_model_id(self, text: str, field: str) -> str:
         """Return the id of a model that can be changed here.
 
         Raises:
-            InvalidRequest: it is no id, or the model comes from the environment.
+            InvalidRequest: It is no id, or the model comes from the environment.
         """
         model = (await self.catalogue()).models.get(text)
         if model is not None and model.is_given:
@@ -67,7 +67,7 @@ class ModelPorts:
         """Return the id of a provider that can be changed here.
 
         Raises:
-            InvalidRequest: it is no id, or the provider comes from the environment.
+            InvalidRequest: It is no id, or the provider comes from the environment.
         """
         provider = (await self.catalogue()).providers.get(text)
         if provider is not None and provider.is_given:

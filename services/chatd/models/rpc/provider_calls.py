@@ -1,4 +1,4 @@
-"""The calls about providers."""
+"""Methods for providers."""
 
 from chatd.models.domain.catalogue import Provider, ProviderKey, ProviderType
 from chatd.models.domain.key_changes import ProviderChange, effect_on_keys
@@ -40,7 +40,7 @@ class ProviderCalls:
         )
 
     async def create(self, request: api.CreateProviderRequest) -> api.CreateProviderResponse:
-        """Make a provider known."""
+        """Create a provider."""
         caller = caller_as_owner()
         new_id = made_id(request, request.request_id, caller)
         blank = Provider(new_id, "", "", ProviderType.SCRIPTED)
@@ -50,7 +50,7 @@ class ProviderCalls:
         return api.CreateProviderResponse(provider=provider_to_proto(stored))
 
     async def update(self, request: api.UpdateProviderRequest) -> api.UpdateProviderResponse:
-        """Change a provider."""
+        """Update a provider."""
         fields.request_id_of(request.request_id)
         changed = masked(tuple(request.update_mask.paths), CHANGEABLE)
         provider_id = await self._ports.stored_provider_id(request.provider.id, "provider.id")
@@ -85,7 +85,7 @@ class ProviderCalls:
         return api.UpdateProviderResponse(provider=provider_to_proto(stored))
 
     async def delete(self, request: api.DeleteProviderRequest) -> api.DeleteProviderResponse:
-        """Forget a provider, its models and its keys."""
+        """Delete a provider, its models and its keys."""
         fields.request_id_of(request.request_id)
         provider_id = await self._ports.stored_provider_id(request.provider_id, "provider_id")
         await self._ports.providers.delete(provider_id)
@@ -93,7 +93,7 @@ class ProviderCalls:
         return api.DeleteProviderResponse()
 
     async def check(self, request: api.CheckProviderRequest) -> api.CheckProviderResponse:
-        """Ask a provider whether its keys work and which models it offers."""
+        """Check whether the keys of a provider work, and list its models."""
         snapshot = await self._ports.configuration.current()
         provider = snapshot.catalogue.providers.get(request.provider_id)
         if provider is None or provider.is_deleted:
@@ -111,7 +111,7 @@ class ProviderCalls:
 def _new_key(request: api.UpdateProviderRequest, provider_id: str) -> NewKey:
     value = key_value(request.key)
     key_id = made_id(request, request.request_id, caller_as_owner())
-    # No hash of a key is kept, only of what the request says beside it.
+    # No hash of a key is stored, only of the other fields of the request.
     without_key = api.UpdateProviderRequest()
     without_key.CopyFrom(request)
     without_key.ClearField("key")

@@ -13,7 +13,7 @@ Context = grpc.aio.ServicerContext
 
 
 class ModelServicer(ModelServiceServicer):
-    """Serves the catalogue; errors become problems in the server's table."""
+    """Serves the catalogue; errors are mapped to statuses by the server's table."""
 
     def __init__(self, ports: ModelPorts) -> None:
         self._models = ModelCalls(ports)
@@ -29,31 +29,31 @@ class ModelServicer(ModelServiceServicer):
     async def CreateModel(  # noqa: N802 (the name is the proto's)
         self, request: api.CreateModelRequest, context: Context
     ) -> api.CreateModelResponse:
-        """Make a model known."""
+        """Create a model."""
         return await self._models.create(request)
 
     async def UpdateModel(  # noqa: N802 (the name is the proto's)
         self, request: api.UpdateModelRequest, context: Context
     ) -> api.UpdateModelResponse:
-        """Change a model."""
+        """Update a model."""
         return await self._models.update(request)
 
     async def DeleteModel(  # noqa: N802 (the name is the proto's)
         self, request: api.DeleteModelRequest, context: Context
     ) -> api.DeleteModelResponse:
-        """Forget a model."""
+        """Delete a model."""
         return await self._models.delete(request)
 
     async def ListModelOverrides(  # noqa: N802 (the name is the proto's)
         self, request: api.ListModelOverridesRequest, context: Context
     ) -> api.ListModelOverridesResponse:
-        """List which purposes have a model of their own."""
+        """List the model overrides by purpose."""
         return await self._models.list_overrides(request)
 
     async def SetModelOverride(  # noqa: N802 (the name is the proto's)
         self, request: api.SetModelOverrideRequest, context: Context
     ) -> api.SetModelOverrideResponse:
-        """Give a purpose a model of its own, or take it away."""
+        """Set or remove the model override of a purpose."""
         return await self._models.set_override(request)
 
     async def ListProviders(  # noqa: N802 (the name is the proto's)
@@ -65,25 +65,25 @@ class ModelServicer(ModelServiceServicer):
     async def CreateProvider(  # noqa: N802 (the name is the proto's)
         self, request: api.CreateProviderRequest, context: Context
     ) -> api.CreateProviderResponse:
-        """Make a provider known."""
+        """Create a provider."""
         return await self._providers.create(request)
 
     async def UpdateProvider(  # noqa: N802 (the name is the proto's)
         self, request: api.UpdateProviderRequest, context: Context
     ) -> api.UpdateProviderResponse:
-        """Change a provider."""
+        """Update a provider."""
         return await self._providers.update(request)
 
     async def DeleteProvider(  # noqa: N802 (the name is the proto's)
         self, request: api.DeleteProviderRequest, context: Context
     ) -> api.DeleteProviderResponse:
-        """Forget a provider, its models and its keys."""
+        """Delete a provider, its models and its keys."""
         return await self._providers.delete(request)
 
     async def CheckProvider(  # noqa: N802 (the name is the proto's)
         self, request: api.CheckProviderRequest, context: Context
     ) -> api.CheckProviderResponse:
-        """Ask a provider whether its keys work and which models it offers."""
+        """Check whether the keys of a provider work, and list its models."""
         return await self._providers.check(request)
 
     async def AddProviderKey(  # noqa: N802 (the name is the proto's)
@@ -95,11 +95,11 @@ class ModelServicer(ModelServiceServicer):
     async def DeleteProviderKey(  # noqa: N802 (the name is the proto's)
         self, request: api.DeleteProviderKeyRequest, context: Context
     ) -> api.DeleteProviderKeyResponse:
-        """Forget a key, under the same rule."""
+        """Delete a key, under the same rule."""
         return await self._keys.delete(request)
 
     async def ListProviderKeys(  # noqa: N802 (the name is the proto's)
         self, request: api.ListProviderKeysRequest, context: Context
     ) -> api.ListProviderKeysResponse:
-        """List the caller's own keys, and the providers that take such keys."""
+        """List the caller's own keys, and the providers that accept such keys."""
         return await self._keys.list(request)

@@ -1,4 +1,4 @@
-"""SettingsService: what holds for the installation, and what holds for each user."""
+"""SettingsService: settings of the installation and of users."""
 
 from collections.abc import Awaitable, Callable, Mapping
 
@@ -29,11 +29,11 @@ USER_FIELDS = tuple(UserSettings.__dataclass_fields__)
 
 
 class SettingsServicer(SettingsServiceServicer):
-    """Serves settings; errors become problems in the server's table.
+    """Serves settings; errors are mapped to statuses by the server's table.
 
     Args:
-        preferences: Where they are stored.
-        catalogue: Tells which models there are.
+        preferences: The store of settings.
+        catalogue: Returns the catalogue of models.
     """
 
     def __init__(
@@ -45,14 +45,14 @@ class SettingsServicer(SettingsServiceServicer):
     async def GetInstallationSettings(  # noqa: N802 (the name is the proto's)
         self, request: api.GetInstallationSettingsRequest, context: Context
     ) -> api.GetInstallationSettingsResponse:
-        """Read what holds for all."""
+        """Return the settings of the installation."""
         settings = await self._preferences.installation()
         return api.GetInstallationSettingsResponse(settings=_installation(settings))
 
     async def UpdateInstallationSettings(  # noqa: N802 (the name is the proto's)
         self, request: api.UpdateInstallationSettingsRequest, context: Context
     ) -> api.UpdateInstallationSettingsResponse:
-        """Change what holds for all."""
+        """Update the settings of the installation."""
         fields.request_id_of(request.request_id)
         changed = masked(tuple(request.update_mask.paths), INSTALLATION_FIELDS)
         checked = _checked_installation(request.settings)
@@ -63,14 +63,14 @@ class SettingsServicer(SettingsServiceServicer):
     async def GetUserSettings(  # noqa: N802 (the name is the proto's)
         self, request: api.GetUserSettingsRequest, context: Context
     ) -> api.GetUserSettingsResponse:
-        """Read what holds for the caller."""
+        """Return the settings of the caller."""
         settings = await self._preferences.user(caller_as_owner().id)
         return api.GetUserSettingsResponse(settings=_user(settings))
 
     async def UpdateUserSettings(  # noqa: N802 (the name is the proto's)
         self, request: api.UpdateUserSettingsRequest, context: Context
     ) -> api.UpdateUserSettingsResponse:
-        """Change what holds for the caller."""
+        """Update the settings of the caller."""
         fields.request_id_of(request.request_id)
         changed = masked(tuple(request.update_mask.paths), USER_FIELDS)
         checked = _checked_user(request.settings)
@@ -83,10 +83,10 @@ class SettingsServicer(SettingsServiceServicer):
         return api.UpdateUserSettingsResponse(settings=_user(settings))
 
     async def _of_known_models(self, percents: Mapping[str, int]) -> Mapping[str, int]:
-        """Return thresholds by the ids of their models; what is stored already stays.
+        """Return thresholds by the ids of their models; stored unknown ids are kept.
 
         Raises:
-            UnknownIds: a model is not known.
+            UnknownIds: A model is not known.
         """
         stored = await self._preferences.user(caller_as_owner().id)
         catalogue = await self._catalogue()

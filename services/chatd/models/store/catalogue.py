@@ -1,4 +1,4 @@
-"""The whole catalogue as one reading of it: what there is, and keys that open only for a call."""
+"""Reads the whole catalogue; keys stay sealed until a call needs them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -29,7 +29,7 @@ from parley.postgres import Pool, typed_outages
 from parley.secrets import Sealed, SecretBox
 from parley.settings import Secret
 
-# Everything, for no user: it is looked at by processes, and shown to people by their rights.
+# Everything, for no user: it is read by processes, and shown to users by their permissions.
 SELECT_PROVIDERS = f"SELECT {PROVIDER_COLUMNS} FROM chat.providers ORDER BY created_at, id"
 SELECT_MODELS = f"SELECT {MODEL_COLUMNS} FROM chat.models ORDER BY created_at, id"
 SELECT_OVERRIDES = "SELECT purpose, model_id, reasoning_effort FROM chat.model_overrides"
@@ -44,7 +44,7 @@ SELECT_USER_KEYS = f"""
     WHERE user_id = $1 ORDER BY position, created_at
 """
 
-# What a chat's turns depend on beside its history, for its worker.
+# The properties of a chat that its turns depend on, beside its history; for its worker.
 SELECT_CHAT_FACTS = """
     SELECT c.model_id, c.reasoning_effort, c.mode, c.client_tools::text AS client_tools,
         coalesce(c.workspace_id, r.workspace_id) AS workspace_id, c.mcp_server_ids,
@@ -56,7 +56,7 @@ SELECT_CHAT_FACTS = """
 
 @dataclass(frozen=True, slots=True)
 class KeyValues:
-    """The values of keys: sealed ones that open when they are needed, and given ones."""
+    """The values of keys: sealed ones that are opened when needed, and given ones."""
 
     sealed: Mapping[str, Sealed] = field(default_factory=dict, repr=False)
     given: Mapping[str, Secret] = field(default_factory=dict, repr=False)
@@ -66,8 +66,8 @@ class KeyValues:
         """Return the value of a key, for one call.
 
         Raises:
-            SecretsError: it cannot be opened with the keyring of this process.
-            KeyError: it is not among these.
+            SecretsError: It cannot be opened with the keyring of this process.
+            KeyError: It is not among these.
         """
         if key.id in self.given:
             return self.given[key.id]
@@ -87,7 +87,7 @@ class Snapshot:
 
 @dataclass(frozen=True, slots=True)
 class UserConfig:
-    """What a user set, and the keys that they brought."""
+    """The settings and keys of a user."""
 
     settings: UserSettings = field(default_factory=UserSettings)
     keys: tuple[ProviderKey, ...] = ()
@@ -96,7 +96,7 @@ class UserConfig:
 
 @dataclass(frozen=True, slots=True)
 class ChatFacts:
-    """What a chat's turns depend on beside its history.
+    """The properties of a chat that its turns depend on, beside its history.
 
     Attributes:
         workspace_id: The workspace that was chosen for it or its root; empty for none.
@@ -115,22 +115,22 @@ class ChatFacts:
 
 
 class StoredCatalogue:
-    """Reads configuration, all of it at one moment."""
+    """Reads the configuration in one snapshot."""
 
     def __init__(self, pool: Pool, box: SecretBox) -> None:
         self._pool = pool
         self._box = box
 
     async def version(self) -> int:
-        """Return the number of the newest change."""
+        """Return the version of the newest change."""
         with typed_outages():
             version: int = await self._pool.fetchval(SELECT_VERSION)
         return version
 
     async def load(self) -> Snapshot:
-        """Return everything that is stored, deleted things included."""
+        """Return everything that is stored, including deleted rows."""
         with typed_outages():
-            # One moment for all of it: nothing refers to what another statement lacks.
+            # One snapshot for all statements: no row refers to one that another statement lacks.
             async with (
                 self._pool.acquire() as connection,
                 connection.transaction(isolation="repeatable_read", readonly=True),
@@ -157,17 +157,17 @@ class StoredCatalogue:
         return Snapshot(catalogue, self._values(keys))
 
     async def user(self, user_id: OwnerId) -> UserConfig:
-        """Return what a user set and brought."""
+        """Return the settings and keys of a user."""
         with typed_outages():
             keys = await self._pool.fetch(SELECT_USER_KEYS, user_id)
             settings = await self._pool.fetch(SELECT_SETTINGS, user_id)
         return UserConfig(user_of(settings), tuple(map(key_of, keys)), self._values(keys))
 
     async def chat(self, chat_id: ChatId) -> ChatFacts:
-        """Return what the turns of a chat depend on.
+        """Return the properties of a chat that its turns depend on.
 
         Raises:
-            ChatNotFound: there is no such chat.
+            ChatNotFound: There is no such chat.
         """
         with typed_outages():
             row = await self._pool.fetchrow(SELECT_CHAT_FACTS, chat_id)

@@ -1,28 +1,28 @@
-"""The number that grows with every change of configuration, and whoever is told of it."""
+"""The version of the configuration, which grows with every change, and its callback."""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
 from parley.postgres import Connection, Pool, typed_outages
 
-# Told after the commit: what changed, and the number then.
+# Is called after the commit: what changed, and the new version.
 Changed = Callable[[str, int], None]
 
 CATALOGUE = "catalogue"
 
-# House-keeping, for no user: has anything changed?
+# For no user: the current version.
 SELECT_VERSION = "SELECT version FROM chat.config_version"
 
-# Count one more change; those who change something at once go one after another.
+# Increment the version; the row lock serialises concurrent changes.
 BUMP_VERSION = "UPDATE chat.config_version SET version = version + 1 RETURNING version"
 
 
 def ignore_event(what: str, version: int) -> None:
-    """Let a change pass."""
+    """Ignore a change."""
 
 
 class ConfigChanges:
-    """Makes changes of configuration, one after another, and tells of each after its commit."""
+    """Serialises changes of the configuration, and calls `changed` after each commit."""
 
     def __init__(self, pool: Pool, changed: Changed = ignore_event) -> None:
         self.pool = pool
@@ -30,7 +30,7 @@ class ConfigChanges:
 
     @asynccontextmanager
     async def change(self, what: str = CATALOGUE) -> AsyncIterator[Connection]:
-        """Give a transaction in which nobody else changes the configuration."""
+        """Yield a connection in a transaction that excludes other configuration changes."""
         with typed_outages():
             async with self.pool.acquire() as connection, connection.transaction():
                 version: int = await connection.fetchval(BUMP_VERSION)

@@ -1,4 +1,4 @@
-"""Which master keys this database was written with, so that a wrong key file is noticed."""
+"""Fingerprints of the master keys used with this database, to detect a wrong key file."""
 
 from parley.postgres import Pool, typed_outages
 from parley.secrets import Keyring
@@ -14,7 +14,7 @@ INSERT_FINGERPRINTS = """
 
 
 async def check_keyring(pool: Pool, keyring: Keyring) -> None:
-    """Compare the keyring with the one this database was written with, and note new keys.
+    """Compare the keyring with the one this database was written with, and store new keys.
 
     Raises:
         WrongKey: It is another keyring.

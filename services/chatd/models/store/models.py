@@ -17,7 +17,7 @@ from chatd.primitives.domain.errors import (
 )
 from parley.postgres import Connection
 
-# Make a model of a live provider, for administrators; an id that exists is the same request.
+# Insert a model of a live provider, for administrators; an existing id is the same request.
 INSERT_MODEL = f"""
     INSERT INTO chat.models (id, provider_id, name, display_name, is_enabled, is_default,
         context_limit_tokens, output_limit_tokens, threshold_percent, default_effort, max_effort,
@@ -29,17 +29,17 @@ INSERT_MODEL = f"""
     ON CONFLICT (id) DO NOTHING RETURNING {MODEL_COLUMNS}
 """
 
-# A live model, locked for whoever changes it; for administrators.
+# A live model, locked for update; for administrators.
 LOCK_MODEL = f"""
     SELECT {MODEL_COLUMNS} FROM chat.models WHERE id = $1 AND deleted_at IS NULL FOR UPDATE
 """
 
-# There is one default: the others are no more before another becomes it.
+# There is one default: the flag of the others is cleared first.
 CLEAR_DEFAULT = """
     UPDATE chat.models SET is_default = false, version = version + 1 WHERE is_default AND id <> $1
 """
 
-# Change a model, for administrators; its provider stays, because messages were written by it.
+# Update a model, for administrators; its provider stays, because messages refer to it.
 UPDATE_MODEL = f"""
     UPDATE chat.models SET name = $3, display_name = $4, is_enabled = $5, is_default = $6,
         context_limit_tokens = $7, output_limit_tokens = $8, threshold_percent = $9,
@@ -49,13 +49,13 @@ UPDATE_MODEL = f"""
     WHERE id = $1 AND provider_id = $2 AND deleted_at IS NULL RETURNING {MODEL_COLUMNS}
 """
 
-# Forget a model; its row stays for the messages it wrote.
+# Mark a model as deleted; its row stays for its messages.
 DELETE_MODEL = """
     UPDATE chat.models SET deleted_at = clock_timestamp(), is_default = false, version = version + 1
     WHERE id = $1 AND deleted_at IS NULL
 """
 
-# Give a purpose a model, or take it away; for administrators.
+# Set or delete the override of a purpose; for administrators.
 UPSERT_OVERRIDE = """
     INSERT INTO chat.model_overrides (purpose, model_id, reasoning_effort) VALUES ($1, $2, $3)
     ON CONFLICT (purpose) DO UPDATE
@@ -74,9 +74,9 @@ class Models:
         """Store a model, or return the one that the same request stored.
 
         Raises:
-            ResourceNotFound: there is no such provider, or the model was deleted since.
-            NameTaken: another one of the provider has the name.
-            RequestIdReused: the request came with another body before.
+            ResourceNotFound: There is no such provider, or the model was deleted since.
+            NameTaken: Another one of the provider has the name.
+            RequestIdReused: The request id was used for another body.
         """
         async with self._changes.change() as connection:
             if model.is_default:
@@ -92,12 +92,12 @@ class Models:
     async def update(
         self, model_id: str, edit: Callable[[Model], Model], expected_version: int | None = None
     ) -> Model:
-        """Change a model as `edit` says.
+        """Update a model with the result of `edit`.
 
         Raises:
-            ResourceNotFound: there is none.
-            VersionConflict: somebody changed it since that version.
-            NameTaken: another one of the provider has the name.
+            ResourceNotFound: There is none.
+            VersionConflict: It was changed since that version.
+            NameTaken: Another one of the provider has the name.
         """
         async with self._changes.change() as connection:
             stored = await connection.fetchrow(LOCK_MODEL, model_id)
@@ -114,24 +114,24 @@ class Models:
         return model_of(row)
 
     async def delete(self, model_id: str) -> None:
-        """Forget a model, if it is there."""
+        """Delete a model, if it exists."""
         async with self._changes.change() as connection:
             await connection.execute(DELETE_MODEL, model_id)
 
     async def set_override(self, override: ModelOverride) -> None:
-        """Give a purpose a model of its own."""
+        """Set the model override of a purpose."""
         async with self._changes.change() as connection:
             await connection.execute(
                 UPSERT_OVERRIDE, override.purpose, override.model_id, override.reasoning_effort
             )
 
     async def clear_override(self, purpose: Purpose) -> None:
-        """Let a purpose have no model of its own."""
+        """Remove the model override of a purpose."""
         async with self._changes.change() as connection:
             await connection.execute(DELETE_OVERRIDE, purpose)
 
     async def _stored(self, connection: Connection, model: Model) -> asyncpg.Record:
-        """Return what an earlier request stored; without one the provider must be what lacks."""
+        """Return the row of an earlier request; if there is none, the provider does not exist."""
         row = await connection.fetchrow(LOCK_MODEL, model.id)
         if row is None:
             raise ResourceNotFound("provider", model.provider_id)
@@ -140,7 +140,7 @@ class Models:
 
 @contextmanager
 def _names_taken(model: Model) -> Iterator[None]:
-    """Say so when another model of the provider has the name."""
+    """Raise NameTaken if another model of the provider has the name."""
     try:
         yield
     except asyncpg.UniqueViolationError as violation:

@@ -1,4 +1,4 @@
-"""Settings in PostgreSQL: one row for each that was changed, the installation's under no user."""
+"""Settings in PostgreSQL: one row for each changed setting, the installation's under no user."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
@@ -16,7 +16,7 @@ INSTALLATION = "00000000-0000-0000-0000-000000000000"
 
 T = TypeVar("T", InstallationSettings, UserSettings)
 
-# What was set: the installation's, or a user's own for that user.
+# Changed settings of the installation, or of a user for that user.
 SELECT_SETTINGS = "SELECT name, value::text AS value FROM chat.settings WHERE scope = $1"
 
 # Set some; an administrator's or the user's own.
@@ -34,21 +34,21 @@ class Preferences:
         self._changes = changes
 
     async def installation(self) -> InstallationSettings:
-        """Return what holds for all."""
+        """Return the settings of the installation."""
         with typed_outages():
             return installation_of(await self._changes.pool.fetch(SELECT_SETTINGS, INSTALLATION))
 
     async def user(self, user_id: OwnerId) -> UserSettings:
-        """Return what holds for one user."""
+        """Return the settings of one user."""
         with typed_outages():
             return user_of(await self._changes.pool.fetch(SELECT_SETTINGS, user_id))
 
     async def change_installation(self, changes: Mapping[str, object]) -> InstallationSettings:
-        """Set some of what holds for all, by the names of its fields."""
+        """Change some settings of the installation, by their field names."""
         return installation_of(await self._change(INSTALLATION, CATALOGUE, changes))
 
     async def change_user(self, user_id: OwnerId, changes: Mapping[str, object]) -> UserSettings:
-        """Set some of what holds for one user, by the names of its fields."""
+        """Change some settings of one user, by their field names."""
         return user_of(await self._change(user_id, user_id, changes))
 
     async def _change(self, scope: str, what: str, changes: Mapping[str, object]) -> Iterable[Row]:
@@ -60,12 +60,12 @@ class Preferences:
 
 
 def installation_of(rows: Iterable[Row]) -> InstallationSettings:
-    """Return what rows say of the installation; the rest is as usual."""
+    """Return the installation's settings from rows; missing ones have their defaults."""
     return _settings_of(rows, InstallationSettings)
 
 
 def user_of(rows: Iterable[Row]) -> UserSettings:
-    """Return what rows say of a user; the rest is as usual."""
+    """Return a user's settings from rows; missing ones have their defaults."""
     return _settings_of(rows, UserSettings)
 
 

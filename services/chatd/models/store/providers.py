@@ -31,10 +31,10 @@ from parley.settings import Secret
 TABLE = "chat.provider_keys"
 COLUMN = "sealed"
 HINT_CHARACTERS = 4
-# A hint must not be half of the key.
+# A hint must not reveal a large part of the key.
 HINTED_CHARACTERS_MIN = 12
 
-# Make a provider, for administrators; an id that exists is the same request once more.
+# Insert a provider, for administrators; an existing id is a repeated request.
 INSERT_PROVIDER = f"""
     INSERT INTO chat.providers (id, name, display_name, type, base_url, is_enabled,
         user_keys_allowed, options, version, request_hash, created_at)
@@ -42,19 +42,19 @@ INSERT_PROVIDER = f"""
     ON CONFLICT (id) DO NOTHING RETURNING {PROVIDER_COLUMNS}
 """
 
-# A live provider, locked for whoever changes it; for administrators.
+# A live provider, locked for update; for administrators.
 LOCK_PROVIDER = f"""
     SELECT {PROVIDER_COLUMNS} FROM chat.providers WHERE id = $1 AND deleted_at IS NULL FOR UPDATE
 """
 
-# Change a provider, for administrators.
+# Update a provider, for administrators.
 UPDATE_PROVIDER = f"""
     UPDATE chat.providers SET name = $2, display_name = $3, type = $4, base_url = $5,
         is_enabled = $6, user_keys_allowed = $7, options = $8::text::json, version = version + 1
     WHERE id = $1 AND deleted_at IS NULL RETURNING {PROVIDER_COLUMNS}
 """
 
-# Forget a provider and its models; their rows stay for the messages they wrote.
+# Mark a provider and its models as deleted; their rows stay for their messages.
 DELETE_PROVIDER = """
     UPDATE chat.providers SET deleted_at = clock_timestamp(), version = version + 1
     WHERE id = $1 AND deleted_at IS NULL
@@ -79,7 +79,7 @@ SELECT_KEYS = f"""
     WHERE provider_id = $1 AND user_id IS NULL ORDER BY position, created_at
 """
 
-# Store a key behind the others of the same user, or of the installation.
+# Insert a key after the others of the same user, or of the installation.
 INSERT_KEY = f"""
     INSERT INTO chat.provider_keys (id, provider_id, user_id, position, hint, sealed,
         sealed_key_id, request_hash, created_at)
@@ -88,10 +88,10 @@ INSERT_KEY = f"""
     ON CONFLICT (id) DO NOTHING RETURNING {KEY_COLUMNS}
 """
 
-# A key as it was stored, for whoever repeats the request that did.
+# A stored key, for a repeated request.
 SELECT_KEY = f"SELECT {KEY_COLUMNS} FROM chat.provider_keys WHERE id = $1"
 
-# Forget a key: the installation's for administrators, a user's own for that user.
+# Delete a key: the installation's for administrators, a user's own for that user.
 DELETE_KEY = """
     DELETE FROM chat.provider_keys
     WHERE id = $1 AND (user_id = $2 OR (user_id IS NULL AND $3::boolean))
@@ -101,7 +101,7 @@ DELETE_KEY = """
 
 @dataclass(frozen=True, slots=True)
 class NewKey:
-    """A key that is to be stored, with its value."""
+    """A key to store, with its value."""
 
     key: ProviderKey
     value: Secret
@@ -119,9 +119,9 @@ class Providers:
         """Store a provider, or return the one that the same request stored.
 
         Raises:
-            NameTaken: another one has the name.
-            RequestIdReused: the request came with another body before.
-            ResourceNotFound: the same request stored it, and it was deleted since.
+            NameTaken: Another one has the name.
+            RequestIdReused: The request id was used for another body.
+            ResourceNotFound: The same request stored it, and it was deleted since.
         """
         async with self._changes.change() as connection:
             with _names_taken(provider):
@@ -141,12 +141,12 @@ class Providers:
         expected_version: int | None = None,
         new_key: NewKey | None = None,
     ) -> Provider:
-        """Change a provider as `edit` says, which is told how many keys are stored of it.
+        """Update a provider with the result of `edit`, which is called with its number of keys too.
 
         Raises:
-            ResourceNotFound: there is none.
-            VersionConflict: somebody changed it since that version.
-            NameTaken: another one has the name.
+            ResourceNotFound: There is none.
+            VersionConflict: It was changed since that version.
+            NameTaken: Another one has the name.
         """
         async with self._changes.change() as connection:
             stored = await self._lock(connection, provider_id)
@@ -172,7 +172,7 @@ class Providers:
             return await self._with_keys(connection, row)
 
     async def delete(self, provider_id: str) -> None:
-        """Forget a provider, its models and its keys, if it is there."""
+        """Delete a provider, its models and its keys, if it exists."""
         async with self._changes.change() as connection:
             await connection.execute(DELETE_PROVIDER, provider_id)
             await connection.execute(DELETE_MODELS_OF_PROVIDER, provider_id)
@@ -182,8 +182,8 @@ class Providers:
         """Seal and store a key, or return the one that the same request stored.
 
         Raises:
-            ResourceNotFound: there is no such provider.
-            RequestIdReused: the request came with another body before.
+            ResourceNotFound: There is no such provider.
+            RequestIdReused: The request id was used for another body.
         """
         async with self._changes.change(key.user_id or CATALOGUE) as connection:
             await self._lock(connection, key.provider_id)
@@ -195,10 +195,10 @@ class Providers:
         return key_of(row)
 
     async def delete_key(self, key_id: str, *, user_id: str, is_administrator: bool) -> None:
-        """Forget a key of the user's own, or one of the installation's for administrators.
+        """Delete a key of the user's own, or one of the installation's for administrators.
 
         Raises:
-            ResourceNotFound: there is no such key for this user.
+            ResourceNotFound: There is no such key for this user.
         """
         async with self._changes.change() as connection:
             row = await connection.fetchrow(DELETE_KEY, key_id, user_id, is_administrator)
@@ -206,7 +206,7 @@ class Providers:
                 raise ResourceNotFound("key", key_id)
 
     async def _insert_key(self, connection: Connection, new: NewKey) -> asyncpg.Record | None:
-        """Seal and store a key; None if its id is taken."""
+        """Seal and store a key; None if its id exists."""
         key = new.key
         value = new.value.reveal().encode()
         sealed = self._box.seal(value, table=TABLE, column=COLUMN, row_id=key.id)
@@ -237,14 +237,14 @@ class Providers:
 
 
 def hint_of(value: Secret) -> str:
-    """Return by what people recognise a key; nothing of one that is too short."""
+    """Return the hint by which users recognise a key; empty for a short one."""
     text = value.reveal()
     return text[-HINT_CHARACTERS:] if len(text) >= HINTED_CHARACTERS_MIN else ""
 
 
 @contextmanager
 def _names_taken(provider: Provider) -> Iterator[None]:
-    """Say so when another provider has the name."""
+    """Raise NameTaken if another provider has the name."""
     try:
         yield
     except asyncpg.UniqueViolationError as violation:

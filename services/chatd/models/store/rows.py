@@ -1,4 +1,4 @@
-"""Rows of providers, keys and models as values, and what their columns hold."""
+"""Columns of providers, keys and models, and their conversion."""
 
 from decimal import Decimal
 
@@ -90,14 +90,14 @@ def model_of(row: Row) -> Model:
 
 
 def override_of(row: Row) -> ModelOverride:
-    """Return the model of a purpose."""
+    """Return the override of a purpose."""
     return ModelOverride(
         Purpose(row["purpose"]), row["model_id"], ReasoningEffort(row["reasoning_effort"])
     )
 
 
 def provider_arguments(provider: Provider) -> tuple[object, ...]:
-    """Return what the columns of a provider hold, without what only the store sets."""
+    """Return the column values of a provider, without those that only the store sets."""
     return (
         provider.id,
         provider.name,
@@ -111,7 +111,7 @@ def provider_arguments(provider: Provider) -> tuple[object, ...]:
 
 
 def model_arguments(model: Model) -> tuple[object, ...]:
-    """Return what the columns of a model hold, without what only the store sets."""
+    """Return the column values of a model, without those that only the store sets."""
     prices: tuple[Decimal | None, ...] = (
         model.price.input,
         model.price.output,

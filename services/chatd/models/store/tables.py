@@ -1,4 +1,4 @@
-"""The tables of what an installation can talk to: providers, their keys, models, overrides."""
+"""The tables of the catalogue: providers, their keys, models, overrides."""
 
 from sqlalchemy import (
     CheckConstraint,
@@ -24,12 +24,12 @@ from chatd.primitives.store.columns import (
 )
 from chatd.primitives.store.constraints import Constraint
 
-# Not constraints, because what is deleted gives its name free.
+# Not constraints, because the name of a deleted row can be used again.
 PROVIDER_NAME_INDEX = "providers_by_live_name"
 MODEL_NAME_INDEX = "models_by_live_name"
 DEFAULT_MODEL_INDEX = "models_default"
 
-# One row: every change of anything here, or of a setting, makes its number grow.
+# One row: its version grows with every change here, or of a setting.
 config_version = Table(
     "config_version",
     metadata,

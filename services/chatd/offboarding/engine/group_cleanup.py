@@ -1,8 +1,8 @@
-"""What deleted groups leave behind here: their shares and their limits are removed.
+"""Removes the shares and limits of deleted groups.
 
-The bus says that a group changed, the gateway says whether it was deleted. A notice can be lost, so
-every process also asks about all groups that something names when it starts and once an hour.
-Everything here can be done twice, by any number of processes at once.
+The bus publishes that a group changed; the gateway returns whether it was deleted. A notice can be
+lost, so every process also checks all groups that a row names, at its start and once an hour. All
+operations are idempotent and may run in several processes at once.
 """
 
 import logging
@@ -24,7 +24,7 @@ logger = logging.getLogger(__name__)
 
 
 class GroupCleanup:
-    """Removes what names deleted groups; `run` finds what nobody told of."""
+    """Removes the rows that name deleted groups; `run` finds groups whose notice was lost."""
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class GroupCleanup:
         self._checked_s: float | None = None
 
     async def run(self) -> NoReturn:
-        """Look at the start, every hour, and a minute after something could not be settled."""
+        """Check all groups at the start and every hour, and retry a minute after a failure."""
         while True:
             now_s = self._clock.monotonic()
             if self._checked_s is None or now_s - self._checked_s >= CHECK_S:
@@ -50,7 +50,7 @@ class GroupCleanup:
             await self._clock.sleep(RETRY_EVERY_S)
 
     async def on_notice(self, group_id: str) -> None:
-        """Look after a group that changed."""
+        """Check one group that changed."""
         await self._trying(self._settle((group_id,)))
 
     async def _trying(self, work: Coroutine[Any, Any, None]) -> None:

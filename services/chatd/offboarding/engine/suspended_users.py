@@ -1,8 +1,8 @@
-"""Users who may not be acted for: their turns stop, and what the deleted ones had is removed.
+"""Suspended users: their turns are stopped, and the data of deleted users is removed.
 
-The bus says that a user changed, the gateway says how. A notice can be lost, so every process also
-asks about all owners when it starts and once an hour. Everything here can be done twice, by any
-number of processes at once.
+The bus publishes that a user changed; the gateway returns the status. A notice can be lost, so
+every process also checks all owners at its start and once an hour. All operations are idempotent
+and may run in several processes at once.
 """
 
 import logging
@@ -34,7 +34,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class UserSuspensionPorts:
-    """What barring needs from the world."""
+    """The dependencies of `UserSuspension`."""
 
     store: PostgresSuspendedUsers
     statuses: UserStatuses
@@ -44,23 +44,23 @@ class UserSuspensionPorts:
 
 
 class UserSuspension:
-    """Who is barred, as this process knows it; `run` keeps it true."""
+    """The suspended users as cached in this process; `run` refreshes the cache."""
 
     def __init__(self, ports: UserSuspensionPorts) -> None:
         self._ports = ports
         self._suspended: frozenset[OwnerId] = frozenset()
 
     def check(self, owner_id: OwnerId) -> None:
-        """Return if a user may be acted for.
+        """Raise an error if the user is suspended.
 
         Raises:
-            UserSuspended: they were locked out or deleted.
+            UserSuspended: the user is deactivated or deleted.
         """
         if owner_id in self._suspended:
             raise UserSuspended(owner_id)
 
     async def run(self) -> NoReturn:
-        """Ask about everyone now and then, and finish what others may have left half done."""
+        """Check all users periodically, and finish operations that other processes left undone."""
         checked_s: float | None = None
         while True:
             now_s = self._ports.clock.monotonic()
@@ -74,7 +74,7 @@ class UserSuspension:
             await self._ports.clock.sleep(SETTLE_S)
 
     async def on_notice(self, user_id: OwnerId) -> None:
-        """Look after a user who changed."""
+        """Check one user who changed."""
         try:
             await self._note(await self._ports.statuses.of((user_id,)))
             await self._settle()
@@ -97,7 +97,7 @@ class UserSuspension:
                 case UserStatus.ACTIVE if user_id in self._suspended:
                     await self._ports.store.reinstate(user_id)
                 case UserStatus.ACTIVE | UserStatus.UNKNOWN:
-                    # Somebody unknown is no reason to delete anything.
+                    # An unknown user is no reason to delete data.
                     continue
 
     async def _settle(self) -> None:
@@ -119,13 +119,13 @@ class UserSuspension:
         try:
             await self._ports.delete(chat_id, owner_id)
         except ChatNotFound:
-            # Another process was faster.
+            # Another process deleted it first.
             return
         logger.info("a chat was removed with its user", extra={"chat_id": chat_id})
 
 
 class SuspensionCheckedSetups:
-    """Prepares no turn of a user who is barred."""
+    """Prepares turns, except for suspended users."""
 
     def __init__(self, setups: Setups, suspension: UserSuspension) -> None:
         self._setups = setups
@@ -134,10 +134,10 @@ class SuspensionCheckedSetups:
     async def prepare(
         self, chat_id: ChatId, owner: Owner, choice: ModelChoice | None = None
     ) -> TurnSetup:
-        """Return what the next turn of a chat runs with.
+        """Return the setup of the next turn of a chat.
 
         Raises:
-            ModelError: its owner is barred, or no model can be used.
+            ModelError: the owner is suspended, or no model can be used.
         """
         try:
             self._suspension.check(owner.id)

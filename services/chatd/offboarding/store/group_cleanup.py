@@ -1,6 +1,6 @@
-"""What names groups: shares and limits, which go with a group that is deleted.
+"""Shares and limits that name groups; they are removed when the group is deleted.
 
-Nobody calls these for a person: they do what the gateway said must be done.
+These statements have no authorisation: they run for the cleanup, not for a caller.
 """
 
 from collections.abc import Iterable
@@ -42,7 +42,7 @@ class PostgresGroupCleanup:
         return tuple(str(row["group_id"]) for row in rows)
 
     async def remove(self, group_ids: Iterable[str]) -> bool:
-        """Remove what names these groups, and return whether a limit was among it."""
+        """Remove the shares and limits of these groups; return whether a limit was removed."""
         gone = list(group_ids)
         with typed_outages():
             await self._pool.execute(DELETE_SHARES, gone)

@@ -1,6 +1,6 @@
-"""Users who were locked out or deleted, and what is left here of them.
+"""Suspended and deleted users, and the data that chatd stores of them.
 
-Nobody calls these for a person: they do what the gateway said must be done.
+These statements have no authorisation: they run for the offboarding, not for a caller.
 """
 
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ from parley.postgres import Pool, typed_outages
 
 BATCH_MAX = 100
 
-# A deletion is for good: a later lock-out does not take it back.
+# A deletion is permanent: a later suspension does not revert it.
 SUSPEND = """
     INSERT INTO chat.barred_users AS b (user_id, is_deleted, barred_at)
     VALUES ($1, $2, clock_timestamp())
@@ -28,7 +28,7 @@ SELECT_OWNERS = """
     ORDER BY owner_id LIMIT $2
 """
 
-# Chats of barred users that would still spend their credentials.
+# Chats of suspended users whose turns would still use their credentials.
 SELECT_RUNNING_TURNS = """
     SELECT e.chat_id, e.turn_id FROM chat.barred_users b
     JOIN chat.chats c ON c.owner_id = b.user_id JOIN chat.chat_exec e ON e.chat_id = c.id
@@ -41,7 +41,7 @@ SELECT_ROOTS_OF_DELETED = """
     WHERE b.is_deleted LIMIT $1
 """
 
-# What hangs on the user and not on a chat. A file that somebody else's chat holds stays with it.
+# Rows that refer to the user and to no chat. A file that another user's chat holds is kept.
 DELETE_REST = """
     WITH gone AS (SELECT user_id FROM chat.barred_users WHERE is_deleted),
     shares AS (DELETE FROM chat.chat_shares s USING gone
@@ -56,30 +56,30 @@ DELETE_REST = """
 
 @dataclass(frozen=True, slots=True)
 class RunningTurn:
-    """A turn of somebody who is barred."""
+    """A turn of a suspended user."""
 
     chat_id: ChatId
     turn_id: MessageId
 
 
 class PostgresSuspendedUsers:
-    """The users whom nobody may act for any more."""
+    """Stores which users are suspended."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
     async def suspend(self, user_id: OwnerId, *, is_deleted: bool) -> None:
-        """Remember that a user is locked out, or gone for good."""
+        """Store that a user is suspended or deleted."""
         with typed_outages():
             await self._pool.execute(SUSPEND, user_id, is_deleted)
 
     async def reinstate(self, user_id: OwnerId) -> None:
-        """Let a user in again, unless they are gone for good."""
+        """Remove the suspension of a user, unless they are deleted."""
         with typed_outages():
             await self._pool.execute(REINSTATE, user_id)
 
     async def suspended(self) -> frozenset[OwnerId]:
-        """Return everyone who is barred."""
+        """Return all suspended users."""
         with typed_outages():
             rows = await self._pool.fetch(SELECT_SUSPENDED)
         return frozenset(OwnerId(str(row["user_id"])) for row in rows)
@@ -91,18 +91,18 @@ class PostgresSuspendedUsers:
         return tuple(OwnerId(str(row["owner_id"])) for row in rows)
 
     async def running_turns(self) -> tuple[RunningTurn, ...]:
-        """Return some turns of barred users that go on."""
+        """Return a batch of running turns of suspended users."""
         with typed_outages():
             rows = await self._pool.fetch(SELECT_RUNNING_TURNS, BATCH_MAX)
         return tuple(RunningTurn(ChatId(str(row["chat_id"])), row["turn_id"]) for row in rows)
 
     async def roots_of_deleted(self) -> tuple[tuple[ChatId, OwnerId], ...]:
-        """Return some root chats of users who are gone for good, with their owners."""
+        """Return a batch of root chats of deleted users, with their owners."""
         with typed_outages():
             rows = await self._pool.fetch(SELECT_ROOTS_OF_DELETED, BATCH_MAX)
         return tuple((ChatId(str(row["id"])), OwnerId(str(row["owner_id"]))) for row in rows)
 
     async def delete_rest(self) -> None:
-        """Remove what deleted users leave beside their chats."""
+        """Delete the data of deleted users that belongs to no chat."""
         with typed_outages():
             await self._pool.execute(DELETE_REST)

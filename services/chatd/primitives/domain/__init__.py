@@ -1,1 +1,1 @@
-"""Pure values and decisions of the slice `primitives`."""
+"""Pure values and functions of the slice `primitives`."""

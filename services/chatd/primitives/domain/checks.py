@@ -1,4 +1,4 @@
-"""Checks that are made together, so that all that is wrong with a request is told at once."""
+"""Runs several checks and reports all their errors together."""
 
 from collections.abc import Callable, Iterable
 from typing import TypeVar
@@ -9,10 +9,10 @@ T = TypeVar("T")
 
 
 def all_of(checks: Iterable[Callable[[], T]]) -> tuple[T, ...]:
-    """Return what every check returns.
+    """Return the results of all checks.
 
     Raises:
-        InvalidRequest: some of them refuse; it has the faults of all.
+        InvalidRequest: some checks failed; it contains the faults of all of them.
     """
     passed: list[T] = []
     refused: list[InvalidRequest] = []

@@ -1,10 +1,10 @@
-"""Errors that requests of every kind can meet."""
+"""Errors that any kind of request can raise."""
 
 from collections.abc import Mapping, Sequence
 
 
 class ChatError(Exception):
-    """Something asked of a chat failed."""
+    """Base class of errors of operations on chats."""
 
 
 class RequestIdReused(ChatError):
@@ -16,7 +16,7 @@ class RequestIdReused(ChatError):
 
 
 class NotPermitted(ChatError):
-    """Only somebody with another role may do this."""
+    """The operation requires another role."""
 
     def __init__(self, what: str) -> None:
         super().__init__(f"only administrators may {what}")
@@ -33,7 +33,7 @@ class ResourceNotFound(ChatError):
 
 
 class NameTaken(ChatError):
-    """Something else has the name."""
+    """The name is already used."""
 
     def __init__(self, resource: str, name: str) -> None:
         super().__init__(f"another {resource} is called {name}; choose another name")
@@ -42,7 +42,7 @@ class NameTaken(ChatError):
 
 
 class VersionConflict(ChatError):
-    """Somebody changed it since it was read."""
+    """The resource changed since it was read."""
 
     def __init__(self, etag: str) -> None:
         super().__init__("somebody changed it meanwhile; read it and try again")
@@ -50,12 +50,12 @@ class VersionConflict(ChatError):
 
 
 class InvalidRequest(ChatError):
-    """The request itself is wrong.
+    """The request is invalid.
 
     Attributes:
-        field: The first field at fault.
+        field: The first invalid field.
         problem: What is wrong with it.
-        faults: Every field at fault with what is wrong with it.
+        faults: Every invalid field with its problem.
     """
 
     def __init__(self, field: str, problem: str, *others: tuple[str, str]) -> None:
@@ -66,17 +66,17 @@ class InvalidRequest(ChatError):
 
     @classmethod
     def together(cls, refusals: Sequence["InvalidRequest"]) -> "InvalidRequest":
-        """Return the faults of several refusals as one."""
+        """Combine the faults of several errors into one."""
         (field, problem), *others = (fault for each in refusals for fault in each.faults)
         return cls(field, problem, *others)
 
 
 class UnknownIds(ChatError):
-    """Ids that name nothing which the caller may use; unknown and foreign ones look the same.
+    """Ids of resources that do not exist or belong to another user; the error is the same.
 
     Attributes:
-        resource: What they should name, such as "workspace".
-        problems: What is wrong, by field.
+        resource: The kind of resource, such as "workspace".
+        problems: The problem of each field.
     """
 
     def __init__(self, resource: str, problems: Mapping[str, str]) -> None:
@@ -86,10 +86,10 @@ class UnknownIds(ChatError):
 
 
 class CheckUnavailable(ChatError):
-    """The service that knows whether an id exists cannot be asked now.
+    """The service that can check an id is not available.
 
     Attributes:
-        resource: What the id should name, such as "MCP server".
+        resource: The kind of resource, such as "MCP server".
     """
 
     def __init__(self, resource: str) -> None:

@@ -26,7 +26,7 @@ NO_MESSAGE = MessageId(0)
 
 @dataclass(frozen=True, slots=True)
 class Owner:
-    """The user whose credentials a turn spends, with the role they had when it was admitted."""
+    """The user whose credentials a turn uses, with their role when it was admitted."""
 
     id: OwnerId
     role: str
@@ -34,7 +34,7 @@ class Owner:
 
 @dataclass(frozen=True, slots=True)
 class Fence:
-    """What a worker captured when it claimed a chat; its every write must still match it."""
+    """The versions that a worker read when it claimed a chat; its writes must match them."""
 
     owner_epoch: int
     history_version: int

@@ -1,4 +1,4 @@
-"""Who makes a request, and the key that makes it repeatable."""
+"""The reader of a request, and the key that makes a request idempotent."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from chatd.primitives.domain.ids import OwnerId
 
 @dataclass(frozen=True, slots=True)
 class ClientKey:
-    """What makes a request repeatable: its id and a hash of its body."""
+    """The idempotency key of a request: its id and a hash of its body."""
 
     key: str
     body_hash: bytes
@@ -15,7 +15,7 @@ class ClientKey:
 
 @dataclass(frozen=True, slots=True)
 class Reader:
-    """Somebody who reads: they see their own chats and those shared with them or their groups."""
+    """A user who reads: they see their own chats and those shared with them or their groups."""
 
     id: OwnerId
     group_ids: tuple[str, ...] = ()

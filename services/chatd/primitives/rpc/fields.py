@@ -1,4 +1,4 @@
-"""Checks of single fields: each returns the value in its canonical form or says what is wrong."""
+"""Checks of single fields: each returns the canonical value or raises InvalidRequest."""
 
 import hashlib
 import json
@@ -25,7 +25,7 @@ _LABEL_KEY = re.compile(r"[a-zA-Z0-9][a-zA-Z0-9._/-]*")
 
 
 def clean(text: str, field: str, *, bytes_max: int) -> str:
-    """Return a text that the database can keep and that is not too long."""
+    """Return a text that the database can store and that is within the size limit."""
     if "\0" in text:
         raise InvalidRequest(field, "contains a NUL character; remove it")
     if len(text) > bytes_max or len(text.encode()) > bytes_max:
@@ -34,7 +34,7 @@ def clean(text: str, field: str, *, bytes_max: int) -> str:
 
 
 def words(text: str, field: str, *, characters_max: int) -> str:
-    """Return a line of text without the space around it; it may be empty."""
+    """Return a line of text without surrounding whitespace; it may be empty."""
     trimmed = clean(text, field, bytes_max=4 * characters_max + 256).strip()
     if len(trimmed) > characters_max:
         raise InvalidRequest(field, f"is longer than {characters_max} characters")
@@ -42,7 +42,7 @@ def words(text: str, field: str, *, characters_max: int) -> str:
 
 
 def title(text: str, field: str = "title") -> str:
-    """Return a title, which is not empty."""
+    """Return a title; an empty one is rejected."""
     trimmed = words(text, field, characters_max=TITLE_CHARACTERS_MAX)
     if not trimmed:
         raise InvalidRequest(field, f"needs 1 to {TITLE_CHARACTERS_MAX} characters")
@@ -63,12 +63,12 @@ def chat_id_of(text: str) -> ChatId:
 
 
 def optional_uuid(text: str, field: str) -> str:
-    """Return a UUID in its canonical form, or nothing for nothing."""
+    """Return a UUID in its canonical form, or an empty string for an empty string."""
     return uuid_of(text, field) if text else ""
 
 
 def mcp_server_ids(texts: Sequence[str], field: str = "mcp_server_ids") -> tuple[str, ...]:
-    """Return ids of MCP servers, each once."""
+    """Return ids of MCP servers without duplicates."""
     if len(texts) > MCP_SERVERS_MAX:
         raise InvalidRequest(field, f"holds more than {MCP_SERVERS_MAX} ids")
     ids = tuple(uuid_of(text, f"{field}[{index}]") for index, text in enumerate(texts))
@@ -81,7 +81,7 @@ def model_id(text: str, field: str = "model_id") -> str:
 
 
 def labels(given: Mapping[str, str], field: str = "labels") -> dict[str, str]:
-    """Return labels."""
+    """Return labels after checking their keys and values."""
     if len(given) > LABELS_MAX:
         raise InvalidRequest(field, f"holds more than {LABELS_MAX} labels")
     for key, value in given.items():
@@ -116,7 +116,7 @@ def json_value(text: str, field: str, *, bytes_max: int) -> object:
 
 
 def request_id_of(text: str) -> str:
-    """Return the id that makes a request repeatable."""
+    """Return the id that makes a request idempotent."""
     if not 1 <= len(text) <= REQUEST_ID_CHARACTERS_MAX:
         raise InvalidRequest(
             "request_id",
@@ -127,7 +127,7 @@ def request_id_of(text: str) -> str:
 
 
 def client_key_of(request: Message, request_id: str) -> ClientKey:
-    """Return the key of a request: the same id with another body or method is another request."""
+    """Return the idempotency key: the same id with another body or method is another request."""
     body = request.SerializeToString(deterministic=True)
     kind = request.DESCRIPTOR.full_name.encode()
     return ClientKey(request_id_of(request_id), hashlib.sha256(kind + b"\n" + body).digest())

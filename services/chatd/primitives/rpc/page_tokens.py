@@ -1,4 +1,4 @@
-"""Where a page goes on, as a token that callers only hand back."""
+"""Opaque page tokens: the position at which the next page starts."""
 
 import base64
 import binascii
@@ -17,15 +17,15 @@ Place = TypeVar("Place", bound=msgspec.Struct)
 
 
 def token_of(place: msgspec.Struct) -> str:
-    """Return a place as a token."""
+    """Encode a position as a token."""
     return base64.urlsafe_b64encode(msgspec.json.encode(place)).decode().rstrip("=")
 
 
 def place_of(token: str, kind: type[Place]) -> Place | None:
-    """Return the place of a token, None for the beginning.
+    """Decode a token; None for the first page.
 
     Raises:
-        InvalidRequest: no page of this list ended with it.
+        InvalidRequest: it is not a token of this list.
     """
     if not token:
         return None
@@ -39,6 +39,6 @@ def place_of(token: str, kind: type[Place]) -> Place | None:
 
 
 def length_of(page_size: int) -> int:
-    """Return how many entries a page shall hold."""
+    """Return the number of entries of a page."""
     fields.whole(page_size, "page_size", at_least=0, at_most=PAGE_LENGTH_MAX)
     return page_size or PAGE_LENGTH

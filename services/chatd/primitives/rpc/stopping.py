@@ -1,4 +1,4 @@
-"""Calls that only wait: given up when this process stops, so that another can be asked."""
+"""Calls that only wait: cancelled when this process stops, so that the client asks another one."""
 
 import asyncio
 from collections.abc import Coroutine
@@ -26,13 +26,13 @@ class _Done(Generic[T]):
 
 @dataclass(frozen=True, slots=True)
 class _Failed:
-    """An error, carried out of its task without ending the others of the group."""
+    """An error returned from its task without cancelling the other tasks of the group."""
 
     error: Exception
 
 
 async def unless_stopping(stopping: asyncio.Event, work: Coroutine[Any, Any, T]) -> T:
-    """Return what `work` returns; cancel it when the process stops first.
+    """Return the result of `work`; cancel it when the process stops first.
 
     Raises:
         Refusal: The process stops.

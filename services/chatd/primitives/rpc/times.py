@@ -1,4 +1,4 @@
-"""Points in time as protos."""
+"""Conversion of datetimes to proto timestamps."""
 
 from datetime import datetime
 
@@ -6,12 +6,12 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 
 def optional_time(time: datetime | None) -> Timestamp | None:
-    """Return a point in time, if there is one."""
+    """Convert a datetime, or return None for None."""
     return None if time is None else time_to_proto(time)
 
 
 def time_to_proto(time: datetime) -> Timestamp:
-    """Return a point in time."""
+    """Convert a datetime."""
     timestamp = Timestamp()
     timestamp.FromDatetime(time)
     return timestamp

@@ -1,4 +1,4 @@
-"""The schema `chat` itself, and the kinds of columns its tables are made of."""
+"""The metadata of the schema `chat`, and helpers for the columns of its tables."""
 
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,7 @@ metadata = MetaData(schema=SCHEMA)
 
 
 class TransactionId(UserDefinedType[str]):
-    """PostgreSQL's xid8, which SQLAlchemy does not know."""
+    """PostgreSQL's xid8, which SQLAlchemy does not support."""
 
     cache_ok = True
 
@@ -26,7 +26,7 @@ class TransactionId(UserDefinedType[str]):
         return "xid8"
 
 
-# Reflection asks this table, and warns about types that it does not find.
+# Reflection reads this table, and warns about types that it does not contain.
 ischema_names["xid8"] = TransactionId
 
 
@@ -46,21 +46,21 @@ def count_column(name: str) -> Column[Any]:
 
 
 def flag_column(name: str) -> Column[Any]:
-    """Return a column of yes and no."""
+    """Return a boolean column."""
     return Column(name, Boolean, nullable=False)
 
 
 def time_column(name: str, *, nullable: bool = False) -> Column[Any]:
-    """Return a column of moments."""
+    """Return a column of timestamps."""
     return Column(name, DateTime(timezone=True), nullable=nullable)
 
 
-# json, not jsonb: a prompt rebuilt from here has the bytes of the one that was sent before.
+# json, not jsonb: a prompt rebuilt from it is byte-identical to the prompt that was sent before.
 def json_column(name: str, *, nullable: bool = False) -> Column[Any]:
-    """Return a column of JSON as it was written."""
+    """Return a column of JSON that is stored unchanged."""
     return Column(name, JSON, nullable=nullable)
 
 
 def of_chat(name: Constraint) -> ForeignKeyConstraint:
-    """Return the reference of a row to its chat, with which it goes."""
+    """Return the foreign key of a row to its chat; the row is deleted with the chat."""
     return ForeignKeyConstraint(["chat_id"], ["chat.chats.id"], name=name, ondelete="CASCADE")

@@ -1,6 +1,6 @@
-"""The name of every constraint of the schema, written here and nowhere else.
+"""The names of all constraints of the schema; they are defined only here.
 
-Code that turns a violation into a typed error refers to these.
+Code that converts a violation into a typed error refers to these.
 """
 
 from enum import StrEnum

@@ -1,11 +1,11 @@
-"""A row of a result, by the names of its columns."""
+"""A result row with access by column name."""
 
 from typing import Any, Protocol
 
 
 class Row(Protocol):
-    """Columns by their names."""
+    """A row with access by column name."""
 
     def __getitem__(self, column: str) -> Any:
-        """Return the value of a column, of whatever type it has."""
+        """Return the value of a column."""
         ...

@@ -1,4 +1,4 @@
-"""The wire format of Anthropic Messages: requests out, streamed answers in."""
+"""The Anthropic Messages wire format: encoding of requests, decoding of streamed answers."""
 
 from chatd.providers.anthropic.decoder import AnthropicDecoder
 from chatd.providers.anthropic.options import Options, options_of

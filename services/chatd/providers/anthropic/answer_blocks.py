@@ -1,4 +1,4 @@
-"""The blocks of a streamed answer: what each kind says while it grows and when it is complete."""
+"""The content blocks of a streamed answer, and the events of each kind."""
 
 from collections.abc import Iterable
 from typing import Protocol
@@ -31,19 +31,19 @@ _SEARCH = msgspec.json.Decoder(tuple[SearchHit, ...] | SearchError)
 
 
 class Block(Protocol):
-    """A block that is being written."""
+    """A block that is being received."""
 
     def decode(self, delta: events.Delta) -> Iterable[ModelEvent]:
-        """Return what a change means."""
+        """Return the events of a delta."""
         ...
 
     def stop(self) -> Iterable[ModelEvent]:
-        """Return what is to say of the complete block."""
+        """Return the events of the complete block."""
         ...
 
 
 class OpenTextBlock:
-    """A text, with what it rests on."""
+    """A text, with its citations."""
 
     def __init__(self, block_id: str) -> None:
         self._block_id = block_id
@@ -51,7 +51,7 @@ class OpenTextBlock:
         self._sources: dict[str, Source] = {}
 
     def decode(self, delta: events.Delta) -> Iterable[ModelEvent]:
-        """Show more text; keep a citation until the text is complete."""
+        """Return the text delta; keep a citation until the text is complete."""
         if delta.text:
             return (TextDelta(delta.text, self._block_id),)
         if delta.type == "citations_delta":
@@ -59,7 +59,7 @@ class OpenTextBlock:
         return ()
 
     def stop(self) -> Iterable[ModelEvent]:
-        """End the text and name its sources; between its deltas they would tear it apart."""
+        """End the text and emit its sources; between its deltas they would split it."""
         own = AnthropicMetadata(citations=tuple(self._citations))
         sources = (SourceCited(source) for source in self._sources.values())
         return (TextEnded(written(own)), *sources)
@@ -72,18 +72,18 @@ class OpenTextBlock:
         try:
             self._citations.append(events.SEARCH_CITATION.decode(raw))
         except msgspec.ValidationError:
-            return  # It points into the prompt, which may be another one by then.
+            return  # It refers to the prompt, which may be a different one later.
 
 
 class OpenThinkingBlock:
-    """A thought, signed at its end."""
+    """A thinking block, signed at its end."""
 
     def __init__(self, block_id: str, signature: str) -> None:
         self._block_id = block_id
         self._signature = signature
 
     def decode(self, delta: events.Delta) -> Iterable[ModelEvent]:
-        """Show more of the thought; keep the signature."""
+        """Return the thinking delta; keep the signature."""
         if delta.thinking:
             return (ReasoningDelta(delta.thinking, self._block_id),)
         if delta.signature:
@@ -91,27 +91,27 @@ class OpenThinkingBlock:
         return ()
 
     def stop(self) -> Iterable[ModelEvent]:
-        """End the thought."""
+        """End the thinking block."""
         return (ReasoningEnded(written(AnthropicMetadata(signature=self._signature))),)
 
 
 class Redacted:
-    """A thought that came whole and that nobody else can read."""
+    """A redacted thinking block: it arrives complete and only Anthropic can read it."""
 
     def __init__(self, data: str) -> None:
         self._data = data
 
     def decode(self, delta: events.Delta) -> Iterable[ModelEvent]:
-        """Ignore the change; there is none."""
+        """Ignore the delta; this kind has none."""
         return ()
 
     def stop(self) -> Iterable[ModelEvent]:
-        """Keep the thought."""
+        """Keep the block."""
         return (ReasoningEnded(written(AnthropicMetadata(redacted_data=self._data))),)
 
 
 class OpenCallBlock:
-    """A tool call; its arguments grow as a text."""
+    """A tool call; its arguments arrive as text deltas."""
 
     def __init__(self, call: ToolCall, given: bytes) -> None:
         self._call = call
@@ -119,7 +119,7 @@ class OpenCallBlock:
         self._pieces: list[str] = []
 
     def decode(self, delta: events.Delta) -> Iterable[ModelEvent]:
-        """Show more of the arguments, unless the provider executes the call itself."""
+        """Return the argument delta, unless the provider executes the call itself."""
         if not delta.partial_json:
             return ()
         self._pieces.append(delta.partial_json)
@@ -129,23 +129,23 @@ class OpenCallBlock:
         return (ToolInputDelta(call.tool_call_id, call.tool_name, delta.partial_json),)
 
     def stop(self) -> Iterable[ModelEvent]:
-        """Make the call; no arguments are an empty object."""
+        """Emit the call; no arguments are an empty object."""
         args_json = "".join(self._pieces).strip() or self._given
         return (ToolCallRequested(msgspec.structs.replace(self._call, args_json=args_json)),)
 
 
 class Result:
-    """The result of a call that the provider executed; it came whole."""
+    """The result of a call that the provider executed; it arrives complete."""
 
     def __init__(self, result: ToolResult) -> None:
         self._result = result
 
     def decode(self, delta: events.Delta) -> Iterable[ModelEvent]:
-        """Ignore the change; there is none."""
+        """Ignore the delta; this kind has none."""
         return ()
 
     def stop(self) -> Iterable[ModelEvent]:
-        """Tell the result."""
+        """Emit the result."""
         return (ProviderToolResult(self._result),)
 
 
@@ -153,19 +153,19 @@ class Unknown:
     """A block of a kind that is newer than this code."""
 
     def decode(self, delta: events.Delta) -> Iterable[ModelEvent]:
-        """Ignore the change."""
+        """Ignore the delta."""
         return ()
 
     def stop(self) -> Iterable[ModelEvent]:
-        """Say nothing."""
+        """Emit nothing."""
         return ()
 
 
 def call_begun(raw: msgspec.Raw, index: int, *, provider_executed: bool) -> OpenCallBlock:
-    """Return a call at its beginning.
+    """Return a call at its start.
 
     Raises:
-        ValueError: the block cannot be read.
+        ValueError: The block cannot be decoded.
     """
     begun = events.CALL.decode(raw)
     caller = "direct" if begun.caller is None else begun.caller.type
@@ -182,10 +182,10 @@ def call_begun(raw: msgspec.Raw, index: int, *, provider_executed: bool) -> Open
 
 
 def result_given(raw: msgspec.Raw, kind: str, names: dict[str, str]) -> Result:
-    """Return a result; the name of its tool is that of the call it answers.
+    """Return a result; its tool name is that of the call it answers.
 
     Raises:
-        ValueError: the block cannot be read.
+        ValueError: The block cannot be decoded.
     """
     given = events.RESULT.decode(raw)
     content = bytes(given.content)
@@ -206,7 +206,7 @@ def result_given(raw: msgspec.Raw, kind: str, names: dict[str, str]) -> Result:
 
 
 def _search(content: bytes) -> tuple[AnthropicMetadata, bytes]:
-    """Return what is sent back of a web search, and what people see of it."""
+    """Return the metadata to send back of a web search, and its result for users."""
     try:
         search = _SEARCH.decode(content)
     except msgspec.ValidationError:

@@ -1,4 +1,4 @@
-"""Reads a streamed answer, event by event."""
+"""Decodes a streamed answer, event by event."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -65,18 +65,18 @@ KNOWN_DELTAS = frozenset(
 
 
 class AnthropicDecoder:
-    """Turns the events of one answer into the engine's."""
+    """Converts the events of one answer into model events."""
 
     def __init__(self) -> None:
         self._blocks: dict[int, blocks.Block] = {}
-        self._names: dict[str, str] = {}  # Tools by the ids of the calls that the provider ran.
+        self._names: dict[str, str] = {}  # Tool names by ids of provider-executed calls.
         self._usage = UsageReported()
         self._finished = Finished(FinishReason.OTHER)
         self._is_begun = False
         self._is_over = False
 
     def decode(self, data: bytes) -> Iterable[ModelEvent]:
-        """Return what the data of one event means."""
+        """Return the model events of one event's data."""
         if self._is_over:
             return ()
         try:
@@ -90,7 +90,7 @@ class AnthropicDecoder:
             raise _unreadable(data) from None
 
     def end(self) -> Iterable[ModelEvent]:
-        """Return nothing once the answer was complete."""
+        """Return nothing if the answer was complete."""
         if not self._is_over:
             text = "the stream ended before message_stop"
             raise ProviderFailed(Failure(text, is_cut_off=True))
@@ -124,7 +124,7 @@ class AnthropicDecoder:
                 return ()
 
     def _begin(self, event: events.Event) -> Iterable[ModelEvent]:
-        """Open a block; what it holds already is told like a change."""
+        """Open a block; content in its start event is emitted as a delta."""
         raw, block_id = event.content_block, str(event.index)
         block: blocks.Block
         first: tuple[ModelEvent, ...] = ()
@@ -155,7 +155,7 @@ class AnthropicDecoder:
         return first if before is None else (*before.stop(), *first)
 
     def _count(self, usage: events.Usage | None) -> Iterable[ModelEvent]:
-        """Report usage; numbers are totals, and what is absent has not changed."""
+        """Report usage; counts are totals, and absent ones have not changed."""
         if usage is None:
             return ()
         before, details = self._usage, usage.output_tokens_details
@@ -180,7 +180,7 @@ class AnthropicDecoder:
         self._finished = Finished(REASONS.get(delta.stop_reason, FinishReason.OTHER), detail)
 
     def _finish(self) -> Iterable[ModelEvent]:
-        """Complete the answer; blocks that nobody ended end with it."""
+        """Complete the answer; blocks without a stop event are ended with it."""
         if not self._is_begun:
             raise ValueError("an end without a beginning")
         self._is_over = True
@@ -189,10 +189,10 @@ class AnthropicDecoder:
 
 
 def _read(data: bytes) -> events.Event | None:
-    """Return an event, None for one of a kind that is not known here.
+    """Return an event; None for one of an unknown kind.
 
     Raises:
-        ValueError: it cannot be read.
+        ValueError: It cannot be decoded.
     """
     try:
         return events.EVENT.decode(data)
@@ -207,7 +207,7 @@ def _read(data: bytes) -> events.Event | None:
 
 
 def _without_half_characters(data: bytes) -> bytes:
-    """Return JSON with halves of characters replaced, which some endpoints send."""
+    """Return JSON with lone surrogates replaced, which some endpoints send."""
     return repaired(json.dumps(json.loads(data), ensure_ascii=False)).encode()
 
 

@@ -1,7 +1,7 @@
-"""The events of a streamed answer as they are on the wire.
+"""The events of a streamed answer, as on the wire.
 
-Fields are those that are read. Blocks are decoded in a second step, because a block of a kind that
-is not known may use any name for anything.
+Only the fields that are read. Blocks are decoded in a second step, because a block of an unknown
+kind may use any field name for anything.
 """
 
 import msgspec
@@ -30,13 +30,13 @@ class Delta(msgspec.Struct):
 
 
 class OutputDetails(msgspec.Struct):
-    """What part of the output was thought."""
+    """How many of the output tokens were thinking."""
 
     thinking_tokens: int | None = None
 
 
 class Usage(msgspec.Struct):
-    """Tokens so far; what is absent has not changed."""
+    """Tokens so far; absent counts have not changed."""
 
     input_tokens: int | None = None
     output_tokens: int | None = None
@@ -46,7 +46,7 @@ class Usage(msgspec.Struct):
 
 
 class Message(msgspec.Struct):
-    """The message at its beginning."""
+    """The message at its start."""
 
     usage: Usage | None = None
 
@@ -64,51 +64,51 @@ class Event(msgspec.Struct):
 
 
 class Kind(msgspec.Struct):
-    """Only what kind of thing it is."""
+    """Only the type of an object."""
 
     type: str = ""
 
 
 class Change(msgspec.Struct):
-    """A change of which only the kind can be read."""
+    """A delta of which only the type can be decoded."""
 
     delta: Kind
 
 
 class ErrorDetail(msgspec.Struct):
-    """What an error event says."""
+    """The content of an error event."""
 
     type: str = ""
     message: str = ""
 
 
 class TextBlock(msgspec.Struct):
-    """A text at its beginning."""
+    """A text at its start."""
 
     text: str | None = None
 
 
 class ThinkingBlock(msgspec.Struct):
-    """A thought at its beginning."""
+    """A thinking block at its start."""
 
     thinking: str | None = None
     signature: str | None = None
 
 
 class RedactedBlock(msgspec.Struct):
-    """A thought that only Anthropic can read, complete."""
+    """A complete thinking block that only Anthropic can read."""
 
     data: str
 
 
 class Caller(msgspec.Struct):
-    """Who made a call."""
+    """What made a call: the model itself or a tool."""
 
     type: str = "direct"
 
 
 class CallBlock(msgspec.Struct):
-    """A tool call at its beginning; the arguments normally follow."""
+    """A tool call at its start; the arguments normally follow."""
 
     id: str
     name: str
@@ -125,7 +125,7 @@ class ResultBlock(msgspec.Struct):
 
 
 class Citation(msgspec.Struct):
-    """Anything that a text rests on, as far as readers can be told of it."""
+    """A citation of any kind, as far as it can be shown to users."""
 
     url: str | None = None
     source: str | None = None

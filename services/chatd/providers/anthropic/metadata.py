@@ -1,10 +1,10 @@
-"""What Anthropic wants back with a part, as it is stored: marked as its own, and nobody else's."""
+"""Anthropic's metadata of a part, as it is stored: under its own key, ignored by other formats."""
 
 import msgspec
 
 
 class SearchHit(msgspec.Struct, frozen=True, tag="web_search_result", tag_field="type"):
-    """A page that a web search found; its content is readable for Anthropic only."""
+    """A page that a web search found; only Anthropic can read its content."""
 
     url: str
     title: str
@@ -23,7 +23,7 @@ class SearchError(
 class SearchCitation(
     msgspec.Struct, frozen=True, tag="web_search_result_location", tag_field="type"
 ):
-    """A passage of a page that was found and that the text beside this rests on."""
+    """A passage of a found page that is cited by the text of this part."""
 
     cited_text: str
     encrypted_index: str
@@ -32,14 +32,14 @@ class SearchCitation(
 
 
 class AnthropicMetadata(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
-    """All that can be kept with a part.
+    """The metadata that can be stored with a part.
 
     Attributes:
-        signature: Proves that a thought is Anthropic's own.
-        redacted_data: A thought that only Anthropic can read.
-        citations: What a text rests on.
-        search: What a web search found; a result without it cannot be sent back.
-        caller: Who made a provider-executed call, when it was not the model itself.
+        signature: Proves that a thinking block was made by Anthropic.
+        redacted_data: A thinking block that only Anthropic can read.
+        citations: The citations of a text.
+        search: The results of a web search; a result without it cannot be sent back.
+        caller: What made a provider-executed call, when it was not the model itself.
     """
 
     signature: str = ""
@@ -59,12 +59,12 @@ _NOTHING = AnthropicMetadata()
 
 
 def written(own: AnthropicMetadata) -> str:
-    """Return what is stored in `provider_metadata`; nothing is an empty text."""
+    """Return the value of `provider_metadata`; empty if there is no metadata."""
     return "" if own == _NOTHING else _ENCODER.encode(_Stored(own)).decode()
 
 
 def anthropic_metadata_of(provider_metadata: str) -> AnthropicMetadata:
-    """Return what is Anthropic's own in a part; of another provider's there is nothing."""
+    """Return Anthropic's metadata of a part; that of another provider is ignored."""
     if not provider_metadata:
         return _NOTHING
     try:
@@ -74,5 +74,5 @@ def anthropic_metadata_of(provider_metadata: str) -> AnthropicMetadata:
 
 
 def is_signed(own: AnthropicMetadata) -> bool:
-    """Return whether a thought can be sent back."""
+    """Return whether a thinking block can be sent back."""
     return bool(own.signature or own.redacted_data)

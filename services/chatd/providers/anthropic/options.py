@@ -1,4 +1,4 @@
-"""What an administrator can set for models of Anthropic, read and checked."""
+"""Administrator options for models of Anthropic, parsed and validated."""
 
 from collections.abc import Mapping
 
@@ -10,17 +10,17 @@ from chatd.models.engine.target import HOST_HEADER, Target, is_host_header
 
 
 class Options(msgspec.Struct, frozen=True):
-    """The options of a target that this wire format knows.
+    """The options of a target in this wire format.
 
     Attributes:
-        thinking: Sent as it is in place of what the reasoning effort would give.
-        web_search: Whether the provider may search the web, or how.
-        server_tools: More tools that the provider executes, as it wants them defined.
-        context_1m: Whether to ask for the window of a million tokens, where that is a beta.
+        thinking: Sent unchanged in place of the fields derived from the reasoning effort.
+        web_search: Whether the provider may search the web, or the tool's settings.
+        server_tools: More tools that the provider executes, as Anthropic defines them.
+        context_1m: Whether to request the context window of a million tokens, where that is a beta.
         betas: Names for the `anthropic-beta` header.
-        prompt_caching: Whether to mark what the provider should cache.
-        extra_headers: Headers that win over our own.
-        extra_body: Fields of the body that win over our own.
+        prompt_caching: Whether to set cache breakpoints.
+        extra_headers: Headers that override our own.
+        extra_body: Fields of the body that override our own.
         region: Region of AWS; Bedrock only.
     """
 
@@ -36,7 +36,7 @@ class Options(msgspec.Struct, frozen=True):
 
     @property
     def all_betas(self) -> tuple[str, ...]:
-        """Return the betas to ask for, each once."""
+        """Return the betas to request, each once."""
         wanted = ("context-1m-2025-08-07",) if self.context_1m else ()
         return tuple(dict.fromkeys((*wanted, *self.betas)))
 
@@ -45,7 +45,7 @@ def options_of(target: Target) -> Options:
     """Return the options of a target.
 
     Raises:
-        ModelError: one of them is not what it must be.
+        ModelError: One of them is invalid.
     """
     try:
         options = msgspec.convert(target.options, Options)
@@ -57,7 +57,7 @@ def options_of(target: Target) -> Options:
 
 
 def config_error(target: Target, what: str) -> ModelError:
-    """Return the error that a call cannot be made as things are set up."""
+    """Return the error of a call that the configuration makes impossible."""
     return ModelError(
         ErrorKind.CONFIG,
         f"{target.provider_name} {what}",

@@ -1,4 +1,4 @@
-"""The parts of a prompt as content blocks of the wire format."""
+"""Encodes the parts of a prompt as content blocks."""
 
 import base64
 import json
@@ -55,9 +55,9 @@ class BlockMaker:
     """Makes blocks for one request.
 
     Args:
-        target: Where they go; errors name it.
+        target: The target; errors name it.
         files: Files by their ids.
-        with_citations: Whether what the citations of a text refer to is still in the prompt.
+        with_citations: Whether the search results that citations refer to are still in the prompt.
     """
 
     def __init__(
@@ -71,11 +71,11 @@ class BlockMaker:
         """Return the blocks of a message.
 
         Raises:
-            ModelError: a file is in it that the provider does not take.
+            ModelError: It contains a file that the provider does not accept.
         """
         made = [block for part in message.content for block in self._blocks(part)]
         if message.role is Role.ASSISTANT:
-            # An answer that was interrupted while thinking would be refused.
+            # An answer that was interrupted while thinking would be rejected.
             while made and made[-1]["type"] in ("thinking", "redacted_thinking"):
                 made.pop()
         return made
@@ -95,7 +95,7 @@ class BlockMaker:
             case File():
                 yield from self._file(part)
             case _:
-                return  # The prompt holds no others.
+                return  # The prompt contains no others.
 
     def _text(self, part: Text) -> "TextBlockParam":
         citations = (
@@ -146,12 +146,12 @@ class BlockMaker:
 
 
 def result_blocks_first(blocks: "Iterable[ContentBlockParam]") -> "list[ContentBlockParam]":
-    """Return the blocks of a user's message with the results of tools before all else."""
+    """Return the blocks of a user message with the tool results before all others."""
     return sorted(blocks, key=lambda block: block["type"] != "tool_result")
 
 
 def tool_name(name: str) -> str:
-    """Return a name of a tool with such characters only as the provider takes."""
+    """Return a tool name with only those characters that the provider accepts."""
     return _ODD_NAME.sub("_", name)[:TOOL_NAME_CHARACTERS_MAX] or "tool"
 
 
@@ -165,7 +165,7 @@ def _image_block(media_type: str, data_base64: str) -> "ImageBlockParam":
 
 
 def _thought(part: Reasoning) -> "Iterator[ContentBlockParam]":
-    """Yield a thought that is Anthropic's own; another's is refused."""
+    """Yield a thinking block made by Anthropic; those of others are rejected."""
     own = anthropic_metadata_of(part.provider_metadata)
     if own.redacted_data:
         yield {"type": "redacted_thinking", "data": own.redacted_data}
@@ -190,11 +190,11 @@ def _call(part: ToolCall) -> "ContentBlockParam":
 
 
 def _arguments(args_json: str) -> dict[str, object]:
-    """Return arguments as an object that is JSON in the strictest sense."""
+    """Return arguments as an object of strictly valid JSON."""
     try:
         value = msgspec.json.decode(args_json)
     except (ValueError, RecursionError):
-        try:  # Halves of characters are JSON to some, and refused by others.
+        try:  # Lone surrogates are accepted by some parsers and rejected by others.
             loose = json.dumps(json.loads(args_json), ensure_ascii=False, allow_nan=False)
             value = json.loads(repaired(loose))
         except (ValueError, RecursionError):
@@ -214,7 +214,7 @@ def _search_result(part: ToolResult) -> "Iterator[ContentBlockParam]":
 
 
 def _result(part: ToolResult) -> "ToolResultBlockParam":
-    """Return the result of a tool; one that failed may hold only text."""
+    """Return the result of a tool; a failed one may contain only text."""
     is_error = part.outcome is not ToolOutcome.DONE
     content = [
         _image_block(each.media_type, each.data_base64)

@@ -1,4 +1,4 @@
-"""A request to a model as the body that leaves."""
+"""Encodes a model request as a request body."""
 
 import json
 from collections.abc import Iterable, Mapping
@@ -31,10 +31,10 @@ Body = dict[str, object]
 
 
 def body_of(request: ModelRequest, target: Target, options: Options) -> Body:
-    """Return all of the body but how it is asked for.
+    """Return the body without model and stream fields.
 
     Raises:
-        ModelError: the provider would have to refuse it.
+        ModelError: The provider would reject it.
     """
     leading = _leading(request.messages)
     prompt = guarded(_joined(request.messages[leading:]), target.provider_name)
@@ -63,7 +63,7 @@ def body_of(request: ModelRequest, target: Target, options: Options) -> Body:
 
 
 def encoded(body: Mapping[str, object]) -> bytes:
-    """Return a body as JSON; halves of characters, which JSON cannot say, are replaced."""
+    """Return a body as JSON; lone surrogates, which JSON cannot encode, are replaced."""
     try:
         return msgspec.json.encode(body)
     except UnicodeEncodeError:
@@ -88,7 +88,7 @@ def _system(messages: Iterable[PromptMessage]) -> "list[TextBlockParam]":
 
 
 def _joined(messages: Iterable[PromptMessage]) -> tuple[PromptMessage, ...]:
-    """Return the prompt with an answer that was paused and what followed it as one."""
+    """Return the prompt with a paused answer and its continuation merged into one message."""
     joined: list[PromptMessage] = []
     for message in messages:
         if joined and joined[-1].role is message.role is Role.ASSISTANT:
@@ -100,7 +100,7 @@ def _joined(messages: Iterable[PromptMessage]) -> tuple[PromptMessage, ...]:
 
 
 def _messages(prompt: Iterable[PromptMessage], maker: BlockMaker) -> "list[MessageParam]":
-    """Return messages that begin with the user, alternate, and end with who is to be answered."""
+    """Return messages that begin with a user message, alternate, and end with one to answer."""
     turns: list[tuple[str, list[ContentBlockParam]]] = []
     for message in prompt:
         role = "assistant" if message.role is Role.ASSISTANT else "user"
@@ -114,7 +114,7 @@ def _messages(prompt: Iterable[PromptMessage], maker: BlockMaker) -> "list[Messa
     if turns and turns[0][0] == "assistant":
         turns.insert(0, ("user", [{"type": "text", "text": "[The beginning was left out.]"}]))
     if turns and turns[-1][0] == "assistant" and turns[-1][1][-1]["type"] not in PAUSED:
-        # The newest models refuse to go on with an answer of their own, unless they paused it.
+        # The newest models refuse to continue an answer of their own, unless they paused it.
         turns.append(("user", [{"type": "text", "text": "Go on."}]))
     return [
         {"role": "assistant", "content": blocks}
@@ -129,13 +129,13 @@ def _last_blocks(messages: "list[MessageParam]") -> "list[ContentBlockParam]":
 
 
 def _mark(blocks: "Iterable[ContentBlockParam]") -> None:
-    """Mark blocks as ends of what is cached; the last block of a message is never a thought."""
+    """Set cache breakpoints on blocks; the last block of a message is never a thinking block."""
     for block in blocks:
         block["cache_control"] = {"type": "ephemeral"}  # type: ignore[typeddict-unknown-key]
 
 
 def _tool_fields(request: ModelRequest, options: Options) -> Body:
-    """Return the tools, and that none may be called if so."""
+    """Return the tools, and a tool choice of none if they may not be called."""
     tools: list[ToolUnionParam | dict[str, object]] = [_tool(spec) for spec in request.tools]
     names = {spec.name for spec in request.tools}
     if options.web_search is not False and WEB_SEARCH not in names:
@@ -144,7 +144,7 @@ def _tool_fields(request: ModelRequest, options: Options) -> Body:
     tools.extend(options.server_tools)
     may_call_tools = request.may_call_tools
     if not tools:
-        # Calls in the history are refused when no tool is defined at all.
+        # Calls in the history are rejected when no tool is defined at all.
         tools.extend(_stubs(request.messages))
         may_call_tools = False
     if not tools:
@@ -168,7 +168,7 @@ def _tool(spec: ToolSpec) -> "ToolUnionParam":
 
 @lru_cache(maxsize=1024)
 def _schema(schema_json: str) -> dict[str, object]:
-    """Return a schema in such form as the provider takes: an object, without a choice on top."""
+    """Return a schema as the provider accepts it: an object without alternatives at the top."""
     try:
         schema = msgspec.json.decode(schema_json or "{}")
     except (ValueError, RecursionError):
@@ -186,7 +186,7 @@ def _thinking(
     output_tokens_max: int,
     messages: "list[MessageParam]",
 ) -> Body:
-    """Return how to think: as an administrator says, else by the effort, else as the model does."""
+    """Return the thinking fields: from the options, else from the effort, else none."""
     if options.thinking is not None:
         fields: Body = {"thinking": options.thinking}
     else:
@@ -198,7 +198,7 @@ def _thinking(
 
 
 def _is_loop_without_thinking(messages: "list[MessageParam]") -> bool:
-    """Return whether tools were called without a thought; thinking cannot begin in the middle."""
+    """Return whether tools were called without thinking, which then may not be enabled midway."""
     is_loop = False
     for message in reversed(messages):
         first = _type(next(iter(message["content"])))

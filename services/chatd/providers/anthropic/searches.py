@@ -1,10 +1,11 @@
-"""Calls that the provider executed, made ready to be sent back, or refused.
+"""Makes provider-executed calls of the history valid to send back, or rejects the prompt.
 
-Only web searches can be sent back, and only whole: a call and, later in the same message, its
-result with what Anthropic wants to see again. A prompt that breaks this is refused as a whole, for
-good, because the same history comes with every turn. So what breaks it is taken out, step by step,
-as little as possible; what a result said stays as text. The latest answer is left as it is when
-it holds signed thoughts: Anthropic refuses those once their surroundings have changed.
+Only web searches can be sent back, and only complete: a call and, later in the same message, its
+result with Anthropic's metadata. A prompt that breaks this is rejected as a whole, and permanently,
+because the same history is sent with every turn. So offending parts are removed, step by step, as
+few as possible; the content of a removed result stays as text. The latest answer is not changed
+when it contains signed thinking blocks: Anthropic rejects those once the parts around them have
+changed.
 """
 
 import json
@@ -24,11 +25,11 @@ WEB_SEARCH = "web_search"
 _CALL_ID = re.compile(r"srvtoolu_[A-Za-z0-9_]+")
 
 Messages = tuple[PromptMessage, ...]
-Place = tuple[int, int]  # Of a message in the prompt, and of a part in the message.
+Place = tuple[int, int]  # Index of a message in the prompt, and of a part in the message.
 
 
 class Violation(StrEnum):
-    """What the provider would refuse about a part."""
+    """Why the provider would reject a part."""
 
     OUTSIDE_ANSWER = "outside_answer"
     CALL_WITHOUT_RESULT = "call_without_result"
@@ -45,7 +46,7 @@ class Guarded:
 
     Attributes:
         messages: The messages, none of them empty.
-        is_intact: Nothing was taken out, so that citations still have what they cite.
+        is_intact: Nothing was removed, so that citations still have their search results.
     """
 
     messages: Messages
@@ -56,7 +57,7 @@ def guarded(messages: Messages, provider_name: str) -> Guarded:
     """Return a prompt whose provider-executed calls can be sent.
 
     Raises:
-        ModelError: that cannot be had without changing what must not be changed.
+        ModelError: That is impossible without changing the latest signed answer.
     """
     if not any(_is_provided(part) for message in messages for part in message.content):
         return Guarded(messages, is_intact=True)
@@ -75,7 +76,7 @@ def guarded(messages: Messages, provider_name: str) -> Guarded:
 
 
 def violations(messages: Sequence[PromptMessage]) -> Mapping[Place, Violation]:
-    """Return all that the provider would refuse, by place."""
+    """Return all parts that the provider would reject, by place."""
     found: dict[Place, Violation] = {}
     seen: set[tuple[type[Part], str]] = set()
     for index, message in enumerate(messages):
@@ -97,7 +98,7 @@ def _is_end(messages: Sequence[PromptMessage], index: int, place: int) -> bool:
 
 
 def _violation(message: PromptMessage, place: int, part: ToolCall | ToolResult) -> Violation | None:
-    """Return what is wrong with a part in its message."""
+    """Return why a part is invalid in its message; None if it is valid."""
     if message.role is not Role.ASSISTANT:
         return Violation.OUTSIDE_ANSWER
     match part:
@@ -135,7 +136,7 @@ def _is_valid_call(call: ToolCall) -> bool:
 
 
 def _with_text_for_others(messages: Messages) -> Messages:
-    """Return the prompt with nothing but text of tools other than the web search."""
+    """Return the prompt with provider-executed tools other than the web search as text."""
     others = {
         part.tool_call_id
         for message in messages
@@ -158,13 +159,13 @@ def _unchanged(messages: Messages) -> Messages:
 
 
 def _without_orphans(messages: Messages) -> Messages:
-    """Return the prompt without calls that never got a result, as interrupts leave them."""
+    """Return the prompt without calls that never got a result, as interruptions leave them."""
     found = violations(messages)
     return _without(messages, lambda place, part: found.get(place) is Violation.CALL_WITHOUT_RESULT)
 
 
 def _sanitised(messages: Messages) -> Messages:
-    """Return the prompt without the offending parts, taken out until nothing more changes."""
+    """Return the prompt without the offending parts, removed until nothing changes."""
     while True:
         found = violations(messages)
         kept = _protected(messages)
@@ -181,7 +182,7 @@ def _stripped(messages: Messages) -> Messages:
 
 
 def _protected(messages: Messages) -> int | None:
-    """Return the place of the latest answer if its thoughts are signed."""
+    """Return the index of the latest answer if its thinking blocks are signed."""
     for index in range(len(messages) - 1, -1, -1):
         if messages[index].role is Role.ASSISTANT:
             thoughts = (part for part in messages[index].content if isinstance(part, Reasoning))
@@ -193,7 +194,7 @@ def _protected(messages: Messages) -> int | None:
 
 
 def _without(messages: Messages, is_out: Callable[[Place, Part], bool]) -> Messages:
-    """Return the prompt without some of its provider-executed parts, and no message empty."""
+    """Return the prompt without some of its provider-executed parts and without empty messages."""
 
     def kept(index: int, content: Iterable[Part]) -> Iterator[Part]:
         for place, part in enumerate(content):

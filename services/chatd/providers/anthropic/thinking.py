@@ -1,7 +1,7 @@
-"""How hard a model thinks: the reasoning effort in the words of each generation of models.
+"""Converts the reasoning effort into the thinking fields of each generation of models.
 
-The newest models decide themselves how much to think and are only told the effort; some of them
-cannot be stopped from thinking. Older ones are given a budget of tokens, the oldest none.
+The newest models decide themselves how much to think and are only given the effort; for some of
+them thinking cannot be disabled. Older ones are given a token budget, the oldest none.
 """
 
 import re
@@ -14,7 +14,7 @@ NO_EFFORT = "none"
 
 _NAME = re.compile(r"claude-([a-z]+)-(\d{1,2}|preview)(?:[-.](\d{1,2}))?(?!\d)")
 _OLD_NAME = re.compile(r"claude-(\d)(?:[-.](\d))?-[a-z]+|claude-(?:2|instant)")
-# The versions since which a family refuses to be stopped from thinking.
+# The versions since which thinking of a model series cannot be disabled.
 _ALWAYS_THINKING = {"fable": (0, 0), "mythos": (0, 0), "opus": (5, 5), "sonnet": (5, 5)}
 
 BUDGETS: Mapping[str, int] = {
@@ -31,7 +31,7 @@ EFFORTS: Mapping[str, str] = {"minimal": "low"} | {
 
 
 class Thinking(StrEnum):
-    """How a model can be asked to think."""
+    """How thinking can be requested from a model."""
 
     NEVER = "never"
     BUDGET = "budget"
@@ -41,14 +41,14 @@ class Thinking(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ThinkingModel:
-    """What is known of a model by its name."""
+    """The thinking capabilities of a model, derived from its name."""
 
     thinking: Thinking
     has_xhigh: bool = False
 
 
 def thinking_model(model_name: str) -> ThinkingModel:
-    """Return how a model thinks, by its name; a name nobody knows has a budget."""
+    """Return how a model thinks, by its name; an unknown name has a budget."""
     name = model_name.lower()
     if (old := _OLD_NAME.search(name)) is not None:
         is_thinking = (old[1], old[2]) >= ("3", "7") if old[2] else False
@@ -65,12 +65,12 @@ def thinking_model(model_name: str) -> ThinkingModel:
 
 
 def thinking_fields(model_name: str, effort: str, output_tokens_max: int) -> dict[str, object]:
-    """Return the fields of the body that an effort means; an unknown one means none.
+    """Return the body fields for an effort; none for an unknown effort.
 
     Args:
-        model_name: What the provider calls the model.
+        model_name: The provider's name of the model.
         effort: The chosen effort; empty leaves it to the model.
-        output_tokens_max: What thoughts and answer may have together.
+        output_tokens_max: The limit of thinking and answer together.
     """
     model = thinking_model(model_name)
     if effort == NO_EFFORT:
@@ -84,13 +84,13 @@ def thinking_fields(model_name: str, effort: str, output_tokens_max: int) -> dic
             return _budget(BUDGETS[effort], output_tokens_max)
         case Thinking.ADAPTIVE | Thinking.ALWAYS:
             chosen = "high" if effort == "xhigh" and not model.has_xhigh else EFFORTS[effort]
-            # Without the word, the newest models send thoughts that hold nothing.
+            # Without `display`, the newest models send empty thinking blocks.
             thinking = {"type": "adaptive", "display": "summarized"}
             return {"thinking": thinking, "output_config": {"effort": chosen}}
 
 
 def is_budgeted(fields: Mapping[str, object]) -> bool:
-    """Return whether the body asks for thoughts with a budget, which has rules of its own."""
+    """Return whether the body requests thinking with a budget, which has its own rules."""
     thinking = fields.get("thinking")
     return isinstance(thinking, dict) and thinking.get("type") == "enabled"
 
@@ -106,7 +106,7 @@ def _none(model: ThinkingModel) -> dict[str, object]:
 
 
 def _budget(wanted_tokens: int, output_tokens_max: int) -> dict[str, object]:
-    """Return a budget that leaves room for the answer, nothing if there is no room at all."""
+    """Return a budget that leaves tokens for the answer; nothing if too few are left."""
     budget_tokens = min(wanted_tokens, output_tokens_max * 3 // 4)
     if budget_tokens < THOUGHT_TOKENS_MIN:
         return {}

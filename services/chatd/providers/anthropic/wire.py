@@ -1,4 +1,4 @@
-"""Anthropic Messages as a wire format."""
+"""The wire format of Anthropic Messages."""
 
 from collections.abc import Mapping
 
@@ -14,13 +14,13 @@ VERSION = "2023-06-01"
 
 
 class AnthropicWire:
-    """Speaks to Anthropic and to whoever speaks like it."""
+    """The wire format of Anthropic and compatible endpoints."""
 
     def request(self, request: ModelRequest, target: Target) -> HttpRequest:
-        """Return what to send.
+        """Return the HTTP request.
 
         Raises:
-            ModelError: the provider would have to refuse it.
+            ModelError: The provider would reject it.
         """
         options = options_of(target)
         body = {"model": target.model_name, "stream": True}
@@ -45,7 +45,7 @@ class AnthropicWire:
 
 
 def caller_headers(request: ModelRequest) -> Mapping[str, str]:
-    """Return headers that tell a gateway in between whose call it is."""
+    """Return headers that identify owner and chat of a call to an API gateway."""
     told = {"x-parley-owner-id": request.owner_id, "x-parley-chat-id": request.chat_id}
     return {name: value for name, value in told.items() if value}
 

@@ -1,4 +1,4 @@
-"""Anthropic's models at Bedrock: the framing, the signature and the addresses of AWS."""
+"""Anthropic's models on Bedrock: event stream framing, request signatures and AWS addresses."""
 
 from chatd.providers.bedrock.frames import EventStreamFrames
 from chatd.providers.bedrock.wire import BedrockWire

@@ -1,4 +1,4 @@
-"""Unwraps the events that Bedrock carries: each is base64 in a field of its own."""
+"""Unwraps Anthropic's events from Bedrock's: each is base64 in a JSON field."""
 
 import base64
 import binascii
@@ -19,13 +19,13 @@ _CHUNK = msgspec.json.Decoder(_Chunk)
 
 
 class BedrockDecoder:
-    """Reads the payloads of frames; what is in them are Anthropic's events."""
+    """Decodes the payloads of frames, which contain Anthropic's events."""
 
     def __init__(self) -> None:
         self._inner = AnthropicDecoder()
 
     def decode(self, data: bytes) -> Iterable[ModelEvent]:
-        """Return what the payload of one frame means."""
+        """Return the model events of one frame's payload."""
         try:
             chunk = _CHUNK.decode(data)
             event = b"" if chunk.bytes is None else base64.b64decode(chunk.bytes, validate=True)
@@ -35,5 +35,5 @@ class BedrockDecoder:
         return self._inner.decode(event) if event else ()
 
     def end(self) -> Iterable[ModelEvent]:
-        """Return nothing once the answer was complete."""
+        """Return nothing if the answer was complete."""
         return self._inner.end()

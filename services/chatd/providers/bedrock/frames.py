@@ -1,7 +1,7 @@
-"""The framing of AWS event streams: bytes as they arrive in, the payloads of whole frames out.
+"""The framing of AWS event streams: converts received bytes into the payloads of frames.
 
 A frame is its length and the length of its headers, a checksum of those two, the headers, the
-payload, and a checksum of all that. A frame that reports an exception ends the stream.
+payload, and a checksum of all of it. A frame that reports an exception ends the stream.
 """
 
 import struct
@@ -19,7 +19,7 @@ _PRELUDE = struct.Struct(">III")
 _CHECKSUM = struct.Struct(">I")
 _FRAME_BYTES_MIN = _PRELUDE.size + _CHECKSUM.size
 
-# Sizes of header values by type; those of bytes and text say their own.
+# Sizes of header values by type; bytes and strings have a length prefix.
 _VALUE_BYTES: Mapping[int, int] = {0: 0, 1: 0, 2: 1, 3: 2, 4: 4, 5: 8, 8: 8, 9: 16}
 _BYTES_TYPE, _TEXT_TYPE = 6, 7
 
@@ -45,16 +45,16 @@ class _Exception(msgspec.Struct):
 
 
 class EventStreamFrames:
-    """Cuts a stream into frames; raises nothing but `ProviderFailed`."""
+    """Splits a stream into frames; raises only `ProviderFailed`."""
 
     def __init__(self) -> None:
         self._buffer = bytearray()
 
     def feed(self, chunk: bytes) -> Iterable[bytes]:
-        """Yield the payloads that the bytes so far complete.
+        """Yield the payloads that are complete with these bytes.
 
         Raises:
-            ProviderFailed: a frame is damaged or too large, or reports an exception.
+            ProviderFailed: A frame is damaged or too large, or reports an exception.
         """
         self._buffer += chunk
         while (frame := self._frame()) is not None:
@@ -63,10 +63,10 @@ class EventStreamFrames:
                 yield payload
 
     def end(self) -> Iterable[bytes]:
-        """Return nothing once the stream ended between two frames.
+        """Return nothing if the stream ended between two frames.
 
         Raises:
-            ProviderFailed: it ended inside one.
+            ProviderFailed: It ended inside one.
         """
         if self._buffer:
             text = "the event stream ended inside a frame"
@@ -74,7 +74,7 @@ class EventStreamFrames:
         return ()
 
     def _frame(self) -> bytes | None:
-        """Take the next frame from the buffer, None if it is not complete yet."""
+        """Remove and return the next frame from the buffer; None if it is not complete yet."""
         if len(self._buffer) < _PRELUDE.size:
             return None
         frame_bytes, headers_bytes, checksum = _PRELUDE.unpack_from(self._buffer)
@@ -92,7 +92,7 @@ class EventStreamFrames:
 
 
 def _payload(frame: bytes) -> bytes | None:
-    """Return the payload of an event, None for a frame of another kind."""
+    """Return the payload of an event; None for a frame of another kind."""
     headers_bytes = _PRELUDE.unpack_from(frame)[1]
     payload_at = _PRELUDE.size + headers_bytes
     payload = frame[payload_at : -_CHECKSUM.size]
@@ -113,7 +113,7 @@ def _payload(frame: bytes) -> bytes | None:
 
 
 def _headers(data: bytes) -> Iterator[tuple[str, str]]:
-    """Yield names and values of headers that are text; all others are skipped."""
+    """Yield names and values of string headers; all others are skipped."""
     at = 0
     while at < len(data):
         name_end = at + 1 + data[at]
@@ -133,7 +133,7 @@ def _headers(data: bytes) -> Iterator[tuple[str, str]]:
 
 
 def _reported(name: str, payload: bytes) -> ProviderFailed:
-    """Return the failure that an exception reports; the status of what caused it is better."""
+    """Return the failure that an exception reports; its original status is preferred."""
     try:
         told = msgspec.json.decode(payload, type=_Exception)
     except (ValueError, RecursionError):

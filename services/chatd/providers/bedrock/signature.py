@@ -1,4 +1,4 @@
-"""The signature of a request to AWS."""
+"""The AWS Signature Version 4 of a request."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ SERVICE = "bedrock"
 
 @dataclass(frozen=True, slots=True)
 class AwsKey:
-    """A key of AWS; its secret parts are not shown."""
+    """An AWS key; its repr hides the secret parts."""
 
     access_key: str
     secret_key: str
@@ -22,16 +22,16 @@ class AwsKey:
 def signed_headers(
     url: str, body: bytes, key: AwsKey, *, region: str, now: datetime
 ) -> Mapping[str, str]:
-    """Return the headers that prove who sends `body` to `url`, and when.
+    """Return the headers that authenticate a POST of `body` to `url`.
 
     Args:
-        url: Where the body is posted to, exactly as it goes on the wire.
-        body: What is posted.
-        key: Whose request it is.
-        region: Region that the service is in.
-        now: The time; AWS refuses a signature that is minutes old.
+        url: The URL, exactly as it is sent.
+        body: The request body.
+        key: The key to sign with.
+        region: Region of the service.
+        now: The time; AWS rejects a signature that is minutes old.
     """
-    # Imported late: only installations with Bedrock pay for it.
+    # Imported lazily: only installations with Bedrock need it.
     from botocore.auth import SigV4Auth
     from botocore.awsrequest import AWSRequest
     from botocore.credentials import Credentials
@@ -43,7 +43,7 @@ def signed_headers(
     credentials = Credentials(key.access_key, key.secret_key, key.session_token or None)
     signer = SigV4Auth(credentials, SERVICE, region)
     request = AWSRequest(method="POST", url=url, headers=headers, data=body)
-    # The signer's own entry point asks the system for the time.
+    # The signer's own entry point reads the system clock.
     request.context["timestamp"] = timestamp
     to_sign = signer.string_to_sign(request, signer.canonical_request(request))
     names = signer.signed_headers(signer.headers_to_sign(request))

@@ -1,4 +1,4 @@
-"""Anthropic's models at Bedrock as a wire format."""
+"""The wire format of Anthropic's models on Bedrock."""
 
 import re
 from collections.abc import Mapping
@@ -21,16 +21,16 @@ _HOST = re.compile(r"//bedrock-runtime(?:-fips)?\.([a-z0-9-]+)\.")
 
 
 class BedrockWire:
-    """Speaks to Bedrock; a request is signed with the time at which it was made."""
+    """The wire format of Bedrock; a request is signed with the current time."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
 
     def request(self, request: ModelRequest, target: Target) -> HttpRequest:
-        """Return what to send; it must leave within minutes.
+        """Return the HTTP request; it must be sent within minutes.
 
         Raises:
-            ModelError: the provider would have to refuse it.
+            ModelError: The provider would reject it.
         """
         options = options_of(target)
         body: dict[str, object] = {"anthropic_version": VERSION}
@@ -53,7 +53,7 @@ class BedrockWire:
         return BedrockDecoder()
 
     def _authority(self, target: Target, url: str, body: bytes, region: str) -> Mapping[str, str]:
-        """Return headers that say who asks: a signature, or a key of the newer kind as it is."""
+        """Return authentication headers: a signature, or a newer API key as a bearer token."""
         key = target.api_key.reveal()
         if not key:
             raise ModelError(
@@ -81,5 +81,5 @@ def _region(target: Target, options: Options) -> str:
 
 def _url(target: Target, region: str) -> str:
     base_url = target.base_url or f"https://bedrock-runtime.{region}.amazonaws.com"
-    # A colon stays as it is: HTTP clients would make it one again, after the signature.
+    # A colon stays as it is: HTTP clients would decode it again, after the signature.
     return f"{base_url}/model/{quote(target.model_name, safe=':')}/invoke-with-response-stream"

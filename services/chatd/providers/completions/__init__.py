@@ -1,4 +1,4 @@
-"""The Chat Completions wire format: OpenAI, Azure and every endpoint that is compatible."""
+"""The Chat Completions wire format: OpenAI, Azure and compatible endpoints."""
 
 from chatd.providers.completions.decoder import CompletionsDecoder
 from chatd.providers.completions.wire import CompletionsWire

@@ -1,9 +1,9 @@
-"""Tool calls that come in pieces: which piece belongs to which call, and when a call is shown.
+"""Assembles tool calls from deltas, and decides when a call is shown.
 
-A piece is matched by index, else by id, else by order. Where endpoints break that: one index for
-all calls (a new id begins a call), one id for two calls (a new index with a name begins a call),
-no index and no id (a name begins a call), ids that come late or never. Nothing can follow arguments
-that are complete, so a piece with a name or an id and more arguments then begins a call as well.
+A delta is matched by index, else by id, else by order. Endpoints deviate: one index for all calls
+(a new id starts a call), one id for two calls (a new index with a name starts a call), no index and
+no id (a name starts a call), ids that arrive late or never. Nothing can follow complete arguments,
+so a delta with a name or an id and more arguments then starts a call as well.
 """
 
 from collections.abc import Sequence
@@ -16,14 +16,14 @@ from chatd.content.domain.truncation import repaired
 from chatd.models.domain.language_model import ToolCallRequested, ToolInputDelta
 from chatd.providers.completions.chunks import CallDelta, FunctionDelta, to_json
 
-# A call of nothing is answered like one of a tool that does not exist, so the model can mend it.
+# A call without a name is answered like one of an unknown tool, so that the model can correct it.
 NAMELESS = "unknown_tool"
 _NO_ARGUMENTS = frozenset({"", "null", '""'})
 
 
 @dataclass(slots=True)
 class _Call:
-    """One call while it is written."""
+    """One call while it is received."""
 
     place: int
     id: str
@@ -37,7 +37,7 @@ class _Call:
         return "".join(self.pieces)
 
     def is_complete(self) -> bool:
-        """Return whether the arguments are whole, so that nothing can be added to them."""
+        """Return whether the arguments are complete JSON, so that nothing can follow."""
         if not self.pieces or not self.pieces[-1].rstrip().endswith("}"):
             return False
         try:
@@ -48,7 +48,7 @@ class _Call:
 
 
 class Calls:
-    """Joins the calls of one answer."""
+    """Assembles the calls of one answer."""
 
     def __init__(self) -> None:
         self._calls: list[_Call] = []
@@ -60,7 +60,7 @@ class Calls:
         return bool(self._calls)
 
     def decode(self, delta: CallDelta) -> ToolInputDelta | None:
-        """Take a piece and return what there is to show of it."""
+        """Apply a delta; return the event that shows it, if any."""
         function = delta.function or FunctionDelta()
         provider_id = repaired(str(delta.id)) if delta.id is not None else ""
         name = repaired(function.name or "")
@@ -82,7 +82,7 @@ class Calls:
         return self._shown(call, piece)
 
     def requested(self) -> Sequence[ToolCallRequested]:
-        """Return the calls as they are when the answer is complete."""
+        """Return the calls of the complete answer."""
         return [
             ToolCallRequested(
                 ToolCall(
@@ -96,7 +96,7 @@ class Calls:
         ]
 
     def _find(self, index: int | str | None, provider_id: str, name: str) -> _Call | None:
-        """Return the call that a piece continues, None if it begins one."""
+        """Return the call that a delta continues; None if it starts one."""
         at_index = None if index is None else self._by_index.get(index)
         if at_index is not None:
             is_same = not provider_id or not at_index.id or at_index.id == provider_id
@@ -112,10 +112,10 @@ class Calls:
         return self._calls[-1]
 
     def _shown(self, call: _Call, piece: str) -> ToolInputDelta | None:
-        """Return the event that shows a piece.
+        """Return the event that shows a delta.
 
-        The engine tells calls apart by their ids and places them in the order they are shown in,
-        so one without an id, with an id of another, or after such a one, waits for the end.
+        The engine identifies calls by their ids and orders them as they are shown, so a call
+        without an id, with the id of another, or after such a call, waits for the end.
         """
         if call.is_shown:
             return ToolInputDelta(call.id, call.name, piece) if piece else None

@@ -1,7 +1,7 @@
-"""The chunks of a streamed chat completion as they come, read with as little trust as possible.
+"""The chunks of a streamed chat completion, decoded leniently.
 
-Every endpoint has its own idea of the format, so a field is typed only as far as all agree on it;
-what may be anything is an `object`, and whoever uses it looks before.
+Endpoints deviate from the format, so a field is typed only as far as all agree on it; a field that
+may be anything is an `object`, checked where it is used.
 """
 
 import json
@@ -14,23 +14,23 @@ BODY_BYTES_MAX = 16 * 1024
 
 
 class FunctionDelta(msgspec.Struct):
-    """More of a call's name or arguments."""
+    """A delta of a call's name or arguments."""
 
     name: str | None = None
-    arguments: object = None  # A text that is to be joined, or with some the finished object.
+    arguments: object = None  # Text to concatenate; with some endpoints the complete object.
 
 
 class CallDelta(msgspec.Struct):
-    """More of a tool call."""
+    """A delta of a tool call."""
 
     index: int | str | None = None
     id: str | int | None = None
     function: FunctionDelta | None = None
-    extra_content: object = None  # What Google wants back with the call.
+    extra_content: object = None  # Sent back to Google with the call.
 
 
 class Delta(msgspec.Struct):
-    """More of the answer."""
+    """A delta of the answer."""
 
     content: str | list[object] | None = None
     refusal: str | None = None
@@ -38,12 +38,12 @@ class Delta(msgspec.Struct):
     reasoning: object = None
     reasoning_details: object = None
     tool_calls: list[CallDelta] | None = None
-    function_call: FunctionDelta | None = None  # How calls were made before there were several.
+    function_call: FunctionDelta | None = None  # The older field for a single call.
     annotations: object = None
 
 
 class Choice(msgspec.Struct):
-    """One of the answers; only the first is read."""
+    """One of the alternative answers; only the first is read."""
 
     index: object = 0
     delta: Delta | None = None
@@ -73,10 +73,10 @@ _DECODER = msgspec.json.Decoder(Chunk)
 
 
 def read_chunk(data: bytes) -> tuple[Chunk, bool]:
-    """Return the chunk, and whether its texts may hold halves of characters.
+    """Return the chunk, and whether its texts may contain lone surrogates.
 
     Raises:
-        ProviderFailed: it is no chunk.
+        ProviderFailed: It is no chunk.
     """
     try:
         return _DECODER.decode(data), False
@@ -87,10 +87,10 @@ def read_chunk(data: bytes) -> tuple[Chunk, bool]:
 
 
 def to_json(value: object) -> str:
-    """Return a value that came in a chunk as JSON again.
+    """Return a value of a chunk as JSON.
 
     Raises:
-        ProviderFailed: it is nested too deeply.
+        ProviderFailed: It is nested too deeply.
     """
     try:
         return json.dumps(value, ensure_ascii=False, separators=(",", ":"))
@@ -99,7 +99,7 @@ def to_json(value: object) -> str:
 
 
 def _read_damaged(data: bytes, first: ValueError) -> Chunk:
-    """Read what is not quite JSON: invalid UTF-8, raw control characters, split surrogates."""
+    """Decode almost valid JSON: invalid UTF-8, raw control characters, split surrogates."""
     if isinstance(first, msgspec.ValidationError) and "out of range" not in str(first):
         raise _unreadable(data, first)
     try:
@@ -110,7 +110,7 @@ def _read_damaged(data: bytes, first: ValueError) -> Chunk:
 
 
 def _nothing(_name: str) -> None:
-    """Read NaN and the infinities, which JSON does not have, as no value."""
+    """Decode NaN and the infinities, which JSON does not have, as None."""
 
 
 def _unreadable(data: bytes, error: Exception) -> ProviderFailed:

@@ -1,4 +1,4 @@
-"""What a user sent, as the content of a message in this format."""
+"""Encodes the content of a user message."""
 
 import base64
 from collections.abc import Iterator, Mapping, Sequence
@@ -33,7 +33,7 @@ _AUDIO_FORMATS = {
 def user_content(
     content: Sequence[Part], files: Mapping[str, FileData], options: Options
 ) -> str | list[WirePart]:
-    """Return the content: one text where there is nothing else, because all endpoints read that."""
+    """Return the content: one string if it is only text, because all endpoints accept that."""
     parts = [made for part in content for made in _parts(part, files, options)]
     if all(part["type"] == "text" for part in parts):
         return "\n\n".join(str(part["text"]) for part in parts)
@@ -41,7 +41,7 @@ def user_content(
 
 
 def image_part(media_type: str, data_base64: str, options: Options) -> WirePart:
-    """Return a picture."""
+    """Return an image part."""
     image: WirePart = {"url": f"data:{media_type};base64,{data_base64}"}
     if options.image_detail is not None:
         image["detail"] = options.image_detail

@@ -1,8 +1,8 @@
-"""Reads a streamed chat completion, whichever endpoint wrote it.
+"""Decodes a streamed chat completion of any endpoint.
 
-The answer is complete once a chunk names a reason to finish. What follows that chunk still counts
-(usage comes there), so calls, sources and `Finished` wait for `[DONE]` or the end of the body. An
-error takes precedence over everything, also over an answer that had already finished.
+The answer is complete once a chunk has a finish reason. Later chunks still count (usage is sent
+there), so calls, sources and `Finished` wait for `[DONE]` or the end of the body. An error takes
+precedence over everything, also over an answer that had already finished.
 """
 
 from collections.abc import Iterable, Iterator, Mapping
@@ -54,16 +54,16 @@ class CompletionsDecoder:
         self._filtered = ""
         self._is_text_open = False
         self._is_over = False
-        # Halves of characters that wait for the other half, by what they belong to.
+        # Lone surrogates that wait for their second half, by the kind of text.
         self._halves: dict[str, str] = {}
         self._is_damaged = False
 
     def decode(self, data: bytes) -> Iterable[ModelEvent]:
-        """Return what one chunk means.
+        """Return the model events of one chunk.
 
         Raises:
-            ProviderFailed: it reports an error or cannot be read; also while the events that came
-                with the error are iterated.
+            ProviderFailed: It reports an error or cannot be decoded; also while the events that
+                came with the error are iterated.
         """
         if self._is_over or not data or data.isspace():
             return ()
@@ -86,10 +86,10 @@ class CompletionsDecoder:
         return _then_fail(events, failure)
 
     def end(self) -> Iterable[ModelEvent]:
-        """Return what is left to say once the answer ended.
+        """Return the remaining events once the answer ended.
 
         Raises:
-            ProviderFailed: no reason to finish came before.
+            ProviderFailed: There was no finish reason.
         """
         if self._is_over:
             return ()
@@ -139,7 +139,7 @@ class CompletionsDecoder:
             events.append(self._reasoning_buffer.show(text))
 
     def _add_text(self, text: str, events: list[ModelEvent]) -> None:
-        # A late signature waits for the end of the text, which it would otherwise cut in two.
+        # A late signature waits for the end of the text, which it would otherwise split.
         thoughts = self._reasoning_buffer
         if thoughts.is_open or (thoughts.is_pending and not self._is_text_open):
             events.append(thoughts.close())
@@ -184,7 +184,7 @@ class CompletionsDecoder:
         return reason
 
     def _whole(self, kind: str, text: str) -> str:
-        """Return the text in whole characters; half of one at its end waits for the next."""
+        """Return the text in whole characters; a lone surrogate at its end waits for the next."""
         if not self._is_damaged:
             return text
         text = self._halves.pop(kind, "") + text
@@ -202,7 +202,7 @@ def _first_choice(chunk: Chunk) -> Choice | None:
 
 
 def _joined_parts(parts: list[object]) -> tuple[str, str]:
-    """Return text and thought of content that comes as a list."""
+    """Return text and reasoning of content that is a list."""
     texts: list[str] = []
     thoughts: list[str] = []
     for part in parts:
@@ -228,6 +228,6 @@ def _filtered_categories(results: Mapping[object, object]) -> str:
 
 
 def _then_fail(events: list[ModelEvent], failure: Failure) -> Iterator[ModelEvent]:
-    """Yield what came along with an error, which may be the usage that is paid for."""
+    """Yield the events that came along with an error, which may include the billed usage."""
     yield from events
     raise ProviderFailed(failure)

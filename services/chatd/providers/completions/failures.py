@@ -1,4 +1,4 @@
-"""Errors that come inside a stream that began well, in all the shapes endpoints give them."""
+"""Errors inside a stream that started well, in all formats that endpoints use."""
 
 from collections.abc import Mapping
 
@@ -8,7 +8,7 @@ from chatd.providers.wire import Failure
 
 TEXT_CHARACTERS_MAX = 2000
 
-# Reasons to finish that are none: the endpoint broke down while it answered.
+# Finish reasons that are failures of the endpoint.
 BROKEN_REASONS = {
     "error": "the endpoint gave up with a server error",
     "network_error": "the endpoint gave up with a server error: network_error",
@@ -18,7 +18,7 @@ BROKEN_REASONS = {
 
 
 def failure_in(chunk: Chunk, choice: Choice | None, data: bytes) -> Failure | None:
-    """Return the error that a chunk reports, None if it reports none."""
+    """Return the error that a chunk reports; None if it reports none."""
     error = chunk.error or (choice.error if choice is not None else None)
     if not error and chunk.choices is None:
         error = _bare_error(chunk)
@@ -31,13 +31,13 @@ def failure_in(chunk: Chunk, choice: Choice | None, data: bytes) -> Failure | No
 
 
 def _bare_error(chunk: Chunk) -> object:
-    """Return an error whose fields lie where those of a chunk would be."""
+    """Return an error whose fields are at the top level of the chunk."""
     message = chunk.message or chunk.detail
     return message and {"message": message, "code": chunk.code, "type": chunk.type}
 
 
 def _text(error: object) -> str:
-    """Return all that an error says of itself: some put what matters into code or metadata."""
+    """Return all texts of an error: some endpoints put the essential one into code or metadata."""
     match error:
         case str():
             said: list[object] = [error]

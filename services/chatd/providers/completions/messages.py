@@ -1,4 +1,4 @@
-"""A prompt as the messages of this format."""
+"""Encodes a prompt as messages."""
 
 import hashlib
 import re
@@ -28,20 +28,20 @@ WireMessage = dict[str, object]
 
 @dataclass(frozen=True, slots=True)
 class Conversion:
-    """Turns one request's prompt into messages."""
+    """Converts one request's prompt into messages."""
 
     request: ModelRequest
     options: Options
 
     def messages(self) -> list[WireMessage]:
-        """Return the messages, with marks for a cache where they are wanted."""
+        """Return the messages, with cache breakpoints if they are enabled."""
         prompt = self.request.messages
         leading = 0
         while leading < len(prompt) and prompt[leading].role is Role.SYSTEM:
             leading += 1
         made: list[WireMessage] = []
         if leading:
-            # Chat templates of open models refuse a second system message.
+            # Chat templates of open models reject a second system message.
             made.append(self._system(*prompt[:leading]))
         for message in prompt[leading:]:
             made.extend(self._converted(message))
@@ -65,7 +65,7 @@ class Conversion:
         return {"role": self.options.system_role, "content": "\n\n".join(texts)}
 
     def _assistant(self, message: PromptMessage) -> Iterator[WireMessage]:
-        """Yield an answer as it went out; what a provider executed itself stays out."""
+        """Yield an answer as it was received, without provider-executed parts."""
         is_own = message.model_id == self.request.model
         text = _text(message.content)
         calls = [
@@ -85,20 +85,20 @@ class Conversion:
     def _reasoning(
         self, thoughts: Sequence[Reasoning], *, is_own: bool, has_calls: bool
     ) -> WireMessage:
-        """Return the field that carries the thoughts; signed ones only to whom they belong."""
+        """Return the field with the reasoning; signed reasoning only for its own model."""
         match self.options.reasoning_replay:
             case ReasoningReplay.REASONING_DETAILS:
                 details = [each for part in thoughts for each in _details(part)] if is_own else []
                 return {"reasoning_details": details} if details else {}
             case ReasoningReplay.REASONING_CONTENT | ReasoningReplay.REASONING as field:
                 text = "".join(part.text for part in thoughts)
-                # Who wants thoughts refuses a call without; an empty one will do.
+                # Endpoints that want reasoning reject a call without it; an empty one suffices.
                 return {str(field): text} if text or has_calls else {}
             case ReasoningReplay.NONE | None:
                 return {}
 
     def _results(self, results: Sequence[Part]) -> Iterator[WireMessage]:
-        """Yield the results, which carry text only, and then the pictures in them."""
+        """Yield the results, which contain only text, and then their images."""
         accepted: Set[Accepted] = self.options.accepted_files or frozenset()
         images: list[ImageContent] = []
         for result in results:
@@ -131,7 +131,7 @@ def _call(call: ToolCall, *, is_own: bool) -> WireMessage:
 
 
 def _call_id(call_id: str) -> str:
-    """Return the id, or a shorter one that is always the same: OpenAI refuses long ones."""
+    """Return the id, or a shorter deterministic one: OpenAI rejects long ids."""
     if len(call_id) <= CALL_ID_CHARACTERS_MAX:
         return call_id
     return f"call_{hashlib.sha256(call_id.encode(errors='replace')).hexdigest()[:32]}"
@@ -143,7 +143,7 @@ def _details(thought: Reasoning) -> Sequence[object]:
 
 
 def _own_metadata(provider_metadata: str) -> Mapping[str, object]:
-    """Return what this format stored with a part; what other formats stored is not ours."""
+    """Return this format's metadata of a part; that of other formats is ignored."""
     if not provider_metadata:
         return {}
     try:
@@ -155,7 +155,7 @@ def _own_metadata(provider_metadata: str) -> Mapping[str, object]:
 
 
 def _marked(messages: list[WireMessage], *, is_led: bool) -> list[WireMessage]:
-    """Return the messages with marks on the instructions and on the last two with content."""
+    """Return the messages with breakpoints on the system message and the last two with content."""
     places = [place for place, message in enumerate(messages) if message.get("content")][-2:]
     marked = {*places, 0} if is_led else set(places)
     return [_with_mark(each) if place in marked else each for place, each in enumerate(messages)]

@@ -1,4 +1,4 @@
-"""What an administrator can set for an endpoint of this format, and what holds when nobody did."""
+"""Administrator options for endpoints of this format, and their defaults."""
 
 from collections.abc import Set
 from enum import StrEnum
@@ -16,12 +16,12 @@ from chatd.providers.openai_tools import thinks
 _ROUTER_HOSTS = ("openrouter.ai", "ai-gateway.vercel.sh")
 _ROUTER_FILES = frozenset({Accepted.IMAGE, Accepted.AUDIO, Accepted.PDF})
 _FILES = _ROUTER_FILES | {Accepted.TEXT}
-# What we set ourselves, and what the answer could not be read without.
+# Fields that we set ourselves, or without which the answer could not be decoded.
 _RESERVED = frozenset({"messages", "stream", "tools"})
 
 
 class ReasoningReplay(StrEnum):
-    """How an endpoint wants back what its model thought; most refuse it or do not care."""
+    """How an endpoint wants reasoning sent back; most reject or ignore it."""
 
     NONE = "none"
     REASONING_CONTENT = "reasoning_content"
@@ -30,18 +30,18 @@ class ReasoningReplay(StrEnum):
 
 
 class Options(msgspec.Struct, frozen=True):
-    """The options of this format; None leaves it to the endpoint's kind.
+    """The options of this format; None means the default of the endpoint's kind.
 
     Attributes:
-        stream_usage: Ask for the usage; off for endpoints that refuse `stream_options`.
-        max_tokens_field: What the limit of the output is called.
-        system_role: Who speaks the instructions.
-        reasoning_replay: How thoughts are sent back.
-        store: Whether the endpoint keeps the answer.
+        stream_usage: Request the usage; off for endpoints that reject `stream_options`.
+        max_tokens_field: The name of the field with the output limit.
+        system_role: The role of system messages.
+        reasoning_replay: How reasoning is sent back.
+        store: Whether the endpoint stores the answer.
         parallel_tool_calls: Whether several tools may be called at once.
-        cache_control: Mark the prompt for Anthropic's cache, behind OpenRouter or Vercel.
-        accepted_files: Kinds of files that the model reads; pictures of tools depend on it too.
-        image_detail: How closely pictures are looked at.
+        cache_control: Set cache breakpoints for Anthropic, behind OpenRouter or Vercel.
+        accepted_files: Kinds of files that the model accepts; images of tools depend on it too.
+        image_detail: The detail level of images.
         extra_body: Fields to add to every request.
     """
 
@@ -61,7 +61,7 @@ def options_of(target: Target) -> Options:
     """Return the options of a target, with the defaults of its kind filled in.
 
     Raises:
-        ModelError: one of them is not usable.
+        ModelError: One of them is invalid.
     """
     try:
         told = msgspec.convert(dict(target.options), Options)

@@ -1,4 +1,4 @@
-"""What an answer cites: annotations, and the lists that search endpoints add to their chunks."""
+"""The citations of an answer: annotations, and the lists of search endpoints."""
 
 from collections.abc import Iterator, Mapping
 
@@ -15,14 +15,14 @@ class Sources:
         self._titles: dict[str, str] = {}
 
     def take_annotations(self, annotations: object) -> None:
-        """Take the annotations of a delta."""
+        """Add the annotations of a delta."""
         for annotation in _mappings(annotations):
             if annotation.get("type") == "url_citation":
                 cited = annotation.get("url_citation")
                 self._take(cited if isinstance(cited, Mapping) else annotation)
 
     def take_lists(self, chunk: Chunk) -> None:
-        """Take the lists beside the choices."""
+        """Add the lists beside the choices."""
         for result in _mappings(chunk.search_results):
             self._take(result)
         if isinstance(chunk.citations, list):
@@ -30,7 +30,7 @@ class Sources:
                 self._take(citation if isinstance(citation, Mapping) else {"url": citation})
 
     def cited(self) -> Iterator[SourceCited]:
-        """Yield the sources in the order they were first named in."""
+        """Yield the sources in the order of their first occurrence."""
         for number, (url, title) in enumerate(self._titles.items(), 1):
             yield SourceCited(Source(f"source_{number}", url, title))
 

@@ -1,7 +1,8 @@
-"""What a model thinks while it answers: shown as it comes, and kept as its endpoint wants it back.
+"""The reasoning of an answer: shown while it arrives, and stored as its endpoint wants it back.
 
-Endpoints stream a thought as `reasoning_content` or `reasoning`; OpenRouter and its kin repeat it
-in `reasoning_details`, whose signatures and encrypted blocks must return unchanged and in order.
+Endpoints stream reasoning as `reasoning_content` or `reasoning`; OpenRouter and similar ones repeat
+it in `reasoning_details`, whose signatures and encrypted blocks must be sent back unchanged and in
+order.
 """
 
 from collections.abc import Mapping
@@ -16,7 +17,7 @@ Detail = dict[str, object]
 
 
 class ReasoningBuffer:
-    """Collects the thoughts of one answer."""
+    """Collects the reasoning of one answer."""
 
     def __init__(self) -> None:
         self._details: list[Detail] = []
@@ -24,11 +25,11 @@ class ReasoningBuffer:
 
     @property
     def is_pending(self) -> bool:
-        """Return whether something must be said before anything else begins."""
+        """Return whether an end event is due before any other part begins."""
         return self.is_open or bool(self._details)
 
     def decode(self, delta: Delta) -> str:
-        """Keep the details of a delta and return the words that it adds."""
+        """Keep the details of a delta and return the text that it adds."""
         said = delta.reasoning_content or delta.reasoning
         text = said if isinstance(said, str) else ""
         if not isinstance(delta.reasoning_details, list):
@@ -40,12 +41,12 @@ class ReasoningBuffer:
         return text or "".join(told)
 
     def show(self, text: str) -> ModelEvent:
-        """Return the event that shows more words."""
+        """Return the event that shows more text."""
         self.is_open = True
         return ReasoningDelta(text)
 
     def close(self) -> ModelEvent:
-        """Return the event that ends the open thought, or tells one without words."""
+        """Return the event that ends the open reasoning, or stores one without text."""
         metadata = ""
         if self._details:
             metadata = repaired(to_json({"chat": {"reasoning_details": self._details}}))
@@ -54,7 +55,7 @@ class ReasoningBuffer:
         return ReasoningEnded(metadata)
 
     def _keep(self, told: Mapping[object, object]) -> str:
-        """Add a detail, or join it to the one that it continues; return its words."""
+        """Append a detail, or merge it into the one that it continues; return its text."""
         detail: Detail = {
             str(name): value
             for name, value in told.items()

@@ -1,15 +1,15 @@
-"""What an endpoint says a call used, made comparable and kept sane."""
+"""Normalises and validates the usage that an endpoint reports."""
 
 from collections.abc import Mapping
 
 from chatd.models.domain.language_model import UsageReported
 
-# No model has a window of this size; whatever is larger is a mistake.
+# No model has a window of this size; larger counts are errors.
 TOKENS_MAX = 100_000_000
 
 
 def usage_of(told: object) -> UsageReported | None:
-    """Return the usage, None when nothing is told."""
+    """Return the usage; None when nothing is reported."""
     if not isinstance(told, Mapping):
         return None
     prompt = _first(told, "prompt_tokens", "input_tokens")
@@ -23,7 +23,7 @@ def usage_of(told: object) -> UsageReported | None:
     )
     output_details = _details(told, "completion_tokens_details", "output_tokens_details")
     reasoning = _first(output_details, "reasoning_tokens") or _first(told, "reasoning_tokens")
-    # Some, xAI among them, count thoughts beside the output; the sum gives it away.
+    # Some, xAI among them, count reasoning beside the output; detected by the total.
     is_apart = bool(reasoning) and _first(told, "total_tokens") == prompt + output + reasoning
     usage = UsageReported(
         input_tokens=max(0, prompt - read - written),

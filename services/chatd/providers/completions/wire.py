@@ -1,4 +1,4 @@
-"""The wire format as a whole: the body that leaves, and who reads what comes back."""
+"""The Chat Completions wire format: request body and decoder."""
 
 import msgspec
 
@@ -30,18 +30,18 @@ PASSED_ON = (
     "user",
     "verbosity",
 )
-# OpenAI's reasoning models refuse to be told how to choose their words.
+# OpenAI's reasoning models reject sampling parameters.
 SAMPLING = frozenset({"frequency_penalty", "presence_penalty", "temperature", "top_p"})
 
 
 class CompletionsWire:
-    """Speaks Chat Completions."""
+    """The wire format of Chat Completions."""
 
     def request(self, request: ModelRequest, target: Target) -> HttpRequest:
-        """Return what to send.
+        """Return the HTTP request.
 
         Raises:
-            ModelError: the target is not set up for it, or there is nothing to answer.
+            ModelError: The target is misconfigured, or there is no message to answer.
         """
         url, headers = address(target, PATH)
         body = _body(request, target, options_of(target))
@@ -69,7 +69,7 @@ def _body(request: ModelRequest, target: Target, options: Options) -> dict[str, 
 
 
 def _tools(request: ModelRequest, options: Options) -> dict[str, object]:
-    """Return the tools and how they may be used; nothing at all when there are none."""
+    """Return the tools and how they may be used; nothing when there are none."""
     if not request.tools:
         return {}
     tools = []
@@ -105,7 +105,7 @@ def _encoded(body: dict[str, object]) -> bytes:
 
 
 def _repaired(value: object) -> object:
-    """Return a value with all texts in it as valid Unicode."""
+    """Return a value with all strings in it as valid Unicode."""
     match value:
         case str():
             return repaired(value)

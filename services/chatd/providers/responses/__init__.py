@@ -1,4 +1,4 @@
-"""OpenAI's Responses as a wire format: conversion of requests, decoding of streams."""
+"""The wire format of OpenAI's Responses: encoding of requests, decoding of streams."""
 
 from chatd.providers.responses.decoder import ResponsesDecoder
 from chatd.providers.responses.request import ResponsesWire

@@ -1,8 +1,8 @@
-"""Reading a stream of Responses, event by event.
+"""Decodes a stream of Responses, event by event.
 
-Most events are deltas, so their kind is taken from the first bytes and only what is needed of them
-is decoded; the large ones that repeat the request are not decoded at all. What an item brings with
-its last event, or the answer with its own, beyond what was streamed, is still told.
+Most events are deltas, so their type is read from the first bytes and only the needed fields are
+decoded; the large ones that repeat the request are not decoded at all. Content of an item's last
+event, or of the final response, that was not streamed is still emitted.
 """
 
 from collections.abc import Iterable, Iterator
@@ -81,7 +81,7 @@ class ResponsesDecoder:
         }
 
     def decode(self, data: bytes) -> Iterable[ModelEvent]:
-        """Return what the data of one event on the wire means."""
+        """Return the model events of one event's data."""
         if self._is_over or not data or data == b"[DONE]":
             return _NOTHING
         try:
@@ -91,7 +91,7 @@ class ResponsesDecoder:
             raise unreadable(data, str(error)) from error
 
     def end(self) -> Iterable[ModelEvent]:
-        """Return nothing: an answer says itself that it is complete."""
+        """Return nothing: the final event completes an answer."""
         if not self._is_over:
             raise cut_off()
         return _NOTHING
@@ -156,7 +156,7 @@ class ResponsesDecoder:
         item.name = head.name or ""
 
     def _completed_item(self, item: OpenItem, raw: msgspec.Raw) -> list[ModelEvent]:
-        """Return what is new in a complete item."""
+        """Return the events for the unstreamed content of a complete item."""
         if item.is_done:
             return []
         if not item.type:
@@ -178,7 +178,7 @@ class ResponsesDecoder:
         return events
 
     def _closing(self, item: OpenItem) -> Iterator[ModelEvent]:
-        """Yield the end of another item's thought, which would take what is meant for this one."""
+        """Yield the end of another item's reasoning, which would receive this item's metadata."""
         match self._open:
             case (kind, index) if kind is ReasoningDelta and index != item.index:
                 yield ReasoningEnded()
@@ -196,16 +196,16 @@ class ResponsesDecoder:
         return events
 
     def _failed(self, response: Response) -> Iterator[ModelEvent]:
-        """Yield what the call cost all the same, then fail."""
+        """Yield the usage, which is billed all the same, then fail."""
         if response.usage is not None:
             yield _usage(response.usage)
         raise failed_response(response)
 
     def _never_streamed(self, response: Response) -> list[ModelEvent]:
-        """Return what the whole answer holds and no event told.
+        """Return the events for content of the final response that was not streamed.
 
-        Places tell items apart, because some endpoints give new ids at the end; where as many were
-        completed as there are, none is missing, even if places were counted otherwise.
+        Items are identified by index, because some endpoints assign new ids at the end; if as many
+        were completed as there are, none is missing, even if the indexes differ.
         """
         outputs = response.output or ()
         if sum(item.is_done for item in self._items.values()) >= len(outputs):
@@ -236,10 +236,10 @@ class ResponsesDecoder:
 
 
 def _kind(data: bytes) -> bytes:
-    """Return the kind of an event, nearly always without decoding it.
+    """Return the type of an event, nearly always without decoding it.
 
     Raises:
-        ProviderFailed: it has none, and says that something went wrong.
+        ProviderFailed: It has no type and reports an error.
     """
     for opening in (b'{"type":"', b'{"type": "'):
         if data.startswith(opening):

@@ -1,4 +1,4 @@
-"""The events of a stream as they lie on the wire: only what we read of them."""
+"""The events of a stream, as on the wire: only the fields that are read."""
 
 from collections.abc import Sequence
 
@@ -6,7 +6,7 @@ import msgspec
 
 
 class Delta(msgspec.Struct, frozen=True):
-    """More of a text, a refusal, a thought, its summary, or the arguments of a call."""
+    """A delta of a text, a refusal, reasoning, its summary, or the arguments of a call."""
 
     delta: str
     output_index: int = 0
@@ -15,7 +15,7 @@ class Delta(msgspec.Struct, frozen=True):
 
 
 class ItemHead(msgspec.Struct, frozen=True):
-    """What an item is."""
+    """Type and ids of an item."""
 
     type: str = ""
     id: str | None = None
@@ -38,7 +38,7 @@ class ItemDone(msgspec.Struct, frozen=True):
 
 
 class Annotation(msgspec.Struct, frozen=True):
-    """Something that a text refers to."""
+    """A citation of a text."""
 
     type: str = ""
     url: str | None = None
@@ -46,14 +46,14 @@ class Annotation(msgspec.Struct, frozen=True):
 
 
 class AnnotationAdded(msgspec.Struct, frozen=True):
-    """A text that is being written refers to something."""
+    """A citation is added to a text that is being received."""
 
     annotation: Annotation
     output_index: int = 0
 
 
 class Content(msgspec.Struct, frozen=True):
-    """One piece of a message or of a thought."""
+    """One part of a message or of reasoning."""
 
     type: str = ""
     text: str | None = None
@@ -70,7 +70,7 @@ class MessageItem(msgspec.Struct, frozen=True):
 
 
 class ReasoningItem(msgspec.Struct, frozen=True):
-    """A complete thought: a summary of it, its text, or only what the provider can read."""
+    """Complete reasoning: its summary, its text, or only encrypted content."""
 
     id: str | None = None
     summary: Sequence[Content] | None = None
@@ -79,7 +79,7 @@ class ReasoningItem(msgspec.Struct, frozen=True):
 
 
 class FunctionCallItem(msgspec.Struct, frozen=True):
-    """A complete call of a tool of ours; a custom tool gets its input as it is."""
+    """A complete function call; a custom tool gets its input as plain text."""
 
     id: str | None = None
     call_id: str | None = None
@@ -90,20 +90,20 @@ class FunctionCallItem(msgspec.Struct, frozen=True):
 
 
 class InputDetails(msgspec.Struct, frozen=True):
-    """Which part of the input a cache had to do with."""
+    """How many of the input tokens were read from or written to a cache."""
 
     cached_tokens: int | None = None
     cache_write_tokens: int | None = None
 
 
 class OutputDetails(msgspec.Struct, frozen=True):
-    """Which part of the output were thoughts."""
+    """How many of the output tokens were reasoning."""
 
     reasoning_tokens: int | None = None
 
 
 class Usage(msgspec.Struct, frozen=True):
-    """What an answer cost."""
+    """The usage of an answer."""
 
     input_tokens: int | None = None
     output_tokens: int | None = None
@@ -112,7 +112,7 @@ class Usage(msgspec.Struct, frozen=True):
 
 
 class Error(msgspec.Struct, frozen=True):
-    """What went wrong; some endpoints give the status as code."""
+    """An error; some endpoints put the status into the code."""
 
     code: str | int | None = None
     type: str | None = None
@@ -122,13 +122,13 @@ class Error(msgspec.Struct, frozen=True):
 
 
 class Incomplete(msgspec.Struct, frozen=True):
-    """Why an answer ends before its end."""
+    """Why an answer is incomplete."""
 
     reason: str | None = None
 
 
 class Response(msgspec.Struct, frozen=True):
-    """A whole answer, once more."""
+    """The final response, which repeats the whole answer."""
 
     status: str | None = None
     output: Sequence[msgspec.Raw] | None = None
@@ -138,13 +138,13 @@ class Response(msgspec.Struct, frozen=True):
 
 
 class Ended(msgspec.Struct, frozen=True):
-    """The answer is over, one way or another."""
+    """The answer ended, successfully or not."""
 
     response: Response
 
 
 class Anything(msgspec.Struct, frozen=True):
-    """An event of which nothing is known yet."""
+    """An event whose type is not known yet."""
 
     type: str = ""
     code: str | int | None = None
@@ -154,5 +154,5 @@ class Anything(msgspec.Struct, frozen=True):
 
     @property
     def has_error(self) -> bool:
-        """Return whether it says that something went wrong."""
+        """Return whether it reports an error."""
         return bytes(self.error) not in (b"", b"null")

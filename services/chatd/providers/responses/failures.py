@@ -1,4 +1,4 @@
-"""What a stream says of its own failure, for the classifier to judge."""
+"""Errors that a stream reports, for the classifier."""
 
 import msgspec
 
@@ -11,27 +11,27 @@ _errors = msgspec.json.Decoder(Error)
 
 
 def unreadable(data: bytes, problem: str) -> ProviderFailed:
-    """Return the failure that an event makes no sense."""
+    """Return the failure of an event that cannot be decoded."""
     text = f"the stream holds an event that cannot be read: {problem}"
     return ProviderFailed(Failure(text, body=_start(data), is_garbled=True))
 
 
 def cut_off() -> ProviderFailed:
-    """Return the failure that a stream ended before its last event."""
+    """Return the failure of a stream that ended before its last event."""
     return ProviderFailed(
         Failure("responses stream closed before its terminal event", is_cut_off=True)
     )
 
 
 def failed_response(response: Response) -> ProviderFailed:
-    """Return the failure that ends a whole answer."""
+    """Return the failure of a failed response."""
     if response.error is not None:
         return _failure_of(response.error)
     return ProviderFailed(Failure(f"the answer ended as {response.status or 'failed'}"))
 
 
 def reported_error(event: Anything) -> ProviderFailed:
-    """Return the failure that an event of its own reports, flat or with an error inside."""
+    """Return the failure that an error event reports, flat or with a nested error."""
     if not event.has_error:
         return _failure_of(Error(code=event.code, message=event.message, status=event.status))
     try:
@@ -50,7 +50,7 @@ def _failure_of(error: Error) -> ProviderFailed:
 
 
 def _status(error: Error) -> int:
-    """Return the status that an error names; some endpoints give it as its code."""
+    """Return the status of an error; some endpoints put it into the code."""
     for told in (error.status_code, error.status, error.code):
         if str(told).isdecimal() and 400 <= int(str(told)) <= 599:
             return int(str(told))

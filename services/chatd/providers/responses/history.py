@@ -1,10 +1,11 @@
-"""A model's earlier answer as input items, by the rules of what the provider keeps.
+"""Encodes a model's earlier answer as input items, by the provider's rules for stored items.
 
-The provider refuses an item that it made after a thought and that comes without it, and a thought
-that comes without what followed it. It knows both by their ids. So where answers are stored, no
-thought is sent (it has them), nor anything under its id that came after one; where they are not,
-the encrypted thought goes directly before what followed it, both with their ids. Tools that the
-provider ran have no other form than their item: they go with their thought or not at all.
+The provider rejects an item that it made after reasoning and that is sent without it, and reasoning
+that is sent without the item after it. It identifies both by their ids. So where answers are
+stored, no reasoning is sent (the provider has it), nor the id of any item that followed it; where
+they are not, the encrypted reasoning is sent directly before the item after it, both with their
+ids. Tools that the provider executed have no other form than their item: they are sent with their
+reasoning or not at all.
 """
 
 from collections.abc import Iterator
@@ -17,7 +18,7 @@ from chatd.providers.responses.provider_calls import Item, item_of
 
 
 class _Thought(Enum):
-    """What became of the last thought."""
+    """Whether the last reasoning is sent."""
 
     NONE = auto()
     KEPT = auto()
@@ -28,8 +29,8 @@ class AnswerItems:
     """Makes the items of one answer.
 
     Args:
-        store: The provider keeps answers.
-        sent_ids: The ids of items that are in the request already; none goes twice.
+        store: Whether the provider stores answers.
+        sent_ids: The ids of items that are in the request already; none is sent twice.
     """
 
     def __init__(self, message: PromptMessage, *, store: bool, sent_ids: set[str]) -> None:
@@ -37,8 +38,8 @@ class AnswerItems:
         self._store = store
         self._sent_ids = sent_ids
         self._thought = _Thought.NONE
-        self._waiting: list[Item] = []  # Thoughts for which nothing followed yet.
-        self._summary: list[str] = []  # Of the thought whose last part is still to come.
+        self._waiting: list[Item] = []  # Reasoning without a following item yet.
+        self._summary: list[str] = []  # Of the reasoning whose last part is still to come.
         self._texts: list[str] = []  # Of the message whose last part is still to come.
 
     def __iter__(self) -> Iterator[Item]:
@@ -67,7 +68,7 @@ class AnswerItems:
         if text.strip():
             self._summary.append(text)
         if mark is None:
-            self._thought = _Thought.LEFT_OUT  # Unless it goes on in the next part.
+            self._thought = _Thought.LEFT_OUT  # Unless it continues in the next part.
             return
         if mark.item is not None:
             if self._is_new(mark.id):
@@ -88,7 +89,7 @@ class AnswerItems:
         self._summary.clear()
 
     def _message(self, mark: Mark) -> Iterator[Item]:
-        """Yield a whole message; where it may not have its id, it is only what was said."""
+        """Yield a whole message; where it may not have its id, only its text."""
         is_wanted = self._thought is (_Thought.NONE if self._store else _Thought.KEPT)
         if not (is_wanted and self._is_new(mark.id)):
             yield from self._unmarked_texts(mark.phase)
@@ -148,13 +149,13 @@ class AnswerItems:
         yield item
 
     def _leave_thoughts_out(self) -> None:
-        """Give up thoughts whose next item does not go, or goes without its id."""
+        """Drop reasoning whose next item is not sent, or is sent without its id."""
         if self._waiting:
             self._waiting.clear()
             self._thought = _Thought.LEFT_OUT
 
     def _is_new(self, item_id: str) -> bool:
-        """Return whether an item may go under its id, and remember that it does."""
+        """Return whether an item may be sent with its id, and record that it is."""
         if not item_id or item_id in self._sent_ids:
             return False
         self._sent_ids.add(item_id)

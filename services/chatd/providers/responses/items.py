@@ -1,4 +1,4 @@
-"""What a complete item of an answer means, beyond what of it was streamed already."""
+"""The events of a complete item, without the content that was streamed already."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -33,17 +33,17 @@ _any_items = msgspec.json.Decoder(Item)
 
 @dataclass(slots=True)
 class OpenItem:
-    """An item while it is being written.
+    """An item while it is being received.
 
     Attributes:
-        index: Its place in the answer.
-        type: What it is.
-        call_id: The id of a call of ours.
+        index: Its index in the answer.
+        type: Its type.
+        call_id: The id of a function call.
         name: The tool that is called.
         lengths: How much of each block was streamed.
-        sources: What its text refers to, by address.
-        refusal: The words in which it refuses to answer.
-        is_done: It is complete; whatever else is said of it is a repetition.
+        sources: The citations of its text, by URL.
+        refusal: The text of its refusal.
+        is_done: It is complete; later events about it are repetitions.
     """
 
     index: int
@@ -57,27 +57,27 @@ class OpenItem:
     is_done: bool = False
 
     def cite(self, annotation: Annotation) -> None:
-        """Remember a source; the first title it is given counts."""
+        """Add a source; its first title is kept."""
         if annotation.type == "url_citation" and annotation.url:
             self.sources.setdefault(annotation.url, annotation.title or "")
 
     def rest(self, block_id: str, text: str) -> str:
-        """Return what was not streamed of a block."""
+        """Return the part of a block that was not streamed."""
         return text[self.lengths.get(block_id, 0) :]
 
 
 def text_block(index: int, content_index: int) -> str:
-    """Return how a text of an item is told from its others."""
+    """Return the block id of a text of an item."""
     return f"{index}.{content_index}"
 
 
 def summary_block(index: int, summary_index: int) -> str:
-    """Return how a summary of a thought is told from its others."""
+    """Return the block id of a reasoning summary."""
     return f"{index}.s{summary_index}"
 
 
 def message_done(item: OpenItem, raw: bytes, *, is_open: bool) -> Iterator[ModelEvent]:
-    """Yield what ends a message: the rest of its text, its mark, then what it refers to."""
+    """Yield the end of a message: the rest of its text, its mark, then its sources."""
     message = _messages.decode(raw)
     for content_index, content in enumerate(message.content or ()):
         for annotation in content.annotations or ():
@@ -95,7 +95,7 @@ def message_done(item: OpenItem, raw: bytes, *, is_open: bool) -> Iterator[Model
 
 
 def thought_done(item: OpenItem, raw: bytes, *, is_open: bool) -> Iterator[ModelEvent]:
-    """Yield what ends a thought; one without words is kept, as others may not go without it."""
+    """Yield the end of reasoning; an empty one is kept, as later items may depend on it."""
     thought = _thoughts.decode(raw)
     for block_id, text in _blocks(item.index, thought):
         if rest := item.rest(block_id, text):
@@ -107,7 +107,7 @@ def thought_done(item: OpenItem, raw: bytes, *, is_open: bool) -> Iterator[Model
 
 
 def call_done(item: OpenItem, raw: bytes) -> Iterator[ModelEvent]:
-    """Yield a call of ours, unless the answer ended in its middle."""
+    """Yield a function call, unless the answer ended inside it."""
     call = _calls.decode(raw)
     if call.status == "incomplete":
         return
@@ -124,7 +124,7 @@ def call_done(item: OpenItem, raw: bytes) -> Iterator[ModelEvent]:
 
 
 def other_done(item: OpenItem, raw: bytes) -> Iterator[ModelEvent]:
-    """Yield a tool that the provider ran, or what only the provider understands."""
+    """Yield a provider-executed tool, or an item that only the provider understands."""
     if is_provider_call(item.type):
         call, result = call_and_result(
             item.type, item.id or f"item_{item.index}", _any_items.decode(raw)
@@ -136,7 +136,7 @@ def other_done(item: OpenItem, raw: bytes) -> Iterator[ModelEvent]:
 
 
 def _blocks(index: int, thought: ReasoningItem) -> Iterator[tuple[str, str]]:
-    """Yield the texts of a thought, each with its block."""
+    """Yield the texts of reasoning, each with its block id."""
     for place, content in enumerate(thought.summary or ()):
         yield summary_block(index, place), content.text or ""
     for place, content in enumerate(thought.content or ()):
@@ -144,5 +144,5 @@ def _blocks(index: int, thought: ReasoningItem) -> Iterator[tuple[str, str]]:
 
 
 def _custom_arguments(text: str) -> str:
-    """Return the input of a custom tool, which is any text, as arguments."""
+    """Return the input of a custom tool, which is plain text, as arguments."""
     return msgspec.json.encode({"input": text}).decode()

@@ -1,7 +1,7 @@
-"""Tools that the provider ran itself: an item of its answer as call and result, and back again.
+"""Provider-executed tools: converts an item into call and result, and back.
 
-What came out of a tool lies only in the result, pictures in the manner of MCP, so that it is
-stored once and everybody who shows results can show it.
+The output of a tool is only in the result, images in the format of MCP, so that it is stored once
+and is shown like any other result.
 """
 
 import json
@@ -14,9 +14,9 @@ import msgspec
 from chatd.content.domain.parts import ToolCall, ToolOutcome, ToolResult
 from chatd.providers.responses.marks import Mark, written
 
-Item = dict[str, Any]  # JSON of the provider's; each kind of item has its own fields.
+Item = dict[str, Any]  # JSON of the provider; each kind of item has its own fields.
 
-# The fields that hold what came out, by kind of item.
+# The output fields, by kind of item.
 _OUTPUTS: Mapping[str, tuple[str, ...]] = {
     "file_search_call": ("results",),
     "code_interpreter_call": ("outputs",),
@@ -29,12 +29,12 @@ _DATA_URL = re.compile(r"data:(image/[a-z0-9.+-]+);base64,(.*)", re.DOTALL)
 
 
 def is_provider_call(kind: str) -> bool:
-    """Return whether an item of this kind is a tool that the provider ran."""
+    """Return whether an item of this kind is a tool that the provider executed."""
     return kind.endswith("_call") or kind == "mcp_list_tools"
 
 
 def call_and_result(kind: str, item_id: str, item: Item) -> tuple[ToolCall, ToolResult]:
-    """Return a tool that the provider ran, as it is stored."""
+    """Return a provider-executed tool as stored call and result."""
     kept, told = _parted(kind, item | {"type": kind})
     name = _tool_name(kind, item)
     call = ToolCall(
@@ -51,12 +51,12 @@ def call_and_result(kind: str, item_id: str, item: Item) -> tuple[ToolCall, Tool
 
 
 def item_of(mark: Mark, result: ToolResult | None, *, is_stored: bool) -> Item | None:
-    """Return the item to send back, None if it cannot be made again.
+    """Return the item to send back; None if it cannot be rebuilt.
 
     Args:
-        mark: That of the call.
-        result: What came out of it.
-        is_stored: The provider still has the item, and needs no picture once more.
+        mark: The mark of the call.
+        result: Its result.
+        is_stored: Whether the provider still has the item, so that no image has to be sent.
     """
     item = dict(mark.item or {})
     kind = item.get("type")
@@ -74,7 +74,7 @@ def item_of(mark: Mark, result: ToolResult | None, *, is_stored: bool) -> Item |
 
 
 def _parted(kind: str, item: Item) -> tuple[Item, Item]:
-    """Return what was asked and what came out."""
+    """Return input and output fields of an item."""
     names = _OUTPUTS.get(kind, ())
     kept = {name: value for name, value in item.items() if name not in names}
     told = {name: item.get(name) for name in names}
@@ -128,7 +128,7 @@ def _shown_output(output: object) -> object:
 
 
 def _replayed_fields(kind: str, shown: Item) -> Item:
-    """Return what came out as the provider gave it."""
+    """Return the output fields as the provider sent them."""
     content = shown.get("content")
     match kind, content:
         case "code_interpreter_call", list(outputs):

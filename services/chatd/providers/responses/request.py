@@ -1,4 +1,4 @@
-"""A request as Responses take it: the prompt as input items, and everything beside it."""
+"""Encodes a request: the prompt as input items, and the other fields."""
 
 import base64
 import hashlib
@@ -38,24 +38,24 @@ from chatd.providers.responses.decoder import ResponsesDecoder
 from chatd.providers.responses.history import AnswerItems
 from chatd.providers.wire import HttpRequest
 
-Json = dict[str, Any]  # A body on its way out; the provider's own types are its tests' oracle.
+Json = dict[str, Any]  # An outgoing body; the tests check it against the SDK's types.
 
 ACCEPTED = frozenset({Accepted.IMAGE, Accepted.PDF})
-OUTPUT_TOKENS_MIN = 16  # Less is refused.
+OUTPUT_TOKENS_MIN = 16  # Smaller values are rejected.
 
 
 class ResponsesWire:
-    """The wire format of OpenAI's Responses, at OpenAI, Azure and whoever else speaks it.
+    """The wire format of OpenAI's Responses: OpenAI, Azure and compatible endpoints.
 
     Options beside those of `address`: `store` (true), `parallel_tool_calls`, `service_tier`,
     `verbosity`, `reasoning_summary` (such as "auto"), `web_search` (true or its settings),
-    `safety_identifier` (a text, or true for one made from the owner), `prompt_cache_key` (whether
-    the provider is told the chat, for its cache; OpenAI is), `efforts` (what the model takes) and
-    `extra_body`.
+    `safety_identifier` (a string, or true for one derived from the owner), `prompt_cache_key`
+    (whether the chat id is sent, for the provider's cache; by default to OpenAI only), `efforts`
+    (those that the model accepts) and `extra_body`.
     """
 
     def request(self, request: ModelRequest, target: Target) -> HttpRequest:
-        """Return what to send."""
+        """Return the HTTP request."""
         url, headers = address(target, "responses")
         body = with_extra_body(_body(request, target), target) | {"stream": True}
         if "tools" in body and not request.may_call_tools:
@@ -146,7 +146,7 @@ def _results(message: PromptMessage) -> Iterator[Json]:
 
 
 def _output(result: ToolResult) -> str | list[Json]:
-    """Return what a tool gave: as one text, or as a list when pictures are in it."""
+    """Return the output of a tool: one string, or a list when it contains images."""
     contents = read_result(result.result_json)
     texts = [content.text for content in contents if isinstance(content, TextContent)]
     if len(texts) == len(contents):
@@ -178,12 +178,12 @@ def _tool(spec: ToolSpec) -> Json:
         "name": spec.name,
         "description": spec.description,
         "parameters": parameters_of(spec.input_schema_json),
-        "strict": False,  # Else the provider demands that every property is required.
+        "strict": False,  # Else the provider requires all properties.
     }
 
 
 def _thinking(request: ModelRequest, target: Target) -> Json:
-    """Return how to think, and that we want thoughts encrypted; other models refuse both."""
+    """Return the reasoning fields, with encrypted content; non-reasoning models reject both."""
     include: list[str] = []
     made: Json = {"include": include}
     if thinks(target):

@@ -1,1 +1,1 @@
-"""Pure values and decisions of the slice `spend`."""
+"""Pure values and functions of the slice `spend`."""

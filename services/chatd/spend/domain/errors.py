@@ -1,4 +1,4 @@
-"""Errors of spending."""
+"""Errors of spend limits."""
 
 from datetime import datetime
 
@@ -7,7 +7,7 @@ from chatd.spend.domain.limits import dollars
 
 
 class UsageLimitReached(ChatError):
-    """The owner has spent what they may until a moment."""
+    """The owner has reached their spend limit until a time."""
 
     def __init__(
         self, *, spent_micros: int, limit_micros: int, resets_at: datetime, retry_after_s: float

@@ -1,4 +1,4 @@
-"""Calls of models as the ledger keeps them: one entry each, whatever became of them."""
+"""Ledger entries of model calls: one for each call, whatever its outcome."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -8,7 +8,7 @@ from chatd.primitives.domain.ids import ChatId, MessageId
 
 
 class CallPurpose(StrEnum):
-    """What a model was called for."""
+    """The purpose of a model call."""
 
     TURN = "turn"
     COMPACTION = "compaction"
@@ -19,17 +19,17 @@ class CallPurpose(StrEnum):
 
 
 class CallOutcome(StrEnum):
-    """What became of a call."""
+    """The outcome of a model call."""
 
     DONE = "done"
     FAILED = "failed"
-    ABORTED = "aborted"  # Nobody wanted the answer any more.
+    ABORTED = "aborted"  # The answer was no longer needed.
     INTERRUPTED = "interrupted"
 
 
 @dataclass(frozen=True, slots=True)
 class Bill:
-    """What one call used, for what, and how it ended."""
+    """The usage, purpose and outcome of one call."""
 
     purpose: CallPurpose
     outcome: CallOutcome
@@ -38,9 +38,9 @@ class Bill:
 
 @dataclass(frozen=True, slots=True)
 class LedgerEntry:
-    """A bill with its place: no two calls share chat, episode and purpose.
+    """A bill with its key: chat, episode and purpose are unique.
 
-    A small generation has no episode of its own; it takes the history that it was made from and
+    A side call has no episode of its own; it uses the history version that it was made from and
     counts its attempts.
 
     Attributes:

@@ -1,4 +1,4 @@
-"""How much may be spent: which limit binds whom, over which period, and when it is reached."""
+"""Spend limits: which limit applies to a user, its period, and when it is reached."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -12,19 +12,19 @@ LIMIT_MICROS_MAX = 10**13
 
 
 class LimitPeriod(StrEnum):
-    """A span over which spending is limited, in UTC; weeks begin on Monday."""
+    """A period over which spending is limited, in UTC; weeks begin on Monday."""
 
     DAY = "day"
     WEEK = "week"
     MONTH = "month"
 
 
-# What limits of different periods are compared by.
+# Limits of different periods are compared by their amount per day.
 DAYS = {LimitPeriod.DAY: 1, LimitPeriod.WEEK: 7, LimitPeriod.MONTH: 30}
 
 
 class SubjectKind(StrEnum):
-    """Whom a limit can bind."""
+    """The kinds of subject that a limit can apply to."""
 
     USER = "user"
     GROUP = "group"
@@ -33,7 +33,7 @@ class SubjectKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Subject:
-    """A user or a group by their id, or everyone, who has none."""
+    """A user or a group by id, or everyone, without an id."""
 
     kind: SubjectKind
     id: str = ""
@@ -44,7 +44,7 @@ EVERYONE = Subject(SubjectKind.EVERYONE)
 
 @dataclass(frozen=True, slots=True)
 class SpendLimit:
-    """How much a subject may spend in a period, in millionths of a dollar."""
+    """The amount a subject may spend in a period, in millionths of a dollar."""
 
     subject: Subject
     limit_micros: int
@@ -52,7 +52,7 @@ class SpendLimit:
 
     @property
     def per_day(self) -> Fraction:
-        """Return how generous it is, whatever its period."""
+        """Return the amount per day, to compare limits of different periods."""
         return Fraction(self.limit_micros, DAYS[self.period])
 
 
@@ -61,7 +61,7 @@ Limits = Mapping[Subject, SpendLimit]
 
 @dataclass(frozen=True, slots=True)
 class PeriodSpan:
-    """A period that has a date: from its start until before its end."""
+    """A period with dates: from its start, inclusive, to its end, exclusive."""
 
     start: datetime
     end: datetime
@@ -69,7 +69,7 @@ class PeriodSpan:
 
 @dataclass(frozen=True, slots=True)
 class SpendStatus:
-    """What was spent in the present period, and the limit that binds, if one does."""
+    """The amount spent in the current period, and the limit that applies, if any."""
 
     limit: SpendLimit | None
     spent_micros: int
@@ -77,12 +77,12 @@ class SpendStatus:
 
     @property
     def is_reached(self) -> bool:
-        """Return whether nothing more may be spent."""
+        """Return whether the limit is reached."""
         return self.limit is not None and self.spent_micros >= self.limit.limit_micros
 
 
 def span_of(period: LimitPeriod, now: datetime) -> PeriodSpan:
-    """Return the period that `now` is in."""
+    """Return the period that contains `now`."""
     today = now.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
     match period:
         case LimitPeriod.DAY:
@@ -92,12 +92,12 @@ def span_of(period: LimitPeriod, now: datetime) -> PeriodSpan:
             return PeriodSpan(monday, monday + timedelta(days=7))
         case LimitPeriod.MONTH:
             first = today.replace(day=1)
-            # No month is longer than 31 days, none is shorter than 28.
+            # No month is longer than 31 days or shorter than 28.
             return PeriodSpan(first, (first + timedelta(days=31)).replace(day=1))
 
 
 def binding_limit(limits: Limits, user_id: str, group_ids: Iterable[str]) -> SpendLimit | None:
-    """Return the limit that binds a user: their own, their most generous group's, or everyone's."""
+    """Return a user's limit: their own, the highest of their groups, or that of everyone."""
     own = limits.get(Subject(SubjectKind.USER, user_id))
     if own is not None:
         return own
@@ -109,12 +109,12 @@ def binding_limit(limits: Limits, user_id: str, group_ids: Iterable[str]) -> Spe
 
 
 def depends_on_groups(limits: Limits) -> bool:
-    """Return whether it matters to which groups a user belongs."""
+    """Return whether a limit depends on the groups of a user."""
     return any(subject.kind is SubjectKind.GROUP for subject in limits)
 
 
 def limit_error(spend_status: SpendStatus) -> TurnError:
-    """Return the end of a turn for which nothing more may be spent."""
+    """Return the error of a turn that ends because the limit is reached."""
     limit = 0 if spend_status.limit is None else spend_status.limit.limit_micros
     return TurnError(
         f"The spending limit of {dollars(limit)} is reached. Go on after "
@@ -125,7 +125,7 @@ def limit_error(spend_status: SpendStatus) -> TurnError:
 
 
 def dollars(micros: int) -> str:
-    """Return an amount as people write it, no digit lost."""
+    """Format an amount in dollars without losing digits."""
     whole, rest = divmod(micros, 10**6)
     fraction = f"{rest:06}".rstrip("0").ljust(2, "0")
     return f"US${whole}.{fraction}"

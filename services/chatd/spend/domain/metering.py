@@ -1,4 +1,4 @@
-"""From what a provider reports to what is stored of a call."""
+"""Converts the usage that a provider reports to the stored usage of a call."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -22,15 +22,15 @@ class Metered:
 def metered(
     reported: UsageReported | None, *, is_complete: bool, estimated: Callable[[], UsageReported]
 ) -> Metered:
-    """Return the tokens of a call: as reported, completed by an estimate where that is needed.
+    """Return the tokens of a call as reported, completed by an estimate where necessary.
 
     A provider that was stopped before the end may have reported its input and some of its output;
-    counts that cannot be true, or that are all zero, are as good as none.
+    implausible counts, and counts that are all zero, are ignored.
 
     Args:
-        reported: What the provider reported last, if anything.
-        is_complete: Whether the answer came to its end, so that the report is the last one.
-        estimated: Returns an estimate from what was sent and received.
+        reported: The last report of the provider, if any.
+        is_complete: Whether the answer was complete, so that the report is the final one.
+        estimated: Returns an estimate from the data sent and received.
     """
     known = reported if reported is not None and _is_telling(reported) else None
     if known is not None and is_complete:
@@ -49,7 +49,7 @@ def metered(
 
 
 def model_use(profile: ModelProfile, call: Metered, *, alive_ms: int, model_ms: int) -> ModelUse:
-    """Return what is stored of a call."""
+    """Return the stored usage of a call."""
     usage = call.usage
     return ModelUse(
         model_id=profile.id,
@@ -76,7 +76,7 @@ def _is_telling(reported: UsageReported) -> bool:
 
 
 def doubt(profile: ModelProfile, reported: UsageReported | None) -> str | None:
-    """Return what about a provider's report cannot be stored as it is, None if nothing."""
+    """Return why a provider's report cannot be stored unchanged, None if it can."""
     if reported is None:
         return None
     if not is_plausible(reported):

@@ -1,4 +1,4 @@
-"""Calls of models that are under way, as they are stored in case their process dies."""
+"""Model calls in progress, stored in case their process dies."""
 
 from dataclasses import dataclass
 from typing import Protocol
@@ -9,35 +9,35 @@ from chatd.spend.domain.ledger import LedgerEntry
 
 @dataclass(frozen=True, slots=True)
 class OpenCall:
-    """A call, with the estimate that is charged if nothing more is heard of it."""
+    """A call, with the estimate that is charged if its process dies."""
 
     entry: LedgerEntry
     owner_id: OwnerId
 
 
 class StoredOpenCalls(Protocol):
-    """Where calls under way are stored."""
+    """Stores the calls in progress."""
 
     async def write(self, changed: tuple[OpenCall, ...], ended: tuple[OpenCall, ...]) -> None:
-        """Store calls of this process as they are now, and remove those that ended."""
+        """Store the current state of this process's calls, and remove those that ended."""
         ...
 
     async def charge_abandoned(self, calls_max: int) -> int:
-        """Enter calls of dead processes into the ledger; return how many there were."""
+        """Enter calls of dead processes into the ledger; return their number."""
         ...
 
 
 class InheritedCalls(Protocol):
-    """What a dead process left of its calls."""
+    """The calls that a dead process left."""
 
     async def find(self, chat_id: ChatId, fence: Fence) -> OpenCall | None:
-        """Return the call of an episode, None if there was none or none is known."""
+        """Return the call of an episode, None if there is none."""
         ...
 
 
 class NoInheritedCalls:
-    """Knows of no calls."""
+    """Returns no calls."""
 
     async def find(self, chat_id: ChatId, fence: Fence) -> OpenCall | None:
-        """Return nothing."""
+        """Return None."""
         return None

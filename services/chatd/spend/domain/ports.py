@@ -1,4 +1,4 @@
-"""What turns and requests need of spending."""
+"""Ports of the slice `spend` that turns and requests use."""
 
 from typing import Protocol
 
@@ -8,15 +8,15 @@ from chatd.spend.domain.ledger import LedgerEntry
 
 
 class Ledger(Protocol):
-    """Where calls of models are billed."""
+    """The ledger of model calls."""
 
     async def enter(self, entry: LedgerEntry, owner_id: OwnerId) -> None:
-        """Enter a call, unless it is there already."""
+        """Enter a call, unless it is already there."""
         ...
 
 
 class Spending(Protocol):
-    """What may still be spent."""
+    """Checks spend limits."""
 
     async def refusal(self, chat_id: ChatId, owner: Owner) -> TurnError | None:
         """Return why no model may be called for a chat now, None if one may."""
@@ -24,18 +24,18 @@ class Spending(Protocol):
 
 
 class Unlimited:
-    """Lets everybody spend what they want."""
+    """Spending without limits."""
 
     async def refusal(self, chat_id: ChatId, owner: Owner) -> TurnError | None:
-        """Refuse nothing."""
+        """Return None."""
         return None
 
     async def admit(self, owner_id: OwnerId, group_ids: tuple[str, ...]) -> None:
-        """Refuse nobody."""
+        """Admit every user."""
 
     async def remember_groups(self, chat_id: ChatId, group_ids: tuple[str, ...]) -> None:
-        """Remember nothing: no limit depends on it."""
+        """Do nothing: no limit depends on groups."""
 
     async def depend_on_groups(self) -> bool:
-        """Nothing depends on anything."""
+        """Return False."""
         return False

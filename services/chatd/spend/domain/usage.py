@@ -1,4 +1,4 @@
-"""What was used and spent, summed up."""
+"""Totals of usage and cost."""
 
 from dataclasses import dataclass
 from datetime import datetime
@@ -8,7 +8,7 @@ from chatd.primitives.domain.ids import OwnerId
 
 @dataclass(frozen=True, slots=True)
 class UsageTotals:
-    """Sums over model calls; what has no price counts as unpriced and costs nothing."""
+    """Totals over model calls; a call without a price counts as unpriced and costs nothing."""
 
     cost_micros: int = 0
     priced_calls: int = 0
@@ -24,7 +24,7 @@ class UsageTotals:
 
 @dataclass(frozen=True, slots=True)
 class UsageRow:
-    """The sums of one user, model or chat tree; the name is empty where there is none."""
+    """The totals of one user, model or chat tree; the name is empty where there is none."""
 
     id: str
     name: str
@@ -33,7 +33,7 @@ class UsageRow:
 
 @dataclass(frozen=True, slots=True)
 class UsageSpan:
-    """From a moment, inclusive, to another one, exclusive."""
+    """A time range: start inclusive, end exclusive."""
 
     start: datetime
     end: datetime
@@ -41,7 +41,7 @@ class UsageSpan:
 
 @dataclass(frozen=True, slots=True)
 class UsageReader:
-    """Somebody who asks: they see their own usage, and everybody's if they may."""
+    """The user who asks: they see their own usage, or that of all users with `may_read_all`."""
 
     id: OwnerId
     may_read_all: bool = False
@@ -49,7 +49,7 @@ class UsageReader:
 
 @dataclass(frozen=True, slots=True)
 class UserUsage:
-    """A user's sums: all of it, by model, and by chat tree, the most expensive ones."""
+    """A user's totals: overall, by model, and by chat tree for the most expensive ones."""
 
     totals: UsageTotals
     by_model: tuple[UsageRow, ...]

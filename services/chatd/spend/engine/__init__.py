@@ -1,1 +1,1 @@
-"""Tasks and caches of the process of the slice `spend`."""
+"""Background tasks and caches of the slice `spend`."""

@@ -1,8 +1,8 @@
-"""Holding spending against its limits: when something is admitted, and before each call.
+"""Enforces spend limits: when a request is admitted, and before each model call.
 
-The limits are few and kept here; whoever changes one tells every process. As long as there are
-none, nothing is asked of anybody. Calls that run at the same moment do not see each other's cost,
-so a limit can be overrun by what they cost together.
+The limits are few and cached here; a change is published to every process. Without limits no
+request is made to the ledger or a gateway. Calls that run at the same time do not see each other's
+cost, so a limit can be exceeded by their total.
 """
 
 from collections import OrderedDict
@@ -32,14 +32,14 @@ CHATS_MAX = 10_000
 
 
 class SpendStore(Protocol):
-    """Where limits and the ledger are."""
+    """The store of limits and of the ledger."""
 
     async def limits(self) -> tuple[SpendLimit, ...]:
-        """Return every limit."""
+        """Return all limits."""
         ...
 
     async def spent_micros(self, owner_id: OwnerId, since: datetime) -> int:
-        """Return what a user spent since a moment."""
+        """Return the amount that a user spent since a time."""
         ...
 
     async def spending_of(
@@ -49,12 +49,12 @@ class SpendStore(Protocol):
         ...
 
     async def remember_groups(self, chat_id: ChatId, group_ids: tuple[str, ...]) -> None:
-        """Store with a chat to which groups its owner belongs."""
+        """Store the groups of a chat's owner with the chat."""
         ...
 
 
 class LimitedSpending:
-    """Knows the limits and asks the ledger where somebody stands."""
+    """Caches the limits and computes the spend status of users from the ledger."""
 
     def __init__(self, store: SpendStore, groups: Groups, clock: Clock) -> None:
         self._store = store
@@ -65,15 +65,15 @@ class LimitedSpending:
         self._groups: OrderedDict[ChatId, tuple[str, ...]] = OrderedDict()
 
     def forget(self) -> None:
-        """Read the limits anew before they are used again, because one changed."""
+        """Invalidate the cached limits after a change."""
         self._changes += 1
         self._limits = None
 
     async def admit(self, owner_id: OwnerId, group_ids: tuple[str, ...]) -> None:
-        """Let a user pass who may spend more.
+        """Check that a user may spend more.
 
         Raises:
-            UsageLimitReached: they may not.
+            UsageLimitReached: the limit is reached.
         """
         limit = binding_limit(await self._known(), owner_id, group_ids)
         if limit is None:
@@ -88,7 +88,7 @@ class LimitedSpending:
             )
 
     async def depend_on_groups(self) -> bool:
-        """Return whether a limit depends on to which groups a user belongs."""
+        """Return whether a limit depends on the groups of a user."""
         return depends_on_groups(await self._known())
 
     async def remember_groups(self, chat_id: ChatId, group_ids: tuple[str, ...]) -> None:
@@ -117,7 +117,7 @@ class LimitedSpending:
         )
 
     async def spend_status(self, owner_id: OwnerId, group_ids: tuple[str, ...]) -> SpendStatus:
-        """Return where a user stands; without a limit, in the present month."""
+        """Return the spend status of a user; without a limit, of the current month."""
         return await self._spend_status(
             owner_id, binding_limit(await self._known(), owner_id, group_ids)
         )
@@ -134,7 +134,7 @@ class LimitedSpending:
         starts = {period: span.start for period, span in spans.items()}
         spending = await self._store.spending_of(chat_id, owner_id, starts)
         try:
-            # Not those of the admission: a limit or a membership may be younger than the turn.
+            # Not the groups of the admission: a limit or a membership may be newer than the turn.
             group_ids = await self._present.of(owner_id)
         except GroupsUnavailable:
             group_ids = spending.group_ids

@@ -1,4 +1,4 @@
-"""Calls whose chat went on without them: entered into the ledger behind everything else."""
+"""Enters bills of calls whose chat continued without them into the ledger in the background."""
 
 import asyncio
 import logging
@@ -18,9 +18,9 @@ logger = logging.getLogger(__name__)
 
 
 class DeferredBills:
-    """Enters bills one after another, as far as the database can be reached.
+    """Enters bills one after another when the database is reachable.
 
-    A bill that cannot be entered is logged with all that it says and dropped: nobody waits for it.
+    A bill that cannot be entered is logged completely and dropped: no caller waits for it.
     """
 
     def __init__(self, ledger: Ledger, clock: Clock) -> None:
@@ -29,14 +29,14 @@ class DeferredBills:
         self._waiting: asyncio.Queue[tuple[LedgerEntry, OwnerId]] = asyncio.Queue(WAITING_MAX)
 
     def add(self, entry: LedgerEntry, owner_id: OwnerId) -> None:
-        """Take a bill; never waits."""
+        """Queue a bill without waiting."""
         try:
             self._waiting.put_nowait((entry, owner_id))
         except asyncio.QueueFull:
             _lost(entry, "too many wait")
 
     async def run(self) -> None:
-        """Enter what comes, for ever."""
+        """Enter queued bills until cancelled."""
         while True:
             entry, owner_id = await self._waiting.get()
             try:
@@ -45,7 +45,7 @@ class DeferredBills:
                 self._waiting.task_done()
 
     async def flushed_within(self, limit_s: float) -> None:
-        """Wait until everything that was taken is entered or dropped, but not for long."""
+        """Wait until all queued bills are entered or dropped, at most `limit_s` seconds."""
         with suppress(TimeoutError):
             async with asyncio.timeout(limit_s):
                 await self._waiting.join()

@@ -1,1 +1,1 @@
-"""gRPC methods and conversion to protos of the slice `spend`."""
+"""gRPC methods and proto conversion of the slice `spend`."""

@@ -1,4 +1,4 @@
-"""Usage and limits between the wire and the domain."""
+"""Conversion of usage and limits between protos and the domain."""
 
 from datetime import UTC, datetime
 
@@ -28,7 +28,7 @@ BEGINNING = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def totals_to_proto(totals: UsageTotals) -> usage_pb2.UsageTotals:
-    """Return sums as they travel."""
+    """Convert totals to their proto."""
     return usage_pb2.UsageTotals(
         cost_micros=totals.cost_micros,
         priced_calls=totals.priced_calls,
@@ -44,15 +44,15 @@ def totals_to_proto(totals: UsageTotals) -> usage_pb2.UsageTotals:
 
 
 def row_to_proto(row: UsageRow) -> usage_pb2.UsageRow:
-    """Return the sums of one subject as they travel."""
+    """Convert the totals of one row to their proto."""
     return usage_pb2.UsageRow(id=row.id, name=row.name, totals=totals_to_proto(row.totals))
 
 
 def span_from_proto(start: Timestamp | None, end: Timestamp | None, now: datetime) -> UsageSpan:
-    """Return a span; without a start it has no beginning, without an end it ends now.
+    """Return a time range; without a start it is unbounded, without an end it ends now.
 
     Raises:
-        InvalidRequest: a moment cannot be, or the end is before the start.
+        InvalidRequest: a time is out of range, or the end is before the start.
     """
     span = UsageSpan(
         BEGINNING if start is None else _moment(start, "start"),
@@ -71,10 +71,10 @@ def _moment(stamp: Timestamp, field: str) -> datetime:
 
 
 def limit_from_proto(limit: usage_pb2.SpendLimit) -> SpendLimit:
-    """Return a limit; one of 0 takes it away, and then its period does not matter.
+    """Return a limit; 0 removes it, and then its period is ignored.
 
     Raises:
-        InvalidRequest: it binds nobody, or amount or period cannot be.
+        InvalidRequest: it has no subject, or its amount or period is invalid.
     """
     micros = fields.whole(
         limit.limit_micros, "limit.limit_micros", at_least=0, at_most=LIMIT_MICROS_MAX
@@ -100,7 +100,7 @@ def _subject(limit: usage_pb2.SpendLimit) -> Subject:
 
 
 def limit_to_proto(limit: SpendLimit) -> usage_pb2.SpendLimit:
-    """Return a limit as it travels."""
+    """Convert a limit to its proto."""
     sent = usage_pb2.SpendLimit(limit_micros=limit.limit_micros, period=PERIOD[limit.period])
     match limit.subject.kind:
         case SubjectKind.USER:
@@ -113,7 +113,7 @@ def limit_to_proto(limit: SpendLimit) -> usage_pb2.SpendLimit:
 
 
 def spend_status_to_proto(spend_status: SpendStatus) -> usage_pb2.SpendStatus:
-    """Return where somebody stands as it travels."""
+    """Convert a spend status to its proto."""
     sent = usage_pb2.SpendStatus(spent_micros=spend_status.spent_micros)
     sent.resets_at.FromDatetime(spend_status.resets_at)
     if spend_status.limit is not None:

@@ -1,4 +1,4 @@
-"""UsageService: sums over the ledger, and the limits that spending is held against."""
+"""UsageService: totals of the ledger, and spend limits."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -37,29 +37,29 @@ READERS_OF_ALL = frozenset({"owner", "admin", "auditor"})
 
 
 class SpendStatuses(Protocol):
-    """Where users stand against their limits."""
+    """Computes the spend status of users."""
 
     async def spend_status(self, owner_id: OwnerId, group_ids: tuple[str, ...]) -> SpendStatus:
-        """Return where a user stands."""
+        """Return the spend status of a user."""
         ...
 
     async def depend_on_groups(self) -> bool:
-        """Return whether it matters to which groups a user belongs."""
+        """Return whether a limit depends on the groups of a user."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class UsagePorts:
-    """What the service is made of.
+    """The dependencies of the service.
 
     Attributes:
         usage: The ledger.
         limits: The limits.
-        spend_statuses: Where users stand.
-        groups: To which groups they belong.
-        grantees: Which users and groups there are.
-        limits_changed: Tells every process, this one included, that a limit is another.
-        clock: Time.
+        spend_statuses: The spend status of users.
+        groups: The groups of users.
+        grantees: Checks which users and groups exist.
+        limits_changed: Publishes to every process, this one included, that a limit changed.
+        clock: The clock.
     """
 
     usage: PostgresUsage
@@ -82,7 +82,7 @@ class _SubjectToken(msgspec.Struct, frozen=True, array_like=True):
 
 
 class UsageServicer(UsageServiceServicer):
-    """Serves usage; errors become problems in the server's table."""
+    """Serves usage; the server's error table converts errors to problems."""
 
     def __init__(self, ports: UsagePorts) -> None:
         self._ports = ports
@@ -90,7 +90,7 @@ class UsageServicer(UsageServiceServicer):
     async def GetChatUsage(  # noqa: N802 (the name is the proto's)
         self, request: api.GetChatUsageRequest, context: Context
     ) -> api.GetChatUsageResponse:
-        """Sum up the tree of a chat."""
+        """Return the totals of a chat tree."""
         chat_id = fields.chat_id_of(request.chat_id)
         root_chat_id, totals = await self._ports.usage.of_tree(chat_id, _reader())
         return api.GetChatUsageResponse(root_chat_id=root_chat_id, totals=totals_to_proto(totals))
@@ -98,7 +98,7 @@ class UsageServicer(UsageServiceServicer):
     async def GetUserUsage(  # noqa: N802 (the name is the proto's)
         self, request: api.GetUserUsageRequest, context: Context
     ) -> api.GetUserUsageResponse:
-        """Sum up one user's calls."""
+        """Return the totals of one user's calls."""
         reader = _reader()
         user_id = OwnerId(fields.optional_uuid(request.user_id, "user_id") or reader.id)
         if user_id != reader.id and not reader.may_read_all:
@@ -113,7 +113,7 @@ class UsageServicer(UsageServiceServicer):
     async def ListUsage(  # noqa: N802 (the name is the proto's)
         self, request: api.ListUsageRequest, context: Context
     ) -> api.ListUsageResponse:
-        """Sum up every user's calls, the most expensive first."""
+        """Return the totals of each user, the most expensive first."""
         length = length_of(request.page_size)
         place = place_of(request.page_token, _SpenderToken)
         after = (
@@ -131,7 +131,7 @@ class UsageServicer(UsageServiceServicer):
     async def GetSpendStatus(  # noqa: N802 (the name is the proto's)
         self, request: api.GetSpendStatusRequest, context: Context
     ) -> api.GetSpendStatusResponse:
-        """Tell the caller where they stand."""
+        """Return the spend status of the caller."""
         owner_id = caller_as_owner().id
         spend_statuses = self._ports.spend_statuses
         is_asked = await spend_statuses.depend_on_groups()
@@ -161,7 +161,7 @@ class UsageServicer(UsageServiceServicer):
     async def SetSpendLimit(  # noqa: N802 (the name is the proto's)
         self, request: api.SetSpendLimitRequest, context: Context
     ) -> api.SetSpendLimitResponse:
-        """Set a limit or take it away."""
+        """Set or remove a limit."""
         fields.request_id_of(request.request_id)
         limit = limit_from_proto(request.limit)
         await self._require_subject(limit)
@@ -170,7 +170,7 @@ class UsageServicer(UsageServiceServicer):
         return api.SetSpendLimitResponse(limit=limit_to_proto(limit))
 
     async def _require_subject(self, limit: SpendLimit) -> None:
-        """Let a limit pass that binds somebody who exists, is stored, or is taken away.
+        """Require that a limit's subject exists or is already stored, unless the limit is removed.
 
         Raises:
             UnknownIds: there is no such user or group.

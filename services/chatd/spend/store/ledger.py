@@ -1,7 +1,7 @@
-"""The ledger: one row for each call of a model, written with what the call was made for.
+"""The ledger: one row for each model call, written together with the result of the call.
 
-The id of a row is derived from what the call was for, so that however often the same call is
-entered, it is there once.
+The id of a row is derived from the purpose and episode of the call, so that entering the same call
+repeatedly creates one row.
 """
 
 import uuid
@@ -20,7 +20,7 @@ COLUMNS = """
     chat_id, root_chat_id, owner_id, created_at
 """
 
-# The arguments of an entry, as clauses number them.
+# The parameters of an entry, with placeholders for their numbers.
 VALUES = """
     {p1}::uuid, {p2}::bigint, {p3}::text, {p4}::text, {p5}::text, {p6}::text, {p7}::bigint,
     {p8}::bigint, {p9}::bigint, {p10}::bigint, {p11}::bigint, {p12}::numeric, {p13}::numeric,
@@ -28,7 +28,7 @@ VALUES = """
     {p18}::text, {p19}::boolean
 """
 
-# What a call used and cost; another figure takes its place only as a whole.
+# The usage and cost of a call; they are replaced only together.
 FIGURES = (
     "input_tokens",
     "output_tokens",
@@ -45,9 +45,9 @@ _BETTER_FIGURES = ", ".join(
     for name in FIGURES
 )
 
-# As a clause of the statement that ends the call's episode; it takes the time of that. A bill that
-# was entered by itself meanwhile, because nobody knew of this commit, learns of its answer, and if
-# it was an estimate it takes the figures that are stored with that.
+# A clause of the statement that ends the call's episode; it has the time of that statement. If the
+# bill was already entered separately, because the result of this commit was unknown, the row gets
+# the message id, and an estimate is replaced by the figures stored with the message.
 ENTER_BILL = f"""
     billed AS (
         INSERT INTO chat.usage ({COLUMNS})
@@ -60,8 +60,8 @@ ENTER_BILL = f"""
 
 _PLACES = {f"p{place}": f"${place}" for place in range(1, 20)}
 
-# By itself, for a call whose chat went on without it or is gone. What its provider reported takes
-# the place of an estimate; nothing else is changed.
+# Enters the bill separately, for a call whose chat continued without it or was deleted. Reported
+# figures replace an estimate; nothing else is changed.
 ENTER = f"""
     INSERT INTO chat.usage ({COLUMNS})
     SELECT {VALUES.format_map(_PLACES)}, $20::uuid,
@@ -73,7 +73,7 @@ ENTER = f"""
 
 
 def entry_arguments(entry: LedgerEntry) -> tuple[object, ...]:
-    """Return an entry as the arguments of a statement."""
+    """Return an entry as the parameters of a statement."""
     use, price = entry.bill.use, entry.bill.use.price or _NO_PRICE
     return (
         entry_id(entry),
@@ -99,7 +99,7 @@ def entry_arguments(entry: LedgerEntry) -> tuple[object, ...]:
 
 
 def entry_id(entry: LedgerEntry) -> str:
-    """Return the id that a call has in the ledger, the same however often it is asked for."""
+    """Return the id of a call in the ledger; it is deterministic."""
     return episode_id(
         entry.chat_id, entry.bill.purpose, entry.history_version, entry.generation_attempt
     )
@@ -108,18 +108,18 @@ def entry_id(entry: LedgerEntry) -> str:
 def episode_id(
     chat_id: ChatId, purpose: CallPurpose, history_version: int, generation_attempt: int
 ) -> str:
-    """Return the id of a call by what it was made for."""
+    """Return the id of a call by its purpose and episode."""
     name = f"{purpose} {history_version}.{generation_attempt}"
     return str(uuid.uuid5(uuid.UUID(chat_id), name))
 
 
 class PostgresLedger:
-    """Enters calls that no commit of their chat carried."""
+    """Enters calls that were not part of a commit of their chat."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
     async def enter(self, entry: LedgerEntry, owner_id: OwnerId) -> None:
-        """Enter a call of an owner's chat; one that is there already keeps its reported figures."""
+        """Enter a call of an owner's chat; an existing row keeps its reported figures."""
         with typed_outages():
             await self._pool.execute(ENTER, *entry_arguments(entry), entry.chat_id, owner_id)

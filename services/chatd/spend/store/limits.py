@@ -1,4 +1,4 @@
-"""Spend limits, and what counts against them."""
+"""Spend limits, and the amounts that count against them."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from parley.postgres import Pool, typed_outages
 
 NO_USER_ID = "00000000-0000-0000-0000-000000000000"
 
-# All limits, for this process alone, which holds them against calls.
+# All limits, used only by this process to check calls.
 SELECT_LIMITS = "SELECT subject_kind, subject_id, limit_micros, period FROM chat.spend_limits"
 
 # A page of limits, for administrators.
@@ -38,13 +38,13 @@ UPSERT_LIMIT = """
 # For administrators.
 DELETE_LIMIT = "DELETE FROM chat.spend_limits WHERE subject_kind = $1 AND subject_id = $2"
 
-# What a user spent since a moment; what has no price counts nothing.
+# The amount a user spent since a time; calls without a price do not count.
 SELECT_SPENT = """
     SELECT coalesce(sum(cost_micros), 0)::bigint FROM chat.usage
     WHERE owner_id = $1 AND created_at >= $2
 """
 
-# The same for each period, with the groups that the user was in when the chat was last admitted.
+# The same for each period, with the user's groups at the chat's last admission.
 SELECT_SPENT_BY_PERIOD = """
     SELECT coalesce((SELECT owner_group_ids FROM chat.chats WHERE id = $1), '{}') AS group_ids,
         coalesce(sum(cost_micros) FILTER (WHERE created_at >= $3), 0)::bigint AS day,
@@ -54,7 +54,7 @@ SELECT_SPENT_BY_PERIOD = """
     WHERE owner_id = $2 AND created_at >= least($3::timestamptz, $4::timestamptz, $5::timestamptz)
 """
 
-# For the owner, whose admission this is part of.
+# Part of the admission of the owner's request.
 REMEMBER_GROUPS = """
     UPDATE chat.chats SET owner_group_ids = $2
     WHERE id = $1 AND owner_group_ids IS DISTINCT FROM $2::uuid[]
@@ -63,7 +63,7 @@ REMEMBER_GROUPS = """
 
 @dataclass(frozen=True, slots=True)
 class ChatSpending:
-    """What a chat's owner spent in each present period, and the groups stored with the chat."""
+    """What a chat's owner spent in each current period, and the groups stored with the chat."""
 
     group_ids: tuple[str, ...]
     spent_micros: Mapping[LimitPeriod, int]
@@ -76,12 +76,12 @@ class PostgresLimits:
         self._pool = pool
 
     async def limits(self) -> tuple[SpendLimit, ...]:
-        """Return every limit."""
+        """Return all limits."""
         with typed_outages():
             return tuple(map(_limit_of, await self._pool.fetch(SELECT_LIMITS)))
 
     async def page(self, after: Subject | None, length: int) -> tuple[SpendLimit, ...]:
-        """Return the limits behind a subject, in a fixed order."""
+        """Return the limits after a subject, in a fixed order."""
         kind = "" if after is None else after.kind
         subject_id = NO_USER_ID if after is None else after.id or NO_USER_ID
         with typed_outages():
@@ -89,7 +89,7 @@ class PostgresLimits:
         return tuple(map(_limit_of, rows))
 
     async def put(self, limit: SpendLimit) -> None:
-        """Set the limit of a subject; one of 0 is taken away."""
+        """Set the limit of a subject; 0 removes it."""
         subject = (limit.subject.kind, limit.subject.id or NO_USER_ID)
         with typed_outages():
             if limit.limit_micros == 0:
@@ -98,7 +98,7 @@ class PostgresLimits:
                 await self._pool.execute(UPSERT_LIMIT, *subject, limit.limit_micros, limit.period)
 
     async def spent_micros(self, owner_id: OwnerId, since: datetime) -> int:
-        """Return what a user spent since a moment."""
+        """Return the amount that a user spent since a time."""
         with typed_outages():
             spent: int = await self._pool.fetchval(SELECT_SPENT, owner_id, since)
         return spent
@@ -106,16 +106,16 @@ class PostgresLimits:
     async def spending_of(
         self, chat_id: ChatId, owner_id: OwnerId, since: Mapping[LimitPeriod, datetime]
     ) -> ChatSpending:
-        """Return what a chat's owner spent since the start of each period."""
+        """Return the amount a chat's owner spent since the start of each period."""
         starts = (since[LimitPeriod.DAY], since[LimitPeriod.WEEK], since[LimitPeriod.MONTH])
         with typed_outages():
             row = await self._pool.fetchrow(SELECT_SPENT_BY_PERIOD, chat_id, owner_id, *starts)
-        assert row is not None  # An aggregate always answers.
+        assert row is not None  # An aggregate always returns a row.
         spent = {period: row[period.value] for period in LimitPeriod}
         return ChatSpending(tuple(map(str, row["group_ids"])), spent)
 
     async def remember_groups(self, chat_id: ChatId, group_ids: tuple[str, ...]) -> None:
-        """Store with a chat to which groups its owner belongs now."""
+        """Store the current groups of a chat's owner with the chat."""
         with typed_outages():
             await self._pool.execute(REMEMBER_GROUPS, chat_id, group_ids)
 

@@ -1,7 +1,7 @@
-"""Calls of models that are under way, in PostgreSQL.
+"""Model calls in progress, in PostgreSQL.
 
-A row says what is charged if nothing more is heard of a call. It has no reference to its chat: a
-call is charged although the chat was deleted.
+A row contains the amount that is charged if the process of the call dies. It has no foreign key to
+its chat: a call is charged even if the chat was deleted.
 """
 
 import asyncpg
@@ -35,8 +35,8 @@ DELETE = "DELETE FROM chat.open_model_calls WHERE id = ANY ($1::uuid[])"
 
 SELECT = f"SELECT {COLUMNS} FROM chat.open_model_calls o WHERE o.id = ANY ($1::uuid[])"
 
-# Those of processes without a live lease. One whose interruption is not finished yet is left to the
-# process that finishes it, which knows what is kept of the answer.
+# Calls of processes without a live lease. A call whose interruption is not finished is left to the
+# process that finishes it, because that decides which part of the answer is kept.
 SELECT_ABANDONED = f"""
     SELECT {COLUMNS} FROM chat.open_model_calls o
     WHERE NOT EXISTS (
@@ -52,14 +52,14 @@ SELECT_ABANDONED = f"""
 
 
 class PostgresOpenCalls:
-    """The calls under way of all processes; those that are written are one worker's."""
+    """The calls in progress of all processes; `write` stores those of one worker."""
 
     def __init__(self, pool: Pool, worker_id: WorkerId) -> None:
         self._pool = pool
         self._worker_id = worker_id
 
     async def write(self, changed: tuple[OpenCall, ...], ended: tuple[OpenCall, ...]) -> None:
-        """Store calls of this process as they are now, and remove those that ended."""
+        """Store the current state of this process's calls, and remove those that ended."""
         entries = [call.entry for call in changed]
         with typed_outages():
             async with self._pool.acquire() as connection, connection.transaction():
@@ -80,7 +80,7 @@ class PostgresOpenCalls:
                     await connection.execute(DELETE, [entry_id(call.entry) for call in ended])
 
     async def find(self, chat_id: ChatId, fence: Fence) -> OpenCall | None:
-        """Return the call of an episode, None if there was none or none is known."""
+        """Return the call of an episode, None if there is none."""
         ids = [
             episode_id(chat_id, purpose, fence.history_version, fence.generation_attempt)
             for purpose in OF_TURNS
@@ -90,7 +90,7 @@ class PostgresOpenCalls:
         return None if row is None else _call_of(row)
 
     async def charge_abandoned(self, calls_max: int) -> int:
-        """Enter calls of dead processes into the ledger; return how many there were."""
+        """Enter calls of dead processes into the ledger; return their number."""
         with typed_outages():
             async with self._pool.acquire() as connection, connection.transaction():
                 rows = await connection.fetch(SELECT_ABANDONED, calls_max)

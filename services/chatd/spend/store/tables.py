@@ -1,4 +1,4 @@
-"""The tables of money: what calls of models used and cost, and how much users may spend."""
+"""The tables of usage, cost and spend limits."""
 
 from sqlalchemy import (
     BigInteger,
@@ -23,7 +23,7 @@ from chatd.primitives.store.columns import (
 )
 from chatd.primitives.store.constraints import Constraint
 
-# No reference to chats: what a chat cost stays counted after it is gone.
+# No foreign key to chats: the cost of a chat is counted after it is deleted.
 usage = Table(
     "usage",
     metadata,
@@ -73,11 +73,11 @@ usage = Table(
     ),
     Index("usage_by_owner", "owner_id", "created_at"),
     Index("usage_by_root", "root_chat_id"),
-    # Rows come in the order of time, so this one costs next to nothing.
+    # Rows are inserted in the order of time, so this index costs very little.
     Index("usage_by_time", "created_at", postgresql_using="brin"),
 )
 
-# What is charged for a call if its process dies; for the same reason without a reference.
+# The amount charged for a call if its process dies; no foreign key, for the same reason.
 open_model_calls = Table(
     "open_model_calls",
     metadata,

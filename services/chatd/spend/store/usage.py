@@ -1,4 +1,4 @@
-"""Sums over the ledger; who may see them is decided by the statements."""
+"""Totals over the ledger; the statements check authorisation."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ from parley.postgres import Pool, typed_outages
 
 CHATS_MAX = 100
 
-# Sums of sums may be larger than what a counter of the API holds.
+# The sum of sums may exceed the integer range of the API.
 _LARGEST = 2**63 - 1
 
 TOTALS = ", ".join(
@@ -35,20 +35,20 @@ TOTALS = ", ".join(
     )
 )
 
-# A chat's whole tree, for its owner and for those who may read all: $2 reader, $3 may read all.
+# A whole chat tree, for its owner and for readers of all usage: $2 reader, $3 may read all.
 SELECT_TREE = f"""
     SELECT c.root_chat_id, {TOTALS}
     FROM chat.chats c LEFT JOIN chat.usage u ON u.root_chat_id = c.root_chat_id
     WHERE c.id = $1 AND (c.owner_id = $2 OR $3::boolean) GROUP BY c.root_chat_id
 """
 
-# A user's calls in a span, for themselves and for those who may read all.
+# A user's calls in a time range, for that user and for readers of all usage.
 OF_USER = """
     u.owner_id = $1 AND u.created_at >= $2 AND u.created_at < $3
     AND (u.owner_id = $4 OR $5::boolean)
 """
 
-# All of them, and by model; the row of all is told by its grouping.
+# Overall and by model; `grouping` marks the overall row.
 SELECT_BY_MODEL = f"""
     SELECT grouping(u.model) = 1 AS is_all, coalesce(u.model, '') AS model,
         coalesce(max(u.model_name), '') AS name, {TOTALS}
@@ -56,7 +56,7 @@ SELECT_BY_MODEL = f"""
     ORDER BY cost_micros DESC, model
 """
 
-# By chat tree, the most expensive ones; a chat that is gone has no title.
+# By chat tree, the most expensive ones; a deleted chat has no title.
 SELECT_BY_CHAT = f"""
     SELECT tree.*, coalesce(c.title, '') AS title FROM (
         SELECT u.root_chat_id, {TOTALS} FROM chat.usage u WHERE {OF_USER}
@@ -65,7 +65,7 @@ SELECT_BY_CHAT = f"""
     ORDER BY tree.cost_micros DESC, tree.root_chat_id
 """
 
-# By user, the most expensive first, for administrators: $3 and $4 are where the page goes on.
+# By user, the most expensive first, for administrators: $3 and $4 are the position of the page.
 SELECT_BY_USER = f"""
     SELECT * FROM (
         SELECT u.owner_id, {TOTALS} FROM chat.usage u
@@ -78,20 +78,20 @@ SELECT_BY_USER = f"""
 
 @dataclass(frozen=True, slots=True)
 class SpenderPlace:
-    """The last user of a page: the next page begins behind them."""
+    """The last user of a page: the next page starts after it."""
 
     cost_micros: int
     owner_id: str
 
 
 class PostgresUsage:
-    """The ledger as it is read."""
+    """Reads totals from the ledger."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
     async def of_tree(self, chat_id: ChatId, reader: UsageReader) -> tuple[ChatId, UsageTotals]:
-        """Return the root of a chat's tree and the sums of all of it.
+        """Return the root of a chat's tree and the totals of the tree.
 
         Raises:
             ChatNotFound: there is no such chat for this reader.
@@ -103,7 +103,7 @@ class PostgresUsage:
         return ChatId(str(row["root_chat_id"])), _totals_of(row)
 
     async def of_user(self, user_id: OwnerId, span: UsageSpan, reader: UsageReader) -> UserUsage:
-        """Return a user's sums in a span; a reader who may not see them finds nothing."""
+        """Return a user's totals in a time range; without permission they are empty."""
         asked = (user_id, span.start, span.end, reader.id, reader.may_read_all)
         with typed_outages():
             models = await self._pool.fetch(SELECT_BY_MODEL, *asked)
@@ -123,7 +123,7 @@ class PostgresUsage:
     async def by_user(
         self, span: UsageSpan, *, after: SpenderPlace | None, length: int
     ) -> tuple[UsageRow, ...]:
-        """Return a page of users' sums in a span, the most expensive first."""
+        """Return a page of users' totals in a time range, the most expensive first."""
         place = (None, None) if after is None else (after.cost_micros, after.owner_id)
         with typed_outages():
             rows = await self._pool.fetch(SELECT_BY_USER, span.start, span.end, *place, length)

@@ -1,4 +1,4 @@
-"""What a call used, as JSON text and back."""
+"""JSON encoding of the usage of a call."""
 
 import msgspec
 
@@ -9,10 +9,10 @@ _use_decoder = msgspec.json.Decoder(ModelUse)
 
 
 def use_to_json(use: ModelUse | None) -> str | None:
-    """Return the stored form of what a model call used."""
+    """Encode the usage of a model call as stored."""
     return None if use is None else _encoder.encode(use).decode()
 
 
 def use_from_json(text: str | None) -> ModelUse | None:
-    """Return what a model call used."""
+    """Decode the stored usage of a model call."""
     return None if text is None else _use_decoder.decode(text)

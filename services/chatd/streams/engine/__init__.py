@@ -1,1 +1,1 @@
-"""Tasks and caches of the process of the slice `streams`."""
+"""In-process tasks and caches of the slice `streams`."""

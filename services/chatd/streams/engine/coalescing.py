@@ -1,4 +1,4 @@
-"""Joining the pieces of an answer that follow one another quickly."""
+"""Merging of consecutive pieces of an answer."""
 
 import msgspec
 
@@ -6,10 +6,10 @@ from chatd.content.domain.parts import Part, Reasoning, Text, ToolCall, ToolResu
 
 
 def joined_pieces(first: Part, second: Part) -> Part | None:
-    """Return two consecutive pieces of one part as one piece; None if a boundary lies between.
+    """Return two consecutive pieces of one part as one piece; None if they cannot be merged.
 
-    A piece with a provider's metadata, an end or a completed call closes its part: what closes may
-    join what came before it, except where that would hide which of two ends it was.
+    A piece with provider metadata, an end time or a completed call closes its part. A closing piece
+    may be merged into the pieces before it, unless the merge would hide which of two ends it was.
     """
     match first, second:
         case Text(text, ""), Text(more, ""):
@@ -25,7 +25,7 @@ def joined_pieces(first: Part, second: Part) -> Part | None:
 
 
 def is_piece(part: Part) -> bool:
-    """Return whether more of the same part may follow, so that waiting for it makes sense."""
+    """Return whether more pieces of the same part may follow, so that it can wait to be merged."""
     match part:
         case Text(_, ""):
             return True
@@ -38,7 +38,7 @@ def is_piece(part: Part) -> bool:
 
 
 def size_of(part: Part) -> int:
-    """Return about how many bytes a piece has."""
+    """Return the approximate size of a piece in bytes."""
     match part:
         case Text(text) | Reasoning(text):
             return _utf8_length(text)

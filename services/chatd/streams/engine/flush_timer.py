@@ -1,7 +1,6 @@
-"""The beat of a process: what can wait a moment is done on it, together with all that waits.
+"""The flush timer of a process: runs deferred callbacks together, once per interval.
 
-A process that is so busy that its beats come late makes them longer: there is more to do together
-then, and all of it is cheaper so.
+If the event loop is so busy that flushes run late, the interval grows: larger batches are cheaper.
 """
 
 import asyncio
@@ -11,16 +10,16 @@ from parley.clock import Clock
 
 INTERVAL_S = 0.025
 INTERVAL_S_MAX = 0.25
-# By how much a beat is longer for each second by which the beats before came late.
+# Seconds added to the interval per second of (smoothed) lateness.
 LATENESS_FACTOR = 8.0
-# How much the last beat tells of how late the next will be.
+# Weight of the last flush in the exponential average of the lateness.
 LATENESS_SHARE = 0.25
-# Beats that are by so much longer than they should be are those of a process that is late.
+# The process counts as late if its interval exceeds the base interval by this factor.
 LATE_FACTOR = 1.5
 
 
 class FlushInterval:
-    """How long beats are: longer, the later those of a busy process come."""
+    """The flush interval; it grows with the lateness of past flushes."""
 
     def __init__(self) -> None:
         self.interval_s = INTERVAL_S
@@ -28,14 +27,14 @@ class FlushInterval:
         self._late_s = 0.0
 
     def observe(self, late_s: float) -> None:
-        """Learn how late a beat came."""
+        """Update the interval with the lateness of one flush."""
         self._late_s += LATENESS_SHARE * (max(0.0, late_s) - self._late_s)
         self.interval_s = min(INTERVAL_S + LATENESS_FACTOR * self._late_s, INTERVAL_S_MAX)
         self.is_late = self.interval_s > LATE_FACTOR * INTERVAL_S
 
 
 class FlushTimer:
-    """The beats of one process, while `run` runs and as long as somebody waits for the next."""
+    """The flush timer of one process; it fires while `run` runs and callbacks are registered."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -45,16 +44,16 @@ class FlushTimer:
 
     @property
     def is_late(self) -> bool:
-        """Return whether what can wait had better wait."""
+        """Return whether the process is late, so that deferrable work should be deferred."""
         return self._interval.is_late
 
     def at_next_flush(self, do: Callable[[], None]) -> None:
-        """Do something on the next beat; it must neither wait nor raise."""
+        """Call `do` at the next flush; it must neither block nor raise."""
         self._waiting.append(do)
         self._is_awaited.set()
 
     async def run(self) -> None:
-        """Beat, whenever something waits for it."""
+        """Flush once per interval for as long as callbacks are registered."""
         while True:
             await self._is_awaited.wait()
             interval_s, began_s = self._interval.interval_s, self._clock.monotonic()
@@ -65,7 +64,7 @@ class FlushTimer:
             self._do_all(waiting)
 
     def _do_all(self, waiting: list[Callable[[], None]]) -> None:
-        """Do one thing after another; if one fails, the rest are done on the next beat."""
+        """Call all callbacks; if one raises, the rest are deferred to the next flush."""
         for place, do in enumerate(waiting, start=1):
             try:
                 do()

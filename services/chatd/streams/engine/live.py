@@ -1,12 +1,13 @@
-"""Live parts: what this process has shown of the answers that it is having written.
+"""Live parts: the parts of answers that this process is generating and has published.
 
-An episode numbers its parts once they are joined: the first piece goes out at once, later ones wait
-for at most one beat of this process or until they are large, never across the boundary of a part.
-A busy process has longer beats: every part costs all the way to its readers, and fewer parts show
-the same text.
-What was numbered is kept until the commit that closes the episode, so that a late reader can catch
-up; of a very long answer only the newest parts are kept. Whoever listens is told of every part as
-it is numbered, and must not wait.
+An episode numbers its parts after merging: the first piece is published at once, later ones wait
+for at most one flush interval or until they are large, and are never merged across the boundary of
+a part. A busy process has longer intervals: each part has a cost on its whole path to the readers,
+and fewer parts carry the same text.
+
+Numbered parts are kept until the commit that closes the episode, so that a late reader can catch
+up; of a very long answer only the newest parts are kept. Listeners are called with every part when
+it is numbered, and must not block.
 """
 
 from collections import deque
@@ -28,7 +29,7 @@ EPISODE_BYTES_MAX = 1 << 20
 
 
 class LivePart(msgspec.Struct, frozen=True):
-    """A piece of an answer that is being written."""
+    """A numbered piece of an answer that is being generated."""
 
     history_version: int
     generation_attempt: int
@@ -39,7 +40,7 @@ class LivePart(msgspec.Struct, frozen=True):
 
     @property
     def characters(self) -> int:
-        """Return about how long it is."""
+        """Return its approximate size in bytes."""
         return size_of(self.part)
 
 
@@ -48,7 +49,7 @@ Listener = Callable[[ChatId, LivePart], None]
 
 @dataclass(slots=True)
 class _Waiting:
-    """A piece that is not numbered yet."""
+    """A piece that has no number yet."""
 
     role: Role
     part_index: int
@@ -70,7 +71,7 @@ class _Open:
 
 
 class Episode:
-    """Shows the pieces of one attempt, as long as it is the open one of its chat."""
+    """Publishes the pieces of one generation attempt while it is the open episode of its chat."""
 
     def __init__(self, live: "LiveChats", chat_id: ChatId, opened: _Open) -> None:
         self._live = live
@@ -78,28 +79,28 @@ class Episode:
         self._open = opened
 
     def add(self, role: Role, part_index: int, part: Part) -> None:
-        """Show one more piece of the answer."""
+        """Publish one more piece of the answer."""
         self._live.take(self._chat_id, self._open, _Waiting(role, part_index, part, size_of(part)))
 
 
 class LiveChats:
     """The open episodes of all chats that run in this process.
 
-    Without beats every piece is numbered at once.
+    Without a flush timer every piece is numbered at once.
     """
 
     def __init__(self, *listeners: Listener, flush_timer: FlushTimer | None = None) -> None:
         self._listeners = list(listeners)
         self._flush_timer = flush_timer
         self._episodes: dict[ChatId, _Open] = {}
-        self._busy: dict[ChatId, _Open] = {}  # Those that showed or joined something this beat.
+        self._busy: dict[ChatId, _Open] = {}  # Those that published or merged since the last flush.
 
     def listen(self, listener: Listener) -> None:
-        """Tell one more of every part from now on."""
+        """Register a listener that is called with every part from now on."""
         self._listeners.append(listener)
 
     def open(self, chat_id: ChatId, fence: Fence) -> Episode:
-        """Begin the episode of `fence`; parts of an older one are forgotten."""
+        """Open the episode of `fence`; the parts of an older one are dropped."""
         opened = _Open(fence.history_version, fence.generation_attempt)
         self._episodes[chat_id] = opened
         return Episode(self, chat_id, opened)
@@ -107,7 +108,7 @@ class LiveChats:
     def parts(
         self, chat_id: ChatId, history_version: int, generation_attempt: int
     ) -> tuple[LivePart, ...]:
-        """Return what is kept of one episode, if it is the open one here."""
+        """Return the kept parts of an episode; empty if it is not the open one here."""
         opened = self._episodes.get(chat_id)
         wanted = (history_version, generation_attempt)
         if opened is None or (opened.history_version, opened.generation_attempt) != wanted:
@@ -115,12 +116,12 @@ class LiveChats:
         return tuple(opened.parts)
 
     def open_parts(self, chat_id: ChatId) -> tuple[LivePart, ...]:
-        """Return what is kept of the open episode of a chat that runs here."""
+        """Return the kept parts of the open episode of a chat that runs here."""
         opened = self._episodes.get(chat_id)
         return () if opened is None else tuple(opened.parts)
 
     def state_changed(self, state: ChatState) -> None:
-        """Forget the episode that a commit closed; what was not numbered yet is in the commit."""
+        """Drop the episode that a commit closed; pieces not numbered yet are part of the commit."""
         opened = self._episodes.get(state.chat_id)
         episode = (state.history_version, state.generation_attempt)
         if opened is not None and episode != (opened.history_version, opened.generation_attempt):
@@ -128,7 +129,7 @@ class LiveChats:
             del self._episodes[state.chat_id]
 
     def take(self, chat_id: ChatId, opened: _Open, piece: _Waiting) -> None:
-        """Number a piece of an open episode, now or soon."""
+        """Number a piece of an open episode, now or at the next flush."""
         if self._episodes.get(chat_id) is not opened:
             return
         if self._flush_timer is None:
@@ -160,7 +161,7 @@ class LiveChats:
         self._busy[chat_id] = opened
 
     def _flush(self, flush_timer: FlushTimer) -> None:
-        """End a beat; a chat that numbered something at its end goes on in the next."""
+        """Number all waiting pieces; a chat that had one stays marked for the next flush."""
         busy, self._busy = self._busy, {}
         for chat_id, opened in busy.items():
             if self._episodes.get(chat_id) is not opened:

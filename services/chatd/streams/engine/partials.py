@@ -1,6 +1,6 @@
-"""Writing partial answers behind the stream, in chunks, for all chats of this process at once.
+"""Write-behind of partial answers, in chunks, for all chats of this process together.
 
-An episode that ends before the next beat costs nothing: what was committed needs no partial.
+An episode that ends before the next write costs nothing: a committed answer needs no partial.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from parley.postgres import DatabaseUnavailable
 
 WRITE_EVERY_S = 0.5
 CHUNK_CHARACTERS = 4096
-PENDING_CHARACTERS_MAX = 1 << 20  # Per episode; what is beyond is not kept.
+PENDING_CHARACTERS_MAX = 1 << 20  # Per episode; pieces beyond it are not kept.
 
 logger = logging.getLogger(__name__)
 
@@ -34,7 +34,7 @@ class Pending:
 
 
 class PartialWriter:
-    """Takes what is shown and writes it on a beat, or earlier when a chat has said much."""
+    """Buffers published pieces and writes them periodically, or when a chat's buffer is full."""
 
     def __init__(self, partials: PartialStore, clock: Clock) -> None:
         self._partials = partials
@@ -43,7 +43,7 @@ class PartialWriter:
         self._is_full = asyncio.Event()
 
     def shown(self, chat_id: ChatId, part: LivePart) -> None:
-        """Take one piece; it never waits."""
+        """Buffer one piece; never blocks."""
         pending = self._pending.get(chat_id)
         episode = (part.history_version, part.generation_attempt)
         if pending is None or (pending.history_version, pending.generation_attempt) != episode:
@@ -56,7 +56,7 @@ class PartialWriter:
             self._is_full.set()
 
     def state_changed(self, state: ChatState) -> None:
-        """Forget what a commit made superfluous."""
+        """Drop buffered pieces of an episode that a commit has closed."""
         pending = self._pending.get(state.chat_id)
         episode = (state.history_version, state.generation_attempt)
         if pending is not None and episode != (
@@ -66,7 +66,7 @@ class PartialWriter:
             del self._pending[state.chat_id]
 
     async def run(self) -> None:
-        """Write for ever; a database that is away costs pieces, never a turn."""
+        """Write in a loop; while the database is unavailable pieces are lost, but no turn fails."""
         while True:
             await self._until_due()
             try:
@@ -109,7 +109,7 @@ class PartialWriter:
             await self._add_each(chunks)
 
     async def _add_each(self, chunks: tuple[Chunk, ...]) -> None:
-        """Write chunks one by one: one that cannot be written costs the other chats nothing."""
+        """Write chunks one by one, so that a failing chunk does not affect the other chats."""
         failure: Exception | None = None
         for chunk in chunks:
             try:

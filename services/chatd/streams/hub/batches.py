@@ -1,8 +1,8 @@
-"""Reading chats for many at once: whoever waits at the same moment shares one statement.
+"""Batched reads of chats: requests that wait at the same time are read by one statement.
 
-One alone is read at once. While a few statements are under way everybody else waits, however many
-they are, and goes with the next: thousands who come at the same time are never refused for that,
-and take few of the connections that the turns need.
+A single request is read at once. While `STATEMENTS_AT_ONCE` statements run, all other requests wait
+and are read by the next one: thousands of simultaneous requests are not rejected for that, and use
+few of the connections that the turns need.
 """
 
 import asyncio
@@ -22,25 +22,25 @@ _Waiting = tuple[ChatReadRequest, "asyncio.Future[FollowedChat | None]"]
 
 
 class BatchReader(Protocol):
-    """What all hubs read together."""
+    """The reads shared by all hubs."""
 
     async def read(self, asked: Sequence[ChatReadRequest]) -> tuple[FollowedChat | None, ...]:
-        """Return chats as they were asked for; None for one that is gone or not the reader's."""
+        """Return the requested chats; None for one that is gone or that the reader may not read."""
         ...
 
     async def stretch(
         self, chat_id: ChatId, *, behind_id: int, after: int, upto: int, limit: int
     ) -> tuple[Message, ...]:
-        """Return the next live messages behind an id, of the changes after one version."""
+        """Return the next live messages with a larger id that changed after a version."""
         ...
 
     async def versions(self, chat_ids: Sequence[ChatId]) -> dict[ChatId, int]:
-        """Return the present versions of those chats that exist."""
+        """Return the current versions of those chats that exist."""
         ...
 
 
 class BatchedReads:
-    """Reads for hubs and their readers, in few statements and few at a time."""
+    """Reads for hubs and their readers, with few statements and few at a time."""
 
     def __init__(
         self, reads: BatchReader, spawn: Callable[[Coroutine[object, object, None]], object]
@@ -52,7 +52,7 @@ class BatchedReads:
         self._stretching = asyncio.Semaphore(STATEMENTS_AT_ONCE)
 
     async def read(self, asked: ChatReadRequest) -> FollowedChat | None:
-        """Return a chat as it was asked for; None if it is gone or not the reader's.
+        """Return the requested chat; None if it is gone or the reader may not read it.
 
         Raises:
             DatabaseUnavailable: It cannot be read now.
@@ -67,14 +67,14 @@ class BatchedReads:
     async def stretch(
         self, chat_id: ChatId, *, behind_id: int, after: int, upto: int, limit: int
     ) -> tuple[Message, ...]:
-        """Return the next live messages behind an id, of the changes after one version."""
+        """Return the next live messages with a larger id that changed after a version."""
         async with self._stretching:
             return await self._reads.stretch(
                 chat_id, behind_id=behind_id, after=after, upto=upto, limit=limit
             )
 
     async def versions(self, chat_ids: Sequence[ChatId]) -> dict[ChatId, int]:
-        """Return the present versions of those chats that exist."""
+        """Return the current versions of those chats that exist."""
         return await self._reads.versions(chat_ids)
 
     async def _run(self) -> None:
@@ -88,7 +88,7 @@ class BatchedReads:
         batch: list[_Waiting] = []
         while self._waiting and len(batch) < BATCH:
             waiting = self._waiting.popleft()
-            if not waiting[1].done():  # Else nobody waits any more.
+            if not waiting[1].done():  # Else the request was cancelled.
                 batch.append(waiting)
         return batch
 
@@ -100,7 +100,7 @@ class BatchedReads:
         except Exception as error:
             if len(batch) == 1:
                 _fail(batch, error)
-            # What is wrong with one of them is no concern of the others.
+            # A failure caused by one request must not fail the others of its batch.
             for waiting in batch if len(batch) > 1 else ():
                 await self._answer([waiting])
         else:

@@ -1,4 +1,4 @@
-"""Telling everybody live what happens in a chat, encoded once however many they are."""
+"""Sends each event of a chat to all its live readers; the event is encoded once."""
 
 from collections.abc import Callable, Sequence
 
@@ -16,12 +16,12 @@ from chatd.streams.rpc import wire
 from chatd.streams.rpc.subscription import Subscription
 from chatd.streams.store.following import FollowedChat
 
-# Return what this process shows of an episode that it runs itself.
+# Returns the live parts of an episode that this process runs.
 LiveParts = Callable[[ChatId, int, int], tuple[LivePart, ...]]
 
 
 class Broadcast:
-    """Moves a timeline and tells its readers; nothing here waits or reads."""
+    """Advances a timeline and sends the events to its readers; nothing here blocks or reads."""
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class Broadcast:
         self._early = EarlyParts()
 
     def continued(self, state: ChatState, appended: tuple[Message, ...] | None) -> bool:
-        """Take over what this process wrote; return False if that has to be read."""
+        """Apply a commit of this process; return False if the chat has to be read instead."""
         head = self._timeline.head
         if head is None or not is_all_known(head.state, state, appended):
             return False
@@ -51,11 +51,11 @@ class Broadcast:
         return True
 
     def take(self, read: FollowedChat, after: int) -> list[Subscription]:
-        """Take over what was read; what is in it is never newer than its state.
+        """Apply a read; its messages are never newer than its state.
 
         Returns:
-            Those who have to catch up with it by themselves: what they have is void, or too much is
-            missing.
+            Readers that have to catch up by themselves: their messages are void, or too many are
+                missing.
         """
         timeline, head, now = self._timeline, self._timeline.head, snapshot_of(read)
         if head is not None and now.version <= head.version:
@@ -72,18 +72,18 @@ class Broadcast:
         return behind
 
     def shown(self, part: LivePart) -> None:
-        """Pass on a part that this process shows."""
+        """Forward a part that this process published."""
         head = self._timeline.head
         if head is None or (part.history_version, part.generation_attempt) != head.episode:
-            return  # The read that brings the episode finds its parts where they are kept.
+            return  # The read that opens the episode finds its parts in `live_parts`.
         if part.seq > self._timeline.log.last_seq:
             self._add_part(part.seq, wire.part_body(part))
 
     def relayed(self, episode: tuple[int, int], seq: int, body: bytes) -> bool:
-        """Pass on a part that the owner shows; one of a future episode waits for its state.
+        """Forward a part that the owner published; one of a future episode waits for its state.
 
         Returns:
-            Whether it is the first that is heard of its episode.
+            Whether it is the first part received of its episode.
         """
         head = self._timeline.head
         if head is None or episode > head.episode:
@@ -96,13 +96,13 @@ class Broadcast:
         self._readers.push(self._timeline.add_part(seq, body), seq)
 
     def _advance(self, now: Snapshot, rows: Sequence[Row]) -> None:
-        """Move to a version, of which `rows` are all the changed messages."""
+        """Advance to a version; `rows` are all messages that changed."""
         events = self._timeline.events_to(now, rows) if self._readers.has_live else []
         self._timeline.rows.add(rows)
         self._settle(now, events)
 
     def _settle(self, now: Snapshot, events: list[bytes] | None = None) -> None:
-        """Stand at a version, tell of it, and begin with the open episode's parts."""
+        """Set the current version, send its events, and start with the open episode's parts."""
         timeline = self._timeline
         is_other_episode = timeline.settle(now)
         if events:

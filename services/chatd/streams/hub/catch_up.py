@@ -1,4 +1,4 @@
-"""Bringing one reader to where its hub stands, as fast as it takes what it misses."""
+"""Brings one reader to the version of its hub, as fast as the reader consumes events."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -18,12 +18,12 @@ RESET_ROWS_MAX = 200
 
 
 class CatchUp:
-    """Sends readers what is between them and a timeline.
+    """Sends readers the events between their position and the head of a timeline.
 
     Args:
-        timeline: Where they go.
-        reads: Where messages are read that the timeline keeps no more.
-        deepen: Has the timeline keep as many messages as it may.
+        timeline: The timeline to catch up with.
+        reads: Reads messages that the timeline no longer keeps.
+        deepen: Makes the timeline keep as many messages as it may.
     """
 
     def __init__(
@@ -34,10 +34,10 @@ class CatchUp:
         self._deepen = deepen
 
     async def send_step(self, subscription: Subscription, now: Snapshot) -> None:
-        """Send everything between a reader and a version, but for live parts.
+        """Send all events between a reader's position and a version, except live parts.
 
         Raises:
-            DatabaseUnavailable: What the reader misses cannot be read.
+            DatabaseUnavailable: Missing messages cannot be read.
         """
         timeline, seen = self._timeline, subscription.position
         is_void = timeline.deleted_version > seen.target > 0
@@ -62,7 +62,7 @@ class CatchUp:
         """Send the parts of the open episode that a reader misses.
 
         Returns:
-            None if that were all, else the bytes of the part for which there was no room yet.
+            None if all were sent, else the size of the part that did not fit into the buffer.
         """
         timeline, seen = self._timeline, subscription.position
         log = timeline.log
@@ -80,14 +80,14 @@ class CatchUp:
         return None
 
     async def made_room(self, subscription: Subscription, size: int) -> None:
-        """Wait until a reader has taken most of what is on its way."""
+        """Wait until the reader's buffer has space for `size` bytes."""
         while subscription.closed is None and not _has_room(subscription, size):
             room = asyncio.Event()
             subscription.when_room(room.set)
             await room.wait()
 
     async def _reset(self, subscription: Subscription, now: Snapshot) -> Position:
-        """Tell a reader that its messages are void; return from where the others follow."""
+        """Send a history reset; return the position from which the messages follow."""
         timeline = self._timeline
         rows = [row for row in timeline.rows if row.revision <= now.version]
         is_whole = timeline.rows.floor == 0 and len(rows) <= RESET_ROWS_MAX

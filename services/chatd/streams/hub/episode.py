@@ -1,4 +1,4 @@
-"""The parts of one open episode, encoded, and those that come before their episode is known."""
+"""Encoded parts of the open episode, and parts that arrive before the state of their episode."""
 
 from collections import deque
 from collections.abc import Iterator
@@ -18,13 +18,13 @@ class EpisodeLog:
 
     @property
     def first_seq(self) -> int:
-        """The number of the oldest part that is kept; one more than the last if there is none."""
+        """The number of the oldest kept part; `last_seq + 1` if there is none."""
         return self.last_seq - len(self._parts) + 1
 
     def add(self, seq: int, body: bytes) -> bool:
-        """Keep a part; return whether it is the very next one.
+        """Keep a part; return whether its number is the next one.
 
-        One that comes behind a gap forgets what was before: a reader is told of the gap.
+        A part after a gap drops all parts before it: readers are sent a truncation event.
         """
         assert seq > self.last_seq
         is_next = seq == self.last_seq + 1
@@ -39,7 +39,7 @@ class EpisodeLog:
         return is_next
 
     def behind(self, seq: int) -> Iterator[tuple[int, bytes]]:
-        """Yield number and body of the parts behind a number."""
+        """Yield number and body of the parts after a number."""
         first = self.first_seq
         for place, body in enumerate(self._parts):
             if first + place > seq:
@@ -47,14 +47,14 @@ class EpisodeLog:
 
 
 class EarlyParts:
-    """Parts of the newest episode that is not known yet; they wait for the state that opens it."""
+    """Parts of the newest episode whose state was not read yet; they wait for that state."""
 
     def __init__(self) -> None:
         self._episode = (0, 0)
         self._parts: list[tuple[int, bytes]] = []
 
     def add(self, episode: tuple[int, int], seq: int, body: bytes) -> bool:
-        """Keep a part; return whether it is the first that is heard of its episode."""
+        """Keep a part; return whether it is the first part received of its episode."""
         is_first = self._episode != episode
         if is_first:
             self._episode, self._parts = episode, []
@@ -63,7 +63,7 @@ class EarlyParts:
         return is_first
 
     def take(self, episode: tuple[int, int]) -> list[tuple[int, bytes]]:
-        """Return the parts of an episode that is open now; those of older ones are forgotten."""
+        """Return the parts of an episode that is open now; those of older ones are dropped."""
         if self._episode > episode:
             return []
         parts = self._parts if self._episode == episode else []

@@ -1,9 +1,9 @@
-"""One chat's hub: follows the committed chat once and tells all its readers in this process.
+"""The hub of one chat: follows the committed chat once for all its readers in this process.
 
-Readers are either live, and then stand exactly where the hub stands, or they catch up: what they
-miss is read for each of them, as fast as they take it, until they stand where the hub stands. A
-step of the hub is encoded once and put in line for everybody live. What this process commits is
-taken over without a read if it continues the hub's version; whatever else happens is read, once.
+A reader is either live, at exactly the version of the hub, or it catches up: the messages that it
+misses are read for it, as fast as it consumes them, until it is at the version of the hub. A step
+of the hub is encoded once and queued for all live readers. A commit of this process is applied
+without a read if it continues the hub's version; any other change is read, once.
 """
 
 import asyncio
@@ -31,14 +31,15 @@ from parley.postgres import DatabaseUnavailable
 
 @dataclass(frozen=True, slots=True)
 class HubPorts:
-    """What a hub needs of its process.
+    """Dependencies of a hub.
 
     Attributes:
         reads: The database.
-        live_parts: What this process shows of an episode that it runs itself.
-        retarget: Is told of every state, to fetch live parts from whoever runs the chat.
+        live_parts: Returns the live parts of an episode that this process runs.
+        retarget: Is called with every state, to fetch live parts from the process that runs the
+            chat.
         spawn: Starts a task that the process owns.
-        drops: Counts what slow readers lose.
+        drops: Counts the events that slow readers lose.
         clock: Time.
     """
 
@@ -51,17 +52,17 @@ class HubPorts:
 
 
 class Hub:
-    """Follows one chat for as long as anybody reads it here.
+    """Follows one chat while it has readers in this process.
 
     Attributes:
-        expected: How many are being asked whether they may read.
+        expected: How many permission checks of readers are under way.
     """
 
     def __init__(self, chat_id: ChatId, ports: HubPorts) -> None:
         self.chat_id = chat_id
         self.expected = 0
         self._ports = ports
-        self._owner_id: OwnerId | None = None  # Known while the chat is.
+        self._owner_id: OwnerId | None = None  # Set once the chat was read.
         self._timeline = Timeline(chat_id)
         self._readers = Readers(chat_id, ports.drops)
         self._catch_up_sender = CatchUp(self._timeline, ports.reads, self._deepen)
@@ -77,34 +78,34 @@ class Hub:
 
     @property
     def head(self) -> Snapshot | None:
-        """Where the hub stands; None as long as nothing was read."""
+        """The current version of the hub; None before the first read."""
         return self._timeline.head
 
     @property
     def is_unused(self) -> bool:
-        """Whether nobody reads here, and nobody is about to."""
+        """Whether there are no readers and no permission checks under way."""
         return not self._readers and not self.expected
 
     @property
     def last_seq(self) -> int:
-        """The last live part of the open episode that is known here."""
+        """The number of the last live part of the open episode received here."""
         return self._timeline.log.last_seq
 
     def join(self, subscription: Subscription) -> None:
-        """Take a reader in; it is sent what it misses, then what happens."""
+        """Add a reader; it is sent the events that it misses, then live events."""
         self._readers.join(subscription)
         self._ports.spawn(self._catch_up(subscription))
 
     async def owner_for(self, reader: Reader, position: Position | None) -> OwnerId | None:
-        """Return whose chat it is; None if it is none that this reader may read.
+        """Return the owner of the chat; None if this reader may not read it.
 
-        Its owner needs no read once the chat is followed. If nobody has read it yet, what a reader
-        at `position` needs is read along.
+        For the owner no read is needed once the chat is followed. Before the first read of the
+        chat, the messages that a reader at `position` needs are read along.
 
         Raises:
-            DatabaseUnavailable: Nobody can tell now.
+            DatabaseUnavailable: The permission cannot be checked now.
         """
-        # While it may have moved, it may also be gone.
+        # While a sync is under way the chat may have been deleted.
         if self._owner_id == reader.id and self.head is not None and not self._is_syncing:
             return self._owner_id
         if self.head is not None or position is None or self._loading.locked():
@@ -116,20 +117,20 @@ class Hub:
         return None if read is None else read.owner_id
 
     def leave(self, subscription: Subscription) -> None:
-        """Let a reader go."""
+        """Remove a reader."""
         self._readers.leave(subscription)
 
     def close(self, why: Close) -> None:
-        """Send everybody away."""
+        """Close all subscriptions."""
         self._owner_id = None
         self._readers.close(why)
 
     def committed(self, state: ChatState, appended: tuple[Message, ...] | None) -> None:
-        """Take over what this process wrote, or read if that is not all.
+        """Apply a commit of this process; read the chat if the commit is not all that changed.
 
         Args:
-            state: What was written.
-            appended: The messages that were written with it; None if they are not known.
+            state: The committed state.
+            appended: The messages of the commit; None if they are not known.
         """
         head = self.head
         if head is None:
@@ -140,28 +141,28 @@ class Hub:
             self.suspect()
 
     def on_notice(self, version: int) -> None:
-        """Read if the chat has moved beyond what is known here."""
+        """Read the chat if a notification names a version newer than the hub's."""
         if self.head is None or version > self.head.version:
             self.suspect()
 
     def suspect(self) -> None:
-        """Read the chat, because it may have moved."""
+        """Read the chat, because it may have changed."""
         self._is_stale = True
         if self.head is not None and not self._is_syncing:
             self._is_syncing = True
             self._ports.spawn(self._sync())
 
     def shown(self, part: LivePart) -> None:
-        """Pass on a part that this process shows."""
+        """Forward a part that this process published."""
         self._broadcast.shown(part)
 
     def relayed(self, episode: tuple[int, int], seq: int, body: bytes) -> None:
-        """Pass on a part that the owner shows."""
+        """Forward a part that the chat's owner published."""
         if self._broadcast.relayed(episode, seq, body):
             self.suspect()
 
     async def _sync(self) -> None:
-        """Read until nothing new is suspected."""
+        """Read the chat until no further change is suspected."""
         try:
             while self._is_stale and not self.is_unused:
                 self._is_stale = False
@@ -179,7 +180,7 @@ class Hub:
         except DatabaseUnavailable:
             self.close(Close.INTERNAL)
         except Exception:
-            # Its readers would wait for ever; elsewhere they may be told.
+            # Its readers would wait for ever; closed, they can subscribe at another process.
             self.close(Close.INTERNAL)
             raise
         finally:
@@ -196,7 +197,7 @@ class Hub:
             self.join(subscription)
 
     async def _deepen(self) -> None:
-        """Read the newest messages once more, because somebody needs older ones."""
+        """Read the newest messages again, because a reader needs older ones."""
         read = await self._read(0, with_deletions=True)
         if read is None:
             self.close(Close.NOT_FOUND)
@@ -221,12 +222,12 @@ class Hub:
             raise
 
     async def _is_loaded(self, position: Position) -> bool:
-        """Read the chat for the first time, once for all who wait for it."""
+        """Read the chat for the first time, once for all readers that wait for it."""
         async with self._loading:
             return self.head is not None or await self._load(position) is not None
 
     async def _load(self, position: Position, reader: Reader | None = None) -> FollowedChat | None:
-        """Read the chat for the first time; who calls this holds the lock."""
+        """Read the chat for the first time; the caller holds the lock."""
         self._is_stale = False
         after = position.rows_behind[1]
         read = await self._read(after, with_deletions=True, reader=reader)
@@ -238,7 +239,7 @@ class Hub:
         return read
 
     async def _caught_up(self, subscription: Subscription) -> bool:
-        """Bring a reader to the present version; return whether it is live then."""
+        """Bring a reader to the current version; return whether it is live then."""
         now = self.head
         assert now is not None
         seen = subscription.position
@@ -254,10 +255,10 @@ class Hub:
         return False
 
     async def _look_for(self, subscription: Subscription, now: Snapshot) -> None:
-        """Read the version at which a reader already was, elsewhere, if there is such a one."""
+        """Read the version that a reader has already seen from another process, if it exists."""
         read = await self._read(now.version, with_deletions=False)
         if read is None or subscription.position.target > read.state.snapshot_version:
-            # No version of this chat was ever called that.
+            # The chat never had this version.
             subscription.close(Close.RESYNC)
             self.leave(subscription)
             return

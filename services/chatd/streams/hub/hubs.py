@@ -1,4 +1,4 @@
-"""The hubs of this process: made when somebody follows a chat, dropped when nobody does."""
+"""The hubs of this process: created with a chat's first reader, dropped with its last."""
 
 from collections.abc import Callable, Coroutine
 from contextvars import copy_context
@@ -30,22 +30,22 @@ class Relays(Protocol):
         ...
 
     def drop(self, chat_id: ChatId) -> None:
-        """Fetch the parts of a chat no more."""
+        """Stop fetching the parts of a chat."""
         ...
 
 
 class NoRelays:
-    """A process without others."""
+    """Relays of a deployment with a single process."""
 
     def target(self, state: ChatState) -> None:
-        """Fetch nothing."""
+        """Do nothing."""
 
     def drop(self, chat_id: ChatId) -> None:
-        """Have nothing to drop."""
+        """Do nothing."""
 
 
 class Hubs:
-    """Finds the hub of a chat and tells it what happens; its owner runs `run`."""
+    """Finds the hub of a chat and forwards events to it; its owner runs `run`."""
 
     def __init__(
         self,
@@ -57,15 +57,15 @@ class Hubs:
         clock: Clock,
         on_activity: Callable[[], None] = lambda: None,
     ) -> None:
-        """Make hubs on demand.
+        """Create hubs on demand.
 
         Args:
             reads: The database.
-            live: What this process shows.
-            relays: What others show.
+            live: The live parts of this process.
+            relays: Fetches the live parts of other processes.
             tasks: Owns the tasks of all hubs.
             clock: Time.
-            on_activity: Is told that some chat moved, somewhere.
+            on_activity: Is called when any chat changed, in any process.
         """
         self._on_activity = on_activity
         self._reads = BatchedReads(reads, self._spawn)
@@ -92,14 +92,14 @@ class Hubs:
         after_id: int,
         wake: Callable[[Subscription], None],
     ) -> tuple[Subscription, OwnerId]:
-        """Let somebody follow a chat, if they may read it; return also whose it is.
+        """Subscribe a reader to a chat that it may read; return also the chat's owner.
 
         Raises:
-            ChatNotFound: There is none that they may read.
-            DatabaseUnavailable: Nobody can tell now.
+            ChatNotFound: There is no such chat that the reader may read.
+            DatabaseUnavailable: The permission cannot be checked now.
         """
         hub = self._hub(chat_id)
-        # From now on it notes what is committed, so that nothing falls between this and the read.
+        # From now on the hub records commits, so that none is lost between this and the read.
         hub.expected += 1
         try:
             owner_id = await hub.owner_for(reader, _position(chat_id, cursor, after_id))
@@ -113,13 +113,13 @@ class Hubs:
     def follow(
         self, chat_id: ChatId, cursor: str, after_id: int, wake: Callable[[Subscription], None]
     ) -> Subscription:
-        """Begin to follow a chat that the reader may read, from a cursor on if there is one.
+        """Subscribe to a chat that the reader may read, from a cursor on if there is one.
 
         Args:
             chat_id: The chat.
-            cursor: Where to go on; empty for everything.
-            after_id: Without a cursor, only messages behind this one.
-            wake: Is told that there is something to take.
+            cursor: The position to resume from; empty for everything.
+            after_id: Without a cursor, only messages with a larger id.
+            wake: Is called when the subscription has events to send.
         """
         position = _position(chat_id, cursor, after_id)
         subscription = Subscription(position or Position(), wake)
@@ -133,7 +133,7 @@ class Hubs:
         return subscription
 
     def leave(self, chat_id: ChatId, subscription: Subscription) -> None:
-        """Let a reader go; the last one takes the hub along."""
+        """Remove a reader; the hub is dropped with its last reader."""
         subscription.close(Close.UNSUBSCRIBED, drop=True)
         hub = self._hubs.get(chat_id)
         if hub is None:
@@ -148,7 +148,7 @@ class Hubs:
         messages: tuple[NewMessage, ...],
         at: datetime | None,
     ) -> None:
-        """Take the messages of a commit of this process, of which `state_changed` tells next."""
+        """Record the messages of a commit of this process; `state_changed` is called next."""
         if at is None or after.chat_id not in self._hubs:
             return
         first_id, version = before.next_message_id, after.snapshot_version
@@ -159,7 +159,7 @@ class Hubs:
         self._appended[after.chat_id] = (version, written)
 
     def state_changed(self, state: ChatState) -> None:
-        """Take a state that this process wrote."""
+        """Apply a state that this process committed."""
         self._on_activity()
         version, messages = self._appended.pop(state.chat_id, (0, ()))
         hub = self._hubs.get(state.chat_id)
@@ -168,44 +168,44 @@ class Hubs:
             hub.committed(state, messages if is_known else None)
 
     def on_notice(self, chat_id: ChatId, version: int) -> None:
-        """Learn that a chat reached a version, wherever that was written."""
+        """Handle a notification that a chat reached a version, in any process."""
         self._on_activity()
         hub = self._hubs.get(chat_id)
         if hub is not None:
             hub.on_notice(version)
 
     def on_resync(self) -> None:
-        """Learn that news may have been lost."""
+        """Read all followed chats again, because notifications may have been lost."""
         self._on_activity()
         for hub in self._hubs.values():
             hub.suspect()
 
     def relayed(self, chat_id: ChatId, episode: tuple[int, int], seq: int, body: bytes) -> None:
-        """Take a live part from the process that runs the chat."""
+        """Forward a live part from the process that runs the chat."""
         hub = self._hubs.get(chat_id)
         if hub is not None:
             hub.relayed(episode, seq, body)
 
     def seen_of(self, chat_id: ChatId) -> tuple[tuple[int, int], int]:
-        """Return the open episode of a chat and the last part of it that is known here."""
+        """Return the open episode of a chat and the number of its last part received here."""
         hub = self._hubs.get(chat_id)
         if hub is None or hub.head is None:
             return (0, 0), 0
         return hub.head.episode, hub.last_seq
 
     def version_of(self, chat_id: ChatId) -> int:
-        """Return at which version a chat is followed here; 0 if it is not."""
+        """Return the version at which a chat is followed here; 0 if it is not."""
         hub = self._hubs.get(chat_id)
         return 0 if hub is None or hub.head is None else hub.head.version
 
     def close(self) -> None:
-        """Send every reader away, because this process stops."""
+        """Close all subscriptions, because this process stops."""
         self._is_closed = True
         for hub in self._hubs.values():
             hub.close(Close.GOING_AWAY)
 
     async def run(self) -> NoReturn:
-        """Look now and then whether any chat moved without anybody saying so."""
+        """Poll the versions of all followed chats, for changes without a notification."""
         while True:
             await self._clock.sleep(POLL_S)
             asked = [chat_id for chat_id, hub in self._hubs.items() if hub.head is not None]
@@ -216,7 +216,7 @@ class Hubs:
             except DatabaseUnavailable:
                 continue
             for chat_id in asked:
-                # One that is gone is looked for, and its readers are told.
+                # A chat that is gone is read too, which closes its subscriptions.
                 hub = self._hubs.get(chat_id)
                 if hub is not None:
                     hub.on_notice(versions.get(chat_id, 2**63))
@@ -253,5 +253,5 @@ class Hubs:
 
 
 def _position(chat_id: ChatId, cursor: str, after_id: int) -> Position | None:
-    """Return where a reader begins; None if the cursor is none of this chat."""
+    """Return the position at which a reader starts; None if the cursor is not one of this chat."""
     return position_in(chat_id, cursor) if cursor else Position(row=after_id)

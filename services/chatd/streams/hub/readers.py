@@ -1,4 +1,4 @@
-"""The readers of one chat: those who are live get what happens, the others catch up first."""
+"""The readers of one chat: live readers are sent events at once, the others catch up first."""
 
 from msgspec.structs import replace
 
@@ -9,10 +9,10 @@ from chatd.streams.rpc.subscription import Close, Subscription
 
 
 class Readers:
-    """Everybody who reads a chat in this process.
+    """All readers of a chat in this process.
 
-    A reader may know parts that are not known here yet, from a process that was faster; it is ahead
-    until they are.
+    A reader may have received parts that this process has not received yet, from a process that was
+    faster; it is "ahead" until this process has received them.
     """
 
     def __init__(self, chat_id: ChatId, drops: Drops) -> None:
@@ -27,32 +27,32 @@ class Readers:
 
     @property
     def has_live(self) -> bool:
-        """Whether anything that happens has to be told."""
+        """Whether events have to be encoded and sent at all."""
         return bool(self._live)
 
     def join(self, subscription: Subscription) -> None:
-        """Take in a reader who has to catch up."""
+        """Add a reader that has to catch up."""
         self._joining[subscription] = None
 
     def is_joining(self, subscription: Subscription) -> bool:
-        """Return whether a reader is still here and has to catch up."""
+        """Return whether a reader is still subscribed and has to catch up."""
         return subscription in self._joining
 
     def go_live(self, subscription: Subscription, seq: int, last_seq: int) -> None:
-        """Let a reader who caught up to part `seq` stand where all who are live stand."""
+        """Mark a reader that caught up to part `seq` as live."""
         del self._joining[subscription]
         self._live[subscription] = None
         if seq > last_seq:
             self._ahead[subscription] = seq
 
     def leave(self, subscription: Subscription) -> None:
-        """Let a reader go."""
+        """Remove a reader."""
         self._live.pop(subscription, None)
         self._joining.pop(subscription, None)
         self._ahead.pop(subscription, None)
 
     def close(self, why: Close) -> None:
-        """Send everybody away."""
+        """Close all subscriptions."""
         for subscription in (*self._live, *self._joining):
             subscription.close(why)
         self._live.clear()
@@ -60,7 +60,7 @@ class Readers:
         self._ahead.clear()
 
     def push(self, events: list[bytes], seq: int = 0) -> None:
-        """Tell everybody live; a part with its number, for those who are ahead of it."""
+        """Send events to all live readers; part `seq` is not sent to readers ahead of it."""
         lost: list[Subscription] = []
         for subscription in self._live:
             if self._ahead and seq and seq <= self._ahead.get(subscription, 0):
@@ -75,11 +75,11 @@ class Readers:
             self._drops.note(self._chat_id, dropped + len(events))
 
     def enter_episode(self) -> None:
-        """Know that nobody is ahead in an episode that has only begun."""
+        """Reset the "ahead" marks: no reader is ahead in an episode that has just begun."""
         self._ahead.clear()
 
     def fall_behind(self, seen: Position) -> list[Subscription]:
-        """Return all who were live, and stood at `seen`: they have to join again from there."""
+        """Return all live readers, which were at `seen`: they have to join again from there."""
         live, self._live = self._live, {}
         for subscription in live:
             seq = max(seen.seq, self._ahead.pop(subscription, 0))

@@ -1,4 +1,4 @@
-"""What a hub reads, how patiently, and what it can tell from that."""
+"""The reads of a hub, with retries, and their interpretation."""
 
 import logging
 from typing import Protocol
@@ -19,24 +19,24 @@ logger = logging.getLogger(__name__)
 
 
 class Reads(Protocol):
-    """What a hub reads."""
+    """The reads of a hub."""
 
     async def read(self, asked: ChatReadRequest) -> FollowedChat | None:
-        """Return a chat as it was asked for; None if it is gone or not the reader's."""
+        """Return the requested chat; None if it is gone or the reader may not read it."""
         ...
 
     async def stretch(
         self, chat_id: ChatId, *, behind_id: int, after: int, upto: int, limit: int
     ) -> tuple[Message, ...]:
-        """Return the next live messages behind an id, of the changes after one version."""
+        """Return the next live messages with a larger id that changed after a version."""
         ...
 
 
 async def read_patiently(reads: Reads, clock: Clock, asked: ChatReadRequest) -> FollowedChat | None:
-    """Return a chat as it was asked for; None if it is gone or not the reader's.
+    """Return the requested chat, with retries; None if it is gone or the reader may not read it.
 
     Raises:
-        DatabaseUnavailable: It could not be read several times in a row.
+        DatabaseUnavailable: All tries failed.
     """
     pause_s = READ_PAUSE_S
     for tries in range(1, READ_TRIES + 1):
@@ -52,20 +52,20 @@ async def read_patiently(reads: Reads, clock: Clock, asked: ChatReadRequest) -> 
 
 
 def has_gap(read: FollowedChat) -> bool:
-    """Return whether messages are missing between a hub and what was read, or were deleted."""
+    """Return whether messages between a hub's version and a read are missing or deleted."""
     return not read.is_complete or any(message.is_deleted for message in read.messages)
 
 
 def snapshot_of(read: FollowedChat) -> Snapshot:
-    """Return what was read without the messages."""
+    """Return a read without its messages."""
     return Snapshot(read.state, read.place_in_line, read.queue, read.asking)
 
 
 def is_all_known(before: ChatState, after: ChatState, appended: tuple[Message, ...] | None) -> bool:
     """Return whether a commit of this process can be followed without a read.
 
-    Queues, places in line and what a client is asked are read; and a chat that comes to rest
-    without a new message may be gone.
+    Queues, queue positions and the calls that a client is asked to execute are read; and a chat
+    that goes to `waiting` without a new message may be gone.
     """
     is_next = after.snapshot_version == before.snapshot_version + 1
     is_queue_same = after.queue_version == before.queue_version

@@ -1,4 +1,4 @@
-"""The newest messages of one chat, encoded: what a hub keeps so that readers need no database."""
+"""The newest messages of one chat, encoded: kept by a hub so that readers need no database."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ def row_of(chat_id: ChatId, message: Message) -> Row:
 class Rows:
     """Live messages in order.
 
-    Everything that changed after `floor` is here; of what is older, nothing can be said.
+    All messages that changed after `floor` are kept; older ones may be missing.
     """
 
     def __init__(self, floor: int = 0) -> None:
@@ -43,7 +43,7 @@ class Rows:
         return iter(tuple(self._rows.values()))
 
     def add(self, rows: Iterable[Row]) -> None:
-        """Keep more messages, behind all that are here; the oldest give way."""
+        """Append messages; the oldest are evicted beyond the limits."""
         for row in rows:
             self._rows[row.id] = row
             self._bytes += len(row.body)
@@ -53,6 +53,6 @@ class Rows:
             self.floor = max(self.floor, oldest.revision)
 
     def behind(self, row_id: int, after: int) -> Iterator[Row]:
-        """Yield the messages behind an id that changed after a version, which is not too old."""
+        """Yield messages with a larger id that changed after a version, at least `floor`."""
         assert after >= self.floor
         return (row for row in self._rows.values() if row.id > row_id and row.revision > after)

@@ -1,4 +1,4 @@
-"""What a reader is sent behind the messages of a step, in the fixed order; pure."""
+"""The events that follow the messages of a step, in their fixed order; pure."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from chatd.streams.rpc.position import TAIL, Position, is_status_sent, status_se
 
 
 class Tail(IntEnum):
-    """The events behind the messages, in their order."""
+    """The events after the messages, in their order."""
 
     QUEUE = 1
     STATUS = 2
@@ -35,7 +35,7 @@ class Snapshot:
 
     @property
     def version(self) -> int:
-        """The version."""
+        """The snapshot version."""
         return self.state.snapshot_version
 
     @property
@@ -45,7 +45,7 @@ class Snapshot:
 
 
 def settled(seen: Position, now: Snapshot) -> Position:
-    """Return where a reader stands once it has been sent everything of a version but live parts."""
+    """Return a reader's position after all events of a version except live parts."""
     history, attempt = now.episode
     seq = seen.seq if seen.episode == now.episode else 0
     status_sent = status_sent_of(now.state)
@@ -53,7 +53,7 @@ def settled(seen: Position, now: Snapshot) -> Position:
 
 
 def at_row(seen: Position, now: Snapshot, row_id: int) -> Position:
-    """Return where a reader stands behind one message of the step to a version."""
+    """Return a reader's position after one message of the step to a version."""
     base = seen.target if seen.is_between_steps else seen.base
     return replace(seen, base=base, target=now.version, row=row_id)
 
@@ -61,11 +61,11 @@ def at_row(seen: Position, now: Snapshot, row_id: int) -> Position:
 def step_events(
     seen: Position, now: Snapshot, rows: Sequence[tuple[int, bytes]]
 ) -> list[tuple[Position, bytes]]:
-    """Return all events of a step, each with where its reader stands after it.
+    """Return all events of a step, each with the reader's position after it.
 
     Args:
-        seen: Where the reader stands now.
-        now: Where it shall stand.
+        seen: The reader's current position.
+        now: The version to reach.
         rows: Id and body of the messages that are still to be sent, in order.
     """
     events = [(at_row(seen, now, row_id), body) for row_id, body in rows]
@@ -73,7 +73,7 @@ def step_events(
         if is_due:
             events.append((_at_tail(seen, now, kind), body()))
     if events:
-        # The last event ends the step, whatever it is.
+        # The last event ends the step, of whatever kind it is.
         events[-1] = (settled(seen, now), events[-1][1])
     return events
 
@@ -87,11 +87,11 @@ def _tail(seen: Position, now: Snapshot) -> Iterator[tuple[Tail, bool, Callable[
     state = now.state
 
     def known(kind: Tail) -> int:
-        """Return up to which version the reader has this kind."""
+        """Return the version up to which the reader has events of this kind."""
         return seen.target if seen.is_between_steps or seen.tail >= kind else seen.base
 
     def is_explained(kind: Tail, status: Status) -> bool:
-        """Return whether the reader has what belongs to this status, not only the status."""
+        """Return whether the reader has this status and the event that explains it."""
         if seen.tail >= kind:
             return is_status_sent(seen.status_sent, status) and state.history_version <= seen.target
         is_cut_between = seen.tail >= Tail.STATUS
@@ -103,8 +103,9 @@ def _tail(seen: Position, now: Snapshot) -> Iterator[tuple[Tail, bool, Callable[
         is_queue_due = bool(now.queue)
     yield Tail.QUEUE, is_queue_due, lambda: wire.queue_body(now.queue)
 
-    # Whoever waits for the end of a turn waits for a status. The turn may be over before this
-    # reader heard of it, so a status of rest is told again once the history has gone on.
+    # A client that waits for the end of a turn waits for a status. The turn may have ended before
+    # this reader was sent its start, so a status of a chat at rest is sent again once the history
+    # has advanced.
     is_turn_past = state.status not in OWNED and state.history_version > known(Tail.STATUS)
     is_status_due = seen.status_sent != status_sent_of(state) or is_turn_past
     yield Tail.STATUS, is_status_due, lambda: wire.status_body(state, now.place_in_line)

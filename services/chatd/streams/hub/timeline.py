@@ -1,4 +1,4 @@
-"""What a hub knows of its chat: where it stands, the newest messages, the open episode's parts."""
+"""The state that a hub keeps of its chat: version, newest messages, the open episode's parts."""
 
 from collections.abc import Sequence
 
@@ -14,14 +14,14 @@ from chatd.streams.store.following import FollowedChat
 
 
 class Timeline:
-    """One chat up to a version, and how a reader is told of it.
+    """One chat up to a version, and the encoding of its events.
 
     Attributes:
-        head: The version; None as long as nothing was read.
+        head: The version; None before the first read.
         rows: The newest messages.
         log: The parts of the open episode.
-        deleted_version: When a message was last deleted, as far as that was read.
-        is_deep: Whether as many messages are kept as may be.
+        deleted_version: The version at which a message was last deleted, as far as that was read.
+        is_deep: Whether as many messages are kept as the limits allow.
     """
 
     def __init__(self, chat_id: ChatId) -> None:
@@ -37,15 +37,15 @@ class Timeline:
 
     @property
     def live_position(self) -> Position:
-        """Where everybody live stands; parts are too many to move the position for each."""
+        """The position of all live readers; parts are too frequent to move it for each."""
         return replace(self._position, seq=self.log.last_seq)
 
     def is_void_since(self, version: int) -> bool:
-        """Return whether what a reader has of a version is void, or too much is missing behind."""
+        """Return whether messages of a version are void, or too many newer ones are missing."""
         return self.deleted_version > version or self.rows.floor > version
 
     def event(self, at: Position, body: bytes) -> bytes:
-        """Return an event whose reader stands at a position after it."""
+        """Return an event with the cursor of the reader's position after it."""
         return wire.with_cursor(f"{self._mark}{at}", body)
 
     def part_event(self, seq: int, body: bytes) -> bytes:
@@ -53,12 +53,12 @@ class Timeline:
         return wire.with_cursor(f"{self._parts_prefix}{seq}", body)
 
     def events_to(self, now: Snapshot, rows: Sequence[Row]) -> list[bytes]:
-        """Return what everybody live is told of a version, of which `rows` changed."""
+        """Return the events of a step for live readers; `rows` are the messages that changed."""
         events = step_events(self.live_position, now, [(row.id, row.body) for row in rows])
         return [self.event(at, body) for at, body in events]
 
     def settle(self, now: Snapshot) -> bool:
-        """Stand at a version, whose messages are known; return whether it opens another episode."""
+        """Set the current version, whose messages are known; return whether it opens an episode."""
         self._position = settled(self.live_position, now)
         self.head = now
         self._parts_prefix = f"{self._mark}{self._position.before_seq}"
@@ -68,12 +68,13 @@ class Timeline:
         return is_other
 
     def learn(self, read: FollowedChat, after: int) -> list[Row]:
-        """Return the messages of a read behind a version, and keep them if they are the newest."""
+        """Return the messages of a read after a version, and keep them if they are the newest."""
         version = read.state.snapshot_version
         rows = [
             row_of(self.chat_id, each)
             for each in read.messages
-            # One statement gives no newer ones; if a read did, they come with their own state.
+            # One statement returns no newer messages; if a read did, they come with their own
+            # state.
             if not each.is_deleted and each.revision <= version
         ]
         self.deleted_version = max(self.deleted_version, read.deleted_version or 0)
@@ -82,18 +83,18 @@ class Timeline:
         return rows
 
     def deepen(self, read: FollowedChat) -> None:
-        """Keep what a read from the beginning holds, though its version is known already."""
+        """Keep the messages of a read from the beginning, though its version is known already."""
         if not self.is_deep and self.deleted_version <= read.state.snapshot_version:
             self._keep(read, [row_of(self.chat_id, each) for each in read.messages], 0)
 
     def add_part(self, seq: int, body: bytes) -> list[bytes]:
-        """Keep a part of the open episode; return the events that tell of it."""
+        """Keep a part of the open episode; return its events."""
         is_next = self.log.add(seq, body)
         told = self.part_event(seq, body)
         return [told] if is_next else [self.part_event(seq - 1, wire.PREVIEW_TRUNCATED), told]
 
     def _keep(self, read: FollowedChat, rows: Sequence[Row], after: int) -> None:
-        """Keep what was read in the place of what was kept, but for what is newer."""
+        """Replace the kept messages by those of a read, except newer ones."""
         newer = [row for row in self.rows if row.revision > read.state.snapshot_version]
         floor = after if read.is_complete or not rows else rows[0].revision
         self.rows = Rows(floor)

@@ -1,4 +1,4 @@
-"""Who may follow a chat: asked when they begin, and again for as long as they go on."""
+"""Permissions of readers: checked on subscribe, and again periodically."""
 
 from collections.abc import Callable, Sequence
 from typing import NoReturn, Protocol
@@ -13,20 +13,20 @@ from parley.clock import Clock
 from parley.postgres import DatabaseUnavailable
 
 CHECK_S = 4.0
-# As long as the token of a call; whoever goes on longer has to show a new one.
+# The lifetime of a call's token; a longer subscription has to be renewed with a new one.
 AUTHORIZED_S = 60.0
 
 
 class Permissions(Protocol):
-    """Knows who may still read what."""
+    """Checks which readers may still read which chats."""
 
     async def still_readable(self, asked: Sequence[ChatReader]) -> frozenset[ChatReader]:
-        """Return those readers who may still read."""
+        """Return those readers that may still read."""
         ...
 
 
 class Access:
-    """Lets readers in and takes back what they may no longer read; its owner runs `run`."""
+    """Opens subscriptions and closes those that lost their permission; its owner runs `run`."""
 
     def __init__(self, hubs: Hubs, permissions: Permissions, groups: Groups, clock: Clock) -> None:
         self._hubs = hubs
@@ -45,13 +45,13 @@ class Access:
         after_id: int,
         wake: Callable[[Subscription], None],
     ) -> Subscription:
-        """Let a user follow a chat that they may read, and ask again from now on.
+        """Subscribe a user to a chat that they may read, and check the permission periodically.
 
-        An owner is not asked for again: they stay one as long as the chat is there.
+        The owner is not checked again: a chat keeps its owner for as long as it exists.
 
         Raises:
             ChatNotFound: There is no such chat for this user.
-            DatabaseUnavailable: Nobody can tell now.
+            DatabaseUnavailable: The permission cannot be checked now.
         """
         reader = await reader_in_groups(user_id, self._groups)
         subscription, owner_id = await self._hubs.open(
@@ -62,16 +62,16 @@ class Access:
         return subscription
 
     def authorize(self, subscription: Subscription) -> None:
-        """Note that a reader has just proved who it is."""
+        """Record that a reader has just presented a valid token."""
         self._authorized_until[subscription] = self._clock.monotonic() + AUTHORIZED_S
 
     def leave(self, subscription: Subscription) -> None:
-        """Ask no more for a reader that is gone."""
+        """Stop checking a reader that has left."""
         self._guests.pop(subscription, None)
         self._authorized_until.pop(subscription, None)
 
     async def run(self) -> NoReturn:
-        """Look every few seconds, with one statement for everybody."""
+        """Check all subscriptions every few seconds, with one statement."""
         while True:
             await self._clock.sleep(CHECK_S)
             now = self._clock.monotonic()

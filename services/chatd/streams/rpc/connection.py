@@ -1,10 +1,10 @@
-"""The server's end of one shared stream: many subscriptions, one writer.
+"""The server side of one shared stream: many subscriptions, one writer.
 
-A few frames leave at once; while there are many, what is put in line within some milliseconds
-leaves together, since a frame costs both ends more than what is in it; when there is something for
-very many, within some more. Frames are small and filled
-in turns, so that nobody's long history holds up the others. The writer alone waits for the other
-end; if that reads too slowly the lines grow to their bounds and their readers are sent away.
+A few frames are written at once. Under load, events queued within some milliseconds are written
+together, since a frame costs both ends more than its content; the pause grows with the number of
+deliveries. Frames are small and filled round-robin, so that a long history does not delay the other
+subscriptions. Only the writer waits for the client; if the client reads too slowly, the queues grow
+to their limits and their subscriptions are closed.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ FLUSH_PAUSE_S_PER_DELIVERY = 0.001
 FLUSHES_AT_ONCE = 10
 HEARTBEAT = b""  # A frame without deliveries.
 QUANTUM_BYTES = 32 * 1024
-# Tags, lengths and ids around one delivery.
+# Protobuf tags, lengths and ids around one delivery.
 OVERHEAD_BYTES = 32
 
 Write = Callable[[bytes], Awaitable[None]]
@@ -42,7 +42,7 @@ class Entry:
 
 
 def pause_s(deliveries: int) -> float:
-    """Return how long to wait behind so many deliveries, so that the next leave together."""
+    """Return the pause after so many deliveries, so that the next ones are written together."""
     return min(max(FLUSH_PAUSE_S, deliveries * FLUSH_PAUSE_S_PER_DELIVERY), FLUSH_PAUSE_S_MAX)
 
 
@@ -69,27 +69,27 @@ class Connection:
         return subscription_id in self._entries
 
     def wake(self, subscription: Subscription) -> None:
-        """Learn that a subscription has something to send."""
+        """Mark a subscription as having events to send."""
         self._woken[subscription] = None
         self._something.set()
 
     def answer(self, answer: TunnelledAnswer) -> None:
-        """Send the answer to a call that this stream carried."""
+        """Send the response of a tunnelled call."""
         self._answers.append(answer)
         self._something.set()
 
     def add(self, entry: Entry) -> None:
-        """Carry one more subscription."""
+        """Add a subscription to the stream."""
         self._entries[entry.id] = entry
         self._ids[entry.subscription] = entry.id
         self._something.set()
 
     def find(self, subscription_id: int) -> Entry | None:
-        """Return a subscription that is carried."""
+        """Return a subscription of the stream."""
         return self._entries.get(subscription_id)
 
     def remove(self, subscription_id: int) -> None:
-        """Carry a subscription no more."""
+        """Remove a subscription from the stream."""
         entry = self._entries.pop(subscription_id, None)
         if entry is not None:
             del self._ids[entry.subscription]
@@ -97,17 +97,17 @@ class Connection:
             entry.leave()
 
     def forget(self, entry: Entry) -> None:
-        """Let go of a subscription that is not carried after all."""
+        """Release a subscription that was closed before it was added."""
         self._woken.pop(entry.subscription, None)
         entry.leave()
 
     def close(self) -> None:
-        """Let go of all subscriptions."""
+        """Release all subscriptions."""
         for subscription_id in list(self._entries):
             self.remove(subscription_id)
 
     async def write_all(self, write: Write) -> None:
-        """Write frames for as long as the task lives; the first one says that the line stands."""
+        """Write frames until cancelled; the first one, a heartbeat, confirms the stream."""
         await write(HEARTBEAT)
         while True:
             await self._something.wait()
@@ -123,7 +123,7 @@ class Connection:
             self._is_beat_due = False
 
     async def _pace(self, pause_s: float) -> None:
-        """Wait if there was more to write lately than a few frames and one for each pause."""
+        """Sleep if more was written recently than a few frames and one per pause."""
         now_s = self._clock.monotonic()
         earliest_s = now_s - FLUSHES_AT_ONCE * FLUSH_PAUSE_S
         self._paced_until_s = max(self._paced_until_s, earliest_s) + pause_s
@@ -131,7 +131,7 @@ class Connection:
             await self._clock.sleep(self._paced_until_s - now_s)
 
     async def beat(self) -> None:
-        """Have every silence broken, so that the other end knows a dead line from a quiet one."""
+        """Request a heartbeat after each idle period, so that clients detect a dead stream."""
         while True:
             self._is_idle = True
             await self._clock.sleep(HEARTBEAT_S)
@@ -139,7 +139,7 @@ class Connection:
             self._something.set()
 
     def _next_frame(self) -> bytes | None:
-        """Return the next frame; every subscription gets a share of it, in turns."""
+        """Return the next frame, filled round-robin from the subscriptions; None if empty."""
         for subscription in list(self._woken):
             subscription_id = self._ids.get(subscription)
             if subscription_id is not None:  # Else it is being opened, and added soon.
@@ -167,7 +167,7 @@ class Connection:
         return frame.SerializeToString()
 
     def _put_answers(self, frame: EncodedConnectResponse) -> int:
-        """Put as many answers into a frame as it holds, but one at least; return their bytes."""
+        """Put as many responses into a frame as fit, but at least one; return their bytes."""
         size = 0
         while self._answers and (not size or size < LIMITS.frame_bytes_max // 2):
             answer = self._answers.popleft()
@@ -177,7 +177,7 @@ class Connection:
         return size
 
     def _deliver(self, frame: EncodedConnectResponse, entry: Entry, left_bytes: int) -> int | None:
-        """Put a share of a subscription into the frame; None if it must wait for the next."""
+        """Put events of a subscription into the frame; None if they must wait for the next."""
         subscription = entry.subscription
         first_bytes = subscription.next_bytes + OVERHEAD_BYTES
         if first_bytes > left_bytes and (frame.deliveries or frame.answers):

@@ -1,4 +1,4 @@
-"""Counting what slow readers lose, and saying so without flooding the log."""
+"""Counts the events that slow readers lose, and logs them with a rate limit."""
 
 import logging
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ logger = logging.getLogger(__name__)
 
 @dataclass(slots=True)
 class _Dropped:
-    """What one chat's readers lost since it was last said."""
+    """Losses of one chat's readers since the last log line."""
 
     logged_at: float
     events: int = 0
@@ -22,11 +22,11 @@ class _Dropped:
 
 
 class Drops:
-    """Says at most once in ten seconds for each chat how much was dropped.
+    """Logs dropped events at most once in ten seconds for each chat.
 
     Attributes:
         events: How many events were dropped so far, in all.
-        readers: How many readers lost their place so far, in all.
+        readers: How many readers were dropped so far, in all.
     """
 
     def __init__(self, clock: Clock) -> None:
@@ -36,7 +36,7 @@ class Drops:
         self.readers = 0
 
     def note(self, chat_id: ChatId, events: int) -> None:
-        """Note that a reader fell behind and lost its place."""
+        """Count a reader that was too slow and was dropped."""
         now = self._clock.monotonic()
         self.events += events
         self.readers += 1
@@ -58,5 +58,5 @@ class Drops:
             del self._chats[next(iter(self._chats))]
 
     def forget(self, chat_id: ChatId) -> None:
-        """Count anew when a chat is followed anew."""
+        """Drop the counts of a chat that is no longer followed."""
         self._chats.pop(chat_id, None)

@@ -1,11 +1,12 @@
-"""The feeds of users' lists of chats: one look for all who follow, whenever something moved.
+"""Feeds of users' chat lists: one query for all followers, whenever a chat changed.
 
-A cursor is the horizon of a look and a time in microseconds that no other event of this process
-has, so every event has an id of its own. Events of one look carry the horizon before it, but for
-the last, so that a reader who is cut in between gets the others again rather than never.
+A cursor is the transaction horizon of a query and a time in microseconds that is unique in this
+process, so every event has an id of its own. The events of one query carry the horizon before it,
+except the last one, so that a reader whose stream breaks in between receives the others again
+rather than never.
 
-A chat is told as created to a reader who has not been told of it and who began to follow before it
-was made; that is known by the transaction that made it, however far its first turn has come.
+A chat is sent as created to a reader that was not sent it before and that subscribed before it was
+created; this is decided by the transaction that created it, however far its first turn has come.
 """
 
 import asyncio
@@ -38,10 +39,10 @@ _CURSOR = re.compile(r"([0-9]{1,19})\.([0-9]{1,17})")
 
 
 class FeedReads(Protocol):
-    """Where changes are read."""
+    """Reads changes."""
 
     async def horizon(self) -> int:
-        """Return from where a look that begins now would miss nothing that comes."""
+        """Return the horizon from which a query that starts now misses no later commit."""
         ...
 
     async def changes(
@@ -53,24 +54,24 @@ class FeedReads(Protocol):
         is_thorough: bool,
         metadata_changed: Collection[ChatId] = (),
     ) -> FeedChanges:
-        """Return what changed of the chats of some users, and the noted ones in any case."""
+        """Return the changes of the chats of some users, and always the `metadata_changed` ones."""
         ...
 
     async def forget(self) -> None:
-        """Forget what was deleted long ago."""
+        """Delete old records of deleted chats."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class _Change:
-    """A change as readers are told it.
+    """A change, encoded for readers.
 
     Attributes:
-        body: The event for those who know the chat.
-        created: The event for those who do not; None if it says that the chat is gone.
-        created_xid: The transaction that made the chat.
-        is_back: Whether everybody was told that it is gone.
-        is_first: Whether nobody was told of it before, as far as this process remembers.
+        body: The event for readers that have the chat in their list.
+        created: The event for readers that do not; None if the chat is gone.
+        created_xid: The transaction that created the chat.
+        is_back: Whether readers were sent that it is gone.
+        is_first: Whether it was not sent before, as far as this process remembers.
     """
 
     owner_id: OwnerId
@@ -82,13 +83,13 @@ class _Change:
     is_first: bool = False
 
     def event_since(self, since: int) -> bytes:
-        """Return the event for a reader who knows all that was visible at a horizon."""
+        """Return the event for a reader that has all chats visible at a horizon."""
         is_new = self.is_back or (self.is_first and self.created_xid >= since)
         return self.created if is_new and self.created is not None else self.body
 
 
 class Feeds:
-    """Follows the lists of all users who want it; its owner runs `run`."""
+    """Follows the chat lists of all subscribed users; its owner runs `run`."""
 
     def __init__(self, reads: FeedReads, clock: Clock) -> None:
         self._reads = reads
@@ -106,12 +107,12 @@ class Feeds:
         self.drops = Drops(clock)
 
     def poke(self) -> None:
-        """Look soon, because a chat moved."""
+        """Query soon, because a chat changed."""
         if self._followers:
             self._wakeup.set()
 
     def metadata_changed(self, chat_id: ChatId) -> None:
-        """Look soon at a chat that looks different, though its execution did not move."""
+        """Query soon a chat whose metadata changed, though its execution did not."""
         if not self._followers:
             return
         if len(self._metadata_changed) < METADATA_CHANGES_MAX:
@@ -121,17 +122,17 @@ class Feeds:
         self._wakeup.set()
 
     def on_resync(self) -> None:
-        """Look soon at everything, because news may have been lost."""
+        """Query everything soon, because notifications may have been lost."""
         self._is_suspect = True
         self.poke()
 
     async def follow(
         self, owner: OwnerId, cursor: str, wake: Callable[[Subscription], None]
     ) -> Subscription:
-        """Begin to follow a user's list, from a cursor on or from now.
+        """Subscribe to a user's chat list, from a cursor on or from now.
 
         Raises:
-            DatabaseUnavailable: what happened since the cursor cannot be read.
+            DatabaseUnavailable: The changes since the cursor cannot be read.
         """
         subscription = Subscription(Position(), wake)
         subscription.open()
@@ -142,7 +143,7 @@ class Feeds:
         self._followers.setdefault(owner, {})[subscription] = None
         self._joining[subscription] = []
         try:
-            # However many begin at once, they must leave connections for the others.
+            # However many subscribe at once, they must leave connections for the others.
             async with self._replaying:
                 await self._replay(owner, subscription, seen)
         except BaseException:
@@ -155,7 +156,7 @@ class Feeds:
         return subscription
 
     def leave(self, owner: OwnerId, subscription: Subscription) -> None:
-        """Let a reader go."""
+        """Remove a reader."""
         subscription.close(Close.UNSUBSCRIBED, drop=True)
         self._since.pop(subscription, None)
         followers = self._followers.get(owner, {})
@@ -164,13 +165,13 @@ class Feeds:
             self._followers.pop(owner, None)
 
     def close(self) -> None:
-        """Send every reader away, because this process stops."""
+        """Close all subscriptions, because this process stops."""
         for followers in self._followers.values():
             for subscription in followers:
                 subscription.close(Close.GOING_AWAY)
 
     async def run(self) -> NoReturn:
-        """Look when something moved, and every few seconds in any case."""
+        """Query when something changed, and every few seconds in any case."""
         looks, looked_at = 0, self._clock.monotonic()
         while True:
             await self._something_moved()
@@ -187,7 +188,7 @@ class Feeds:
                 continue
 
     async def _something_moved(self) -> None:
-        """Wait for news, and a moment for more of it; or for as long as there may be none."""
+        """Wait for a change and briefly for more of them, at most for the poll interval."""
         async with asyncio.TaskGroup() as tasks:
             waits = {
                 tasks.create_task(self._wakeup.wait()),
@@ -216,7 +217,7 @@ class Feeds:
                 metadata_changed=metadata_changed,
             )
         except DatabaseUnavailable:
-            # Nobody says it again.
+            # The notification is not repeated.
             self._is_suspect = True
             raise
         by_owner: dict[OwnerId, list[_Change]] = {}
@@ -225,7 +226,8 @@ class Feeds:
                 self._remember(change.chat_id, change.body)
                 by_owner.setdefault(change.owner_id, []).append(change)
         is_all = len(found.chats) < REPLAYED_MAX and len(found.deleted) < REPLAYED_MAX
-        # Somebody may have begun meanwhile, further back; and metadata is seen by thorough looks.
+        # A reader may have subscribed meanwhile, from an older horizon; and metadata changes are
+        # found only by thorough queries.
         is_ahead = is_all and is_thorough and self._horizon == since
         if is_ahead:
             self._horizon = found.horizon
@@ -282,12 +284,12 @@ class Feeds:
             self._sent.popitem(last=False)
 
     def _cursors(self, count: int, before: int, after: int) -> list[str]:
-        """Return where a reader stands after each of some events, each another text."""
+        """Return the cursor after each of some events, all of them different."""
         horizons = [before] * (count - 1) + [after] if count else []
         return [f"{horizon}.{self._next_us()}" for horizon in horizons]
 
     def _next_us(self) -> int:
-        """Return the time, or a little more: never the same twice."""
+        """Return the time in microseconds, or a little more: never the same value twice."""
         now_us = int(self._clock.now().timestamp() * MICROSECONDS)
         self._last_us = max(self._last_us + 1, now_us)
         return self._last_us

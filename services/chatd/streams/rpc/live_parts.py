@@ -8,16 +8,17 @@ from parley.api.chat.v1 import event_pb2
 
 
 def fill_live_part(shown: event_pb2.MessagePartEvent, live: LivePart) -> None:
-    """Put a piece of an answer that is being written into an event.
+    """Put a live part into an event.
 
-    Filling is twice as fast as making messages for others to be made of, and there are many pieces.
+    Filling the message in place is twice as fast as building nested messages, and parts are
+    frequent.
     """
     (part,) = bounded((live.part,))
     match part:
         case parts.Text(text):
             shown.part.text.text = text
         case parts.ToolCall(created_at=None):
-            # The arguments are not complete yet, and no JSON.
+            # The arguments are incomplete, and so not valid JSON.
             call = shown.part.tool_call
             call.CopyFrom(_call(part))
             call.args_delta, call.args_json = call.args_json, ""

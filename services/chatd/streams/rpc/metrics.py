@@ -1,4 +1,4 @@
-"""What this process shows of its streams: who follows, and what slow readers lost."""
+"""Stream metrics: followed chats, and events dropped for slow readers."""
 
 from collections.abc import Callable, Iterable
 from typing import Final, Protocol
@@ -13,7 +13,7 @@ DROPPED_READERS: Final = "chat.stream.dropped_readers"
 
 
 class FollowedChats(Protocol):
-    """The chats that somebody follows in this process."""
+    """The chats that are followed in this process."""
 
     drops: Drops
 
@@ -21,7 +21,7 @@ class FollowedChats(Protocol):
 
 
 def measure_streams(meter: Meter, chats: FollowedChats, feed_drops: Drops) -> None:
-    """Show numbers that are read only when somebody looks."""
+    """Register metrics that are computed only when they are collected."""
     meter.create_observable_gauge(
         FOLLOWED,
         callbacks=[lambda _: [Observation(len(chats))]],

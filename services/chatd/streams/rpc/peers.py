@@ -1,4 +1,4 @@
-"""Channels to the other chatd processes, as far as their leases tell."""
+"""Channels to the other chatd processes, found by their leases."""
 
 import grpc
 
@@ -9,19 +9,19 @@ from parley.rpc import Address, Channels, RpcError
 
 
 async def know_replicas(channels: Channels, replicas: tuple[Replica, ...]) -> None:
-    """Let channels lead to these processes and no others."""
+    """Set the channels' addresses to those of these processes."""
     await channels.update([Address.parse(each.address) for each in replicas])
 
 
 class ReplicaChannels:
-    """Leads to processes by their worker ids."""
+    """Finds the channel to a process by its worker id."""
 
     def __init__(self, replicas: ReplicaWatch, channels: Channels) -> None:
         self._replicas = replicas
         self._channels = channels
 
     async def channel_to(self, worker_id: WorkerId) -> grpc.aio.Channel | None:
-        """Return a channel to a process, None if it is not there."""
+        """Return a channel to a process; None if the process is not registered."""
         if self._replicas.address_of(worker_id) is None:
             await self._replicas.look()
         address = self._replicas.address_of(worker_id)

@@ -1,13 +1,13 @@
-"""Where a reader stands in a chat; as text it is the cursor.
+"""A reader's position in a chat; as text it is the cursor.
 
-While the step from version `base` to `target` is delivered, `row` says how far: up to which
-message, or, above `TAIL`, up to which of the events that follow the messages. Between steps `base`
-and `target` are equal. A reader without anything begins behind message `row`. The last live part
-was `seq` of the episode (`history`, `attempt`).
+While the step from version `base` to `target` is delivered, `row` is the progress: the last message
+that was sent or, above `TAIL`, the last of the events that follow the messages. Between steps
+`base` and `target` are equal. A new reader starts after message `row`. The last live part was `seq`
+of the episode (`history`, `attempt`).
 
-The cursor has these six numbers, behind a mark of the chat: another chat has the same numbers and
-means something else by them. What the reader was last told of the status, so that it is not
-told twice, is put above the row: between steps there is no other row.
+The cursor has these six numbers, after a prefix of the chat: the same numbers mean something else
+in another chat. The last status that the reader was sent, so that it is not sent twice, is stored
+in the high digits of `row`: between steps there is no other row.
 """
 
 import re
@@ -20,10 +20,10 @@ from chatd.primitives.domain.ids import ChatId
 from chatd.workers.domain import is_ownerless
 
 CURSOR = re.compile(r"[0-9]{1,19}(\.[0-9]{1,19}){5}")
-# The largest that the database can be asked about.
+# The largest bigint of PostgreSQL.
 NUMBER_MAX = 2**63 - 1
 MARK_CHARACTERS = 6
-# Above every message id; the events behind the messages are numbered from here.
+# Above every message id; the events after the messages are numbered from here.
 TAIL = 10**15
 STATUS_SENT_SCALE = 10**17
 IN_LINE = 8
@@ -40,11 +40,11 @@ class Position(msgspec.Struct, frozen=True):
     history: int = 0
     attempt: int = 0
     seq: int = 0
-    status_sent: int = 0  # As `status_sent_of` gives it; 0 for nothing.
+    status_sent: int = 0  # As `status_sent_of` returns it; 0 for none.
 
     @classmethod
     def parse(cls, cursor: str) -> "Position | None":
-        """Return the position of a cursor; None for one that cannot be ours."""
+        """Return the position of a cursor; None if it is malformed."""
         if CURSOR.fullmatch(cursor) is None:
             return None
         numbers = tuple(map(int, cursor.split(".")))
@@ -59,7 +59,7 @@ class Position(msgspec.Struct, frozen=True):
 
     @property
     def before_seq(self) -> str:
-        """The cursor up to its last number, which live parts count on."""
+        """The cursor without its last number, which changes with each live part."""
         status_sent = (
             self.status_sent
             if self.is_between_steps
@@ -69,28 +69,28 @@ class Position(msgspec.Struct, frozen=True):
 
     def voided(self, target: int, first_id: int) -> "Position":
         """Return the position of a reader whose messages are void and follow from an id on."""
-        # It knows more than nothing, though it may not have seen a whole version yet.
+        # The reader is not new, though it may not have received a whole version yet.
         history = self.history or 1
         return replace(self, base=0, target=target, row=first_id - 1, history=history)
 
     @property
     def is_new(self) -> bool:
-        """Whether the reader began with nothing and has not seen a whole version yet."""
+        """Whether the reader started without a cursor and has not received a whole version yet."""
         return self.base == 0 and self.history == 0
 
     @property
     def is_between_steps(self) -> bool:
-        """Whether the last step was delivered whole."""
+        """Whether the last step was delivered completely."""
         return self.base == self.target
 
     @property
     def tail(self) -> int:
-        """How many kinds of events behind the messages are done in the step under way."""
+        """How many kinds of events after the messages were sent in the current step."""
         return self.row - TAIL if not self.is_between_steps and self.row >= TAIL else 0
 
     @property
     def rows_behind(self) -> tuple[int, int]:
-        """Which live messages are still to be sent: behind this id, changed after this version."""
+        """Which live messages are still to be sent: after this id, changed after this version."""
         is_done = self.is_between_steps and self.target > 0
         return (0, self.target) if is_done or self.row >= TAIL else (self.row, self.base)
 
@@ -101,21 +101,21 @@ class Position(msgspec.Struct, frozen=True):
 
 
 def mark_of(chat_id: ChatId) -> str:
-    """Return what the cursors of a chat begin with; the end of its id, which is random."""
+    """Return the cursor prefix of a chat: the end of its id, which is random."""
     return f"{chat_id[-MARK_CHARACTERS:]}-"
 
 
 def position_in(chat_id: ChatId, cursor: str) -> Position | None:
-    """Return the position of a cursor; None for one that cannot be this chat's."""
+    """Return the position of a cursor; None if it is malformed or of another chat."""
     mark = mark_of(chat_id)
     return Position.parse(cursor.removeprefix(mark)) if cursor.startswith(mark) else None
 
 
 def status_sent_of(state: ChatState) -> int:
-    """Return what a reader is told of the status, as a number."""
+    """Return the status that is sent to a reader, as a number."""
     return _CODES[state.status] + (IN_LINE if is_ownerless(state) else 0)
 
 
 def is_status_sent(status_sent: int, status: Status) -> bool:
-    """Return whether a reader knows that the chat has this status."""
+    """Return whether a reader was sent this status."""
     return status_sent % IN_LINE == _CODES[status]

@@ -1,4 +1,4 @@
-"""Live parts of the chats that this process runs, for the others whose readers want them."""
+"""Serves the live parts of chats that run in this process to other processes."""
 
 from collections.abc import Callable
 
@@ -10,7 +10,7 @@ from chatd.streams.rpc.subscription import Close, Subscription
 
 
 class RelaySource:
-    """Passes parts on as they are numbered; cursors are left to whoever serves the readers."""
+    """Forwards parts when they are numbered; the process that serves the readers adds cursors."""
 
     def __init__(self, live: LiveChats) -> None:
         self._live = live
@@ -20,7 +20,7 @@ class RelaySource:
     def follow(
         self, chat_id: ChatId, seen: Position, wake: Callable[[Subscription], None]
     ) -> Subscription:
-        """Pass on the parts of whatever episode is open, behind those that were seen of it."""
+        """Forward the parts of the open episode, after those already received of it."""
         subscription = Subscription(seen, wake)
         subscription.open()
         for part in self._live.open_parts(chat_id):
@@ -31,7 +31,7 @@ class RelaySource:
         return subscription
 
     def leave(self, chat_id: ChatId, subscription: Subscription) -> None:
-        """Pass on no more."""
+        """Stop forwarding."""
         followers = self._followers.get(chat_id)
         if followers is not None:
             followers.pop(subscription, None)
@@ -44,7 +44,7 @@ class RelaySource:
             return
         body = wire.part_body(part)
         for subscription in list(followers):
-            subscription.confirm(len(body))  # Nobody confirms here, and nothing waits for it.
+            subscription.confirm(len(body))  # Relays send no confirmations.
             if not subscription.put(body):
                 subscription.close(Close.RESYNC, drop=True)
                 self.leave(chat_id, subscription)

@@ -1,7 +1,7 @@
-"""Live parts from the processes that run the chats: one shared stream to each of them.
+"""Fetches live parts from the processes that run the chats: one shared stream to each of them.
 
-What is fetched is a courtesy: while a stream is broken readers go on with what is committed, and
-when it stands again it goes on behind the last part that is known here.
+Relaying is best effort: while a stream is broken readers continue with committed events, and after
+a reconnect it resumes after the last part received here.
 """
 
 import asyncio
@@ -33,14 +33,14 @@ logger = logging.getLogger(__name__)
 
 
 class RelayTarget(Protocol):
-    """The hubs, as far as parts from elsewhere concern them."""
+    """The part of the hubs that receives relayed parts."""
 
     def relayed(self, chat_id: ChatId, episode: tuple[int, int], seq: int, body: bytes) -> None:
-        """Take a live part from the process that runs the chat."""
+        """Forward a live part from the process that runs the chat."""
         ...
 
     def seen_of(self, chat_id: ChatId) -> tuple[tuple[int, int], int]:
-        """Return the open episode of a chat and the last part of it that is known here."""
+        """Return the open episode of a chat and the number of its last part received here."""
         ...
 
 
@@ -48,7 +48,7 @@ class Peers(Protocol):
     """The other processes."""
 
     async def channel_to(self, worker_id: WorkerId) -> grpc.aio.Channel | None:
-        """Return a channel to a process, None if it is not there."""
+        """Return a channel to a process; None if the process is not registered."""
         ...
 
 
@@ -88,13 +88,13 @@ class PeerRelays:
             self._link_to(owner).add(state.chat_id)
 
     def drop(self, chat_id: ChatId) -> None:
-        """Fetch the parts of a chat no more."""
+        """Stop fetching the parts of a chat."""
         owner = self._sources.pop(chat_id, None)
         if owner is not None and owner in self._links:
             self._links[owner].remove(chat_id)
 
     def close(self) -> None:
-        """Fetch nothing any more."""
+        """Stop fetching."""
         for task in self._running:
             task.cancel()
 
@@ -118,7 +118,7 @@ class PeerRelays:
 
 
 class _PeerLink:
-    """The stream to one other process, made anew as long as any chat needs it."""
+    """The stream to one other process, reconnected as long as any chat needs it."""
 
     def __init__(
         self, owner: WorkerId, peers: Peers, hubs: Callable[[], RelayTarget], clock: Clock
@@ -134,13 +134,13 @@ class _PeerLink:
         self._heard_at = clock.monotonic()
 
     def add(self, chat_id: ChatId) -> None:
-        """Fetch a chat's parts, behind those that are known."""
+        """Fetch a chat's parts, after those already received."""
         number = next(self._ids)
         self._by_chat[chat_id], self._by_id[number] = number, chat_id
         self._requests.put_nowait(self._opening(chat_id, number))
 
     def remove(self, chat_id: ChatId) -> None:
-        """Fetch a chat's parts no more."""
+        """Stop fetching a chat's parts."""
         number = self._by_chat.pop(chat_id, None)
         if number is not None:
             del self._by_id[number]
@@ -148,7 +148,7 @@ class _PeerLink:
             self._requests.put_nowait(api.ConnectRequest(close=closing))
 
     async def run(self) -> None:
-        """Carry until no chat needs it any more when the stream breaks."""
+        """Connect and reconnect until the stream breaks while no chat needs it."""
         pause_s = RETRY_S
         while self._by_chat:
             channel = await self._peers.channel_to(self._owner)
@@ -158,7 +158,7 @@ class _PeerLink:
             pause_s = min(2 * pause_s, RETRY_S_MAX)
 
     async def _tunnelled(self, channel: grpc.aio.Channel) -> bool:
-        """Carry over one stream; return whether it ever stood."""
+        """Serve one stream until it breaks; return whether it was ever established."""
         self._requests = asyncio.Queue()
         for chat_id, number in self._by_chat.items():
             self._requests.put_nowait(self._opening(chat_id, number))
@@ -187,7 +187,7 @@ class _PeerLink:
             while True:
                 await call.write(await self._requests.get())
         except (grpc.aio.AioRpcError, asyncio.InvalidStateError, grpc.aio.UsageError):
-            return  # The reader notices too.
+            return  # `_read` ends too.
 
     async def _end_silence(self, call: Any) -> None:
         while (left_s := self._heard_at + SILENCE_S_MAX - self._clock.monotonic()) > 0:
@@ -219,7 +219,7 @@ class _PeerLink:
             episode = (part.history_version, part.generation_attempt)
             self._hubs().relayed(chat_id, episode, part.seq, body)
         if delivery.HasField("closed"):
-            # This side was too slow; what was dropped there is still kept there.
+            # This process read too slowly; the owner still keeps the parts that it dropped here.
             self.remove(chat_id)
             self.add(chat_id)
 

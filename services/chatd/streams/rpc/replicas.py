@@ -1,4 +1,4 @@
-"""Which chatd processes there are, read now and then, for whoever routes to them."""
+"""The registered chatd processes, polled for the clients that route to them."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -13,15 +13,15 @@ LOOK_S = 2.0
 
 
 class KnownReplicas(Protocol):
-    """Where the processes are registered."""
+    """The registry of processes."""
 
     async def replicas(self) -> tuple[Replica, ...]:
-        """Return the processes that live."""
+        """Return the live processes."""
         ...
 
 
 class ReplicaWatch:
-    """Looks at the processes while anybody cares; its owner runs `run`."""
+    """Polls the registry of processes; its owner runs `run`."""
 
     def __init__(
         self,
@@ -29,7 +29,7 @@ class ReplicaWatch:
         clock: Clock,
         on_replicas: Callable[[tuple[Replica, ...]], Awaitable[None]] | None = None,
     ) -> None:
-        """Look at `known` every few seconds, and have `on_replicas` hear of every change first."""
+        """Poll `known` every few seconds, and call `on_replicas` first with every change."""
         self._known = known
         self._clock = clock
         self._on_replicas = on_replicas
@@ -38,18 +38,18 @@ class ReplicaWatch:
         self._looking = asyncio.Lock()
 
     def address_of(self, worker_id: WorkerId) -> str | None:
-        """Return where a process is, as far as was seen."""
+        """Return the address of a process, as of the last poll."""
         found = (each.address for each in self._replicas or () if each.worker_id == worker_id)
         return next(found, None)
 
     async def run(self) -> NoReturn:
-        """Look for as long as the task lives."""
+        """Poll until cancelled."""
         while True:
             await self.look()
             await self._clock.sleep(LOOK_S)
 
     async def look(self) -> None:
-        """Look now."""
+        """Poll now."""
         async with self._looking:
             try:
                 found = await self._known.replicas()

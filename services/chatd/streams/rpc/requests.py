@@ -1,4 +1,4 @@
-"""What the other end of a shared stream asks for: to open, renew, confirm, close and call."""
+"""Requests of the client of a shared stream: open, renew, confirm, close and call."""
 
 import asyncio
 import logging
@@ -28,21 +28,21 @@ SUBSCRIPTIONS_MAX = 20_000
 
 logger = logging.getLogger(__name__)
 
-# Returns who shows an authorization for a method, or raises what is wrong with it.
+# Returns the caller that an authorization names for a method, or raises.
 Admit = Callable[[str, str], Caller]
 
 
 @dataclass(frozen=True, slots=True)
 class Streams:
-    """What streams are served from.
+    """Dependencies of the stream handlers.
 
     Attributes:
         hubs: Chats.
         source: Live parts for processes that relay them.
         access: Permissions.
-        admit: Looks at the tokens inside of shared streams.
-        feeds: Users' lists of chats.
-        replicas: The processes there are.
+        admit: Verifies the tokens inside shared streams.
+        feeds: Users' chat lists.
+        replicas: The registered processes.
         clock: Time.
     """
 
@@ -56,7 +56,7 @@ class Streams:
 
 
 class Refused(Exception):
-    """A subscription that cannot be opened, and what its reader is told."""
+    """A subscription that cannot be opened, and the close reason for its reader."""
 
     def __init__(self, why: Close) -> None:
         super().__init__(why.name)
@@ -64,7 +64,7 @@ class Refused(Exception):
 
 
 class StreamRequestHandler:
-    """Does what one other end asks, for the readers whose tokens it shows."""
+    """Handles the requests of one stream's client, for the readers whose tokens it presents."""
 
     def __init__(
         self,
@@ -80,7 +80,7 @@ class StreamRequestHandler:
         self._opening: dict[int, asyncio.Task[None]] = {}
 
     def take(self, request: api.ConnectRequest, tasks: asyncio.TaskGroup) -> None:
-        """Begin what is asked; nothing here waits."""
+        """Start handling a request; nothing here blocks."""
         connection = self._connection
         match request.WhichOneof("kind"):
             case "open":
@@ -100,7 +100,7 @@ class StreamRequestHandler:
             case "close":
                 opening = self._opening.pop(request.close.subscription_id, None)
                 if opening is not None:
-                    # Whoever gave up waiting must not be in the way of those who still wait.
+                    # A cancelled request must not delay those that still wait.
                     opening.cancel()
                 connection.remove(request.close.subscription_id)
             case "calls":
@@ -108,11 +108,11 @@ class StreamRequestHandler:
             case "abandon":
                 self._calls.abandon(request.abandon.call_id)
             case _:
-                # A newer version of the other end asks for something more.
+                # A newer version of the client sends other requests.
                 return
 
     def _is_free(self, subscription_id: int) -> bool:
-        """Return whether an id can be used; one in use stays with whoever has it."""
+        """Return whether an id can be used; an id in use keeps its subscription."""
         is_used = subscription_id in self._opening or subscription_id in self._connection
         is_full = len(self._connection) + len(self._opening) >= SUBSCRIPTIONS_MAX
         if is_used or is_full:
@@ -131,7 +131,7 @@ class StreamRequestHandler:
         except Refused as refused:
             entry = self._refusal(subscription_id, refused.why)
         except Exception:
-            # The stream carries the subscriptions of many, who must not lose theirs for this one.
+            # The stream is shared: its other subscriptions must not fail with this one.
             logger.exception("a subscription could not be opened")
             entry = self._refusal(subscription_id, Close.INTERNAL)
         if self._opening.pop(subscription_id, None) is not None:
@@ -191,7 +191,7 @@ class StreamRequestHandler:
         return Entry(request.subscription_id, subscription, leave)
 
     def _relayed(self, request: api.OpenSubscription, chat_id: ChatId) -> Entry:
-        """Return a subscription of another process of ours, which needs no user."""
+        """Return a subscription of another chatd process, which needs no user."""
         if self._service is not ServiceName.CHATD:
             raise Refused(Close.NOT_FOUND)
         source = self._streams.source
@@ -213,7 +213,7 @@ class StreamRequestHandler:
             self._streams.access.authorize(entry.subscription)
 
     def _user(self, authorization: str) -> OwnerId:
-        """Return the user that a token names; it must be a token of the other end itself."""
+        """Return the user that a token names; the token must be issued to the connected service."""
         caller = self._streams.admit(SUBSCRIBE, f"Bearer {authorization}")
         if caller.user is None or caller.service is not self._service:
             raise Refused(Close.NOT_FOUND)

@@ -1,4 +1,4 @@
-"""StreamService: what is committed in chats, then what happens in them."""
+"""StreamService: sends committed events of chats, then live events."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -20,7 +20,7 @@ TAKEN_BYTES = 64 * 1024
 
 
 class StreamServicer(StreamServiceServicer):
-    """Follows chats for their readers."""
+    """Subscriptions to chats, chat lists and replicas."""
 
     def __init__(self, streams: Streams, tunnelled: TunnelledMethods) -> None:
         self._streams = streams
@@ -30,7 +30,7 @@ class StreamServicer(StreamServiceServicer):
     async def Subscribe(  # type: ignore[override]  # noqa: N802 (the proto's, but encoded)
         self, request: api.SubscribeRequest, context: grpc.aio.ServicerContext
     ) -> AsyncIterator[bytes]:
-        """Send what is after the cursor, then what happens."""
+        """Send the events after the cursor, then live events."""
         hubs, access = self._streams.hubs, self._streams.access
         chat_id = chat_id_of(request.chat_id)
         after_id = whole(request.after_id, "after_id", at_least=0)
@@ -62,7 +62,7 @@ class StreamServicer(StreamServiceServicer):
     async def WatchChats(  # type: ignore[override]  # noqa: N802 (the proto's, but encoded)
         self, request: api.WatchChatsRequest, context: grpc.aio.ServicerContext
     ) -> AsyncIterator[bytes]:
-        """Send what changed in the caller's list of chats since the cursor, then what changes."""
+        """Send the changes of the caller's chat list since the cursor, then live changes."""
         feeds, user_id = self._streams.feeds, caller_as_owner().id
         something = asyncio.Event()
         subscription = await feeds.follow(user_id, request.cursor, lambda _: something.set())
@@ -98,7 +98,7 @@ class StreamServicer(StreamServiceServicer):
     async def Connect(  # type: ignore[override]  # noqa: N802 (the proto's, but encoded)
         self, request: AsyncIterator[api.ConnectRequest], context: grpc.aio.ServicerContext
     ) -> None:
-        """Carry subscriptions until the other end leaves."""
+        """Serve subscriptions and tunnelled calls until the client closes the stream."""
         service = current_caller().service
         assert service is not None  # The method's rule admits services only.
         connection = Connection(self._streams.clock)

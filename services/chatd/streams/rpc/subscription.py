@@ -1,4 +1,4 @@
-"""What waits for one reader, bounded in bytes, and how it ends."""
+"""The send queue of one reader, bounded in bytes, and its close reason."""
 
 from collections import deque
 from collections.abc import Callable
@@ -8,7 +8,7 @@ from chatd.streams.rpc.position import Position
 from parley.api.chat.v1 import stream_service_pb2 as api
 
 WAITING_BYTES_MAX = 1 << 20
-# A long history is read on only while less than this is on its way to the reader.
+# More of a long history is read only while less than this is queued or unconfirmed.
 UNCONFIRMED_BYTES_MAX = 256 * 1024
 
 
@@ -23,12 +23,12 @@ class Close(Enum):
 
 
 class Subscription:
-    """One reader's events that are not sent yet; the writer takes them, `wake` tells it to.
+    """Events of one reader that are not sent yet; `wake` notifies the writer, which takes them.
 
     Attributes:
-        position: Where the reader stands after the last event that was put in line. Live parts move
-            it no more: all who are live stand where their hub stands.
-        closed: Why it ended; None while it is open.
+        position: The reader's position after the last queued event. Live parts do not change it:
+            the position of live readers is that of their hub.
+        closed: The close reason; None while it is open.
     """
 
     __slots__ = (
@@ -54,20 +54,20 @@ class Subscription:
 
     @property
     def waiting(self) -> int:
-        """How many events wait."""
+        """How many events are queued."""
         return len(self._events)
 
     @property
     def next_bytes(self) -> int:
-        """The size of the first event in line."""
+        """The size of the first queued event."""
         return len(self._events[0]) if self._events else 0
 
     def open(self) -> None:
-        """Let the writer say that the subscription is open."""
+        """Have the writer confirm that the subscription is open."""
         self._tell()
 
     def put(self, event: bytes) -> bool:
-        """Put an event in line; return False when there is no room, and the reader is lost."""
+        """Queue an event; return False when the queue is full: the reader must then be dropped."""
         if self.closed is not None:
             return True
         if self.waiting_bytes + len(event) > WAITING_BYTES_MAX and self._events:
@@ -79,7 +79,7 @@ class Subscription:
         return True
 
     def close(self, why: Close, *, drop: bool = False) -> int:
-        """End it, after what waits or instead of it; return how many events were dropped."""
+        """Close it, after its queued events or dropping them; return how many were dropped."""
         if self.closed is not None:
             return 0
         self.closed = why
@@ -92,7 +92,7 @@ class Subscription:
         return dropped
 
     def take(self, bytes_max: int) -> list[bytes]:
-        """Take events of about so many bytes, the first one however large it is."""
+        """Dequeue events of at most so many bytes, but always the first one."""
         taken: list[bytes] = []
         size = 0
         while self._events and (not taken or size + len(self._events[0]) <= bytes_max):
@@ -107,18 +107,18 @@ class Subscription:
         return taken
 
     def confirm(self, size: int) -> None:
-        """Learn that so many bytes have reached the reader."""
+        """Handle the confirmation that so many bytes have reached the reader."""
         self.unconfirmed_bytes = max(0, self.unconfirmed_bytes - size)
         if self.has_room:
             self._room_made()
 
     @property
     def has_room(self) -> bool:
-        """Whether more of a long history may be put in line."""
+        """Whether more of a long history may be queued."""
         return self.waiting_bytes + self.unconfirmed_bytes < UNCONFIRMED_BYTES_MAX
 
     def when_room(self, tell: Callable[[], None]) -> None:
-        """Have `tell` called once there is room, or the subscription has ended."""
+        """Have `tell` called once there is space in the queue, or the subscription is closed."""
         self._confirm = tell
 
     def _room_made(self) -> None:

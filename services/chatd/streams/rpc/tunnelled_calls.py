@@ -1,4 +1,4 @@
-"""Calls that came over one shared stream and are not answered yet."""
+"""Unary calls received over one shared stream that are not answered yet."""
 
 import asyncio
 import logging
@@ -11,16 +11,16 @@ from parley.rpc import TunnelledAnswer
 
 logger = logging.getLogger(__name__)
 
-# Serves a method, with headers, within seconds, for an encoded message.
+# Serves a method: name, headers, timeout in seconds, encoded request.
 Serve = Callable[[str, Mapping[str, str], float, bytes], Awaitable[TunnelledAnswer]]
 
 
 class ActiveTunnelledCalls:
-    """Serves calls, each in a task of its own, and answers them in the order in which they end.
+    """Serves calls, each in its own task, and answers them in the order in which they end.
 
     Args:
-        serve: Serves one.
-        answer: Is given the answers.
+        serve: Serves one call.
+        answer: Is called with each response.
     """
 
     def __init__(self, serve: Serve, answer: Callable[[api.TunnelledAnswer], None]) -> None:
@@ -29,19 +29,19 @@ class ActiveTunnelledCalls:
         self._running: dict[int, asyncio.Task[None]] = {}
 
     def begin(self, calls: Iterable[api.TunnelledCall], tasks: asyncio.TaskGroup) -> None:
-        """Begin to serve some; an id that is not answered yet stays with whoever has it."""
+        """Start serving calls; an id that is not answered yet keeps its first call."""
         for call in calls:
             if call.call_id not in self._running:
                 self._running[call.call_id] = tasks.create_task(self._served(call))
 
     def abandon(self, call_id: int) -> None:
-        """Let a call be: nobody waits for its answer."""
+        """Cancel a call whose response is no longer wanted."""
         task = self._running.pop(call_id, None)
         if task is not None:
             task.cancel()
 
     def close(self) -> None:
-        """Let all calls be."""
+        """Cancel all calls."""
         for call_id in list(self._running):
             self.abandon(call_id)
 
@@ -50,7 +50,7 @@ class ActiveTunnelledCalls:
         try:
             answer = await self._serve(call.method, call.headers, timeout_s, call.request)
         except Exception:
-            # The stream carries calls of many, who must not lose theirs for this one.
+            # The stream is shared: its other calls must not fail with this one.
             logger.exception("a carried call failed", extra={"method": call.method})
             answer = TunnelledAnswer(grpc.StatusCode.INTERNAL, "the call failed")
         self._running.pop(call.call_id, None)

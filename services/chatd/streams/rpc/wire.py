@@ -1,4 +1,4 @@
-"""Events as bytes: the body is encoded once, each reader's cursor is put before it."""
+"""Encoded events: the body is encoded once, each reader's cursor is put before it."""
 
 from datetime import datetime
 
@@ -36,43 +36,43 @@ PREVIEW_TRUNCATED = ChatEvent(preview_truncated=PreviewTruncatedEvent()).Seriali
 
 
 def with_cursor(cursor: str, body: bytes) -> bytes:
-    """Return the whole event."""
+    """Return the event with its cursor."""
     text = cursor.encode()
     assert len(text) < 128
     return CURSOR_TAG + bytes((len(text),)) + text + body
 
 
 def part_body(part: LivePart) -> bytes:
-    """Return a live part."""
+    """Return the body of a live part."""
     event = ChatEvent()
     fill_live_part(event.message_part, part)
     return event.SerializeToString()
 
 
 def message_body(chat_id: ChatId, message: Message) -> bytes:
-    """Return a committed message."""
+    """Return the body of a committed message."""
     return ChatEvent(message=message_to_proto(chat_id, message)).SerializeToString()
 
 
 def status_body(state: ChatState, place_in_line: int) -> bytes:
-    """Return a status."""
+    """Return the body of a status event."""
     status = StatusEvent(status=STATUS[state.status], place_in_line=place_in_line)
     return ChatEvent(status=status).SerializeToString()
 
 
 def error_body(error: TurnError) -> bytes:
-    """Return the end of a turn that failed."""
+    """Return the body of a turn's error."""
     return ChatEvent(error=error_to_proto(error)).SerializeToString()
 
 
 def queue_body(queue: tuple[QueuedMessage, ...]) -> bytes:
-    """Return the whole queue."""
+    """Return the body with the whole queue."""
     queued = QueueEvent(queued_messages=[queued_to_proto(each) for each in queue])
     return ChatEvent(queue_update=queued).SerializeToString()
 
 
 def action_body(calls: tuple[ToolCall, ...], deadline_at: datetime | None) -> bytes:
-    """Return what the client is asked to execute."""
+    """Return the body with the tool calls that the client is asked to execute."""
     required = [
         RequiredCall(
             tool_call_id=call.tool_call_id, tool_name=call.tool_name, args_json=call.args_json
@@ -84,11 +84,11 @@ def action_body(calls: tuple[ToolCall, ...], deadline_at: datetime | None) -> by
 
 
 def retry_body(retry: Retry) -> bytes:
-    """Return the wait for the next attempt."""
+    """Return the body of a wait for the next attempt."""
     return ChatEvent(retry=retry_to_proto(retry)).SerializeToString()
 
 
 def history_reset_body(*, truncated: bool) -> bytes:
-    """Return the end of everything that was known of the history."""
+    """Return the body of a history reset: the reader must drop all messages."""
     reset = HistoryResetEvent(truncated=truncated)
     return ChatEvent(history_reset=reset).SerializeToString()

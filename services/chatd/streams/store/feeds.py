@@ -1,9 +1,9 @@
-"""Reading what changed in users' lists of chats, by the transactions that changed it.
+"""Reads changes of users' chat lists, by the transactions that made them.
 
-A reader stands at the oldest transaction that was still running when it last looked: whatever
-commits later is not older. What is returned once more because of that is harmless, and no row of a
-user has to be locked to keep an order. Only the execution has an index by its transaction; changes
-of titles and the like are found by the rows' own, among the chats of the users asked for.
+The horizon of a query is the oldest transaction that was still running: no later commit has an
+older one. Rows returned twice because of that are harmless, and no row of a user has to be locked
+to keep an order. Only `chat_exec` has an index by its transaction; changes of titles and other
+metadata are found by the rows' own xmin, among the chats of the requested users.
 """
 
 from collections.abc import Collection, Sequence
@@ -19,14 +19,14 @@ KEPT = timedelta(days=7)
 
 HORIZON = "SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint"
 
-# A row's own transaction has 32 bits; the upper ones are those of the present, or one less.
+# A row's xmin has 32 bits; the upper ones are those of the current xid, or one less.
 ROW_XID = """
     (present.xid - (present.xid - c.xmin::text::bigint) % 4294967296)
 """
 
 CREATED_XID = "c.created_xid::text::bigint AS created_xid"
 
-# The chats of $1 that changed in a transaction not older than $2, and what was deleted.
+# The chats of $1 that changed in a transaction not older than $2.
 SELECT_CHANGES = f"""
     WITH present AS MATERIALIZED (
         SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint AS xid,
@@ -39,7 +39,7 @@ SELECT_CHANGES = f"""
         ORDER BY greatest(e.changed_xid::text::bigint, {ROW_XID}), c.id LIMIT $3) changed ON true
 """
 
-# Those of some chats that belong to $1, whatever of them changed.
+# Those of some chats that belong to $1, regardless of what changed.
 SELECT_METADATA_CHANGED = f"""
     SELECT {VIEW_COLUMNS}, {CREATED_XID} FROM {CHATS}
     WHERE c.id = ANY ($2::uuid[]) AND c.owner_id = ANY ($1::uuid[])
@@ -58,7 +58,7 @@ FORGET_DELETED = (
 
 @dataclass(frozen=True, slots=True)
 class ChangedChat:
-    """A chat as it is now, and the transaction that made it."""
+    """A chat as it is now, and the transaction that created it."""
 
     view: ChatView
     created_xid: int
@@ -66,13 +66,13 @@ class ChangedChat:
 
 @dataclass(frozen=True, slots=True)
 class FeedChanges:
-    """What changed.
+    """Changes of chat lists.
 
     Attributes:
-        horizon: From where the next look must begin.
-        present: The newest transaction there can be.
+        horizon: Where the next query must begin.
+        present: The newest possible transaction.
         chats: Chats as they are now, in the order of their changes.
-        deleted: Chats that are gone, with whose they were.
+        deleted: Deleted chats, with their owners.
     """
 
     horizon: int
@@ -82,13 +82,13 @@ class FeedChanges:
 
 
 class PostgresFeeds:
-    """Lists of chats that are followed, in PostgreSQL."""
+    """Changes of chat lists, in PostgreSQL."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
     async def horizon(self) -> int:
-        """Return from where a look that begins now would miss nothing that comes."""
+        """Return the horizon from which a query that starts now misses no later commit."""
         with typed_outages():
             horizon: int = await self._pool.fetchval(HORIZON)
         return horizon
@@ -102,17 +102,17 @@ class PostgresFeeds:
         is_thorough: bool,
         metadata_changed: Collection[ChatId] = (),
     ) -> FeedChanges:
-        """Return what changed of the chats of some users.
+        """Return the changes of the chats of some users.
 
         Args:
             owners: The users.
-            since: The horizon of an earlier look.
+            since: The horizon of an earlier query.
             limit: How many of each kind at most.
-            is_thorough: Whether to look for changes beside the execution too.
-            metadata_changed: Chats that are looked at in any case.
+            is_thorough: Whether to find metadata changes too, not only those of the execution.
+            metadata_changed: Chats that are returned in any case.
         """
         with typed_outages():
-            # Deletions first: what is deleted in between is found by the next look.
+            # Deletions first: a chat deleted in between is found by the next query.
             gone = await self._pool.fetch(SELECT_DELETED, owners, str(since), limit)
             rows = await self._pool.fetch(SELECT_CHANGES, owners, str(since), limit, is_thorough)
             more = (
@@ -133,6 +133,6 @@ class PostgresFeeds:
         )
 
     async def forget(self) -> None:
-        """Forget what was deleted long ago."""
+        """Delete old records of deleted chats."""
         with typed_outages():
             await self._pool.execute(FORGET_DELETED, KEPT)

@@ -1,4 +1,4 @@
-"""Reading chats for those who follow them: who may, and what changed since a version, at once.
+"""Reads chats for their subscribers: permission and changes since a version, in one statement.
 
 Each read is one statement and so one snapshot, for one chat or for many: no message can be newer
 than the state it comes with.
@@ -20,10 +20,10 @@ from chatd.primitives.domain.ids import ChatId, OwnerId
 from chatd.primitives.domain.requests import Reader
 from parley.postgres import Pool, typed_outages
 
-# Chats, each for a reader who may read it or for this process itself, with the newest of the
-# messages that changed after a version, and if asked for also when any was last deleted. What is
-# deleted matters only to those who had it, never to a reader from the beginning. The limits of one
-# row keep the planner, who may have seen the tables empty, from reading them whole.
+# Chats, each for a reader that may read it or for this process itself, with the newest of the
+# messages that changed after a version, and on request the version of the last deletion. Deleted
+# messages matter only to a reader that had them, never to a reader from the beginning. The LIMIT 1
+# keeps the planner, whose statistics may be from empty tables, from scanning them whole.
 SELECT_FOLLOWED = f"""
     SELECT asked.place, c.owner_id, {STATE_COLUMNS}, {PLACE_IN_LINE} AS place_in_line,
         CASE WHEN e.queue_length > 0 THEN {queue_column("e.chat_id")} END AS queue,
@@ -53,7 +53,7 @@ SELECT_FOLLOWED = f"""
     ORDER BY asked.place, changed.id
 """
 
-# Live messages behind an id that changed after $3, as of version $4.
+# Live messages with a larger id that changed after $3, as of version $4.
 SELECT_STRETCH = f"""
     SELECT {MESSAGE_COLUMNS} FROM chat.chat_messages
     WHERE chat_id = $1 AND id > $2 AND revision > $3 AND revision <= $4
@@ -61,7 +61,7 @@ SELECT_STRETCH = f"""
     ORDER BY id LIMIT $5
 """
 
-# The versions of chats that somebody follows; those that are gone are missing.
+# The versions of followed chats; deleted ones are missing.
 SELECT_VERSIONS = """
     SELECT chat_id, snapshot_version FROM chat.chat_exec WHERE chat_id = ANY ($1::uuid[])
 """
@@ -81,14 +81,14 @@ SELECT_STILL_READABLE = """
 
 @dataclass(frozen=True, slots=True)
 class ChatReadRequest:
-    """What is wanted of one chat.
+    """A request to read one chat.
 
     Attributes:
         chat_id: The chat.
-        after: The version behind which changes are wanted.
+        after: The version after which changes are wanted.
         limit: How many of the newest changed messages; 0 for none.
-        with_deletions: Whether it matters when a message was last deleted.
-        reader: Who wants it; None for this process, which may read everything.
+        with_deletions: Whether to read the version of the last deletion.
+        reader: The reader; None for this process, which may read everything.
     """
 
     chat_id: ChatId
@@ -100,13 +100,13 @@ class ChatReadRequest:
 
 @dataclass(frozen=True, slots=True)
 class FollowedChat:
-    """A chat as its followers need it, at one version.
+    """A chat as its subscribers need it, at one version.
 
     Attributes:
-        owner_id: Whose chat it is.
-        messages: Those that changed, in order, the deleted ones among them marked.
+        owner_id: The owner of the chat.
+        messages: Those that changed, in order; deleted ones are marked.
         is_complete: Whether these are all; else older ones are missing.
-        deleted_version: When a message was last deleted; None if that was not asked.
+        deleted_version: The version of the last deletion; None if it was not requested.
         asking: The calls that the client is asked to execute.
     """
 
@@ -129,13 +129,13 @@ class ChatReader:
 
 
 class PostgresStreamReads:
-    """What streams read."""
+    """The reads of streams, in PostgreSQL."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
     async def read(self, asked: Sequence[ChatReadRequest]) -> tuple[FollowedChat | None, ...]:
-        """Return chats as they were asked for; None for one that is gone or not the reader's."""
+        """Return the requested chats; None for one that is gone or that the reader may not read."""
         members = [
             (place, group_id)
             for place, each in enumerate(asked, 1)
@@ -146,7 +146,7 @@ class PostgresStreamReads:
                 SELECT_FOLLOWED,
                 [each.chat_id for each in asked],
                 [each.after for each in asked],
-                # One more than is wanted tells whether that were all.
+                # One more than requested shows whether there are more.
                 [each.limit + 1 if each.limit else 0 for each in asked],
                 [each.with_deletions for each in asked],
                 [None if each.reader is None else each.reader.id for each in asked],
@@ -164,19 +164,19 @@ class PostgresStreamReads:
     async def stretch(
         self, chat_id: ChatId, *, behind_id: int, after: int, upto: int, limit: int
     ) -> tuple[Message, ...]:
-        """Return the next live messages behind an id, of the changes after one version."""
+        """Return the next live messages with a larger id that changed after a version."""
         with typed_outages():
             rows = await self._pool.fetch(SELECT_STRETCH, chat_id, behind_id, after, upto, limit)
         return tuple(map(message_of, rows))
 
     async def versions(self, chat_ids: Sequence[ChatId]) -> dict[ChatId, int]:
-        """Return the present versions of those chats that exist."""
+        """Return the current versions of those chats that exist."""
         with typed_outages():
             rows = await self._pool.fetch(SELECT_VERSIONS, chat_ids)
         return {ChatId(str(row["chat_id"])): row["snapshot_version"] for row in rows}
 
     async def still_readable(self, asked: Sequence[ChatReader]) -> frozenset[ChatReader]:
-        """Return those readers who may still read."""
+        """Return those readers that may still read."""
         members = [
             (place, grantee)
             for place, each in enumerate(asked, 1)

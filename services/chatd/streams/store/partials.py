@@ -1,7 +1,7 @@
-"""Pieces of answers that are being written, kept so that an interruption loses little of them.
+"""Pieces of answers that are being generated, kept so that little is lost if a process stops.
 
-Written behind the stream, many chats at once, and without waiting for the disk: what a crash of the
-database takes along was not acknowledged to anybody.
+Written behind the stream, for many chats at once, and without waiting for the disk: a chunk that is
+lost in a crash of the database was never acknowledged.
 """
 
 import msgspec
@@ -27,7 +27,7 @@ INSERT_CHUNKS = """
     ON CONFLICT DO NOTHING
 """
 
-# The chunks of one episode in order, for whoever winds it up.
+# The chunks of one episode in order, for the process that recovers it.
 SELECT_CHUNKS = """
     SELECT content::text AS content FROM chat.chat_partials
     WHERE chat_id = $1 AND history_version = $2 AND generation_attempt = $3 ORDER BY first_seq
@@ -44,7 +44,7 @@ class PostgresPartials:
         self._pool = pool
 
     async def add(self, chunks: tuple[Chunk, ...]) -> None:
-        """Keep chunks, without waiting until they are on the disk."""
+        """Insert chunks, without waiting until they are on the disk."""
         contents = [text_as_stored(_encoder.encode(chunk.pieces).decode()) for chunk in chunks]
         with typed_outages():
             async with self._pool.acquire() as connection, connection.transaction():

@@ -1,1 +1,1 @@
-"""Pure values and decisions of the slice `titles`."""
+"""Pure values and functions of the slice `titles`."""

@@ -1,6 +1,6 @@
-"""Titles and turn labels: what a model is asked for, and which of its answers are taken.
+"""Titles and turn labels: the prompts, and the validation of the answers.
 
-An answer that breaks a rule is not repaired: the fallback stays, which is never wrong.
+An answer that breaks a rule is not repaired: the fallback is kept, which is always valid.
 """
 
 import re
@@ -66,9 +66,9 @@ _BANNED = (
 
 
 def title_source(content: Iterable[Part]) -> str:
-    """Return what a first message is about: its words, what it points at, the names of its files.
+    """Return the subject of a first message: its text, its file references and its file names.
 
-    Somebody who only pastes has a subject too.
+    A message without text has a subject too.
     """
     told: list[str] = []
     for part in content:
@@ -86,12 +86,12 @@ def title_source(content: Iterable[Part]) -> str:
 
 
 def title_prompt(source: str) -> tuple[PromptMessage, ...]:
-    """Return what a model is asked for a title."""
+    """Return the prompt for a title."""
     return _prompt(TITLE_REQUEST, f"{DASHES}\n{source}\n{DASHES}")
 
 
 def clean_title(answer: str) -> str | None:
-    """Return the title in an answer, None if there is none that can be used."""
+    """Return the title in an answer, None if the answer is invalid."""
     title = _one_line(answer)
     if title is None or len(title) > TITLE_CHARACTERS_MAX:
         return None
@@ -99,21 +99,21 @@ def clean_title(answer: str) -> str | None:
 
 
 def label_prompt(asked: str, answered: str) -> tuple[PromptMessage, ...]:
-    """Return what a model is asked for the label of a turn."""
+    """Return the prompt for the label of a turn."""
     asked = excerpt(asked.strip(), LABEL_SOURCE_CHARACTERS_MAX)
-    # What came of a turn is at the end of its answer.
+    # The result of a turn is at the end of its answer.
     answered = answered.strip()[-LABEL_SOURCE_CHARACTERS_MAX:]
     told = f"{DASHES}\nUser:\n{asked}\n\nAnswer:\n{answered}\n{DASHES}"
     return _prompt(LABEL_REQUEST, told)
 
 
 def clean_label(answer: str) -> str | None:
-    """Return the label in an answer, None if there is none that can be used."""
+    """Return the label in an answer, None if the answer is invalid."""
     label = _one_line(answer)
     if label is None or len(label) > LABEL_CHARACTERS_MAX:
         return None
     words = label.casefold().split()
-    # Some languages write without spaces.
+    # Some languages are written without spaces.
     words_min = LABEL_WORDS_MIN if label.isascii() else 1
     if not words_min <= len(words) <= LABEL_WORDS_MAX or words[0] in _BAD_BEGINNINGS:
         return None
@@ -123,7 +123,7 @@ def clean_label(answer: str) -> str | None:
 
 
 def _one_line(answer: str) -> str | None:
-    """Return an answer of one line without decoration, None if it is no such answer."""
+    """Return a one-line answer without markup, None if it has more or no lines."""
     lines = [line for line in answer.strip().splitlines() if line.strip()]
     if len(lines) != 1 or "\0" in answer:
         return None

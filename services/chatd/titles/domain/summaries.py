@@ -1,4 +1,4 @@
-"""Summaries of whole chats for the people who look for them: when, from what, and which are taken.
+"""Summaries of whole chats, shown in lists: when they are made, from what, and validation.
 
 They are not the summaries that a prompt begins with; those are in `compaction`.
 """
@@ -47,12 +47,12 @@ _FENCE = re.compile(r"^\s*```.*?^\s*```\s*$", re.MULTILINE | re.DOTALL)
 
 
 def needs_summary(*, has_summary: bool, new_turns: int) -> bool:
-    """Return whether enough was asked since the last summary."""
+    """Return whether there are enough new turns since the last summary."""
     return new_turns >= (NEW_TURNS_MIN if has_summary else 1)
 
 
 def transcript_of(messages: Sequence[Message]) -> str:
-    """Return what people and the model said, the newest as far as it fits, in order."""
+    """Return the newest messages of users and the model that fit, in order."""
     kept: list[str] = []
     left = TRANSCRIPT_CHARACTERS_MAX
     for message in reversed(messages):
@@ -62,17 +62,17 @@ def transcript_of(messages: Sequence[Message]) -> str:
         if len(said) > left:
             break
         kept.append(said)
-        left -= len(said) + 2  # The line between two of them.
+        left -= len(said) + 2  # Plus the blank line between two messages.
     return "\n\n".join(reversed(kept))
 
 
 def is_worth_a_summary(transcript: str) -> bool:
-    """Return whether there is more to read than a summary would hold."""
+    """Return whether the transcript is longer than a summary would be."""
     return len(transcript) >= TRANSCRIPT_CHARACTERS_MIN
 
 
 def summary_prompt(transcript: str) -> tuple[PromptMessage, ...]:
-    """Return what a model is asked for a summary."""
+    """Return the prompt for a summary."""
     told = f"{DASHES}\n{transcript}\n{DASHES}"
     return (
         PromptMessage(Role.SYSTEM, (Text(SUMMARY_REQUEST),)),
@@ -81,7 +81,7 @@ def summary_prompt(transcript: str) -> tuple[PromptMessage, ...]:
 
 
 def clean_summary(answer: str) -> str | None:
-    """Return the summary in an answer, None if there is none that can be used."""
+    """Return the summary in an answer, None if the answer is invalid."""
     summary = _SPACE.sub(" ", answer).strip()
     if not summary or "\0" in summary or len(summary) > SUMMARY_CHARACTERS_MAX:
         return None
@@ -89,7 +89,7 @@ def clean_summary(answer: str) -> str | None:
 
 
 def report_summary(report: str) -> str:
-    """Return the first paragraph of a child's last answer, short and without its marks."""
+    """Return the first paragraph of a child's last answer, shortened and without markup."""
     bare = _FENCE.sub("", report.replace("\0", ""))
     for paragraph in _PARAGRAPH_END.split(bare):
         plain = _INLINE_MARK.sub("", _LINE_MARK.sub("", _LINK.sub(r"\1", paragraph)))

@@ -1,7 +1,7 @@
-"""Work about chats that have come to rest: it waits until they have rested for a while.
+"""Delays jobs of idle chats until they have been idle for a while.
 
-What a turn is labelled with is for people who look at a list later. A program that answers at once
-makes the label obsolete before it is made, and each would cost a call of a model.
+Turn labels are shown in lists. A client that sends the next message at once makes the label
+obsolete before it is generated, and each label would cost a model call.
 """
 
 import asyncio
@@ -27,22 +27,22 @@ class _Waiting:
 
 
 class Debouncer:
-    """Keeps one job for each chat at rest, and forgets it when the chat goes on.
+    """Keeps one job for each idle chat, and drops it when the chat runs again.
 
     Args:
-        start: Takes the jobs whose chats have rested.
-        clock: Tells for how long.
+        start: Called with the jobs whose chats have been idle long enough.
+        clock: The clock.
     """
 
     def __init__(self, start: Callable[[Job], None], clock: Clock) -> None:
         self._start = start
         self._clock = clock
-        # In the order of being due, since all wait equally long.
+        # Ordered by due time, since all wait equally long.
         self._waiting: dict[ChatId, _Waiting] = {}
         self._is_needed = asyncio.Event()
 
     def add(self, chat_id: ChatId, job: Job) -> None:
-        """Take a job about a chat that has just come to rest, in place of an earlier one."""
+        """Schedule a job of a chat that has just become idle; it replaces an earlier one."""
         self._waiting.pop(chat_id, None)
         if len(self._waiting) >= DEBOUNCED_MAX:
             logger.warning("a small generation is dropped because too many chats came to rest")
@@ -51,12 +51,12 @@ class Debouncer:
         self._is_needed.set()
 
     def state_changed(self, state: ChatState) -> None:
-        """Learn where a chat is now."""
+        """Drop the job of a chat that runs again."""
         if state.status is Status.RUNNING:
             self._waiting.pop(state.chat_id, None)
 
     async def run(self) -> None:
-        """Start what is due until this is cancelled."""
+        """Start due jobs until cancelled."""
         while True:
             if not self._waiting:
                 self._is_needed.clear()

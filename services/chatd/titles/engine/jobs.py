@@ -1,4 +1,4 @@
-"""Small work behind the turns: a few at a time, dropped when there is too much or at the end."""
+"""A queue of background jobs with limited concurrency; jobs are dropped when it is full."""
 
 import asyncio
 import logging
@@ -13,7 +13,7 @@ Job = Callable[[], Awaitable[None]]
 
 
 class JobQueue:
-    """Runs jobs that nobody waits for.
+    """Runs jobs whose result no caller waits for.
 
     Args:
         jobs_max: How many run at once.
@@ -26,7 +26,7 @@ class JobQueue:
         self._waiting: asyncio.Queue[Job] = asyncio.Queue(waiting_max)
 
     def add(self, job: Job) -> None:
-        """Take a job; never waits."""
+        """Queue a job without waiting."""
         try:
             self._waiting.put_nowait(job)
         except asyncio.QueueFull:
@@ -35,13 +35,13 @@ class JobQueue:
             self._dropped += 1
 
     async def run(self) -> None:
-        """Run what comes until this is cancelled; what is under way then ends with it."""
+        """Run queued jobs until cancelled; running jobs are cancelled too."""
         async with asyncio.TaskGroup() as group:
             for _ in range(self._jobs_max):
                 group.create_task(self._work())
 
     async def done(self) -> None:
-        """Wait until everything that was taken has ended."""
+        """Wait until all queued jobs have ended."""
         await self._waiting.join()
 
     async def _work(self) -> None:

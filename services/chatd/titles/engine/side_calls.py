@@ -1,4 +1,4 @@
-"""One small generation: a short question to a cheap model, limited in time, billed as any call."""
+"""A side call: a short prompt to a cheap model, with a time limit, billed like any call."""
 
 import asyncio
 from collections.abc import Callable
@@ -29,11 +29,11 @@ THOUGHT_TOKENS = 1024
 
 @dataclass(frozen=True, slots=True)
 class SideCallRequest:
-    """What is asked, and how much patience there is.
+    """The prompt and limits of a side call.
 
     Attributes:
-        history_version: The history that it is about, which its bill names.
-        model: The chat's own model, if somebody knows it already.
+        history_version: The history version that it is about, which its bill names.
+        model: The chat's own model, if it is already resolved.
     """
 
     chat_id: ChatId
@@ -49,7 +49,7 @@ class SideCallRequest:
 
 @dataclass(frozen=True, slots=True)
 class Generated:
-    """An answer that is not in the ledger yet: whoever stores it enters both."""
+    """An answer that is not in the ledger yet: the caller stores it together with its entry."""
 
     text: str
     entry: LedgerEntry
@@ -57,10 +57,10 @@ class Generated:
 
 @dataclass(frozen=True, slots=True)
 class SideCallPorts:
-    """What small generations need.
+    """The dependencies of side calls.
 
     Attributes:
-        unbilled: Is told of calls whose answer nobody stores.
+        unbilled: Called with the entry of each call whose answer is not stored.
     """
 
     model: LanguageModel
@@ -72,7 +72,7 @@ class SideCallPorts:
 
 
 class SideCalls:
-    """Asks small questions."""
+    """Makes side calls."""
 
     def __init__(
         self,
@@ -112,7 +112,7 @@ class SideCalls:
             attempt += 1
 
     async def _profile(self, side_call: SideCallRequest) -> ModelProfile | None:
-        """Return the model to ask; None for the demo, which has nothing to say."""
+        """Return the model to call; None for the demo model, which cannot answer such prompts."""
         chat_id, owner = side_call.chat_id, side_call.owner
         own = side_call.model or (await self._ports.setups.prepare(chat_id, owner)).model
         if is_demo(own):
@@ -123,7 +123,7 @@ class SideCalls:
     async def _attempt(
         self, side_call: SideCallRequest, profile: ModelProfile, attempt: int, ends_s: float
     ) -> Generated:
-        """Ask once; whatever was used is billed, by us or by whoever stores the answer."""
+        """Call the model once; usage is billed here or by the caller that stores the answer."""
         answer = Answer(ignore_part, self._clock)
         episode = Fence(0, side_call.history_version, attempt)
         request = _request(side_call, profile, attempt)
@@ -138,25 +138,25 @@ class SideCalls:
             if isinstance(end, Broken):
                 outcome = CallOutcome.FAILED
                 raise end.error
-            assert isinstance(end, Answered)  # Nothing supersedes a small generation.
+            assert isinstance(end, Answered)  # Side calls are never superseded.
             outcome = CallOutcome.DONE
         finally:
             entry = call.entry(side_call.chat_id, outcome)
             if outcome is not CallOutcome.DONE and entry is not None:
                 self._ports.unbilled(entry, side_call.owner.id)
             self._ports.calls.closed(call)
-        assert entry is not None  # A call that was answered is always billed.
+        assert entry is not None  # A call with an answer is always billed.
         texts = (part.text for part in answer.content if isinstance(part, Text))
         return Generated("".join(texts), entry)
 
 
 def is_demo(profile: ModelProfile) -> bool:
-    """Return whether a model only plays a script."""
+    """Return whether a model is the scripted demo."""
     return profile.id == DEMO_MODEL_ID or profile.provider_id == DEMO_PROVIDER_ID
 
 
 def _request(side_call: SideCallRequest, profile: ModelProfile, attempt: int) -> ModelRequest:
-    # Providers count thoughts as part of the answer.
+    # Providers count reasoning tokens as part of the answer.
     tokens_max = side_call.tokens_max + (THOUGHT_TOKENS if profile.reasoning_effort else 0)
     tokens_max = min(tokens_max, profile.output_tokens_max or tokens_max)
     return ModelRequest(

@@ -1,4 +1,4 @@
-"""Titles, turn labels and summaries: which of them a chat needs, made behind its turns."""
+"""Decides which titles, turn labels and summaries a chat needs, and generates them."""
 
 import logging
 from collections.abc import Callable
@@ -46,51 +46,51 @@ NO_LABEL = ""
 
 
 class TitleStore(Protocol):
-    """Where notes about chats are kept; writes return the chat's version, None without effect."""
+    """Stores titles, labels and summaries; writes return the chat's version, None if unchanged."""
 
     async def facts(self, chat_id: ChatId) -> ChatFacts | None:
-        """Return what decides which notes a chat needs; None if it is gone."""
+        """Return the facts that decide what to generate for a chat; None if it is deleted."""
         ...
 
     async def newest(self, chat_id: ChatId, messages_max: int) -> tuple[Message, ...]:
-        """Return the newest messages that people see, in order."""
+        """Return the newest messages that users see, in order."""
         ...
 
     async def set_title(
         self, entry: LedgerEntry, owner: Owner, *, title: str, fallback: str
     ) -> int | None:
-        """Give a chat a title in place of the fallback, unless it has another one by now."""
+        """Set a title in place of the fallback, unless the chat has another title by now."""
         ...
 
     async def set_generated_label(self, entry: LedgerEntry, owner: Owner, label: str) -> int | None:
-        """Label the last turn of a root chat, unless its history moved on."""
+        """Store a generated label of a root chat's last turn, unless its history changed."""
         ...
 
     async def set_generated_summary(
         self, entry: LedgerEntry, owner: Owner, summary: str
     ) -> int | None:
-        """Summarise a root chat, unless its history moved on."""
+        """Store a generated summary of a root chat, unless its history changed."""
         ...
 
     async def set_label(self, chat_id: ChatId, label: str, history_version: int) -> int | None:
-        """Label the last turn of a root chat without a call, unless its history moved on."""
+        """Store a label of a root chat's last turn without a bill, unless its history changed."""
         ...
 
     async def set_report(self, chat_id: ChatId, summary: str, history_version: int) -> int | None:
-        """Summarise a child by its report, unless its history moved on."""
+        """Store a child's report as its summary, unless its history changed."""
         ...
 
 
 class TitleWriter:
-    """Makes notes about chats when they are created and when their turns end.
+    """Generates titles, labels and summaries when chats are created and when their turns end.
 
     Args:
-        side_calls: Asks the models.
-        title_store: Keeps what they say.
-        jobs: Runs all of it behind the turns.
-        debounce: Runs what is about a chat at rest, once it has rested.
-        bill: Takes the bill of an answer that is not stored.
-        changed: Is told of chats whose notes changed, with their version.
+        side_calls: Calls the models.
+        title_store: Stores the results.
+        jobs: Runs the jobs in the background.
+        debounce: Runs the job of an idle chat after a delay.
+        bill: Called with the bill of an answer that is not stored.
+        changed: Called with each chat whose title, label or summary changed, and its version.
     """
 
     def __init__(
@@ -111,13 +111,13 @@ class TitleWriter:
         self._changed = changed
 
     def created(self, new: NewChat) -> None:
-        """Find a title for a chat that was just created without one."""
+        """Generate a title for a chat that was created without one."""
         source = title_source(new.messages[-1].content)
         if not new.has_own_title and source:
             self._jobs.add(partial(self._title, new, source))
 
     def ended(self, ended: TurnEnded) -> None:
-        """Note what came of a turn, if its chat rests now."""
+        """Generate the label and summary after a turn, if its chat is idle now."""
         is_at_rest = ended.state.status is not Status.RUNNING
         if is_at_rest and not (ended.model is not None and is_demo(ended.model)):
             self._debounce(ended.state.chat_id, partial(self._note, ended))
@@ -226,7 +226,7 @@ class TitleWriter:
             return None
 
     def _rejected(self, side_call: SideCallRequest, generated: Generated) -> None:
-        """Bill an answer that breaks the rules; what it says is not worth a log."""
+        """Bill an answer that breaks the rules; its text is not logged."""
         logger.info("the answer is no %s", side_call.purpose, extra={"chat_id": side_call.chat_id})
         self._bill(generated.entry, side_call.owner.id)
 

@@ -1,7 +1,7 @@
-"""What models write about chats: titles, turn labels and summaries.
+"""Stores generated titles, turn labels and summaries.
 
-Each write carries the bill of the call behind it, and takes effect only while what it was made from
-is still true: a title while nobody chose one, the others while the history is the same.
+Each write enters the bill of its call, and takes effect only while its input is unchanged: a title
+while no user has chosen one, the others while the history version is the same.
 """
 
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from chatd.spend.domain.ledger import LedgerEntry
 from chatd.spend.store.ledger import ENTER, entry_arguments
 from parley.postgres import Pool, typed_outages
 
-# The engine's, for a chat whose turn just ended here.
+# Without authorisation, for the engine: a chat whose turn just ended in this process.
 SELECT_FACTS = """
     SELECT c.parent_chat_id IS NULL AS is_root, c.summary <> '' AS has_summary, e.history_version,
         (SELECT count(*) FROM chat.chat_messages asked
@@ -23,7 +23,7 @@ SELECT_FACTS = """
     FROM chat.chats c JOIN chat.chat_exec e ON e.chat_id = c.id WHERE c.id = $1
 """
 
-# The newest of what people see, for the same engine.
+# The newest messages that users see, also for the engine.
 SELECT_NEWEST = f"""
     SELECT {MESSAGE_COLUMNS} FROM chat.chat_messages
     WHERE chat_id = $1 AND NOT is_deleted AND visibility <> 'model'
@@ -31,7 +31,7 @@ SELECT_NEWEST = f"""
     ORDER BY id DESC LIMIT $2
 """
 
-# The bill takes $1 to $21, the chat among them as $20; it is entered whatever becomes of the rest.
+# The bill uses $1 to $21, the chat is $20; it is entered even if the update has no effect.
 BILLED = f"WITH billed AS ({ENTER})"
 
 SET_TITLE = f"""
@@ -53,7 +53,7 @@ SET_GENERATED_SUMMARY = f"""
     RETURNING e.snapshot_version
 """
 
-# Without a call.
+# Without a model call.
 SET_LABEL = """
     UPDATE chat.chats c SET last_turn_summary = $2 FROM chat.chat_exec e
     WHERE c.id = $1 AND c.parent_chat_id IS NULL AND c.last_turn_summary <> $2
@@ -70,7 +70,7 @@ SET_REPORT = """
 
 @dataclass(frozen=True, slots=True)
 class ChatFacts:
-    """What decides which notes a chat needs.
+    """The facts that decide what to generate for a chat.
 
     Attributes:
         new_turns: Messages of the user since the last summary.
@@ -83,19 +83,19 @@ class ChatFacts:
 
 
 class PostgresTitles:
-    """Notes in PostgreSQL; each write returns the chat's version, None if it took no effect."""
+    """Titles in PostgreSQL; each write returns the chat's version, None if it had no effect."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
     async def facts(self, chat_id: ChatId) -> ChatFacts | None:
-        """Return what decides which notes a chat needs; None if it is gone."""
+        """Return the facts that decide what to generate for a chat; None if it is deleted."""
         with typed_outages():
             row = await self._pool.fetchrow(SELECT_FACTS, chat_id)
         return None if row is None else ChatFacts(**dict(row))
 
     async def newest(self, chat_id: ChatId, messages_max: int) -> tuple[Message, ...]:
-        """Return the newest messages that people see, in order."""
+        """Return the newest messages that users see, in order."""
         with typed_outages():
             rows = await self._pool.fetch(SELECT_NEWEST, chat_id, messages_max)
         return tuple(message_of(row) for row in reversed(rows))
@@ -103,23 +103,23 @@ class PostgresTitles:
     async def set_title(
         self, entry: LedgerEntry, owner: Owner, *, title: str, fallback: str
     ) -> int | None:
-        """Give a chat a title in place of the fallback, unless it has another one by now."""
+        """Set a title in place of the fallback, unless the chat has another title by now."""
         return await self._billed(SET_TITLE, entry, owner, title, fallback)
 
     async def set_generated_label(self, entry: LedgerEntry, owner: Owner, label: str) -> int | None:
-        """Label the last turn of a root chat, unless its history moved on."""
+        """Store a generated label of a root chat's last turn, unless its history changed."""
         version = entry.history_version
         return await self._billed(SET_GENERATED_LABEL, entry, owner, label, version)
 
     async def set_generated_summary(
         self, entry: LedgerEntry, owner: Owner, summary: str
     ) -> int | None:
-        """Summarise a root chat, unless its history moved on."""
+        """Store a generated summary of a root chat, unless its history changed."""
         version = entry.history_version
         return await self._billed(SET_GENERATED_SUMMARY, entry, owner, summary, version)
 
     async def set_label(self, chat_id: ChatId, label: str, history_version: int) -> int | None:
-        """Label the last turn of a root chat without a call, unless its history moved on."""
+        """Store a label of a root chat's last turn without a bill, unless its history changed."""
         with typed_outages():
             version: int | None = await self._pool.fetchval(
                 SET_LABEL, chat_id, label, history_version
@@ -127,7 +127,7 @@ class PostgresTitles:
         return version
 
     async def set_report(self, chat_id: ChatId, summary: str, history_version: int) -> int | None:
-        """Summarise a child by its report, unless its history moved on."""
+        """Store a child's report as its summary, unless its history changed."""
         with typed_outages():
             version: int | None = await self._pool.fetchval(
                 SET_REPORT, chat_id, summary, history_version

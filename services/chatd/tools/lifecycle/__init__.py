@@ -1,4 +1,4 @@
-"""The tools by which a model finds, makes, starts and stops the workspace of its chat."""
+"""The tools with which a model finds, creates, starts and stops the workspace of its chat."""
 
 from chatd.tools.lifecycle.tools import TOOLS, LifecycleTools
 

@@ -1,4 +1,4 @@
-"""What the tools of a workspace's life ask of the control plane, and how one of them is said."""
+"""The port of the lifecycle tools to the control plane, and the type of a lifecycle tool."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ from chatd.workspaces.domain.workspace import Workspace, WorkspaceId
 
 
 class Control(Protocol):
-    """What these tools ask of the control plane."""
+    """The operations of the control plane that the lifecycle tools use."""
 
     async def list_templates(self, owner_id: OwnerId, query: str, *, for_agents: bool) -> Ranking:
         """Return the templates that a user may use, best first."""
@@ -27,15 +27,15 @@ class Control(Protocol):
         ...
 
     async def of_chat(self, chat_id: ChatId) -> ChatWorkspace | None:
-        """Return where a chat's tools work."""
+        """Return the workspace of a chat."""
         ...
 
     def id_for(self, owner_id: OwnerId, key: str) -> WorkspaceId:
-        """Return the id of the workspace that a request makes."""
+        """Return the id of the workspace that a request creates."""
         ...
 
     async def create(self, asked: NewWorkspace) -> tuple[Workspace, bool]:
-        """Accept a new workspace."""
+        """Create a workspace."""
         ...
 
     async def start(
@@ -49,17 +49,17 @@ class Control(Protocol):
         ...
 
     async def settled(self, workspace_id: str) -> Workspace:
-        """Return a workspace once nothing is being done about it, or as it is after a while."""
+        """Return a workspace once it has settled, or its current state after a timeout."""
         ...
 
     async def lines(self, workspace: Workspace) -> tuple[LogLine, ...]:
-        """Return what preparing a workspace printed."""
+        """Return the log of a workspace's preparation."""
         ...
 
 
 @dataclass(frozen=True)
 class LifecycleTool:
-    """A tool that chatd carries out."""
+    """A tool that chatd executes itself."""
 
     name: str
     description: str
@@ -70,7 +70,7 @@ class LifecycleTool:
 
     @cached_property
     def spec(self) -> ToolSpec:
-        """The tool as it is offered to a model."""
+        """The tool as offered to a model."""
         return ToolSpec(
             name=self.name,
             description=self.description,
@@ -82,10 +82,10 @@ class LifecycleTool:
 
 
 def template_id_of(text: str) -> str:
-    """Return the id of a template as a model gives it.
+    """Return the id of a template as a model passed it.
 
     Raises:
-        BadArguments: It is none.
+        BadArguments: It is not an id.
     """
     plain = text.strip().lower()
     digits = plain.replace("-", "")
@@ -95,5 +95,5 @@ def template_id_of(text: str) -> str:
 
 
 def stated(name: str, value: object) -> dict[str, object]:
-    """Return a field of a result, nothing if it says nothing."""
+    """Return a field of a result, an empty dict if the value is empty."""
     return {name: value} if value else {}

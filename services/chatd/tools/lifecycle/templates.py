@@ -1,4 +1,4 @@
-"""The tools by which a model finds what workspaces can be made from."""
+"""The tools with which a model finds templates of workspaces."""
 
 from typing import Annotated, Final
 
@@ -44,7 +44,7 @@ class ReadTemplateInput(Input, frozen=True, kw_only=True, forbid_unknown_fields=
 async def list_templates(
     control: Control, execution: Execution, given: ListTemplatesInput
 ) -> Outcome:
-    """Return a page of templates with what to do next."""
+    """Return a page of templates with a hint for the next step."""
     ranking = await control.list_templates(execution.owner.id, given.query, for_agents=True)
     first = (given.page - 1) * TEMPLATES_PER_PAGE
     shown = ranking.entries[first : first + TEMPLATES_PER_PAGE]
@@ -67,7 +67,7 @@ async def list_templates(
 async def read_template(
     control: Control, execution: Execution, given: ReadTemplateInput
 ) -> Outcome:
-    """Return a template with everything that can be chosen."""
+    """Return a template with its parameters and presets."""
     template = await control.template(execution.owner.id, template_id_of(given.template_id))
     fields = {
         "template": {

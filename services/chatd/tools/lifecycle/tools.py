@@ -1,4 +1,4 @@
-"""Offering the tools of a workspace's life to root chats, and carrying out their calls."""
+"""Offers the lifecycle tools to root chats and executes their calls."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Final, Protocol
@@ -19,7 +19,7 @@ _SPECS: Final = tuple(tool.spec for tool in TOOLS.values())
 
 
 class ChatFacts(Protocol):
-    """What is known of a chat beside its history."""
+    """Facts about a chat that are not part of its history."""
 
     @property
     def is_child(self) -> bool:
@@ -28,11 +28,11 @@ class ChatFacts(Protocol):
 
 
 class LifecycleTools:
-    """Offers these tools to root chats; a child works where its root works.
+    """Offers the lifecycle tools to root chats; a child uses the workspace of its root.
 
     Args:
-        control: Carries out what is asked.
-        facts: Tells which chats are children.
+        control: Executes the operations.
+        facts: Returns whether a chat is a child.
     """
 
     def __init__(self, control: Control, facts: Callable[[ChatId], Awaitable[ChatFacts]]) -> None:
@@ -40,13 +40,13 @@ class LifecycleTools:
         self._facts = facts
 
     async def list_tools(self, chat_id: ChatId, owner: Owner) -> tuple[ToolSpec, ...]:
-        """Return the tools, none for a child."""
+        """Return the tools; a child gets none."""
         if (await self._facts(chat_id)).is_child:
             return ()
         return _SPECS
 
     async def execute(self, execution: Execution) -> Outcome:
-        """Carry out a call; what is wrong with it is told as its result."""
+        """Execute a call; invalid arguments are returned as its result."""
         tool = TOOLS.get(execution.dispatch.call.tool_name)
         if tool is None:
             hint = "Call a tool that is offered now."
@@ -66,8 +66,8 @@ class LifecycleTools:
             return not_ready(error)
 
     async def find(self, execution: Execution) -> Found:
-        """Say that a call may go on: repeating it finds what it did."""
+        """Return that the call may be running: repeating it finds what it created."""
         return StillRunning()
 
     async def cancel(self, execution: Execution) -> None:
-        """Leave what was begun alone: the workspace can be stopped like any other."""
+        """Do nothing: a workspace that was started can be stopped separately."""

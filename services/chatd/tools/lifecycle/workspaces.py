@@ -1,7 +1,7 @@
-"""The tools by which a model makes, starts and stops the workspace of its chat.
+"""The tools with which a model creates, starts and stops the workspace of its chat.
 
-Each can be repeated: what a call makes has an id that follows from the call, so after a crash the
-same call finds what it made and waits for it.
+All are idempotent: the id of a created workspace is derived from the call, so after a crash the
+same call finds it and waits for it.
 """
 
 import hashlib
@@ -64,7 +64,7 @@ class StopWorkspaceInput(Input, frozen=True, kw_only=True, forbid_unknown_fields
 async def create_workspace(
     control: Control, execution: Execution, given: CreateWorkspaceInput
 ) -> Outcome:
-    """Make a workspace for the chat, unless it has one that can be used or started."""
+    """Create a workspace for the chat, unless it has one that can be used or started."""
     owner_id, key = execution.owner.id, execution.dispatch.execution_id
     found = await control.of_chat(execution.chat_id)
     present = None if found is None else found.workspace
@@ -96,7 +96,7 @@ async def create_workspace(
 async def start_workspace(
     control: Control, execution: Execution, given: StartWorkspaceInput
 ) -> Outcome:
-    """Start the workspace of the chat, or make it again."""
+    """Start the workspace of the chat, or create it again."""
     workspace = await _of_chat(control, execution)
     if workspace is None or workspace.state is State.DELETED:
         return _absent({"started": False})
@@ -126,7 +126,7 @@ async def stop_workspace(
 
 
 async def _ready(control: Control, workspace: Workspace, begun: Mapping[str, object]) -> Outcome:
-    """Wait for a workspace and tell what became of it."""
+    """Wait for a workspace and return its state as the outcome."""
     settled = await control.settled(workspace.id)
     fields = _fields(settled, begun)
     match settled.state:

@@ -1,4 +1,4 @@
-"""What a model can do in a workspace: tools, their arguments and their results."""
+"""The workspace tools: their arguments, execution and results."""
 
 from chatd.tools.workspace.call import AttachmentStore, Call, InMemoryAttachmentStore, key_of
 from chatd.tools.workspace.results import failed, refused

@@ -1,4 +1,4 @@
-"""Arguments of tools: described for a model, and checked so that a mistake is told by its name."""
+"""Arguments of tools: their JSON schemas, and validation errors that name the argument."""
 
 import difflib
 import json
@@ -40,11 +40,11 @@ class Input(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tru
 
 
 class BadArguments(Exception):
-    """Arguments that no tool can be called with.
+    """Invalid arguments of a tool call.
 
     Attributes:
         problem: What is wrong, naming the argument.
-        hint: What to do about it.
+        hint: How to correct it.
     """
 
     def __init__(self, problem: str, hint: str) -> None:
@@ -57,7 +57,7 @@ def read(takes: type[A], args_json: str) -> A:
     """Return the arguments of a call.
 
     Raises:
-        BadArguments: they are not what the tool takes.
+        BadArguments: they do not match the tool's schema.
     """
     try:
         given = parsed(args_json)
@@ -78,7 +78,7 @@ def schema_of(takes: type[Input]) -> str:
     whole = msgspec.json.schema(takes)
     schema = _resolved(whole, whole["$defs"])
     del schema["description"]
-    # What a tool is for comes first, what is the same for all of them last.
+    # The tool's own arguments come first, the common one last.
     schema["properties"]["model_intent"] = schema["properties"].pop("model_intent")
     return json.dumps(schema)
 
@@ -94,7 +94,7 @@ def _refuse_names(takes: type[Input], given: Arguments) -> None:
 
 
 def _refuse_broken_text(given: Arguments) -> None:
-    """Refuse halves of characters, which nothing behind this could store or send."""
+    """Reject unpaired surrogates, which cannot be stored or sent."""
     try:
         json.dumps(given, ensure_ascii=False).encode()
     except UnicodeEncodeError:
@@ -114,7 +114,7 @@ def _typed(message: str, takes: type[Input]) -> BadArguments:
 
 
 def _hint_at(place: str, problem: str, takes: type[Input]) -> str:
-    """Return what belongs where something else was given."""
+    """Return what the schema expects at the position of an error."""
     schema = node = json.loads(schema_of(takes))
     last = ""
     for step in _STEP.finditer(place):
@@ -143,7 +143,7 @@ def _listed(names: list[str]) -> str:
 
 
 def _resolved(schema: dict[str, Any], known: dict[str, Any]) -> dict[str, Any]:
-    """Return a schema with its references put in, and without what says nothing to a model."""
+    """Return a schema with resolved references, without fields that are useless to a model."""
     if "$ref" in schema:
         target = known[schema["$ref"].rpartition("/")[2]]
         beside = {name: value for name, value in schema.items() if name not in ("$ref", "$defs")}

@@ -1,4 +1,4 @@
-"""The tool that hands a file of the workspace to the people in the chat."""
+"""The tool that attaches a file of the workspace to the chat."""
 
 import uuid
 from pathlib import PurePosixPath
@@ -37,7 +37,7 @@ class AttachFileInput(Input, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 async def attach_file(call: Call, given: AttachFileInput) -> Outcome:
-    """Copy a file to the chat; a repeated call finds its copy there."""
+    """Copy a file to the chat; a repeated call finds the existing copy."""
     head, data = await look(
         call,
         _reader(call),

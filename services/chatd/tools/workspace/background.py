@@ -1,4 +1,4 @@
-"""Commands that put themselves into the background, run as what they mean: tracked."""
+"""Rewrites commands that put themselves into the background to tracked background processes."""
 
 import itertools
 from dataclasses import dataclass
@@ -6,10 +6,10 @@ from typing import Final
 
 from chatd.tools.workspace.shell import Token, TokenKind, Unreadable, tokens_of
 
-#: They make a process outlive its shell, which a tracked one does without them.
+#: They let a process outlive its shell, which a tracked process does without them.
 WRAPPERS: Final = frozenset(("nohup", "setsid"))
 DISOWN: Final = "disown"
-#: Words that mean something else where a command's name stands than behind a wrapper.
+#: Words with another meaning as a command name than after a wrapper.
 RESERVED: Final = frozenset(
     (
         *("!", "{", "}", "[[", "case", "do", "done", "elif", "else", "esac", "fi", "for"),
@@ -39,7 +39,7 @@ BASH_REDIRECT_NOTE: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Planned:
-    """A command as it is run."""
+    """A command as it will be run."""
 
     command: str
     is_background: bool
@@ -48,14 +48,14 @@ class Planned:
 
 @dataclass(frozen=True, slots=True)
 class _Cut:
-    """Places of the text to take out."""
+    """A range of the text to remove."""
 
     start: int
     end: int
 
 
 def planned(command: str, *, is_background: bool) -> Planned:
-    """Return how to run a command; text that cannot be read is left to the shell."""
+    """Return how to run a command; text that cannot be parsed is passed to the shell unchanged."""
     try:
         tokens = tokens_of(command)
     except Unreadable:
@@ -81,7 +81,7 @@ def planned(command: str, *, is_background: bool) -> Planned:
 
 
 def _trailing_ampersand(tokens: tuple[Token, ...]) -> _Cut | None:
-    """Return the `&` that ends the command, together with a `disown` behind it."""
+    """Return the `&` that ends the command, together with a following `disown`."""
     told = [token for token in tokens if token.kind is not TokenKind.NEWLINE]
     end = len(told)
     while end and told[end - 1].kind is TokenKind.WORD:
@@ -93,16 +93,16 @@ def _trailing_ampersand(tokens: tuple[Token, ...]) -> _Cut | None:
         return None
     before = told[end - 2]
     if before.kind is TokenKind.OPERATOR and before.text != ")":
-        return None  # No command stands before it: the shell says what is wrong.
+        return None  # No command precedes it: the shell reports the error.
     last = behind[-1] if behind else told[end - 1]
     return _Cut(told[end - 1].start, last.end)
 
 
 def _wrappers(tokens: tuple[Token, ...]) -> list[_Cut]:
-    """Return the wrappers without options of their own, each with the blank behind it."""
+    """Return the wrappers without options, each with the following whitespace."""
     cuts: list[_Cut] = []
     for token, following in itertools.pairwise(tokens):
-        # What a wrapper wraps may be another one.
+        # A wrapper may be followed by another one.
         is_first = token.begins_command or (bool(cuts) and cuts[-1].end == token.start)
         if (
             is_first
@@ -126,9 +126,9 @@ def _without(text: str, cuts: list[_Cut]) -> str:
         return text
     for cut in sorted(cuts, key=lambda each: each.start, reverse=True):
         behind = text[cut.end :]
-        # A comment may begin right behind an operator, but not right behind a word.
+        # A comment may begin right after an operator, but not right after a word.
         text = f"{text[: cut.start]}{' ' if behind.startswith('#') else ''}{behind}"
     stripped = text.rstrip(" \t\n")
     backslashes = len(stripped) - len(stripped.rstrip("\\"))
-    # A blank behind a backslash belongs to the command.
+    # Whitespace after a backslash belongs to the command.
     return (text if backslashes % 2 else stripped).lstrip(" \t\n")

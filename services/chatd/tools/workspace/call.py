@@ -1,4 +1,4 @@
-"""One call of a tool on its way to toolrunner: whose it is, its key, and how long it may take."""
+"""One tool call to toolrunner: its key, its location and its timeouts."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -16,10 +16,10 @@ from parley.api.workspace.v1.file_service_pb2_grpc import FileServiceStub
 from parley.api.workspace.v1.process_service_pb2_grpc import ProcessServiceStub
 from parley.clock import Clock
 
-#: Between the end of a wait and the last moment at which its answer may come.
+#: Between the end of a wait and the deadline of its response.
 HEADROOM_S: Final = 30.0
 ANSWER_S: Final = 30.0
-#: How long a node may be away, as while it starts again, before a call is given up.
+#: How long a node may be unavailable, for example during a restart, before a call fails.
 RETURN_S: Final = 60.0
 AGAIN_S: Final = 0.25
 AGAIN_S_MAX: Final = 4.0
@@ -29,31 +29,31 @@ R = TypeVar("R")
 
 
 class AttachmentStore(Protocol):
-    """Where files that the model hands over are kept."""
+    """Stores files that the model attaches."""
 
     async def keep(self, chat_id: ChatId, owner_id: OwnerId, file_id: str, file: FileData) -> None:
-        """Keep a file for a chat; one that is there already is left alone.
+        """Store a file for a chat; an existing one is not changed.
 
         Raises:
-            TooManyFiles: the chat holds as many as it may.
+            TooManyFiles: the chat holds the maximum number of files.
         """
         ...
 
 
 class InMemoryAttachmentStore:
-    """Keeps files in a dictionary; the fake behind `AttachmentStore`."""
+    """Stores files in a dictionary; the fake of `AttachmentStore`."""
 
     def __init__(self) -> None:
         self.files: dict[str, FileData] = {}
 
     async def keep(self, chat_id: ChatId, owner_id: OwnerId, file_id: str, file: FileData) -> None:
-        """Remember the file."""
+        """Store the file."""
         self.files.setdefault(file_id, file)
 
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A call, and what it takes to carry it out."""
+    """A call and the dependencies of its execution."""
 
     execution: Execution
     channel: grpc.aio.Channel
@@ -63,39 +63,39 @@ class Call:
 
     @property
     def processes(self) -> ProcessServiceStub:
-        """The processes of the chat's node."""
+        """The process service of the workspace's node."""
         return ProcessServiceStub(self.channel)
 
     @property
     def files(self) -> FileServiceStub:
-        """The files of the chat's node."""
+        """The file service of the workspace's node."""
         return FileServiceStub(self.channel)
 
     @property
     def context(self) -> workspace_pb2.WorkspaceContext:
-        """The workspace and the chat."""
+        """The workspace context of the request."""
         return workspace_pb2.WorkspaceContext(
             workspace_id=self.location.workspace_id,
             epoch=self.location.epoch,
             chat_id=self.execution.chat_id,
-            # No argument of a tool changes this: a model has no say in how it is confined.
+            # No tool argument changes this: a model cannot change its sandbox.
             profile=sandbox_pb2.SANDBOX_PROFILE_WORKSPACE_WRITE,
             network=sandbox_pb2.NETWORK_ACCESS_UNSPECIFIED,
         )
 
     @property
     def request_id(self) -> str:
-        """The id under which a change is journaled."""
+        """The request id of a change in the journal."""
         return self.execution.dispatch.execution_id
 
     @property
     def key(self) -> execution_pb2.ExecutionKey:
-        """The key under which a change is made at most once."""
+        """The key with which a change is made at most once."""
         return key_of(self.execution)
 
     @property
     def budget_bytes(self) -> int:
-        """How large the result may be."""
+        """The size limit of the result."""
         return self.execution.budget_bytes
 
 
@@ -110,10 +110,10 @@ def key_of(execution: Execution) -> execution_pb2.ExecutionKey:
 
 
 class NodeAway(Exception):
-    """A node did not come back in time.
+    """A node did not become available again in time.
 
     Attributes:
-        cause: What was last seen of it, in a few words.
+        cause: The last error, in a few words.
     """
 
     def __init__(self, cause: str) -> None:
@@ -122,18 +122,18 @@ class NodeAway(Exception):
 
 
 class NodeStopping(Exception):
-    """A node answers that it is about to stop."""
+    """A node responds that it is about to stop."""
 
 
 async def retry_until_back(clock: Clock, ask: Callable[[bool], Awaitable[R]]) -> R:
-    """Return what a node answers; one that is away, as while it starts again, is waited for.
+    """Return a node's response; retry while it is unavailable, for example during a restart.
 
     Args:
-        clock: Time.
-        ask: Asks for something that may be asked for again; is told whether it was before.
+        clock: The clock.
+        ask: Sends a request that may be repeated; is called with whether this is a retry.
 
     Raises:
-        NodeAway: It did not come back in time.
+        NodeAway: The node did not become available again in time.
         grpc.aio.AioRpcError: It refused.
     """
     give_up_at, pause_s, is_again = clock.monotonic() + RETURN_S, 0.0, False
@@ -156,10 +156,10 @@ async def retry_until_back(clock: Clock, ask: Callable[[bool], Awaitable[R]]) ->
 async def look(
     call: Call, method: Callable[..., Awaitable[R]], request: Any, timeout_s: float = ANSWER_S
 ) -> R:
-    """Ask for something that changes nothing, so again if the answer got lost.
+    """Send a read-only request; retry it if the response was lost.
 
     Raises:
-        NodeAway: The node did not come back in time.
+        NodeAway: The node did not become available again in time.
         grpc.aio.AioRpcError: It refused.
     """
 
@@ -170,16 +170,16 @@ async def look(
 
 
 def is_lost(error: grpc.aio.AioRpcError) -> bool:
-    """Return whether nobody can say if a request arrived."""
+    """Return whether it is unknown if a request arrived."""
     return error.code() in AMBIGUOUS
 
 
 def cause_of(error: grpc.aio.AioRpcError) -> str:
-    """Return in a few words why a request failed."""
+    """Return the cause of a failed request in a few words."""
     problem = plain_problem(error)
     return problem.message or problem.reason
 
 
 def present(fields: Mapping[str, object]) -> dict[str, object]:
-    """Return the fields that say something: not empty, not false, not nothing."""
+    """Return the fields that are not empty, false, zero or None."""
     return {name: value for name, value in fields.items() if value not in ("", False, None, 0, [])}

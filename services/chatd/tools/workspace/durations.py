@@ -14,7 +14,7 @@ def seconds_of(text: str, argument: str) -> float:
     """Return a duration in seconds.
 
     Raises:
-        BadArguments: it is none.
+        BadArguments: it is not a duration.
     """
     duration_text = text.strip()
     if not _WHOLE.fullmatch(duration_text):
@@ -24,5 +24,5 @@ def seconds_of(text: str, argument: str) -> float:
 
 
 def duration_text(seconds: float) -> str:
-    """Return a duration as it would be written."""
+    """Format a duration."""
     return f"{seconds:g}s"

@@ -26,11 +26,11 @@ from parley.api.workspace.v1 import process_pb2
 from parley.api.workspace.v1 import process_service_pb2 as api
 
 WAIT_S_MAX: Final = 1800.0
-#: As long as a start is waited for in one request; one that is lost is found by its journal, and
-#: whoever waits longer knows the process by then, and can say which one it was.
+#: How long one request waits for a start; a lost one is found by its journal, and a longer wait has
+#: the process id by then.
 START_WAIT_S: Final = 1.0
 TIME_IS_UP: Final = (process_pb2.WAIT_REASON_TIMEOUT, process_pb2.WAIT_REASON_SNAPSHOT)
-#: Long enough to see that something did not even start.
+#: Long enough to detect that a command failed to start.
 BACKGROUND_WAIT_S: Final = 0.5
 COMMAND_BYTES_MAX: Final = 128 * 1024
 TERMINAL: Final = process_pb2.TerminalSize(rows=24, columns=120)
@@ -90,7 +90,7 @@ class ExecuteInput(Input, frozen=True, kw_only=True, forbid_unknown_fields=True)
 
 
 async def execute(call: Call, given: ExecuteInput) -> Outcome:
-    """Start a command once, wait for it as long as was asked, and tell what it printed."""
+    """Start a command once, wait for it as long as requested, and return its output."""
     _check(given)
     wait_s, notes = wait_of(given.timeout, "timeout")
     plan = planned(given.command, is_background=given.run_in_background)
@@ -108,11 +108,11 @@ async def execute(call: Call, given: ExecuteInput) -> Outcome:
 
 
 async def _started(call: Call, spec: process_pb2.ProcessSpec, wait: Wait) -> Observed:
-    """Start a process and wait for it; one that is over soon is told of in the same answer.
+    """Start a process and wait for it; if it ends soon, the first response contains its result.
 
     Raises:
-        ProcessUnobserved: It was started, and then nobody could see it.
-        grpc.aio.AioRpcError: It was refused, or nobody can say.
+        ProcessUnobserved: It was started, and its state could not be read afterwards.
+        grpc.aio.AioRpcError: It was refused, or whether it started is unknown.
     """
     first_s = min(wait.wait_s, START_WAIT_S)
     answer = await call.processes.StartProcess(
@@ -137,10 +137,10 @@ async def _started(call: Call, spec: process_pb2.ProcessSpec, wait: Wait) -> Obs
 
 
 def wait_of(text: str, argument: str) -> tuple[float, tuple[str, ...]]:
-    """Return how long to wait, and a note if that is less than was asked for.
+    """Return how long to wait, and a note if that is less than requested.
 
     Raises:
-        BadArguments: it is no duration.
+        BadArguments: it is not a duration.
     """
     wait_s = seconds_of(text, argument)
     if wait_s <= WAIT_S_MAX:
@@ -182,7 +182,7 @@ def _spec(given: ExecuteInput, command: str, *, is_background: bool) -> process_
 
 
 def _advice(command: str) -> tuple[str, ...]:
-    """Return a better way to do what a plain command does."""
+    """Return a hint at a tool that replaces a plain command."""
     try:
         tokens = tokens_of(command)
     except Unreadable:

@@ -1,4 +1,4 @@
-"""Tools that change files: each change is made at most once, and wholly or not at all."""
+"""Tools that change files: each change is made at most once, and completely or not at all."""
 
 from collections.abc import Sequence
 from typing import Annotated, Final
@@ -104,7 +104,7 @@ class ApplyPatchInput(Input, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 
 async def write_file(call: Call, given: WriteFileInput) -> Outcome:
-    """Write a file once and tell what became of it."""
+    """Write a file once and return the change."""
     answer = await call.files.WriteFile(
         api.WriteFileRequest(
             context=call.context,
@@ -138,7 +138,7 @@ async def edit_files(call: Call, given: EditFilesInput) -> Outcome:
 
 
 async def apply_patch(call: Call, given: ApplyPatchInput) -> Outcome:
-    """Apply a patch once, wholly or not at all."""
+    """Apply a patch once, completely or not at all."""
     if not given.patch.lstrip().startswith(PATCH_BEGINS):
         problem = f"patch: it does not begin with {PATCH_BEGINS}"
         raise BadArguments(problem, "send the whole patch without quotes or fences around it")
@@ -220,7 +220,7 @@ def _problem(problem: file_pb2.EditProblem) -> dict[str, object]:
 def _changes(
     changes: Sequence[file_pb2.FileChange], budget_bytes: int
 ) -> tuple[list[dict[str, object]], dict[str, object]]:
-    """Return what became of files, their diffs cut to what a result can hold."""
+    """Return the changes of files, with diffs truncated to the size of a result."""
     diff_bytes = max(DIFF_BYTES_MIN, budget_bytes // 2 // max(1, len(changes)))
     told = [_change(change, diff_bytes) for change in changes]
     cut = sum(change.diff_truncated or len(change.diff.encode()) > diff_bytes for change in changes)
@@ -245,7 +245,7 @@ def _change(change: file_pb2.FileChange, diff_bytes: int) -> dict[str, object]:
 
 
 def _notes(changes: Sequence[file_pb2.FileChange]) -> tuple[str, ...]:
-    """Return what the model should know about how its changes came about."""
+    """Return notes for the model about how its changes were applied."""
     notes = [
         f"{change.path} had changed since you last read it; check that your change still fits."
         for change in changes

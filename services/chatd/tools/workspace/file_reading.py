@@ -17,7 +17,7 @@ from parley.api.workspace.v1 import file_service_pb2 as api
 LINES_MAX: Final = 10_000
 LINES: Final = 2000
 PAGE_BYTES_MAX: Final = 64 * 1024
-#: For what stands beside the lines.
+#: Reserved for the fields besides the lines.
 BESIDE_BYTES: Final = 1024
 
 DESCRIPTION: Final = (
@@ -39,7 +39,7 @@ class ReadFileInput(Input, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 async def read_file(call: Call, given: ReadFileInput) -> Outcome:
-    """Return a page of a file, a picture, or what a file is that is neither."""
+    """Return a page of a text file, an image, or the type of any other file."""
     answer = await look(
         call,
         call.files.ReadFile,
@@ -86,7 +86,7 @@ def _picture(answer: api.ReadFileResponse) -> Outcome:
 
 
 def _page(answer: api.ReadFileResponse, budget_bytes: int) -> Outcome:
-    """Return as many whole lines as fit; what does not fit is the next page."""
+    """Return as many whole lines as fit; the rest is on the next page."""
     count = answer.end_line - answer.start_line + 1
     lines = answer.text.split("\n")[: max(0, count)]
     numbered: list[str] = []

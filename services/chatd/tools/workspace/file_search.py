@@ -1,4 +1,4 @@
-"""Tools that find files: by place, by name, by content."""
+"""Tools that find files: by directory, by name, by content."""
 
 from collections.abc import Sequence
 from typing import Annotated, Any, Final, Literal
@@ -255,13 +255,13 @@ def _entry(entry: file_pb2.DirectoryEntry) -> str:
 
 
 def _lines(found: file_pb2.FileMatches) -> str:
-    """Return the lines of a file as a search tool prints them: `:` for a match, `-` around it."""
+    """Return the lines of a file in the format of grep: `:` after a match, `-` after context."""
     lines = [f"{each.line}{':' if each.is_match else '-'}{each.text}" for each in found.lines]
     return "\n".join((found.path, *lines))
 
 
 def _fitting(texts: list[str], budget_bytes: int) -> list[str]:
-    """Return the first of some texts, as many as half of a result can hold."""
+    """Return the first texts, as many as fit into half of a result."""
     left_bytes = budget_bytes // 2
     for place, text in enumerate(texts):
         left_bytes -= len(text.encode()) + 4

@@ -1,4 +1,4 @@
-"""What a model should do about a refusal of toolrunner."""
+"""Hints for a model after toolrunner refused a request."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -34,7 +34,7 @@ HINTS: Final[Mapping[str, str]] = {
 
 
 def hint_for(problem: Problem) -> str:
-    """Return the next step after a refusal."""
+    """Return the hint for the next step after a refusal."""
     match problem.reason:
         case "PATH_NOT_FOUND":
             near = problem.metadata.get("suggestions", "").splitlines()

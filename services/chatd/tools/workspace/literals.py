@@ -1,4 +1,4 @@
-"""Data that was passed where a command belongs."""
+"""Detects data that was passed instead of a command."""
 
 import ast
 import json
@@ -12,10 +12,10 @@ LITERAL_CHARACTERS_MAX: Final = 16 * 1024
 
 
 def refuse_literal(command: str) -> None:
-    """Refuse a command that is a JSON or Python value.
+    """Reject a command that is a JSON or Python value.
 
     Raises:
-        BadArguments: it is one; the hint has the command that was probably meant.
+        BadArguments: it is such a value; the hint has the command that was probably meant.
     """
     text = command.strip()
     if not text.startswith(("{", "[", "(")) or len(text) > LITERAL_CHARACTERS_MAX:
@@ -31,7 +31,7 @@ def refuse_literal(command: str) -> None:
 
 
 def _value_of(text: str) -> object | None:
-    """Return the list or object that a text is, None for everything else."""
+    """Parse a text as a list or object, None for everything else."""
     try:
         return _collection(json.loads(text))
     except (ValueError, RecursionError):

@@ -1,4 +1,4 @@
-"""What a model is told of a call when its workspace is not ready."""
+"""The outcome of a call whose workspace is not ready."""
 
 from typing import Final
 
@@ -20,7 +20,7 @@ WAIT: Final = "It is still being made; repeat this in a while."
 
 
 def not_ready(error: ChatError) -> Outcome:
-    """Return what a model is told of a call for which there is no workspace; nothing ran."""
+    """Return the outcome of a call without a usable workspace; nothing ran."""
     match error:
         case WorkspaceNotReady(state=state):
             told = f"The workspace of this chat is {state}; nothing ran."

@@ -1,4 +1,4 @@
-"""Paths as models write them."""
+"""Paths in the arguments of models."""
 
 from typing import Annotated, Final
 
@@ -36,7 +36,7 @@ def checked(path: str, argument: str = "path") -> str:
     """Return a path that can be sent.
 
     Raises:
-        BadArguments: no file can have it.
+        BadArguments: it contains NUL or is too long.
     """
     if "\0" in path or len(path.encode()) > PATH_BYTES_MAX:
         raise BadArguments(

@@ -1,4 +1,4 @@
-"""What a model is told of a process: how it ended, or how to learn more while it runs."""
+"""Results about processes: exit status, output, and hints while they run."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -20,7 +20,7 @@ LOST: Final[Mapping[int, str]] = {
     process_pb2.PROCESS_LOST_REASON_EXIT_UNREAD: "it ended while nobody could see how",
 }
 
-#: How strongly a process is confined, as people call it.
+#: The sandbox level of a process as shown in results.
 SANDBOX: Final[Mapping[int, str]] = {
     number: name.removeprefix("SANDBOX_LEVEL_").lower()
     for name, number in sandbox_pb2.SandboxLevel.items()
@@ -62,7 +62,7 @@ def process_outcome(
 
 
 def unobserved_outcome(error: ProcessUnobserved, *, has_started: bool) -> Outcome:
-    """Return the result of a call that lost sight of a process; its id is not lost."""
+    """Return the result of a call that cannot read the process's state; it has the process id."""
     return failed(
         f"The process cannot be seen, because of the machine of the workspace: {error.cause}.",
         "OUT_OF_SIGHT",
@@ -73,7 +73,7 @@ def unobserved_outcome(error: ProcessUnobserved, *, has_started: bool) -> Outcom
 
 
 def process_fields(process: process_pb2.Process) -> dict[str, object]:
-    """Return what is known of a process; its exit code is null unless it ended by itself."""
+    """Return the fields of a process; its exit code is null unless it exited by itself."""
     ended = process.exit
     has_code = process.HasField("exit") and ended.HasField("exit_code")
     return {
@@ -104,7 +104,7 @@ def is_running(process: process_pb2.Process) -> bool:
 
 
 def truncation_fields(output: process_pb2.ProcessOutput) -> dict[str, object]:
-    """Return what was left out of an output; nothing if it is whole."""
+    """Return what was left out of an output; empty if it is complete."""
     if not output.HasField("truncation"):
         return {}
     left_out = output.truncation
@@ -169,7 +169,7 @@ def _where_the_rest_is(process: process_pb2.Process, truncation: Mapping[str, ob
     if path and not path.startswith(("/", "../")):
         return f"All of the output is in {path}: search_files or read_file finds more."
     if path:
-        # Tools for files stay inside the workspace; commands may see more.
+        # File tools are limited to the workspace; commands may read more.
         return f"All of the output is in {path}: grep or sed by execute finds more."
     return "If what was left out matters, run it again with its output filtered or in a file."
 

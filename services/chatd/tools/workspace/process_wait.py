@@ -1,4 +1,4 @@
-"""Waiting for a process: in pieces, and again when a wait was lost."""
+"""Waits for a process in several requests, and retries a lost wait."""
 
 from dataclasses import dataclass, replace
 from typing import Final
@@ -17,14 +17,14 @@ from chatd.tools.workspace.call import (
 from parley.api.workspace.v1 import process_pb2
 from parley.api.workspace.v1 import process_service_pb2 as api
 
-#: Longest single wait; a longer one is asked for again.
+#: Longest wait of one request; a longer wait is split.
 PIECE_S: Final = 300.0
 OUTPUT_BYTES_MAX: Final = 32 * 1024
 
 
 @dataclass(frozen=True, slots=True)
 class Wait:
-    """What to wait for.
+    """The condition and limits of a wait.
 
     Attributes:
         since: Cursor after which output is returned.
@@ -41,7 +41,7 @@ class Wait:
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """A process as it was last seen."""
+    """A process as last read."""
 
     process: process_pb2.Process
     output: process_pb2.ProcessOutput
@@ -49,10 +49,10 @@ class Observed:
 
 
 class ProcessUnobserved(Exception):
-    """Neither the wait nor a look at the process succeeded.
+    """Neither the wait nor a read of the process succeeded.
 
     Attributes:
-        process_id: The process, which may well run.
+        process_id: The process, which may still run.
         cause: Why not.
     """
 
@@ -63,20 +63,20 @@ class ProcessUnobserved(Exception):
 
 
 def output_budget(wanted_bytes: int, budget_bytes: int) -> int:
-    """Return how much output fits into a result, whose escapes take room as well."""
+    """Return how much output fits into a result; JSON escapes take space as well."""
     return min(wanted_bytes, OUTPUT_BYTES_MAX, budget_bytes // 2)
 
 
 async def observed(call: Call, wait: Wait, *, is_refusal_final: bool) -> Observed:
-    """Wait for a process; a node that goes away meanwhile is waited for, and then asked again.
+    """Wait for a process; while its node is unavailable, retry, then continue the wait.
 
     Args:
         call: The call that waits.
-        wait: What it waits for.
-        is_refusal_final: Whether a wait that toolrunner refused is not worth a look.
+        wait: The condition.
+        is_refusal_final: Whether to raise a refusal of toolrunner without reading the process.
 
     Raises:
-        ProcessUnobserved: it could not be seen either.
+        ProcessUnobserved: it could not be read either.
         grpc.aio.AioRpcError: toolrunner refused, and that is final.
     """
     end_s = call.clock.monotonic() + wait.wait_s
@@ -99,7 +99,7 @@ async def observed(call: Call, wait: Wait, *, is_refusal_final: bool) -> Observe
 
 
 async def _looked(call: Call, wait: Wait, refused: grpc.aio.AioRpcError) -> Observed:
-    """See where a process is whose wait was refused."""
+    """Read the current state of a process whose wait was refused."""
     try:
         answer = await call.processes.WaitOutput(
             _request(call, wait, 0.0), timeout=ANSWER_S, wait_for_ready=True
@@ -136,7 +136,7 @@ def _request(call: Call, wait: Wait, wait_s: float) -> api.WaitOutputRequest:
 def condition(
     until: "process_pb2.WaitUntil.ValueType", pattern: str, wait_s: float
 ) -> process_pb2.WaitCondition:
-    """Return a condition with a pattern only where one is matched."""
+    """Return a condition; the pattern is set only when it is matched."""
     is_match = until == process_pb2.WAIT_UNTIL_MATCH
     return process_pb2.WaitCondition(
         until=until, pattern=pattern if is_match else "", max_wait_ms=round(wait_s * 1000)

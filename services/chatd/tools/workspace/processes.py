@@ -1,4 +1,4 @@
-"""Tools for processes that run already: read, write, list, signal."""
+"""Tools for running processes: read, write, list, signal."""
 
 from datetime import UTC
 from typing import Annotated, Final, Literal
@@ -132,7 +132,7 @@ class ProcessSignalInput(Input, frozen=True, kw_only=True, forbid_unknown_fields
 
 
 async def process_output(call: Call, given: ProcessOutputInput) -> Outcome:
-    """Wait for a process and return what it printed after a cursor."""
+    """Wait for a process and return its output after a cursor."""
     wait_s, notes = wait_of(given.wait_timeout, "wait_timeout")
     until, pattern = _until(given.until)
     budget_bytes = output_budget(given.max_output_bytes, call.budget_bytes)
@@ -145,7 +145,7 @@ async def process_output(call: Call, given: ProcessOutputInput) -> Outcome:
 
 
 async def process_write(call: Call, given: ProcessWriteInput) -> Outcome:
-    """Write once, and return what follows; a repeated request returns what the first one did."""
+    """Write once and return the following output; a repeated request returns the first result."""
     if not given.text and not given.keys and not given.end_of_input:
         raise BadArguments("there is nothing to write", "give text, keys or end_of_input")
     if len(given.text.encode()) > STDIN_BYTES_MAX:
@@ -164,7 +164,7 @@ async def process_write(call: Call, given: ProcessWriteInput) -> Outcome:
             keys=given.keys,
             end_of_input=given.end_of_input,
             condition=condition(until, pattern, wait_s),
-            # The same whoever repeats the request, or it would be another one.
+            # Independent of the model's budget: a repeated request must have the same body.
             budget=process_pb2.OutputBudget(max_bytes=given.max_output_bytes),
         ),
         timeout=wait_s + HEADROOM_S,
@@ -196,7 +196,7 @@ async def process_list(call: Call, given: ProcessListInput) -> Outcome:
 
 
 async def process_signal(call: Call, given: ProcessSignalInput) -> Outcome:
-    """Signal a process once and tell whether it ended."""
+    """Signal a process once and return whether it ended."""
     kill_after_s = seconds_of(given.kill_after, "kill_after") if given.kill_after else 0.0
     if kill_after_s > KILL_AFTER_S_MAX:
         raise BadArguments("kill_after: it is longer than 60s", "wait yourself, then send kill")

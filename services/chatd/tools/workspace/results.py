@@ -1,4 +1,4 @@
-"""Results of tools: one shape for all of them, and errors that say what to do next."""
+"""Results of tools: one format for all of them; errors contain a hint for the next step."""
 
 import json
 from collections.abc import Mapping
@@ -21,7 +21,7 @@ def succeeded(
     next_step: str = "",
     files: tuple[File, ...] = (),
 ) -> Outcome:
-    """Return the result of a call that did what it was asked to."""
+    """Return the result of a successful call."""
     told = {"ok": True, **fields, **_beside(truncation, notes, next_step)}
     return Outcome(ToolOutcome.DONE, encoded(told), files)
 
@@ -36,7 +36,7 @@ def failed(
     notes: tuple[str, ...] = (),
     outcome: ToolOutcome = ToolOutcome.FAILED,
 ) -> Outcome:
-    """Return the result of a call that did not do what it was asked to."""
+    """Return the result of a failed call."""
     told = {
         "ok": False,
         "error": error,
@@ -49,18 +49,18 @@ def failed(
 
 
 def misused(error: BadArguments) -> Outcome:
-    """Return the result of a call whose arguments cannot be used; nothing ran."""
+    """Return the result of a call with invalid arguments; nothing ran."""
     end = "" if error.hint.endswith((".", "?")) else "."
     return failed(error.problem, INVALID_ARGUMENTS, f"Nothing ran: {error.hint}{end}")
 
 
 def refused(problem: Problem, fields: Mapping[str, object] | None = None) -> Outcome:
-    """Return the result of a call that toolrunner refused, with what it knows about it."""
+    """Return the result of a call that toolrunner refused, with the reason."""
     return failed(problem.message, problem.reason, hint_for(problem), fields=fields)
 
 
 def encoded(told: Mapping[str, object]) -> str:
-    """Return a result as text."""
+    """Encode a result as JSON text."""
     return json.dumps(told, ensure_ascii=False)
 
 

@@ -1,4 +1,4 @@
-"""Shell text cut into tokens: enough to tell an operator from what only looks like one."""
+"""A lexer of shell text: enough to distinguish operators from quoted text."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -12,13 +12,13 @@ OPERATORS: Final = (
     *("&&", "||", "|&", ";;", ";&", "&>", ">&", "<&", "<<", ">>", ">|", "<>"),
     *(";", "&", "|", "<", ">", "(", ")"),
 )
-#: What ends one command, so that the next word begins another.
+#: Operators that end a command, so that the next word begins another.
 SEPARATORS: Final = frozenset(("&&", "||", "|&", ";;", ";&", ";;&", ";", "&", "|", "(", ")"))
 _ENDS_WORD: Final = frozenset(" \t\n;&|<>()")
 
 
 class TokenKind(StrEnum):
-    """What a token is."""
+    """The kind of a token."""
 
     WORD = "word"
     OPERATOR = "operator"
@@ -27,13 +27,13 @@ class TokenKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Token:
-    """A piece of shell text outside of comments and here-documents.
+    """A token of shell text outside of comments and here-documents.
 
     Attributes:
-        text: As it is written, quotes included.
-        start: Where it begins.
-        depth: How many parentheses are open around it.
-        begins_command: Whether a word stands where a command's name stands.
+        text: The source text, quotes included.
+        start: Its offset.
+        depth: The number of open parentheses around it.
+        begins_command: Whether a word is in the position of a command name.
     """
 
     kind: TokenKind
@@ -44,7 +44,7 @@ class Token:
 
     @property
     def end(self) -> int:
-        """Where the text goes on after it."""
+        """The offset after it."""
         return self.start + len(self.text)
 
     def is_operator(self, text: str) -> bool:
@@ -53,11 +53,11 @@ class Token:
 
 
 class Unreadable(Exception):
-    """The text ends inside a quote or a substitution; only the shell can say more."""
+    """The text ends inside a quote or a substitution; only the shell can report it."""
 
 
 def tokens_of(text: str) -> tuple[Token, ...]:
-    """Return the tokens of a command, what is inside words left out.
+    """Return the tokens of a command; the content of words is not split.
 
     Raises:
         Unreadable: a quote, a substitution or an expansion has no end.
@@ -74,7 +74,7 @@ class _HereDocument:
 
 
 class _Lexer:
-    """Walks over the text once; substitutions inside words are walked over and not reported."""
+    """Scans the text once; substitutions inside words are skipped and not reported."""
 
     def __init__(self, text: str) -> None:
         self._text = text
@@ -83,7 +83,7 @@ class _Lexer:
         self.tokens: list[Token] = []
 
     def scan(self, *, is_substitution: bool) -> None:
-        """Read commands up to the end of the text, or of the substitution that they are in."""
+        """Read commands up to the end of the text or of the enclosing substitution."""
         frame = _Frame()
         while self._at < len(self._text):
             if self._skips_blank():
@@ -126,7 +126,7 @@ class _Lexer:
         frame.take(token)
         if self._nesting == 0:
             self.tokens.append(token)
-        # A word was walked over already.
+        # A word was skipped already.
         self._at = token.end
 
     def _read_word(self, frame: "_Frame") -> None:
@@ -164,7 +164,7 @@ class _Lexer:
         self._close(end)
 
     def _skip_until(self, end: str) -> None:
-        """Walk over a double quote or an expansion in braces, whose inside has rules of its own."""
+        """Skip a double quote or an expansion in braces, whose content has its own rules."""
         self._at += 1
         self._enter()
         while self._at < len(self._text) and self._text[self._at] != end:
@@ -231,7 +231,7 @@ class _Lexer:
 
 
 class _Frame:
-    """Where one list of commands is: its parentheses, its `case` words, its here-documents."""
+    """The state of one command list: its parentheses, `case` words and here-documents."""
 
     def __init__(self) -> None:
         self.parentheses = 0
@@ -241,7 +241,7 @@ class _Frame:
 
     @property
     def is_closed_by_parenthesis(self) -> bool:
-        """Whether a closing one ends this frame rather than a group or a pattern in it."""
+        """Whether a closing parenthesis ends this frame rather than a group or a pattern in it."""
         return self.parentheses == 0 and self._cases == 0
 
     def begins_command(self, kind: TokenKind) -> bool:

@@ -1,4 +1,4 @@
-"""All tools of a workspace: their names, what they take, and who carries them out."""
+"""All workspace tools: their names, arguments and functions."""
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
@@ -32,10 +32,10 @@ class Tool:
     """A tool of a workspace.
 
     Attributes:
-        takes: Its arguments.
-        run: What it does; it may fail as the requests that it makes fail.
-        has_effect: Whether it changes something, so that a lost answer must be looked up.
-        edit_style: Models it is for, None for all.
+        takes: The type of its arguments.
+        run: The function; it may raise the errors of its requests.
+        has_effect: Whether it changes something, so that a lost response must be looked up.
+        edit_style: Edit style of the models that it is offered to, None for all.
     """
 
     name: str
@@ -51,7 +51,7 @@ class Tool:
         return schema_of(self.takes)
 
     def spec(self, journal_generation: str) -> ToolSpec:
-        """Return it as it is offered to a model."""
+        """Return the tool as offered to a model."""
         return ToolSpec(
             name=self.name,
             description=self.description,
@@ -62,10 +62,10 @@ class Tool:
         )
 
     async def call(self, call: Call) -> Outcome:
-        """Carry out a call; what is wrong with it is told as its result.
+        """Execute a call; invalid arguments are returned as its result.
 
         Raises:
-            ExecutorUnreachable: it may have had its effect, and only the journal knows.
+            ExecutorUnreachable: it may have had its effect; only the journal has the outcome.
         """
         try:
             return await self.run(call, read(self.takes, call.execution.dispatch.call.args_json))

@@ -1,4 +1,4 @@
-"""What a model is told before the history: the blocks that are added anew to every request."""
+"""The system blocks that are added before the history to every model request."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -41,7 +41,7 @@ class Mode(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class WorkspaceContext:
-    """Where the tools of a chat work, and the instructions that were found there."""
+    """Where the tools of a chat run, and the instruction files found there."""
 
     operating_system: str
     directory: str
@@ -50,11 +50,11 @@ class WorkspaceContext:
 
 @dataclass(frozen=True, slots=True)
 class Briefing:
-    """All that the blocks of one request depend on."""
+    """The inputs of one request's system blocks."""
 
-    house_instructions: str = ""  # What comes before everything else, stored instructions included.
+    house_instructions: str = ""  # Before everything else, stored instructions included.
     is_subagent: bool = False
-    workspace_text: str = ""  # Which workspace the tools work in, and what to do without one.
+    workspace_text: str = ""  # Which workspace the tools use, and what to do without one.
     workspace: WorkspaceContext | None = None
     skills: tuple[Skill, ...] = ()
     user_instructions: str = ""
@@ -65,7 +65,7 @@ class Briefing:
 
 
 def blocks_of(briefing: Briefing) -> tuple[str, ...]:
-    """Return the blocks in the order in which the model reads them; those without words are out."""
+    """Return the blocks in the order in which the model reads them; empty ones are left out."""
     blocks = (
         SUBAGENT if briefing.is_subagent else "",
         briefing.workspace_text,
@@ -79,7 +79,7 @@ def blocks_of(briefing: Briefing) -> tuple[str, ...]:
 
 
 def with_plan_path(text: str, plan_path: str) -> str:
-    """Return the text with the place of the plan filled in, or without it when there is none."""
+    """Return the text with the plan file's path filled in, or without it when there is none."""
     if PLAN_PATH_PLACE not in text:
         return text
     told = f"The plan file is {plan_path}." if plan_path else ""

@@ -1,4 +1,4 @@
-"""The calls of one answer: which are executed, which are asked of the client, which are refused."""
+"""The calls of one answer: which are executed, which are sent to the client, which are refused."""
 
 import difflib
 import json
@@ -22,20 +22,20 @@ _TOO_MANY = (
 
 @dataclass(frozen=True, slots=True)
 class CallPlan:
-    """What happens to each call of an answer."""
+    """The decision on each call of an answer."""
 
     dispatched: tuple[ToolCall, ...] = ()
-    asked: tuple[ToolCall, ...] = ()  # By the client.
+    asked: tuple[ToolCall, ...] = ()  # To be executed by the client.
     refused: tuple[ToolResult, ...] = ()
-    mended: tuple[ToolCall, ...] = ()  # Those of the calls whose arguments had a slip.
+    mended: tuple[ToolCall, ...] = ()  # Calls whose arguments were repaired.
 
 
 def offered_tools(
     local: tuple[ToolSpec, ...], client: tuple[ToolSpec, ...], model_name: str = ""
 ) -> tuple[ToolSpec, ...]:
-    """Return all tools of a turn; a client's tool does not take the name of another.
+    """Return all tools of a turn; a client's tool cannot replace another with the same name.
 
-    Of tools that do the same in different manners, a model gets those that it was trained on.
+    Of tools that do the same in different styles, a model gets those that it was trained on.
     """
     style = edit_style_of(model_name)
     fitting = tuple(spec for spec in local if spec.edit_style in (None, style))
@@ -51,9 +51,9 @@ def local_calls(content: Sequence[Part]) -> tuple[ToolCall, ...]:
 
 
 def plan_calls(calls: tuple[ToolCall, ...], specs: Mapping[str, ToolSpec]) -> CallPlan:
-    """Decide on every call; an exclusive one with siblings stops the whole batch.
+    """Decide on every call; an exclusive call beside others refuses the whole batch.
 
-    Of very many only the first are executed.
+    Calls beyond `CALLS_MAX` are refused.
     """
     exclusive = {
         call.tool_name
@@ -83,7 +83,7 @@ def plan_calls(calls: tuple[ToolCall, ...], specs: Mapping[str, ToolSpec]) -> Ca
 
 
 def error_result(call: ToolCall, problem: str, hint: str = "") -> ToolResult:
-    """Return the result of a call that failed before it began, with what to do about it."""
+    """Return the result of a call that failed before it started, with a hint for the model."""
     told = {"ok": False, "error": problem, "reason": "NOT_RUN", **({"hint": hint} if hint else {})}
     return ToolResult(
         call.tool_call_id,
@@ -95,7 +95,7 @@ def error_result(call: ToolCall, problem: str, hint: str = "") -> ToolResult:
 
 
 def crashed(error: Exception, incident: str) -> Outcome:
-    """Return what a model is told of a tool that crashed, and what the log knows it by."""
+    """Return the outcome of a tool that crashed, with the incident id of the log."""
     problem = f"the tool crashed ({type(error).__name__}); it may have taken effect in part"
     hint = "Look at what it did before you call it again."
     told = {"ok": False, "error": problem, "reason": "CRASHED", "hint": hint, "incident": incident}
@@ -105,7 +105,7 @@ def crashed(error: Exception, incident: str) -> Outcome:
 def executed_result(
     call: ToolCall, outcome: Outcome, *, budget_bytes: int, at: datetime
 ) -> ToolResult:
-    """Return the result of a call as it is stored: JSON, and no larger than it may be."""
+    """Return the result of a call as it is stored: valid JSON within the size budget."""
     told = repaired(outcome.result_json)
     if not is_json(told):
         told = json.dumps({"output": told}, ensure_ascii=False)
@@ -132,7 +132,7 @@ def _refused_batch(call: ToolCall, exclusive: set[str]) -> ToolResult:
 
 
 def _problem(call: ToolCall, specs: Mapping[str, ToolSpec]) -> tuple[str, str] | None:
-    """Return why a call cannot be executed, and what to do."""
+    """Return why a call cannot be executed, and a hint; None if it can."""
     spec = specs.get(call.tool_name)
     if spec is None:
         near = difflib.get_close_matches(call.tool_name, specs, n=1)

@@ -1,7 +1,7 @@
-"""When a history is summarised, what is asked for, and what is stored of it.
+"""When a history is summarised, the summary request, and the rows that are stored of it.
 
-The boundary is a compressed message for the model alone; a prompt begins there. What the model used
-is measured by the newest answer since the boundary; what came after that answer is estimated.
+The boundary is a compressed message that only the model sees; a prompt begins there. Context use is
+measured by the newest answer since the boundary; messages after that answer are estimated.
 """
 
 import json
@@ -50,7 +50,7 @@ over and do not ask whether to continue."""
 
 
 class CompactionSource(StrEnum):
-    """Who asked for a summary."""
+    """What requested a summary."""
 
     AUTOMATIC = "automatic"
     MANUAL = "manual"
@@ -58,18 +58,18 @@ class CompactionSource(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ContextUse:
-    """How much of the window the next request would take."""
+    """How much of the context window the next request would use."""
 
     tokens: int
     limit_tokens: int
 
     @property
     def percent(self) -> int:
-        """Return the part of the window in use, rounded down; 0 when the window is not known."""
+        """Return the percentage of the window in use, rounded down; 0 if the window is unknown."""
         return self.tokens * 100 // self.limit_tokens if self.limit_tokens else 0
 
     def is_over(self, threshold_percent: int) -> bool:
-        """Return whether a summary is due, which it never is at 100 or when nothing is known."""
+        """Return whether a summary is due; never at 100 or when the use is unknown."""
         if not 0 <= threshold_percent <= THRESHOLD_NEVER_PERCENT:
             threshold_percent = THRESHOLD_PERCENT
         is_known = self.tokens > 0 and self.limit_tokens > 0
@@ -81,7 +81,7 @@ class ContextUse:
 
 
 def boundary_place(history: Sequence[Message]) -> int | None:
-    """Return where the newest boundary is, None if the history was never summarised."""
+    """Return the index of the newest boundary; None if the history was never summarised."""
     for place in range(len(history) - 1, -1, -1):
         message = history[place]
         if message.is_compressed and message.visibility is Visibility.MODEL:
@@ -90,16 +90,16 @@ def boundary_place(history: Sequence[Message]) -> int | None:
 
 
 def since_boundary(history: Sequence[Message]) -> tuple[Message, ...]:
-    """Return what was said since the newest summary, the rows about summaries left out."""
+    """Return the messages since the newest summary, without the rows of summaries."""
     place = boundary_place(history)
     rows = history if place is None else history[place:]
     return tuple(message for message in rows if not message.is_compressed)
 
 
 def context_use(rows: Sequence[Message], limit_tokens: int) -> ContextUse:
-    """Measure a request of these rows by the newest answer that was measured, and what follows.
+    """Measure a request of these rows by the newest measured answer and the rows after it.
 
-    An estimate counts only where no provider reported anything.
+    An estimated use counts only if no provider reported one.
     """
     estimated: ContextUse | None = None
     newer_tokens = 0
@@ -120,7 +120,8 @@ def is_summary_too_large(
 ) -> bool:
     """Return whether the first answer after the newest summary was over the threshold already.
 
-    Only an answer to the summary itself says so: what a user added since could be summarised.
+    Only a direct answer to the summary proves that: messages that a user added since could be
+    summarised.
     """
     if boundary_place(history) is None:
         return False
@@ -134,7 +135,7 @@ def is_summary_too_large(
 
 
 def overflow_error(use: ContextUse) -> TurnError:
-    """Return the end of a turn whose history cannot be made to fit."""
+    """Return the error of a turn whose history cannot be made to fit."""
     return TurnError(
         "The conversation does not fit into the model's window, even summarised. "
         "Choose a model with a larger window or start a new chat.",
@@ -144,7 +145,7 @@ def overflow_error(use: ContextUse) -> TurnError:
 
 
 def is_resting_after_manual(history: Sequence[Message]) -> bool:
-    """Return whether nothing was said since a summary that a person asked for."""
+    """Return whether no message follows a summary that a user requested."""
     place = boundary_place(history)
     if place is None or since_boundary(history):
         return False
@@ -161,7 +162,7 @@ def is_resting_after_manual(history: Sequence[Message]) -> bool:
 
 
 def summary_call(call_id: str, source: CompactionSource, threshold_percent: int) -> ToolCall:
-    """Return the call as which people see a summary being made."""
+    """Return the tool call that shows users that a summary is being made."""
     args = {"source": source, "threshold_percent": threshold_percent}
     return ToolCall(call_id, CHAT_SUMMARIZED, json.dumps(args))
 

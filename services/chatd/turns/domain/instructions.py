@@ -1,4 +1,4 @@
-"""Parley's own instructions: how a new chat begins, unless an administrator says otherwise."""
+"""The default system prompt of new chats, unless an administrator disables it."""
 
 from chatd.models.domain.preferences import InstallationSettings
 
@@ -16,5 +16,5 @@ Answer in the person's language, as briefly as the matter allows, in Markdown wh
 
 
 def house_instructions(settings: InstallationSettings) -> str:
-    """Return what a model reads before everything else; empty if an administrator wants none."""
+    """Return the instructions before all others; empty if an administrator disabled them."""
     return DEFAULT_INSTRUCTIONS if settings.has_default_prompt else ""

@@ -1,4 +1,4 @@
-"""Turns that go in circles: a model that makes the same call again and again."""
+"""Detection of turns whose model repeats the same call."""
 
 from collections.abc import Iterator, Sequence
 
@@ -13,9 +13,9 @@ REPETITIONS_MAX = 50
 def repeated_call(
     history: Sequence[Message], turn_id: MessageId, repetitions_max: int
 ) -> ToolCall | None:
-    """Return a call of the newest answer that too many answers of its turn made just so.
+    """Return a call of the newest answer that too many answers of the turn made identically.
 
-    What one answer does many times side by side is no circle.
+    Identical calls within one answer count once.
     """
     answers = _calls_of_turn(history, turn_id)
     newest = next(answers, ())

@@ -1,4 +1,4 @@
-"""What the engine needs from the world, as small as it can be said."""
+"""The ports of the turn engine."""
 
 from typing import Protocol
 
@@ -14,52 +14,51 @@ from chatd.turns.domain.turn import TurnSetup
 
 
 class Chats(Protocol):
-    """Chats that last."""
+    """Stored chats."""
 
     async def apply(self, chat_id: ChatId, command: Command) -> ChatState:
-        """Decide and write; return the state that was written."""
+        """Decide and write a command; return the state that was written."""
         ...
 
     async def state(self, chat_id: ChatId) -> ChatState:
-        """Return the present state of a chat's execution."""
+        """Return the current state of a chat's execution."""
         ...
 
     async def history(self, chat_id: ChatId, after_revision: int = 0) -> tuple[Message, ...]:
         """Return the live messages in order, or all that changed after a revision.
 
-        What changed includes messages that were deleted meanwhile, marked as such: whoever kept
-        the older ones has to learn of it.
+        Changed messages include deleted ones, marked as such, so that a caller can drop its copies.
         """
         ...
 
     async def executions(
         self, chat_id: ChatId, message_id: MessageId
     ) -> tuple[StoredExecution, ...]:
-        """Return the calls of an assistant's message that were dispatched."""
+        """Return the dispatched calls of an assistant message."""
         ...
 
 
 class Setups(Protocol):
-    """What turns run with."""
+    """The setups of turns."""
 
     async def prepare(
         self, chat_id: ChatId, owner: Owner, choice: ModelChoice | None = None
     ) -> TurnSetup:
-        """Return what the next turn of a chat runs with.
+        """Return the setup of the next turn of a chat.
 
         Args:
             chat_id: The chat.
-            owner: Whose credentials it spends.
-            choice: What the message that starts it asks for, None when that is not known.
+            owner: The user whose credentials it uses.
+            choice: The model choice of the message that starts it; None if it is not known.
 
         Raises:
-            ModelError: no model can be used, for example because its key is missing.
+            ModelError: No model can be used, for example because its key is missing.
         """
         ...
 
 
 class Partials(Protocol):
-    """What was shown of answers that were never finished."""
+    """Published parts of answers that were never finished."""
 
     async def load(
         self, chat_id: ChatId, history_version: int, generation_attempt: int
@@ -69,21 +68,21 @@ class Partials(Protocol):
 
 
 class UtilityModels(Protocol):
-    """Models that do small things for a chat beside its own."""
+    """Models for small generations beside the chat's own model."""
 
     async def for_purpose(
         self, chat_id: ChatId, owner: Owner, purpose: CallPurpose
     ) -> ModelProfile | None:
-        """Return the model that is set for titles, labels or summaries; None for the chat's own.
+        """Return the model configured for titles, labels or summaries; None for the chat's own.
 
         Raises:
-            ModelError: one is set and cannot be used; then nothing is generated.
+            ModelError: The configured one cannot be used; then nothing is generated.
         """
         ...
 
 
 class FixedUtilityModels:
-    """Gives every small generation the same model, or leaves it to the chat's own."""
+    """Returns the same model for every purpose, or None for the chat's own."""
 
     def __init__(self, model: ModelProfile | None = None) -> None:
         self._model = model
@@ -91,5 +90,5 @@ class FixedUtilityModels:
     async def for_purpose(
         self, chat_id: ChatId, owner: Owner, purpose: CallPurpose
     ) -> ModelProfile | None:
-        """Return what was given."""
+        """Return the configured model."""
         return self._model

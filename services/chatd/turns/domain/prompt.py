@@ -1,8 +1,8 @@
-"""The prompt of a model call, made from the live history: always complete, always well-formed.
+"""The prompt of a model call, built from the live history: always complete and well-formed.
 
-Every call has exactly one result, directly after the message that made it, whatever was
-interrupted or summarised. Ids of calls are ours to clean: providers refuse odd characters, and some
-endpoints give the same id twice. What is left out here stays stored.
+Every call has exactly one result, directly after the message that made it, regardless of
+interruptions and summaries. Call ids are rewritten: providers reject some characters, and some
+endpoints return the same id twice. Parts that are left out here stay stored.
 """
 
 import json
@@ -38,14 +38,14 @@ _ODD = re.compile(r"[^A-Za-z0-9_-]")
 
 
 class PromptBuilder:
-    """The prompt of one chat: while messages are only added, only those are read."""
+    """Builds the prompt of one chat; while messages are only appended, only those are processed."""
 
     def __init__(self) -> None:
         self._seen: list[Message] = []
         self._pairing = _Pairing()
 
     def of(self, history: Sequence[Message], briefing: Briefing) -> tuple[PromptMessage, ...]:
-        """Return what a model is shown of a live history."""
+        """Return the prompt of a live history."""
         added = history[len(self._seen) :]
         is_continued = len(history) >= len(self._seen) and all(map(is_, history, self._seen))
         if not is_continued or any(message.is_compressed for message in added):
@@ -59,7 +59,7 @@ class PromptBuilder:
 
 
 def _briefed(messages: Sequence[PromptMessage], briefing: Briefing) -> tuple[PromptMessage, ...]:
-    """Put the briefing behind the leading instructions."""
+    """Insert the briefing after the leading system messages."""
     leading = 0
     while leading < len(messages) and messages[leading].role is Role.SYSTEM:
         leading += 1
@@ -71,7 +71,7 @@ def _briefed(messages: Sequence[PromptMessage], briefing: Briefing) -> tuple[Pro
 
 
 def prompt_rows(history: Sequence[Message]) -> list[Message]:
-    """Return the rows a prompt consists of: system rows, the newest boundary, what follows it."""
+    """Return the rows of a prompt: system rows, the newest boundary and the rows after it."""
     boundary = boundary_place(history)
     first = -1 if boundary is None else boundary
     return [
@@ -86,7 +86,7 @@ def prompt_rows(history: Sequence[Message]) -> list[Message]:
 
 
 def shown(part: Part, *, is_from_user: bool) -> Part | None:
-    """Return a part as a model reads it, None if it is not for models."""
+    """Return a part as a model reads it; None if it is not for models."""
     match part:
         case Text(text):
             return part if text.strip() else None
@@ -105,7 +105,7 @@ def shown(part: Part, *, is_from_user: bool) -> Part | None:
 
 
 def without_foreign_parts(messages: Sequence[PromptMessage]) -> tuple[PromptMessage, ...]:
-    """Return a prompt for a model that did not write it: nothing in it is one provider's own."""
+    """Return a prompt for another provider's model, without provider-specific parts."""
     return tuple(
         PromptMessage(message.role, tuple(_neutral(part) for part in kept), message.model_id)
         for message in messages
@@ -138,7 +138,7 @@ class _Exchange:
     results: dict[int, ToolResult] = field(default_factory=dict)
 
     def answer(self, result: ToolResult) -> None:
-        """Take a result for the first call that it fits and that has none."""
+        """Assign a result to the first matching call that has none."""
         for place, stored_id in enumerate(self.stored_ids):
             if stored_id == result.tool_call_id and place not in self.results:
                 prompt_id = self.calls[place].tool_call_id
@@ -147,7 +147,7 @@ class _Exchange:
 
     @property
     def is_complete(self) -> bool:
-        """Whether every call has its result, so that nothing changes any more."""
+        """Whether every call has its result, so that the exchange is final."""
         return len(self.results) == len(self.calls)
 
     def messages(self) -> Iterator[PromptMessage]:
@@ -166,18 +166,18 @@ def _messages_of(entry: PromptMessage | _Exchange) -> Iterable[PromptMessage]:
 
 
 class _Pairing:
-    """Brings every result to its call while rows are added in order."""
+    """Assigns every result to its call while rows are added in order."""
 
     def __init__(self) -> None:
         self._entries: list[PromptMessage | _Exchange] = []
-        self._finished: list[PromptMessage] = []  # Of the first entries, which never change again.
+        self._finished: list[PromptMessage] = []  # Messages of the first entries, which are final.
         self._finished_count = 0
         self._ids: set[str] = set()
-        # Exchanges by the stored ids of their calls, once for each call that waits.
+        # Exchanges by the stored ids of their calls, once for each call without a result.
         self._waiting: dict[str, list[_Exchange]] = {}
 
     def add(self, row: Message) -> None:
-        """Take the next row."""
+        """Add the next row."""
         results = [
             part
             for part in row.content
@@ -199,7 +199,7 @@ class _Pairing:
             self._add_result(result)
 
     def messages(self) -> list[PromptMessage]:
-        """Return the prompt of what was added so far."""
+        """Return the prompt of the rows added so far."""
         entries = self._entries[self._finished_count :]
         for entry in entries:
             if isinstance(entry, _Exchange) and not entry.is_complete:
@@ -232,7 +232,7 @@ class _Pairing:
             self._waiting.setdefault(stored_id, []).append(exchange)
 
     def _add_result(self, result: ToolResult) -> None:
-        """Give a result to the newest call that waits for it; one without a call gets one."""
+        """Assign a result to the newest call that waits for it; add a call for one without."""
         is_known = result.tool_call_id in self._waiting
         waiting = self._waiting.get(result.tool_call_id)
         if waiting:

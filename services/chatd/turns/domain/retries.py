@@ -10,14 +10,14 @@ from chatd.turns.domain.compaction import COMPACTIONS_MAX
 
 @dataclass(frozen=True, slots=True)
 class RetryPolicy:
-    """How patient a turn is with its model.
+    """Limits of the retries of a turn's model calls.
 
     Attributes:
         attempts_max: How often one history is tried.
         backoff_first_s: The wait after the first failure; it doubles with each one.
-        backoff_max_s: The longest such wait, jitter aside.
-        unreachable_max_s: How long attempts go on of which none gets a byte of an answer.
-        hint_max_s: The longest wait that a provider may ask for.
+        backoff_max_s: The longest such wait, without jitter.
+        unreachable_max_s: How long attempts continue that receive no byte of an answer.
+        hint_max_s: The longest Retry-After of a provider that is accepted.
     """
 
     attempts_max: int = 25
@@ -25,7 +25,7 @@ class RetryPolicy:
     backoff_max_s: float = 60.0
     unreachable_max_s: float = 180.0
     hint_max_s: float = 600.0
-    # Everybody who asks the same provider is told the same moment, and comes back one by one.
+    # All chats of a provider receive the same Retry-After; the jitter spreads their retries.
     hint_share_s: float = 0.2
     hint_spread_max_s: float = 60.0
 
@@ -49,7 +49,7 @@ class Failed:
     """An attempt that failed.
 
     Attributes:
-        error: Why.
+        error: The failure.
         attempt: How often this history was tried.
         chats_running: How many chats run in this process.
         unreachable_s: For how long attempts have failed without a byte of an answer.
@@ -64,9 +64,9 @@ class Failed:
 def after_failure(failed: Failed, jitter: float, policy: RetryPolicy) -> RetryIn | GiveUp:
     """Decide what follows a failed attempt; `jitter` is between 0 and 1.
 
-    The provider's hint is a floor. Jitter comes on top, so that chats that failed together do not
-    come back together; the more of them there are, the wider it is. A provider that nobody answers
-    for is tried for a while only, and at the end of that while for the last time.
+    The provider's hint is a lower bound. Jitter is added, so that chats that failed together do not
+    retry together; it grows with the number of chats. An unreachable provider is tried for a
+    limited time only, and at the end of it for the last time.
     """
     error, attempt = failed.error, failed.attempt
     if not error.is_retryable or attempt >= policy.attempts_max:
@@ -94,7 +94,7 @@ def after_failed_step(failed: Failed, jitter: float, policy: RetryPolicy) -> Ret
 
 
 def spent(state: ChatState, policy: RetryPolicy) -> TurnError | None:
-    """Return why no further attempt may begin, None if one may."""
+    """Return why no further attempt may begin; None if one may."""
     if state.generation_attempt <= policy.attempts_max:
         return None
     if state.retry is not None:
@@ -107,7 +107,7 @@ def spent(state: ChatState, policy: RetryPolicy) -> TurnError | None:
 
 
 def _final(error: ModelError) -> TurnError:
-    """Return what ends a turn; that its last call was not made is no reason by itself."""
+    """Return the final error of a turn; an open circuit breaker alone is not the reason."""
     if not error.is_breaker_open:
         return error.turn_error
     provider = error.provider or "The AI provider"
@@ -135,7 +135,7 @@ def _unreachable(error: ModelError, policy: RetryPolicy) -> TurnError:
 
 
 def _duration(seconds: float) -> str:
-    """Return a duration as people say it: whole seconds below two minutes."""
+    """Return a duration as text: whole seconds below two minutes."""
     if seconds >= 120:
         return f"{seconds / 60:.2g} minutes"
     whole = max(1, round(seconds))

@@ -1,4 +1,4 @@
-"""A prompt that a model found too long, made shorter: old results first, then old words."""
+"""Shortens a prompt that a model rejected as too long: old results first, then old texts."""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -16,10 +16,10 @@ TEXT_BYTES_MIN = 2048
 
 
 def shortened(messages: Sequence[PromptMessage], times: int) -> tuple[PromptMessage, ...]:
-    """Return a prompt with about 60 % of its words, as often as asked; its instructions stay.
+    """Return a prompt cut to about 60 % of its size, `times` times; system messages stay.
 
-    Cutting stops as soon as enough is gone, and goes from old to new, because what was said last
-    is what the work depends on.
+    Cutting stops as soon as the size is reached, and goes from old to new, because the work depends
+    most on the newest messages.
     """
     total_bytes = sum(_bytes_of(part) for message in messages for part in message.content)
     excess_bytes = total_bytes - round(total_bytes * KEPT_PART**times)

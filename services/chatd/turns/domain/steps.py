@@ -1,7 +1,7 @@
-"""What a turn does next, read from its history and its state alone.
+"""The next action of a turn, decided from its history and its state alone.
 
-The order of the rules matters. What was dispatched is brought to an end before anything else; what
-a client owes comes next; only a complete history is summarised, finished or shown to a model.
+The order of the rules matters. Dispatched calls are completed before anything else; then come the
+client's results; only a complete history is summarised, finished or sent to a model.
 """
 
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ PAUSES_MAX = 5
 
 @dataclass(frozen=True, slots=True)
 class StepPolicy:
-    """What the rules depend on beside the chat."""
+    """The inputs of the rules beside the chat."""
 
     context_limit_tokens: int = 0
     threshold_percent: int = THRESHOLD_PERCENT
@@ -41,7 +41,7 @@ class StepPolicy:
 
 @dataclass(frozen=True, slots=True)
 class RunTools:
-    """Bring these calls to an end, then put all results into the history."""
+    """Complete these calls, then add all results to the history."""
 
     calls: tuple[PendingCall, ...]
 
@@ -53,7 +53,7 @@ class EnterAction:
 
 @dataclass(frozen=True, slots=True)
 class Compact:
-    """Summarise the history; one that was too long for the model is shortened before."""
+    """Summarise the history; one that was too long for the model is shortened first."""
 
     source: CompactionSource
     use: ContextUse
@@ -67,28 +67,28 @@ class Finish:
 
 @dataclass(frozen=True, slots=True)
 class StepLimit:
-    """The turn takes too many steps or goes in circles; end it with a notice to its reader."""
+    """The turn has too many steps or repeats itself; end it with a notice to the user."""
 
     notice: NewMessage
 
 
 @dataclass(frozen=True, slots=True)
 class Fail:
-    """The turn cannot go on."""
+    """The turn cannot continue."""
 
     error: TurnError
 
 
 @dataclass(frozen=True, slots=True)
 class CallModel:
-    """Ask the model for the next step."""
+    """Call the model for the next step."""
 
 
 Action = RunTools | EnterAction | Compact | Finish | StepLimit | Fail | CallModel
 
 
 def next_action(state: ChatState, history: Sequence[Message], policy: StepPolicy) -> Action:
-    """Return what a running chat with this live history does next."""
+    """Return the next action of a running chat with this live history."""
     local = tuple(call for call in state.pending if not call.is_client)
     if local:
         return RunTools(local)
@@ -123,7 +123,7 @@ def next_action(state: ChatState, history: Sequence[Message], policy: StepPolicy
 
 
 def _shortenings(state: ChatState) -> int:
-    """Return how often the history must be shortened to be summarised: more with every failure."""
+    """Return how often the history must be shortened for a summary: once more per failure."""
     retry = state.retry
     is_too_long = retry is not None and retry.error.kind is ErrorKind.CONTEXT_OVERFLOW
     return max(1, state.generation_attempt - 1) if is_too_long else 0
@@ -132,7 +132,7 @@ def _shortenings(state: ChatState) -> int:
 def _overflow(
     state: ChatState, history: Sequence[Message], use: ContextUse, policy: StepPolicy
 ) -> TurnError | None:
-    """Return why another summary would not help, None if it may."""
+    """Return why another summary would not help; None if it may."""
     is_too_large = is_summary_too_large(
         history, policy.context_limit_tokens, policy.threshold_percent
     )
@@ -158,7 +158,7 @@ def _is_final_answer(message: Message) -> bool:
 
 
 def _pauses(state: ChatState, rows: Sequence[Message]) -> int:
-    """Count the newest answers that ended while their provider still worked with its tools."""
+    """Count the newest answers that ended while the provider's own tools were still running."""
     count = 0
     for message in reversed(rows):
         if message.id <= state.turn_id or not _is_paused(message):
@@ -175,7 +175,7 @@ def _is_paused(message: Message) -> bool:
 
 
 def _steps_of_turn(state: ChatState, history: Sequence[Message]) -> int:
-    """Count the answers since the message that started the turn, from the end."""
+    """Count the answers since the message that started the turn."""
     steps = 0
     for message in reversed(history):
         if message.id <= state.turn_id:

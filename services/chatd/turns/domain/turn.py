@@ -1,4 +1,4 @@
-"""A turn as values: what it runs with, and how it ended."""
+"""Values of a turn: its setup, and how it ended."""
 
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -13,15 +13,16 @@ from chatd.turns.domain.briefing import Briefing
 
 @dataclass(frozen=True, slots=True)
 class TurnSetup:
-    """What a turn runs with.
+    """The setup of a turn.
 
     Attributes:
         model: The model that answers.
         summariser: The model that summarises, if it is another one.
-        threshold_percent: How full the window may be before the history is summarised; 100 never.
+        threshold_percent: How full the context window may be before the history is summarised; 100
+            never.
         is_final_step_compacted: Whether a turn whose last answer crossed the threshold is
-            summarised and goes on from there.
-        briefing: What the model is told before the history.
+            summarised and continues from there.
+        briefing: The inputs of the system blocks before the history.
         client_tools: Tools that the client executes.
     """
 
@@ -34,14 +35,14 @@ class TurnSetup:
 
     @property
     def context_limit_tokens(self) -> int:
-        """Return the smaller window of the models that read the history, 0 if none is known."""
+        """Return the smallest context window of the models that read the history; 0 if unknown."""
         models = (self.model,) if self.summariser is None else (self.model, self.summariser)
         known = [model.context_limit_tokens for model in models if model.context_limit_tokens > 0]
         return min(known, default=0)
 
 
 class FixedSetups:
-    """Gives every turn the same setup."""
+    """Returns the same setup for every turn."""
 
     def __init__(self, setup: TurnSetup) -> None:
         self._setup = setup
@@ -64,7 +65,7 @@ class Ending(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class TurnEnded:
-    """A turn that just ended, with what its runner knows of it already."""
+    """A turn that just ended, with the data that its runner has at hand."""
 
     ending: Ending
     owner: Owner

@@ -1,4 +1,4 @@
-"""An answer while it is being written: shown piece by piece, and whole at any moment."""
+"""An answer while it is being received: published piece by piece, and readable at any time."""
 
 from collections.abc import Callable
 from typing import assert_never
@@ -33,13 +33,13 @@ Show = Callable[[Role, int, Part], None]
 
 
 def ignore_part(role: Role, part_index: int, part: Part) -> None:
-    """Show nobody what is written."""
+    """Discard the piece."""
 
 
 class Answer:
-    """Takes a model's events one by one.
+    """Accumulates a model's events.
 
-    Ids of calls are unique within an answer, whatever the provider sends.
+    Call ids are unique within an answer, regardless of those that the provider sends.
     """
 
     def __init__(self, show: Show, clock: Clock) -> None:
@@ -48,32 +48,32 @@ class Answer:
         self._opened_s = clock.monotonic()
         self._pieces: list[Piece] = []
         self.parts_count = 0
-        self.length = 0  # Characters that were taken so far.
+        self.length = 0  # Characters received so far.
         self._open: tuple[type[Part], str] | None = None  # Kind and block of the open deltas.
-        self._inputs: dict[str, tuple[int, str]] = {}  # Place and id of calls by provider's id.
+        self._inputs: dict[str, tuple[int, str]] = {}  # Index and id of calls by provider's id.
         self._call_ids: set[str] = set()
-        self._written_bytes = 0  # What the model wrote, of which its tokens are estimated.
-        self.is_sent = False  # Whether the prompt left for the provider.
+        self._written_bytes = 0  # Output of the model, from which its tokens are estimated.
+        self.is_sent = False  # Whether the prompt was sent to the provider.
         self.usage: UsageReported | None = None
         self.finished: Finished | None = None
 
     @property
     def content(self) -> tuple[Part, ...]:
-        """All that was written so far."""
+        """All parts received so far."""
         return joined(self._pieces)
 
     @property
     def has_begun(self) -> bool:
-        """Whether the model did anything that its provider will want money for."""
+        """Whether the model produced anything that its provider will charge for."""
         return bool(self._pieces) or self.usage is not None
 
     @property
     def output_tokens(self) -> int:
-        """An estimate of the tokens that were received so far."""
+        """An estimate of the tokens received so far."""
         return tokens_of_bytes(self._written_bytes)
 
     def on_event(self, event: ModelEvent) -> None:
-        """Take the next event."""
+        """Apply the next event."""
         match event:
             case TextDelta(text, block_id):
                 self._append(Text(text), block_id)
@@ -115,11 +115,11 @@ class Answer:
     def use(
         self, profile: ModelProfile, input_tokens: Callable[[], int], alive_ms: int
     ) -> ModelUse:
-        """Return what the call used, as it is stored with its message.
+        """Return the usage of the call, as it is stored with its message.
 
         Args:
             profile: The model that was called.
-            input_tokens: Returns an estimate of the prompt's tokens, should that be needed.
+            input_tokens: Returns an estimate of the prompt's tokens; called only if needed.
             alive_ms: The time that the step took so far.
         """
         model_ms = round((self._clock.monotonic() - self._opened_s) * 1000)
@@ -133,7 +133,7 @@ class Answer:
         )
 
     def _append(self, delta: Text | Reasoning, block_id: str) -> None:
-        """Add to the open part, or open one."""
+        """Append to the open part, or open one."""
         if not delta.text:
             return
         if self._open != (type(delta), block_id):
@@ -154,7 +154,7 @@ class Answer:
 
     def _complete_call(self, call: ToolCall) -> None:
         if call.tool_call_id not in self._inputs:
-            self._written_bytes += text_bytes(call.args_json)  # No delta brought them before.
+            self._written_bytes += text_bytes(call.args_json)  # No delta counted them before.
         place, call_id = self._input(call.tool_call_id)
         del self._inputs[call.tool_call_id]
         self.length += len(call.args_json)
@@ -162,7 +162,7 @@ class Answer:
         self._add(place, msgspec.structs.replace(call, tool_call_id=call_id, created_at=now))
 
     def _input(self, provider_id: str) -> tuple[int, str]:
-        """Return place and id of the call that is being written under a provider's id."""
+        """Return index and id of the call that is being received under a provider's id."""
         if provider_id not in self._inputs:
             place = self._next_place()
             call_id = provider_id or f"call_{place}"

@@ -1,4 +1,4 @@
-"""One dispatched call: started at most once, found again after an owner died, or unknown."""
+"""Execution of one dispatched call: started at most once, recovered after an owner died."""
 
 import logging
 import uuid
@@ -33,8 +33,8 @@ logger = logging.getLogger(__name__)
 class CallLimits:
     """How long a call is waited for."""
 
-    call_s: float = 7200.0  # Executors have deadlines of their own; this is the last one.
-    unreachable_s: float = 60.0  # How long an executor may be gone before its calls are unknown.
+    call_s: float = 7200.0  # Executors have their own deadlines; this is the last resort.
+    unreachable_s: float = 60.0  # Until an unreachable executor's calls are unknown.
     lookup_first_s: float = 0.5
     lookup_max_s: float = 8.0
     cancel_s: float = 2.0
@@ -46,8 +46,8 @@ class OpenCall:
 
     Attributes:
         execution: The call.
-        is_new: Whether this process has just dispatched it and nobody can have started it.
-        is_offered: Whether its tool is offered now, so that it could still be started.
+        is_new: Whether this process has just dispatched it and no process can have started it.
+        is_offered: Whether its tool is in the catalogue now, so that it could still be started.
         is_stored: Whether it is known which journal it was dispatched to.
     """
 
@@ -63,7 +63,7 @@ class OpenCall:
 
 
 class LeaseExpired(Exception):
-    """The lease of this process is too old to start anything under it."""
+    """The lease of this process is too old to start a call under it."""
 
 
 class ToolCaller:
@@ -78,15 +78,15 @@ class ToolCaller:
         self._limits = limits
 
     async def run(self, open_call: OpenCall) -> Outcome:
-        """Bring a call to its end; what cannot be learned is unknown, a crash is a failure.
+        """Complete a call; if its outcome cannot be determined it is unknown, a crash is a failure.
 
         Raises:
-            LeaseExpired: the call would have to be started, and may not be.
+            LeaseExpired: The call would have to be started, and may not be.
         """
         return await first_of(self._run(open_call), self._too_late)
 
     async def find(self, open_call: OpenCall) -> Found:
-        """Ask once what became of a call, without patience."""
+        """Query once for the outcome of a call, with a short timeout."""
 
         async def ask() -> Found:
             try:
@@ -101,7 +101,7 @@ class ToolCaller:
         return await first_of(ask(), give_up)
 
     async def cancel(self, open_call: OpenCall) -> None:
-        """Have a call stopped, as far as its executor can be reached in time."""
+        """Cancel a call, if its executor can be reached in time."""
 
         async def ask() -> None:
             try:
@@ -136,7 +136,7 @@ class ToolCaller:
             return crashed(error, execution_id)
 
     async def _recover(self, open_call: OpenCall) -> Outcome:
-        """Look for a call that may have been started, and go on from what is found."""
+        """Find a call that may have been started, and continue from its state."""
         gone_since_s: float | None = None
         pause_s = self._limits.lookup_first_s
         while True:
@@ -182,7 +182,7 @@ class ToolCaller:
 def dispatches_for(
     chat_id: ChatId, fence: Fence, calls: tuple[ToolCall, ...], specs: Mapping[str, ToolSpec]
 ) -> tuple[Dispatch, ...]:
-    """Give every call an execution id, derived so that nobody makes it twice."""
+    """Assign every call an execution id, derived so that it is unique."""
     return tuple(
         Dispatch(
             ExecutionId(derived_id(chat_id, fence, str(index))),
@@ -195,12 +195,12 @@ def dispatches_for(
 
 
 def derived_id(chat_id: ChatId, fence: Fence, name: str) -> str:
-    """Return an id that this step of the chat alone can have."""
+    """Return an id that only this step of the chat can have."""
     return str(uuid.uuid5(uuid.UUID(chat_id), f"{fence.history_version}.{name}"))
 
 
 def stand_in(dispatch: Dispatch) -> ToolSpec:
-    """Return a spec for a tool that is not offered any more, enough to ask for its calls."""
+    """Return a spec for a tool that is no longer in the catalogue, enough to query its calls."""
     call = dispatch.call
     spec = ToolSpec(call.tool_name, "", "{}", dispatch.executor, dispatch.journal_generation)
     return replace(spec, server_id=call.mcp_server_id)

@@ -1,9 +1,9 @@
 """One claimed chat, run step after step and turn after turn.
 
-Each round looks at the state and the history, decides purely what is next, does it and commits.
-The commit opens the next episode. Whatever moves the chat meanwhile ends the work under way, and
-the next round goes on from what is stored: an interruption is finished with what there is of the
-answer, a chat that is somebody else's is left alone.
+Each round reads the state and the history, decides purely on the next action, executes it and
+commits. The commit opens the next episode. A change of the chat by another writer ends the work
+under way, and the next round continues from the stored state: an interruption is finished with the
+partial answer, a chat that another process owns is left alone.
 """
 
 from dataclasses import replace
@@ -81,11 +81,11 @@ class ChatRun:
         self._inherited: OpenCall | None = None  # The call that a dead owner left.
 
     async def run(self) -> None:
-        """Go on until the chat rests.
+        """Run until the chat rests.
 
         Raises:
-            Lost: it is somebody else's.
-            FenceLost: this process may not go on with it, although it may still be its own.
+            OwnershipLost: Another process owns the chat.
+            FenceLost: This process may not continue it, although it may still own it.
         """
         try:
             while self._session.is_owned:
@@ -98,7 +98,7 @@ class ChatRun:
             self._bill_late()
 
     async def _advance(self) -> None:
-        """Do the next thing of the present turn."""
+        """Execute the next action of the current turn."""
         session = self._session
         session.unfinished = None
         self._bill_late()
@@ -129,7 +129,7 @@ class ChatRun:
                 assert_never(action)
 
     async def _prepare(self) -> PreparedTurn:
-        """Prepare once for each turn."""
+        """Prepare once per turn."""
         turn_id = self._session.state.turn_id
         if self._prepared is None or self._prepared.turn_id != turn_id:
             self._prepared = await prepare(
@@ -219,7 +219,7 @@ class ChatRun:
                 await session.apply(RecordRetry(session.fence, retry, bill))
 
     async def _wait_for_retry(self) -> bool:
-        """Wait until the next attempt is due; return False when the chat moved meanwhile."""
+        """Wait until the next attempt is due; return False when the chat changed meanwhile."""
         retry = self._session.state.retry
         if retry is None:
             return True
@@ -265,7 +265,7 @@ class ChatRun:
         await batch.settle()
 
     async def _kept_messages(self) -> tuple[NewMessage, ...]:
-        """Return what is kept of the interrupted episode: from memory, or from a dead owner."""
+        """Return the partial answer of the interrupted episode: from memory, or from the store."""
         state, fence = self._session.state, self._session.fence
         unfinished = self._session.unfinished
         now = self._clock.now()
@@ -295,21 +295,21 @@ class ChatRun:
         self._dependencies.ended(ended)
 
     def _bill_late(self) -> None:
-        """Hand over the bill of a call that ended without a commit of ours."""
+        """Pass on the bill of a call that ended without a commit of this process."""
         entry = self._session.unbilled()
         if entry is not None:
             self._dependencies.unbilled(entry, self._session.owner.id)
 
 
 def _unreachable_since(before: Retry | None, error: ModelError, now: datetime) -> datetime | None:
-    """Return when the first of the present row of attempts failed that reached nobody."""
+    """Return when the first of the current series of unreachable attempts failed."""
     if not error.is_unreachable:
         return None
     return now if before is None else before.unreachable_since or now
 
 
 def _use_of_answer(inherited: OpenCall | None) -> ModelUse | None:
-    """Return what is stored with the answer of a dead owner; a summary's has no message."""
+    """Return the usage stored with the answer of a dead owner; a summary has no message."""
     if inherited is None or inherited.entry.bill.purpose is not CallPurpose.TURN:
         return None
     return inherited.entry.bill.use

@@ -1,4 +1,4 @@
-"""Making a summary: people see it begin, the model writes it, people see it end, it is stored."""
+"""Makes a summary: publishes its start, calls the model, publishes its end, commits it."""
 
 from dataclasses import dataclass, replace
 
@@ -49,10 +49,10 @@ class Summariser:
     async def run(
         self, session: Session, action: Compact, request: ModelRequest, show: Show
     ) -> StepEnd:
-        """Summarise what `request` shows and commit that; say how the call ended.
+        """Summarise the messages of `request` and commit the summary; return how the call ended.
 
         Raises:
-            Lost: the chat is not this runner's any more.
+            OwnershipLost: This runner no longer owns the chat.
         """
         call = self._call(session, action)
         show(Role.ASSISTANT, 0, call)
@@ -101,7 +101,7 @@ class Summariser:
         texts = (part.text for part in answer.content if isinstance(part, Text))
         summary = "\n\n".join(text.strip() for text in texts if text.strip())
         if answer.finished is not None and answer.finished.reason is FinishReason.CONTENT_FILTER:
-            # Its words are no summary, and would stand for all that was said.
+            # The text of a refusal is no summary, and would replace the whole history.
             return Broken(_refused(answer.finished.detail))
         if not summary:
             return Broken(_nothing_said())
@@ -116,7 +116,7 @@ class Summariser:
 
 
 def _is_one_provider(summariser: ModelProfile, chat: ModelProfile) -> bool:
-    """Return whether both models are one provider's, so that one understands the other's parts."""
+    """Return whether both models have the same provider, so that its own parts are understood."""
     return bool(summariser.provider_id) and summariser.provider_id == chat.provider_id
 
 

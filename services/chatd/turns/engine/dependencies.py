@@ -1,4 +1,4 @@
-"""What turns need from the world, and how patient they are with it."""
+"""Dependencies of turns, and their limits."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -23,7 +23,7 @@ from parley.clock import Clock
 
 @dataclass(frozen=True, slots=True)
 class TurnPorts:
-    """What a turn needs from the world."""
+    """The services that a turn uses."""
 
     chats: Chats
     model: LanguageModel
@@ -49,17 +49,17 @@ class TurnLimits:
 
 @dataclass(frozen=True, slots=True)
 class TurnDependencies:
-    """Everything a turn is given.
+    """All dependencies of a turn.
 
     Attributes:
-        ports: The services that it talks to.
+        ports: The services that it uses.
         clock: Time.
-        jitter: Gives numbers between 0 and 1.
-        may_act: Says whether the lease of this process still allows to start anything.
-        ended: Is told of every turn that ended.
-        unbilled: Is told of calls that no commit could carry into the ledger, with their owner.
-        limits: Its patience.
-        chats_running: Says how many chats this process runs, which may all ask one provider.
+        jitter: Returns numbers between 0 and 1.
+        may_act: Returns whether the lease of this process still allows new effects.
+        ended: Is called with every turn that ended.
+        unbilled: Is called with calls that no commit entered into the ledger, and their owner.
+        limits: Timeouts and retries.
+        chats_running: Returns how many chats this process runs, which may all use one provider.
     """
 
     ports: TurnPorts

@@ -1,4 +1,4 @@
-"""The histories that this process keeps, so that a prompt is not read anew for every step."""
+"""The cache of histories, so that a prompt is not read again for every step."""
 
 from collections import OrderedDict
 from datetime import datetime
@@ -11,9 +11,9 @@ from chatd.primitives.domain.ids import ChatId, MessageId
 from chatd.turns.domain.ports import Chats
 from chatd.turns.domain.prompt import PromptBuilder
 
-# What all histories at rest may take: those of thousands of short chats, or of a few long ones.
+# The size limit of all histories at rest: those of thousands of short chats, or a few long ones.
 KEPT_BYTES_MAX = 64 * 1024 * 1024
-# What a message takes beside its words, as it is stored and once more in the prompt.
+# The size of a message beside its text, as stored and once more in the prompt.
 MESSAGE_BYTES = 2000
 
 
@@ -22,8 +22,8 @@ class History:
 
     Attributes:
         messages: The messages.
-        prompt: What a model is shown of them.
-        bytes: About what they take.
+        prompt: Builds the prompt from them.
+        bytes: Their approximate size.
     """
 
     def __init__(self) -> None:
@@ -33,7 +33,7 @@ class History:
         self._version = 0
 
     async def catch_up(self, chats: Chats, state: ChatState) -> None:
-        """Read what changed, if anything did, up to the history of `state`."""
+        """Read the changes, if there are any, up to the history of `state`."""
         if self._version >= state.history_version:
             return
         changes = await chats.history(state.chat_id, self._version)
@@ -46,7 +46,7 @@ class History:
         self._version = state.history_version
 
     def text_of(self, message_id: MessageId) -> str:
-        """Return the words of one message, nothing if it is not here."""
+        """Return the text of one message; empty if it is not here."""
         for message in reversed(self.messages):
             if message.id <= message_id:
                 found = message.content if message.id == message_id else ()
@@ -56,7 +56,7 @@ class History:
     def wrote(
         self, before: ChatState, after: ChatState, messages: tuple[NewMessage, ...], at: datetime
     ) -> None:
-        """Take over what this process just wrote, if that is all that was added."""
+        """Apply a write of this process, if it contains all messages that were added."""
         is_all = after.next_message_id - before.next_message_id == len(messages)
         if not is_all or self._version != before.history_version:
             return
@@ -71,7 +71,7 @@ class History:
 
 
 class Histories:
-    """The histories of chats that rest, the most recently used ones."""
+    """The histories of chats at rest, evicted by least recent use."""
 
     def __init__(self, bytes_max: int = KEPT_BYTES_MAX) -> None:
         self._bytes_max = bytes_max
@@ -79,7 +79,7 @@ class Histories:
         self._kept: OrderedDict[ChatId, History] = OrderedDict()
 
     def take(self, chat_id: ChatId) -> History:
-        """Return the history of a chat; whoever took it keeps it when done, if it is still good."""
+        """Remove and return a chat's history; the caller keeps it again if it is valid."""
         history = self._kept.pop(chat_id, None)
         if history is None:
             return History()
@@ -89,7 +89,7 @@ class Histories:
     def wrote(
         self, before: ChatState, after: ChatState, messages: tuple[NewMessage, ...], at: datetime
     ) -> None:
-        """Let the history of a chat that rests take over what this process just wrote."""
+        """Apply a write of this process to the history of a chat at rest."""
         history = self._kept.get(after.chat_id)
         if history is not None:
             self._bytes -= history.bytes
@@ -97,8 +97,8 @@ class Histories:
             self._bytes += history.bytes
 
     def keep(self, chat_id: ChatId, history: History) -> None:
-        """Keep a history until somebody takes it or others are used more recently."""
-        self.take(chat_id)  # What an earlier one left is older.
+        """Keep a history until it is taken or evicted."""
+        self.take(chat_id)  # An earlier entry is older.
         self._kept[chat_id] = history
         self._bytes += history.bytes
         while self._bytes > self._bytes_max:

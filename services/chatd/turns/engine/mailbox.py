@@ -1,4 +1,4 @@
-"""What a runner learns of its chat while it works: always the newest state, never an old one."""
+"""State updates of a chat for its runner: always the newest state, never an older one."""
 
 import asyncio
 
@@ -8,7 +8,7 @@ from chatd.primitives.domain.ids import Fence
 
 
 class Mailbox:
-    """The newest known state of one chat; older news is dropped."""
+    """The newest known state of one chat."""
 
     def __init__(self, state: ChatState) -> None:
         self._newest = state
@@ -20,15 +20,15 @@ class Mailbox:
         return self._newest
 
     def put(self, state: ChatState) -> None:
-        """Take news, from a commit of this process or from a read; old news is dropped."""
+        """Set the state, from a commit of this process or from a read; an older one is ignored."""
         if state.snapshot_version > self._newest.snapshot_version:
             self._newest = state
             self._changed.set()
 
     async def until_superseded(self, fence: Fence) -> ChatState:
-        """Wait until work under `fence` must stop; return the state that says so.
+        """Wait until work under `fence` must stop; return the state that requires it.
 
-        That is when the chat has another owner or other history, or is asked to stop.
+        That is when the chat has another owner or another history, or is asked to stop.
         """
         while True:
             newest = self._newest

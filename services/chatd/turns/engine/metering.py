@@ -1,4 +1,4 @@
-"""A call of a model while nobody has entered it into the ledger yet."""
+"""A model call until it is entered into the ledger."""
 
 import logging
 from collections.abc import Callable
@@ -15,14 +15,14 @@ from chatd.turns.engine.answer import Answer
 
 logger = logging.getLogger(__name__)
 
-# Alive time that no answer is charged with goes to the next one.
+# Alive time that no answer is charged with is added to the next one.
 CHARGED = (CallOutcome.DONE, CallOutcome.INTERRUPTED)
-# We stopped listening, not the provider: it wants money for the prompt, whatever it had answered.
+# We closed the stream, not the provider: it charges for the prompt, whatever it had answered.
 STOPPED = (CallOutcome.ABORTED, CallOutcome.INTERRUPTED)
 
 
 class MeteredCall:
-    """One call, measured once: whatever is asked later gets what was answered first.
+    """One call, measured once: later reads return the first bill.
 
     The bill and the stored answer must agree, however often a commit is tried.
     """
@@ -47,10 +47,10 @@ class MeteredCall:
         self._bill: Bill | None = None
 
     def bill(self, outcome: CallOutcome) -> Bill | None:
-        """Return what the call is billed with; None when its provider wants nothing for it.
+        """Return the bill of the call; None when its provider does not charge for it.
 
-        That is so for a call that never left, and for one that failed before the model said
-        anything. What the provider did not report is estimated.
+        That is so for a call that was never sent, and for one that failed before the model produced
+        anything. Usage that the provider did not report is estimated.
         """
         is_owed = outcome is CallOutcome.DONE or self._answer.has_begun
         if outcome in STOPPED and self._answer.is_sent:
@@ -64,7 +64,7 @@ class MeteredCall:
         return self._bill
 
     def entry(self, chat_id: ChatId, outcome: CallOutcome) -> LedgerEntry | None:
-        """Return the same as the ledger keeps it, for when no commit of the chat carries it."""
+        """Return the bill as a ledger entry, for a call that no commit of the chat carries."""
         bill, fence = self.bill(outcome), self.fence
         if bill is None:
             return None
@@ -72,11 +72,11 @@ class MeteredCall:
 
     @property
     def output_tokens(self) -> int:
-        """An estimate of what was received so far."""
+        """An estimate of the tokens received so far."""
         return self._answer.output_tokens
 
     def entry_so_far(self, chat_id: ChatId) -> LedgerEntry | None:
-        """Return what the ledger would keep if the process ended now; nothing is settled by it."""
+        """Return the ledger entry if the process ended now; the bill is not fixed by it."""
         if not self._answer.is_sent and not self._answer.has_begun:
             return None
         fence = self.fence
@@ -90,28 +90,28 @@ class MeteredCall:
         return self._input_tokens
 
     def use(self, outcome: CallOutcome) -> ModelUse | None:
-        """Return what is stored with the answer."""
+        """Return the usage stored with the answer."""
         bill = self.bill(outcome)
         return None if bill is None else bill.use
 
 
 class CallObserver(Protocol):
-    """Is told of every call of a model when it begins and when its bill is settled."""
+    """Is called with every model call when it begins and when its bill is settled."""
 
     def opened(self, call: MeteredCall, chat_id: ChatId, owner_id: OwnerId) -> None:
-        """Learn of a call that begins."""
+        """Handle the start of a call."""
         ...
 
     def closed(self, call: MeteredCall) -> None:
-        """Learn that a call was billed, or that nothing is owed for it."""
+        """Handle that a call was billed, or that no charge is due for it."""
         ...
 
 
 class NoCallObserver:
-    """Watches nothing."""
+    """Observes nothing."""
 
     def opened(self, call: MeteredCall, chat_id: ChatId, owner_id: OwnerId) -> None:
-        """Let the call be."""
+        """Do nothing."""
 
     def closed(self, call: MeteredCall) -> None:
-        """Let the call be."""
+        """Do nothing."""

@@ -1,7 +1,7 @@
-"""Storing calls of models that are under way, so that a crash does not make them free.
+"""Stores model calls that are under way, so that their cost is charged after a crash.
 
-Written behind the calls, for all chats of this process at once: a call that ends within half a
-second costs nothing. What a process leaves when it dies is charged by any other one.
+Written behind the calls, for all chats of this process together: a call that ends within half a
+second is not written. Calls of a process that died are charged by any other one.
 """
 
 import logging
@@ -15,14 +15,14 @@ from parley.postgres import DatabaseUnavailable
 
 WRITE_EVERY_S = 0.5
 CHARGE_EVERY_S = 5.0
-CHARGED_MAX = 100  # Abandoned calls that are charged at once.
+CHARGED_MAX = 100  # Abandoned calls charged per statement.
 
 logger = logging.getLogger(__name__)
 
 
 @dataclass(slots=True)
 class _Open:
-    """What is known of a call: when it began, and how it was stored last."""
+    """A call: when it began, and how it was stored last."""
 
     chat_id: ChatId
     owner_id: OwnerId
@@ -32,7 +32,7 @@ class _Open:
 
 
 class OpenCallWriter:
-    """A `CallObserver` that stores what it watches."""
+    """A `CallObserver` that stores the calls."""
 
     def __init__(self, calls: StoredOpenCalls, clock: Clock) -> None:
         self._calls = calls
@@ -42,7 +42,7 @@ class OpenCallWriter:
         self._charged_s = clock.monotonic()
 
     def opened(self, call: MeteredCall, chat_id: ChatId, owner_id: OwnerId) -> None:
-        """Watch a call that begins."""
+        """Observe a call that begins."""
         self._open[call] = _Open(chat_id, owner_id, self._clock.monotonic())
 
     def closed(self, call: MeteredCall) -> None:
@@ -52,7 +52,7 @@ class OpenCallWriter:
             self._ended.append(known.stored)
 
     async def run(self) -> None:
-        """Write and charge until cancelled; a failure is logged and the next round goes on."""
+        """Write and charge until cancelled; a failure is logged and the next round continues."""
         while True:
             await self._clock.sleep(WRITE_EVERY_S)
             try:

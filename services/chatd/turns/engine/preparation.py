@@ -1,4 +1,4 @@
-"""What a turn is prepared with, once, before its first step."""
+"""The preparation of a turn, once, before its first step."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -29,16 +29,16 @@ class PreparedTurn:
 
     @property
     def result_budget_bytes(self) -> int:
-        """How large one result may be."""
+        """The size limit of one result."""
         return result_budget_bytes(self.setup.model.context_limit_tokens)
 
     @staticmethod
     def budget_bytes(prepared: "PreparedTurn | None") -> int:
-        """Return how large one result may be, also for a turn that nobody prepared."""
+        """Return the size limit of one result, also for a turn that was not prepared."""
         return BUDGET_BYTES_UNKNOWN if prepared is None else prepared.result_budget_bytes
 
     async def request(self, session: Session, files: Files) -> ModelRequest:
-        """Return the request for the next step, with the files that it speaks of."""
+        """Return the request for the next step, with the files that it refers to."""
         model = self.setup.model
         history = session.history
         messages = history.prompt.of(history.messages, self.setup.briefing)
@@ -57,10 +57,10 @@ class PreparedTurn:
 
 
 async def prepare(session: Session, setups: Setups, tools: Tools, steps_max: int) -> PreparedTurn:
-    """Ask for what the present turn runs with.
+    """Load the setup and the tools of the current turn.
 
     Raises:
-        ModelError: no model can be used.
+        ModelError: No model can be used.
     """
     setup = await setups.prepare(session.chat_id, session.owner, choice_of(session))
     local = await tools.list_tools(session.chat_id, session.owner)
@@ -77,7 +77,7 @@ async def prepare(session: Session, setups: Setups, tools: Tools, steps_max: int
 
 
 def choice_of(session: Session) -> ModelChoice | None:
-    """Return what the message that started the present turn asks for, None if nobody knows."""
+    """Return the model choice of the message that started the turn; None if it is not known."""
     turn_id = session.state.turn_id
     for message in reversed(session.history.messages):
         if message.id == turn_id:
@@ -86,6 +86,6 @@ def choice_of(session: Session) -> ModelChoice | None:
 
 
 def file_ids_of(messages: Sequence[PromptMessage]) -> tuple[str, ...]:
-    """Return the files that a prompt speaks of, each once."""
+    """Return the files that a prompt refers to, each once."""
     files = (part for message in messages for part in message.content if isinstance(part, File))
     return tuple(dict.fromkeys(file.file_id for file in files))

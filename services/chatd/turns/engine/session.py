@@ -1,7 +1,8 @@
 """A claimed chat while this process runs it: the state it may act on, and its history.
 
 The state is always one that a claim or a commit returned. A refused write means that the chat
-moved: what is stored then says how to go on, and nothing that may have been committed is repeated.
+changed: the run continues from the stored state, and nothing that may have been committed is
+repeated.
 """
 
 from collections.abc import Callable
@@ -25,7 +26,7 @@ from parley.clock import Clock
 
 
 class OwnershipLost(Exception):
-    """The chat is not this runner's any more."""
+    """This runner no longer owns the chat."""
 
     def __init__(self, chat_id: ChatId) -> None:
         super().__init__(f"chat {chat_id} is run elsewhere or not at all")
@@ -34,7 +35,7 @@ class OwnershipLost(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Unfinished:
-    """What would be stored of an episode if it were interrupted at some moment."""
+    """The messages that would be stored of an episode if it were interrupted at a given time."""
 
     fence: Fence
     messages_at: Callable[[datetime], tuple[NewMessage, ...]]
@@ -72,26 +73,26 @@ class Session:
 
     @property
     def fence(self) -> Fence:
-        """What the next write must match."""
+        """The fence that the next write must match."""
         return fence_of(self.state)
 
     @property
     def is_running(self) -> bool:
-        """Whether the chat is this runner's and nobody asked it to stop."""
+        """Whether this runner owns the chat and it was not asked to stop."""
         return self.is_owned and self.state.status is Status.RUNNING
 
     @property
     def is_owned(self) -> bool:
-        """Whether the chat still is this runner's."""
+        """Whether this runner still owns the chat."""
         return _is_owned(self.state, self._epoch)
 
     async def apply(self, command: WorkerCommand, messages: tuple[NewMessage, ...] = ()) -> bool:
-        """Write; return whether that was done, False when the chat moved before.
+        """Write a command; return True if it was written, False when the chat changed before.
 
         `messages` are those that the command adds to the history, when they are known.
 
         Raises:
-            Lost: the chat belongs to somebody else now.
+            OwnershipLost: Another process owns the chat now.
         """
         before = self.state
         try:
@@ -109,10 +110,10 @@ class Session:
         return True
 
     def follow(self, newest: ChatState) -> None:
-        """Go on from what somebody else wrote.
+        """Continue from a state that another writer committed.
 
         Raises:
-            Lost: the chat belongs to somebody else now, or rests.
+            OwnershipLost: Another process owns the chat now, or it rests.
         """
         self._mailbox.put(newest)
         if not _is_owned(newest, self._epoch):
@@ -120,10 +121,10 @@ class Session:
         self.state = newest
 
     def look(self) -> None:
-        """Learn whether the chat is asked to stop, or is not ours any more, before going on.
+        """Apply a pending stop request or loss of ownership before continuing.
 
         Raises:
-            Lost: the chat belongs to somebody else now, or rests.
+            OwnershipLost: Another process owns the chat now, or it rests.
         """
         newest = self._mailbox.newest
         is_news = newest.snapshot_version > self.state.snapshot_version
@@ -131,11 +132,11 @@ class Session:
             self.follow(newest)
 
     async def superseded(self) -> ChatState:
-        """Wait until work under the present fence must stop."""
+        """Wait until work under the current fence must stop."""
         return await self._mailbox.until_superseded(self.fence)
 
     async def catch_up(self) -> None:
-        """Bring the history up to the state."""
+        """Read the history up to the state."""
         await self.history.catch_up(self._chats, self.state)
 
     def metered(
@@ -148,13 +149,13 @@ class Session:
         return call
 
     def billed(self, outcome: CallOutcome) -> Bill | None:
-        """Return the bill of the present episode's call, if there was one that did anything."""
+        """Return the bill of the current episode's call, if there was one to charge."""
         if self._call is None or self._call.fence != self.fence:
             return None
         return self._call.bill(outcome)
 
     def unbilled(self) -> LedgerEntry | None:
-        """Return the entry of a call that no commit will carry any more, once."""
+        """Return the ledger entry of a call that no commit will carry any more, once."""
         call = self._settled()
         return None if call is None else call.entry(self.chat_id, CallOutcome.ABORTED)
 
@@ -166,7 +167,7 @@ class Session:
         return call
 
     def alive_ms(self) -> int:
-        """Return the time since the last one that was accounted for, and account for it."""
+        """Return the time since the last call of this method; each interval is counted once."""
         now_s = self._clock.monotonic()
         alive_ms = round((now_s - self.billed_until_s) * 1000)
         self.billed_until_s = now_s

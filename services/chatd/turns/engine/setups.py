@@ -1,4 +1,4 @@
-"""What a turn runs with, put together from the configuration, its chat and its owner."""
+"""The setup of a turn, built from the configuration, its chat and its owner."""
 
 import logging
 from typing import Protocol
@@ -33,7 +33,7 @@ MODES = {
     ChatMode.PLAN: Mode.PLAN,
     ChatMode.EXPLORE: Mode.EXPLORE,
 }
-# The more special one first.
+# The more specific one first.
 PURPOSES = {
     CallPurpose.TITLE: (Purpose.TITLE, Purpose.UTILITY),
     CallPurpose.LABEL: (Purpose.UTILITY,),
@@ -42,31 +42,31 @@ PURPOSES = {
 
 
 class Configuration(Protocol):
-    """What is configured now; asking costs nothing while nothing changed."""
+    """The current configuration; cached while nothing changed."""
 
     async def current(self) -> Snapshot:
         """Return the catalogue."""
         ...
 
     async def user(self, user_id: OwnerId) -> UserConfig:
-        """Return what a user set and brought."""
+        """Return the settings and keys of a user."""
         ...
 
     async def chat(self, chat_id: ChatId) -> ChatFacts:
-        """Return what the turns of a chat depend on beside its history."""
+        """Return the properties of a chat that its turns depend on, beside its history."""
         ...
 
 
 class WorkspaceTexts(Protocol):
-    """Knows where the tools of chats work."""
+    """Describes the workspaces of chats."""
 
     async def workspace_text(self, chat_id: ChatId, *, is_child: bool) -> str:
-        """Return what a model is told about where its tools work."""
+        """Return the prompt text about the workspace in which the chat's tools run."""
         ...
 
 
 class ConfiguredSetups:
-    """Gives every turn what is configured for its chat at its beginning."""
+    """Returns the setup that is configured for a chat when its turn begins."""
 
     def __init__(
         self,
@@ -81,10 +81,10 @@ class ConfiguredSetups:
     async def prepare(
         self, chat_id: ChatId, owner: Owner, choice: ModelChoice | None = None
     ) -> TurnSetup:
-        """Return what the next turn of a chat runs with.
+        """Return the setup of the next turn of a chat.
 
         Raises:
-            ModelError: the model cannot be used; the message says what to do.
+            ModelError: The model cannot be used; the message says what to do.
         """
         snapshot = await self._configuration.current()
         user = await self._configuration.user(owner.id)
@@ -122,13 +122,13 @@ class ConfiguredSetups:
         try:
             return await self._workspace_texts.workspace_text(chat_id, is_child=facts.is_child)
         except ChatError as unknown:
-            # Its tools will say the same, in more words.
+            # Its tools will return the same error, in more detail.
             logger.warning("nobody can tell where a chat works: %s", unknown)
             return ""
 
 
 class ConfiguredUtilityModels:
-    """Gives titles, labels and summaries the models that are set for them."""
+    """Returns the models that are configured for titles, labels and summaries."""
 
     def __init__(self, configuration: Configuration, book: PriceBook) -> None:
         self._configuration = configuration
@@ -137,10 +137,10 @@ class ConfiguredUtilityModels:
     async def for_purpose(
         self, chat_id: ChatId, owner: Owner, purpose: CallPurpose
     ) -> ModelProfile | None:
-        """Return the model that is set for a purpose; None for the chat's own.
+        """Return the model configured for a purpose; None for the chat's own.
 
         Raises:
-            ModelError: one is set and cannot be used.
+            ModelError: The configured one cannot be used.
         """
         catalogue = (await self._configuration.current()).catalogue
         user = await self._configuration.user(owner.id)

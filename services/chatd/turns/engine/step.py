@@ -1,4 +1,4 @@
-"""One step of a model: its answer, and what is committed of it."""
+"""One step of a model: its answer, and the commit of it."""
 
 import logging
 from dataclasses import dataclass
@@ -32,7 +32,7 @@ class Done:
 
 @dataclass(frozen=True, slots=True)
 class Stepped:
-    """The answer is committed, unless the chat moved before; these calls may be sent now."""
+    """The answer is committed, unless the chat changed before; these calls may be sent now."""
 
     dispatches: tuple[Dispatch, ...] = ()
 
@@ -42,7 +42,7 @@ StepEnd = Stepped | Done | Broken | Superseded
 
 @dataclass(frozen=True, slots=True)
 class ModelStep:
-    """Asks the model once and commits its answer, unless that ends the turn."""
+    """Calls the model once and commits its answer, unless the answer ends the turn."""
 
     model: LanguageModel
     prepared: PreparedTurn
@@ -50,10 +50,10 @@ class ModelStep:
     clock: Clock
 
     async def run(self, session: Session, request: ModelRequest, show: Show) -> StepEnd:
-        """Ask; say how it ended.
+        """Call the model; return how the step ended.
 
         Raises:
-            Lost: the chat is not this runner's any more.
+            OwnershipLost: This runner no longer owns the chat.
         """
         answer = Answer(show, self.clock)
         call = session.metered(CallPurpose.TURN, self.prepared.setup.model, answer, request)
@@ -85,7 +85,7 @@ class ModelStep:
     async def _commit_calls(
         self, session: Session, message: NewMessage, calls: tuple[ToolCall, ...], show: Show
     ) -> StepEnd:
-        """Commit an answer with its calls; those that are refused get their result with it."""
+        """Commit an answer with its calls; refused calls get their result with it."""
         specs, fence = self.prepared.specs, session.fence
         plan = plan_calls(calls, specs)
         for call in plan.mended:
@@ -104,9 +104,9 @@ class ModelStep:
     async def _commit_final(
         self, session: Session, message: NewMessage, *, is_paused: bool
     ) -> StepEnd:
-        """Leave a last answer to the end of the turn, unless more is to be done before.
+        """Leave a final answer to the end of the turn, unless another action comes before it.
 
-        An answer that stands where one would pause is the last one if its provider says so.
+        An answer that would count as a pause is the last one if its provider says so.
         """
         state = session.state
         written = message.stored(state.next_message_id, state.snapshot_version, self.clock.now())
@@ -121,7 +121,7 @@ class ModelStep:
 
 
 def _is_refusal(answer: Answer, content: tuple[Part, ...]) -> bool:
-    """Return whether the provider held back the answer; thoughts alone are none."""
+    """Return whether the provider blocked the answer; reasoning alone is no answer."""
     is_blank = all(
         isinstance(part, Reasoning) or (isinstance(part, Text) and not part.text.strip())
         for part in content

@@ -1,4 +1,4 @@
-"""One call of a model, watched: it ends when it is answered, broken, silent or not wanted."""
+"""One model call with timeouts: it ends answered, failed, timed out or superseded."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -21,10 +21,10 @@ from parley.clock import Clock
 
 @dataclass(frozen=True, slots=True)
 class StreamLimits:
-    """How long a model may take: to its first event, between two, and in all; and how much it says.
+    """Limits of a model call: time to first event, between events, in all; and answer size.
 
-    A sign of life counts as an event, so that a model may think for as long as it shows that it
-    does; the limit for all of it holds nevertheless.
+    A heartbeat counts as an event, so that a model may think for as long as the provider sends
+    heartbeats; the total limit holds nevertheless.
     """
 
     startup_s: float = 60.0
@@ -48,7 +48,7 @@ class Broken:
 
 @dataclass(frozen=True, slots=True)
 class Superseded:
-    """The chat moved; the answer is not wanted as it would have been."""
+    """The chat changed; the answer is no longer wanted."""
 
     state: ChatState
 
@@ -57,7 +57,7 @@ StreamEnd = Answered | Broken | Superseded
 
 
 class _Endless(Exception):
-    """An answer that grows beyond what one may hold."""
+    """An answer that exceeds the size limits."""
 
 
 class ModelStream:
@@ -66,7 +66,7 @@ class ModelStream:
     def __init__(
         self, model: LanguageModel, limits: StreamLimits, clock: Clock, provider: str = ""
     ) -> None:
-        self._provider = provider  # As people know it; empty when nobody does.
+        self._provider = provider  # Its display name; may be empty.
         self._model = model
         self._limits = limits
         self._clock = clock
@@ -79,7 +79,7 @@ class ModelStream:
         answer: Answer,
         superseded: Callable[[], Awaitable[ChatState]],
     ) -> StreamEnd:
-        """Fill `answer` until the stream ends, or `superseded` says that it is not wanted."""
+        """Fill `answer` until the stream ends, or `superseded` returns."""
         return await first_of(
             self._fill(request, answer), self._until_silent, partial(_ending, superseded)
         )
@@ -95,7 +95,7 @@ class ModelStream:
             task = asyncio.current_task()
             if task is None or task.cancelling():
                 raise
-            # Nobody cancelled us: the provider's connection was torn down underneath.
+            # This task was not cancelled: the provider's connection was closed underneath.
             return Broken(self._cut_off("the connection was reset"))
         if answer.finished is None:
             return Broken(self._cut_off("the stream ended without its last event"))
@@ -106,7 +106,7 @@ class ModelStream:
             return
         answer.on_event(event)
         if isinstance(event, RequestSent):
-            return  # Nobody answered anything yet.
+            return  # The provider sent nothing yet.
         self._last_event_s = self._clock.monotonic()
         limits = self._limits
         if answer.length > limits.characters_max or answer.parts_count > limits.parts_max:
@@ -120,7 +120,7 @@ class ModelStream:
             await self._clock.sleep(wait_s)
 
     def _next_alarm(self) -> tuple[float, ModelError]:
-        """Return how long to wait for which failure."""
+        """Return the time until the next timeout, and its error."""
         now_s, limits = self._clock.monotonic(), self._limits
         if self._last_event_s is None:
             wait_s = self._opened_s + limits.startup_s - now_s

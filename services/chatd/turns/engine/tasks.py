@@ -1,4 +1,4 @@
-"""Tasks that belong to a stretch of code: at its end none of them runs any more."""
+"""Tasks that are bound to a code block: at its end none of them runs any more."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
@@ -12,9 +12,9 @@ Start = Callable[[Coroutine[Any, Any, T]], asyncio.Task[T]]
 
 @asynccontextmanager
 async def owned_tasks() -> AsyncIterator[Start[Any]]:
-    """Start tasks that are cancelled on the way out; an error comes out as itself, not in a group.
+    """Start tasks that are cancelled at exit; an error is raised as itself, not in a group.
 
-    A group would wrap what the body raises, and nobody could tell a refusal from a crash.
+    A group would wrap the body's exception, and a refusal would look like a crash.
     """
     tasks: list[asyncio.Task[Any]] = []
     failure: BaseException | None = None
@@ -42,9 +42,9 @@ async def owned_tasks() -> AsyncIterator[Start[Any]]:
 async def first_of(
     work: Coroutine[Any, Any, T], *others: Callable[[], Coroutine[Any, Any, T]]
 ) -> T:
-    """Run all works until one is done; return its result, the leftmost's if several are.
+    """Run all coroutines until one is done; return its result, the leftmost's if several are.
 
-    The others begin only if the first is not done at once, which is often enough the case.
+    The others start only if the first is not done at once, which is often the case.
     """
     async with owned_tasks() as start:
         tasks = [start(work)]

@@ -1,4 +1,4 @@
-"""The calls of one step: run side by side, each result stored as it comes, then all in order."""
+"""The calls of one step: run concurrently, each result stored when it arrives, then committed."""
 
 import asyncio
 from collections.abc import Mapping
@@ -30,7 +30,7 @@ class _Done:
 
 @dataclass(frozen=True, slots=True)
 class _Fenced:
-    """A call may not be started under the lease that this process has."""
+    """A call may not be started under the lease of this process."""
 
 
 _Event = _Done | _Fenced | ChatState
@@ -57,13 +57,13 @@ class ToolBatch:
         self._results: dict[str, ToolResult] = {}
 
     async def run(self, show: Show) -> None:
-        """Bring every call to its end and put the results into the history.
+        """Complete every call and add the results to the history.
 
-        Returns early when the chat is interrupted; what finished until then is stored.
+        Returns early when the chat is interrupted; the results until then are stored.
 
         Raises:
-            Lost: the chat is not this runner's any more.
-            FenceLost: nothing may be started for it under the lease of this process.
+            OwnershipLost: This runner no longer owns the chat.
+            FenceLost: No call may be started under the lease of this process.
         """
         places = {
             call.tool_call_id: place for place, call in enumerate(self._session.state.pending)
@@ -123,20 +123,20 @@ class ToolBatch:
             self._results[result.tool_call_id] = result
 
     async def _record_leftovers(self) -> None:
-        """Store what finished in the moment in which the chat was interrupted."""
+        """Store the results that arrived at the moment of the interruption."""
         while not self._events.empty():
             event = self._events.get_nowait()
             if isinstance(event, _Done):
                 await self._record(self._result(event.open_call, event.outcome))
 
     async def _commit(self, *last: ToolResult) -> bool:
-        """Put all results into the history, the last one in the same write that stores it.
+        """Add all results to the history, the last one in the same write that stores it.
 
-        Returns False when the chat moved before, or when somebody else has one of the others.
+        Returns False when the chat changed before, or when another process has one of the others.
         """
         known = self._results | {result.tool_call_id: result for result in last}
         called = [call.tool_call_id for call in self._session.state.pending if not call.is_client]
-        # What an owner before us recorded is in the store alone.
+        # Results that an earlier owner recorded are only in the store.
         is_all = known.keys() >= set(called)
         if not is_all and last:
             return False
@@ -145,7 +145,7 @@ class ToolBatch:
         return await self._session.apply(CommitResults(self._session.fence, results), messages)
 
     async def settle(self) -> None:
-        """Keep what the calls of an interrupted step came to, and have the others stopped."""
+        """Store the results of an interrupted step's completed calls, and cancel the others."""
         asked = [each for each in self._open_calls if not each.is_new]
         async with owned_tasks() as start:
             looking = [start(self._ended_or_stopped(each)) for each in asked]
@@ -165,24 +165,24 @@ class ToolBatch:
 
 
 class Dispatched:
-    """The dispatched calls of a chat's present step: from memory, or else from the store."""
+    """The dispatched calls of a chat's current step: from memory, or else from the store."""
 
     def __init__(self, chats: Chats) -> None:
         self._chats = chats
         self._new: dict[ExecutionId, Dispatch] = {}
 
     def just_committed(self, dispatches: tuple[Dispatch, ...]) -> None:
-        """Remember calls that are committed but were not sent yet."""
+        """Remember calls that are committed but not sent yet."""
         self._new = {dispatch.execution_id: dispatch for dispatch in dispatches}
 
     def being_sent(self) -> None:
-        """Forget that calls are new: from now on nobody can tell without asking."""
+        """Forget that calls are new: from now on their executor has to be queried."""
         self._new = {}
 
     async def open_calls(
         self, session: Session, specs: Mapping[str, ToolSpec]
     ) -> tuple[OpenCall, ...]:
-        """Return the pending calls that have no result, as they can be executed."""
+        """Return the pending calls without a result, ready to be executed."""
         missing = [call for call in session.state.pending if not call.is_recorded]
         local = [call for call in missing if call.execution_id is not None]
         if all(call.execution_id in self._new for call in local):
@@ -233,7 +233,7 @@ class Dispatched:
 
 
 def _within(open_call: OpenCall, budget_bytes: int) -> OpenCall:
-    """Return the call with the room that its result has."""
+    """Return the call with the size limit of its result."""
     return replace(open_call, execution=replace(open_call.execution, budget_bytes=budget_bytes))
 
 

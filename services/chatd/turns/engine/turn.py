@@ -1,4 +1,4 @@
-"""The runner of claimed chats, which every worker of a process shares."""
+"""The runner of claimed chats, shared by all workers of a process."""
 
 import logging
 from collections.abc import Callable
@@ -20,15 +20,15 @@ logger = logging.getLogger(__name__)
 
 
 def ignore_event(ended: TurnEnded) -> None:
-    """Let the end of a turn pass."""
+    """Ignore the end of a turn."""
 
 
 def ignore_bill(entry: LedgerEntry, owner_id: OwnerId) -> None:
-    """Let a call pass that no commit carried into the ledger."""
+    """Ignore a call that no commit entered into the ledger."""
 
 
 class TurnRunner:
-    """Runs claimed chats and keeps their histories warm."""
+    """Runs claimed chats and caches their histories."""
 
     def __init__(
         self,
@@ -57,15 +57,15 @@ class TurnRunner:
     def appended(
         self, before: ChatState, after: ChatState, messages: tuple[NewMessage, ...]
     ) -> None:
-        """Take over what a command just wrote, so that a warm chat's history is not read again."""
+        """Apply a write of this process, so that a cached history is not read again."""
         self._histories.wrote(before, after, messages, self._dependencies.clock.now())
 
     async def run(self, claimed: Claimed, mailbox: Mailbox) -> None:
-        """Run a chat that was just claimed until it rests or is somebody else's.
+        """Run a chat that was just claimed until it rests or another process owns it.
 
         Raises:
-            FenceLost: the lease of this process is too old to go on.
-            ChatNotFound: the chat was deleted meanwhile.
+            FenceLost: The lease of this process is too old to continue.
+            ChatNotFound: The chat was deleted meanwhile.
         """
         chat_id = claimed.state.chat_id
         history = self._histories.take(chat_id)

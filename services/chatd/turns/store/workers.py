@@ -1,9 +1,9 @@
-"""Workers in PostgreSQL: their leases, and the chats that they claim from nobody or from the dead.
+"""Workers in PostgreSQL: their leases, and claims of chats without an owner or with a dead one.
 
 Renewals have a connection of their own, so that a busy pool never costs a lease. Every statement
-that gives a chat to a worker demands that the worker's own lease lasts some seconds more and that
-it does not drain. Claims bypass the decisions about commands because they change only who owns a
-chat; they follow the same rule that every write moves `snapshot_version`.
+that gives a chat to a worker requires that the worker's own lease lasts some seconds more and that
+it does not drain. Claims bypass the decisions about commands because they change only the owner of
+a chat; they follow the same rule that every write increments `snapshot_version`.
 """
 
 import asyncio
@@ -47,7 +47,7 @@ RENEW = """
 
 BEGIN_DRAIN = "UPDATE chat.workers SET is_draining = true WHERE id = $1"
 
-# The row goes with the lease, so that a renewal still on its way cannot bring it back.
+# The row is deleted with the lease, so that a renewal in flight cannot bring it back.
 EXPIRE = "DELETE FROM chat.workers WHERE id = $1"
 
 REPLICAS = """
@@ -60,7 +60,7 @@ MAY_CLAIM = """
     WHERE id = $1 AND NOT is_draining AND lease_until > clock_timestamp() + interval '3 seconds'
 """
 
-# The join by version drops what somebody else moved since it was ranked. Statuses sort as wanted:
+# The join by version drops chats that changed since they were ranked. Statuses sort as wanted:
 # interrupting before running.
 SWEEP = f"""
     WITH free AS MATERIALIZED (
@@ -105,7 +105,7 @@ SWEEP = f"""
     SELECT * FROM taken ORDER BY place
 """
 
-# The epoch moves too: whoever still runs it must not go on.
+# The epoch is incremented too: a process that still runs the chat must stop.
 PARK = f"""
     WITH doomed AS (
         SELECT e.chat_id
@@ -176,13 +176,13 @@ class PostgresWorkers:
         self._line: asyncpg.Connection[asyncpg.Record] | None = None
 
     def close(self) -> None:
-        """End the connection of the renewals without waiting for anybody."""
+        """Terminate the connection of the renewals without waiting."""
         if self._line is not None:
             self._line.terminate()
             self._line = None
 
     async def register(self, worker_id: WorkerId, address: str, lease_s: float) -> None:
-        """Make the row of a worker that starts."""
+        """Insert the row of a worker that starts."""
         with typed_outages():
             await self._pool.execute(REGISTER, worker_id, address, lease_s)
 
@@ -190,11 +190,11 @@ class PostgresWorkers:
         """Extend the lease; return the chats that name the worker, None if its row is gone.
 
         Raises:
-            DatabaseUnavailable: nobody answered in time; the lease may be longer all the same.
+            DatabaseUnavailable: No answer in time; the lease may have been extended all the same.
         """
         if self._line is None or self._line.is_closed():
             self._line = await self._session.open()
-        # Cancelling the call would ask the silent server for permission.
+        # Cancelling the query would wait for the server, which does not answer.
         limit = asyncio.get_running_loop().call_later(self._renewal_max_s, self._line.terminate)
         try:
             with typed_outages():
@@ -209,17 +209,17 @@ class PostgresWorkers:
         return tuple(_named_chat_of(row) for row in rows if row["chat_id"] is not None)
 
     async def begin_drain(self, worker_id: WorkerId) -> None:
-        """Let the worker claim nothing any more."""
+        """Mark the worker as draining, so that it claims no more chats."""
         with typed_outages():
             await self._pool.execute(BEGIN_DRAIN, worker_id)
 
     async def expire(self, worker_id: WorkerId) -> None:
-        """End the lease now and for ever."""
+        """End the lease permanently by deleting the row."""
         with typed_outages():
             await self._pool.execute(EXPIRE, worker_id)
 
     async def replicas(self) -> tuple[Replica, ...]:
-        """Return the processes that live."""
+        """Return the live processes."""
         with typed_outages():
             rows = await self._pool.fetch(REPLICAS)
         return tuple(
@@ -227,7 +227,7 @@ class PostgresWorkers:
         )
 
     async def sweep(self, worker_id: WorkerId, limits: SweepLimits) -> tuple[Claimed, ...]:
-        """Claim what has no live owner: interrupting chats first, then the oldest change."""
+        """Claim chats without a live owner: interrupting ones first, then by oldest change."""
         with typed_outages():
             rows = await self._pool.fetch(
                 SWEEP,
@@ -240,7 +240,7 @@ class PostgresWorkers:
         return tuple(map(_claimed_of, rows))
 
     async def park(self, worker_id: WorkerId, chats_max: int) -> tuple[ChatState, ...]:
-        """End the turns that three takeovers in a row did not carry on."""
+        """End the turns that failed in three takeovers in a row."""
         with typed_outages():
             rows = await self._pool.fetch(PARK, worker_id, chats_max, error_to_json(CRASH_LOOP))
         return tuple(map(state_of, rows))
@@ -248,7 +248,7 @@ class PostgresWorkers:
     async def reclaim(
         self, worker_id: WorkerId, chat_id: ChatId, owner_epoch: int
     ) -> Claimed | None:
-        """Claim anew what the worker owns already; None if that has changed."""
+        """Claim again a chat that the worker owns already; None if that has changed."""
         with typed_outages():
             row = await self._pool.fetchrow(RECLAIM, worker_id, chat_id, owner_epoch)
         return None if row is None else _claimed_of(row)
@@ -269,13 +269,13 @@ class PostgresWorkers:
         return tuple(map(state_of, rows))
 
     async def states(self, chat_ids: tuple[ChatId, ...]) -> tuple[ChatState, ...]:
-        """Return the states of those that exist, read now."""
+        """Return the current states of those that exist."""
         with typed_outages():
             rows = await self._pool.fetch(STATES, chat_ids)
         return tuple(map(state_of, rows))
 
     async def place_in_line(self, chat_id: ChatId) -> int | None:
-        """Return the place of a chat that waits for an owner, the first is 1; else None."""
+        """Return the queue position of a chat that waits for an owner, from 1; else None."""
         with typed_outages():
             place: int = await self._pool.fetchval(PLACE_IN_LINE, chat_id)
         return place or None

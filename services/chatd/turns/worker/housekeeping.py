@@ -1,4 +1,4 @@
-"""The janitor of a process: now and then it removes what nobody needs any more."""
+"""Periodic deletion of expired rows."""
 
 import logging
 from collections.abc import Callable
@@ -15,19 +15,19 @@ logger = logging.getLogger(__name__)
 
 
 class Housekeeping(Protocol):
-    """Where things gather that are over."""
+    """Deletes expired rows."""
 
     async def delete_expired(self, rows_max: int) -> bool:
-        """Remove at most that many of each kind; return whether there may be more.
+        """Delete at most that many rows of each kind; return whether there may be more.
 
         Raises:
-            DatabaseUnavailable: nothing was removed, or nobody knows.
+            DatabaseUnavailable: Nothing was deleted, or the outcome is unknown.
         """
         ...
 
 
 class HousekeepingLoop:
-    """Tidies in small batches, at moments that differ between processes."""
+    """Deletes expired rows in small batches, at times that differ between processes."""
 
     def __init__(
         self, housekeeping: Housekeeping, clock: Clock, *, jitter: Callable[[], float]
@@ -37,7 +37,7 @@ class HousekeepingLoop:
         self._jitter = jitter
 
     async def run(self) -> None:
-        """Tidy for ever; what one round leaves, the next one finds."""
+        """Delete until cancelled; rows that one round leaves are found by the next."""
         while True:
             await self._clock.sleep(EVERY_S * (0.75 + 0.5 * self._jitter()))
             try:

@@ -1,4 +1,4 @@
-"""What a worker needs from the world, and how much of it."""
+"""The ports of a worker, and its limits."""
 
 import random  # noqa: TID251 (only the type; chance is an argument)
 from collections.abc import Callable
@@ -13,12 +13,12 @@ from parley.tasks import Supervision
 
 @dataclass(frozen=True, slots=True)
 class WorkerPorts:
-    """What a worker needs from the world.
+    """The dependencies of a worker.
 
     Attributes:
-        state_changed: Told every state that the worker wrote itself, after its commit.
-        request_sweep: Tells the other processes that there may be something to sweep.
-        supervision: Keeps the failure of one loop or one turn from the others.
+        state_changed: Is called with every state that the worker wrote itself, after its commit.
+        request_sweep: Notifies the other processes that chats may wait for an owner.
+        supervision: Isolates the failure of one loop or one turn from the others.
     """
 
     leases: Leases
@@ -34,7 +34,7 @@ class WorkerPorts:
 
 @dataclass(frozen=True, slots=True)
 class WorkerLimits:
-    """How much a worker takes on, and how patient it is when it drains."""
+    """How many chats a worker runs, and its timeouts when it drains."""
 
     slots_max: int
     running_per_user_max: int

@@ -1,4 +1,4 @@
-"""What runs here and what names this worker, brought together again after each renewal."""
+"""Reconciles the runners of this process with the chats that name it, after each renewal."""
 
 import asyncio
 import logging
@@ -19,18 +19,18 @@ ABSENT = float("inf")  # The version of a chat that a renewal did not name: newe
 
 
 class Reconciler:
-    """Compares what a renewal says with what runs, and makes good what was missed."""
+    """Compares the chats of a renewal with the runners, and repairs differences."""
 
     def __init__(self, slot_pool: SlotPool, ports: WorkerPorts) -> None:
         self._slot_pool = slot_pool
         self._ports = ports
-        self._named: tuple[NamedChat, ...] = ()  # What the last renewal said.
+        self._named: tuple[NamedChat, ...] = ()  # The chats of the last renewal.
         self._is_renewed = asyncio.Event()
         self._unattended: frozenset[tuple[ChatId, int]] = frozenset()
         self._stray: frozenset[Running] = frozenset()
 
     def note(self, named: tuple[NamedChat, ...]) -> None:
-        """Take what a renewal says."""
+        """Record the chats of a renewal."""
         self._named = named
         self._is_renewed.set()
 
@@ -45,7 +45,7 @@ class Reconciler:
                 logger.exception("what runs could not be compared with what is owned")
 
     async def _reconcile(self, named: tuple[NamedChat, ...]) -> None:
-        """Bring what runs here and what names this worker together again."""
+        """Update runners, and attend to chats that name this worker and have no runner."""
         self._slot_pool.runners.forget_undelivered(frozenset(chat.chat_id for chat in named))
         unattended = frozenset(
             (chat.chat_id, chat.owner_epoch) for chat in named if not self._is_attended(chat)
@@ -60,7 +60,7 @@ class Reconciler:
         return running is not None and running.owner_epoch >= chat.owner_epoch
 
     async def _refresh(self, named: tuple[NamedChat, ...]) -> None:
-        """Tell runners what they missed, and cancel those whose chat is not theirs any more."""
+        """Deliver missed states to runners, and cancel those whose chat has another owner."""
         versions = {chat.chat_id: chat.snapshot_version for chat in named}
         behind = {
             each.claimed.state.chat_id: each
@@ -86,7 +86,7 @@ class Reconciler:
         self._stray = frozenset(stray)
 
     async def _attend(self, chat_id: ChatId, owner_epoch: int) -> None:
-        """Claim a chat anew that two renewals found without a runner, or release it."""
+        """Reclaim a chat that two renewals found without a runner, or release it."""
         if not self._slot_pool.may_claim():
             return
         logger.warning("a chat of this worker had no runner", extra={"chat_id": chat_id})

@@ -1,8 +1,8 @@
-"""The chats that this process runs: one task, one mailbox and one slot for each.
+"""The runners of this process: one task, one mailbox and one slot for each running chat.
 
-A chat that is claimed anew gets a new runner, which waits until its predecessor has ended: no two
-of one chat ever run at once. A runner that crashes, or that leaves while its chat still runs here,
-ends the turn with an error; if even that fails, reconciliation finds the chat without a runner.
+A chat that is claimed again gets a new runner, which waits until its predecessor has ended: one
+chat never has two runners at once. If a runner crashes, or returns while its chat still runs here,
+the turn is ended with an error; if even that fails, reconciliation finds the chat without a runner.
 """
 
 import asyncio
@@ -46,12 +46,12 @@ class Running:
 
     @property
     def owner_epoch(self) -> int:
-        """The claim it runs under."""
+        """The epoch of its claim."""
         return self.claimed.state.owner_epoch
 
 
 class Runners:
-    """Starts, tells and stops the runners of one worker."""
+    """Starts, updates and stops the runners of one worker."""
 
     def __init__(
         self,
@@ -70,7 +70,7 @@ class Runners:
         self._slots = slots
         self._release = release
         self._running: dict[ChatId, Running] = {}
-        self._counts: Counter[OwnerId] = Counter()  # Of what runs, by user.
+        self._counts: Counter[OwnerId] = Counter()  # Running chats by user.
         self._tasks: set[asyncio.Task[None]] = set()
         self._undelivered: dict[
             ChatId, ChatState
@@ -81,23 +81,23 @@ class Runners:
         self._is_idle.set()
 
     def open(self, group: Starter) -> None:
-        """Let runners start, as tasks of `group`."""
+        """Allow runners to start, as tasks of `group`."""
         self._group = group
         self._context = copy_context()
 
     def close(self) -> None:
-        """Start nothing more and cancel what runs."""
+        """Start no more runners and cancel the running ones."""
         self._group = None
         for task in self._tasks:
             task.cancel()
 
     async def until_idle(self) -> None:
-        """Wait until nothing runs."""
+        """Wait until no runner is left."""
         await self._is_idle.wait()
 
     @property
     def running(self) -> tuple[Running, ...]:
-        """Everything that runs now."""
+        """All running chats."""
         return tuple(self._running.values())
 
     def get(self, chat_id: ChatId) -> Running | None:
@@ -109,11 +109,11 @@ class Runners:
         return self._counts[owner_id]
 
     def has_suspect(self) -> bool:
-        """Return whether a chat runs here that its former owners died on."""
+        """Return whether a chat runs here whose former owners died while running it."""
         return any(is_suspect(each.mailbox.newest) for each in self._running.values())
 
     def start(self, claimed: Claimed, slot: Slot, context: Context | None = None) -> None:
-        """Run a chat in `slot`; one that is not ours, or runs already, only gives it back."""
+        """Run a chat in `slot`; release the slot if another process owns it or it runs already."""
         state = claimed.state
         before = self._running.get(state.chat_id)
         is_known = before is not None and before.owner_epoch >= state.owner_epoch
@@ -136,11 +136,11 @@ class Runners:
         self._counts[claimed.owner.id] += 1
         self._tasks.add(task)
         self._is_idle.clear()
-        # Not in the task itself: one that is cancelled before it began never gets there.
+        # Not in the task itself: a task cancelled before its start never runs its code.
         task.add_done_callback(partial(self._ended, running))
 
     def deliver(self, state: ChatState) -> None:
-        """Tell a runner of its chat; what is for one that has not started is kept for it."""
+        """Deliver a state to its runner; keep it for a runner that has not started yet."""
         running = self._running.get(state.chat_id)
         if running is not None:
             running.mailbox.put(state)
@@ -150,7 +150,7 @@ class Runners:
                 self._undelivered[state.chat_id] = state
 
     def forget_undelivered(self, named: frozenset[ChatId]) -> None:
-        """Drop what was kept for chats that do not name this worker any more."""
+        """Drop states kept for chats that do not name this worker any more."""
         self._undelivered = {
             chat_id: self._undelivered[chat_id] for chat_id in self._undelivered.keys() & named
         }
@@ -175,7 +175,7 @@ class Runners:
     async def _run(
         self, claimed: Claimed, mailbox: Mailbox, predecessor: asyncio.Task[None] | None
     ) -> None:
-        """Run a chat, and the next message in its queue if a crash leaves it to us."""
+        """Run a chat; after a crash also the next queued message, if this worker still owns it."""
         if predecessor is not None:
             await asyncio.wait((predecessor,))
         chat = {"chat_id": claimed.state.chat_id}
@@ -200,7 +200,7 @@ class Runners:
                 mailbox.put(going_on.state)
 
     async def _end(self, claimed: Claimed) -> Claimed | None:
-        """End the turn if it is still ours; return the chat if its queue goes on under us."""
+        """End the turn if this worker owns it; return the chat if its queue continues here."""
         chat_id = claimed.state.chat_id
         for _ in range(ENDING_ATTEMPTS_MAX):
             present = next(iter(await self._claims.states((chat_id,))), None)
@@ -211,7 +211,7 @@ class Runners:
             except InvalidState:
                 after = await self._apply(chat_id, Reconcile())
             except (FenceLost, TransitionNotAllowed):
-                continue  # Somebody moved the chat in between; look again.
+                continue  # The chat changed in between; read again.
             return replace(claimed, state=after) if self._is_ours(after, claimed) else None
         return None
 

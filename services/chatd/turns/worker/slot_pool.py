@@ -1,4 +1,4 @@
-"""Where claims of a worker are made: it gives out slots, and starts what was claimed in them."""
+"""The slots of a worker: reserved for claims, and used by the claimed chats."""
 
 import asyncio
 from contextvars import Context
@@ -12,14 +12,14 @@ from chatd.workers.engine.lease_keeper import LeaseKeeper
 
 
 class SlotPool:
-    """Gives slots to whoever claims, while the lease holds and nothing drains.
+    """Reserves slots for claims, while the lease holds and the worker does not drain.
 
     Attributes:
-        worker_id: In whose name chats are claimed.
-        slots: The slots there are.
-        runners: What runs in them.
-        sweep_requested: Set when somebody should sweep.
-        is_draining: Whether no more is claimed.
+        worker_id: The worker that claims the chats.
+        slots: All slots.
+        runners: The runners in them.
+        sweep_requested: Set to request a sweep.
+        is_draining: Whether no more chats are claimed.
     """
 
     def __init__(
@@ -48,7 +48,7 @@ class SlotPool:
     def reserve(self, owner_id: OwnerId | None = None) -> Slot | None:
         """Return a slot for a claim, or None: then the chat waits for a sweep.
 
-        With `owner_id` the user's limit counts too, as far as it is used in this process.
+        With `owner_id` the user's limit applies too, as far as it is used in this process.
         """
         if not self.may_claim():
             return None
@@ -60,7 +60,7 @@ class SlotPool:
         return slot
 
     def reserve_many(self, wanted: int) -> list[Slot]:
-        """Return as many slots as there are, for a sweep that looks for everybody."""
+        """Return as many of `wanted` slots as are free, for a sweep over all users."""
         count = min(wanted, self.slots.free)
         slots = [slot for _ in range(count) if (slot := self.slots.reserve()) is not None]
         if slots:
@@ -68,19 +68,19 @@ class SlotPool:
         return slots
 
     def release(self, slot: Slot) -> None:
-        """Give a slot back; somebody who was refused one is looked for at once."""
+        """Release a slot; request a sweep if a reservation was refused or all slots were used."""
         is_awaited = self._was_refused or self.slots.free == 0
         self.slots.release(slot)
         if is_awaited:
             self.sweep_requested.set()
 
     def release_if_reserved(self, slot: Slot) -> None:
-        """Give back what no runner uses; unlike a freed slot this is no news to anybody."""
+        """Release a slot that no runner uses; unlike a freed slot this requests no sweep."""
         if self.slots.is_reserved(slot):
             self.slots.release(slot)
 
     def start(self, claimed: Claimed, slot: Slot, context: Context | None = None) -> None:
-        """Run what was claimed with `slot`; if nothing was, the slot is only given back.
+        """Run a claimed chat in `slot`; if the state is no claim, only release the slot.
 
         So a writer may pass any state that its command led to.
         """

@@ -1,4 +1,4 @@
-"""Sweeps: chats that nobody runs are looked for, on a beat and whenever somebody says so."""
+"""Sweeps: find chats without an owner, periodically and on request."""
 
 import logging
 from contextlib import suppress
@@ -16,7 +16,7 @@ logger = logging.getLogger(__name__)
 
 
 class Sweeper:
-    """Takes what waits, parks what kills its owners, and answers for clients that are late."""
+    """Claims waiting chats, parks crash loops, and cancels overdue client actions."""
 
     def __init__(
         self, slot_pool: SlotPool, keeper: LeaseKeeper, ports: WorkerPorts, limits: WorkerLimits
@@ -28,7 +28,7 @@ class Sweeper:
         self._is_round_due = False
 
     async def tick(self) -> None:
-        """Count the time between sweeps until cancelled."""
+        """Request a sweep periodically until cancelled."""
         while True:
             every_s = self._limits.sweep_every_s * self._ports.rng.uniform(0.75, 1.25)
             await self._ports.clock.sleep(every_s)
@@ -36,7 +36,7 @@ class Sweeper:
             self._slot_pool.sweep_requested.set()
 
     async def run(self) -> None:
-        """Sweep when poked, until cancelled."""
+        """Sweep when requested, until cancelled."""
         while True:
             await self._slot_pool.sweep_requested.wait()
             self._slot_pool.sweep_requested.clear()
@@ -69,7 +69,7 @@ class Sweeper:
             claimed_by = None if slot is None else self._slot_pool.worker_id
             command = CancelRequiredAction(due.history_version, claimed_by)
             try:
-                with suppress(ChatError):  # The client answered after all, or somebody was faster.
+                with suppress(ChatError):  # Answered meanwhile, or by another process.
                     state = await self._ports.apply(due.chat_id, command)
                     if slot is not None:
                         self._slot_pool.start(Claimed(state, due.owner), slot)
@@ -78,9 +78,9 @@ class Sweeper:
                     self._slot_pool.release_if_reserved(slot)
 
     async def _take(self) -> None:
-        """Claim as many chats as there are slots for, and run them.
+        """Claim as many chats as there are free slots, and run them.
 
-        What came before may have waited for an outage to end, so nothing is taken for granted.
+        The calls before may have waited for an outage to end, so the lease is checked again.
         """
         if not self._slot_pool.may_claim():
             return

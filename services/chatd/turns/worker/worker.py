@@ -1,12 +1,12 @@
 """The worker of this process: it holds a lease, claims chats, runs them and hands them over.
 
-Four loops. One renews the lease on a connection of its own. One compares what each renewal says
-that this worker owns with what runs here. One counts the time between sweeps, and one sweeps: on
-that beat, when a slot is freed that somebody waits for, and when poked. Claims on write go round
-the sweep: whoever writes reserves a slot first and starts the chat in it, or gives it back.
+Four loops. One renews the lease on a connection of its own. One compares the chats of each renewal
+with the runners of this process. One requests sweeps periodically, and one sweeps: on that tick,
+when a slot is freed that a chat waits for, and on request. Claims on write bypass the sweep: the
+writer reserves a slot first and starts the chat in it, or releases it.
 
-Slots are what keeps a claim from being lost: a drain waits until none is reserved before it looks
-for what this worker owns, so a claim that is under way is either started or found and released.
+Slots keep a claim from being lost: a drain waits until none is reserved before it reads the chats
+that this worker owns, so a claim that is under way is either started or found and released.
 """
 
 import asyncio
@@ -65,44 +65,44 @@ class Worker:
         self._is_drained = asyncio.Event()
 
     def may_act(self) -> bool:
-        """Return whether a new effect may start: not when others may soon hold us for dead."""
+        """Return whether a new effect may start: not if the lease is close to its expiry."""
         return self._keeper.may_act()
 
     def reserve(self, owner_id: OwnerId | None = None) -> Slot | None:
         """Return a slot for a claim on write, or None: then the chat waits for a sweep.
 
-        With `owner_id` the user's limit counts too, as far as it is used in this process.
+        With `owner_id` the user's limit applies too, as far as it is used in this process.
         """
         return self._slot_pool.reserve(owner_id)
 
     def release_slot(self, slot: Slot) -> None:
-        """Give a slot back; somebody who was refused one is looked for at once."""
+        """Release a slot; request a sweep if a reservation was refused or all slots were used."""
         self._slot_pool.release(slot)
 
     def start(self, claimed: Claimed, slot: Slot, context: Context | None = None) -> None:
-        """Run what was claimed with `slot`; if nothing was, the slot is only given back.
+        """Run a claimed chat in `slot`; if the state is no claim, only release the slot.
 
         So a writer may pass any state that its command led to.
         """
         self._slot_pool.start(claimed, slot, context)
 
     def owns(self, chat_id: ChatId) -> bool:
-        """Return whether a runner of the chat is here."""
+        """Return whether the chat has a runner here."""
         return self._slot_pool.runners.get(chat_id) is not None
 
     def mailbox(self, chat_id: ChatId) -> Mailbox | None:
-        """Return where the runner of a chat hears its news, if it is here."""
+        """Return the mailbox of a chat's runner, if it is here."""
         running = self._slot_pool.runners.get(chat_id)
         return None if running is None else running.mailbox
 
     def deliver(self, state: ChatState) -> None:
-        """Take news of any chat, from a commit of this process or from a read."""
+        """Deliver a state of any chat, from a commit of this process or from a read."""
         self._slot_pool.runners.deliver(state)
         if is_ownerless(state):
             self.poke()
 
     def poke(self) -> None:
-        """Sweep now: somewhere a chat may wait for an owner."""
+        """Sweep now: a chat may wait for an owner."""
         self._slot_pool.sweep_requested.set()
 
     async def until_registered(self) -> None:
@@ -110,7 +110,7 @@ class Worker:
         await self._keeper.until_registered()
 
     async def run(self) -> None:
-        """Hold the lease and run chats until drained; cancelling it leaves them to the lease."""
+        """Hold the lease and run chats until drained; if cancelled, the lease expires."""
         try:
             async with BackgroundTasks(self._ports.supervision) as tasks:
                 self._slot_pool.runners.open(tasks)
@@ -123,7 +123,7 @@ class Worker:
             self._keeper.end()
 
     async def drain(self, applies: Awaitable[object] | None = None) -> None:
-        """Claim nothing more, stop what runs, hand every chat over and let the lease end.
+        """Claim nothing more, stop the runners, hand every chat over and end the lease.
 
         Args:
             applies: Writes of this process that are under way and are awaited first.
@@ -151,13 +151,13 @@ class Worker:
         self._ports.request_sweep()
 
     async def _release_owned(self) -> None:
-        """Release what names this worker, a chat that was claimed in vain included."""
+        """Release the chats that name this worker, also those claimed without a runner."""
         for _ in range(RELEASE_ROUNDS_MAX):
             owned = await self._ports.claims.owned(self.worker_id)
             if not owned:
                 return
             for state in owned:
-                with suppress(ChatError):  # It has moved; the next round sees where to.
+                with suppress(ChatError):  # It has changed; the next round reads it again.
                     await self._ports.apply(state.chat_id, Release(fence_of(state)))
 
     async def _within(self, limit_s: float, work: Awaitable[object]) -> None:
@@ -173,7 +173,7 @@ class Worker:
 
 
 async def _logged(what: str, work: Awaitable[object]) -> None:
-    """Go on after a failure: a drain does what it can, and the lease does the rest."""
+    """Log a failure and continue: the remaining drain steps still run, then the lease expires."""
     try:
         await work
     except Exception:

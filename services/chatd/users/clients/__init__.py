@@ -1,1 +1,1 @@
-"""Clients of other services of the slice `users`."""
+"""Clients of other services in the slice `users`."""

@@ -1,4 +1,4 @@
-"""Whether users and groups exist, as the gateway tells."""
+"""Checks at the gateway whether users and groups exist."""
 
 from collections.abc import Sequence
 
@@ -15,7 +15,7 @@ from parley.rpc import Channels
 
 
 class GatewayGrantees:
-    """Asks any gateway; answers are not kept, because these requests are rare."""
+    """Requests it from any gateway; results are not cached, because these requests are rare."""
 
     def __init__(self, channels: Channels) -> None:
         self._channels = channels

@@ -1,8 +1,8 @@
-"""Groups as the gateway tells them, and how long its word is taken.
+"""Groups of users, read from the gateway and cached.
 
-An answer is used for a minute without asking again; the bus says earlier when one is wrong. While
-no gateway answers, an answer of the last ten minutes is used instead of none, unless the bus said
-that it is wrong. Beyond that nobody knows, and whoever asked decides what that means for them.
+A result is used for a minute without a new request; a notice on the bus invalidates it earlier.
+While no gateway answers, a result of the last ten minutes is used, unless a notice invalidated it.
+After that GroupsUnavailable is raised, and the caller decides how to continue.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ from parley.rpc import Channels, problem_of
 ASK_S = 2.0
 FRESH_S = 60.0
 STALE_S = 600.0
-# After a failure nobody waits for another one so soon.
+# After a failure no new request is made for this long.
 RETRY_S = 2.0
 USERS_MAX = 10_000
 
@@ -37,13 +37,13 @@ logger = logging.getLogger(__name__)
 
 
 class GatewayGroups:
-    """Asks any gateway to which groups a user belongs."""
+    """Reads the groups of a user from any gateway."""
 
     def __init__(self, channels: Channels) -> None:
         self._channels = channels
 
     async def of(self, user_id: OwnerId) -> tuple[str, ...]:
-        """Return the ids of a user's groups; somebody unknown belongs to none.
+        """Return the ids of a user's groups; an unknown user has none.
 
         Raises:
             GroupsUnavailable: no gateway answers.
@@ -61,7 +61,7 @@ class GatewayGroups:
 
 
 class GatewayDeletions:
-    """Asks any gateway which groups were deleted."""
+    """Reads from any gateway which groups were deleted."""
 
     def __init__(self, channels: Channels) -> None:
         self._channels = channels
@@ -89,7 +89,7 @@ class _CacheEntry:
 
 
 class CachedGroups:
-    """Groups of the users who were asked for last, so that few requests wait for a gateway."""
+    """Caches the groups of recently requested users, so that few requests wait for a gateway."""
 
     def __init__(self, source: Groups, clock: Clock) -> None:
         self._source = source
@@ -98,23 +98,24 @@ class CachedGroups:
         self._trusted_since_s = float("-inf")
         self._failed_until_s = float("-inf")
         self._forgotten = 0
-        # Many requests of one user at once ask once; a lock lives as long as somebody holds it.
+        # Concurrent requests for one user share one call; a lock exists as long as a request holds
+        # it.
         self._asking: WeakValueDictionary[OwnerId, asyncio.Lock] = WeakValueDictionary()
 
     def forget(self, user_id: OwnerId) -> None:
-        """Ask again for a user, because they changed; never use the old answer."""
+        """Drop the cached groups of a user who changed; they are not used again."""
         self._forgotten += 1
         self._cache.pop(user_id, None)
 
     def forget_group(self, group_id: str) -> None:
-        """Ask again for everybody in a group, because it changed."""
+        """Drop the cached groups of all members of a group that changed."""
         members = [user for user, entry in self._cache.items() if group_id in entry.group_ids]
         self._forgotten += 1
         for user_id in members:
             del self._cache[user_id]
 
     def mark_stale(self) -> None:
-        """Ask again for everybody, because news may have been lost; use old answers if need be."""
+        """Mark all entries as stale after lost notices; use them only while no gateway answers."""
         self._forgotten += 1
         self._trusted_since_s = self._clock.monotonic()
 
@@ -150,7 +151,7 @@ class CachedGroups:
         except GroupsUnavailable:
             self._failed_until_s = self._clock.monotonic() + RETRY_S
             return self._stale(user_id)
-        # What was forgotten meanwhile may be this very answer.
+        # An invalidation during the request may concern this very result.
         if forgotten == self._forgotten:
             self._cache[user_id] = _CacheEntry(group_ids, now_s)
             self._cache.move_to_end(user_id)

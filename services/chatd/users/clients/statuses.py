@@ -1,4 +1,4 @@
-"""How users stand with the gateway, which alone knows."""
+"""Reads the status of users from the gateway."""
 
 import logging
 from collections.abc import Sequence
@@ -21,13 +21,13 @@ logger = logging.getLogger(__name__)
 
 
 class GatewayUserStatuses:
-    """Asks any gateway."""
+    """Reads statuses from any gateway."""
 
     def __init__(self, channels: Channels) -> None:
         self._channels = channels
 
     async def of(self, user_ids: Sequence[OwnerId]) -> dict[OwnerId, UserStatus]:
-        """Return how each of at most 500 users stands; unknown while no gateway answers."""
+        """Return the status of each of at most 500 users; empty while no gateway answers."""
         stub = UserServiceStub(self._channels.for_key(user_ids[0]))
         try:
             found = await stub.BatchGetUsers(api.BatchGetUsersRequest(user_ids=user_ids))
@@ -44,7 +44,7 @@ class GatewayUserStatuses:
         return statuses
 
     async def _of_absent(self, stub: UserServiceStub, user_id: OwnerId) -> UserStatus:
-        """Tell who was deleted from who was never there."""
+        """Distinguish a deleted user from one that never existed."""
         try:
             await stub.GetUser(api.GetUserRequest(user_id=user_id))
         except grpc.aio.AioRpcError as error:

@@ -1,4 +1,4 @@
-"""Owners of chats as the users that other services know."""
+"""Converts owners of chats to users of other services."""
 
 from chatd.primitives.domain.ids import Owner
 from parley.identity import Role, User, UserId

@@ -1,1 +1,1 @@
-"""Pure values and decisions of the slice `users`."""
+"""Pure values and functions of the slice `users`."""

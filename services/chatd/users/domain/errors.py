@@ -4,7 +4,7 @@ from chatd.primitives.domain.errors import ChatError
 
 
 class UserSuspended(ChatError):
-    """Nobody may act for this user any more."""
+    """The user is suspended or deleted."""
 
     def __init__(self, user_id: str) -> None:
         super().__init__("this user is locked out; an administrator can let them in again")
@@ -12,7 +12,7 @@ class UserSuspended(ChatError):
 
 
 class GroupsUnavailable(ChatError):
-    """Nobody can be asked about groups."""
+    """No gateway can be asked for groups."""
 
     def __init__(self) -> None:
         super().__init__("no gateway tells about groups; try again")

@@ -9,7 +9,7 @@ from chatd.primitives.domain.errors import CheckUnavailable
 
 
 class GranteeKind(StrEnum):
-    """Whom a chat can be shared with."""
+    """The kinds of grantee a chat can be shared with."""
 
     USER = "user"
     GROUP = "group"
@@ -24,7 +24,7 @@ class Grantee:
 
 
 class Grantees(Protocol):
-    """The users and groups of the installation, which the gateway knows."""
+    """The users and groups of the installation, which the gateway stores."""
 
     async def unknown(self, grantees: Sequence[Grantee]) -> frozenset[Grantee]:
         """Return those that do not exist, at most 500 at once.
@@ -36,17 +36,17 @@ class Grantees(Protocol):
 
 
 class KnownGrantees:
-    """Users and groups that are given; there are no others."""
+    """A fixed set of users and groups, for tests."""
 
     def __init__(self, grantees: Collection[Grantee] = ()) -> None:
         self.grantees = set(grantees)
         self.is_available = True
 
     async def unknown(self, grantees: Sequence[Grantee]) -> frozenset[Grantee]:
-        """Return those that are not given.
+        """Return those that are not in the set.
 
         Raises:
-            CheckUnavailable: it shall look as if no gateway answered.
+            CheckUnavailable: `is_available` is False, which simulates an outage of the gateways.
         """
         if not self.is_available:
             raise CheckUnavailable("user or group")

@@ -1,4 +1,4 @@
-"""Groups of users, which the gateway alone knows: who belongs to which, and which were deleted."""
+"""Ports for the groups of users, which only the gateway stores: memberships and deletions."""
 
 from collections.abc import Mapping, Sequence
 from typing import Protocol
@@ -14,13 +14,13 @@ class Groups(Protocol):
         """Return the ids of a user's groups.
 
         Raises:
-            GroupsUnavailable: nobody who knows can be asked.
+            GroupsUnavailable: no gateway answers.
         """
         ...
 
 
 class KnownGroups:
-    """Groups that are given; nobody belongs to any that is not."""
+    """Fixed memberships, for tests."""
 
     def __init__(self, groups: Mapping[OwnerId, tuple[str, ...]] | None = None) -> None:
         self.groups = dict(groups or {})
@@ -28,10 +28,10 @@ class KnownGroups:
         self.asked = 0
 
     async def of(self, user_id: OwnerId) -> tuple[str, ...]:
-        """Return what was given.
+        """Return the fixed groups of the user.
 
         Raises:
-            GroupsUnavailable: it shall look as if nobody could be asked.
+            GroupsUnavailable: `is_available` is False, which simulates an outage of the gateways.
         """
         self.asked += 1
         if not self.is_available:
@@ -40,29 +40,29 @@ class KnownGroups:
 
 
 class DeletedGroups(Protocol):
-    """The groups that are gone for good."""
+    """The groups that were deleted."""
 
     async def among(self, group_ids: Sequence[str]) -> frozenset[str]:
         """Return those of at most 500 groups that were deleted.
 
         Raises:
-            GroupsUnavailable: nobody who knows can be asked.
+            GroupsUnavailable: no gateway answers.
         """
         ...
 
 
 class KnownDeletions:
-    """Deletions that are given; every other group is there or was never heard of."""
+    """Fixed deletions, for tests; every other group exists or is unknown."""
 
     def __init__(self, *group_ids: str) -> None:
         self.group_ids = set(group_ids)
         self.is_available = True
 
     async def among(self, group_ids: Sequence[str]) -> frozenset[str]:
-        """Return what was given of these.
+        """Return the deleted ones of these groups.
 
         Raises:
-            GroupsUnavailable: it shall look as if nobody could be asked.
+            GroupsUnavailable: `is_available` is False, which simulates an outage of the gateways.
         """
         if not self.is_available:
             raise GroupsUnavailable

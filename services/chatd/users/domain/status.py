@@ -1,4 +1,4 @@
-"""How users stand with the installation, which the gateway alone knows."""
+"""The status of users, which only the gateway stores."""
 
 from collections.abc import Sequence
 from enum import StrEnum
@@ -8,28 +8,28 @@ from chatd.primitives.domain.ids import OwnerId
 
 
 class UserStatus(StrEnum):
-    """How a user stands with the gateway."""
+    """The status of a user at the gateway."""
 
     ACTIVE = "active"
     DEACTIVATED = "deactivated"
     DELETED = "deleted"
-    UNKNOWN = "unknown"  # The gateway never heard of them, or cannot be asked.
+    UNKNOWN = "unknown"  # The gateway has no such user, or cannot be reached.
 
 
 class UserStatuses(Protocol):
-    """What the gateway knows of users."""
+    """Reads the status of users."""
 
     async def of(self, user_ids: Sequence[OwnerId]) -> dict[OwnerId, UserStatus]:
-        """Return how each of at most 500 users stands."""
+        """Return the status of each of at most 500 users."""
         ...
 
 
 class FixedUserStatuses:
-    """Standings that are given; whoever is not among them is active."""
+    """Fixed statuses, for tests; all other users are active."""
 
     def __init__(self, statuses: dict[OwnerId, UserStatus]) -> None:
         self.statuses = statuses
 
     async def of(self, user_ids: Sequence[OwnerId]) -> dict[OwnerId, UserStatus]:
-        """Return what was given."""
+        """Return the fixed statuses."""
         return {user_id: self.statuses.get(user_id, UserStatus.ACTIVE) for user_id in user_ids}

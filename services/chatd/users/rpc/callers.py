@@ -1,4 +1,4 @@
-"""Who calls, as the store knows them."""
+"""The caller of the current request as owner or reader."""
 
 from chatd.primitives.domain.errors import InvalidRequest
 from chatd.primitives.domain.ids import Owner, OwnerId
@@ -10,7 +10,7 @@ from parley.rpc import current_caller
 
 
 def caller_as_owner() -> Owner:
-    """Return the user on whose behalf this call is made; the rules admit no other."""
+    """Return the user on whose behalf this call is made; the access rules admit no other caller."""
     user = current_caller().user
     if user is None:
         raise InvalidRequest("authorization", "the token names no user")
@@ -18,15 +18,15 @@ def caller_as_owner() -> Owner:
 
 
 async def caller_as_reader(groups: Groups) -> Reader:
-    """Return the same user with what is shared with their groups in sight."""
+    """Return the same user with their groups, so that shares with these are visible."""
     return await reader_in_groups(caller_as_owner().id, groups)
 
 
 async def reader_in_groups(user_id: OwnerId, groups: Groups) -> Reader:
-    """Return a user as a reader; while nobody tells their groups, as one without any.
+    """Return a user as a reader; while no gateway returns their groups, as one without groups.
 
-    What they own and what is shared with them alone stays readable then. What is shared with a
-    group looks absent rather than being shown to somebody who may have left it.
+    Their own chats and those shared with them directly stay readable then. A chat that is shared
+    with a group is hidden, because the user may have left the group.
     """
     try:
         return Reader(user_id, await groups.of(user_id))

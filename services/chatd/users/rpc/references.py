@@ -1,4 +1,4 @@
-"""Checks that users and groups in a request exist, and that many checks are told at once."""
+"""Checks that the users and groups of a request exist."""
 
 from collections.abc import Sequence
 
@@ -13,12 +13,12 @@ async def require_grantees(
     fields: Sequence[str],
     stored: Sequence[Grantee] = (),
 ) -> None:
-    """Let only users and groups pass that exist or are stored already.
+    """Require that all users and groups exist or are already stored.
 
     Args:
-        known: Tells which exist.
+        known: Checks which exist.
         grantees: The users and groups.
-        fields: Where each of them is in the request.
+        fields: The request field of each of them.
         stored: Those that are not checked again.
 
     Raises:

@@ -1,1 +1,1 @@
-"""Tasks and caches of the process of the slice `workers`."""
+"""Background tasks and caches of the slice `workers`."""

@@ -1,4 +1,4 @@
-"""The lease of a worker: held for as long as renewals succeed, and trusted as far as they do."""
+"""Registers and renews the lease of a worker, and decides what the lease allows."""
 
 import asyncio
 import logging
@@ -15,7 +15,7 @@ logger = logging.getLogger(__name__)
 class LeaseKeeper:
     """Registers a worker and renews its lease.
 
-    `named` is told with every renewal which chats name this worker.
+    `named` is called after every renewal with the chats that this worker owns.
     """
 
     def __init__(
@@ -39,29 +39,29 @@ class LeaseKeeper:
         self._is_ending = False
 
     def may_act(self) -> bool:
-        """Return whether a new effect may start: not when others may soon hold us for dead."""
+        """Return whether a new effect may start: not shortly before the lease may expire."""
         now = self._clock.monotonic()
         return self._lease is not None and self._lease.may_act(now, self._timing)
 
     def may_take_over(self) -> bool:
-        """Return whether chats of others may be held for abandoned."""
+        """Return whether chats of other workers may be considered abandoned."""
         now = self._clock.monotonic()
         return self._lease is not None and self._lease.may_sweep(now, self._timing)
 
     def note_outage(self) -> None:
-        """Learn that a call to the database failed."""
+        """Record that a call to the database failed."""
         self._lease = contact_lost(self._lease)
 
     def begin_end(self) -> None:
-        """Renew on, but do not register again if the row of this worker is gone."""
+        """Continue renewing, but do not register again if the row of this worker is gone."""
         self._is_ending = True
 
     def end(self) -> None:
-        """Act on the lease no more."""
+        """Stop using the lease."""
         self._lease = None
 
     async def until_registered(self) -> None:
-        """Wait until there is a lease for the first time."""
+        """Wait until the first registration succeeded."""
         await self._is_registered.wait()
 
     async def run(self) -> None:

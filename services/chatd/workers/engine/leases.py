@@ -1,10 +1,10 @@
-"""When a worker may trust its lease: pure decisions over moments of one monotonic clock.
+"""Lease validity of a worker: pure functions over times of one monotonic clock.
 
-A lease counts from the moment before its renewal was sent, because the database may have dated it
-any time after. No new effect starts in its last `fence_margin_s`. Chats of others are taken only
+A lease counts from the time before its renewal was sent, because the database may have dated it any
+time after. No new effect starts in its last `fence_margin_s`. Chats of other workers are taken only
 after `contact_s` of unbroken contact: after an outage of the database every lease looks expired,
-and those who live need time to renew theirs. Contact is broken by a failure and by silence, also
-by our own: a process that was stopped, or an event loop that did not tick, sends nothing.
+and live workers need time to renew theirs. Contact is broken by a failure and by silence, also by
+this process's own: a stopped process, or an event loop that does not run, sends nothing.
 """
 
 from dataclasses import dataclass, replace
@@ -12,34 +12,34 @@ from dataclasses import dataclass, replace
 
 @dataclass(frozen=True, slots=True)
 class LeaseTiming:
-    """How long a lease lasts and when its holder acts on it."""
+    """The duration of a lease, and the intervals and margins of its holder."""
 
     lease_s: float = 15.0
     renew_every_s: float = 4.0
-    renew_again_s: float = 1.0  # After a renewal that failed.
+    renew_again_s: float = 1.0  # After a failed renewal.
     fence_margin_s: float = 3.0
     contact_s: float = 8.0
 
     @classmethod
     def of(cls, lease_s: float, renew_every_s: float) -> "LeaseTiming":
-        """Return the timing of a lease; contact is trusted after two renewals."""
+        """Return the timing of a lease; the contact time is two renewals."""
         renew_again_s = min(cls().renew_again_s, renew_every_s)
         return cls(lease_s, renew_every_s, renew_again_s, contact_s=2 * renew_every_s)
 
     @property
     def silence_max_s(self) -> float:
-        """Return how long no answer may come before contact counts as broken."""
+        """Return how long no response may arrive before contact counts as broken."""
         return self.renew_every_s + self.fence_margin_s
 
 
 @dataclass(frozen=True, slots=True)
 class Lease:
-    """A lease as its holder knows it.
+    """A lease as its holder tracks it.
 
     Attributes:
-        sent_at: When the last renewal that succeeded was sent.
-        answered_at: When its answer was seen.
-        contact_since: Since when every renewal succeeded; None after one that failed.
+        sent_at: When the last successful renewal was sent.
+        answered_at: When its response arrived.
+        contact_since: Since when every renewal succeeded; None after a failure.
     """
 
     sent_at: float
@@ -47,7 +47,7 @@ class Lease:
     contact_since: float | None
 
     def valid_until(self, timing: LeaseTiming) -> float:
-        """Return when others may take over, at the earliest."""
+        """Return the earliest time at which other workers may take over."""
         return self.sent_at + timing.lease_s
 
     def may_act(self, now: float, timing: LeaseTiming) -> bool:
@@ -55,7 +55,7 @@ class Lease:
         return now < self.valid_until(timing) - timing.fence_margin_s
 
     def may_sweep(self, now: float, timing: LeaseTiming) -> bool:
-        """Return whether chats of others may be judged abandoned."""
+        """Return whether chats of other workers may be considered abandoned."""
         if self.contact_since is None or now - self.answered_at > timing.silence_max_s:
             return False
         return self.may_act(now, timing) and now - self.contact_since >= timing.contact_s
@@ -64,12 +64,12 @@ class Lease:
 def renewed(
     before: Lease | None, *, sent_at: float, answered_at: float, timing: LeaseTiming
 ) -> Lease:
-    """Return the lease after a renewal that succeeded."""
+    """Return the lease after a successful renewal."""
     since = None if before is None else before.contact_since
     is_unbroken = before is not None and answered_at - before.answered_at <= timing.silence_max_s
     return Lease(sent_at, answered_at, since if since is not None and is_unbroken else answered_at)
 
 
 def contact_lost(before: Lease | None) -> Lease | None:
-    """Return the lease after a call to the database that failed: as long, but trusted less."""
+    """Return the lease after a failed database call: same expiry, but contact is broken."""
     return None if before is None else replace(before, contact_since=None)

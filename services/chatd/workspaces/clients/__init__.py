@@ -1,1 +1,1 @@
-"""Clients of other services of the slice `workspaces`."""
+"""Clients of other services in the slice `workspaces`."""

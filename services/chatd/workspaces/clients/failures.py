@@ -1,4 +1,4 @@
-"""What a failed request to an executor means for the tool call it carried."""
+"""Maps failed requests to an executor to outcomes of the tool call."""
 
 import json
 from dataclasses import replace
@@ -10,7 +10,7 @@ from chatd.content.domain.parts import ToolOutcome
 from chatd.content.domain.tools import Executor, ExecutorUnreachable, Outcome
 from parley.rpc import Problem, problem_of
 
-# These say nothing about whether a call was journaled.
+# After these it is unknown whether a call was journaled.
 AMBIGUOUS = {
     grpc.StatusCode.UNAVAILABLE,
     grpc.StatusCode.DEADLINE_EXCEEDED,
@@ -18,7 +18,7 @@ AMBIGUOUS = {
     grpc.StatusCode.INTERNAL,
     grpc.StatusCode.UNKNOWN,
 }
-#: What people and models are told instead of the words of the transport, which name addresses.
+#: Texts for users and models instead of transport errors, which contain addresses.
 WORDS: Final = {
     grpc.StatusCode.UNAVAILABLE: "it cannot be reached",
     grpc.StatusCode.DEADLINE_EXCEEDED: "it did not answer in time",
@@ -30,15 +30,15 @@ WORDS: Final = {
 }
 OTHER_WORDS: Final = "it failed unexpectedly"
 JOURNAL_CHANGED = "JOURNAL_CHANGED"
-#: What a node says of a workspace that is not there, or not as it was thought to be.
+#: Reasons with which a node refuses because the workspace is elsewhere or in another state.
 MOVED = ("STALE_PLACEMENT", "WORKSPACE_NOT_FOUND", "WORKSPACE_NOT_READY")
 
 
 def certain_problem(error: grpc.aio.AioRpcError, executor: Executor) -> Problem:
-    """Return the problem of a request that was refused for certain.
+    """Return the problem of a request that was definitively refused.
 
     Raises:
-        ExecutorUnreachable: nobody knows whether the request arrived.
+        ExecutorUnreachable: whether the request arrived is unknown.
     """
     if error.code() in AMBIGUOUS:
         raise ExecutorUnreachable(executor) from error
@@ -46,7 +46,7 @@ def certain_problem(error: grpc.aio.AioRpcError, executor: Executor) -> Problem:
 
 
 def plain_problem(error: grpc.aio.AioRpcError) -> Problem:
-    """Return the problem of a request, without the words of the transport or of a crash."""
+    """Return the problem of a request, without texts of the transport or of a crash."""
     problem = problem_of(error)
     if problem.reason != error.code().name:
         return problem
@@ -54,6 +54,6 @@ def plain_problem(error: grpc.aio.AioRpcError) -> Problem:
 
 
 def refused(problem: Problem) -> Outcome:
-    """Return what the model is told of a call that an executor refused."""
+    """Return the outcome of a call that an executor refused."""
     told = {"error": problem.message, "reason": problem.reason}
     return Outcome(ToolOutcome.FAILED, json.dumps(told))

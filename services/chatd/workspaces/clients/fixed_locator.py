@@ -1,4 +1,4 @@
-"""Where chats work when nobody keeps track of it, and what a model is told when they cannot."""
+"""A locator without stored workspaces."""
 
 from chatd.primitives.domain.ids import ChatId, Owner
 from chatd.workspaces.domain.ports import WorkspaceLocation
@@ -6,26 +6,26 @@ from parley.rpc import Channels
 
 
 class FixedLocator:
-    """Gives every chat a workspace under its own id, on the node that the id prefers."""
+    """Gives every chat a workspace under its own id, on the node that the id hashes to."""
 
     def __init__(self, channels: Channels) -> None:
         self._channels = channels
 
     async def begin(self, chat_id: ChatId) -> WorkspaceLocation:
-        """Return where the chat's tools work."""
+        """Return the location of the chat's tools."""
         return WorkspaceLocation(str(self._channels.address_for(chat_id)), chat_id)
 
     async def ready(self, chat_id: ChatId, owner: Owner) -> WorkspaceLocation:
-        """Return the same: a node makes the directory at its first use."""
+        """Return the same location: a node creates the directory at its first use."""
         return await self.begin(chat_id)
 
     async def seen(self, chat_id: ChatId) -> WorkspaceLocation:
-        """Return the same."""
+        """Return the same location."""
         return await self.begin(chat_id)
 
     async def recent(self, chat_id: ChatId) -> WorkspaceLocation:
-        """Return the same."""
+        """Return the same location."""
         return await self.begin(chat_id)
 
     def forget(self, chat_id: ChatId) -> None:
-        """Know nothing that could be forgotten."""
+        """Do nothing: no location is cached."""

@@ -1,4 +1,4 @@
-"""What nodes are told of the secrets that their workspaces may use; values are never among it."""
+"""Grants of secrets as sent to nodes; they never contain values."""
 
 from collections.abc import Awaitable, Callable
 from typing import Final
@@ -18,12 +18,12 @@ Granted = Callable[[Workspace], Awaitable[tuple[Secret, ...]]]
 
 
 async def nothing_granted(workspace: Workspace) -> tuple[Secret, ...]:
-    """Grant nothing."""
+    """Return no secrets."""
     return ()
 
 
 def grant_to_proto(secret: Secret) -> secret_pb2.SecretGrant:
-    """Return a secret as a node and its workspace's owner know it."""
+    """Convert a secret without its value to the grant that nodes and owners see."""
     return secret_pb2.SecretGrant(
         name=secret.name,
         delivery=DELIVERIES[secret.delivery],

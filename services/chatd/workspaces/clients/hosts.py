@@ -1,4 +1,4 @@
-"""Nodes as hosts of workspaces: the adapter that asks them."""
+"""The gRPC client of nodes that host workspaces."""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from datetime import UTC
@@ -27,7 +27,7 @@ from parley.api.workspace.v1.host_service_pb2_grpc import WorkspaceHostServiceSt
 PREPARE_S: Final = 3600.0
 STOP_S: Final = 120.0
 
-#: Asked of a node that hosts nothing: directories for scratch work it makes by itself.
+#: The node does not implement the host service; it creates scratch directories by itself.
 UNSERVED: Final = Failure(
     FailureKind.NO_NODE,
     "The node makes scratch workspaces only; start a toolrunner that hosts others.",
@@ -35,11 +35,11 @@ UNSERVED: Final = Failure(
 
 
 class GrpcHost:
-    """Asks nodes over channels.
+    """Sends requests to nodes over channels.
 
     Args:
-        channel_at: Gives the channel to the address of a node.
-        granted: Tells which secrets a workspace may use.
+        channel_at: Returns the channel to the address of a node.
+        granted: Returns the secrets that a workspace may use.
     """
 
     def __init__(
@@ -53,7 +53,7 @@ class GrpcHost:
     async def prepare(
         self, node: Node, workspace: Workspace, after_line: int = 0
     ) -> AsyncIterator[Progress]:
-        """Have a workspace made or started; the same placement attaches."""
+        """Create or start a workspace; a repeated request for the same placement attaches."""
         request = host_service_pb2.PrepareWorkspaceRequest(
             request_id=f"prepare-{workspace.id}-{workspace.epoch}",
             workspace_id=workspace.id,
@@ -86,7 +86,7 @@ class GrpcHost:
             call.cancel()
 
     async def stop(self, node: Node, workspace: Workspace) -> None:
-        """Have everything in a workspace ended."""
+        """End all processes of a workspace."""
         request = host_service_pb2.WorkspaceHostServiceStopWorkspaceRequest(
             request_id=f"stop-{workspace.id}-{workspace.epoch}",
             workspace_id=workspace.id,
@@ -95,7 +95,7 @@ class GrpcHost:
         await _send_order(self._stub(node).StopWorkspace(request, timeout=STOP_S))
 
     async def remove(self, node: Node, workspace: Workspace) -> None:
-        """Have a workspace removed with its files."""
+        """Remove a workspace with its files."""
         request = host_service_pb2.RemoveWorkspaceRequest(
             request_id=f"remove-{workspace.id}-{workspace.epoch}",
             workspace_id=workspace.id,
@@ -104,11 +104,11 @@ class GrpcHost:
         await _send_order(self._stub(node).RemoveWorkspace(request, timeout=STOP_S))
 
     async def update_policy(self, node: Node, workspace: Workspace) -> None:
-        """Have a running workspace go by its network, bounds and grants as they are now.
+        """Apply the current network policy, limits and grants to a running workspace.
 
         Raises:
-            HostAway: The node does not answer.
-            HostRefused: The node has another placement, or lacks this.
+            HostAway: The node does not respond.
+            HostRefused: The node has another placement, or does not implement this.
         """
         recipe = spec_to_proto(workspace.recipe, await self._granted(workspace))
         request = host_service_pb2.UpdateWorkspacePolicyRequest(
@@ -132,10 +132,10 @@ class GrpcHost:
         paths: tuple[str, ...],
         is_dry: bool,
     ) -> workspace_pb2.MergeReport:
-        """Have the changes of a fork brought into its parent.
+        """Merge the changes of a fork into its parent.
 
         Raises:
-            Refusal: The node refuses, lacks this, or is away.
+            Refusal: The node refuses, does not implement this, or does not respond.
         """
         request = host_service_pb2.MergeWorkspaceRequest(
             request_id=request_id,
@@ -163,11 +163,11 @@ def _line(line: workspace_pb2.SetupLogLine) -> LogLine:
 
 
 async def _send_order(call: Awaitable[object]) -> None:
-    """Wait for what a node was told.
+    """Await a request to a node and convert its errors.
 
     Raises:
-        HostAway: The node does not answer.
-        HostRefused: The node does not do it.
+        HostAway: The node does not respond.
+        HostRefused: The node refuses.
     """
     try:
         await call

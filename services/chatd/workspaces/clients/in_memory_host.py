@@ -1,4 +1,4 @@
-"""The fake that behaves like a node that hosts workspaces."""
+"""A fake node that hosts workspaces."""
 
 import asyncio
 from collections import Counter, defaultdict
@@ -20,20 +20,20 @@ from chatd.workspaces.domain.workspace import Failure, FailureKind, Workspace
 class InMemoryHost:
     """Hosts workspaces in a dictionary; the fake behind `Host`.
 
-    It keeps what a node keeps: one outcome for each request id, the highest epoch of each
-    workspace, and files that last through a stop. Tests make it slow, deaf or failing.
+    It has the state of a node: one outcome for each request id, the highest epoch of each
+    workspace, and files that are kept after a stop. Tests make it slow, unresponsive or failing.
 
     Attributes:
         epochs: The highest placement of each workspace.
         running: Workspaces that are prepared.
         files: Workspaces that have files.
         made: How often each placement was really prepared.
-        away: How many of the next requests get no answer, by method.
-        lost: How many of the next requests are done without anybody hearing of it, by method.
-        failures: What preparing a workspace comes to.
-        refusals: What the next request of a method is refused with.
-        parent_epochs: The placement of its parent that each fork was made of.
-        policies: The numbers of the policies that each workspace was told to go by.
+        away: How many of the next requests get no response, by method.
+        lost: How many of the next requests are executed but get no response, by method.
+        failures: The failures of preparations, by workspace.
+        refusals: The refusal of the next request of a method.
+        parent_epochs: The placement of its parent that each fork was created from.
+        policies: The policy versions that were applied to each workspace.
         gate: Preparations wait for it.
     """
 
@@ -55,7 +55,7 @@ class InMemoryHost:
     async def prepare(
         self, node: Node, workspace: Workspace, after_line: int = 0
     ) -> AsyncIterator[Progress]:
-        """Make a workspace once for each placement."""
+        """Create a workspace once for each placement."""
         self._arrive("prepare", workspace)
         self._check_parent(workspace)
         self.asked.set()
@@ -77,20 +77,20 @@ class InMemoryHost:
         yield Prepared("/workspace", workspace.recipe.source.branch, "landlock")
 
     async def stop(self, node: Node, workspace: Workspace) -> None:
-        """End what runs."""
+        """End its processes."""
         self._arrive("stop", workspace)
         self.running.discard(workspace.id)
         self._leave("stop")
 
     async def remove(self, node: Node, workspace: Workspace) -> None:
-        """Forget everything but the epoch."""
+        """Remove everything but the epoch."""
         self._arrive("remove", workspace)
         self.running.discard(workspace.id)
         self.files.discard(workspace.id)
         self._leave("remove")
 
     async def update_policy(self, node: Node, workspace: Workspace) -> None:
-        """Have a workspace go by its policy."""
+        """Record the applied policy."""
         self._arrive("update_policy", workspace)
         self.policies[workspace.id].append(workspace.policy)
         self._leave("update_policy")
@@ -107,7 +107,7 @@ class InMemoryHost:
         self.epochs[workspace.id] = workspace.epoch
 
     def _check_parent(self, workspace: Workspace) -> None:
-        """Refuse a fork of another placement of its parent than the one that is here."""
+        """Refuse a fork of another placement of its parent than the current one."""
         source = workspace.recipe.source
         if workspace.id in self.files or source.parent_id not in self.epochs:
             return

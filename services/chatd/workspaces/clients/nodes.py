@@ -1,4 +1,4 @@
-"""The nodes that workspaces are on, as people reach them; tools have their own way there."""
+"""Clients of the nodes of workspaces for requests of users; tools use their own channels."""
 
 from collections import OrderedDict
 from collections.abc import Awaitable
@@ -16,7 +16,7 @@ from parley.rpc import Address, Channels, Problem, Refusal, problem_of
 RETRY_AFTER_S: Final = 1.0
 PLACES_MAX: Final = 10_000
 
-#: What a node says about the request itself, so that it is for whoever made it.
+#: Codes that concern the request itself, so that they are returned to the caller.
 ABOUT_THE_REQUEST: Final = frozenset(
     {
         grpc.StatusCode.INVALID_ARGUMENT,
@@ -47,38 +47,38 @@ R = TypeVar("R")
 
 
 class Nodes:
-    """Finds the node of a workspace; without a placement it is the one that its id prefers."""
+    """Finds the node of a workspace; without a placement it is the one that its id hashes to."""
 
     def __init__(self, channels: Channels) -> None:
         self._channels = channels
         self._addresses: OrderedDict[str, Address] = OrderedDict()
 
     def placed(self, location: WorkspaceLocation) -> None:
-        """Learn where a workspace is, right before it is asked for something."""
+        """Record the location of a workspace, right before a request to it."""
         self._addresses[location.workspace_id] = Address.parse(location.address)
         self._addresses.move_to_end(location.workspace_id)
         if len(self._addresses) > PLACES_MAX:
             self._addresses.popitem(last=False)
 
     def address(self, workspace_id: str) -> Address:
-        """Return where a workspace's node is."""
+        """Return the address of a workspace's node."""
         known = self._addresses.get(workspace_id)
         return self._channels.address_for(workspace_id) if known is None else known
 
     def executions(self, workspace_id: str) -> ExecutionServiceStub:
-        """Return the executions of a workspace's node."""
+        """Return the execution service of a workspace's node."""
         return ExecutionServiceStub(self._channel(workspace_id))
 
     def processes(self, workspace_id: str) -> ProcessServiceStub:
-        """Return the processes of a workspace's node."""
+        """Return the process service of a workspace's node."""
         return ProcessServiceStub(self._channel(workspace_id))
 
     def files(self, workspace_id: str) -> FileServiceStub:
-        """Return the files of a workspace's node."""
+        """Return the file service of a workspace's node."""
         return FileServiceStub(self._channel(workspace_id))
 
     def git(self, workspace_id: str) -> GitServiceStub:
-        """Return the repositories of a workspace's node."""
+        """Return the Git service of a workspace's node."""
         return GitServiceStub(self._channel(workspace_id))
 
     def _channel(self, workspace_id: str) -> grpc.aio.Channel:
@@ -89,10 +89,10 @@ class Nodes:
 
 
 async def answered(call: Awaitable[R]) -> R:
-    """Return what a node answers.
+    """Return a node's response.
 
     Raises:
-        Refusal: It refuses, lacks this, or is away.
+        Refusal: The node refuses, does not implement this, or does not respond.
     """
     try:
         return await call
@@ -101,7 +101,7 @@ async def answered(call: Awaitable[R]) -> R:
 
 
 def node_error_of(error: grpc.aio.AioRpcError) -> Exception:
-    """Return what a caller is told of a node's error; one that is our own fault stays as it is."""
+    """Convert a node's error for the caller; an internal error is returned unchanged."""
     problem = problem_of(error)
     has_own_reason = problem.reason != error.code().name
     match error.code():

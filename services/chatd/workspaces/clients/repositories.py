@@ -1,4 +1,4 @@
-"""The repositories of workspaces, asked of their nodes, and the calls that may change them."""
+"""Reads the Git status of workspaces from nodes, and detects calls that may change files."""
 
 from collections.abc import Callable, Sequence
 from typing import Final
@@ -19,18 +19,18 @@ from parley.clock import Clock
 from parley.rpc import Address, Channels, acting_for
 
 ANSWER_S: Final = 30.0
-#: Of the tools of a workspace, those that change no file; one whose output is read may do so.
+#: Workspace tools that change no file; a process whose output is read may change some.
 READERS: Final = frozenset(
     {"attach_file", "find_files", "list_files", "process_list", "read_file", "search_files"}
 )
 
 
 class _Moved(Exception):
-    """The workspace is not where it was thought to be."""
+    """The workspace is at another location."""
 
 
 class NodeRepositories:
-    """Asks the nodes that chats work on; without `locator`, those that their ids prefer."""
+    """Sends requests to the nodes of chats; without `locator`, to those that their ids hash to."""
 
     def __init__(
         self, channels: Channels, clock: Clock, locator: WorkspaceLocator | None = None
@@ -40,13 +40,13 @@ class NodeRepositories:
         self._locator = locator or FixedLocator(channels)
 
     async def status(self, chat_id: ChatId, owner: Owner) -> DiffStatus | None:
-        """Return how a chat's workspace differs; None if it has no repository.
+        """Return the diff status of a chat's workspace; None if it has no repository.
 
         Raises:
-            RepositoriesUnknown: The node does not tell.
+            RepositoriesUnknown: The node does not return it.
         """
         try:
-            # Asked soon after a call was made, so where that went is known.
+            # Requested soon after a call, so the location of that call is cached.
             return await self._asked(await self._locator.recent(chat_id), chat_id, owner)
         except _Moved:
             self._locator.forget(chat_id)
@@ -91,18 +91,18 @@ class NodeRepositories:
 
 
 class ChangeTrackingTools:
-    """Tools that tell when one of them may have changed files, whatever became of it."""
+    """Wraps tools and calls `files_changed` after calls that may have changed files."""
 
     def __init__(self, tools: Tools, files_changed: Callable[[ChatId, Owner], None]) -> None:
         self._tools = tools
         self._files_changed = files_changed
 
     async def list_tools(self, chat_id: ChatId, owner: Owner) -> tuple[ToolSpec, ...]:
-        """Return what there is."""
+        """Return the tools of the wrapped source."""
         return await self._tools.list_tools(chat_id, owner)
 
     async def execute(self, execution: Execution) -> Outcome:
-        """Have a call executed."""
+        """Execute a call."""
         try:
             return await self._tools.execute(execution)
         finally:
@@ -112,9 +112,9 @@ class ChangeTrackingTools:
                 self._files_changed(execution.chat_id, execution.owner)
 
     async def find(self, execution: Execution) -> Found:
-        """Ask for a call."""
+        """Forward the request."""
         return await self._tools.find(execution)
 
     async def cancel(self, execution: Execution) -> None:
-        """Have a call stopped."""
+        """Forward the cancellation."""
         await self._tools.cancel(execution)

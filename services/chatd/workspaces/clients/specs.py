@@ -1,4 +1,4 @@
-"""What workspaces are made of, and what became of them, between our values and a node's protos."""
+"""Conversion of workspace specs and failures between domain values and protos."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -46,7 +46,7 @@ FAILURES: Final[Mapping[int, FailureKind]] = {
 def spec_to_proto(
     recipe: WorkspaceSpec, granted: tuple[Secret, ...] = ()
 ) -> host_service_pb2.WorkspaceSpec:
-    """Return a recipe as a node reads it."""
+    """Convert a workspace spec to its proto."""
     source = recipe.source
     made = host_service_pb2.WorkspaceSpec(
         kind=KINDS[recipe.kind],
@@ -77,7 +77,7 @@ def spec_to_proto(
 
 
 def network_to_proto(policy: NetworkPolicy) -> sandbox_pb2.NetworkPolicy:
-    """Return a network policy as protos say it."""
+    """Convert a network policy to its proto."""
     return sandbox_pb2.NetworkPolicy(
         access=NETWORKS[policy.access],
         presets=policy.presets,
@@ -87,7 +87,7 @@ def network_to_proto(policy: NetworkPolicy) -> sandbox_pb2.NetworkPolicy:
 
 
 def limits_to_proto(limits: Limits) -> sandbox_pb2.ResourceLimits:
-    """Return bounds as protos say them."""
+    """Convert limits to their proto."""
     return sandbox_pb2.ResourceLimits(
         cpu_millicores=limits.cpu_millicores,
         memory_bytes=limits.memory_bytes,
@@ -99,17 +99,17 @@ def limits_to_proto(limits: Limits) -> sandbox_pb2.ResourceLimits:
 
 
 def level_to_proto(level: str) -> "sandbox_pb2.SandboxLevel.ValueType":
-    """Return a level of sandboxes as protos say it."""
+    """Convert a sandbox level to its proto."""
     return sandbox_pb2.SandboxLevel.Value(f"SANDBOX_LEVEL_{(level or 'unspecified').upper()}")
 
 
 def level_of(level: "sandbox_pb2.SandboxLevel.ValueType") -> str:
-    """Return the word for a level; empty for none."""
+    """Convert a sandbox level from its proto; empty for unspecified."""
     name = sandbox_pb2.SandboxLevel.Name(level).removeprefix("SANDBOX_LEVEL_").lower()
     return "" if name == "unspecified" else name
 
 
 def failure_of(failure: workspace_pb2.WorkspaceFailure) -> Failure:
-    """Return why a node cannot make or keep a workspace."""
+    """Convert the failure of a workspace from its proto."""
     kind = FAILURES.get(failure.kind, FailureKind.INTERNAL)
     return Failure(kind, failure.message, failure.recreatable)

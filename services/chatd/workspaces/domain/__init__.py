@@ -1,1 +1,1 @@
-"""Pure values and decisions of the slice `workspaces`."""
+"""Pure values and functions of the slice `workspaces`."""

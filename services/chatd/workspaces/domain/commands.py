@@ -1,4 +1,4 @@
-"""Everything that can be asked of a workspace or told about it."""
+"""The commands and reports that change the state of a workspace."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -10,12 +10,12 @@ from chatd.workspaces.domain.workspace import Failure, NodeId, State, StopReason
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Give it to a node.
+    """Assign it to a node.
 
     Attributes:
-        after: The placement that this one follows, None for whichever; after another one it is
-            old news.
-        parent_epoch: Number of the placement of what a fork is a copy of.
+        after: The epoch that this placement must follow, None for any; after another one the
+            command is stale.
+        parent_epoch: Placement epoch of the workspace that a fork is a copy of.
     """
 
     node_id: NodeId
@@ -25,11 +25,11 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class FinishPreparing:
-    """Its node made it.
+    """Its node has created it.
 
     Attributes:
-        epoch: The placement this is about; another one is no longer of interest.
-        policy: Number of the policy that it was made with.
+        epoch: The placement this is about; a report about another one is ignored.
+        policy: Version of the policy that it was created with.
     """
 
     epoch: int
@@ -41,7 +41,7 @@ class FinishPreparing:
 
 @dataclass(frozen=True, slots=True)
 class Fail:
-    """It cannot be made, or its node cannot stop it."""
+    """It cannot be created, or its node cannot stop it."""
 
     epoch: int
     failure: Failure
@@ -49,7 +49,7 @@ class Fail:
 
 @dataclass(frozen=True, slots=True)
 class Report:
-    """Its node says what it does; `used_at` None says that nothing was done with it."""
+    """Its node reports its activity; `used_at` is None if it was not used."""
 
     epoch: int
     is_busy: bool
@@ -59,7 +59,7 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class Lapse:
-    """Its node says that it does not run there any more.
+    """Its node reports that it no longer runs there.
 
     Attributes:
         epoch: The placement this is about.
@@ -72,12 +72,12 @@ class Lapse:
 
 @dataclass(frozen=True, slots=True)
 class Use:
-    """Somebody works in it or watches it."""
+    """A user or a call uses or watches it."""
 
 
 @dataclass(frozen=True, slots=True)
 class Warn:
-    """Its people are warned that it will stop."""
+    """Record that its users are warned of the autostop."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,21 +89,21 @@ class SetTtl:
 
 @dataclass(frozen=True, slots=True)
 class Start:
-    """Start it again, or make a failed one again."""
+    """Start it again, or create a failed one again."""
 
     parameters: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """End everything in it and keep its files."""
+    """End all its processes and keep its files."""
 
     reason: StopReason
 
 
 @dataclass(frozen=True, slots=True)
 class FinishStopping:
-    """Nothing of it runs any more."""
+    """Its processes have ended."""
 
     epoch: int
 
@@ -113,8 +113,8 @@ class Remove:
     """Remove it with its files.
 
     Attributes:
-        is_node_lost: Whether nobody need be asked, because its node is known to be lost; it is
-            told to clean up when it comes back.
+        is_node_lost: Whether to delete it without its node, because the node is lost; the node is
+            ordered to clean up when it registers again.
     """
 
     is_node_lost: bool = False
@@ -122,21 +122,21 @@ class Remove:
 
 @dataclass(frozen=True, slots=True)
 class FinishRemoving:
-    """Its files are gone."""
+    """Its files are removed."""
 
     epoch: int
 
 
 @dataclass(frozen=True, slots=True)
 class MarkNodeLost:
-    """Its node stopped answering."""
+    """Its node stopped responding."""
 
     node_id: NodeId
 
 
 @dataclass(frozen=True, slots=True)
 class Recover:
-    """Its node is back and still has it, in this state."""
+    """Its node registered again and still has it, in this state."""
 
     node_id: NodeId
     epoch: int
@@ -145,14 +145,14 @@ class Recover:
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """Let it use these secrets, and no others."""
+    """Replace the secrets that it may use."""
 
     secret_names: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class SetPolicy:
-    """Change what it may reach and use; None leaves one as it is."""
+    """Change its network policy and limits; None leaves one unchanged."""
 
     network: NetworkPolicy | None = None
     limits: Limits | None = None
@@ -160,7 +160,7 @@ class SetPolicy:
 
 @dataclass(frozen=True, slots=True)
 class ConfirmPolicy:
-    """Its node goes by a policy."""
+    """Its node has applied a policy."""
 
     epoch: int
     policy: int

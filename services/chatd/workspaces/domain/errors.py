@@ -1,21 +1,21 @@
-"""Every way in which something asked of workspaces can fail, beside those of chats.
+"""Errors of operations on workspaces, besides those of chats.
 
 ChatError
-├── WorkspaceNotReady     the workspace is in the wrong state for this
-├── QuotaExhausted        the owner has as much as they may
+├── WorkspaceNotReady     the workspace is in the wrong state for the operation
+├── QuotaExhausted        the owner has reached a quota limit
 ├── NoNode                no machine can host it
-├── NodeLost              the machine that has it does not answer
+├── NodeLost              the machine of the workspace does not respond
 ├── NodeNotFound          no such machine
-├── StaleNode             the machine registered anew since
+├── StaleNode             the machine has registered again since
 ├── TemplateNotFound      no such template for this caller
-└── NotAFork              the workspace is no copy of another
+└── NotAFork              the workspace is not a fork
 """
 
 from chatd.primitives.domain.errors import ChatError
 from chatd.workspaces.domain.quota import QuotaUse
 from chatd.workspaces.domain.workspace import State
 
-#: What to do about a workspace that is not ready, by the tool that does it.
+#: The next step for a workspace that is not ready, by the name of the tool.
 NEXT_STEPS = {
     State.PENDING: "wait until it is ready",
     State.PREPARING: "wait until it is ready",
@@ -38,7 +38,7 @@ class WorkspaceNotReady(ChatError):
 
 
 class QuotaExhausted(ChatError):
-    """The owner has as much of something as they may."""
+    """The owner has reached a quota limit."""
 
     def __init__(self, use: QuotaUse) -> None:
         super().__init__(f"{use.used} of {use.limit} {use.dimension} are in use; {use.how_to_free}")
@@ -54,7 +54,7 @@ class NoNode(ChatError):
 
 
 class NodeLost(ChatError):
-    """The machine that has the workspace does not answer."""
+    """The machine of the workspace does not respond."""
 
     def __init__(self, node_id: str) -> None:
         super().__init__("the machine of this workspace does not answer; try again later")
@@ -70,7 +70,7 @@ class NodeNotFound(ChatError):
 
 
 class StaleNode(ChatError):
-    """The machine registered anew since."""
+    """The machine has registered again since."""
 
     def __init__(self, node_id: str) -> None:
         super().__init__(f"node {node_id} registered anew since; register again")
@@ -86,7 +86,7 @@ class TemplateNotFound(ChatError):
 
 
 class NotAFork(ChatError):
-    """The workspace is no copy of another."""
+    """The workspace is not a fork."""
 
     def __init__(self, workspace_id: str) -> None:
         super().__init__(f"workspace {workspace_id} is no fork of another")

@@ -1,13 +1,13 @@
-"""When a workspace stops by itself: deadlines, how activity moves them, and when to warn."""
+"""The autostop of a workspace: deadlines, their extension by activity, and warnings."""
 
 from datetime import datetime, timedelta
 from typing import Final
 
 from chatd.workspaces.domain.workspace import Lifetime
 
-#: How long before its autostop people are told.
+#: How long before the autostop users are warned.
 WARNING: Final = timedelta(minutes=5)
-#: A push that is smaller than this part of a whole one is not worth a write.
+#: An extension smaller than this share of a full one is not written.
 USE_WRITE_INTERVAL: Final = 0.05
 
 TTL_MS_MIN: Final = 60_000
@@ -15,7 +15,7 @@ TTL_MS_MAX: Final = 30 * 24 * 3_600_000
 
 
 def deadlines(lifetime: Lifetime, started_at: datetime) -> tuple[datetime | None, datetime | None]:
-    """Return when a workspace that starts now stops, and the latest that activity can reach."""
+    """Return the autostop time of a workspace that starts now, and the latest possible one."""
     latest = _after(started_at, lifetime.ttl_max_ms)
     first = _after(started_at, lifetime.ttl_ms)
     return _earlier(first, latest), latest
@@ -24,7 +24,7 @@ def deadlines(lifetime: Lifetime, started_at: datetime) -> tuple[datetime | None
 def bumped(
     lifetime: Lifetime, deadline: datetime | None, latest: datetime | None, now: datetime
 ) -> datetime | None:
-    """Return the deadline after activity now; the same while moving it is not worth a write."""
+    """Return the deadline after activity now; unchanged if the extension is too small to write."""
     if deadline is None:
         return None
     wanted = now + timedelta(milliseconds=lifetime.bump_ms)
@@ -35,7 +35,7 @@ def bumped(
 
 
 def is_worth_writing(lifetime: Lifetime) -> timedelta:
-    """Return how much must change before it is written down."""
+    """Return the smallest extension that is written."""
     return timedelta(milliseconds=lifetime.bump_ms * USE_WRITE_INTERVAL)
 
 
@@ -45,7 +45,7 @@ def is_due(deadline: datetime | None, now: datetime) -> bool:
 
 
 def is_warning_due(deadline: datetime | None, warned_for: datetime | None, now: datetime) -> bool:
-    """Return whether people must be told now that a workspace will stop; once per deadline."""
+    """Return whether users must be warned now of the autostop; once per deadline."""
     return deadline is not None and warned_for != deadline and deadline - now <= WARNING
 
 
@@ -54,8 +54,8 @@ def chosen_ttl_ms(
 ) -> int:
     """Return the lifetime of a new workspace.
 
-    What was asked for wins over the installation's, which wins over the template's. None reaches
-    beyond the most that the template allows, and no end is beyond any.
+    The requested lifetime takes precedence over the installation's, which takes precedence over the
+    template's. All are limited to the maximum of the template; 0, no end, exceeds any maximum.
     """
     wanted = asked_ms if asked_ms is not None else (installation_ms or template_ms)
     if template_max_ms and (wanted == 0 or wanted > template_max_ms):

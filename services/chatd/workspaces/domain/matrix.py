@@ -1,7 +1,7 @@
-"""The table of a workspace's life: which command means something in which state, and where to.
+"""The state table of workspaces: the commands allowed in each state and the resulting states.
 
-A command that is not in the row of a state is refused there. One that leads nowhere else is a
-repetition or old news, and changes nothing. `transitions.decide` is held to this table.
+A command that is not in the row of a state is refused there. A command whose result is the same
+state is a repetition or stale, and changes nothing. A test compares `transitions.decide` with it.
 """
 
 from collections.abc import Mapping
@@ -34,7 +34,7 @@ PENDING, PREPARING, READY, BUSY = State.PENDING, State.PREPARING, State.READY, S
 STOPPING, STOPPED = State.STOPPING, State.STOPPED
 DELETED, FAILED = State.DELETED, State.FAILED
 
-#: What nodes and drivers say of a placement that is over is heard everywhere, and changes nothing.
+#: Reports about a past placement are accepted in all states and change nothing.
 _STALE_REPORTS: Final[tuple[type[Command], ...]] = (
     FinishPreparing,
     Fail,
@@ -68,14 +68,14 @@ ALLOWED: Final[Mapping[State, Mapping[type[Command], tuple[State, ...]]]] = {
             SetTtl: (PENDING,),
             Start: (PENDING,),
             Stop: (STOPPED,),
-            # Where it was before, something of it may be left.
+            # Files may be left on its previous node.
             Remove: (STOPPING, DELETED),
         },
     ),
     PREPARING: _row(
         PREPARING,
         {
-            # What it is a copy of was placed anew meanwhile.
+            # The parent of the fork has a new placement.
             Place: (PREPARING,),
             FinishPreparing: (READY, PREPARING),
             Fail: (FAILED, PREPARING),
@@ -140,6 +140,6 @@ ALLOWED: Final[Mapping[State, Mapping[type[Command], tuple[State, ...]]]] = {
             Remove: (STOPPING, DELETED),
         },
     ),
-    # Only the scratch workspace of a chat can come back: its id is the chat's.
+    # Only the scratch workspace of a chat can be started again: its id is that of the chat.
     DELETED: _row(DELETED, {Start: (PENDING,), Remove: (DELETED,), Stop: (DELETED,)}),
 }

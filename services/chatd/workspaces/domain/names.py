@@ -1,4 +1,4 @@
-"""Names of workspaces: what was asked for if it fits, else something like it."""
+"""Names of workspaces: the requested name if it is valid, otherwise one derived from it."""
 
 import re
 from typing import Final
@@ -10,13 +10,13 @@ _UNFIT: Final = re.compile(r"[^a-z0-9]+")
 
 
 def fitting_name(asked: str, template_name: str, suffix: str) -> str:
-    """Return the name that was asked for, or one made from it; `suffix` makes it unlike others."""
+    """Return the requested name, or one derived from it; `suffix` makes it unique."""
     if NAME.fullmatch(asked) is not None:
         return asked
     return made_name(asked or template_name, suffix)
 
 
 def made_name(like: str, suffix: str) -> str:
-    """Return a name that resembles something and ends as told."""
+    """Return a valid name derived from a text, with the suffix."""
     slug = _UNFIT.sub("-", like.casefold()).strip("-") or "workspace"
     return f"{slug[: NAME_CHARACTERS_MAX - len(suffix) - 1].rstrip('-')}-{suffix}"

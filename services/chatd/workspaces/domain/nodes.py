@@ -1,4 +1,4 @@
-"""The machines that host workspaces, and which of them a workspace goes to."""
+"""The machines that host workspaces, and the selection of one for a workspace."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -12,14 +12,14 @@ from chatd.workspaces.domain.workspace import NodeId
 
 HEARTBEAT_S: Final = 10.0
 LOST_AFTER_HEARTBEATS: Final = timedelta(seconds=45)
-#: As the probe of a node names them, the weakest first.
+#: Sandbox levels as a node's probe reports them, the weakest first.
 LEVELS: Final = ("none", "uid", "landlock", "ns", "vm")
-#: What is left of a disk before a node gets nothing more.
+#: A node with less free disk space gets no more workspaces.
 DISK_FREE_BYTES_MIN: Final = 256 * 1024**2
 
 
 class NodeState(StrEnum):
-    """Where a node is in its life."""
+    """The state of a node."""
 
     ACTIVE = "active"
     DRAINING = "draining"
@@ -27,13 +27,13 @@ class NodeState(StrEnum):
     GONE = "gone"
 
 
-#: Nobody waits for these; what was on them is given up until they register again.
+#: Not waited for; their workspaces are marked as failed until the node registers again.
 OUT_OF_REACH: Final = frozenset({NodeState.LOST, NodeState.GONE})
 
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """What a node can hold; 0 says that nobody knows."""
+    """The capacity of a node; 0 means unknown."""
 
     workspaces: int = 0
     cpu_millicores: int = 0
@@ -43,7 +43,7 @@ class Capacity:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What a node holds now."""
+    """The current load of a node."""
 
     workspaces: int = 0
     processes: int = 0
@@ -66,9 +66,9 @@ class Node:
     """A machine that hosts workspaces.
 
     Attributes:
-        sandbox: What its probe found, as JSON that is only shown.
+        sandbox: The result of its probe, as JSON that is only shown.
         placed: Workspaces that were placed on it and are not stopped; newer than its own count.
-        is_static: Whether it is known from the settings only and never says anything itself.
+        is_static: Whether it is only configured in the settings and does not register itself.
     """
 
     id: NodeId
@@ -95,12 +95,12 @@ class Node:
 
 @dataclass(frozen=True, slots=True)
 class Need:
-    """What a workspace asks of the node it goes to.
+    """The requirements of a workspace for its node.
 
     Attributes:
-        near: The node it must be on, because something that it needs is there.
-        avoid: Nodes that just failed to make it.
-        is_patient: Whether it waits for room on a full node.
+        near: The node it must be on, because its source is there.
+        avoid: Nodes that just failed to create it.
+        is_patient: Whether it waits for capacity on a full node.
     """
 
     kind: Kind
@@ -114,7 +114,7 @@ class Need:
 
 
 def need_of(recipe: WorkspaceSpec, near: NodeId | None = None) -> Need:
-    """Return what a recipe asks of a node."""
+    """Return the node requirements of a workspace spec."""
     source = recipe.source
     return Need(
         kind=recipe.kind,
@@ -127,13 +127,13 @@ def need_of(recipe: WorkspaceSpec, near: NodeId | None = None) -> Need:
 
 
 def choose(nodes: Iterable[Node], need: Need) -> Node:
-    """Return the node that a workspace goes to.
+    """Return the node for a workspace.
 
-    Of those that can have it: one that keeps a mirror of its repository, unless that one is much
-    fuller than another; else the least loaded. Ties go by id, so that the choice can be told.
+    Of the suitable nodes: one with a mirror of its repository, unless it is much fuller than
+    another; otherwise the least loaded. Ties are broken by id, so that the choice is deterministic.
 
     Raises:
-        NoNode: none can have it; the cause says what most of them lack.
+        NoNode: none is suitable; the cause is what most of them lack.
     """
     known = list(nodes)
     if not known:
@@ -147,7 +147,7 @@ def choose(nodes: Iterable[Node], need: Need) -> Node:
 
 
 def fullness(node: Node) -> float:
-    """Return how full a node is, from 0 to 1 and beyond, by what it is fullest of."""
+    """Return the load of a node, from 0 to 1 and above, by its most used resource."""
     load, capacity = node.load, node.capacity
     shares = [
         _share(max(load.workspaces, node.placed), capacity.workspaces),
@@ -155,11 +155,11 @@ def fullness(node: Node) -> float:
         _share(load.memory_bytes, capacity.memory_bytes),
         _share(capacity.disk_bytes - load.disk_free_bytes, capacity.disk_bytes),
     ]
-    # Without any known capacity the number of workspaces still tells two nodes apart.
+    # Without a known capacity the number of workspaces still orders the nodes.
     return max(shares) or max(load.workspaces, node.placed) / 1_000_000
 
 
-#: A mirror saves a clone, which is worth a somewhat fuller machine.
+#: A mirror avoids a clone, which justifies a somewhat fuller machine.
 MIRROR_WORTH: Final = 0.25
 
 
@@ -169,7 +169,7 @@ def _weight(node: Node, need: Need) -> float:
 
 
 def _misfit(node: Node, need: Need) -> str | None:
-    """Return why a node cannot have a workspace, None if it can."""
+    """Return why a node is not suitable for a workspace, None if it is."""
     if node.state is not NodeState.ACTIVE:
         return "the machines that are known are away or being taken out"
     if need.near is not None and node.id != need.near:
@@ -187,7 +187,8 @@ def _misfit(node: Node, need: Need) -> str | None:
 
 
 def _confines(node: Node, minimum: str) -> bool:
-    # What a node from the settings offers is only known to itself, which refuses if it is not so.
+    # The capabilities of a node from the settings are unknown here; it refuses if they do not
+    # suffice.
     if node.is_static or minimum not in LEVELS:
         return True
     return node.sandbox_level in LEVELS and LEVELS.index(node.sandbox_level) >= LEVELS.index(

@@ -1,4 +1,4 @@
-"""What the control plane of workspaces needs from the world, as small as it can be said."""
+"""The ports of the control plane of workspaces."""
 
 from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from chatd.workspaces.domain.workspace import Failure, NodeId, Workspace, Worksp
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """A workspace as it was read, and when, by the time of record."""
+    """A workspace as read, with the database time of the read."""
 
     workspace: Workspace
     at: datetime
@@ -20,7 +20,7 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class LogLine:
-    """A line of what preparing a workspace printed."""
+    """A line of the log of a workspace's preparation."""
 
     sequence: int
     logged_at: datetime
@@ -30,7 +30,7 @@ class LogLine:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """A node made a workspace."""
+    """A node has created a workspace."""
 
     root_path: str = ""
     git_branch: str = ""
@@ -39,7 +39,7 @@ class Prepared:
 
 @dataclass(frozen=True, slots=True)
 class NotPrepared:
-    """A node could not make a workspace."""
+    """A node could not create a workspace."""
 
     failure: Failure
 
@@ -48,7 +48,7 @@ Progress = LogLine | Prepared | NotPrepared
 
 
 class HostAway(Exception):
-    """A node could not be asked; whether the request arrived is not known, so it is repeated."""
+    """A node does not respond; whether the request arrived is unknown, so it is repeated."""
 
     def __init__(self, cause: str) -> None:
         super().__init__(f"the node does not answer: {cause}; ask again")
@@ -56,7 +56,7 @@ class HostAway(Exception):
 
 
 class HostRefused(Exception):
-    """A node refuses for certain; repeating changes nothing."""
+    """A node refuses definitively; repeating the request has the same result."""
 
     def __init__(self, reason: str, message: str) -> None:
         super().__init__(message)
@@ -65,61 +65,62 @@ class HostRefused(Exception):
 
 
 class Host(Protocol):
-    """Makes, stops and removes workspaces on nodes; every request is named for its placement."""
+    """Creates, stops and removes workspaces on nodes; request ids derive from the placement."""
 
     def prepare(
         self, node: Node, workspace: Workspace, after_line: int = 0
     ) -> AsyncIterator[Progress]:
-        """Have a workspace made or started; the same placement attaches.
+        """Create or start a workspace; a repeated request for the same placement attaches.
 
-        Ends with `Prepared` or `NotPrepared`; without either the node went away.
+        Ends with `Prepared` or `NotPrepared`; if it ends without either, the connection to the node
+        was lost.
 
         Raises:
-            HostAway: the node does not answer.
+            HostAway: the node does not respond.
         """
         ...
 
     async def stop(self, node: Node, workspace: Workspace) -> None:
-        """Have everything in a workspace ended; its files stay.
+        """End all processes of a workspace; its files are kept.
 
         Raises:
-            HostAway: the node does not answer.
+            HostAway: the node does not respond.
             HostRefused: the node has a newer placement, or none.
         """
         ...
 
     async def remove(self, node: Node, workspace: Workspace) -> None:
-        """Have a workspace removed with its files; an absent one is left alone.
+        """Remove a workspace with its files; does nothing if it is absent.
 
         Raises:
-            HostAway: the node does not answer.
+            HostAway: the node does not respond.
             HostRefused: the node has a newer placement.
         """
         ...
 
 
 class Nodes(Protocol):
-    """The nodes that are known now."""
+    """The nodes of the installation."""
 
     async def list(self) -> Sequence[Node]:
-        """Return them."""
+        """Return the current nodes."""
         ...
 
     async def find(self, node_id: NodeId) -> Node | None:
-        """Return one, wherever it is in its life."""
+        """Return a node in any state."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class ChatWorkspace:
-    """Where a chat's tools work.
+    """The workspace in which a chat's tools run.
 
     Attributes:
         workspace: The workspace, None if there is none yet.
         scratch_id: The id that the scratch workspace of the chat has or would have.
-        is_bound: Whether somebody chose the workspace.
-        node_address: Where it is; empty if its node is not registered.
-        is_node_lost: Whether its node fell silent.
+        is_bound: Whether the workspace was chosen explicitly.
+        node_address: The address of its node; empty if the node is not registered.
+        is_node_lost: Whether its node is lost.
     """
 
     workspace: Workspace | None
@@ -134,10 +135,10 @@ class ChatWorkspace:
 
 @dataclass(frozen=True, slots=True)
 class WorkspaceLocation:
-    """Where calls of a chat's tools go: which node, which workspace, which placement of it.
+    """The location of a chat's tools: the node, the workspace and its placement.
 
     Attributes:
-        is_made: Whether there is something in it; one that is made for the first time has nothing.
+        is_made: Whether it has files; one that is being created for the first time has none.
     """
 
     address: str
@@ -147,40 +148,40 @@ class WorkspaceLocation:
 
 
 class WorkspaceLocator(Protocol):
-    """Finds where the tools of chats work, once in a turn."""
+    """Finds the location of chats' tools, once in a turn."""
 
     async def begin(self, chat_id: ChatId) -> WorkspaceLocation:
-        """Return where a turn's tools will work, as far as that is known; makes nothing.
+        """Return the expected location of a turn's tools; creates nothing.
 
         Raises:
-            ChatError: nobody can tell.
+            ChatError: it cannot be determined.
         """
         ...
 
     async def ready(self, chat_id: ChatId, owner: Owner) -> WorkspaceLocation:
-        """Return where a tool works now; a chat without a workspace gets a scratch one.
+        """Return the current location of a tool; a chat without a workspace gets a scratch one.
 
         Raises:
-            ChatError: there is no workspace that can be used; the error says what to do.
+            ChatError: there is no usable workspace; the error contains the next step.
         """
         ...
 
     async def seen(self, chat_id: ChatId) -> WorkspaceLocation:
-        """Return where a chat works, looked up now, for somebody who only looks; makes nothing.
+        """Read the location of a chat for a read-only request; creates nothing.
 
         Raises:
-            ChatError: nobody can tell.
+            ChatError: it cannot be determined.
         """
         ...
 
     async def recent(self, chat_id: ChatId) -> WorkspaceLocation:
-        """Return where a chat's tools worked last, looked up only if nobody knows.
+        """Return the last location of a chat's tools; it is read only if it is not cached.
 
         Raises:
-            ChatError: nobody can tell.
+            ChatError: it cannot be determined.
         """
         ...
 
     def forget(self, chat_id: ChatId) -> None:
-        """Look again at the next call, because what is known seems to be over."""
+        """Read the location again at the next call, because the cached one seems to be stale."""
         ...

@@ -1,4 +1,4 @@
-"""What one user may have of workspaces, and how a refusal says what to do."""
+"""Quotas of workspaces per user."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ GIB: Final = 1024**3
 
 
 class Dimension(StrEnum):
-    """What is limited per user."""
+    """A resource that is limited per user."""
 
     LIVE_WORKSPACES = "live_workspaces"
     WORKSPACES = "workspaces"
@@ -35,7 +35,7 @@ HOW_TO_FREE: Final = {
 
 @dataclass(frozen=True, slots=True)
 class QuotaLimits:
-    """How much one user may have; 0 for no limit."""
+    """The quota limits of one user; 0 for no limit."""
 
     live_workspaces: int = 5
     workspaces: int = 20
@@ -53,7 +53,7 @@ class QuotaLimits:
 
 @dataclass(frozen=True, slots=True)
 class QuotaUse:
-    """How much of something a user has and may have."""
+    """The usage and the limit of one dimension."""
 
     dimension: Dimension
     used: int
@@ -61,19 +61,19 @@ class QuotaUse:
 
     @property
     def how_to_free(self) -> str:
-        """Return what to do to have less."""
+        """Return how to reduce the usage."""
         return HOW_TO_FREE[self.dimension]
 
     def is_exhausted_by(self, more: int) -> bool:
-        """Return whether that much more would be too much."""
+        """Return whether `more` would exceed the limit."""
         return self.limit > 0 and self.used + more > self.limit
 
 
 def uses(workspaces: Iterable[Workspace], limits: QuotaLimits) -> tuple[QuotaUse, ...]:
-    """Return what a user has, one entry for each dimension.
+    """Return the usage of a user for each dimension.
 
-    Scratch directories that chats got without asking take part by what they use, not by number:
-    a user may have any number of chats.
+    Scratch workspaces that chats get automatically count by their resources, not by number: a user
+    may have any number of chats.
     """
     had = [each for each in workspaces if each.state is not State.DELETED]
     asked_for = [each for each in had if not each.is_scratch_of_chat]
@@ -95,7 +95,7 @@ def uses(workspaces: Iterable[Workspace], limits: QuotaLimits) -> tuple[QuotaUse
 def exhausted(
     workspaces: Iterable[Workspace], limits: QuotaLimits, *, is_new: bool
 ) -> QuotaUse | None:
-    """Return the first limit that one more live workspace would break, None if there is none."""
+    """Return the first limit that one more live workspace would exceed, None if there is none."""
     for use in uses(workspaces, limits):
         match use.dimension:
             case Dimension.LIVE_WORKSPACES:
@@ -103,10 +103,10 @@ def exhausted(
             case Dimension.WORKSPACES:
                 more = 1 if is_new else 0
             case Dimension.DISK_BYTES if not is_new:
-                # Its files are there already, and only in one that runs can any be deleted.
+                # Its files exist already, and files can be deleted only in a running workspace.
                 continue
             case _:
-                # What it will use nobody knows yet; one that used all of it gets no more.
+                # Its future usage is unknown; it is refused if the limit is already reached.
                 more = 1
         if use.is_exhausted_by(more):
             return use

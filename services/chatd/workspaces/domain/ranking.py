@@ -1,4 +1,4 @@
-"""Which templates fit best what somebody looks for, and whether one of them stands out."""
+"""Ranks templates for a query, and decides whether to recommend one."""
 
 import math
 from collections.abc import Iterable
@@ -11,7 +11,7 @@ from chatd.workspaces.domain.templates import Template
 
 LOOK_BACK: Final = timedelta(days=60)
 HALF_LIFE_DAYS: Final = 14.0
-#: Of the affinity, before one template is called better than the others.
+#: Minimum affinity before one template is recommended.
 STANDS_OUT: Final = math.log(3)
 LEAD: Final = math.log(3) - math.log(2)
 
@@ -31,7 +31,7 @@ NONE: Final = (
 
 
 class Tier(IntEnum):
-    """How well a template fits the words."""
+    """How well a template matches the query."""
 
     NO_MATCH = 0
     DESCRIPTION = 1
@@ -42,11 +42,11 @@ class Tier(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Habit:
-    """What one user and the others did with a template.
+    """The use of a template by one user and by others.
 
     Attributes:
         live: Workspaces of it that the user has.
-        deleted: Workspaces of it that the user had within the time that is looked at.
+        deleted: Workspaces of it that the user deleted within the period that counts.
         last_used_at: When the user last used one.
         active_users: Users with a live workspace of it.
     """
@@ -59,7 +59,7 @@ class Habit:
 
 @dataclass(frozen=True, slots=True)
 class Ranked:
-    """A template with how well it fits."""
+    """A template with its rank."""
 
     template: Template
     habit: Habit
@@ -69,7 +69,7 @@ class Ranked:
 
 @dataclass(frozen=True, slots=True)
 class Ranking:
-    """Templates, best first, and what to do with them."""
+    """Templates, best first, with a recommendation and the next step."""
 
     entries: tuple[Ranked, ...]
     recommended_id: str
@@ -77,7 +77,7 @@ class Ranking:
 
 
 def rank(templates: Iterable[tuple[Template, Habit]], query: str, now: datetime) -> Ranking:
-    """Return the templates that fit, best first, with a recommendation if one stands out."""
+    """Return the matching templates, best first, with a recommendation if one is clearly better."""
     every = [
         Ranked(template, habit, tier_of(template, query), affinity_of(habit, now))
         for template, habit in templates
@@ -95,7 +95,7 @@ def rank(templates: Iterable[tuple[Template, Habit]], query: str, now: datetime)
 
 
 def tier_of(template: Template, query: str) -> Tier:
-    """Return how well a template fits the words; case, spaces, - and _ say nothing."""
+    """Return how well a template matches the query; case, spaces, - and _ are ignored."""
     words = _plain(query)
     if not words:
         return Tier.NO_MATCH
@@ -110,7 +110,7 @@ def tier_of(template: Template, query: str) -> Tier:
 
 
 def affinity_of(habit: Habit, now: datetime) -> float:
-    """Return how much somebody is used to a template; it halves every two weeks."""
+    """Return the affinity of a user to a template; it halves every two weeks."""
     own = 0.0
     if habit.last_used_at is not None and now - habit.last_used_at <= LOOK_BACK:
         days = max(0.0, (now - habit.last_used_at) / timedelta(days=1))

@@ -1,4 +1,4 @@
-"""What people and models ask for when they ask for workspaces."""
+"""Requests for new workspaces, from users and models."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -8,13 +8,13 @@ from chatd.primitives.domain.ids import OwnerId
 
 @dataclass(frozen=True, slots=True)
 class NewWorkspace:
-    """What somebody asks for.
+    """A request for a workspace.
 
     Attributes:
-        key: What makes this request the same as its repetition, for this owner.
-        body_hash: What was asked, so that the same key for something else is refused.
-        ttl_ms: Lifetime, None for the usual one.
-        chat_id: The chat that will work in it; empty for none.
+        key: The idempotency key, unique for this owner.
+        body_hash: Hash of the request, so that the same key with another body is refused.
+        ttl_ms: Lifetime, None for the default.
+        chat_id: The chat that will use it; empty for none.
     """
 
     owner_id: OwnerId
@@ -31,7 +31,7 @@ class NewWorkspace:
 
 @dataclass(frozen=True, slots=True)
 class NewFork:
-    """What somebody asks to be copied."""
+    """A request for a copy of a workspace."""
 
     owner_id: OwnerId
     key: str

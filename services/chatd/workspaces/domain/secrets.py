@@ -1,7 +1,7 @@
-"""Secrets for workspaces: what is known of them without their values, and where they may go.
+"""Secrets for workspaces: their metadata without the value, and where they may be sent.
 
-The node judges where a secret is sent; chatd judges it again before it gives the value out, because
-the node is where hostile code runs.
+The node checks where a secret is sent; chatd checks it again before it returns the value, because
+the node runs untrusted code.
 """
 
 import re
@@ -14,7 +14,7 @@ from chatd.primitives.domain.errors import ChatError
 
 NAME: Final = re.compile(r"[A-Za-z0-9_-]{1,64}")
 HEADER: Final = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,99}")
-#: Headers that say what a request is.
+#: Headers that frame a request; a secret must not replace them.
 OF_THE_MESSAGE: Final = frozenset(
     ("host", "content-length", "transfer-encoding", "connection", "upgrade", "te", "expect")
 )
@@ -24,12 +24,12 @@ HOST_CHARACTERS_MAX: Final = 255
 TLS_PORT: Final = 443
 PORT_MAX: Final = 65535
 HINT_CHARACTERS: Final = 4
-#: A hint must not be half of the value.
+#: Shorter values have no hint, because it would reveal too much of them.
 HINTED_CHARACTERS_MIN: Final = 12
 
 
 class Delivery(StrEnum):
-    """How a secret gets to where it is used."""
+    """How a secret is delivered."""
 
     PROXY = "proxy"
     GIT = "git"
@@ -37,7 +37,7 @@ class Delivery(StrEnum):
 
 
 class Outcome(StrEnum):
-    """What became of a node's wish for a value."""
+    """The outcome of a node's request for a value."""
 
     GIVEN = "given"
     NOT_PLACED = "not_placed"
@@ -55,7 +55,7 @@ class SecretNotFound(ChatError):
 
 
 class SecretNotGranted(ChatError):
-    """The workspace may not use the secret there."""
+    """The workspace may not use the secret for this request."""
 
     def __init__(self, name: str, outcome: Outcome) -> None:
         super().__init__(f"the secret {name} is not granted: {outcome}")
@@ -76,9 +76,9 @@ class Secret:
     """A stored secret without its value.
 
     Attributes:
-        owner_id: Whose it is; empty for the installation's.
-        hosts: Where it may be sent, in their canonical form.
-        version: Grows with each change; 0 for one that is not stored yet.
+        owner_id: Its owner; empty for a secret of the installation.
+        hosts: Host patterns it may be sent to, in canonical form.
+        version: Incremented with each change; 0 for a secret that is not stored yet.
     """
 
     id: str
@@ -96,14 +96,15 @@ class Secret:
 
     @property
     def variable(self) -> str:
-        """The variable that carries it, if that is how it is delivered."""
+        """The environment variable that contains it, if it is delivered that way."""
         is_variable = self.delivery is Delivery.ENVIRONMENT
         return self.name.upper().replace("-", "_") if is_variable else ""
 
     def may_go_to(self, place: str) -> bool:
-        """Tell whether it may be sent to a host, given as `host:port`.
+        """Return whether it may be sent to a host, given as `host:port`.
 
-        One that is a variable goes nowhere: it is asked for without a host.
+        A secret that is delivered as an environment variable is not sent to hosts: it is requested
+        without one.
         """
         if self.delivery is Delivery.ENVIRONMENT:
             return not place
@@ -112,23 +113,24 @@ class Secret:
     def check_kept_value(self, stored: "Secret") -> None:
         """Check that the value of `stored` may be kept for this use of it.
 
-        Fewer hosts are fine. Another delivery or header could show the value to others.
+        A subset of its hosts is allowed. Another delivery or header could disclose the value to
+        others.
 
         Raises:
-            SecretValueNeeded: the value would be sent where, or in a way, it was not given for.
+            SecretValueNeeded: the value would be sent to hosts, or in a way, it was not given for.
         """
         is_sent_alike = (self.delivery, self.header) == (stored.delivery, stored.header)
         if not is_sent_alike or not all(map(stored.covers, self.hosts)):
             raise SecretValueNeeded(self.name)
 
     def covers(self, pattern: str) -> bool:
-        """Tell whether all that a host pattern means is among the hosts of this secret."""
+        """Return whether the hosts of this secret include all hosts of a pattern."""
         return pattern in self.hosts or any(_meets(own, pattern) for own in self.hosts)
 
 
 @dataclass(frozen=True, slots=True)
 class RequestedUse:
-    """A node's wish for the value of a secret, for one use."""
+    """A node's request for the value of a secret, for one use."""
 
     request_id: str
     node_id: str
@@ -142,7 +144,7 @@ class RequestedUse:
 
 @dataclass(frozen=True, slots=True)
 class RecordedUse:
-    """A node's wish for a secret as it is on record; without a host for a variable."""
+    """A recorded request of a node for a secret; without a host for an environment variable."""
 
     id: str
     workspace_id: str
@@ -155,7 +157,7 @@ class RecordedUse:
 
 
 def canonical_pattern(text: str) -> str | None:
-    """Return a host pattern in its canonical form, None if it is none."""
+    """Return a host pattern in canonical form, None if it is invalid."""
     found = HOST.fullmatch(text.lower())
     if found is None or len(text) > HOST_CHARACTERS_MAX or not text.isascii():
         return None
@@ -166,7 +168,7 @@ def canonical_pattern(text: str) -> str | None:
 
 
 def hint_of(value: bytes) -> str:
-    """Return by what people recognise a value; nothing of one that is too short."""
+    """Return the last characters of a value as a hint; empty if the value is too short."""
     text = value.decode("utf-8", "replace")
     return text[-HINT_CHARACTERS:] if len(text) >= HINTED_CHARACTERS_MIN else ""
 

@@ -1,4 +1,4 @@
-"""How a workspace is made: everything that its node needs, with all parameters filled in."""
+"""The workspace spec: everything that its node needs, with all parameters filled in."""
 
 import re
 from collections.abc import Mapping
@@ -14,7 +14,7 @@ HOST_PATTERN: Final = re.compile(rf"{HOST}(?:{PORT})?|tcp://{HOST}{PORT}", re.IG
 
 
 class Kind(StrEnum):
-    """How a workspace is made."""
+    """The source of a workspace."""
 
     SCRATCH = "scratch"
     GIT = "git"
@@ -23,7 +23,7 @@ class Kind(StrEnum):
 
 
 class Network(StrEnum):
-    """What may be reached."""
+    """The network access of a workspace."""
 
     NONE = "none"
     PROXY = "proxy"
@@ -31,7 +31,7 @@ class Network(StrEnum):
 
 
 class Profile(StrEnum):
-    """What may be written."""
+    """The file access of a workspace."""
 
     READ_ONLY = "read_only"
     WORKSPACE_WRITE = "workspace_write"
@@ -40,7 +40,7 @@ class Profile(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class NetworkPolicy:
-    """The network of a workspace; what is denied wins over what is allowed."""
+    """The network policy of a workspace; denied hosts take precedence over allowed ones."""
 
     access: Network = Network.NONE
     presets: tuple[str, ...] = ()
@@ -50,7 +50,7 @@ class NetworkPolicy:
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bounds on what a workspace uses; 0 leaves one to the node."""
+    """Resource limits of a workspace; 0 leaves one to the node."""
 
     cpu_millicores: int = 0
     memory_bytes: int = 0
@@ -62,20 +62,20 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """What a workspace begins with; which fields say something depends on its kind.
+    """The source of a workspace; which fields are used depends on its kind.
 
     Attributes:
         skeleton: Files of a scratch workspace by their paths.
         url: Repository of a git workspace.
-        ref: Branch, tag or commit to begin at; empty for the default branch.
+        ref: Branch, tag or commit to check out; empty for the default branch.
         branch: Branch to work on.
-        depth: Commits of history to bring; 0 for all.
+        depth: Commits of history to fetch; 0 for all.
         is_worktree: Whether it is a worktree of the node's mirror.
         directory: Name of the registered directory of a local workspace.
-        is_overlay: Whether changes leave that directory alone.
+        is_overlay: Whether changes are written to an overlay and not to that directory.
         parent_id: The workspace that a fork is a copy of.
-        parent_epoch: Number of that one's placement.
-        fork_mode: How; empty for the best there is.
+        parent_epoch: Placement epoch of that workspace.
+        fork_mode: How it is copied; empty for the best available mode.
     """
 
     skeleton: Mapping[str, str] = field(default_factory=dict)
@@ -93,7 +93,7 @@ class Source:
 
 @dataclass(frozen=True, slots=True)
 class WorkspaceSpec:
-    """Everything a node needs to make a workspace."""
+    """Everything a node needs to create a workspace."""
 
     kind: Kind
     source: Source = field(default_factory=Source)

@@ -1,4 +1,4 @@
-"""Templates: what workspaces are made from, and how choices become a recipe."""
+"""Templates of workspaces, and how parameter values become a workspace spec."""
 
 import re
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ from chatd.workspaces.domain.workspace import Lifetime
 NAME: Final = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,62}[a-z0-9])?")
 PARAMETER_NAME: Final = re.compile(r"[a-z0-9_]{1,64}")
 VALUE_BYTES_MAX: Final = 4096
-#: The one that chats get without asking; the migration makes it.
+#: The template that chats use automatically; a migration creates it.
 SCRATCH_ID: Final = "00000000-0000-4000-8000-000000000001"
 SCRATCH_NAME: Final = "scratch"
 
@@ -27,7 +27,7 @@ _NUMBER: Final = re.compile(r"-?[0-9]{1,30}(?:\.[0-9]{1,30})?")
 
 
 class ParameterType(StrEnum):
-    """What a parameter holds."""
+    """The type of a parameter."""
 
     STRING = "string"
     NUMBER = "number"
@@ -37,7 +37,7 @@ class ParameterType(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Parameter:
-    """Something to choose when a workspace is made."""
+    """A value to choose when a workspace is created."""
 
     name: str
     description: str = ""
@@ -51,7 +51,7 @@ class Parameter:
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """Values under a name."""
+    """A named set of parameter values."""
 
     id: str
     name: str
@@ -61,7 +61,7 @@ class Preset:
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """Something workspaces are made from."""
+    """A template of workspaces."""
 
     id: str
     name: str
@@ -90,7 +90,7 @@ def chosen_values(
     """Return the values of all parameters: given ones, then the preset's, then defaults.
 
     Raises:
-        InvalidRequest: a value is missing, unknown or does not fit.
+        InvalidRequest: a value is missing, unknown or is invalid.
     """
     preset = _preset(template, preset_id)
     known = {parameter.name for parameter in template.parameters}
@@ -123,7 +123,7 @@ def changed_values(
     """Return the values at a later start; only parameters that can be changed may be given.
 
     Raises:
-        InvalidRequest: one cannot be changed, is unknown, or does not fit.
+        InvalidRequest: one cannot be changed, is unknown, or is invalid.
     """
     fixed = {each.name for each in template.parameters if not each.is_mutable}
     for name, value in given.items():
@@ -133,12 +133,12 @@ def changed_values(
 
 
 def spec_of(template: Template, values: Mapping[str, str], *, chat: str) -> WorkspaceSpec:
-    """Return how a node makes a workspace of a template.
+    """Return the workspace spec of a template.
 
     Args:
-        template: What it is made from.
+        template: The template.
         values: The values of all parameters.
-        chat: What stands for the chat in the name of a branch.
+        chat: The text that represents the chat in the name of a branch.
     """
     source = template.source
     filled = replace(
@@ -162,10 +162,10 @@ def spec_of(template: Template, values: Mapping[str, str], *, chat: str) -> Work
 
 
 def restarted(present: WorkspaceSpec, wanted: WorkspaceSpec) -> WorkspaceSpec:
-    """Return the recipe of a workspace that starts with other values.
+    """Return the workspace spec for a restart with other values.
 
-    What its template says now holds from then on. Its branch, its secrets and what a fork is a copy
-    of are the workspace's own, and what was set up for a fork's parent is not set up again.
+    The current template applies from then on. The branch, the secrets and the parent of a fork are
+    kept from the workspace, and a fork does not run the setup of its parent again.
     """
     if present.kind is Kind.FORK:
         wanted = replace(wanted, kind=Kind.FORK, source=present.source, setup_script="")
@@ -178,10 +178,10 @@ def restarted(present: WorkspaceSpec, wanted: WorkspaceSpec) -> WorkspaceSpec:
 
 
 def check_template(template: Template) -> None:
-    """Require that a template makes sense.
+    """Require that a template is valid.
 
     Raises:
-        InvalidRequest: all that does not.
+        InvalidRequest: with all faults.
     """
     checks = (_check_name, _check_source, _check_lifetime, _check_parameters, _check_presets)
     all_of(partial(check, template) for check in checks)
@@ -278,7 +278,7 @@ def _filled(text: str, values: Mapping[str, str]) -> str:
 
 
 def _matcher(pattern: str) -> re2._Regexp:
-    # Patterns are written by people: RE2 takes linear time whatever they say.
+    # Patterns are untrusted: RE2 takes linear time for any of them.
     return re2.compile(pattern, options=_quiet())
 
 

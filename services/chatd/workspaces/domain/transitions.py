@@ -1,4 +1,4 @@
-"""What a command does to a workspace: pure, and the only door to its state."""
+"""Applies commands to workspaces: pure functions, and the only code that changes their state."""
 
 from dataclasses import replace
 from datetime import datetime, timedelta
@@ -40,10 +40,10 @@ from chatd.workspaces.domain.workspace import (
 
 
 def decide(workspace: Workspace, command: Command, now: datetime) -> Workspace:
-    """Return the workspace after a command; the very same one if nothing changes.
+    """Return the workspace after a command; the same object if nothing changes.
 
     Raises:
-        WorkspaceNotReady: the command means nothing in this state.
+        WorkspaceNotReady: the command is not allowed in this state.
     """
     if type(command) not in ALLOWED[workspace.state]:
         raise WorkspaceNotReady(workspace.id, workspace.state)
@@ -106,7 +106,7 @@ def _decided(workspace: Workspace, command: Command, now: datetime) -> Workspace
 
 
 _CAN_FAIL = frozenset({State.PENDING, State.PREPARING, State.STOPPING})
-#: Nothing runs in these, but files may be there.
+#: Nothing runs in these states, but files may exist.
 _AT_REST = frozenset({State.STOPPED, State.FAILED})
 
 
@@ -126,7 +126,7 @@ def _placed(workspace: Workspace, command: Place) -> Workspace:
         epoch=workspace.epoch + 1,
         recipe=replace(workspace.recipe, source=source),
         has_files=workspace.has_files and is_there,
-        # What it leaves behind elsewhere its node is told to remove.
+        # Its previous node is ordered to remove the files that it has.
         usage=workspace.usage if is_there else None,
     )
 
@@ -195,7 +195,7 @@ def _started(workspace: Workspace, parameters: dict[str, str]) -> Workspace:
     changed = replace(workspace, parameters={**workspace.parameters, **parameters})
     match workspace.state:
         case State.STOPPED if workspace.node_id is not None and workspace.has_files:
-            # Its files are there and nowhere else.
+            # Its files exist only on this node.
             return replace(
                 changed,
                 state=State.PREPARING,
@@ -230,7 +230,7 @@ def _stopping(workspace: Workspace, command: Stop, now: datetime) -> Workspace:
 
 def _stopped(workspace: Workspace, now: datetime) -> Workspace:
     if workspace.is_removing:
-        # Stopped is not removed: whoever removes says so.
+        # Stopping is not removal: FinishRemoving ends a removal.
         return workspace
     return replace(
         workspace,
@@ -245,7 +245,7 @@ def _stopped(workspace: Workspace, now: datetime) -> Workspace:
 
 
 def _kept(usage: Usage | None) -> Usage | None:
-    """Return what is still used when nothing runs: the room of its files."""
+    """Return the usage when nothing runs: the disk space of its files."""
     return None if usage is None else Usage(disk_bytes=usage.disk_bytes, inodes=usage.inodes)
 
 
@@ -287,10 +287,10 @@ def _failed(workspace: Workspace, failure: Failure) -> Workspace:
 def _lost(workspace: Workspace) -> Workspace:
     match workspace.state:
         case State.STOPPING if workspace.is_removing:
-            # The node is told to remove it when it comes back.
+            # The node is ordered to remove it when it registers again.
             return _deleted(workspace)
         case State.PREPARING | State.READY | State.BUSY | State.STOPPING:
-            # Nobody's disk is taken by what nobody can reach.
+            # Files that cannot be reached do not count as disk usage.
             return replace(_failed(workspace, NODE_LOST), usage=None)
         case _:
             return workspace

@@ -1,4 +1,4 @@
-"""A workspace as a value: where it is in its life, and everything that depends on it."""
+"""The value type of a workspace: its state and everything that depends on it."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,12 +14,12 @@ NodeId = NewType("NodeId", str)
 
 
 class State(StrEnum):
-    """Where a workspace is in its life."""
+    """The state of a workspace."""
 
     PENDING = "pending"  # Accepted, without a node yet.
     PREPARING = "preparing"
     READY = "ready"
-    BUSY = "busy"  # Usable, and something runs in it.
+    BUSY = "busy"  # Usable, with running processes.
     STOPPING = "stopping"
     STOPPED = "stopped"  # Its files are kept.
     DELETED = "deleted"
@@ -27,9 +27,9 @@ class State(StrEnum):
 
 
 USABLE: Final = frozenset({State.READY, State.BUSY})
-#: What counts against the limit of live workspaces.
+#: States that count against the limit of live workspaces.
 LIVE: Final = frozenset({State.PENDING, State.PREPARING, State.READY, State.BUSY, State.STOPPING})
-#: Somebody has to do something before these can be anything else.
+#: States that require an action of a driver.
 DRIVEN: Final = frozenset({State.PENDING, State.PREPARING, State.STOPPING})
 
 
@@ -57,7 +57,7 @@ class StopReason(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why a workspace cannot be used, and whether making it again may help."""
+    """Why a workspace cannot be used, and whether creating it again may help."""
 
     kind: FailureKind
     message: str
@@ -73,7 +73,7 @@ NODE_LOST: Final = Failure(
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """What a workspace uses, as its node measured it."""
+    """The resource usage of a workspace, as measured by its node."""
 
     cpu_millicores: int = 0
     memory_bytes: int = 0
@@ -85,13 +85,13 @@ class Usage:
 
 @dataclass(frozen=True, slots=True)
 class Lifetime:
-    """How long a workspace lives by itself; 0 stands for no end.
+    """The lifetime of a workspace; 0 means no end.
 
     Attributes:
         ttl_ms: From its start to its autostop.
         ttl_max_ms: From its start to the latest autostop that activity can reach.
-        bump_ms: How far activity pushes the autostop.
-        retention_ms: How long a stopped one keeps its files.
+        bump_ms: How far activity extends the autostop.
+        retention_ms: How long the files of a stopped one are kept.
     """
 
     ttl_ms: int = 0
@@ -102,17 +102,17 @@ class Lifetime:
 
 @dataclass(frozen=True, slots=True)
 class Workspace:
-    """A place where tools work.
+    """A workspace in which tools run.
 
     Attributes:
         epoch: Number of its placement; a node refuses lower ones.
         has_files: Whether it was prepared before, so that its node has its files.
-        is_removing: Whether it is on its way to be deleted.
-        is_scratch_of_chat: Whether a chat got it without asking; it has the id of that chat.
-        warned_for: The deadline that its people were warned of, None for none.
-        policy: Number of what it may reach, use and know; grows when that changes.
-        policy_told: The number that its node goes by.
-        version: Grows with every change.
+        is_removing: Whether it is being deleted.
+        is_scratch_of_chat: Whether a chat got it automatically; it has the id of that chat.
+        warned_for: The deadline that its users were warned of, None for none.
+        policy: Version of its network policy, limits and grants; incremented when they change.
+        policy_told: The policy version that its node has applied.
+        version: Incremented with every change.
     """
 
     id: WorkspaceId
@@ -151,10 +151,10 @@ class Workspace:
 
     @property
     def is_usable(self) -> bool:
-        """Return whether tools can work in it."""
+        """Return whether tools can run in it."""
         return self.state in USABLE
 
     @property
     def is_gone(self) -> bool:
-        """Return whether it is deleted or being deleted, so that nothing of it can be read."""
+        """Return whether it is deleted or being deleted, so that it cannot be read."""
         return self.is_removing or self.state is State.DELETED

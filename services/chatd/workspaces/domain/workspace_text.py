@@ -1,7 +1,7 @@
-"""What a model is told about the workspace of its chat, before anybody has said anything.
+"""The description of a chat's workspace at the beginning of a prompt.
 
-The text stays the same from turn to turn as long as nothing changed, so that providers can reuse
-what they have read: the time of the autostop is told only when it comes near.
+The text is the same from turn to turn as long as nothing changed, so that providers can use their
+prompt cache: the time of the autostop is included only shortly before it.
 """
 
 from datetime import datetime, timedelta
@@ -27,7 +27,7 @@ which workspace is needed and why."""
 
 
 def workspace_description(workspace: Workspace | None, now: datetime, *, is_child: bool) -> str:
-    """Return what a model is told: attached, detached, or detached without a way to change it."""
+    """Return the description: attached, detached, or detached and not changeable for a child."""
     if workspace is None or workspace.state is State.DELETED or workspace.is_scratch_of_chat:
         return DETACHED_CHILD if is_child else DETACHED
     return "\n".join(_attached(workspace, now, is_child=is_child))
@@ -53,7 +53,7 @@ def _attached(workspace: Workspace, now: datetime, *, is_child: bool) -> list[st
 
 
 def _network(recipe: WorkspaceSpec) -> list[str]:
-    """Say what is reached, and how what is secret gets there."""
+    """Describe the network policy, and how secrets are delivered."""
     network, lines = recipe.network, []
     if network.access is Network.PROXY:
         allowed = (*(f"preset {preset}" for preset in network.presets), *network.allowed_hosts)

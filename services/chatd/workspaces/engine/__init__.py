@@ -1,1 +1,1 @@
-"""Tasks and caches of the process of the slice `workspaces`."""
+"""Background tasks and caches of the slice `workspaces`."""

@@ -1,4 +1,4 @@
-"""What people and models ask of workspaces: create, start, stop, remove, fork, lifetime, quota."""
+"""Operations of users and models on workspaces: create, start, stop, remove, fork, TTL, quota."""
 
 import uuid
 from collections.abc import Callable, Mapping
@@ -44,31 +44,31 @@ CAN_BE_FORKED: Final = frozenset({*USABLE, State.STOPPED})
 
 
 class InstallationTtl(Protocol):
-    """The lifetime that administrators gave all workspaces that chats make."""
+    """The default lifetime of workspaces in the installation's settings."""
 
     async def workspace_ttl_ms(self) -> int:
-        """Return it; 0 leaves it to templates."""
+        """Return the lifetime; 0 leaves it to templates."""
         ...
 
 
 def workspace_id_for(owner_id: OwnerId, key: str) -> WorkspaceId:
-    """Return the id of the workspace that a request makes, the same for its repetition."""
+    """Return the id of the workspace that a request creates, the same for every retry."""
     return WorkspaceId(str(uuid.uuid5(uuid.UUID(owner_id), f"workspace {key}")))
 
 
 class Control:
-    """Takes what is asked, decides, and leaves the doing to the driver.
+    """Checks and stores requests; the driver executes them.
 
     Args:
-        workspaces: Where they are stored.
-        templates: What they are made from.
-        groups: Who may use which templates.
+        workspaces: The store of workspaces.
+        templates: The store of templates.
+        groups: The groups of users, for access to templates.
         ttl: The installation's lifetime.
-        limits: What one user may have.
-        nodes: Where they are.
-        changes: Who is woken.
-        bound: Is told of a chat that works elsewhere now.
-        clock: The time of what is made now.
+        limits: The quota of one user.
+        nodes: The nodes.
+        changes: Wakes requests that wait for changes.
+        bound: Called with a chat that was bound to another workspace.
+        clock: The clock of creation times.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class Control:
         self._clock = clock
 
     async def group_ids(self, owner_id: OwnerId) -> frozenset[str]:
-        """Return the groups of a user; while nobody can tell, none."""
+        """Return the groups of a user; none while no gateway answers."""
         try:
             return frozenset(await self._groups.of(owner_id))
         except GroupsUnavailable:
@@ -127,13 +127,13 @@ class Control:
     async def create(
         self, asked: NewWorkspace, *, is_all_seen: bool = False
     ) -> tuple[Workspace, bool]:
-        """Accept a new workspace, or return what the same request made; say whether it is new.
+        """Create a workspace, or return that of the same request; also return whether it is new.
 
         Raises:
             TemplateNotFound: there is none that the owner may use.
-            InvalidRequest: values do not fit the template.
-            QuotaExhausted: the owner has as much as they may.
-            RequestIdReused: the key was used for something else.
+            InvalidRequest: values are invalid for the template.
+            QuotaExhausted: the owner has reached a limit.
+            RequestIdReused: the key was used with another body.
         """
         template = await self.template(asked.owner_id, asked.template_id, is_all_seen=is_all_seen)
         values = chosen_values(template, asked.parameters, asked.preset_id)
@@ -157,12 +157,12 @@ class Control:
         return await self._add(workspace, asked.body_hash, asked.chat_id, suffix)
 
     async def fork(self, asked: NewFork) -> tuple[Workspace, bool]:
-        """Accept a copy of a workspace.
+        """Create a copy of a workspace.
 
         Raises:
-            WorkspaceNotFound: there is none that is the owner's.
+            WorkspaceNotFound: the owner has no such workspace.
             WorkspaceNotReady: it cannot be copied now.
-            QuotaExhausted: the owner has as much as they may.
+            QuotaExhausted: the owner has reached a limit.
         """
         source = await self.workspaces.own(asked.source_id, asked.owner_id)
         if source.state not in CAN_BE_FORKED:
@@ -170,7 +170,7 @@ class Control:
         workspace_id = workspace_id_for(asked.owner_id, asked.key)
         suffix = workspace_id[-4:]
         now = await self.workspaces.now()
-        # Which placement of it that will be is known when this one is placed.
+        # The placement of the parent is set when this workspace is placed.
         copied = Source(parent_id=source.id, fork_mode=asked.mode)
         workspace = Workspace(
             id=workspace_id,
@@ -191,12 +191,12 @@ class Control:
     async def start(
         self, workspace: Workspace, parameters: Mapping[str, str]
     ) -> tuple[Workspace, Workspace]:
-        """Start a workspace, or make a failed one again; return it before and after.
+        """Start a workspace, or create a failed one again; return it before and after.
 
         Raises:
-            WorkspaceNotReady: it is stopping or gone.
-            InvalidRequest: a parameter cannot be changed or does not fit.
-            QuotaExhausted: as many live as may.
+            WorkspaceNotReady: it is stopping or deleted.
+            InvalidRequest: a parameter cannot be changed or is invalid.
+            QuotaExhausted: the limit of live workspaces is reached.
         """
         if not parameters:
             return await self.workspaces.start(workspace.id, Start(), self._limits)
@@ -221,8 +221,8 @@ class Control:
 
         Args:
             workspace_id: The workspace.
-            is_forced: Whether it is gone at once if its node is lost. A node that is there is told
-                to remove it in any case, and until it has, the workspace counts.
+            is_forced: Whether to delete it at once if its node is lost. Otherwise the node is
+                ordered to remove it, and until then the workspace counts.
         """
         is_lost = is_forced and await self._is_node_lost(workspace_id)
         return await self.workspaces.apply(workspace_id, Remove(is_node_lost=is_lost))
@@ -241,23 +241,23 @@ class Control:
         return after
 
     async def quota(self, owner_id: OwnerId) -> tuple[QuotaUse, ...]:
-        """Return what a user has and may have."""
+        """Return the quota usage of a user."""
         return uses(await self.workspaces.counted(owner_id), self._limits)
 
     async def of_chat(self, chat_id: ChatId) -> ChatWorkspace | None:
-        """Return where a chat's tools work, None if there is no such chat."""
+        """Return the workspace of a chat, None if there is no such chat."""
         return await self.workspaces.of_chat(chat_id)
 
     async def lines(self, workspace: Workspace) -> tuple[LogLine, ...]:
-        """Return what preparing a workspace printed."""
+        """Return the log of a workspace's preparation."""
         return await self.workspaces.lines(workspace.id, workspace.epoch, 0)
 
     def id_for(self, owner_id: OwnerId, key: str) -> WorkspaceId:
-        """Return the id of the workspace that a request makes."""
+        """Return the id of the workspace that a request creates."""
         return workspace_id_for(owner_id, key)
 
     async def settled(self, workspace_id: str, within_s: float = PREPARING_S) -> Workspace:
-        """Return a workspace once nothing is being done about it, or as it is after a while."""
+        """Return a workspace once it has settled, or its current state after a timeout."""
         return await self.changes.settled(
             workspace_id, lambda: self.workspaces.get(workspace_id), within_s
         )

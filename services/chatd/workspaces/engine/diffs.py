@@ -1,8 +1,8 @@
-"""Looking at workspaces whose files may have changed: soon, seldom, and never in a turn's way.
+"""Updates the diff status of workspaces whose files may have changed, outside of turns.
 
-A turn calls many tools one after another, and each may change files. A look waits until a chat
-has called none for a while, but not for ever, and finds what all of them did. Where a look found
-nothing new the next one waits longer: most chats call tools that change no repository.
+A turn calls many tools one after another, and each may change files. A check waits until a chat has
+called none for a while, up to a maximum, and covers all of them. After a check without a change the
+next one waits longer: most chats call tools that change no repository.
 """
 
 import asyncio
@@ -25,10 +25,10 @@ logger = logging.getLogger(__name__)
 
 
 class Statuses(Protocol):
-    """Where statuses are kept."""
+    """The store of diff statuses."""
 
     async def set(self, chat_id: ChatId, status: DiffStatus | None) -> int | None:
-        """Keep a status; return the chat's version, None if it is no news."""
+        """Store a status; return the chat's version, None if the status is unchanged."""
         ...
 
 
@@ -45,13 +45,13 @@ class _ChangedChat:
 
 
 class DiffStatuses:
-    """Looks at the workspaces of chats whose tools were called.
+    """Checks the workspaces of chats whose tools were called.
 
     Args:
-        repositories: Tells how workspaces differ.
-        statuses: Keeps what it tells.
-        clock: Tells how long ago a tool was called.
-        changed: Is told of chats whose status changed, with their version.
+        repositories: Reads the diff status of workspaces.
+        statuses: Stores it.
+        clock: The clock.
+        changed: Called with each chat whose status changed, and its version.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class DiffStatuses:
         self._slots = asyncio.Semaphore(LOOKS_MAX)
 
     def files_changed(self, chat_id: ChatId, owner: Owner) -> None:
-        """Learn that a tool of a chat may have changed files; never waits."""
+        """Record that a tool of a chat may have changed files; never waits."""
         now_s = self._clock.monotonic()
         known = self._files_changed.get(chat_id)
         if known is not None:
@@ -83,8 +83,8 @@ class DiffStatuses:
             self._is_needed.set()
 
     async def run(self) -> None:
-        """Look where it is due until this is cancelled."""
-        # After a failure none is under way, though some may have been begun.
+        """Run due checks until cancelled."""
+        # After a failure no check is running, though some may have started.
         self._slots = asyncio.Semaphore(LOOKS_MAX)
         async with asyncio.TaskGroup() as looks:
             while True:
@@ -117,7 +117,7 @@ class DiffStatuses:
             self._slots.release()
 
     def _start_cooldown(self, chat_id: ChatId, until_s: float) -> None:
-        """Look at a chat in which nothing was new no sooner than then."""
+        """Delay the next check of a chat without changes until this time."""
         files_changed = self._files_changed.get(chat_id)
         if files_changed is None:
             self._calm_until_s[chat_id] = until_s

@@ -1,10 +1,10 @@
-"""The driver of workspaces: does what their states ask for, and survives its own death.
+"""The driver of workspaces: performs the actions that their states require; crash-safe.
 
-A workspace that is pending, preparing or stopping waits for somebody to do something. A driver
-claims its row for a while, does one thing, and writes what came of it; then the next thing. What it
-asks of a node is named for workspace and epoch, so whoever takes over after a crash asks the same
-and attaches. While something takes long the claim is renewed, which also tells when the workspace
-was stopped or taken over meanwhile: then what is under way is let go.
+A workspace that is pending, preparing or stopping requires an action. A driver claims its row with
+a lease, performs one action and writes the result; then the next one. Request ids to a node are
+derived from workspace and epoch, so a driver that takes over after a crash sends the same request
+and attaches. During a long action the lease is renewed; the renewal also returns whether the
+workspace was stopped or claimed by another driver meanwhile: then the action is cancelled.
 """
 
 import asyncio
@@ -50,11 +50,12 @@ from parley.postgres import DatabaseUnavailable
 
 logger = logging.getLogger(__name__)
 
-#: A node that says this of a placement has a newer one or none: nothing of this one is there.
+#: Reasons with which a node states that it has a newer placement or none: nothing of this one
+#: exists there.
 NOT_THERE: Final = frozenset({"STALE_PLACEMENT", "WORKSPACE_NOT_FOUND", "UNIMPLEMENTED"})
-#: A node that says this of a fork means what it is a copy of, which was placed anew or is gone.
+#: Reasons with which a node refuses a fork because its parent has a new placement or is deleted.
 PARENT_MOVED: Final = frozenset({"STALE_PLACEMENT", "WORKSPACE_NOT_FOUND", "WORKSPACE_NOT_READY"})
-#: A node that says this may have room soon.
+#: Reasons after which a node may have capacity again soon.
 NO_ROOM: Final = frozenset({"NODE_FULL"})
 PARENT_GONE: Final = Failure(
     FailureKind.SOURCE, "What it is a copy of is gone. Fork another one.", is_recreatable=False
@@ -63,15 +64,15 @@ PARENT_GONE: Final = Failure(
 
 @dataclass(frozen=True, slots=True)
 class DriverTiming:
-    """How patient a driver is.
+    """Timeouts and intervals of a driver.
 
     Attributes:
-        lease_s: How long a claim holds without being renewed.
-        sweep_s: Time between two looks for what waits.
-        retry_s: Time before something that did not work is tried again.
-        placing_s: How long a node is looked for before the workspace fails.
-        away_s: How long a node of the settings, which nobody calls lost, may be silent.
-        room_s: How long room is waited for on a node that is full.
+        lease_s: How long a claim is valid without renewal.
+        sweep_s: Interval between two sweeps for unclaimed workspaces.
+        retry_s: Delay before a failed action is retried.
+        placing_s: How long a node is searched for before the workspace fails.
+        away_s: How long a node of the settings, which is never marked as lost, may not respond.
+        room_s: How long to wait for capacity on a full node.
     """
 
     lease_s: float = 15.0
@@ -84,10 +85,10 @@ class DriverTiming:
 
 
 class Driven(Protocol):
-    """Workspaces that can be claimed and moved."""
+    """The store of workspaces as the driver uses it."""
 
     async def apply(self, workspace_id: str, command: Command) -> tuple[Workspace, Workspace]:
-        """Decide and write; return the workspace before and after."""
+        """Apply a command and write the result; return the workspace before and after."""
         ...
 
     async def get(self, workspace_id: str) -> Workspace:
@@ -97,32 +98,32 @@ class Driven(Protocol):
     async def claim(
         self, driver_id: WorkerId, lease_s: float, rows_max: int
     ) -> tuple[Workspace, ...]:
-        """Take what waits."""
+        """Claim workspaces that require an action."""
         ...
 
     async def claim_one(
         self, driver_id: WorkerId, workspace_id: str, lease_s: float
     ) -> Workspace | None:
-        """Take one, None if there is nothing to do or somebody does it."""
+        """Claim one workspace, None if it requires no action or another driver has it."""
         ...
 
     async def renew(
         self, driver_id: WorkerId, workspace_id: str, lease_s: float
     ) -> Workspace | None:
-        """Keep one and return it as it is, None if it is somebody else's."""
+        """Renew a claim and return the workspace, None if another driver has it."""
         ...
 
     async def release(self, driver_id: WorkerId, workspace_id: str, rest_s: float) -> None:
-        """Let go of one for a while."""
+        """Release a claim; the workspace is not claimed again for `rest_s` seconds."""
         ...
 
     async def log(self, workspace_id: str, epoch: int, lines: list[LogLine]) -> None:
-        """Keep lines of a preparation."""
+        """Store log lines of a preparation."""
         ...
 
 
 class Driver:
-    """Drives workspaces on behalf of one process."""
+    """Drives the workspaces that one process has claimed."""
 
     def __init__(
         self,
@@ -146,18 +147,18 @@ class Driver:
 
     @property
     def troubles(self) -> int:
-        """How many placements wait for something that did not work."""
+        """The number of placements that wait for a retry."""
         return len(self._troubled_s)
 
     def poke(self, workspace: Workspace) -> None:
-        """Learn that a workspace changed; if it waits for somebody, look at once."""
+        """Handle a change of a workspace; if it requires an action, try to claim it at once."""
         if workspace.state in DRIVEN and workspace.id not in self._driving:
             self._wanted.add(workspace.id)
             self._changed.set()
 
     async def run(self) -> None:
-        """Drive for ever what waits, a bounded number at a time."""
-        # After a failure nothing is driven here any more, whatever was when it happened.
+        """Drive unclaimed workspaces until cancelled, a limited number at a time."""
+        # After a failure nothing is being driven here any more.
         self._driving.clear()
         async with asyncio.TaskGroup() as tasks:
             while True:
@@ -171,7 +172,7 @@ class Driver:
                 await self._until_change_or_due()
 
     async def drive(self, workspace: Workspace) -> Workspace:
-        """Drive one that was claimed until it needs nothing, or nothing can be done now."""
+        """Drive a claimed workspace until it requires no action, or none is possible now."""
         self._driving.add(workspace.id)
         rest_s = 0.0
         try:
@@ -210,7 +211,7 @@ class Driver:
             logger.exception("driving a workspace failed", extra={"workspace_id": workspace.id})
 
     async def _moved(self, workspace: Workspace) -> Workspace | None:
-        """Do one thing; return the workspace after it, None if it must be tried again later."""
+        """Perform one action; return the workspace after it, None if it must be retried later."""
         command: Command | Workspace | None
         match workspace.state:
             case State.PENDING:
@@ -234,10 +235,10 @@ class Driver:
     async def _kept(
         self, workspace: Workspace, effect: Callable[[], Awaitable[Command | None]]
     ) -> Command | Workspace | None:
-        """Return what an effect came to, keeping the claim meanwhile.
+        """Return the result of an effect, and renew the claim meanwhile.
 
-        If the workspace moved elsewhere, the effect is let go and the workspace returned as it is;
-        if it is somebody else's by now, nothing.
+        If the state of the workspace changed, the effect is cancelled and the workspace returned;
+        if another driver has it by now, None is returned.
         """
         moved: list[Workspace] = []
 
@@ -280,7 +281,7 @@ class Driver:
         return Place(node.id, workspace.epoch, 0 if parent is None else parent.epoch)
 
     async def _parent(self, workspace: Workspace) -> Workspace | None:
-        """Return what a fork is a copy of."""
+        """Return the parent of a fork."""
         if not workspace.parent_id:
             return None
         with suppress(WorkspaceNotFound):
@@ -321,7 +322,7 @@ class Driver:
     async def _refused(
         self, workspace: Workspace, node: Node, refused: HostRefused
     ) -> Command | None:
-        """Return what follows from a refusal: a fork whose parent moved is placed once more."""
+        """Return the command after a refusal: a fork whose parent has moved is placed again."""
         failure = Failure(FailureKind.INTERNAL, f"{refused.reason}: {refused.message}")
         if refused.reason in NO_ROOM:
             full = Failure(FailureKind.NO_NODE, f"{refused.message} Start it again later.")
@@ -333,14 +334,14 @@ class Driver:
         if parent is None or parent.state is State.DELETED:
             return Fail(workspace.epoch, PARENT_GONE)
         if parent.epoch == workspace.recipe.source.parent_epoch or parent.node_id != node.id:
-            # It may be about to move; whoever waits longer than that asks in vain.
+            # The parent may be about to move; after the time limit the fork fails.
             is_over = self._is_over(workspace, self.timing.placing_s)
             return Fail(workspace.epoch, failure) if is_over else None
         return Place(node.id, workspace.epoch, parent.epoch)
 
     def _away(self, workspace: Workspace, node: Node, given_up: Command) -> Command | None:
-        """Return nothing, so that a node is asked again, until it was silent for too long."""
-        # Of registered nodes somebody else says when they are lost.
+        """Return None to retry, until a static node did not respond for too long."""
+        # For registered nodes the timers decide when they are lost.
         is_over = node.is_static and self._is_over(workspace, self.timing.away_s)
         return given_up if is_over else None
 

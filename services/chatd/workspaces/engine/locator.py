@@ -1,10 +1,10 @@
-"""Where the tools of chats work: looked up when that may have changed, made when nothing is there.
+"""Locates the workspaces of chats: reads the location when it may have changed, or creates one.
 
-A chat that nobody gave a workspace works in a scratch one that has the id of its root chat. It is
-made at the first use of a tool, so a turn without tools costs nothing: what such a turn offers
-names the node that would get it, by what this process remembers of the nodes. Every write of a
-workspace is heard of, so a scratch one is looked up again only after one; a node that knows better
-refuses, and then it is looked up too. What somebody chose is looked up once in every turn.
+A chat without a bound workspace uses a scratch workspace with the id of its root chat. It is
+created at the first call of a tool, so a turn without tools costs nothing: such a turn's catalogue
+uses the node that would get the workspace, by the cached list of nodes. Every write of a workspace
+is published on the bus, so the location of a scratch workspace is read again only after a notice,
+or when a node refuses a stale location. A bound workspace is read once in every turn.
 """
 
 import asyncio
@@ -39,16 +39,16 @@ from chatd.workspaces.engine.watchers import Changes
 from parley.clock import Clock
 
 LOCATIONS_MAX: Final = 10_000
-#: What a scratch workspace is started from without asking anybody.
+#: States from which a scratch workspace is started automatically.
 AT_REST: Final = frozenset({State.STOPPED, State.FAILED, State.DELETED})
 SCRATCH_LIFETIME: Final = Lifetime(ttl_ms=2 * 3_600_000)
 
 
 class ChatWorkspaces(Protocol):
-    """Workspaces as chats find them."""
+    """The store of workspaces as the locator uses it."""
 
     async def of_chat(self, chat_id: ChatId) -> ChatWorkspace | None:
-        """Return where a chat's tools work, None if there is no such chat."""
+        """Return the workspace of a chat, None if there is no such chat."""
         ...
 
     async def get(self, workspace_id: str) -> Workspace:
@@ -62,7 +62,7 @@ class ChatWorkspaces(Protocol):
     async def add_scratch(
         self, workspace: Workspace, driver_id: WorkerId, lease_s: float
     ) -> Workspace:
-        """Make the scratch workspace of a chat, in the hands of a driver, or return it."""
+        """Insert a chat's scratch workspace, claimed by a driver, or return the existing one."""
         ...
 
     async def restart_scratch(self, workspace_id: str) -> Workspace:
@@ -71,21 +71,21 @@ class ChatWorkspaces(Protocol):
 
 
 class Facts(Protocol):
-    """Tells without asking the database, as long as nothing changed, what to look for."""
+    """Cached facts about chats; they are read from the database only after changes."""
 
     async def chat(self, chat_id: ChatId) -> ChatFacts:
-        """Return what is known of a chat beside its history."""
+        """Return the facts about a chat that are not part of its history."""
         ...
 
 
 @dataclass(slots=True)
 class _Known:
-    """What is known of where a chat works.
+    """The cached location of a chat.
 
     Attributes:
-        location: Where.
-        is_looked_up: Whether that was read in the present turn, or is as it was, and can be used.
-        is_fresh: Whether the turn has just begun and its tools were not offered yet.
+        location: The location.
+        is_looked_up: Whether it was read in the current turn, or is unchanged, and can be used.
+        is_fresh: Whether the turn has just begun and its tools were not listed yet.
     """
 
     location: WorkspaceLocation
@@ -94,7 +94,7 @@ class _Known:
 
 
 class ChatWorkspaceLocator:
-    """Finds and makes the places where chats work."""
+    """Finds and creates the workspaces of chats."""
 
     def __init__(
         self,
@@ -121,7 +121,7 @@ class ChatWorkspaceLocator:
         changes.listen(self._heard)
 
     async def workspace_text(self, chat_id: ChatId, *, is_child: bool) -> str:
-        """Begin a turn: return what its model is told about where it works."""
+        """Begin a turn: return the description of its workspace for the prompt."""
         if not _is_chosen(await self._facts.chat(chat_id)):
             return workspace_description(None, self._clock.now(), is_child=is_child)
         found = await self._look(chat_id)
@@ -129,10 +129,10 @@ class ChatWorkspaceLocator:
         return workspace_description(found.workspace, found.now, is_child=found.is_child)
 
     async def begin(self, chat_id: ChatId) -> WorkspaceLocation:
-        """Return where a turn's tools will work, as far as that is known; makes nothing.
+        """Return the expected location of a turn's tools; creates nothing.
 
         Raises:
-            NoNode: there is nowhere to work.
+            NoNode: there is no suitable node.
             ChatNotFound: there is no such chat.
         """
         known = self._known.get(chat_id)
@@ -147,22 +147,23 @@ class ChatWorkspaceLocator:
             node = self._nodes.likely()
             known = self._keep(chat_id, WorkspaceLocation(node.address, chat_id), None)
         if known.location.workspace_id != chat_id:
-            # That of a chat which has none of its own any more.
+            # The location of a chat that no longer has a workspace of its own.
             known.is_looked_up = False
         return known.location
 
     async def ready(self, chat_id: ChatId, owner: Owner) -> WorkspaceLocation:
-        """Return where a tool works now; a chat without a workspace gets a scratch one.
+        """Return the current location of a tool; a chat without a workspace gets a scratch one.
 
         Raises:
-            WorkspaceNotReady: the workspace of the chat cannot be used; the error says what to do.
-            NodeLost: its node does not answer.
+            WorkspaceNotReady: the workspace of the chat cannot be used; the error contains the next
+                step.
+            NodeLost: its node does not respond.
             ChatNotFound: there is no such chat.
         """
         known = self._known.get(chat_id)
         if known is not None and known.is_looked_up:
             return known.location
-        # The first of several calls looks, and the others find what it found.
+        # The first of several concurrent calls reads the location, and the others use its result.
         lock = self._looking.setdefault(chat_id, asyncio.Lock())
         async with lock:
             known = self._known.get(chat_id)
@@ -191,7 +192,7 @@ class ChatWorkspaceLocator:
         return location
 
     async def _restarted(self, workspace: Workspace) -> Workspace:
-        """Start a scratch workspace that is at rest, or is being stopped or deleted."""
+        """Start a scratch workspace that is stopped, failed or deleted, or is being stopped."""
         if workspace.state is State.STOPPING:
             workspace = await self._settled(workspace)
         if workspace.state in AT_REST:
@@ -207,11 +208,11 @@ class ChatWorkspaceLocator:
         )
 
     async def seen(self, chat_id: ChatId) -> WorkspaceLocation:
-        """Return where a chat works for somebody who only looks; makes nothing.
+        """Read the location of a chat for a read-only request; creates nothing.
 
         Raises:
             ChatNotFound: there is no such chat.
-            NoNode: there is nowhere to look.
+            NoNode: there is no suitable node.
         """
         found = await self._look(chat_id)
         workspace = found.workspace
@@ -219,11 +220,11 @@ class ChatWorkspaceLocator:
         return replace(await self._location(found), is_made=is_made)
 
     async def recent(self, chat_id: ChatId) -> WorkspaceLocation:
-        """Return where a chat's tools worked last, looked up only if nobody knows.
+        """Return the last location of a chat's tools; it is read only if it is not cached.
 
         Raises:
             ChatNotFound: there is no such chat.
-            NoNode: there is nowhere to look.
+            NoNode: there is no suitable node.
         """
         known = self._known.get(chat_id)
         return (
@@ -231,23 +232,23 @@ class ChatWorkspaceLocator:
         )
 
     async def made(self, chat_id: ChatId, owner: Owner) -> WorkspaceLocation:
-        """Return where a chat works now, looked up for somebody who takes part in no turn.
+        """Read the current location of a chat for a request outside of a turn.
 
         Raises:
             WorkspaceNotReady: the workspace of the chat cannot be used.
-            NodeLost: its node does not answer.
+            NodeLost: its node does not respond.
             ChatNotFound: there is no such chat.
         """
         self.forget(chat_id)
         return await self.ready(chat_id, owner)
 
     async def own(self, workspace_id: str, owner_id: OwnerId) -> WorkspaceLocation:
-        """Return where a workspace of an owner is.
+        """Return the location of a workspace of an owner.
 
         Raises:
-            WorkspaceNotFound: there is none that is theirs.
-            WorkspaceNotReady: it is nowhere now.
-            NodeLost: its node is not known any more.
+            WorkspaceNotFound: the owner has no such workspace.
+            WorkspaceNotReady: it has no node now.
+            NodeLost: its node no longer exists.
         """
         workspace = await self._workspaces.own(workspace_id, owner_id)
         if workspace.node_id is None:
@@ -258,14 +259,14 @@ class ChatWorkspaceLocator:
         return WorkspaceLocation(node.address, workspace.id, workspace.epoch)
 
     def forget(self, chat_id: ChatId) -> None:
-        """Look again at the next call."""
+        """Read the location again at the next call."""
         known = self._known.get(chat_id)
         if known is not None:
             known.is_looked_up = False
 
     def _heard(self, workspace_id: str | None) -> None:
-        """Look again for the chats of a workspace that changed; None for all."""
-        # A scratch workspace has the id of its chat; what was chosen is looked up in any case.
+        """Invalidate the locations of a workspace's chats after a change; None for all."""
+        # A scratch workspace has the id of its chat; a bound one is read in every turn anyway.
         known = self._known.values() if workspace_id is None else [self._known.get(workspace_id)]
         for each in known:
             if each is not None:
@@ -296,11 +297,11 @@ class ChatWorkspaceLocator:
         return node.address
 
     async def _made(self, chat_id: ChatId, found: ChatWorkspace) -> Workspace:
-        """Make the scratch workspace of a chat where its tools were offered, if possible."""
+        """Create the scratch workspace of a chat on the node of its catalogue, if possible."""
         known = self._known.get(chat_id)
         likely = self._nodes.at(known.location.address) if known is not None else None
         node_id = (likely or self._nodes.likely()).id
-        # The time of record, by which others judge it, and not that of this process.
+        # The database time, which other processes compare with, and not that of this process.
         now = found.now
         pending = Workspace(
             id=WorkspaceId(found.scratch_id),
@@ -336,5 +337,5 @@ class ChatWorkspaceLocator:
 
 
 def _is_chosen(facts: ChatFacts) -> bool:
-    # What was chosen for a root is not told to its children.
+    # The facts of a child do not contain the workspace that its root is bound to.
     return bool(facts.workspace_id) or facts.is_child

@@ -1,4 +1,4 @@
-"""The nodes as this process knows them: registered ones, else those of its settings."""
+"""The nodes as cached in this process: registered ones, otherwise those of its settings."""
 
 from collections.abc import Iterable, Sequence
 from typing import Protocol
@@ -11,14 +11,14 @@ from chatd.workspaces.store.nodes import static_node_id
 
 
 class StoredNodes(Protocol):
-    """Where registered nodes are."""
+    """The store of registered nodes."""
 
     async def list(self) -> Sequence[Node]:
-        """Return those that are not gone for good."""
+        """Return the nodes that have not left permanently."""
         ...
 
     async def get(self, node_id: str) -> Node:
-        """Return one.
+        """Return a node.
 
         Raises:
             NodeNotFound: there is none.
@@ -27,15 +27,15 @@ class StoredNodes(Protocol):
 
 
 def static_node(address: str) -> Node:
-    """Return a node that only the settings know; its id follows from its address."""
+    """Return a node that is only in the settings; its id is derived from its address."""
     return Node(static_node_id(address), address, name=address, is_static=True)
 
 
 class NodeList:
-    """Knows registered nodes, and those of the settings while no registered one is there.
+    """Caches registered nodes, and uses those of the settings while no registered one is active.
 
     Args:
-        stored: Where registered nodes are.
+        stored: The store of registered nodes.
         addresses: The toolrunners that the settings name.
     """
 
@@ -45,14 +45,14 @@ class NodeList:
         self._known: tuple[Node, ...] = tuple(self._static.values())
 
     async def list(self) -> Sequence[Node]:
-        """Return the nodes that workspaces may go to, and others that are registered."""
+        """Return the nodes for placement, and other registered nodes."""
         registered = await self._stored.list()
         is_served = any(node.state is NodeState.ACTIVE for node in registered)
         self._known = tuple(registered) if is_served else (*registered, *self._static.values())
         return self._known
 
     async def find(self, node_id: NodeId) -> Node | None:
-        """Return a node, wherever it is in its life."""
+        """Return a node in any state."""
         if node_id in self._static:
             return self._static[node_id]
         try:
@@ -61,21 +61,21 @@ class NodeList:
             return None
 
     async def refresh(self) -> None:
-        """Read the list again, for choosing by what is remembered."""
+        """Read the list again into the cache."""
         await self.list()
 
     def at(self, address: str) -> Node | None:
-        """Return the node at an address if workspaces may go there, by what is remembered."""
+        """Return the active node at an address, from the cache."""
         for node in self._known:
             if node.address == address and node.state is NodeState.ACTIVE:
                 return node
         return None
 
     def likely(self) -> Node:
-        """Return where a scratch workspace would go, by what is remembered, asking nobody.
+        """Return the node that a scratch workspace would get, from the cache only.
 
         Raises:
-            NoNode: nowhere.
+            NoNode: there is none.
         """
-        # On a full one room is made when it is needed.
+        # On a full node capacity is freed when it is needed.
         return choose(self._known, Need(Kind.SCRATCH, is_patient=True))

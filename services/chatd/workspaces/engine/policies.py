@@ -1,4 +1,4 @@
-"""Telling nodes what their workspaces may do now, until they go by it."""
+"""Sends changed policies of workspaces to their nodes until they are applied."""
 
 import logging
 from collections.abc import Sequence
@@ -16,32 +16,32 @@ logger = logging.getLogger(__name__)
 
 
 class UnpublishedPolicies(Protocol):
-    """Workspaces whose policies change."""
+    """The store of workspaces as the policies use it."""
 
     async def unpublished(self, rows_max: int) -> Sequence[Seen]:
-        """Return those whose nodes go by an older policy than they have."""
+        """Return workspaces whose nodes have applied an older policy."""
         ...
 
     async def apply(self, workspace_id: str, command: Command) -> tuple[Workspace, Workspace]:
-        """Decide and write."""
+        """Apply a command and write the result."""
         ...
 
 
 class PolicyHost(Protocol):
-    """Nodes that take up policies."""
+    """Applies policies on nodes."""
 
     async def update_policy(self, node: Node, workspace: Workspace) -> None:
-        """Have a running workspace go by its network, bounds and grants as they are now.
+        """Apply the current network policy, limits and grants to a running workspace.
 
         Raises:
-            HostAway: the node does not answer.
-            HostRefused: the node has another placement, or lacks this.
+            HostAway: the node does not respond.
+            HostRefused: the node has another placement, or does not implement this.
         """
         ...
 
 
 class Policies:
-    """Has nodes go by the policies that workspaces have."""
+    """Applies the stored policies of workspaces on their nodes."""
 
     def __init__(self, workspaces: UnpublishedPolicies, nodes: Nodes, host: PolicyHost) -> None:
         self._workspaces = workspaces
@@ -49,9 +49,9 @@ class Policies:
         self._host = host
 
     async def tell(self, workspace: Workspace) -> None:
-        """Tell the node of a workspace, if it runs; one that cannot be told is told later.
+        """Send the policy to the node of a running workspace; a failed request is retried later.
 
-        A secret that was taken away is refused to the node from now on, told or not.
+        The node gets no value of a revoked secret from now on, whether or not the request succeeds.
         """
         if not workspace.is_usable or workspace.node_id is None:
             return
@@ -64,12 +64,13 @@ class Policies:
             logger.info("the policy of a workspace waits for its node: %s", away)
             return
         except HostRefused as refused:
-            # It has another placement, which is made with the policy of then, or cannot do this.
+            # It has another placement, which is created with the current policy, or does not
+            # implement this.
             logger.warning("a node does not take up a policy: %s", refused)
         await self._workspaces.apply(workspace.id, ConfirmPolicy(workspace.epoch, workspace.policy))
 
     async def publish_all(self) -> None:
-        """Tell what was not told yet, or not heard."""
+        """Send the policies that nodes have not applied yet."""
         for seen in await self._workspaces.unpublished(ROWS_MAX):
             try:
                 await self.tell(seen.workspace)

@@ -1,7 +1,7 @@
-"""The registry of nodes: they register, beat, drain, and are told what to do about workspaces.
+"""The registry of nodes: registration, heartbeats, draining, and orders about workspaces.
 
-A report is compared with one look at everything that it speaks of, and what follows from it is
-written at once, however many workspaces a node has.
+A report is compared with one read of all workspaces that it mentions, and the resulting changes are
+written in one statement, however many workspaces a node has.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -23,7 +23,7 @@ from chatd.workspaces.domain.workspace import (
     Usage,
 )
 
-#: Something of a workspace runs on its node.
+#: States in which processes of a workspace run on its node.
 RUNNING: Final = frozenset({State.PREPARING, State.READY, State.BUSY})
 FILES_GONE: Final = Failure(
     FailureKind.SOURCE, "Its node does not have its files any more. Start it to have it made anew."
@@ -32,7 +32,7 @@ BROKEN: Final = Failure(FailureKind.INTERNAL, "Its node cannot keep it. Start it
 
 
 class Instruction(StrEnum):
-    """What a node must do with a workspace that it and chatd see differently."""
+    """An order to a node whose state of a workspace differs from that in chatd."""
 
     STOP = "stop"
     REMOVE = "remove"
@@ -40,7 +40,7 @@ class Instruction(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What to do about one workspace; a higher epoch on the node is left alone."""
+    """An order about one workspace; the node ignores it if it has a higher epoch."""
 
     workspace_id: str
     epoch: int
@@ -49,7 +49,7 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Hosted:
-    """A workspace as its node sees it.
+    """A workspace as its node reports it.
 
     Attributes:
         used_at: When it was last used by a call, an attachment or a wait; None for unknown.
@@ -66,39 +66,39 @@ class Hosted:
 
 
 class HostedWorkspaces(Protocol):
-    """Workspaces as nodes change them."""
+    """The store of workspaces as the registry uses it."""
 
     async def hosted(
         self, node_id: str, workspace_ids: Collection[str], *, is_all: bool
     ) -> dict[str, Seen]:
-        """Return those of some ids that exist; if these are all of a node, also what it lacks."""
+        """Return the existing workspaces of these ids; with `is_all`, also others of the node."""
         ...
 
     async def apply_all(self, commands: Iterable[tuple[Seen, Command]]) -> None:
-        """Decide on workspaces that were just read, and write all of it at once."""
+        """Apply commands to workspaces that were just read, and write the results at once."""
         ...
 
 
 class RegisteredNodes(Protocol):
-    """Where nodes are stored."""
+    """The store of nodes."""
 
     async def register(self, node: Node, request_id: str) -> Node:
-        """Make a node known, or known again."""
+        """Register a node, or register it again."""
         ...
 
     async def heartbeat(self, node_id: str, registration_epoch: int, load: Load) -> Node:
-        """Note that a node lives and what it holds."""
+        """Record a heartbeat of a node with its load."""
         ...
 
     async def drain(
         self, node_id: str, registration_epoch: int, grace: timedelta, *, is_leaving: bool
     ) -> Node:
-        """Give a node nothing more."""
+        """Set a node to draining, so that it gets no more workspaces."""
         ...
 
 
 class Registry:
-    """Brings together what nodes have and what workspaces should be."""
+    """Compares the workspaces that nodes report with their stored state."""
 
     def __init__(self, workspaces: HostedWorkspaces, nodes: RegisteredNodes) -> None:
         self._workspaces = workspaces
@@ -107,17 +107,17 @@ class Registry:
     async def register(
         self, node: Node, hosted: Sequence[Hosted], request_id: str
     ) -> tuple[Node, tuple[Order, ...]]:
-        """Make a node known with everything it has, and return what to do about that."""
+        """Register a node with all its workspaces, and return orders about these."""
         registered = await self._nodes.register(node, request_id)
         return registered, await self._compare(node.id, hosted, is_all=True)
 
     async def heartbeat(
         self, node_id: str, registration_epoch: int, load: Load, hosted: Sequence[Hosted]
     ) -> tuple[Node, tuple[Order, ...]]:
-        """Note that a node lives and what changed on it, and return what to do about that.
+        """Record a heartbeat and the changed workspaces of a node, and return orders about these.
 
         Raises:
-            StaleNode: it must register again, because it was given up meanwhile.
+            StaleNode: it must register again, because it was marked as lost meanwhile.
             NodeNotFound: it never registered.
         """
         node = await self._nodes.heartbeat(node_id, registration_epoch, load)
@@ -126,10 +126,10 @@ class Registry:
     async def drain(
         self, node_id: str, registration_epoch: int, grace: timedelta, *, is_leaving: bool
     ) -> Node:
-        """Take a node out.
+        """Drain a node.
 
         Raises:
-            StaleNode: it registered anew since.
+            StaleNode: it has registered again since.
             NodeNotFound: it never registered.
         """
         return await self._nodes.drain(node_id, registration_epoch, grace, is_leaving=is_leaving)
@@ -157,12 +157,12 @@ class Registry:
 
 
 def _instruction(seen: Seen | None, node_id: NodeId, hosted: Hosted) -> Instruction | None:
-    """Return what a node must do about what it has, None to leave it."""
+    """Return the order about a reported workspace, None for no action."""
     is_running = hosted.state in RUNNING
     if hosted.state is State.DELETED:
         return None
     if seen is None:
-        # Nobody asked for it any more; files that nobody knows are not ours to remove.
+        # The workspace is unknown: stop its processes, but keep files without a row in chatd.
         return Instruction.STOP if is_running else None
     workspace = seen.workspace
     if workspace.state is State.DELETED:
@@ -181,7 +181,7 @@ def _instruction(seen: Seen | None, node_id: NodeId, hosted: Hosted) -> Instruct
 
 
 def _news(seen: Seen, node_id: NodeId, hosted: Hosted) -> tuple[Command, ...]:
-    """Return what a node's view of a workspace changes about it, none or one."""
+    """Return the command that follows from a node's report of a workspace, at most one."""
     workspace = seen.workspace
     if workspace.node_id != node_id:
         return ()
@@ -204,7 +204,7 @@ def _news(seen: Seen, node_id: NodeId, hosted: Hosted) -> tuple[Command, ...]:
 
 
 def _is_found(seen: Seen, node_id: NodeId, hosted: Hosted) -> bool:
-    """Return whether a workspace that was given up is there again."""
+    """Return whether a workspace that was marked as failed exists again."""
     if seen.workspace.state is not State.FAILED:
         return False
     again = Recover(node_id, hosted.epoch, hosted.state)

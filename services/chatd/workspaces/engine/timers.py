@@ -1,4 +1,4 @@
-"""The keeper of workspaces: what time brings, and what becomes of those on nodes that are lost."""
+"""Timed actions on workspaces: deadlines, cleanup, and workspaces on lost nodes."""
 
 import logging
 from collections.abc import Callable, Iterable, Sequence
@@ -16,7 +16,7 @@ from parley.postgres import DatabaseUnavailable
 
 EVERY_S = 4.0
 ROWS_MAX = 100
-#: A scratch workspace that was made this long ago was made for a call that has had its time.
+#: A younger scratch workspace is not stopped as idle: the call it was created for may need it.
 IDLE: Final = timedelta(seconds=15)
 DRAINED: Final = frozenset({*USABLE, State.PREPARING})
 
@@ -24,14 +24,14 @@ logger = logging.getLogger(__name__)
 
 
 class TimedWorkspaces(Protocol):
-    """Workspaces as time and nodes change them."""
+    """The store of workspaces as the timers use it."""
 
     async def apply_all(self, commands: Iterable[tuple[Seen, Command]]) -> None:
-        """Decide on workspaces that were just read, and write all of it at once."""
+        """Apply commands to workspaces that were just read, and write the results at once."""
         ...
 
     async def due(self, rows_max: int) -> Sequence[Seen]:
-        """Return those whose time has come for something."""
+        """Return workspaces with a due deadline."""
         ...
 
     async def orphaned(self, rows_max: int) -> Sequence[Seen]:
@@ -39,77 +39,77 @@ class TimedWorkspaces(Protocol):
         ...
 
     async def of_suspended(self, rows_max: int) -> Sequence[tuple[Seen, bool]]:
-        """Return what users have who are locked out, and whether they are gone for good."""
+        """Return workspaces of suspended users, and whether the user is deleted."""
         ...
 
     async def on_node(self, node_id: str) -> Sequence[Seen]:
-        """Return what is on a node."""
+        """Return the workspaces on a node."""
         ...
 
     async def idle_scratch(self, idle: timedelta) -> Sequence[Seen]:
-        """Return scratch workspaces that nobody uses, of nodes that are nearly full."""
+        """Return idle scratch workspaces of nodes that are nearly full."""
         ...
 
     async def on_lost_nodes(self, rows_max: int) -> Sequence[Seen]:
-        """Return what was on lost nodes and does not say so yet."""
+        """Return workspaces on lost nodes that are not marked as failed yet."""
         ...
 
     async def used_by_worker(self, worker_id: WorkerId) -> Sequence[Seen]:
-        """Return those of chats that a worker runs."""
+        """Return workspaces of chats that a worker runs."""
         ...
 
 
 class TimedNodes(Protocol):
-    """Nodes as time changes them."""
+    """The store of nodes as the timers use it."""
 
     async def lose(self) -> Sequence[Node]:
-        """Call those lost that fell silent, and return them."""
+        """Mark nodes without recent heartbeats as lost, and return them."""
         ...
 
     async def drained(self) -> Sequence[Node]:
-        """Return those whose time to drain is over."""
+        """Return nodes whose drain period is over."""
         ...
 
     async def leave(self, node_id: str) -> None:
-        """Let a node be gone that said so and is empty."""
+        """Mark an empty node that is leaving as gone."""
         ...
 
 
 class KnownNodes(Protocol):
-    """What a process remembers of nodes."""
+    """The cached list of nodes."""
 
     async def refresh(self) -> None:
-        """Read it again."""
+        """Read the list again."""
         ...
 
 
 class PolicyPublisher(Protocol):
-    """Whoever tells nodes of policies."""
+    """Sends policies to nodes."""
 
     async def publish_all(self) -> None:
-        """Tell what was not told yet."""
+        """Send the policies that nodes have not applied yet."""
         ...
 
 
 class _NoNodeUpdates:
     async def refresh(self) -> None:
-        """Remember nothing."""
+        """Do nothing."""
 
     async def publish_all(self) -> None:
-        """Tell nobody."""
+        """Do nothing."""
 
 
 class WorkspaceTimers:
-    """Stops what is over, warns before, deletes what was kept long enough, looks after nodes.
+    """Runs autostops, warnings, deletions after retention, and checks of nodes.
 
     Args:
-        worker_id: Whose chats keep their workspaces in use here.
-        workspaces: What it looks after.
-        nodes: Where they are.
-        clock: Time between two rounds; what is due is told by the database.
-        jitter: Sets apart the rounds of different processes.
-        known: What is remembered of nodes, read again in every round.
-        policies: Tells nodes what they were not told.
+        worker_id: The worker whose chats keep their workspaces in use.
+        workspaces: The store of workspaces.
+        nodes: The store of nodes.
+        clock: The clock of the interval; due times are compared by the database.
+        jitter: Spreads the rounds of different processes.
+        known: The cached list of nodes, read again in every round.
+        policies: Sends policies that nodes have not applied yet.
     """
 
     def __init__(
@@ -132,7 +132,7 @@ class WorkspaceTimers:
         self._policies = policies or _NoNodeUpdates()
 
     async def run(self) -> None:
-        """Go round for ever."""
+        """Run rounds until cancelled."""
         while True:
             await self._clock.sleep(EVERY_S * (0.75 + 0.5 * self._jitter()))
             try:
@@ -149,17 +149,17 @@ class WorkspaceTimers:
                 logger.exception("looking after workspaces failed")
 
     async def use(self) -> None:
-        """Keep the workspaces of the chats that work here in use."""
+        """Record use of the workspaces of chats that run in this process."""
         working = await self._workspaces.used_by_worker(self._worker_id)
         await self._workspaces.apply_all((seen, Use()) for seen in working)
 
     async def apply_deadlines(self) -> None:
-        """Do what is due: autostop, its warning, the end of what was kept."""
+        """Apply due deadlines: autostop, warning, and deletion after retention."""
         due = await self._workspaces.due(ROWS_MAX)
         await self._workspaces.apply_all((seen, _due(seen)) for seen in due)
 
     async def remove_orphans(self) -> None:
-        """Remove what chats left behind that were deleted, and end what nobody may use."""
+        """Remove workspaces of deleted chats, and stop those of suspended users."""
         left = await self._workspaces.orphaned(ROWS_MAX)
         await self._workspaces.apply_all((seen, Remove()) for seen in left)
         suspended = await self._workspaces.of_suspended(ROWS_MAX)
@@ -169,12 +169,12 @@ class WorkspaceTimers:
         )
 
     async def expire_nodes(self) -> None:
-        """Give up what was on lost nodes, and empty those that are taken out."""
+        """Mark workspaces on lost nodes as failed, and stop those on drained nodes."""
         for node in await self._nodes.lose():
             logger.warning(
                 "a node fell silent", extra={"node_id": node.id, "address": node.address}
             )
-        # Not only of those: who noticed it may have died before it was done.
+        # Not only those just marked: the process that marked a node may have died before this step.
         lost = await self._workspaces.on_lost_nodes(ROWS_MAX)
         await self._workspaces.apply_all(
             (seen, MarkNodeLost(seen.workspace.node_id))
@@ -189,7 +189,7 @@ class WorkspaceTimers:
             await self._nodes.leave(node.id)
 
     async def stop_idle_scratch(self) -> None:
-        """Stop scratch workspaces that nobody uses where others could not be made any more."""
+        """Stop idle scratch workspaces on nodes where no others could be created."""
         idle = await self._workspaces.idle_scratch(IDLE)
         await self._workspaces.apply_all((seen, Stop(StopReason.QUOTA)) for seen in idle)
 

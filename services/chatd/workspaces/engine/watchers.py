@@ -1,4 +1,4 @@
-"""Who waits for workspaces to change, woken by what this process hears and by a slow look."""
+"""Waits for changes of workspaces: woken by notices, and by polling in case one is lost."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -7,12 +7,12 @@ from contextlib import suppress
 from chatd.workspaces.domain.workspace import DRIVEN, Workspace
 from parley.clock import Clock
 
-#: How often somebody looks who was not told.
+#: Poll interval without a notice.
 LOOK_S = 2.0
 
 
 class Changes:
-    """Wakes those who wait for a workspace."""
+    """Wakes requests that wait for a workspace."""
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
@@ -20,11 +20,11 @@ class Changes:
         self._listening: list[Callable[[str | None], None]] = []
 
     def listen(self, hear: Callable[[str | None], None]) -> None:
-        """Have `hear` called with each workspace that changes, None when some may have."""
+        """Call `hear` with each workspace that changes, and with None when notices may be lost."""
         self._listening.append(hear)
 
     def on_notice(self, workspace_id: str) -> None:
-        """Learn that a workspace changed, here or elsewhere."""
+        """Handle the notice that a workspace changed, in this or another process."""
         for hear in self._listening:
             hear(workspace_id)
         self._wake(workspace_id)
@@ -34,14 +34,14 @@ class Changes:
             event.set()
 
     def on_resync(self) -> None:
-        """Learn that changes may have been missed."""
+        """Handle that notices may have been lost."""
         for hear in self._listening:
             hear(None)
         for workspace_id in list(self._waiting):
             self._wake(workspace_id)
 
     async def next(self, workspace_id: str, within_s: float = LOOK_S) -> None:
-        """Return after the next change of a workspace, or after a while."""
+        """Return after the next change of a workspace, or after a timeout."""
         event = asyncio.Event()
         self._waiting.setdefault(workspace_id, set()).add(event)
         try:
@@ -62,7 +62,7 @@ class Changes:
         read: Callable[[], Awaitable[Workspace]],
         within_s: float,
     ) -> Workspace:
-        """Return a workspace once nothing is being done about it, or as it is after a while."""
+        """Return a workspace once it has settled, or its current state after a timeout."""
         workspace = await read()
         with suppress(TimeoutError):
             async with asyncio.timeout(within_s):

@@ -1,4 +1,4 @@
-"""Who may look into a workspace, and who may change something in it."""
+"""Access checks of workspaces: reading and changing."""
 
 import hashlib
 from collections.abc import Callable
@@ -21,14 +21,14 @@ from parley.identity import User
 
 @dataclass(frozen=True, slots=True)
 class AuthorizedAccess:
-    """Somebody who may do in a workspace what they asked for.
+    """The authorised access of a caller to a workspace.
 
     Attributes:
         workspace_id: The workspace.
-        named: The id by which they asked for it: its own, or that of a chat.
+        named: The id in the request: that of the workspace, or that of a chat.
         epoch: Number of its placement.
-        is_there: Whether it was made; a chat's own is made when something is done in it.
-        is_of_chat: Whether they asked for it by the id of a chat.
+        is_there: Whether it was created; a chat's scratch workspace is created at its first change.
+        is_of_chat: Whether the request named it by the id of a chat.
     """
 
     workspace_id: str
@@ -39,7 +39,7 @@ class AuthorizedAccess:
     is_of_chat: bool = True
 
     def context(self, chat_id: str = "") -> workspace_pb2.WorkspaceContext:
-        """Return what a node is told; without a chat the call is a person's, who sees all."""
+        """Return the context for a node; without a chat it is a user's call: it sees all chats."""
         return workspace_pb2.WorkspaceContext(
             workspace_id=self.workspace_id,
             epoch=self.epoch,
@@ -48,7 +48,7 @@ class AuthorizedAccess:
         )
 
     def request_id(self, given: str) -> str:
-        """Return the id under which a node journals a request of this visitor.
+        """Return the request id for a node's journal.
 
         A node has one journal for all users, and each of them may choose the same ids.
         """
@@ -57,37 +57,37 @@ class AuthorizedAccess:
 
 
 class WorkspaceLocator(Protocol):
-    """Where chats work, and where workspaces are."""
+    """Locates the workspaces of chats and of owners."""
 
     async def seen(self, chat_id: ChatId) -> WorkspaceLocation:
-        """Return where a chat works; makes nothing."""
+        """Return the location of a chat's workspace; creates nothing."""
         ...
 
     async def made(self, chat_id: ChatId, owner: Owner) -> WorkspaceLocation:
-        """Return where a chat works now; one without a workspace gets a scratch one."""
+        """Return the current location of a chat; one without a workspace gets a scratch one."""
         ...
 
     async def own(self, workspace_id: str, owner_id: OwnerId) -> WorkspaceLocation:
-        """Return where a workspace of an owner is.
+        """Return the location of a workspace of an owner.
 
         Raises:
-            WorkspaceNotFound: there is none that is theirs.
-            WorkspaceNotReady: it is nowhere now.
+            WorkspaceNotFound: the owner has no such workspace.
+            WorkspaceNotReady: it has no node now.
         """
         ...
 
 
 class WorkspaceAccess:
-    """Lets in whom a chat lets in where it works, and owners into their workspaces.
+    """Authorises readers of a chat for its workspace, and owners for their workspaces.
 
-    A workspace is named by its own id, or by the id of a chat for the one that the chat works in.
+    A workspace is named by its own id, or by the id of a chat that uses it.
 
     Args:
-        reading: Tells who may read a chat.
-        groups: Who belongs to which groups.
-        check: Refuses users who were locked out.
-        locator: Tells where workspaces are; without it they have the ids of their chats.
-        placed: Is told where the workspace of a visit is.
+        reading: Checks who may read a chat.
+        groups: The groups of users.
+        check: Raises UserSuspended for suspended users.
+        locator: Locates workspaces; without it they have the ids of their chats.
+        placed: Called with the location of each authorised workspace.
     """
 
     def __init__(
@@ -106,20 +106,20 @@ class WorkspaceAccess:
         self._placed = placed
 
     async def for_reading(self, workspace_id: str) -> AuthorizedAccess:
-        """Let in the owner and those with whom the chat is shared.
+        """Authorise the owner and the users with whom the chat is shared.
 
         Raises:
-            WorkspaceNotFound: The caller is none of them, or there is none.
+            WorkspaceNotFound: The caller is none of them, or there is no such workspace.
         """
         return await self._authorize(workspace_id, await caller_as_reader(self._groups))
 
     async def for_changing(self, workspace_id: str) -> AuthorizedAccess:
-        """Let in the owner.
+        """Authorise the owner.
 
         Raises:
-            WorkspaceNotFound: There is none, or the caller may not know of it.
-            ChatReadOnly: It is that of a chat which is shared with the caller.
-            UserSuspended: They were locked out or deleted.
+            WorkspaceNotFound: There is no such workspace, or the caller may not see it.
+            ChatReadOnly: It belongs to a chat that is shared with the caller.
+            UserSuspended: The caller is suspended or deleted.
         """
         owner = caller_as_owner()
         self._check(owner.id)

@@ -1,4 +1,4 @@
-"""WorkspaceAccessService: what people see and steer of a workspace, asked of its node."""
+"""WorkspaceAccessService: processes, files and Git of a workspace, forwarded to its node."""
 
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
@@ -29,11 +29,11 @@ from parley.rpc import Problem, Refusal, acting_for
 Context = grpc.aio.ServicerContext
 
 ANSWER_S: Final = 30.0
-#: Between the end of a wait and the last moment at which its answer may come.
+#: Between the end of a wait and the deadline of its response.
 HEADROOM_S: Final = 30.0
 WAIT_MS_MAX: Final = 300_000
 DOWNLOAD_S: Final = 3600.0
-#: Storing all files of a large tree for the first time takes its time.
+#: The first checkpoint of a large tree takes long, because all files are stored.
 CHECKPOINT_S: Final = 320.0
 PROCESSES: Final = 50
 REQUEST_ID_REUSED: Final = "REQUEST_ID_REUSED"
@@ -48,13 +48,13 @@ R = TypeVar("R")
 
 
 class WorkspaceAccessServicer(WorkspaceAccessServiceServicer):
-    """Checks who asks, and passes on what they ask; the node checks what it is.
+    """Authorises the caller and forwards the request; the node validates it.
 
     Args:
-        workspace_access: Who may ask.
-        nodes: Whom to ask.
+        workspace_access: Authorises callers.
+        nodes: The clients of nodes.
         stopping: Set when this process stops, which ends waits.
-        files_changed: Is told of chats in whose workspace something may have changed files.
+        files_changed: Called with chats in whose workspace files may have changed.
     """
 
     def __init__(
@@ -72,7 +72,7 @@ class WorkspaceAccessServicer(WorkspaceAccessServiceServicer):
     async def ListWorkspaceProcesses(  # noqa: N802 (the name is the proto's)
         self, request: api.ListWorkspaceProcessesRequest, context: Context
     ) -> api.ListWorkspaceProcessesResponse:
-        """List processes, those of people included."""
+        """List processes, including those of users."""
         access = await self._workspace_access.for_reading(request.workspace_id)
         if not access.is_there:
             return api.ListWorkspaceProcessesResponse()
@@ -91,7 +91,7 @@ class WorkspaceAccessServicer(WorkspaceAccessServiceServicer):
     async def WaitWorkspaceOutput(  # noqa: N802 (the name is the proto's)
         self, request: api.WaitWorkspaceOutputRequest, context: Context
     ) -> api.WaitWorkspaceOutputResponse:
-        """Wait for a process as long as was asked, and read its output."""
+        """Wait for a process as long as requested, and return its output."""
         access = await self._workspace_access.for_reading(request.workspace_id)
         wait_ms = fields.whole(
             request.condition.max_wait_ms,
@@ -173,7 +173,7 @@ class WorkspaceAccessServicer(WorkspaceAccessServiceServicer):
         """List a directory."""
         access = await self._workspace_access.for_reading(request.workspace_id)
         if not access.is_there and not request.path.strip("./"):
-            # Looking into what is not made yet shows what is in it, and makes nothing.
+            # A workspace that is not created yet is empty; listing it does not create it.
             return api.ListWorkspaceDirectoryResponse()
         asked = file_service_pb2.ListDirectoryRequest(
             context=access.context(),
@@ -193,7 +193,7 @@ class WorkspaceAccessServicer(WorkspaceAccessServiceServicer):
     async def DownloadWorkspaceFile(  # noqa: N802 (the name is the proto's)
         self, request: api.DownloadWorkspaceFileRequest, context: Context
     ) -> AsyncIterator[api.DownloadWorkspaceFileResponse]:
-        """Read a file as its node reads it, never faster than the caller takes it."""
+        """Stream a file from its node, with the backpressure of the caller."""
         access = await self._workspace_access.for_reading(request.workspace_id)
         async with aclosing(self._pieces(request, access)) as pieces:
             async for piece in pieces:
@@ -211,7 +211,7 @@ class WorkspaceAccessServicer(WorkspaceAccessServiceServicer):
     async def GetWorkspaceGitStatus(  # noqa: N802 (the name is the proto's)
         self, request: api.GetWorkspaceGitStatusRequest, context: Context
     ) -> api.GetWorkspaceGitStatusResponse:
-        """Read how repositories differ from their last commit."""
+        """Return how repositories differ from their last commit."""
         access = await self._workspace_access.for_reading(request.workspace_id)
         if not access.is_there:
             return api.GetWorkspaceGitStatusResponse()
@@ -225,7 +225,7 @@ class WorkspaceAccessServicer(WorkspaceAccessServiceServicer):
     async def WatchWorkspaceGit(  # noqa: N802 (the name is the proto's)
         self, request: api.WatchWorkspaceGitRequest, context: Context
     ) -> AsyncIterator[api.WatchWorkspaceGitResponse]:
-        """Follow repositories as their node does, until it or this process stops."""
+        """Stream changes of repositories from the node, until it or this process stops."""
         access = await self._workspace_access.for_reading(request.workspace_id)
         asked = git_service_pb2.WatchGitRequest(
             context=access.context(fields.optional_uuid(request.chat_id, "chat_id"))
@@ -250,7 +250,7 @@ class WorkspaceAccessServicer(WorkspaceAccessServiceServicer):
     async def GetWorkspaceDiff(  # noqa: N802 (the name is the proto's)
         self, request: api.GetWorkspaceDiffRequest, context: Context
     ) -> api.GetWorkspaceDiffResponse:
-        """Read a difference."""
+        """Return a diff."""
         access = await self._workspace_access.for_reading(request.workspace_id)
         asked = git_service_pb2.GetDiffRequest(
             context=access.context(),
@@ -269,7 +269,7 @@ class WorkspaceAccessServicer(WorkspaceAccessServiceServicer):
     async def CreateWorkspaceCheckpoint(  # noqa: N802 (the name is the proto's)
         self, request: api.CreateWorkspaceCheckpointRequest, context: Context
     ) -> api.CreateWorkspaceCheckpointResponse:
-        """Keep the state of all files once for each request id."""
+        """Store a checkpoint of all files once for each request id."""
         access = await self._workspace_access.for_changing(request.workspace_id)
         asked = git_service_pb2.CreateCheckpointRequest(
             context=access.context(),
@@ -286,7 +286,7 @@ class WorkspaceAccessServicer(WorkspaceAccessServiceServicer):
     async def ListWorkspaceCheckpoints(  # noqa: N802 (the name is the proto's)
         self, request: api.ListWorkspaceCheckpointsRequest, context: Context
     ) -> api.ListWorkspaceCheckpointsResponse:
-        """List checkpoints, whoever made them."""
+        """List all checkpoints, regardless of their creator."""
         access = await self._workspace_access.for_reading(request.workspace_id)
         if not access.is_there:
             return api.ListWorkspaceCheckpointsResponse()
@@ -305,7 +305,7 @@ class WorkspaceAccessServicer(WorkspaceAccessServiceServicer):
     async def RestoreWorkspaceCheckpoint(  # noqa: N802 (the name is the proto's)
         self, request: api.RestoreWorkspaceCheckpointRequest, context: Context
     ) -> api.RestoreWorkspaceCheckpointResponse:
-        """Put files back once for each request id."""
+        """Restore files once for each request id."""
         access = await self._workspace_access.for_changing(request.workspace_id)
         asked = git_service_pb2.RestoreCheckpointRequest(
             context=access.context(),
@@ -334,7 +334,7 @@ class WorkspaceAccessServicer(WorkspaceAccessServiceServicer):
             offset_bytes=request.offset_bytes,
             length_bytes=request.length_bytes,
         )
-        # Not around the reading: a generator may go on in another context than it began in.
+        # Not around the iteration: a generator may be resumed in another context.
         with acting_for(access.user):
             stub = self._nodes.files(access.workspace_id)
             call = stub.ReadBytes(asked, timeout=DOWNLOAD_S)
@@ -348,7 +348,7 @@ class WorkspaceAccessServicer(WorkspaceAccessServiceServicer):
 
 
 async def _next(call: Any) -> git_service_pb2.WatchGitResponse | None:
-    """Return what a node tells next of its repositories; None when it tells no more."""
+    """Return the next event of a node's repositories; None at the end of the stream."""
     seen = await answered(call.read())
     return seen if isinstance(seen, git_service_pb2.WatchGitResponse) else None
 
@@ -356,7 +356,7 @@ async def _next(call: Any) -> git_service_pb2.WatchGitResponse | None:
 def _repositories_event(
     seen: git_service_pb2.WatchGitResponse,
 ) -> api.WatchWorkspaceGitResponse | None:
-    """Return what somebody who follows is told of it; that nothing changed is no news."""
+    """Convert an event for the caller; None if nothing changed."""
     match seen.WhichOneof("kind"):
         case "snapshot":
             all_of_them = api.WorkspaceRepositories(repositories=seen.snapshot.repositories)
@@ -372,11 +372,11 @@ def _repositories_event(
 
 
 async def _answered(access: AuthorizedAccess, ask: Callable[[], Awaitable[R]]) -> R:
-    """Return what a node answers a visitor.
+    """Return a node's response to the caller's request.
 
     Raises:
-        WorkspaceNotReady: The workspace is still on its way to the node.
-        Refusal: The node refuses, lacks this or the workspace, or is away.
+        WorkspaceNotReady: The workspace is not created on the node yet.
+        Refusal: The node refuses, lacks the method or the workspace, or does not respond.
     """
     with acting_for(access.user):
         call = ask()
@@ -387,7 +387,7 @@ async def _answered(access: AuthorizedAccess, ask: Callable[[], Awaitable[R]]) -
 
 
 def _problem_of(access: AuthorizedAccess, refusal: Exception) -> Exception:
-    """Return what a visitor is told; that a node lacks a workspace says nothing of the chat."""
+    """Convert an error for the caller; a node without the workspace does not mean no chat."""
     if not isinstance(refusal, Refusal) or refusal.problem.reason != WORKSPACE_NOT_FOUND:
         return refusal
     if not access.is_there:
@@ -399,12 +399,12 @@ def _problem_of(access: AuthorizedAccess, refusal: Exception) -> Exception:
 
 
 async def _changed(access: AuthorizedAccess, request_id: str, ask: Callable[[], Awaitable[R]]) -> R:
-    """Return what a node answers to a change; the caller's own id is the one they know.
+    """Return a node's response to a change; errors contain the caller's own request id.
 
     Raises:
-        RequestIdReused: The caller used the id before, for something else.
-        WorkspaceNotReady: The workspace is still on its way to the node.
-        Refusal: The node refuses, lacks this, or is away.
+        RequestIdReused: The caller used the id before, with another body.
+        WorkspaceNotReady: The workspace is not created on the node yet.
+        Refusal: The node refuses, does not implement this, or does not respond.
     """
     try:
         return await _answered(access, ask)

@@ -1,4 +1,4 @@
-"""Issuing tickets for terminals: for the owner of a workspace, at the node of the process."""
+"""Issues terminal tickets to the owner of a workspace, for the node of the process."""
 
 import uuid
 from typing import Final
@@ -17,17 +17,17 @@ CELLS_MAX: Final = 1000
 ROWS: Final = 24
 COLUMNS: Final = 80
 SHELL: Final = 'exec "${SHELL:-/bin/sh}" -i'
-#: Ticket ids are made from these words of a request, so that repeating it makes no second one.
+#: Ticket ids are derived from the request in this namespace, so that a retry issues the same one.
 TICKETS: Final = uuid.UUID("2b8f9c56-4f0e-4e0e-9d6d-1a6f6a3c7d21")
 
 
 class AttachTickets:
-    """Issues tickets; whoever serves WorkspaceService has one of these.
+    """Issues tickets for WorkspaceService.
 
     Args:
-        workspace_access: Who may attach.
-        nodes: The nodes, which say what they are called.
-        office: Signs.
+        workspace_access: Authorises callers.
+        nodes: The clients of nodes.
+        office: Signs tickets.
     """
 
     def __init__(
@@ -41,9 +41,9 @@ class AttachTickets:
         """Issue a ticket for a process, or for a shell that is started for it.
 
         Raises:
-            WorkspaceNotFound: The caller does not own it.
-            InvalidRequest: It is not said what to attach to.
-            Refusal: The node refuses, or is away.
+            WorkspaceNotFound: The caller is not its owner.
+            InvalidRequest: The target is missing.
+            Refusal: The node refuses, or does not respond.
         """
         access = await self._workspace_access.for_changing(request.workspace_id)
         words = access.request_id(request.request_id)

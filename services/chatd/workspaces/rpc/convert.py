@@ -1,4 +1,4 @@
-"""Workspaces, nodes and quotas as protos, and what nodes say of themselves as values."""
+"""Conversion of workspaces, nodes and quotas between protos and domain values."""
 
 from datetime import UTC, datetime
 from typing import Final
@@ -36,7 +36,7 @@ STATES_TO_PROTO: Final = {state: number for number, state in STATES.items()}
 
 
 class WorkspacePage(msgspec.Struct, frozen=True):
-    """Where a list of workspaces goes on."""
+    """The page token of a list of workspaces."""
 
     is_live: int
     last_used_at: datetime
@@ -44,19 +44,19 @@ class WorkspacePage(msgspec.Struct, frozen=True):
 
 
 class NodePage(msgspec.Struct, frozen=True):
-    """Where a list of nodes goes on."""
+    """The page token of a list of nodes."""
 
     id: str
 
 
 class OffsetPage(msgspec.Struct, frozen=True):
-    """Where a ranked list goes on: after so many."""
+    """The page token of a ranked list: an offset."""
 
     after: int
 
 
 def workspace_to_proto(workspace: Workspace) -> workspace_pb2.Workspace:
-    """Return a workspace."""
+    """Convert a workspace to its proto."""
     lifetime = workspace.lifetime
     return workspace_pb2.Workspace(
         workspace_id=workspace.id,
@@ -95,7 +95,7 @@ def workspace_to_proto(workspace: Workspace) -> workspace_pb2.Workspace:
 
 
 def failure_to_proto(failure: Failure) -> workspace_pb2.WorkspaceFailure:
-    """Return why a workspace cannot be used."""
+    """Convert the failure of a workspace to its proto."""
     return workspace_pb2.WorkspaceFailure(
         kind=workspace_pb2.WorkspaceFailureKind.Value(
             f"WORKSPACE_FAILURE_KIND_{failure.kind.name}"
@@ -106,7 +106,7 @@ def failure_to_proto(failure: Failure) -> workspace_pb2.WorkspaceFailure:
 
 
 def usage_to_proto(usage: Usage) -> workspace_pb2.WorkspaceUsage:
-    """Return what a workspace uses."""
+    """Convert the usage of a workspace to its proto."""
     return workspace_pb2.WorkspaceUsage(
         cpu_millicores=usage.cpu_millicores,
         memory_bytes=usage.memory_bytes,
@@ -118,7 +118,7 @@ def usage_to_proto(usage: Usage) -> workspace_pb2.WorkspaceUsage:
 
 
 def usage_of(usage: workspace_pb2.WorkspaceUsage) -> Usage:
-    """Return what a node measured."""
+    """Convert the usage that a node measured from its proto."""
     return Usage(
         cpu_millicores=usage.cpu_millicores,
         memory_bytes=usage.memory_bytes,
@@ -130,7 +130,7 @@ def usage_of(usage: workspace_pb2.WorkspaceUsage) -> Usage:
 
 
 def line_to_proto(line: LogLine) -> workspace_pb2.SetupLogLine:
-    """Return a line of a setup log."""
+    """Convert a line of a setup log to its proto."""
     return workspace_pb2.SetupLogLine(
         sequence=line.sequence,
         logged_at=time_to_proto(line.logged_at),
@@ -140,7 +140,7 @@ def line_to_proto(line: LogLine) -> workspace_pb2.SetupLogLine:
 
 
 def quota_to_proto(use: QuotaUse) -> workspace_pb2.QuotaUsage:
-    """Return how much of something a user has and may have."""
+    """Convert a quota usage to its proto."""
     return workspace_pb2.QuotaUsage(
         dimension=workspace_pb2.QuotaDimension.Value(f"QUOTA_DIMENSION_{use.dimension.name}"),
         used=use.used,
@@ -150,7 +150,7 @@ def quota_to_proto(use: QuotaUse) -> workspace_pb2.QuotaUsage:
 
 
 def node_to_proto(node: Node) -> node_pb2.Node:
-    """Return a node for administrators."""
+    """Convert a node to its proto, for administrators."""
     return node_pb2.Node(
         node_id=node.id,
         name=node.name,
@@ -189,10 +189,10 @@ def node_to_proto(node: Node) -> node_pb2.Node:
 
 
 def node_of(node: node_pb2.Node) -> Node:
-    """Return a node as it tells of itself.
+    """Convert a node's registration from its proto.
 
     Raises:
-        InvalidRequest: something about it cannot be.
+        InvalidRequest: a field is invalid.
     """
     address = fields.clean(node.address, "node.address", bytes_max=ADDRESS_CHARACTERS_MAX)
     try:
@@ -228,7 +228,7 @@ def node_of(node: node_pb2.Node) -> Node:
 
 
 def load_of(load: node_pb2.NodeLoad) -> Load:
-    """Return what a node holds."""
+    """Convert the load of a node from its proto."""
     return Load(
         load.workspaces,
         load.processes,
@@ -239,5 +239,5 @@ def load_of(load: node_pb2.NodeLoad) -> Load:
 
 
 def moment_of(stamp: Timestamp) -> datetime:
-    """Return a moment."""
+    """Convert a timestamp."""
     return stamp.ToDatetime(tzinfo=UTC)

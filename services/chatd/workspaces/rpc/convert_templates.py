@@ -1,4 +1,4 @@
-"""Templates from and to protos, each field checked on its way in."""
+"""Conversion of templates between protos and domain values, with validation of each field."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -87,15 +87,15 @@ CHANGEABLE: Final = (
 
 
 def template_of(given: template_pb2.Template, template_id: str, preset_ids: list[str]) -> Template:
-    """Return a template as it was given.
+    """Convert a template from its proto.
 
     Args:
-        given: What was given.
-        template_id: The id it gets.
+        given: The proto.
+        template_id: The id of the template.
         preset_ids: Ids for presets that have none.
 
     Raises:
-        InvalidRequest: something about it makes no sense.
+        InvalidRequest: a field is invalid.
     """
     kind = KINDS_OF.get(given.kind)
     if kind is None:
@@ -131,7 +131,7 @@ def template_of(given: template_pb2.Template, template_id: str, preset_ids: list
 
 
 def changed_template(old: Template, new: Template, changed: frozenset[str]) -> Template:
-    """Return a template with the fields that change taken from another."""
+    """Return a template with the changed fields taken from another."""
     plain = changed - SOURCES - LIFETIME - {"enabled_for_agents"}
     values: dict[str, object] = {name: getattr(new, name) for name in plain}
     if changed & {*SOURCES, "kind"}:
@@ -149,7 +149,7 @@ def changed_template(old: Template, new: Template, changed: frozenset[str]) -> T
 def merged_template(
     old: template_pb2.Template, given: template_pb2.Template, changed: frozenset[str]
 ) -> template_pb2.Template:
-    """Return a template with the fields that change replaced by those of another."""
+    """Return a template proto with the changed fields taken from another."""
     merged, news = template_pb2.Template(), template_pb2.Template()
     merged.CopyFrom(old)
     news.CopyFrom(given)
@@ -164,7 +164,7 @@ def merged_template(
 
 
 def template_to_proto(template: Template, *, is_whole: bool = True) -> template_pb2.Template:
-    """Return a template; in lists without readme, parameters and presets."""
+    """Convert a template to its proto; in lists without readme, parameters and presets."""
     lifetime, source = template.lifetime, template.source
     made = template_pb2.Template(
         template_id=template.id,
@@ -201,7 +201,7 @@ def template_to_proto(template: Template, *, is_whole: bool = True) -> template_
 
 
 def summary_to_proto(entry: Ranked) -> template_pb2.TemplateSummary:
-    """Return a template as a list shows it to one user."""
+    """Convert a template to its entry in a user's list."""
     return template_pb2.TemplateSummary(
         template=template_to_proto(entry.template, is_whole=False),
         readme_excerpt=entry.template.readme[:EXCERPT_CHARACTERS],
@@ -212,7 +212,7 @@ def summary_to_proto(entry: Ranked) -> template_pb2.TemplateSummary:
 
 
 def values_of(given: Mapping[str, str], field: str = "parameters") -> dict[str, str]:
-    """Return values of parameters."""
+    """Return parameter values after checking them."""
     if len(given) > PARAMETERS_MAX:
         raise InvalidRequest(field, f"holds more than {PARAMETERS_MAX} values")
     return {
@@ -300,7 +300,7 @@ def groups_of(given: template_pb2.Template) -> tuple[str, ...]:
     """Return the ids of the groups that may use a template.
 
     Raises:
-        InvalidRequest: there are too many, or one is no id.
+        InvalidRequest: there are too many, or one is not an id.
     """
     if len(given.group_ids) > GROUPS_MAX:
         raise InvalidRequest("template.group_ids", f"holds more than {GROUPS_MAX}")
@@ -311,10 +311,10 @@ def groups_of(given: template_pb2.Template) -> tuple[str, ...]:
 
 
 def network_of(given: sandbox_pb2.NetworkPolicy, at: str = "template.") -> NetworkPolicy:
-    """Return a network policy as somebody gives it.
+    """Convert a network policy from its proto.
 
     Raises:
-        InvalidRequest: it holds too much, or what is no host.
+        InvalidRequest: it has too many entries, or an entry that is not a host.
     """
     for name in ("presets", "allowed_hosts", "denied_hosts"):
         hosts = getattr(given, name)
@@ -339,7 +339,7 @@ def _check_host(host: str, at: str) -> None:
 
 
 def limits_of(given: sandbox_pb2.ResourceLimits, at: str = "template.") -> Limits:
-    """Return bounds as somebody gives them.
+    """Convert resource limits from their proto.
 
     Raises:
         InvalidRequest: one is below 0.

@@ -1,4 +1,4 @@
-"""Errors of workspaces as problems: the part of the table that is about them."""
+"""The workspace part of the error table: maps errors of workspaces to problems."""
 
 import grpc
 

@@ -1,4 +1,4 @@
-"""NodeService: how toolrunners make themselves known, and what they are told."""
+"""NodeService: registration and heartbeats of toolrunners, and orders to them."""
 
 from collections.abc import Sequence
 from datetime import timedelta
@@ -40,7 +40,7 @@ INSTRUCTIONS: Final = {
 
 
 class NodeServicer(NodeServiceServicer):
-    """Serves the registry; errors become problems in the server's table."""
+    """Serves the registry; the server's error table converts errors to problems."""
 
     def __init__(
         self, registry: Registry, nodes: PostgresNodes, secrets: PostgresSecrets, clock: Clock
@@ -53,7 +53,7 @@ class NodeServicer(NodeServiceServicer):
     async def RegisterNode(  # noqa: N802 (the name is the proto's)
         self, request: api.RegisterNodeRequest, context: Context
     ) -> api.RegisterNodeResponse:
-        """Make a node known with everything it hosts."""
+        """Register a node with all its workspaces."""
         node, orders = await self._registry.register(
             node_of(request.node),
             self._hosted(request.workspaces),
@@ -69,7 +69,7 @@ class NodeServicer(NodeServiceServicer):
     async def Heartbeat(  # noqa: N802 (the name is the proto's)
         self, request: api.HeartbeatRequest, context: Context
     ) -> api.HeartbeatResponse:
-        """Hear that a node lives."""
+        """Record a heartbeat of a node."""
         fields.request_id_of(request.request_id)
         node, orders = await self._registry.heartbeat(
             fields.uuid_of(request.node_id, "node_id"),
@@ -82,7 +82,7 @@ class NodeServicer(NodeServiceServicer):
     async def DrainNode(  # noqa: N802 (the name is the proto's)
         self, request: api.DrainNodeRequest, context: Context
     ) -> api.DrainNodeResponse:
-        """Take a node out."""
+        """Drain a node."""
         fields.request_id_of(request.request_id)
         grace_ms = fields.whole(request.grace_ms, "grace_ms", at_least=0, at_most=GRACE_MS_MAX)
         node = await self._registry.drain(
@@ -96,7 +96,7 @@ class NodeServicer(NodeServiceServicer):
     async def ListNodes(  # noqa: N802 (the name is the proto's)
         self, request: api.ListNodesRequest, context: Context
     ) -> api.ListNodesResponse:
-        """List nodes, those that are lost or gone included."""
+        """List nodes, including lost and gone ones."""
         length = length_of(request.page_size)
         page = place_of(request.page_token, NodePage)
         found = await self._nodes.list(
@@ -109,7 +109,7 @@ class NodeServicer(NodeServiceServicer):
     async def UseSecret(  # noqa: N802 (the name is the proto's)
         self, request: api.UseSecretRequest, context: Context
     ) -> api.UseSecretResponse:
-        """Give the value of a granted secret for one use, which is on record."""
+        """Return the value of a granted secret for one use, which is recorded."""
         secret, value = await self._secrets.use(
             RequestedUse(
                 request_id=fields.request_id_of(request.request_id),
@@ -123,7 +123,8 @@ class NodeServicer(NodeServiceServicer):
             )
         )
         answer = api.UseSecretResponse(username=secret.username, value=value)
-        # Each use is asked for, so that each is on record and a grant that is gone is gone at once.
+        # Values are not cached by nodes: each use is requested, so that it is recorded and a
+        # revoked grant takes effect at once.
         answer.expires_at.FromDatetime(self._clock.now())
         return answer
 

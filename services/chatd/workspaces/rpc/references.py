@@ -1,4 +1,4 @@
-"""Checks that the ids in a request about workspaces name something that the caller may use."""
+"""Checks that ids in requests about workspaces name resources that the caller may use."""
 
 from collections.abc import Collection, Sequence
 from typing import Protocol
@@ -11,13 +11,13 @@ from chatd.workspaces.domain.secrets import Secret, SecretNotFound
 
 
 class ChatOwners(Protocol):
-    """Whose chats there are."""
+    """Checks the owners of chats."""
 
     async def require(self, chat_id: ChatId, owner_id: OwnerId) -> None:
-        """Let only the owner pass.
+        """Require that a user owns a chat.
 
         Raises:
-            ChatNotFound: there is no such chat, or it is somebody else's.
+            ChatNotFound: there is no such chat, or it belongs to another user.
         """
         ...
 
@@ -26,15 +26,15 @@ class NamedSecrets(Protocol):
     """The secrets that users may grant."""
 
     async def named(self, owner_id: str, names: Collection[str]) -> tuple[Secret, ...]:
-        """Return the secrets that a user means by these names."""
+        """Return the secrets with these names that a user may use."""
         ...
 
 
 class WorkspaceReferences:
-    """Refuses ids and names in requests about workspaces and templates that name nothing.
+    """Rejects ids and names in requests about workspaces and templates that do not exist.
 
     Args:
-        owners: Whose chats there are.
+        owners: Checks the owners of chats.
         secrets: The secrets of users.
         grantees: The users and groups of the installation.
     """
@@ -45,10 +45,10 @@ class WorkspaceReferences:
         self._grantees = grantees
 
     async def require_chat(self, chat_id: str, owner_id: OwnerId) -> None:
-        """Let only a chat of the owner pass; none at all passes.
+        """Require that a chat belongs to the owner; an empty id is accepted.
 
         Raises:
-            UnknownIds: it is absent or somebody else's.
+            UnknownIds: it does not exist or belongs to another user.
         """
         try:
             if chat_id:
@@ -57,10 +57,10 @@ class WorkspaceReferences:
             raise UnknownIds("chat", {"chat_id": "names no chat of yours"}) from None
 
     async def require_secrets(self, names: Sequence[str], owner_id: OwnerId) -> None:
-        """Let only secrets pass that the owner may use.
+        """Require that the owner may use the secrets.
 
         Raises:
-            SecretNotFound: there is none of such a name.
+            SecretNotFound: there is none with such a name.
         """
         if names:
             found = await self._secrets.named(owner_id, names)
@@ -68,7 +68,7 @@ class WorkspaceReferences:
                 raise SecretNotFound(min(missing))
 
     async def require_groups(self, group_ids: Sequence[str], stored: Sequence[str] = ()) -> None:
-        """Let only groups pass, as those that may use a template, that exist or are stored.
+        """Require that the groups of a template exist or are already stored.
 
         Raises:
             UnknownIds: one of them does not exist.

@@ -1,4 +1,4 @@
-"""SecretService: secrets for workspaces go in, and never come out to a user."""
+"""SecretService: stores secrets for workspaces; values are never returned to users."""
 
 from collections.abc import Awaitable, Callable
 from datetime import datetime
@@ -48,31 +48,31 @@ DELIVERIES: Final = {
     secret_pb2.SECRET_DELIVERY_ENVIRONMENT: Delivery.ENVIRONMENT,
 }
 
-#: Tells the node of a workspace that its grants are others now.
+#: Called with a workspace whose grants changed, to update its node.
 Granted = Callable[[Workspace], Awaitable[None]]
 
 
 class SecretPage(msgspec.Struct, frozen=True):
-    """Where a page of secrets goes on."""
+    """The page token of a list of secrets."""
 
     name: str
     id: str
 
 
 class UsePage(msgspec.Struct, frozen=True):
-    """Where a page of uses goes on."""
+    """The page token of a list of uses."""
 
     used_at: datetime
     id: str
 
 
 class SecretServicer(SecretServiceServicer):
-    """Serves secrets; errors become problems in the server's table.
+    """Serves secrets; the server's error table converts errors to problems.
 
     Args:
-        secrets: Where they are.
-        workspaces: What they are granted to.
-        granted: Told of a workspace whose grants changed.
+        secrets: The store of secrets.
+        workspaces: The store of workspaces.
+        granted: Called with a workspace whose grants changed.
     """
 
     def __init__(
@@ -106,7 +106,7 @@ class SecretServicer(SecretServiceServicer):
             raise NotPermitted("store secrets of the installation")
         if len(request.value) > VALUE_BYTES_MAX:
             raise InvalidRequest("value", f"is longer than {VALUE_BYTES_MAX} bytes")
-        # The value is compared where it is opened; a hash of it could be guessed at.
+        # The value is compared after decryption; a hash of it could be brute-forced.
         without = api.PutSecretRequest()
         without.CopyFrom(request)
         without.ClearField("value")
@@ -127,7 +127,7 @@ class SecretServicer(SecretServiceServicer):
     async def DeleteSecret(  # noqa: N802 (the name is the proto's)
         self, request: api.DeleteSecretRequest, context: Context
     ) -> api.DeleteSecretResponse:
-        """Forget a secret."""
+        """Delete a secret."""
         owner = caller_as_owner()
         fields.request_id_of(request.request_id)
         await self._secrets.delete(
@@ -140,7 +140,7 @@ class SecretServicer(SecretServiceServicer):
     async def SetGrants(  # noqa: N802 (the name is the proto's)
         self, request: api.SetGrantsRequest, context: Context
     ) -> api.SetGrantsResponse:
-        """Replace which secrets a workspace may use."""
+        """Replace the secrets that a workspace may use."""
         owner = caller_as_owner()
         fields.request_id_of(request.request_id)
         workspace_id = fields.uuid_of(request.workspace_id, "workspace_id")
@@ -159,7 +159,7 @@ class SecretServicer(SecretServiceServicer):
     async def ListGrants(  # noqa: N802 (the name is the proto's)
         self, request: api.ListGrantsRequest, context: Context
     ) -> api.ListGrantsResponse:
-        """List which secrets a workspace may use; one that was forgotten is not among them."""
+        """List the secrets that a workspace may use; deleted secrets are left out."""
         owner = caller_as_owner()
         length = length_of(request.page_size)
         page = place_of(request.page_token, OffsetPage)
@@ -191,7 +191,7 @@ class SecretServicer(SecretServiceServicer):
 
 
 def use_to_proto(use: RecordedUse) -> secret_pb2.SecretUse:
-    """Return a use as the owner of its workspace sees it."""
+    """Convert a use to its proto, for the owner of its workspace."""
     shown = secret_pb2.SecretUse(
         use_id=use.id,
         workspace_id=use.workspace_id,
@@ -206,7 +206,7 @@ def use_to_proto(use: RecordedUse) -> secret_pb2.SecretUse:
 
 
 def secret_to_proto(secret: Secret) -> secret_pb2.Secret:
-    """Return a secret as users see it: without its value."""
+    """Convert a secret to its proto, without its value."""
     shown = secret_pb2.Secret(
         secret_id=secret.id,
         name=secret.name,

@@ -1,4 +1,4 @@
-"""WorkspaceService: templates, workspaces and quotas, for people and through their programs."""
+"""WorkspaceService: templates, workspaces and quotas."""
 
 import hashlib
 import uuid
@@ -59,16 +59,16 @@ SHOWN: Final = tuple(state for state in State if state is not State.DELETED)
 
 
 class WorkspaceServicer(WorkspaceServiceServicer):
-    """Serves the catalogue; errors become problems in the server's table.
+    """Serves workspaces; the server's error table converts errors to problems.
 
     Args:
-        control: Decides what is asked.
-        nodes: Where workspaces are.
-        host: Asked for merges.
-        watch: Follows workspaces.
+        control: Executes the operations.
+        nodes: The nodes.
+        host: The host client, used for merges.
+        watch: Streams changes of workspaces.
         tickets: Issues tickets for terminals.
-        tell_policy: Is told of a workspace whose policy is another one now.
-        references: Refuses ids and names that name nothing.
+        tell_policy: Called with a workspace whose policy changed.
+        references: Rejects ids and names that do not exist.
     """
 
     def __init__(
@@ -92,7 +92,7 @@ class WorkspaceServicer(WorkspaceServiceServicer):
     async def ListTemplates(  # noqa: N802 (the name is the proto's)
         self, request: api.ListTemplatesRequest, context: Context
     ) -> api.ListTemplatesResponse:
-        """List what the caller may use, best first."""
+        """List the templates that the caller may use, best first."""
         owner = caller_as_owner()
         query = fields.words(request.query, "query", characters_max=QUERY_CHARACTERS_MAX)
         length = length_of(request.page_size)
@@ -125,7 +125,7 @@ class WorkspaceServicer(WorkspaceServiceServicer):
     async def CreateTemplate(  # noqa: N802 (the name is the proto's)
         self, request: api.CreateTemplateRequest, context: Context
     ) -> api.CreateTemplateResponse:
-        """Make a template known, once for each request id."""
+        """Create a template, once for each request id."""
         owner = caller_as_owner()
         key = fields.client_key_of(request, request.request_id)
         template_id = str(uuid.uuid5(uuid.UUID(owner.id), f"template {key.key}"))
@@ -167,7 +167,7 @@ class WorkspaceServicer(WorkspaceServiceServicer):
     async def DeleteTemplate(  # noqa: N802 (the name is the proto's)
         self, request: api.DeleteTemplateRequest, context: Context
     ) -> api.DeleteTemplateResponse:
-        """Forget a template."""
+        """Delete a template."""
         fields.request_id_of(request.request_id)
         await self._control.templates.delete(fields.uuid_of(request.template_id, "template_id"))
         return api.DeleteTemplateResponse()
@@ -175,7 +175,7 @@ class WorkspaceServicer(WorkspaceServiceServicer):
     async def CreateWorkspace(  # noqa: N802 (the name is the proto's)
         self, request: api.CreateWorkspaceRequest, context: Context
     ) -> api.CreateWorkspaceResponse:
-        """Accept a new workspace, once for each request id."""
+        """Create a workspace, once for each request id."""
         owner = caller_as_owner()
         key = fields.client_key_of(request, request.request_id)
         asked = NewWorkspace(
@@ -204,7 +204,7 @@ class WorkspaceServicer(WorkspaceServiceServicer):
     async def ForkWorkspace(  # noqa: N802 (the name is the proto's)
         self, request: api.ForkWorkspaceRequest, context: Context
     ) -> api.ForkWorkspaceResponse:
-        """Accept a copy of a workspace, once for each request id."""
+        """Create a copy of a workspace, once for each request id."""
         owner = caller_as_owner()
         key = fields.client_key_of(request, request.request_id)
         if request.mode not in workspace_pb2.ForkMode.values():
@@ -227,7 +227,7 @@ class WorkspaceServicer(WorkspaceServiceServicer):
     async def MergeFork(  # noqa: N802 (the name is the proto's)
         self, request: api.MergeForkRequest, context: Context
     ) -> api.MergeForkResponse:
-        """Bring a fork home; its node does it."""
+        """Merge a fork into its parent, on its node."""
         owner = caller_as_owner()
         key = fields.client_key_of(request, request.request_id)
         if len(request.paths) > PATHS_MAX:
@@ -299,7 +299,7 @@ class WorkspaceServicer(WorkspaceServiceServicer):
     async def StartWorkspace(  # noqa: N802 (the name is the proto's)
         self, request: api.StartWorkspaceRequest, context: Context
     ) -> api.StartWorkspaceResponse:
-        """Start a workspace, or make a failed one again."""
+        """Start a workspace, or create a failed one again."""
         fields.request_id_of(request.request_id)
         workspace = await self._own(request.workspace_id, is_owner_only=True)
         before, after = await self._control.start(workspace, values_of(request.parameters))
@@ -345,7 +345,7 @@ class WorkspaceServicer(WorkspaceServiceServicer):
     async def SetWorkspacePolicy(  # noqa: N802 (the name is the proto's)
         self, request: api.SetWorkspacePolicyRequest, context: Context
     ) -> api.SetWorkspacePolicyResponse:
-        """Change what a workspace may reach and use."""
+        """Change the network policy and limits of a workspace."""
         fields.request_id_of(request.request_id)
         workspace = await self._own(request.workspace_id)
         command = SetPolicy(
@@ -359,7 +359,7 @@ class WorkspaceServicer(WorkspaceServiceServicer):
     async def WatchWorkspace(  # noqa: N802 (the name is the proto's)
         self, request: api.WatchWorkspaceRequest, context: Context
     ) -> AsyncIterator[api.WatchWorkspaceResponse]:
-        """Follow a workspace until it is over or this process stops."""
+        """Stream changes of a workspace until it is deleted or this process stops."""
         workspace = await self._own(request.workspace_id)
         after = fields.whole(request.after_log_sequence, "after_log_sequence", at_least=0)
         following = self._watch.follow(workspace, after, is_using=not request.passive)
@@ -369,7 +369,7 @@ class WorkspaceServicer(WorkspaceServiceServicer):
     async def GetQuota(  # noqa: N802 (the name is the proto's)
         self, request: api.GetQuotaRequest, context: Context
     ) -> api.GetQuotaResponse:
-        """Read what a user has and may have."""
+        """Return the quota usage of a user."""
         owner = caller_as_owner()
         owner_id = fields.optional_uuid(request.owner_id, "owner_id") or owner.id
         if owner_id != owner.id and not _is_administrator(owner):
@@ -384,7 +384,7 @@ class WorkspaceServicer(WorkspaceServiceServicer):
         return await self._tickets.issue(request)
 
     async def _is_repeated(self, owner_id: OwnerId, key: str) -> bool:
-        """Return whether a request made its workspace before, so that its ids were checked."""
+        """Return whether a request created its workspace before, so that its ids were checked."""
         try:
             await self._control.workspaces.own(workspace_id_for(owner_id, key), owner_id)
         except WorkspaceNotFound:
@@ -392,7 +392,7 @@ class WorkspaceServicer(WorkspaceServiceServicer):
         return True
 
     async def _own(self, given_id: str, *, is_owner_only: bool = False) -> Workspace:
-        """Return a workspace of the caller, to administrators of anybody.
+        """Return a workspace of the caller; administrators get those of all users.
 
         Raises:
             WorkspaceNotFound: there is none that they may see.
@@ -417,10 +417,10 @@ def _outcome(workspace: Workspace, *, is_begun: bool) -> "api.LifecycleOutcome.V
 
 
 def _named(owner_id: OwnerId, key: str) -> str:
-    """Return the id under which a node journals a request of this caller."""
+    """Return the request id of this caller for a node's journal."""
     return f"person-{hashlib.sha256(f'{owner_id} {key}'.encode()).hexdigest()}"
 
 
 def _version(etag: str) -> int:
-    # What is no number was never given out, so nothing has it.
+    # A text that is not a number was never issued as an etag, so no row matches.
     return int(etag) if etag.isdecimal() and len(etag) < 19 else -1

@@ -1,4 +1,4 @@
-"""Following a workspace: what it is, its setup log, warnings, and the end."""
+"""Streams a workspace: its state, setup log, warnings, and the end."""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -16,29 +16,29 @@ from parley.api.workspace.v1 import workspace_pb2
 from parley.api.workspace.v1 import workspace_service_pb2 as api
 from parley.clock import Clock
 
-#: Somebody who watches uses it this often.
+#: Interval at which a watcher's use is recorded.
 USE_EVERY_S: Final = 30.0
 LOOK_S: Final = 2.0
 
 
 class FollowedWorkspaces(Protocol):
-    """Workspaces as those see them who follow them."""
+    """The store of workspaces as a watch uses it."""
 
     async def get(self, workspace_id: str) -> Workspace:
         """Return a workspace."""
         ...
 
     async def lines(self, workspace_id: str, epoch: int, after: int) -> tuple[LogLine, ...]:
-        """Return lines of a preparation after a number."""
+        """Return log lines of a preparation after a sequence number."""
         ...
 
     async def apply(self, workspace_id: str, command: Command) -> tuple[Workspace, Workspace]:
-        """Decide and write."""
+        """Apply a command and write the result."""
         ...
 
 
 class WorkspaceWatch:
-    """Tells whoever follows a workspace what happens to it."""
+    """Streams changes of a workspace to a watcher."""
 
     def __init__(
         self,
@@ -55,12 +55,12 @@ class WorkspaceWatch:
     async def follow(
         self, workspace: Workspace, after_line: int, *, is_using: bool = True
     ) -> AsyncIterator[api.WatchWorkspaceResponse]:
-        """Yield the workspace, lines of its log after a number, and what happens from then on.
+        """Yield the workspace, its log lines after a sequence number, and its further changes.
 
         Args:
-            workspace: The workspace as it is now.
-            after_line: The last line that is known.
-            is_using: Whether whoever follows uses it by that.
+            workspace: The current workspace.
+            after_line: The last log line that the client has.
+            is_using: Whether watching counts as use.
         """
         told: Workspace | None = None
         line = after_line

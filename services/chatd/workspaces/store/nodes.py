@@ -1,4 +1,4 @@
-"""Nodes in PostgreSQL: who is there, how full, and who fell silent."""
+"""Nodes in PostgreSQL: registration, load, and loss."""
 
 import uuid
 from dataclasses import dataclass
@@ -12,14 +12,16 @@ from parley.postgres import Pool, typed_outages
 
 _NODE = columns_of("n", NODE_COLUMNS)
 
-# Workspaces that were given to a node and are not stopped, counted here because it may not know.
+# Workspaces that were placed on a node and are not stopped, counted here because the node may not
+# have them yet.
 _PLACED = """
     (SELECT count(*) FROM chat.workspaces w WHERE w.node_id = n.id
         AND w.state IN ('preparing', 'ready', 'busy', 'stopping')) AS placed
 """
 
-# A node registers, by itself; the same request again is the same registration. What was placed at
-# its address before it was known is its own from now on: counted, reported and lost like the rest.
+# Registration by the node itself; a retry of the request is the same registration. Workspaces that
+# were placed at its address before it registered are assigned to it, and counted, reported and lost
+# like the others.
 REGISTER = f"""
     WITH moved AS (
         UPDATE chat.workspaces SET node_id = $1, version = version + 1
@@ -45,14 +47,14 @@ REGISTER = f"""
     RETURNING {_NODE}, 0 AS placed
 """
 
-# A node lives; one that was given up has to register again with all it has.
+# Heartbeat; a node that was marked as lost has to register again with all its workspaces.
 HEARTBEAT = f"""
     UPDATE chat.nodes n SET last_seen_at = clock_timestamp(), load = $3
     WHERE n.id = $1 AND n.registration_epoch = $2 AND n.state IN ('active', 'draining')
     RETURNING {_NODE}, 0 AS placed
 """
 
-# A node is taken out; the first time that was said counts.
+# Drain a node; the first drain time is kept.
 DRAIN = f"""
     UPDATE chat.nodes n SET state = 'draining', is_leaving = $4,
         drain_at = coalesce(n.drain_at, clock_timestamp() + $3::interval)
@@ -66,7 +68,7 @@ SELECT_NODES = f"""
 """
 SELECT_NODE = f"SELECT {_NODE}, {_PLACED} FROM chat.nodes n WHERE n.id = $1"
 
-# Those that fell silent, each found by one process.
+# Nodes without recent heartbeats; each is returned to one process.
 LOSE = f"""
     UPDATE chat.nodes n SET state = 'lost'
     WHERE n.id IN (SELECT s.id FROM chat.nodes s WHERE s.state IN ('active', 'draining')
@@ -74,13 +76,13 @@ LOSE = f"""
     RETURNING {_NODE}, 0 AS placed
 """
 
-# Those whose time to drain is over.
+# Nodes whose drain period is over.
 SELECT_DRAINED = f"""
     SELECT {_NODE}, {_PLACED} FROM chat.nodes n
     WHERE n.state = 'draining' AND n.drain_at <= clock_timestamp()
 """
 
-# An empty node that said that it leaves is gone.
+# An empty node that is leaving becomes gone.
 LEAVE = """
     UPDATE chat.nodes n SET state = 'gone'
     WHERE n.id = $1 AND n.state = 'draining' AND n.is_leaving
@@ -93,7 +95,7 @@ PRESENT = (NodeState.ACTIVE, NodeState.DRAINING, NodeState.LOST)
 
 @dataclass(frozen=True, slots=True)
 class NodePlace:
-    """Where a list of nodes goes on."""
+    """The position of a page of nodes."""
 
     id: str
 
@@ -105,7 +107,7 @@ class PostgresNodes:
         self._pool = pool
 
     async def register(self, node: Node, request_id: str) -> Node:
-        """Make a node known, or known again, and return it with its registration's number."""
+        """Register a node, or register it again, and return it with its registration epoch."""
         with typed_outages():
             row = await self._pool.fetchrow(
                 REGISTER,
@@ -128,11 +130,11 @@ class PostgresNodes:
         return node_of(row)
 
     async def heartbeat(self, node_id: str, registration_epoch: int, load: Load) -> Node:
-        """Note that a node lives and what it holds.
+        """Record a heartbeat of a node with its load.
 
         Raises:
             NodeNotFound: it never registered.
-            StaleNode: it registered anew since, was given up, or left.
+            StaleNode: it has registered again since, was marked as lost, or left.
         """
         with typed_outages():
             row = await self._pool.fetchrow(HEARTBEAT, node_id, registration_epoch, written(load))
@@ -144,11 +146,11 @@ class PostgresNodes:
     async def drain(
         self, node_id: str, registration_epoch: int, grace: timedelta, *, is_leaving: bool
     ) -> Node:
-        """Give a node nothing more, and return it with how much it still has.
+        """Set a node to draining, and return it with the number of its workspaces.
 
         Raises:
             NodeNotFound: it never registered.
-            StaleNode: it registered anew since.
+            StaleNode: it has registered again since.
         """
         with typed_outages():
             row = await self._pool.fetchrow(DRAIN, node_id, registration_epoch, grace, is_leaving)
@@ -172,7 +174,7 @@ class PostgresNodes:
     async def list(
         self, after: NodePlace | None = None, length: int = 1000, *, is_gone_shown: bool = False
     ) -> tuple[Node, ...]:
-        """Return the nodes by their ids."""
+        """Return a page of nodes, ordered by id."""
         states = tuple(NodeState) if is_gone_shown else PRESENT
         with typed_outages():
             rows = await self._pool.fetch(
@@ -181,23 +183,23 @@ class PostgresNodes:
         return tuple(node_of(row, row["placed"]) for row in rows)
 
     async def lose(self, after: timedelta = LOST_AFTER_HEARTBEATS) -> tuple[Node, ...]:
-        """Call those lost that fell silent, and return them; each call returns others."""
+        """Mark nodes without recent heartbeats as lost, and return them; each is returned once."""
         with typed_outages():
             rows = await self._pool.fetch(LOSE, after)
         return tuple(map(node_of, rows))
 
     async def drained(self) -> tuple[Node, ...]:
-        """Return those whose time to drain is over."""
+        """Return nodes whose drain period is over."""
         with typed_outages():
             rows = await self._pool.fetch(SELECT_DRAINED)
         return tuple(node_of(row, row["placed"]) for row in rows)
 
     async def leave(self, node_id: str) -> None:
-        """Let a node be gone that said so and is empty."""
+        """Mark an empty node that is leaving as gone."""
         with typed_outages():
             await self._pool.execute(LEAVE, node_id)
 
 
 def static_node_id(address: str) -> NodeId:
-    """Return the id of a node that only the settings know, which follows from its address."""
+    """Return the id of a node that is only in the settings, derived from its address."""
     return NodeId(str(uuid.uuid5(uuid.NAMESPACE_URL, f"parley node {address}")))

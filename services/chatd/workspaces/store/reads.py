@@ -1,6 +1,6 @@
-"""Workspaces as they are found in PostgreSQL: for their owners, chats, nodes, and for time.
+"""Reads of workspaces in PostgreSQL: for owners, chats, nodes and timers.
 
-What is read here is decided on and written in `workspaces`, with the version as guard.
+Commands on these workspaces are applied and written in `workspaces`, guarded by the version.
 """
 
 from collections.abc import Collection, Sequence
@@ -19,18 +19,18 @@ from parley.postgres import Pool, typed_outages
 _ALL = columns_of("w")
 _SEEN = f"{_ALL}, clock_timestamp() AS now"
 
-# The workspace of a chat c with the root r: what was chosen for one of them, if its owner has it
-# still and it is not deleted or being deleted, else the scratch one of the root.
+# The workspace of a chat c with the root r: the one that either is bound to, if it still belongs to
+# the owner and is not deleted or being deleted, otherwise the scratch workspace of the root.
 _USED_BY_WORKER = """coalesce(
         (SELECT b.id FROM chat.workspaces b
             WHERE b.id = coalesce(c.workspace_id, r.workspace_id) AND b.owner_id = c.owner_id
                 AND b.state <> 'deleted' AND NOT b.is_removing),
         r.id)"""
 
-# The time of record; for no user.
+# The database time; without authorisation.
 SELECT_NOW = "SELECT clock_timestamp()"
 
-# A workspace for whoever may know of it, with the time at which it was read.
+# A workspace without authorisation, with the time of the read; the caller checks access.
 SELECT = f"""
     SELECT {_ALL}, w.request_hash, clock_timestamp() AS now
     FROM chat.workspaces w WHERE w.id = $1
@@ -39,12 +39,12 @@ SELECT = f"""
 # The same for its owner only.
 SELECT_OWN = f"SELECT {_ALL} FROM chat.workspaces w WHERE w.id = $1 AND w.owner_id = $2"
 
-# Everything that counts against an owner's quota.
+# All workspaces that count against an owner's quota.
 SELECT_COUNTED = (
     f"SELECT {_ALL} FROM chat.workspaces w WHERE w.owner_id = $1 AND w.state <> 'deleted'"
 )
 
-# What time has come for: autostop, its warning, and the end of what was kept; for no user.
+# Due deadlines: autostop, its warning, and the end of retention; without authorisation.
 SELECT_DUE = f"""
     SELECT {_SEEN} FROM chat.workspaces w
     WHERE (w.state IN ('ready', 'busy') AND w.deadline_at <= clock_timestamp() + $1::interval
@@ -53,14 +53,14 @@ SELECT_DUE = f"""
     ORDER BY coalesce(w.deadline_at, w.delete_at) LIMIT $2 FOR UPDATE OF w SKIP LOCKED
 """
 
-# Scratch workspaces of chats that were deleted; for no user.
+# Scratch workspaces of deleted chats; without authorisation.
 SELECT_ORPHANED = f"""
     SELECT {_SEEN} FROM chat.deleted_chats d
     JOIN chat.workspaces w ON w.id = d.chat_id AND w.is_scratch_of_chat
     WHERE w.state <> 'deleted' AND NOT w.is_removing LIMIT $1
 """
 
-# Workspaces of users who were locked out, if they run, and all of those who are gone.
+# Live workspaces of suspended users, and all workspaces of deleted users.
 SELECT_OF_SUSPENDED = f"""
     SELECT {_SEEN}, b.is_deleted FROM chat.barred_users b
     JOIN chat.workspaces w ON w.owner_id = b.user_id
@@ -69,13 +69,13 @@ SELECT_OF_SUSPENDED = f"""
     LIMIT $1
 """
 
-# What is on a node, for nobody but the node and its administrators.
+# The workspaces on a node, only for the node and administrators.
 SELECT_ON_NODE = f"""
     SELECT {_SEEN} FROM chat.workspaces w
     WHERE w.node_id = $1 AND w.state <> 'deleted' ORDER BY w.id
 """
 
-# Those that a node speaks of, whatever became of them, and those it should speak of if asked.
+# The workspaces that a node reports, in any state, and with $3 those that it should report.
 SELECT_HOSTED = f"""
     SELECT {_SEEN} FROM chat.workspaces w WHERE w.id = ANY ($1::uuid[])
     UNION ALL
@@ -83,8 +83,8 @@ SELECT_HOSTED = f"""
     WHERE $3 AND w.node_id = $2 AND w.state IN ('ready', 'busy') AND w.id <> ALL ($1::uuid[])
 """
 
-# Scratch workspaces that nobody uses, of nodes that are nearly full, so many that room is left; for
-# no user. One that stopped starts by itself when its chat needs it.
+# Idle scratch workspaces of nodes that are nearly full, as many as must be stopped to free
+# capacity; without authorisation. A stopped one is started automatically when its chat needs it.
 SELECT_IDLE_SCRATCH = f"""
     WITH crowded AS (
         SELECT n.id, (n.capacity ->> 'workspaces')::int AS most, (
@@ -103,13 +103,13 @@ SELECT_IDLE_SCRATCH = f"""
     WHERE c.most > 0 AND c.placed >= c.most * 9 / 10
 """
 
-# Those whose nodes go by an older policy than they have; for no user.
+# Workspaces whose nodes have applied an older policy; without authorisation.
 SELECT_UNPUBLISHED = f"""
     SELECT {_SEEN} FROM chat.workspaces w
     WHERE w.state IN ('ready', 'busy') AND w.policy > w.policy_told LIMIT $1
 """
 
-# What was on nodes that are lost and does not say so yet; for no user.
+# Workspaces on lost nodes that are not marked as failed yet; without authorisation.
 SELECT_ON_LOST_NODES = f"""
     SELECT {_SEEN} FROM chat.nodes n JOIN chat.workspaces w ON w.node_id = n.id
     WHERE n.state IN ('lost', 'gone') AND w.state IN ('preparing', 'ready', 'busy', 'stopping')
@@ -127,7 +127,7 @@ SELECT_USED_BY_WORKER = f"""
         AND w.state IN ('ready', 'busy')
 """
 
-# Where a chat's tools work, if anywhere: its own workspace, else that of its root.
+# The workspace of a chat, if any: its own, otherwise that of its root.
 SELECT_OF_CHAT = f"""
     SELECT {_ALL}, c.id AS chat_id, c.owner_id AS chat_owner_id, r.id AS root_id,
         c.parent_chat_id IS NOT NULL AS is_child,
@@ -151,7 +151,7 @@ SELECT_PAGE = f"""
     ORDER BY is_live DESC, w.last_used_at DESC, w.id DESC LIMIT $8
 """
 
-# Lines of a preparation; for whoever may see the workspace.
+# Log lines of a preparation; the caller checks access to the workspace.
 SELECT_LINES = """
     SELECT sequence, logged_at, stage, line FROM chat.workspace_logs
     WHERE workspace_id = $1 AND epoch = $2 AND sequence > $3 ORDER BY sequence LIMIT $4
@@ -160,7 +160,7 @@ SELECT_LINES = """
 
 @dataclass(frozen=True, slots=True)
 class WorkspacePlace:
-    """Where a list of workspaces goes on."""
+    """The position of a page of workspaces."""
 
     is_live: int
     last_used_at: datetime
@@ -168,13 +168,13 @@ class WorkspacePlace:
 
 
 class WorkspaceReads:
-    """Finds workspaces."""
+    """Reads workspaces."""
 
     def __init__(self, pool: Pool) -> None:
         self._pool = pool
 
     async def now(self) -> datetime:
-        """Return the time of record, which is the same for all processes."""
+        """Return the database time, which is the same for all processes."""
         with typed_outages():
             moment: datetime = await self._pool.fetchval(SELECT_NOW)
         return moment
@@ -195,7 +195,7 @@ class WorkspaceReads:
         """Return a workspace of an owner.
 
         Raises:
-            WorkspaceNotFound: there is none that is theirs.
+            WorkspaceNotFound: the owner has no such workspace.
         """
         with typed_outages():
             row = await self._pool.fetchrow(SELECT_OWN, workspace_id, owner_id)
@@ -204,7 +204,7 @@ class WorkspaceReads:
         return workspace_of(row)
 
     async def due(self, rows_max: int) -> tuple[Seen, ...]:
-        """Return workspaces whose time has come for something."""
+        """Return workspaces with a due deadline."""
         with typed_outages():
             return _seen(await self._pool.fetch(SELECT_DUE, WARNING, rows_max))
 
@@ -214,35 +214,35 @@ class WorkspaceReads:
             return _seen(await self._pool.fetch(SELECT_ORPHANED, rows_max))
 
     async def of_suspended(self, rows_max: int) -> tuple[tuple[Seen, bool], ...]:
-        """Return what users have who are locked out, and whether they are gone for good."""
+        """Return workspaces of suspended users, and whether the user is deleted."""
         with typed_outages():
             rows = await self._pool.fetch(SELECT_OF_SUSPENDED, rows_max)
         return tuple(zip(_seen(rows), (row["is_deleted"] for row in rows), strict=True))
 
     async def on_node(self, node_id: str) -> tuple[Seen, ...]:
-        """Return what is on a node."""
+        """Return the workspaces on a node."""
         with typed_outages():
             return _seen(await self._pool.fetch(SELECT_ON_NODE, node_id))
 
     async def idle_scratch(self, idle: timedelta) -> tuple[Seen, ...]:
-        """Return scratch workspaces that nobody uses, of nodes that are nearly full."""
+        """Return idle scratch workspaces of nodes that are nearly full."""
         with typed_outages():
             return _seen(await self._pool.fetch(SELECT_IDLE_SCRATCH, idle))
 
     async def unpublished(self, rows_max: int) -> tuple[Seen, ...]:
-        """Return those whose nodes go by an older policy than they have."""
+        """Return workspaces whose nodes have applied an older policy."""
         with typed_outages():
             return _seen(await self._pool.fetch(SELECT_UNPUBLISHED, rows_max))
 
     async def on_lost_nodes(self, rows_max: int) -> tuple[Seen, ...]:
-        """Return what was on lost nodes and does not say so yet."""
+        """Return workspaces on lost nodes that are not marked as failed yet."""
         with typed_outages():
             return _seen(await self._pool.fetch(SELECT_ON_LOST_NODES, rows_max))
 
     async def hosted(
         self, node_id: str, workspace_ids: Collection[str], *, is_all: bool
     ) -> dict[str, Seen]:
-        """Return those of some ids that exist; if these are all of a node, also what it lacks."""
+        """Return the existing workspaces of these ids; with `is_all`, also others of the node."""
         with typed_outages():
             rows = await self._pool.fetch(SELECT_HOSTED, list(workspace_ids), node_id, is_all)
         return {seen.workspace.id: seen for seen in _seen(rows)}
@@ -253,7 +253,7 @@ class WorkspaceReads:
             return _seen(await self._pool.fetch(SELECT_USED_BY_WORKER, worker_id))
 
     async def of_chat(self, chat_id: ChatId) -> ChatWorkspace | None:
-        """Return where a chat's tools work, None if there is no such chat."""
+        """Return the workspace of a chat, None if there is no such chat."""
         with typed_outages():
             row = await self._pool.fetchrow(SELECT_OF_CHAT, chat_id)
         if row is None:
@@ -270,7 +270,7 @@ class WorkspaceReads:
         )
 
     async def counted(self, owner_id: OwnerId) -> tuple[Workspace, ...]:
-        """Return everything that an owner has."""
+        """Return all workspaces that count against an owner's quota."""
         with typed_outages():
             rows = await self._pool.fetch(SELECT_COUNTED, owner_id)
         return tuple(map(workspace_of, rows))
@@ -284,7 +284,7 @@ class WorkspaceReads:
         after: WorkspacePlace | None,
         length: int,
     ) -> tuple[Workspace, ...]:
-        """Return workspaces: live ones first, then by last use."""
+        """Return a page of workspaces: live ones first, then by last use."""
         with typed_outages():
             rows = await self._pool.fetch(
                 SELECT_PAGE,
@@ -302,7 +302,7 @@ class WorkspaceReads:
     async def lines(
         self, workspace_id: str, epoch: int, after: int, lines_max: int = 500
     ) -> tuple[LogLine, ...]:
-        """Return lines of a preparation after a number."""
+        """Return log lines of a preparation after a sequence number."""
         with typed_outages():
             rows = await self._pool.fetch(SELECT_LINES, workspace_id, epoch, after, lines_max)
         return tuple(

@@ -1,4 +1,4 @@
-"""Rows of workspaces, templates and nodes, from and to their values."""
+"""Conversion of rows of workspaces, templates and nodes."""
 
 from dataclasses import replace
 from typing import Any, TypeVar
@@ -23,9 +23,9 @@ from chatd.workspaces.domain.workspace import (
 
 T = TypeVar("T")
 
-#: What never changes after a workspace was made.
+#: Columns that never change after a workspace was created.
 FIXED = ("id", "owner_id", "kind", "template_id", "template_name", "parent_id", "created_at")
-#: What a command may change.
+#: Columns that a command may change.
 MOVING = (
     "name",
     "recipe",
@@ -55,7 +55,7 @@ MOVING = (
     "version",
 )
 COLUMNS = (*FIXED, *MOVING)
-#: Of what a command may change, for statements that write several rows.
+#: Types of the columns that a command may change, for statements that write several rows.
 TYPES = dict.fromkeys(MOVING, "text") | {
     **dict.fromkeys(("recipe", "parameters", "lifetime", "failure", "usage"), "json"),
     **dict.fromkeys(("epoch", "policy", "policy_told", "version"), "bigint"),
@@ -88,12 +88,12 @@ NODE_COLUMNS = (
 
 
 def columns_of(table: str, names: tuple[str, ...] = COLUMNS) -> str:
-    """Return columns for a statement that knows the table by another name."""
+    """Return columns qualified with a table alias."""
     return ", ".join(f"{table}.{name}" for name in names)
 
 
 def workspace_of(row: Row) -> Workspace:
-    """Return a workspace."""
+    """Convert a row to a workspace."""
     template_id, parent_id, node_id = row["template_id"], row["parent_id"], row["node_id"]
     return Workspace(
         id=WorkspaceId(str(row["id"])),
@@ -133,7 +133,7 @@ def workspace_of(row: Row) -> Workspace:
 
 
 def workspace_arguments(workspace: Workspace, names: tuple[str, ...] = COLUMNS) -> list[Any]:
-    """Return what a statement writes, in the order of the names."""
+    """Return the parameters of a statement in the order of the names."""
     made: dict[str, Any] = {
         "template_id": workspace.template_id or None,
         "parent_id": workspace.parent_id or None,
@@ -148,7 +148,7 @@ def workspace_arguments(workspace: Workspace, names: tuple[str, ...] = COLUMNS) 
 
 
 def template_of(row: Row) -> Template:
-    """Return a template; what is looked for stands in columns of its own."""
+    """Convert a row to a template; searchable fields have their own columns."""
     fields: dict[str, Any] = msgspec.json.decode(row["definition"])
     fields |= {"id": str(row["id"]), "name": row["name"], "kind": row["kind"]}
     template = msgspec.convert(fields, Template, strict=False)
@@ -162,7 +162,7 @@ def template_of(row: Row) -> Template:
 
 
 def definition_of(template: Template) -> str:
-    """Return what a template is beside its columns."""
+    """Return the JSON of the template fields that have no column."""
     beside = {"id", "name", "kind", "is_for_agents", "group_ids", "version", "created_at"}
     fields = msgspec.to_builtins(template)
     return msgspec.json.encode(
@@ -171,7 +171,7 @@ def definition_of(template: Template) -> str:
 
 
 def node_of(row: Row, placed: int = 0) -> Node:
-    """Return a node."""
+    """Convert a row to a node."""
     return Node(
         id=NodeId(str(row["id"])),
         address=row["address"],
@@ -196,10 +196,10 @@ def node_of(row: Row, placed: int = 0) -> Node:
 
 
 def written(value: object) -> str:
-    """Return a value as JSON."""
+    """Encode a value as JSON."""
     return msgspec.json.encode(value).decode()
 
 
 def read_json(text: str, kind: type[T]) -> T:
-    """Return a value from its JSON."""
+    """Decode a value from JSON."""
     return msgspec.json.decode(text, type=kind)

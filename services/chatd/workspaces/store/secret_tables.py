@@ -1,4 +1,4 @@
-"""The tables of secrets for workspaces: what is kept, and every use of it."""
+"""The tables of secrets for workspaces and of their uses."""
 
 from sqlalchemy import (
     CheckConstraint,
@@ -20,7 +20,7 @@ from chatd.primitives.store.columns import (
 )
 from chatd.primitives.store.constraints import Constraint
 
-#: By which a use is known that was asked for before.
+#: The unique index that detects a repeated request for a use.
 SECRET_USE_INDEX = "secret_uses_by_request"
 
 secrets = Table(

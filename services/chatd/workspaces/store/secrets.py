@@ -1,4 +1,4 @@
-"""Secrets for workspaces in PostgreSQL: sealed here, opened only for one use that is on record."""
+"""Secrets for workspaces in PostgreSQL: encrypted, and decrypted only for a recorded use."""
 
 import uuid
 from collections.abc import Collection
@@ -28,7 +28,7 @@ from parley.secrets import Sealed, SecretBox
 
 TABLE = "chat.secrets"
 COLUMN = "sealed"
-#: Whose the installation's secrets are.
+#: The owner id of the installation's secrets.
 INSTALLATION = "00000000-0000-0000-0000-000000000000"
 
 _COLUMNS = """id, owner_id, name, description, username, delivery, hosts, header, hint, version,
@@ -41,7 +41,7 @@ SELECT_PAGE = f"""
     ORDER BY name, id LIMIT $4
 """
 
-# One by its name, locked for whoever replaces it.
+# One secret by its name, locked for a replacement.
 LOCK = f"""
     SELECT {_COLUMNS}, sealed, sealed_key_id, request_hash FROM chat.secrets
     WHERE owner_id = $1 AND name = $2 FOR UPDATE
@@ -62,21 +62,21 @@ UPDATE = f"""
     WHERE id = $1 RETURNING {_COLUMNS}
 """
 
-# Forget one: a user's own for that user, the installation's for administrators.
+# Delete a secret: a user's own for that user, the installation's for administrators.
 DELETE = f"""
     DELETE FROM chat.secrets
     WHERE id = $1 AND (owner_id = $2 OR (owner_id = '{INSTALLATION}' AND $3::boolean))
     RETURNING id
 """
 
-# Those that a user can mean by these names; what is their own hides what is the installation's.
+# The secrets with these names for a user; their own take precedence over the installation's.
 SELECT_NAMED = f"""
     SELECT DISTINCT ON (name) {_COLUMNS}, sealed, sealed_key_id FROM chat.secrets
     WHERE name = ANY ($2::text[]) AND owner_id IN ($1, '{INSTALLATION}')
     ORDER BY name, owner_id = '{INSTALLATION}'
 """
 
-# A node that wishes for a value, and the workspace that it says it has; for no user.
+# The node that requests a value, and the workspace that it names; without authorisation.
 SELECT_NODE = "SELECT registration_epoch, state, address FROM chat.nodes WHERE id = $1"
 SELECT_PLACED = """
     SELECT owner_id, recipe FROM chat.workspaces
@@ -84,7 +84,7 @@ SELECT_PLACED = """
         AND state IN ('preparing', 'ready', 'busy')
 """
 
-# Uses by the workspaces of a user, newest first.
+# Uses of secrets by the workspaces of a user, newest first.
 SELECT_USES = """
     SELECT id, workspace_id, node_id, secret_name, host, purpose, outcome, used_at
     FROM chat.secret_uses
@@ -93,7 +93,7 @@ SELECT_USES = """
     ORDER BY used_at DESC, id DESC LIMIT $5
 """
 
-# The record of a wish; the same request is on it once.
+# The record of a request for a use; a repeated request is recorded once.
 INSERT_USE = """
     INSERT INTO chat.secret_uses (id, node_id, request_id, workspace_id, owner_id, secret_id,
         secret_name, host, purpose, outcome, used_at)
@@ -109,7 +109,7 @@ TOUCH = """
 
 @dataclass(frozen=True, slots=True)
 class SecretPlace:
-    """Where a list of secrets goes on."""
+    """The position of a page of secrets."""
 
     name: str
     id: str
@@ -117,7 +117,7 @@ class SecretPlace:
 
 @dataclass(frozen=True, slots=True)
 class UsePlace:
-    """Where a list of uses goes on."""
+    """The position of a page of uses."""
 
     used_at: datetime
     id: str
@@ -125,14 +125,14 @@ class UsePlace:
 
 @dataclass(frozen=True, slots=True)
 class PutSecret:
-    """A secret as it was stored, and what it replaced; None if it is new or was stored before."""
+    """A stored secret, and the one it replaced; None if it is new or the request was repeated."""
 
     secret: Secret
     replaced: Secret | None = None
 
 
 class PostgresSecrets:
-    """Stores secrets and the record of their uses."""
+    """Stores secrets and records their uses."""
 
     def __init__(self, pool: Pool, box: SecretBox) -> None:
         self._pool = pool
@@ -155,7 +155,7 @@ class PostgresSecrets:
         Raises:
             InvalidRequest: it is new and has no value.
             SecretValueNeeded: no value is given for a use that the stored one was not given for.
-            VersionConflict: somebody changed it since that version.
+            VersionConflict: it changed since that version.
             RequestIdReused: the request came with another value before.
         """
         while True:
@@ -169,15 +169,15 @@ class PostgresSecrets:
                             connection, row, secret, value, request_hash, expected_version
                         )
                     made = await self._insert(connection, secret, value, request_hash)
-            # Otherwise somebody else stored one of this name meanwhile.
+            # Otherwise another request stored a secret with this name meanwhile.
             if made is not None:
                 return PutSecret(made)
 
     async def delete(self, secret_id: str, owner_id: str, *, is_administrator: bool) -> None:
-        """Forget a secret; workspaces that it was granted to cannot use it any more.
+        """Delete a secret; workspaces that it was granted to cannot use it any more.
 
         Raises:
-            SecretNotFound: there is none that this user may forget.
+            SecretNotFound: there is none that this user may delete.
         """
         with typed_outages():
             row = await self._pool.fetchrow(DELETE, secret_id, owner_id, is_administrator)
@@ -185,24 +185,25 @@ class PostgresSecrets:
             raise SecretNotFound(secret_id)
 
     async def named(self, owner_id: str, names: Collection[str]) -> tuple[Secret, ...]:
-        """Return the secrets that a user means by these names, in their order."""
+        """Return the secrets with these names that a user may use, in their order."""
         with typed_outages():
             rows = await self._pool.fetch(SELECT_NAMED, owner_id, [*names])
         found = {row["name"]: _secret_of(row) for row in rows}
         return tuple(found[name] for name in dict.fromkeys(names) if name in found)
 
     async def use(self, wish: RequestedUse) -> tuple[Secret, bytes]:
-        """Return a secret with its value, for one use that is on record before this returns.
+        """Return a secret with its value, for one use that is recorded before this returns.
 
         Raises:
             NodeNotFound: the node never registered.
-            StaleNode: it registered anew since, or was given up.
-            SecretNotGranted: the workspace may not use it there; that is on record too.
+            StaleNode: it has registered again since, or was marked as lost.
+            SecretNotGranted: the workspace may not use it there; that is recorded too.
         """
         with typed_outages():
             async with self._pool.acquire() as connection, connection.transaction():
                 address = await _address_of(connection, wish)
-                # What was placed before the node had registered is there by its address alone.
+                # Workspaces that were placed before the node registered have the id derived from
+                # its address.
                 node_ids = (wish.node_id, static_node_id(address))
                 outcome, owner_id, row = await _judged(connection, wish, node_ids)
                 await connection.execute(
@@ -226,7 +227,7 @@ class PostgresSecrets:
     async def uses(
         self, owner_id: str, workspace_id: str, after: UsePlace | None, length: int
     ) -> tuple[RecordedUse, ...]:
-        """Return what a user's workspaces used, or one of them, newest first."""
+        """Return the uses of a user's workspaces, or of one of them, newest first."""
         time, use_id = (None, None) if after is None else (after.used_at, after.id)
         with typed_outages():
             rows = await self._pool.fetch(
@@ -297,7 +298,7 @@ class PostgresSecrets:
             sealed.key_id,
             request_hash,
         )
-        assert changed is not None  # It is locked.
+        assert changed is not None  # The row is locked.
         return PutSecret(_secret_of(changed), stored)
 
     def _open(self, row: asyncpg.Record) -> bytes:
@@ -306,12 +307,12 @@ class PostgresSecrets:
 
 
 def new_secret_id(owner_id: str, name: str, request_id: str) -> str:
-    """Return the id of the secret that a request makes, the same each time."""
+    """Return the id of the secret that a request creates; it is deterministic."""
     return str(uuid.uuid5(uuid.UUID(owner_id or INSTALLATION), f"secret {name} {request_id}"))
 
 
 async def _address_of(connection: Connection, wish: RequestedUse) -> str:
-    """Return where the node is that has a wish, if it is known as it says."""
+    """Return the address of the requesting node, if its registration is current."""
     node = await connection.fetchrow(SELECT_NODE, wish.node_id)
     if node is None:
         raise NodeNotFound(wish.node_id)
@@ -327,7 +328,7 @@ async def _judged(
     wish: RequestedUse,
     node_ids: tuple[str, ...],
 ) -> tuple[Outcome, str | None, asyncpg.Record | None]:
-    """Return what becomes of a wish, whose workspace it is about, and the secret."""
+    """Return the outcome of a request, the owner of its workspace, and the secret."""
     placed = await connection.fetchrow(SELECT_PLACED, wish.workspace_id, [*node_ids], wish.epoch)
     if placed is None:
         return Outcome.NOT_PLACED, None, None

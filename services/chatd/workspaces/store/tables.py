@@ -24,7 +24,7 @@ from chatd.primitives.store.columns import (
 )
 from chatd.primitives.store.constraints import Constraint
 
-#: Unique indexes, by which a violation is known.
+#: Unique indexes, by which a violation is recognised.
 TEMPLATE_NAME_INDEX = "templates_by_name"
 WORKSPACE_NAME_INDEX = "workspaces_by_name"
 
@@ -80,7 +80,7 @@ workspaces = Table(
     time_column("started_at", nullable=True),
     time_column("stopped_at", nullable=True),
     time_column("delete_at", nullable=True),
-    # With a default, for processes of the version before that still make workspaces.
+    # With a default, because processes of the previous version still insert rows.
     Column("policy", BigInteger, nullable=False, server_default=text("0")),
     Column("policy_told", BigInteger, nullable=False, server_default=text("0")),
     count_column("version"),

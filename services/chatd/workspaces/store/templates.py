@@ -1,4 +1,4 @@
-"""Templates in PostgreSQL, and what users did with them."""
+"""Templates in PostgreSQL, and their use by users."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -19,7 +19,7 @@ _TEMPLATE = (
     "t.id, t.name, t.kind, t.is_for_agents, t.group_ids, t.definition, t.version, t.created_at"
 )
 
-# Make a template, for administrators; an id that exists is the same request.
+# Insert a template, for administrators; an existing id is a repeated request.
 INSERT = f"""
     INSERT INTO chat.templates AS t (id, name, kind, is_for_agents, group_ids, definition, version,
         request_hash, created_at)
@@ -40,13 +40,13 @@ DELETE = """
     WHERE id = $1 AND deleted_at IS NULL
 """
 
-# One that a user may use: open to everyone, or to one of their groups.
+# A template that a user may use: available to everyone, or to one of their groups.
 SELECT = f"""
     SELECT {_TEMPLATE} FROM chat.templates t WHERE t.id = $1 AND t.deleted_at IS NULL
         AND ($3 OR t.group_ids = '{{}}' OR t.group_ids && $2::uuid[])
 """
 
-# All that a user may use, with what they and others did with each.
+# All templates that a user may use, with their use by this user and others.
 SELECT_ALL = f"""
     SELECT {_TEMPLATE}, clock_timestamp() AS now,
         count(w.id) FILTER (WHERE w.owner_id = $1 AND w.state <> 'deleted') AS live,
@@ -73,7 +73,7 @@ class PostgresTemplates:
         Raises:
             NameTaken: another one has the name.
             RequestIdReused: the request came with another body before.
-            TemplateNotFound: it was made by this request and deleted since.
+            TemplateNotFound: it was created by this request and deleted since.
         """
         with typed_outages():
             async with self._pool.acquire() as connection, connection.transaction():
@@ -93,11 +93,11 @@ class PostgresTemplates:
         edit: Callable[[Template], Template],
         expected_version: int | None = None,
     ) -> Template:
-        """Change a template as `edit` says.
+        """Change a template with `edit`.
 
         Raises:
             TemplateNotFound: there is none.
-            VersionConflict: somebody changed it since that version.
+            VersionConflict: it changed since that version.
             NameTaken: another one has the name.
         """
         with typed_outages():
@@ -110,18 +110,18 @@ class PostgresTemplates:
                 template = edit(template_of(stored))
                 with _names_taken(template):
                     row = await connection.fetchrow(UPDATE, *_arguments(template))
-        assert row is not None  # It was locked.
+        assert row is not None  # The row was locked.
         return template_of(row)
 
     async def delete(self, template_id: str) -> None:
-        """Forget a template, if it is there."""
+        """Delete a template, if it exists."""
         with typed_outages():
             await self._pool.execute(DELETE, template_id)
 
     async def get(
         self, template_id: str, group_ids: frozenset[str], *, is_all_seen: bool = False
     ) -> Template:
-        """Return a template that somebody in these groups may use.
+        """Return a template that a user in these groups may use.
 
         Raises:
             TemplateNotFound: there is none.
@@ -140,7 +140,7 @@ class PostgresTemplates:
         is_all_seen: bool = False,
         for_agents: bool = False,
     ) -> tuple[tuple[tuple[Template, Habit], ...], datetime | None]:
-        """Return what a user may use with what was done with it, and the time."""
+        """Return the templates that a user may use, with their use, and the database time."""
         with typed_outages():
             rows = await self._pool.fetch(
                 SELECT_ALL, owner_id, list(group_ids), is_all_seen, LOOK_BACK, for_agents
@@ -168,7 +168,7 @@ def _arguments(template: Template) -> tuple[object, ...]:
 
 @contextmanager
 def _names_taken(template: Template) -> Iterator[None]:
-    """Say so when another template has the name."""
+    """Convert a violation of the unique name to NameTaken."""
     try:
         yield
     except asyncpg.UniqueViolationError as violation:

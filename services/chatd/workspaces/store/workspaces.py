@@ -1,7 +1,7 @@
-"""Workspaces in PostgreSQL: every change is decided purely and written with its version as guard.
+"""Workspaces in PostgreSQL: commands are applied by pure functions and guarded by the version.
 
-Time of record is the database's, so that replicas need not agree on it. Whoever has to do something
-about a workspace claims its row for a while; rows that somebody else looks at are skipped.
+Times are those of the database, so that the clocks of replicas need not agree. A driver claims the
+row of a workspace with a lease; rows that another transaction has locked are skipped.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -35,7 +35,7 @@ _ALL = columns_of("w")
 _ROW = ", ".join(f"${place}" for place in range(1, len(COLUMNS) + 1))
 _SET = ", ".join(f"{name} = ${place}" for place, name in enumerate(MOVING, start=3))
 
-# Make a workspace, already in the hands of whoever drives it if a driver is given.
+# Insert a workspace, already claimed if a driver is given.
 INSERT = f"""
     INSERT INTO chat.workspaces AS w ({", ".join(COLUMNS)}, changed_at, request_hash,
         driver_id, driven_until)
@@ -45,14 +45,14 @@ INSERT = f"""
     ON CONFLICT (id) DO NOTHING RETURNING {_ALL}
 """
 
-# Write what was decided, unless somebody else wrote meanwhile.
+# Write the result of a command, unless another process wrote the row meanwhile.
 UPDATE = f"""
     UPDATE chat.workspaces SET {_SET}, changed_at = clock_timestamp()
     WHERE id = $1 AND version = $2 RETURNING id
 """
 
-# Write what was decided about several at once, but for those that somebody else wrote meanwhile.
-# Rows are locked in one order, so that two of these do not wait for each other.
+# Write the results of several commands, except for rows that another process wrote meanwhile. Rows
+# are locked in one order, so that two of these statements do not deadlock.
 UPDATE_MANY = f"""
     WITH new AS MATERIALIZED (
         SELECT * FROM unnest($1::uuid[], $2::bigint[],
@@ -67,10 +67,10 @@ UPDATE_MANY = f"""
     WHERE w.id = new.id AND w.version = new.old_version RETURNING w.id
 """
 
-# Whoever makes or starts workspaces of one owner goes one after another: they are counted.
+# Requests that create or start workspaces of one owner are serialised, because they are counted.
 LOCK_OWNER = "SELECT pg_advisory_xact_lock(hashtextextended('workspaces of ' || $1::text, 0))"
 
-# What waits for somebody to do something, the longest first; each goes to one driver only.
+# Workspaces that require an action, the longest waiting first; each is claimed by one driver.
 CLAIM = f"""
     UPDATE chat.workspaces w SET driver_id = $1,
         driven_until = clock_timestamp() + make_interval(secs => $2)
@@ -82,7 +82,7 @@ CLAIM = f"""
     RETURNING {_ALL}
 """
 
-# One that this driver wants to drive, if nobody else does.
+# Claim one workspace, if no other driver has it.
 CLAIM_ONE = f"""
     UPDATE chat.workspaces w SET driver_id = $1,
         driven_until = clock_timestamp() + make_interval(secs => $2)
@@ -91,13 +91,13 @@ CLAIM_ONE = f"""
     RETURNING {_ALL}
 """
 
-# Go on driving; no row comes back if somebody else does by now.
+# Renew a claim; returns no row if another driver has it by now.
 RENEW = f"""
     UPDATE chat.workspaces w SET driven_until = clock_timestamp() + make_interval(secs => $3)
     WHERE w.id = $2 AND w.driver_id = $1 RETURNING {_ALL}
 """
 
-# Let go, until a while from now.
+# Release a claim; the row is not claimed again before a delay.
 RELEASE = """
     UPDATE chat.workspaces SET driver_id = NULL,
         driven_until = clock_timestamp() + make_interval(secs => $3)
@@ -111,7 +111,7 @@ BIND = """
     RETURNING c.id
 """
 
-# Lines of a preparation, each once; for whoever may see the workspace.
+# Log lines of a preparation, each stored once; the caller checks access to the workspace.
 INSERT_LINES = """
     INSERT INTO chat.workspace_logs (workspace_id, epoch, sequence, logged_at, stage, line)
     SELECT $1, $2, sequence, logged_at, stage, line
@@ -122,7 +122,7 @@ INSERT_LINES = """
 
 
 class PostgresWorkspaces(WorkspaceReads):
-    """Stores workspaces; whoever is given is told of every change after its commit."""
+    """Stores workspaces; `changed` is called with every change after its commit."""
 
     def __init__(
         self,
@@ -135,12 +135,12 @@ class PostgresWorkspaces(WorkspaceReads):
     async def add(
         self, workspace: Workspace, request_hash: bytes, limits: QuotaLimits
     ) -> tuple[Workspace, bool]:
-        """Make a workspace and say that it is new, or return what the same request made.
+        """Insert a workspace, or return that of the same request; also return whether it is new.
 
         Raises:
             RequestIdReused: the request came with another body before.
-            QuotaExhausted: its owner has as many as they may.
-            NameTaken: the owner has another one of that name.
+            QuotaExhausted: its owner has reached a limit.
+            NameTaken: the owner has another one with that name.
         """
         with typed_outages():
             async with self._pool.acquire() as connection, connection.transaction():
@@ -159,16 +159,16 @@ class PostgresWorkspaces(WorkspaceReads):
                     if violation.constraint_name != WORKSPACE_NAME_INDEX:
                         raise
                     raise NameTaken("workspace", workspace.name) from violation
-        assert row is not None  # The owner is locked, and it was not there.
+        assert row is not None  # The owner is locked, and the row did not exist.
         return self._notify(workspace_of(row)), True
 
     async def add_scratch(
         self, workspace: Workspace, driver_id: WorkerId, lease_s: float
     ) -> Workspace:
-        """Make the scratch workspace of a chat, in the hands of a driver, or return it.
+        """Insert a chat's scratch workspace, claimed by a driver, or return the existing one.
 
         Raises:
-            WorkspaceNotFound: one of that id is somebody else's.
+            WorkspaceNotFound: the one with that id belongs to another user.
         """
         with typed_outages():
             row = await self._pool.fetchrow(
@@ -184,11 +184,11 @@ class PostgresWorkspaces(WorkspaceReads):
         return after
 
     async def apply(self, workspace_id: str, command: Command) -> tuple[Workspace, Workspace]:
-        """Decide and write; return the workspace before and after.
+        """Apply a command and write the result; return the workspace before and after.
 
         Raises:
             WorkspaceNotFound: there is none.
-            WorkspaceNotReady: the command means nothing in its state.
+            WorkspaceNotReady: the command is not allowed in its state.
         """
         with typed_outages():
             while True:
@@ -202,10 +202,10 @@ class PostgresWorkspaces(WorkspaceReads):
         return before, after if after is before else self._notify(after)
 
     async def apply_all(self, commands: Iterable[tuple[Seen, Command]]) -> None:
-        """Decide on workspaces that were just read, and write all of it in one statement.
+        """Apply commands to workspaces that were just read, and write the results in one statement.
 
-        One that was written meanwhile is decided on anew by itself. A command that means nothing in
-        the state of its workspace, by now or already, is left out.
+        A row that changed meanwhile is retried separately. A command that is not allowed in the
+        state of its workspace is left out.
         """
         moved: dict[str, tuple[Workspace, Workspace, Command]] = {}
         for seen, command in commands:
@@ -231,18 +231,18 @@ class PostgresWorkspaces(WorkspaceReads):
         limits: QuotaLimits,
         change: Callable[[Workspace], Workspace] = lambda workspace: workspace,
     ) -> tuple[Workspace, Workspace]:
-        """Start a workspace if its owner may have one more that lives.
+        """Start a workspace if its owner may have one more live workspace.
 
         Args:
             workspace_id: The workspace.
             command: The start.
-            limits: What the owner may have.
-            change: What else becomes different with it, such as its recipe.
+            limits: The quota of the owner.
+            change: Makes further changes, such as to the workspace spec.
 
         Raises:
             WorkspaceNotFound: there is none.
-            WorkspaceNotReady: it is stopping or gone.
-            QuotaExhausted: as many live as may.
+            WorkspaceNotReady: it is stopping or deleted.
+            QuotaExhausted: the limit of live workspaces is reached.
         """
         with typed_outages():
             async with self._pool.acquire() as connection, connection.transaction():
@@ -263,7 +263,7 @@ class PostgresWorkspaces(WorkspaceReads):
     async def claim(
         self, driver_id: WorkerId, lease_s: float, rows_max: int
     ) -> tuple[Workspace, ...]:
-        """Take what waits for somebody to do something."""
+        """Claim workspaces that require an action."""
         with typed_outages():
             rows = await self._pool.fetch(CLAIM, driver_id, lease_s, rows_max)
         return tuple(map(workspace_of, rows))
@@ -271,7 +271,7 @@ class PostgresWorkspaces(WorkspaceReads):
     async def claim_one(
         self, driver_id: WorkerId, workspace_id: str, lease_s: float
     ) -> Workspace | None:
-        """Take one of them, None if there is nothing to do or somebody does it."""
+        """Claim one of them, None if it requires no action or another driver has it."""
         with typed_outages():
             row = await self._pool.fetchrow(CLAIM_ONE, driver_id, lease_s, workspace_id)
         return None if row is None else workspace_of(row)
@@ -279,23 +279,23 @@ class PostgresWorkspaces(WorkspaceReads):
     async def renew(
         self, driver_id: WorkerId, workspace_id: str, lease_s: float
     ) -> Workspace | None:
-        """Keep one longer and return it as it is, None if it is somebody else's."""
+        """Renew a claim and return the workspace, None if another driver has it."""
         with typed_outages():
             row = await self._pool.fetchrow(RENEW, driver_id, workspace_id, lease_s)
         return None if row is None else workspace_of(row)
 
     async def release(self, driver_id: WorkerId, workspace_id: str, rest_s: float) -> None:
-        """Let go of one; nobody takes it before a while has passed."""
+        """Release a claim; the workspace is not claimed again for `rest_s` seconds."""
         with typed_outages():
             await self._pool.execute(RELEASE, driver_id, workspace_id, rest_s)
 
     async def bind(self, chat_id: ChatId, workspace_id: str) -> bool:
-        """Let a chat's tools work in a workspace of the same owner; say whether there are both."""
+        """Bind a chat to a workspace of the same owner; return whether both exist."""
         with typed_outages():
             return await self._pool.fetchval(BIND, chat_id, workspace_id) is not None
 
     async def log(self, workspace_id: str, epoch: int, lines: Sequence[LogLine]) -> None:
-        """Keep lines of a preparation; those that are known already stay as they are."""
+        """Store log lines of a preparation; existing lines are not changed."""
         kept = [line for line in lines if line.sequence <= LINES_MAX]
         if not kept:
             return

@@ -1,1 +1,1 @@
-"""Protos to public JSON and back."""
+"""Conversion between protos and public JSON."""

@@ -1,4 +1,4 @@
-"""Bodies of requests about chats as the protos that chatd is sent, field by field."""
+"""Converts request bodies about chats to the protos for chatd, field by field."""
 
 from collections.abc import Iterable
 from typing import Any, assert_never
@@ -30,12 +30,12 @@ BUSY_BEHAVIOR = {
 
 
 def content_to_proto(content: Iterable[ContentInput]) -> list[message_pb2.Part]:
-    """Return what a client wrote as parts."""
+    """Convert the content of a request to parts."""
     return [_part_to_proto(each) for each in content]
 
 
 def effort_to_proto(effort: Effort | None) -> "chat_pb2.ReasoningEffort.ValueType":
-    """Return how hard the model shall think; None leaves it to the model or the chat."""
+    """Convert a reasoning effort; None leaves it to the model or the chat."""
     if effort is None:
         return chat_pb2.REASONING_EFFORT_UNSPECIFIED
     return chat_pb2.ReasoningEffort.Value(f"REASONING_EFFORT_{effort.name}")
@@ -71,7 +71,7 @@ def new_chat_to_proto(
 def chat_patch_to_proto(
     body: ChatPatch, *, request_id: str, chat_id: str, etag: str
 ) -> chat_service_pb2.UpdateChatRequest:
-    """Return the request that changes what a patch names; with an etag only in a chat as read."""
+    """Return the request that changes the fields of a patch; with an etag, conditionally."""
     given = given_fields(body)
     if "reasoning_effort" in given:
         given["reasoning_effort"] = effort_to_proto(given["reasoning_effort"])
@@ -79,21 +79,21 @@ def chat_patch_to_proto(
         given["mode"] = _mode_to_proto(given["mode"])
     return chat_service_pb2.UpdateChatRequest(
         request_id=request_id,
-        # A field of None is one that is not set, which is what null asks for.
+        # A field of None is not set, which is the meaning of null.
         chat=chat_pb2.Chat(id=chat_id, etag=etag, **given),
         update_mask=FieldMask(paths=list(given)),
     )
 
 
 def share_to_proto(share: ShareInput) -> chat_service_pb2.Share:
-    """Return whom a chat shall be shared with, which is a user or a group."""
+    """Convert a share, which names a user or a group."""
     if share.group_id:
         return chat_service_pb2.Share(group_id=share.group_id)
     return chat_service_pb2.Share(user_id=share.user_id)
 
 
 def tool_result_to_proto(result: ToolResultInput) -> chat_service_pb2.ClientToolResult:
-    """Return the result of a tool that the client executed, as it was written."""
+    """Convert the result of a tool that the client executed; its JSON is not changed."""
     return chat_service_pb2.ClientToolResult(
         tool_call_id=result.tool_call_id,
         output_json=bytes(result.output).decode(),
@@ -102,13 +102,13 @@ def tool_result_to_proto(result: ToolResultInput) -> chat_service_pb2.ClientTool
 
 
 def given_fields(patch: msgspec.Struct) -> dict[str, Any]:
-    """Return the fields that a patch names, in the order of its type."""
+    """Return the fields that a patch contains, in the order of its type."""
     values = ((name, getattr(patch, name)) for name in patch.__struct_fields__)
     return {name: value for name, value in values if value is not UNSET}
 
 
 def json_text(document: JsonObject | None) -> str:
-    """Return a JSON object as text, its members as they were written; empty for none."""
+    """Encode a JSON object as text, with its members unchanged; empty for None."""
     return "" if document is None else msgspec.json.encode(document).decode()
 
 

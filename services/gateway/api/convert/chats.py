@@ -1,7 +1,7 @@
-"""Between chatd's protos and the JSON of the API, field by field.
+"""Converts chatd's protos to the JSON of the API, field by field.
 
-A field that is not named here never leaves: this is the allow-list. Names are snake_case, enums are
-lower-case words without their prefix, times are RFC 3339, what is absent is null.
+A field that is not named here is not returned: this is the allow-list. Names are snake_case, enums
+are lower-case words without their prefix, times are RFC 3339, absent values are null.
 """
 
 from collections.abc import Iterable
@@ -33,7 +33,7 @@ FEED_EVENTS = tuple(word for word in FEED_CHANGE.values() if word is not None)
 
 
 def chat_to_json(chat: chat_pb2.Chat, children: Iterable[chat_pb2.Chat] = ()) -> Json:
-    """Return a chat as its readers see it, with the chats it spawned."""
+    """Convert a chat for its readers, with its child chats."""
     return {
         "id": chat.id,
         "etag": chat.etag or None,
@@ -86,7 +86,7 @@ def chat_to_json(chat: chat_pb2.Chat, children: Iterable[chat_pb2.Chat] = ()) ->
 
 
 def diff_status_to_json(status: chat_pb2.DiffStatus) -> Json:
-    """Return how the files of a chat's workspace differ from their last commits."""
+    """Convert the diff status of a chat's workspace."""
     return {
         "branch": status.branch or None,
         "origin_url": status.origin_url or None,
@@ -99,7 +99,7 @@ def diff_status_to_json(status: chat_pb2.DiffStatus) -> Json:
 
 
 def message_to_json(message: message_pb2.Message) -> Json:
-    """Return a committed message."""
+    """Convert a committed message."""
     return {
         "id": message.id,
         "chat_id": message.chat_id,
@@ -118,7 +118,7 @@ def message_to_json(message: message_pb2.Message) -> Json:
 
 
 def queued_to_json(queued: chat_pb2.QueuedMessage) -> Json:
-    """Return a message that waits for its turn."""
+    """Convert a queued message."""
     return {
         "id": queued.id,
         "content": parts_to_json(queued.content),
@@ -130,7 +130,7 @@ def queued_to_json(queued: chat_pb2.QueuedMessage) -> Json:
 
 
 def share_to_json(share: chat_service_pb2.Share) -> Json:
-    """Return whom a chat is shared with."""
+    """Convert a share of a chat."""
     return {
         "user_id": share.user_id or None,
         "group_id": share.group_id or None,
@@ -139,7 +139,7 @@ def share_to_json(share: chat_service_pb2.Share) -> Json:
 
 
 def error_to_json(error: chat_pb2.ChatError) -> Json:
-    """Return why a turn failed."""
+    """Convert the error of a turn."""
     return {
         "message": error.message,
         "detail": error.detail or None,
@@ -151,7 +151,7 @@ def error_to_json(error: chat_pb2.ChatError) -> Json:
 
 
 def retry_to_json(retry: chat_pb2.RetryState) -> Json:
-    """Return the retry that is being waited for."""
+    """Convert the pending retry of a model call."""
     failed = retry.error
     return {
         "attempt": retry.attempt,
@@ -166,7 +166,7 @@ def retry_to_json(retry: chat_pb2.RetryState) -> Json:
 
 
 def event_to_json(chat_id: str, event: event_pb2.ChatEvent) -> tuple[str, Json] | None:
-    """Return the type of an event and its document; None for one this version does not know."""
+    """Return the type of an event and its JSON; None for a type that is not supported."""
     kind = event.WhichOneof("kind")
     payload = _event_payload(kind, event)
     if kind is None or payload is None:
@@ -175,7 +175,7 @@ def event_to_json(chat_id: str, event: event_pb2.ChatEvent) -> tuple[str, Json] 
 
 
 def feed_event_to_json(event: event_pb2.FeedEvent) -> tuple[str, Json]:
-    """Return the kind of a change in a list of chats, and its document."""
+    """Return the type of a change in a list of chats, and its JSON."""
     kind = FEED_CHANGE.get(event.change) or "updated"
     if event.change == event_pb2.FEED_CHANGE_DELETED:
         return kind, {"type": kind, "chat_id": event.chat.id}
@@ -183,7 +183,7 @@ def feed_event_to_json(event: event_pb2.FeedEvent) -> tuple[str, Json]:
 
 
 def token_to_json(record: ServiceTokenRecord) -> Json:
-    """Return what is known of a service token."""
+    """Convert a service token, without its text."""
     return {
         "id": record.id,
         "name": record.name,
@@ -197,7 +197,7 @@ def token_to_json(record: ServiceTokenRecord) -> Json:
 
 
 def user_to_json(user: UserRecord) -> Json:
-    """Return a user as they see themselves."""
+    """Convert a user for themselves."""
     return {
         "id": user.id,
         "login": user.login,
@@ -209,7 +209,7 @@ def user_to_json(user: UserRecord) -> Json:
 
 
 def managed_user_to_json(user: UserRecord) -> Json:
-    """Return a user as whoever manages users sees them."""
+    """Convert a user for administrators of users."""
     gone_at = user.deactivated_at
     return user_to_json(user) | {
         "state": user.state,
@@ -220,7 +220,7 @@ def managed_user_to_json(user: UserRecord) -> Json:
 
 
 def group_to_json(group: GroupRecord) -> Json:
-    """Return a group as everyone sees it who sees it at all."""
+    """Convert a group."""
     return {
         "id": group.id,
         "name": group.name,
@@ -232,7 +232,7 @@ def group_to_json(group: GroupRecord) -> Json:
 
 
 def rfc3339(moment: datetime) -> str:
-    """Return a time as the API writes it."""
+    """Format a time as RFC 3339."""
     return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
 
 

@@ -1,6 +1,6 @@
-"""Models, providers and settings between the JSON of the API and chatd's protos.
+"""Converts models, providers and settings between the JSON of the API and chatd's protos.
 
-As everywhere, a field that is not named here never leaves; the value of a key is in no proto.
+A field that is not named here is not returned; no proto contains the value of a key.
 """
 
 from decimal import Decimal
@@ -30,7 +30,7 @@ PURPOSES = {word: value for value, word in PURPOSE.items() if word is not None}
 
 
 def model_to_json(model: model_pb2.Model) -> Json:
-    """Return a model as users and administrators see it."""
+    """Convert a model."""
     return {
         "id": model.id,
         "provider_id": model.provider_id,
@@ -53,7 +53,7 @@ def model_to_json(model: model_pb2.Model) -> Json:
 
 
 def override_to_json(override: model_pb2.ModelOverride) -> Json:
-    """Return the model of one purpose."""
+    """Convert the model override of a purpose."""
     return {
         "purpose": PURPOSE.get(override.purpose),
         "model_id": override.model_id or None,
@@ -62,7 +62,7 @@ def override_to_json(override: model_pb2.ModelOverride) -> Json:
 
 
 def provider_to_json(provider: model_pb2.Provider) -> Json:
-    """Return a provider as administrators see it."""
+    """Convert a provider for administrators."""
     return {
         "id": provider.id,
         "name": provider.name,
@@ -80,7 +80,7 @@ def provider_to_json(provider: model_pb2.Provider) -> Json:
 
 
 def provider_name_to_json(provider: model_pb2.Provider) -> Json:
-    """Return what every user may know of a provider."""
+    """Convert the fields of a provider that every user may see."""
     return {
         "id": provider.id,
         "name": provider.name,
@@ -89,7 +89,7 @@ def provider_name_to_json(provider: model_pb2.Provider) -> Json:
 
 
 def key_to_json(key: model_pb2.ProviderKey) -> Json:
-    """Return a key without its value."""
+    """Convert a key, without its value."""
     return {
         "id": key.id,
         "provider_id": key.provider_id or None,
@@ -101,7 +101,7 @@ def key_to_json(key: model_pb2.ProviderKey) -> Json:
 
 
 def check_to_json(answer: model_service_pb2.CheckProviderResponse) -> Json:
-    """Return what a provider said to each key, and which models it offers."""
+    """Convert the result of a provider check: the status of each key, and the models."""
     return {
         "keys": [
             {
@@ -116,7 +116,7 @@ def check_to_json(answer: model_service_pb2.CheckProviderResponse) -> Json:
 
 
 def installation_to_json(settings: settings_pb2.InstallationSettings) -> Json:
-    """Return the settings of the installation."""
+    """Convert the settings of the installation."""
     return {
         "system_prompt": settings.system_prompt,
         "include_default_system_prompt": settings.include_default_system_prompt,
@@ -130,7 +130,7 @@ def installation_to_json(settings: settings_pb2.InstallationSettings) -> Json:
 
 
 def user_settings_to_json(settings: settings_pb2.UserSettings) -> Json:
-    """Return the settings of one user."""
+    """Convert the settings of one user."""
     return {
         "custom_prompt": settings.custom_prompt,
         "compaction_threshold_percents": dict(settings.compaction_threshold_percents),
@@ -138,14 +138,14 @@ def user_settings_to_json(settings: settings_pb2.UserSettings) -> Json:
 
 
 def new_model_to_proto(body: NewModel) -> model_pb2.Model:
-    """Return a model that is to be made known."""
+    """Convert the body of a new model."""
     return model_pb2.Model(**_model_fields(given_fields(body)))
 
 
 def model_patch_to_proto(
     body: ModelPatch, *, request_id: str, model_id: str, etag: str
 ) -> model_service_pb2.UpdateModelRequest:
-    """Return the request that changes the fields that a patch names."""
+    """Return the request that changes the fields of a patch."""
     fields = _model_fields(given_fields(body))
     return model_service_pb2.UpdateModelRequest(
         request_id=request_id,
@@ -155,7 +155,7 @@ def model_patch_to_proto(
 
 
 def override_to_proto(purpose: int, body: NewOverride | None) -> model_pb2.ModelOverride:
-    """Return the model of a purpose; None takes it away."""
+    """Convert the model override of a purpose; None removes it."""
     override = model_pb2.ModelOverride(purpose=purpose)  # type: ignore[arg-type]
     if body is not None:
         override.model_id = body.model_id
@@ -164,14 +164,14 @@ def override_to_proto(purpose: int, body: NewOverride | None) -> model_pb2.Model
 
 
 def new_provider_to_proto(body: NewProvider) -> model_pb2.Provider:
-    """Return a provider that is to be made known."""
+    """Convert the body of a new provider."""
     return model_pb2.Provider(**_provider_fields(given_fields(body)))
 
 
 def provider_patch_to_proto(
     body: ProviderPatch, *, request_id: str, provider_id: str, etag: str
 ) -> model_service_pb2.UpdateProviderRequest:
-    """Return the request that changes the fields that a patch names."""
+    """Return the request that changes the fields of a patch."""
     fields = _provider_fields(given_fields(body))
     paths = list(fields)
     key = fields.pop("key", None)
@@ -186,7 +186,7 @@ def provider_patch_to_proto(
 def installation_patch_to_proto(
     body: InstallationPatch, *, request_id: str
 ) -> settings_service_pb2.UpdateInstallationSettingsRequest:
-    """Return the request that changes the settings that a patch names."""
+    """Return the request that changes the settings of a patch."""
     fields = given_fields(body)
     return settings_service_pb2.UpdateInstallationSettingsRequest(
         request_id=request_id,
@@ -198,7 +198,7 @@ def installation_patch_to_proto(
 def user_settings_patch_to_proto(
     body: UserSettingsPatch, *, request_id: str
 ) -> settings_service_pb2.UpdateUserSettingsRequest:
-    """Return the request that changes the settings that a patch names."""
+    """Return the request that changes the settings of a patch."""
     fields = given_fields(body)
     return settings_service_pb2.UpdateUserSettingsRequest(
         request_id=request_id,
@@ -208,7 +208,7 @@ def user_settings_patch_to_proto(
 
 
 def _model_fields(fields: dict[str, Any]) -> dict[str, Any]:
-    """Return the fields of a body as a model names and holds them."""
+    """Convert the fields of a body to those of the model proto."""
     for name in ("default_effort", "max_effort"):
         if name in fields:
             fields[name] = effort_to_proto(fields[name])
@@ -241,7 +241,7 @@ def _prices_to_proto(prices: PricesInput) -> model_pb2.Prices:
 
 
 def _decimal(price: float | None) -> str:
-    """Return a price as the digits that were written, without an exponent; empty for none."""
+    """Format a price in decimal digits as given, without an exponent; empty for None."""
     return "" if price is None else format(Decimal(str(price)).normalize(), "f")
 
 

@@ -1,6 +1,6 @@
-"""The parts of messages as JSON, and how every proto field of them is spelled there.
+"""Converts the parts of messages to JSON.
 
-A part carries only the fields it has, because a live part is a piece of one.
+A part contains only the fields that are set, because a live part may be a delta.
 """
 
 from collections.abc import Iterable, Mapping
@@ -15,7 +15,7 @@ Json = dict[str, object]
 
 
 def enum_names(enum: Any, prefix: str) -> Mapping[int, str | None]:
-    """Return the word for each value of a proto enum; None for the unspecified one."""
+    """Return the lower-case name of each value of a proto enum; None for the unspecified one."""
     return {
         value: None if value == 0 else name.removeprefix(prefix).lower()
         for name, value in enum.items()
@@ -26,12 +26,12 @@ OUTCOME = enum_names(message_pb2.ToolOutcome, "TOOL_OUTCOME_")
 
 
 def parts_to_json(parts: Iterable[message_pb2.Part]) -> list[Json]:
-    """Return the parts of a message; a kind that this version does not know is left out."""
+    """Convert the parts of a message; unsupported kinds are left out."""
     return [shown for part in parts if (shown := part_to_json(part)) is not None]
 
 
 def part_to_json(part: message_pb2.Part) -> Json | None:
-    """Return one part with the fields it has; None for a kind this version does not know."""
+    """Convert one part with its set fields; None for an unsupported kind."""
     match part.WhichOneof("kind"):
         case "text":
             return {"type": "text", "text": part.text.text}
@@ -75,7 +75,7 @@ def part_to_json(part: message_pb2.Part) -> Json | None:
 
 
 def embedded_json(text: str) -> msgspec.Raw | str:
-    """Return JSON text to be put into a document as it is, on one line; else the text itself."""
+    """Return JSON text to embed in a document, on one line; otherwise the text itself."""
     try:
         return msgspec.Raw(msgspec.json.format(text.encode(), indent=-1))
     except (msgspec.DecodeError, RecursionError):

@@ -1,4 +1,4 @@
-"""Usage and limits as JSON."""
+"""Converts usage and limits to JSON."""
 
 from collections.abc import Iterable
 
@@ -10,7 +10,7 @@ PERIOD = enum_names(usage_pb2.LimitPeriod, "LIMIT_PERIOD_")
 
 
 def totals_to_json(totals: usage_pb2.UsageTotals) -> Json:
-    """Return sums over model calls; money is in millionths of a US dollar."""
+    """Convert totals of model calls; money is in millionths of a US dollar."""
     return {
         "cost_micros": totals.cost_micros,
         "priced_calls": totals.priced_calls,
@@ -26,7 +26,7 @@ def totals_to_json(totals: usage_pb2.UsageTotals) -> Json:
 
 
 def user_usage_to_json(answer: usage_service_pb2.GetUserUsageResponse) -> Json:
-    """Return what one user used, in all, by model and by chat tree."""
+    """Convert the usage of one user: totals, by model and by chat tree."""
     return {
         "totals": totals_to_json(answer.totals),
         "by_model": rows_to_json(answer.by_model),
@@ -35,7 +35,7 @@ def user_usage_to_json(answer: usage_service_pb2.GetUserUsageResponse) -> Json:
 
 
 def rows_to_json(rows: Iterable[usage_pb2.UsageRow]) -> list[Json]:
-    """Return sums with what they are about."""
+    """Convert rows of totals with their subjects."""
     return [
         {"id": row.id, "name": row.name or None, "totals": totals_to_json(row.totals)}
         for row in rows
@@ -43,7 +43,7 @@ def rows_to_json(rows: Iterable[usage_pb2.UsageRow]) -> list[Json]:
 
 
 def limit_to_json(limit: usage_pb2.SpendLimit) -> Json:
-    """Return how much somebody may spend."""
+    """Convert a spend limit."""
     return {
         "user_id": limit.user_id or None,
         "group_id": limit.group_id or None,
@@ -54,7 +54,7 @@ def limit_to_json(limit: usage_pb2.SpendLimit) -> Json:
 
 
 def status_to_json(status: usage_pb2.SpendStatus) -> Json:
-    """Return where a user stands against their limit."""
+    """Convert the spend status of a user."""
     return {
         "limit": limit_to_json(status.limit) if status.HasField("limit") else None,
         "spent_micros": status.spent_micros,
@@ -63,5 +63,5 @@ def status_to_json(status: usage_pb2.SpendStatus) -> Json:
 
 
 def period_to_proto(period: LimitPeriod) -> "usage_pb2.LimitPeriod.ValueType":
-    """Return a period as it travels."""
+    """Convert a limit period to its proto."""
     return usage_pb2.LimitPeriod.Value(f"LIMIT_PERIOD_{period.name}")

@@ -1,4 +1,4 @@
-"""Processes, files and repositories of workspaces as JSON, and what is asked of them as protos."""
+"""Converts processes, files and repositories of workspaces to JSON, and requests to protos."""
 
 from gateway.api.convert.parts import Json, enum_names, time_of
 from gateway.api.inputs.workspace_access import NewProcess, StdinInput, StdinMode
@@ -21,7 +21,7 @@ GIT_FILE_STATE = enum_names(git_pb2.GitFileState, "GIT_FILE_STATE_")
 
 
 def process_to_json(process: process_pb2.Process) -> Json:
-    """Return a process."""
+    """Convert a process."""
     return {
         "id": process.process_id,
         "chat_id": process.chat_id or None,
@@ -46,7 +46,7 @@ def process_to_json(process: process_pb2.Process) -> Json:
 
 
 def waited_to_json(waited: api.WaitWorkspaceOutputResponse) -> Json:
-    """Return what a wait found."""
+    """Convert the result of a wait."""
     output = waited.output
     left_out = output.truncation
     return {
@@ -69,7 +69,7 @@ def waited_to_json(waited: api.WaitWorkspaceOutputResponse) -> Json:
 
 
 def entry_to_json(entry: file_pb2.DirectoryEntry) -> Json:
-    """Return an entry of a directory."""
+    """Convert an entry of a directory."""
     return {
         **path_to_json(entry.info),
         "depth": entry.depth,
@@ -78,7 +78,7 @@ def entry_to_json(entry: file_pb2.DirectoryEntry) -> Json:
 
 
 def path_to_json(info: file_pb2.PathInfo) -> Json:
-    """Return what is known of a path."""
+    """Convert the metadata of a path."""
     return {
         "path": info.path,
         "type": PATH_TYPE.get(info.type),
@@ -90,7 +90,7 @@ def path_to_json(info: file_pb2.PathInfo) -> Json:
 
 
 def repository_to_json(repository: git_pb2.GitRepository) -> Json:
-    """Return a repository and how it differs from its last commit."""
+    """Convert a repository with its differences from the last commit."""
     return {
         "repository": repository.repository,
         "branch": repository.branch or None,
@@ -113,7 +113,7 @@ GIT_EVENTS = ("git_snapshot", "git_changed", "git_removed")
 
 
 def git_event(told: api.WatchWorkspaceGitResponse) -> tuple[str, Json] | None:
-    """Return the kind and the document of what is told of repositories."""
+    """Return the type and the JSON of an event about repositories."""
     match told.WhichOneof("kind"):
         case "snapshot":
             repositories = [*map(repository_to_json, told.snapshot.repositories)]
@@ -127,7 +127,7 @@ def git_event(told: api.WatchWorkspaceGitResponse) -> tuple[str, Json] | None:
 
 
 def git_file_to_json(file: git_pb2.GitFile) -> Json:
-    """Return a file that differs."""
+    """Convert a changed file."""
     return {
         "path": file.path,
         "old_path": file.old_path or None,
@@ -140,7 +140,7 @@ def git_file_to_json(file: git_pb2.GitFile) -> Json:
 
 
 def checkpoint_to_json(checkpoint: git_pb2.GitCheckpoint) -> Json:
-    """Return a stored state of a repository's files."""
+    """Convert a checkpoint of a repository."""
     return {
         "ref": checkpoint.ref,
         "repository": checkpoint.repository,
@@ -152,10 +152,10 @@ def checkpoint_to_json(checkpoint: git_pb2.GitCheckpoint) -> Json:
 
 
 def spec_to_proto(body: NewProcess) -> process_pb2.ProcessSpec:
-    """Return what to run.
+    """Convert the spec of a process.
 
     Raises:
-        HttpProblem: Both ways to say it are used, or none is (422).
+        HttpProblem: Both alternatives are given, or none (422).
     """
     spec = process_pb2.ProcessSpec(
         workdir=body.workdir,
@@ -177,10 +177,10 @@ def spec_to_proto(body: NewProcess) -> process_pb2.ProcessSpec:
 
 
 def stdin_bytes(body: StdinInput) -> bytes:
-    """Return what to write.
+    """Return the bytes to write.
 
     Raises:
-        HttpProblem: It is said twice, or there is nothing to do (422).
+        HttpProblem: Both alternatives are given, or there is nothing to do (422).
     """
     if isinstance(body.text, str) and isinstance(body.data, bytes):
         raise invalid_field("/data", "Give either text or data.")

@@ -1,4 +1,4 @@
-"""Templates, workspaces, quotas and nodes as JSON, and what is asked of them as protos."""
+"""Converts templates, workspaces, quotas and nodes to JSON, and requests to protos."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -36,7 +36,7 @@ OUTCOME = enum_names(api.LifecycleOutcome, "LIFECYCLE_OUTCOME_")
 
 
 def template_to_json(template: template_pb2.Template, *, is_whole: bool = True) -> Json:
-    """Return a template; in lists without what is long."""
+    """Convert a template; in lists without the long fields."""
     shown: Json = {
         "id": template.template_id,
         "name": template.name,
@@ -82,7 +82,7 @@ def template_to_json(template: template_pb2.Template, *, is_whole: bool = True) 
 
 
 def summary_to_json(summary: template_pb2.TemplateSummary) -> Json:
-    """Return a template as a list shows it to one user."""
+    """Convert a template's entry in a user's list."""
     return {
         **template_to_json(summary.template, is_whole=False),
         "readme_excerpt": summary.readme_excerpt,
@@ -93,7 +93,7 @@ def summary_to_json(summary: template_pb2.TemplateSummary) -> Json:
 
 
 def workspace_to_json(workspace: workspace_pb2.Workspace) -> Json:
-    """Return a workspace."""
+    """Convert a workspace."""
     failure = workspace.failure if workspace.HasField("failure") else None
     return {
         "id": workspace.workspace_id,
@@ -138,12 +138,12 @@ def workspace_to_json(workspace: workspace_pb2.Workspace) -> Json:
 
 
 def changed_to_json(workspace: workspace_pb2.Workspace, outcome: int) -> Json:
-    """Return a workspace after something was asked of it, with what that came to."""
+    """Convert a workspace after a change, with the outcome of the change."""
     return {**workspace_to_json(workspace), "outcome": OUTCOME.get(outcome)}
 
 
 def quota_to_json(dimensions: Iterable[workspace_pb2.QuotaUsage]) -> Json:
-    """Return what a user has and may have."""
+    """Convert the quota usage of a user."""
     return {
         "items": [
             {
@@ -158,7 +158,7 @@ def quota_to_json(dimensions: Iterable[workspace_pb2.QuotaUsage]) -> Json:
 
 
 def merge_to_json(report: workspace_pb2.MergeReport) -> Json:
-    """Return what a merge did."""
+    """Convert the report of a merge."""
     return {
         "applied": report.applied,
         "merged_paths": list(report.merged_paths),
@@ -171,7 +171,7 @@ def merge_to_json(report: workspace_pb2.MergeReport) -> Json:
 
 
 def node_to_json(node: node_pb2.Node) -> Json:
-    """Return a node."""
+    """Convert a node."""
     return {
         "id": node.node_id,
         "name": node.name,
@@ -221,7 +221,7 @@ def node_to_json(node: node_pb2.Node) -> Json:
 
 
 def template_to_proto(body: NewTemplate | TemplatePatch) -> template_pb2.Template:
-    """Return what was given of a template."""
+    """Convert the given fields of a template."""
     made = template_pb2.Template()
     for field in msgspec.structs.fields(type(body)):
         value = getattr(body, field.name)
@@ -231,7 +231,7 @@ def template_to_proto(body: NewTemplate | TemplatePatch) -> template_pb2.Templat
 
 
 def given_fields(body: TemplatePatch) -> tuple[str, ...]:
-    """Return the names of the fields that a patch gives."""
+    """Return the names of the fields that a patch contains."""
     names = (field.name for field in msgspec.structs.fields(TemplatePatch))
     return tuple(name for name in names if getattr(body, name) is not UNSET)
 
@@ -325,14 +325,14 @@ def _usage_to_json(usage: workspace_pb2.WorkspaceUsage) -> Json:
 
 
 def network_to_proto(given: NetworkInput) -> sandbox_pb2.NetworkPolicy:
-    """Return a network as chatd is told of it."""
+    """Convert a network policy to its proto."""
     access = sandbox_pb2.NetworkAccess.Value(f"NETWORK_ACCESS_{given.access.name}")
     fields = {**msgspec.structs.asdict(given), "access": access}
     return sandbox_pb2.NetworkPolicy(**fields)
 
 
 def limits_to_proto(given: LimitsInput) -> sandbox_pb2.ResourceLimits:
-    """Return bounds as chatd is told of them."""
+    """Convert resource limits to their proto."""
     return sandbox_pb2.ResourceLimits(**msgspec.structs.asdict(given))
 
 
@@ -341,7 +341,7 @@ WORKSPACE_EVENTS = ("workspace", "log_line", "autostop_warning")
 
 
 def workspace_event(told: api.WatchWorkspaceResponse) -> tuple[str, Json] | None:
-    """Return the kind and the document of what is told of a workspace."""
+    """Return the type and the JSON of an event about a workspace."""
     match told.WhichOneof("kind"):
         case "workspace":
             return "workspace", workspace_to_json(told.workspace)

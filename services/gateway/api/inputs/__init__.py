@@ -1,1 +1,1 @@
-"""Bodies of requests, as they are checked."""
+"""Types of request bodies, with their validation."""

@@ -1,6 +1,6 @@
 """The bodies of requests about chats and service tokens.
 
-In a patch a field that is absent stays as it is, and null takes its value away.
+In a patch an absent field is not changed, and null removes its value.
 """
 
 from enum import StrEnum
@@ -9,7 +9,7 @@ from typing import Annotated, ClassVar
 import msgspec
 from msgspec import UNSET, UnsetType
 
-# Beyond this a number in JSON is not the same in every client.
+# A larger number in JSON loses precision in some clients.
 INTEGER_MAX = 2**53 - 1
 SYSTEM_PROMPT_CHARACTERS_MAX = 128 * 1024
 
@@ -38,7 +38,7 @@ LabelKey = Annotated[
 ]
 LabelValue = Annotated[str, msgspec.Meta(min_length=1, max_length=256)]
 Labels = Annotated[dict[LabelKey, LabelValue], msgspec.Meta(max_length=50)]
-#: A JSON object whose members are kept as they were written.
+#: A JSON object whose members are not decoded.
 JsonObject = dict[str, msgspec.Raw]
 
 
@@ -203,7 +203,7 @@ class ShareInput(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     group_id: OptionalUuid = ""
 
     def __post_init__(self) -> None:
-        """Refuse none and both.
+        """Reject none and both.
 
         Raises:
             ValueError: there is not exactly one.

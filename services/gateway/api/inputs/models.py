@@ -1,6 +1,6 @@
 """The bodies of requests about models, providers, settings and limits.
 
-In a patch a field that is absent stays as it is, and null takes its value away.
+In a patch an absent field is not changed, and null removes its value.
 """
 
 from enum import StrEnum

@@ -12,7 +12,7 @@ Cells = Annotated[int, msgspec.Meta(ge=1, le=1000)]
 Duration = Annotated[int, msgspec.Meta(ge=0, le=86_400_000)]
 Grace = Annotated[int, msgspec.Meta(ge=0, le=60_000)]
 Path = Annotated[str, msgspec.Meta(max_length=4096)]
-#: An end of line may not follow, which `$` alone would let pass.
+#: `$` alone would also match before a trailing line break.
 Label = Annotated[
     str,
     msgspec.Meta(

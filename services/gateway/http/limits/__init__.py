@@ -1,1 +1,1 @@
-"""Bounds per user and address: connections, requests, calls at a time."""
+"""Limits per user and address: connections, requests, concurrent calls."""

@@ -1,11 +1,11 @@
-"""Which requests of a user are let in, and in what order: none may take what all share.
+"""Admission of requests: limits and fair queueing per user.
 
-Every request of a user holds a place while it lasts, streams included, and a user gets a fair share
-of these. Requests that last take a call to another service each for as long as they do, so there is
-a bound on those. Of all others, and of streams that are being opened, only some of a user are
-carried out at a time and the rest wait for them in order; one whose client goes away meanwhile is
-dropped without having been carried out. While other users make requests too, fewer of a user are
-carried out at a time: each of them delays the requests of the others.
+Every request of a user occupies a place while it lasts, streams included, and a user gets a fair
+share of the places. Each long-running request holds a call to another service, so their number is
+limited. Of all other requests, and of streams that are being opened, only some of a user run
+concurrently and the rest wait in order; one whose client disconnects meanwhile is dropped without
+being run. While other users make requests too, fewer requests of a user run concurrently: each of
+them delays the requests of the others.
 """
 
 import asyncio
@@ -24,35 +24,35 @@ from gateway.http.problems.errors import HttpProblem
 from parley.clock import Clock
 
 RETRY_AFTER_S: Final = 2.0
-#: How long a request may wait until others of its user are over.
+#: How long a request may wait for other requests of its user.
 WAIT_S_MAX: Final = 120.0
-#: A user who made a request within this time is one with whom others share the server.
+#: A user who made a request within this time counts as active.
 ACTIVE_S: Final = 5.0
 REFUSED: Final = "gateway.requests.refused"
 
 
 class Duration(Enum):
-    """How long requests of a route may take."""
+    """The duration class of a route."""
 
-    #: As long as an answer takes.
+    #: A request with a response of limited duration.
     SHORT = auto()
-    #: As long as something else lasts, with a call to another service for each.
+    #: A request that waits or transfers for long, with a call to another service for each.
     LONG_RUNNING = auto()
-    #: As long as the client wants, over a stream that all clients share.
+    #: A stream of unlimited duration, over a connection that all clients share.
     STREAM = auto()
 
 
 @dataclass(frozen=True, slots=True)
 class AdmissionLimits:
-    """How many requests there may be at once.
+    """Limits of concurrent requests.
 
     Attributes:
         requests_max: Of all users.
         user_requests_max: Of one user.
         address_requests_max: Of one address.
-        user_long_running_max: Of one user that last.
-        user_calls_max: Of one user that are carried out at a time.
-        shared_user_calls_max: The same, while other users make requests too.
+        user_long_running_max: Long-running ones of one user.
+        user_calls_max: Of one user that run concurrently.
+        shared_user_calls_max: The same, while other users are active.
     """
 
     requests_max: int = 20_000
@@ -64,26 +64,26 @@ class AdmissionLimits:
 
 
 class Presence(Protocol):
-    """The client of a request, as far as it is known whether it is still there."""
+    """Whether the client of a request is still connected."""
 
     @property
     def is_gone(self) -> bool:
-        """Whether it is known to be gone."""
+        """Whether the client is known to be disconnected."""
         ...
 
     def when_gone(self, tell: Callable[[], None]) -> Callable[[], None]:
-        """Have `tell` called once the client is gone, which may be at once; return how not to."""
+        """Call `tell` once the client disconnects, possibly at once; return how to cancel that."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Requester:
-    """Who makes a request.
+    """The user, address and connection of a request.
 
     Attributes:
-        user_id: The user; empty if none has signed in.
-        address: What the client's address is counted by.
-        presence: Tells when the client is gone; None if that cannot be known.
+        user_id: The user; empty without a sign-in.
+        address: The key by which the client's address is counted.
+        presence: Reports the disconnection of the client; None if that cannot be detected.
     """
 
     user_id: str
@@ -92,7 +92,7 @@ class Requester:
 
 
 class _UserSlots:
-    """The requests of one user that are carried out, and those that wait."""
+    """The running and the waiting requests of one user."""
 
     __slots__ = ("running", "waiting")
 
@@ -102,12 +102,12 @@ class _UserSlots:
 
 
 class Admission:
-    """Lets requests in."""
+    """Admits requests within the limits."""
 
     def __init__(self, limits: AdmissionLimits, clock: Clock, meter: Meter | None = None) -> None:
         self._limits = limits
         self._clock = clock
-        #: When users made their last request, the oldest first.
+        #: The time of each user's last request, the oldest first.
         self._active: OrderedDict[str, float] = OrderedDict()
         self._users = FairShare(limits.requests_max, each_max=limits.user_requests_max)
         self._addresses = FairShare(
@@ -131,13 +131,13 @@ class Admission:
     async def admitted(
         self, requester: Requester, duration: Duration
     ) -> AsyncIterator[Callable[[], None]]:
-        """Let a request in for as long as the context lasts; give what to call once it is open.
+        """Admit a request while the context lasts; yield a callback for when a stream is open.
 
-        Opening a stream is carried out as brief requests are; what follows is not.
+        Opening a stream counts as a running request; the open stream does not.
 
         Raises:
-            HttpProblem: The user or the address has too many already (429), all together have
-                (503), or the client went away before it was its turn (499).
+            HttpProblem: The user or the address has too many requests (429), all together have
+                (503), or the client disconnected while it waited (499).
         """
         self._acquire(requester)
         try:
@@ -189,7 +189,7 @@ class Admission:
 
     @contextmanager
     def _counted_long_running(self, user_id: str) -> Iterator[None]:
-        """Count a request that lasts while it does."""
+        """Count a long-running request while it lasts."""
         count = self._long_running.get(user_id, 0)
         if count >= self._limits.user_long_running_max:
             detail = (
@@ -213,7 +213,7 @@ class Admission:
 
     @asynccontextmanager
     async def _turn(self, requester: Requester) -> AsyncIterator[Callable[[], None]]:
-        """Wait until fewer requests of the user than may be are carried out; give what ends it."""
+        """Wait until the user has fewer running requests than allowed; yield a release callback."""
         if not requester.user_id:
             yield _nothing
             return
@@ -242,7 +242,7 @@ class Admission:
             end()
 
     def _calls_max(self) -> int:
-        """Return how many requests of one user may be carried out at a time now."""
+        """Return how many requests of one user may run concurrently now."""
         active_since_s = self._clock.monotonic() - ACTIVE_S
         while self._active and next(iter(self._active.values())) < active_since_s:
             self._active.popitem(last=False)
@@ -251,7 +251,7 @@ class Admission:
         return min(self._limits.shared_user_calls_max, self._limits.user_calls_max)
 
     async def _waited(self, turns: _UserSlots, presence: Presence | None) -> bool:
-        """Return whether it is this request's turn; False if its client is gone."""
+        """Return whether this request may run; False if its client disconnected."""
         turn: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
         turns.waiting.append(turn)
         self._start(turns)
@@ -272,7 +272,7 @@ class Admission:
             ) from None
         finally:
             if not has_turn and turn.done() and not turn.cancelled() and turn.result():
-                # It was given in the same moment in which this request was cancelled.
+                # The slot was assigned at the same moment as this request was cancelled.
                 self._pass_on(turns)
             if forget is not None:
                 forget()
@@ -284,12 +284,12 @@ class Admission:
             self._turns.pop(user_id, None)
 
     def _pass_on(self, turns: _UserSlots) -> None:
-        """Give the turn of a request that is over to the next ones."""
+        """Release a slot and start the next waiting requests."""
         turns.running -= 1
         self._start(turns)
 
     def _start(self, turns: _UserSlots) -> None:
-        """Let as many of those that wait begin as may be, in order."""
+        """Start waiting requests, in order, up to the limit."""
         calls_max = self._calls_max()
         while turns.waiting and turns.running < calls_max:
             following = turns.waiting.popleft()
@@ -299,7 +299,7 @@ class Admission:
 
 
 def _nothing() -> None:
-    """Do nothing: the request is carried out until it is over."""
+    """Do nothing: the request runs until it has ended."""
 
 
 def _client_gone() -> HttpProblem:

@@ -1,4 +1,4 @@
-"""Which address a request comes from, also behind proxies that are named as trusted."""
+"""The client address of a request, also behind trusted proxies."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -21,13 +21,13 @@ Ip = IPv4Address | IPv6Address
 
 @dataclass(frozen=True, slots=True)
 class ProxyNetwork:
-    """An address, or a network, of proxies that tell the truth about their clients."""
+    """An address or a network of proxies whose X-Forwarded-For is trusted."""
 
     network: IPv4Network | IPv6Network
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read an address or a network such as "10.0.0.0/8".
+        """Parse an address or a network such as "10.0.0.0/8".
 
         Raises:
             ValueError: `text` is neither.
@@ -42,28 +42,28 @@ class ProxyNetwork:
 
 
 class ClientAddresses:
-    """Tells clients apart by their addresses.
+    """Determines the client address of requests.
 
     Args:
-        trusted: The proxies whose X-Forwarded-For counts; from anyone else it is ignored.
+        trusted: The proxies whose X-Forwarded-For is used; from other peers it is ignored.
     """
 
     def __init__(self, trusted: Iterable[ProxyNetwork] = ()) -> None:
         self._trusted = tuple(each.network for each in trusted)
 
     def is_proxy(self, peer: str) -> bool:
-        """Return whether the other end of a connection is a trusted proxy."""
+        """Return whether the peer of a connection is a trusted proxy."""
         address = _parsed(peer)
         return address is not None and self._is_trusted(address)
 
     def of(self, peer: str, forwarded: Iterable[str]) -> str:
-        """Return what a client is counted by.
+        """Return the key by which a client is counted.
 
-        Each proxy appends the address that it was called from, so that the right-most one which is
-        no trusted proxy is the client; whatever is left of it the client may have made up.
+        Each proxy appends the address of its peer, so that the right-most one which is not a
+        trusted proxy is the client; the addresses left of it may be forged by the client.
 
         Args:
-            peer: The other end of the connection.
+            peer: The peer of the connection.
             forwarded: The values of X-Forwarded-For, in their order.
         """
         address = _parsed(peer)
@@ -83,14 +83,14 @@ class ClientAddresses:
 
 
 def address_key(address: Ip) -> str:
-    """Return an address as clients are counted by: all of one IPv6 network are one client."""
+    """Return the key of an address: all addresses of one IPv6 network are one client."""
     if isinstance(address, IPv4Address):
         return str(address)
     return str(IPv6Network((address, IPV6_PREFIX), strict=False))
 
 
 def _parsed(text: str) -> Ip | None:
-    """Return an address, which some proxies write with a port or in brackets."""
+    """Parse an address, which some proxies write with a port or in brackets."""
     if text.startswith("["):
         text = text[1:].partition("]")[0]
     elif text.count(":") == 1:

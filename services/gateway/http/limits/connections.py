@@ -1,8 +1,8 @@
-"""The connections of all clients: how many there may be, and which are closed to make room.
+"""Limits of open connections, and the closing of idle ones.
 
-A connection on which nothing is asked is worth less than one that comes with a request. So when no
-more may be open, the one that has been idle for longest is closed; only when all are in use is a
-new one refused. Some that are refused stay open for a moment, until they have read why.
+When the limit is reached, the connection that has been idle for longest is closed; only when all
+are in use, a new one is refused. Some refused connections stay open for a short time, so that the
+client can read the response.
 """
 
 import logging
@@ -14,8 +14,9 @@ from opentelemetry.metrics import Meter, Observation
 from gateway.http.limits.client_address import ClientAddresses
 from gateway.http.limits.fair_share import FairShare
 
-#: An address may have three times what is left, so at most three quarters of all: behind a proxy
-#: that is not named as trusted all users have one address, and one of them at most half.
+#: An address may have three times the remaining connections, so at most three quarters of all:
+#: behind a proxy that is not configured as trusted all users have one address, and one user has at
+#: most half.
 ADDRESS_MULTIPLE: Final = 3
 REFUSED_OPEN_MAX: Final = 100
 OPEN: Final = "gateway.connections.open"
@@ -35,7 +36,7 @@ class ConnectionRefusal(StrEnum):
 
 
 class Connection(Protocol):
-    """A connection that can be closed while nothing is asked on it."""
+    """A connection that can be closed while it is idle."""
 
     def close_idle(self) -> None:
         """Close it."""
@@ -46,9 +47,9 @@ class OpenConnections:
     """All connections of one server.
 
     Args:
-        connections_max: How many there may be.
-        address_max: How many of them one address may have.
-        addresses: Tells which of them are proxies, for whom only `connections_max` counts.
+        connections_max: The limit of connections.
+        address_max: The limit of connections of one address.
+        addresses: Detects trusted proxies, for which only `connections_max` applies.
     """
 
     def __init__(
@@ -57,9 +58,9 @@ class OpenConnections:
         self._connections_max = connections_max
         self._shares = FairShare(connections_max, each_max=address_max, multiple=ADDRESS_MULTIPLE)
         self._addresses = addresses or ClientAddresses()
-        #: The open ones and the addresses that they count for; empty for proxies.
+        #: The open connections with the addresses that they are counted for; empty for proxies.
         self._open: dict[Connection, str] = {}
-        #: The idle ones by address, longest idle first, and so all of them.
+        #: The idle connections, the longest idle first, in all and by address.
         self._idle: dict[Connection, None] = {}
         self._idle_at: dict[str, dict[Connection, None]] = {}
         self._refused_open = 0
@@ -67,7 +68,7 @@ class OpenConnections:
         self._is_full_told = False
 
     def enter(self, connection: Connection, peer: str) -> ConnectionRefusal | None:
-        """Count a new connection, which is idle at first; return why it is refused, if it is."""
+        """Count a new, idle connection; return the reason if it is refused."""
         address = "" if self._addresses.is_proxy(peer) else self._addresses.of(peer, ())
         if len(self._open) >= self._connections_max and not self._close_one_of(self._idle):
             self._tell_full()
@@ -80,7 +81,7 @@ class OpenConnections:
         return None
 
     def leave(self, connection: Connection) -> None:
-        """Count a connection no more, if it was."""
+        """Stop counting a connection, if it was counted."""
         address = self._open.pop(connection, None)
         if address is None:
             return
@@ -91,31 +92,31 @@ class OpenConnections:
             self._is_full_told = False
 
     def busy(self, connection: Connection) -> None:
-        """Learn that something is asked on a connection."""
+        """Mark a connection as busy."""
         address = self._open.get(connection)
         if address is not None:
             self._not_idle(connection, address)
 
     def idle(self, connection: Connection) -> None:
-        """Learn that nothing is asked on a connection."""
+        """Mark a connection as idle."""
         address = self._open.get(connection)
         if address is not None:
             self._idle[connection] = None
             self._idle_at.setdefault(address, {})[connection] = None
 
     def may_linger(self) -> bool:
-        """Count a refused connection that stays open until it has read why, if it may."""
+        """Count a refused connection that stays open to send the response, if the limit allows."""
         if self._refused_open >= REFUSED_OPEN_MAX:
             return False
         self._refused_open += 1
         return True
 
     def lingered(self) -> None:
-        """Count no more a refused connection that stayed open."""
+        """Stop counting a refused connection that stayed open."""
         self._refused_open -= 1
 
     def measure(self, meter: Meter) -> None:
-        """Show numbers that are read only when somebody looks."""
+        """Register the metrics, which are computed when they are read."""
         meter.create_observable_gauge(
             OPEN,
             callbacks=[lambda _: [Observation(len(self._open))]],

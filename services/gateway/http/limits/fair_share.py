@@ -1,18 +1,18 @@
-"""A number of places that holders share, such that none of them can take all.
+"""A number of places that is shared fairly among holders.
 
-A holder gets another place while it holds fewer than a multiple of those that are left. With the
-multiple 1 a single holder gets half of all places, two that want everything a third each, and so
-on: some are always left for a holder that comes later, however greedy the others are.
+A holder gets another place while it holds fewer than a multiple of the free places. With the
+multiple 1 a single holder gets half of all places, two holders with unlimited demand a third each,
+and so on: some places always remain for a later holder.
 """
 
 
 class FairShare:
-    """Places and who holds them.
+    """The places and their holders.
 
     Args:
-        places: How many there are.
+        places: The number of places.
         each_max: The most that one holder may have.
-        multiple: How many times what is left a holder may have.
+        multiple: The multiple of the free places that a holder may have.
     """
 
     def __init__(self, places: int, *, each_max: int, multiple: int = 1) -> None:
@@ -32,11 +32,11 @@ class FairShare:
         return self._held.get(holder, 0)
 
     def bound(self) -> int:
-        """Return how many places one holder may have at the moment."""
+        """Return how many places one holder may have now."""
         return min(self._each_max, self._multiple * (self._places - self._taken))
 
     def take(self, holder: str) -> bool:
-        """Give a holder one more place; return whether it may have it."""
+        """Assign one more place to a holder; return whether that was possible."""
         held = self._held.get(holder, 0)
         if held >= self.bound():
             return False
@@ -45,7 +45,7 @@ class FairShare:
         return True
 
     def release(self, holder: str) -> None:
-        """Take a place back that a holder was given."""
+        """Release a place of a holder."""
         self._taken -= 1
         left = self._held[holder] - 1
         if left:

@@ -1,4 +1,4 @@
-"""How long requests of each route may take: all that are not named here are brief."""
+"""The duration class of each route; routes that are not listed here are short."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -10,7 +10,7 @@ _CHAT: Final = f"{_API}/chats/{{chat_id}}"
 _PROCESS: Final = f"{_CHAT}/processes/{{process_id}}"
 _WORKSPACE: Final = f"{_API}/workspaces/{{workspace_id}}"
 
-#: Method and path -> how long a request may take.
+#: Method and path -> duration class.
 DURATIONS: Final[Mapping[tuple[str, str], Duration]] = {
     ("GET", f"{_CHAT}/events"): Duration.STREAM,
     ("GET", f"{_API}/events"): Duration.STREAM,
@@ -31,5 +31,5 @@ DURATIONS: Final[Mapping[tuple[str, str], Duration]] = {
 
 
 def duration_of(method: str, path: str) -> Duration:
-    """Return how long a request of a route may take."""
+    """Return the duration class of a route."""
     return DURATIONS.get((method, path), Duration.SHORT)

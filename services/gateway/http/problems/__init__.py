@@ -1,1 +1,1 @@
-"""Problem documents: their kinds, texts and pages."""
+"""Problem documents: their codes, texts and pages."""

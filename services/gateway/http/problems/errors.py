@@ -1,9 +1,9 @@
-"""Problem documents (RFC 9457): what every refused request is answered with.
+"""Problem documents (RFC 9457), with which all errors are answered.
 
-One table turns gRPC statuses into HTTP's, a second names the few reasons that differ from their
-status. Texts of errors that nobody foresaw, and of the machinery between services, stay inside.
+One table maps gRPC statuses to HTTP statuses, a second contains the few reasons with another HTTP
+status. Texts of unexpected errors, and of the transport between services, are not returned.
 
-    HttpProblem              a request refused by the gateway itself
+    HttpProblem              a request that the gateway itself rejected
     UpstreamProblem          a call that another service refused
 """
 
@@ -38,7 +38,7 @@ HTTP_STATUS: Mapping[grpc.StatusCode, int] = {
     grpc.StatusCode.UNIMPLEMENTED: 501,
     grpc.StatusCode.UNAVAILABLE: 503,
     grpc.StatusCode.DEADLINE_EXCEEDED: 504,
-    # The client's credential was good; that ours was refused is no fault of theirs.
+    # The client's credential was valid; that the gateway's was refused is not the client's fault.
     grpc.StatusCode.UNAUTHENTICATED: 500,
     grpc.StatusCode.INTERNAL: 500,
     grpc.StatusCode.UNKNOWN: 500,
@@ -52,14 +52,14 @@ HTTP_STATUS_OF_REASON: Mapping[str, int] = {
     "REQUEST_ID_REUSED": 422,
     "MESSAGE_TOO_LARGE": 413,
     "STORE_BUSY": 503,
-    # Trying again later does not help.
+    # A later retry does not help.
     "TOO_MANY_FILES": 409,
     "FILE_TOO_LARGE": 413,
     "MEDIA_TYPE_REFUSED": 415,
     "PAST_END": 416,
     "OUTPUT_GONE": 410,
 }
-#: Reason -> facts of it that clients are shown.
+#: Reason -> metadata that clients may see.
 SHOWN_METADATA: Mapping[str, tuple[str, ...]] = {
     "TRANSITION_NOT_ALLOWED": ("status",),
     "QUEUE_FULL": ("queue_length_max",),
@@ -92,13 +92,13 @@ SHOWN_METADATA: Mapping[str, tuple[str, ...]] = {
     "TOO_MANY_GROUPS": ("groups_max",),
     "TOO_MANY_TOKENS": ("tokens_max",),
 }
-#: Words of titles that are written in capitals.
+#: Words of titles that are written in upper case.
 ABBREVIATIONS: Mapping[str, str] = {
     word.lower(): word for word in ("API", "HTTP", "ID", "JSON", "MCP", "URL")
 }
-#: Facts whose names mean something else in a problem document.
+#: Metadata whose names have another meaning in a problem document.
 FACT_NAMES: Mapping[str, str] = {"status": "chat_status"}
-#: Reason -> field of a body that may have named what is not there.
+#: Reason -> field of a body that may have named a missing resource.
 REFERENCES: Mapping[str, str] = {
     "FILE_NOT_FOUND": "content",
     "MODEL_NOT_FOUND": "model_id",
@@ -106,7 +106,7 @@ REFERENCES: Mapping[str, str] = {
     "SECRET_NOT_FOUND": "secret_names",
     "TEMPLATE_NOT_FOUND": "template_id",
 }
-#: Facts that are numbers, and facts that are lists with an item per line.
+#: Metadata that are numbers, and metadata that are lists with an item per line.
 NUMBERS = frozenset(
     {
         "files_max",
@@ -139,9 +139,9 @@ GENERIC_TEXT_REASONS = frozenset(
         "WORKSPACE_NOT_READY",
     }
 )
-#: Dimensions of a quota that a node tells a model about, with a command to remove files.
+#: Quota dimensions for which a node's text for models names a command to remove files.
 WORKSPACE_DIMENSIONS = frozenset({"disk_bytes", "inodes"})
-#: What a person does about a workspace in a state; models are told to call a tool.
+#: The next step for a user, by the state of a workspace; models get the name of a tool.
 WORKSPACE_STEPS: Mapping[str, str] = {
     "pending": "Wait until it is ready.",
     "preparing": "Wait until it is ready.",
@@ -153,14 +153,14 @@ WORKSPACE_STEPS: Mapping[str, str] = {
     "removing": "Create another one.",
     "deleted": "Create another one.",
 }
-#: What is said in place of a text that grpc or another service wrote for operators.
+#: Replaces texts that grpc or another service wrote for operators.
 GENERIC_DETAIL: Mapping[int, str] = {
     500: "Something went wrong here; the operator finds it in the logs by trace_id.",
     501: "This is not served yet.",
     503: "A service behind this one does not answer; try again shortly.",
     504: "A service behind this one took too long; try again.",
 }
-#: Words that begin what services say about a field of theirs.
+#: First words of the descriptions of field violations.
 PREDICATES = frozenset(
     (
         "are",
@@ -185,7 +185,7 @@ PREDICATES = frozenset(
         "refers",
     )
 )
-#: As many faults as the detail tells; all of them are in `errors`.
+#: The most errors in the detail; all of them are in `errors`.
 ERRORS_IN_DETAIL_MAX = 3
 RETRYABLE = frozenset({429, 502, 503, 504})
 RETRY_AFTER_S_DEFAULT = 1.0
@@ -193,13 +193,13 @@ RETRY_AFTER_S_DEFAULT = 1.0
 
 @dataclass(frozen=True, slots=True)
 class FieldError:
-    """One thing in a request that cannot be accepted.
+    """One invalid part of a request.
 
     Attributes:
-        code: What kind of fault it is, in capitals.
-        detail: What is wrong and what would be right.
-        pointer: Where it is in the body, as a JSON Pointer.
-        parameter: Which query parameter or header it is.
+        code: The kind of error, in upper case.
+        detail: What is wrong and what is expected.
+        pointer: Its location in the body, as a JSON Pointer.
+        parameter: The query parameter or header.
     """
 
     code: str
@@ -209,25 +209,25 @@ class FieldError:
 
     @property
     def place(self) -> str:
-        """Where it is, as a sentence begins with it."""
+        """Its location, as the beginning of a sentence."""
         return (self.pointer if self.parameter is None else self.parameter) or "The body"
 
     def document(self) -> dict[str, object]:
-        """Return it as JSON shows it."""
+        """Return it as JSON."""
         named = {"pointer": self.pointer, "parameter": self.parameter}
         shown: dict[str, object] = {name: at for name, at in named.items() if at is not None}
         return shown | {"code": self.code, "detail": self.detail}
 
 
 class HttpProblem(Exception):
-    """A request that the gateway answers with a problem.
+    """An error that the gateway returns as a problem document.
 
     Attributes:
         status: The HTTP status.
-        code: What kind of problem it is, in capitals; programs switch on it.
-        detail: Safe text that says what to do.
-        errors: The parts of the request at fault.
-        headers: Headers the answer needs.
+        code: The kind of problem, in upper case; clients switch on it.
+        detail: Text that is safe to show and contains the next step.
+        errors: The invalid parts of the request.
+        headers: Headers of the response.
         facts: Further members of the document.
     """
 
@@ -253,10 +253,10 @@ class HttpProblem(Exception):
 
 
 class UpstreamProblem(Exception):
-    """A call to another service that was not answered with what was asked for.
+    """A call to another service that failed.
 
     Attributes:
-        problem: What that service, or the way to it, answered.
+        problem: The error of that service, or of the transport.
     """
 
     def __init__(self, problem: Problem) -> None:
@@ -266,7 +266,7 @@ class UpstreamProblem(Exception):
 
 @dataclass(frozen=True, slots=True)
 class ProblemContext:
-    """What a document says about the request, whatever went wrong."""
+    """The fields of a problem document that describe the request."""
 
     public_url: str
     path: str
@@ -277,7 +277,7 @@ class ProblemContext:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """A problem as it leaves: status, headers and document."""
+    """A problem as response: status, headers and document."""
 
     status: int
     headers: Mapping[str, str]
@@ -285,7 +285,7 @@ class Answer:
 
 
 def answer_to(error: Exception, at: ProblemContext) -> Answer:
-    """Return what the request that ended with `error` is answered."""
+    """Return the response for a request that ended with `error`."""
     refusal = http_problem_of(error, at.asked)
     retry_after_s = refusal.retry_after_s
     if retry_after_s is None and refusal.status in (429, 503):
@@ -311,7 +311,7 @@ def answer_to(error: Exception, at: ProblemContext) -> Answer:
 
 
 def http_problem_of(error: Exception, asked: RouteInputs = ANYTHING) -> HttpProblem:
-    """Return `error` as a refusal; an unexpected one tells nothing of itself."""
+    """Convert `error` to an HttpProblem; an unexpected one reveals no details."""
     if isinstance(error, HttpProblem):
         return error
     if isinstance(error, UpstreamProblem):
@@ -323,7 +323,7 @@ def http_problem_of(error: Exception, asked: RouteInputs = ANYTHING) -> HttpProb
 
 
 def is_internal(error: Exception) -> bool:
-    """Tell whether an operator should read the whole story of `error`."""
+    """Return whether `error` is to be logged with its traceback for operators."""
     return http_problem_of(error).status in (500, 501)
 
 
@@ -333,7 +333,7 @@ def _title(code: str) -> str:
 
 
 def invalid_request(*errors: FieldError) -> HttpProblem:
-    """Return the refusal of a request for all that is wrong with it."""
+    """Return the error of an invalid request with all its field errors."""
     return HttpProblem(422, "INVALID_REQUEST", _told(errors), errors=errors)
 
 
@@ -366,7 +366,7 @@ def _http_problem_of(problem: Problem, asked: RouteInputs) -> HttpProblem:
 
 
 def _missing(reason: str, detail: str, asked: RouteInputs) -> tuple[FieldError, ...]:
-    """Return where a body named something that is not there."""
+    """Return the location in the body that named a missing resource."""
     place = location_of(REFERENCES[reason], asked) if reason in REFERENCES else None
     if place is None or not place.pointer:
         return ()
@@ -374,12 +374,12 @@ def _missing(reason: str, detail: str, asked: RouteInputs) -> tuple[FieldError, 
 
 
 def _detail(problem: Problem, reason: str, status: int) -> str:
-    """Return a text for people; those of grpc and those for models or services stay inside."""
+    """Return a text for users; texts of grpc, and those for models or services, are replaced."""
     if reason == WORKSPACE_NOT_READY and problem.metadata.get("state") in WORKSPACE_STEPS:
         state = problem.metadata["state"]
         return f"The workspace is {state}. {WORKSPACE_STEPS[state]}"
     if reason == REQUEST_ID_REUSED:
-        # Services speak of the id of a request, clients gave a header.
+        # Services refer to the request id, clients to the header.
         return REQUEST_REASONS[reason].text
     if reason == FILE_TOO_LARGE and "size_bytes" in problem.metadata:
         size, limit = problem.metadata["size_bytes"], problem.metadata.get("limit_bytes", "")
@@ -387,28 +387,28 @@ def _detail(problem: Problem, reason: str, status: int) -> str:
     is_of_workspace = problem.metadata.get("dimension") in WORKSPACE_DIMENSIONS
     if reason in GENERIC_TEXT_REASONS or is_of_workspace:
         return WORKSPACE_REASONS[reason].text
-    # A reason that only repeats the status comes from grpc itself, with text for operators.
+    # A reason equal to the status comes from grpc itself, with a text for operators.
     if reason == problem.status.name or not problem.message:
         return GENERIC_DETAIL.get(status, HTTPStatus(status).phrase if status != 499 else "")
     return _whole_sentence(problem.message)
 
 
 def _fact(name: str, text: str) -> object:
-    """Return a fact as JSON shows it: between services all of them are texts."""
+    """Convert a metadata value to JSON: between services all values are texts."""
     if name in NUMBERS and text.removeprefix("-").isdecimal():
         return int(text)
     return text.splitlines() if name in LISTS else text
 
 
 def _field_error(violation: Violation, asked: RouteInputs) -> FieldError:
-    """Return a fault in a proto's field as one in the request that became it."""
+    """Convert the violation of a proto field to an error of the HTTP request."""
     place = location_of(violation.field, asked)
     detail = _sentence(violation.description)
     return FieldError("INVALID", detail, pointer=place.pointer, parameter=place.parameter)
 
 
 def _sentence(phrase: str) -> str:
-    """Return "is blank" as "It is blank.", and a phrase that asks for something as it is."""
+    """Convert "is blank" to "It is blank."; other phrases are kept."""
     if phrase.partition(" ")[0] in PREDICATES:
         return _whole_sentence(f"It {phrase}")
     return _whole_sentence(phrase)

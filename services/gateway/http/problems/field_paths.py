@@ -1,9 +1,9 @@
-"""Where in an HTTP request a field is that another service names as its proto does.
+"""Maps proto field paths of other services to locations in the HTTP request.
 
-Services behind the gateway tell faults by the path of the proto's field, such as
-`content[0].file.file_id`. Clients wrote JSON, a query, a path and headers, so they are told the
+Services behind the gateway report violations by the path of the proto field, such as
+`content[0].file.file_id`. Clients sent JSON, a query, a path and headers, so the error contains the
 JSON Pointer (`/content/0/file_id`) or the name of the parameter or header. A pointer into JSON that
-a proto has as a text follows its field: `client_tools[0].input_schema_json#/type`.
+a proto contains as text follows its field: `client_tools[0].input_schema_json#/type`.
 """
 
 import re
@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 from msgspec import inspect
 
-#: Field of a proto -> parameters or headers that it may come from; the first that is taken counts.
+#: Proto field -> parameters or headers that it may come from; the first that the route has is used.
 PARAMETERS: Mapping[str, tuple[str, ...]] = {
     "page_size": ("limit",),
     "page_token": ("cursor",),
@@ -37,12 +37,12 @@ _STEP = re.compile(r"\[(?P<index>[^\]]*)\]|\.?(?P<name>[^.\[]+)")
 
 @dataclass(frozen=True, slots=True)
 class RouteInputs:
-    """What a route reads of a request.
+    """The inputs of a route.
 
     Attributes:
         path: The path, with its parameters in braces.
-        query: The parameters that it takes.
-        body: What it reads as JSON, if anything.
+        query: Its query parameters.
+        body: The type of its JSON body, if any.
     """
 
     path: str = ""
@@ -50,22 +50,22 @@ class RouteInputs:
     body: type[msgspec.Struct] | None = None
 
 
-#: What is known before the route is.
+#: Used before the route is known.
 ANYTHING = RouteInputs()
 
 
 @dataclass(frozen=True, slots=True)
 class FieldLocation:
-    """A place in a request: a pointer into the body, or the name of a parameter or header."""
+    """A location in a request: a pointer into the body, or the name of a parameter or header."""
 
     pointer: str | None = None
     parameter: str | None = None
 
 
 def location_of(field: str, asked: RouteInputs) -> FieldLocation:
-    """Return where a proto's field is in a request of this route.
+    """Return the location of a proto field in a request of this route.
 
-    A field that the client did not write is told as the whole body, if there is one.
+    A field that the client did not send is reported as the whole body, if there is one.
     """
     field, _, inside = field.partition("_json#")
     last = field.rpartition(".")[2]
@@ -83,18 +83,18 @@ def location_of(field: str, asked: RouteInputs) -> FieldLocation:
 
 
 def pointer_of(path: str) -> str:
-    """Return a path like "content[0].text" as a JSON Pointer."""
+    """Convert a path like "content[0].text" to a JSON Pointer."""
     steps = path.replace("[", ".").replace("]", "").split(".")
     return "".join(f"/{escaped(step)}" for step in steps if step)
 
 
 def escaped(step: str) -> str:
-    """Return one step of a JSON Pointer with its special characters escaped."""
+    """Escape the special characters of one JSON Pointer token."""
     return step.replace("~", "~0").replace("/", "~1")
 
 
 def _pointer(kind: Any, steps: list[str]) -> str:
-    """Return the steps that lead somewhere in a body of this kind; others exist only in protos."""
+    """Return the pointer of the steps that exist in a body of this type; others are proto-only."""
     kinds = _members(kind)
     if not steps or not kinds:
         return ""
@@ -109,7 +109,7 @@ def _pointer(kind: Any, steps: list[str]) -> str:
             case inspect.VarTupleType(item_type=item) if step.isdigit():
                 return f"/{step}{_pointer(item, rest)}"
             case inspect.DictType():
-                # A key may have dots itself.
+                # A key may contain dots itself.
                 return f"/{escaped('.'.join(steps))}"
     return _pointer(kind, rest)
 

@@ -1,7 +1,7 @@
-"""What each code of a problem means and what to do about it: the one table of reasons.
+"""The table of problem codes: their meaning and remedy.
 
-The page of a code is made from it, and so are answers whose text another service wrote for
-programs or models.
+It is used for the page of a code, and for responses whose text another service wrote for programs
+or models.
 """
 
 from collections.abc import Mapping
@@ -22,7 +22,7 @@ class ReasonText:
 
     @property
     def text(self) -> str:
-        """What happened and what to do, in one text."""
+        """The meaning and the remedy in one text."""
         return f"{self.means} {self.remedy}"
 
 

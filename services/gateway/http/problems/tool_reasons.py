@@ -1,4 +1,4 @@
-"""What the codes of problems with workspaces and MCP servers mean, and what to do about them."""
+"""The problem codes of workspaces and MCP servers: their meaning and remedy."""
 
 from collections.abc import Mapping
 

@@ -1,1 +1,1 @@
-"""Tasks, caches and decisions of identity."""
+"""Background tasks, caches and rules of identity."""

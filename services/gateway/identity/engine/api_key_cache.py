@@ -1,4 +1,4 @@
-"""API keys as they were a moment ago, so that a busy caller is not looked up at every request."""
+"""A short-lived cache of API keys, so that not every request reads its key."""
 
 from collections.abc import Awaitable, Callable
 
@@ -6,7 +6,7 @@ from gateway.identity.domain import StoredApiKey
 from parley.bus import Bus
 from parley.clock import Clock
 
-#: How long a key that was revoked behind our back may still be good.
+#: How long a key that another process revoked may still be accepted.
 TTL_S = 1.0
 KEYS_MAX = 4096
 
@@ -14,11 +14,11 @@ Find = Callable[[str], Awaitable[StoredApiKey | None]]
 
 
 class ApiKeyCache:
-    """Remembers keys that were found; one that does not exist is looked for every time.
+    """Caches keys that exist; unknown ids are read every time.
 
     Args:
         find: Reads a key from the database.
-        clock: Tells how long ago that was.
+        clock: The clock of the TTL.
     """
 
     def __init__(self, find: Find, clock: Clock) -> None:
@@ -28,7 +28,7 @@ class ApiKeyCache:
         self._forgotten = 0
 
     async def find(self, key_id: str) -> StoredApiKey | None:
-        """Return the key with this id as it is, or was a second ago at most."""
+        """Return the key with this id, at most a second old."""
         now_s = self._clock.monotonic()
         kept = self._kept.get(key_id)
         if kept is not None and now_s < kept[1]:
@@ -43,12 +43,12 @@ class ApiKeyCache:
         return found
 
     def forget(self) -> None:
-        """Look every key up anew, those included that are being looked up right now."""
+        """Drop all entries; results of reads in progress are not cached either."""
         self._forgotten += 1
         self._kept.clear()
 
     async def follow(self, bus: Bus, topic: str) -> None:
-        """Forget the keys whenever another process tells of a change, or may have."""
+        """Drop all entries on each notice, and when notices may be lost."""
         async with bus.subscribe(topic) as notices:
             async for _ in notices:
                 self.forget()

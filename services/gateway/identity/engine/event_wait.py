@@ -1,4 +1,4 @@
-"""Waiting for an event, but no longer than a clock allows."""
+"""Waits for an event with a timeout of a clock."""
 
 import asyncio
 

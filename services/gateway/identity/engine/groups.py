@@ -1,4 +1,4 @@
-"""Managing groups: what a name may be, who sees which group, and who is told of changes."""
+"""Managing groups: validation of names, visibility, and notices of changes."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -19,8 +19,8 @@ from parley.clock import Clock
 from parley.identity import Role, User
 from parley.rpc import Violation
 
-#: Tells of groups that were created, renamed or deleted. Who joins or leaves one is told as a
-#: change of that user.
+#: Topic of groups that were created, renamed or deleted. A change of members is published as a
+#: change of the user.
 TOPIC: Final = "identity.groups"
 NAME_CHARACTERS_MAX: Final = 64
 READERS_OF_ALL_GROUPS: Final = frozenset({Role.OWNER, Role.ADMIN, Role.AUDITOR})
@@ -28,7 +28,7 @@ READERS_OF_ALL_GROUPS: Final = frozenset({Role.OWNER, Role.ADMIN, Role.AUDITOR})
 
 @dataclass(frozen=True, slots=True)
 class NewGroup:
-    """What is asked for in a new group."""
+    """A request for a new group."""
 
     request_id: str
     name: str
@@ -36,7 +36,7 @@ class NewGroup:
 
 @dataclass(frozen=True, slots=True)
 class GroupRename:
-    """Another name for a group; a version of 0 takes whichever is stored."""
+    """A request to rename a group; a version of 0 is unconditional."""
 
     group_id: str
     name: str
@@ -44,12 +44,12 @@ class GroupRename:
 
 
 def name_key(name: str) -> str:
-    """Return what names are compared by: the same for every case and every way to write it."""
+    """Return the key for comparing names, independent of case and Unicode form."""
     return normalize("NFKC", normalize("NFKC", name).casefold())
 
 
 class Groups:
-    """The groups of the installation; every change is announced on the bus."""
+    """The groups of the installation; every change is published on the bus."""
 
     def __init__(
         self, store: GroupStore, *, bus: Bus, clock: Clock, new_id: Callable[[], str]
@@ -60,7 +60,7 @@ class Groups:
         self._new_id = new_id
 
     async def read(self, caller: User, group_id: str) -> GroupRecord:
-        """Return a group; to a member every group that is not theirs looks absent.
+        """Return a group; a member sees only their own groups.
 
         Raises:
             GroupNotFound: There is no such group for this caller.
@@ -92,7 +92,7 @@ class Groups:
         return stored
 
     async def rename(self, asked: GroupRename) -> GroupRecord:
-        """Give a group another name.
+        """Rename a group.
 
         Raises:
             InvalidRequest: The name is outside its limits.
@@ -113,28 +113,28 @@ class Groups:
         return changed
 
     async def delete(self, group_id: str) -> None:
-        """Delete a group for good; a deleted one stays so.
+        """Delete a group permanently; idempotent.
 
         Raises:
-            GroupNotFound: There never was such a group.
+            GroupNotFound: There was never such a group.
         """
         known = _group_id(group_id)
         self._announce(known, await self._store.erase(known, now=self._clock.now()))
 
     async def add_member(self, group_id: str, user_id: str) -> GroupRecord:
-        """Let a user belong to a group; one who does stays so.
+        """Add a user to a group; idempotent.
 
         Raises:
             GroupNotFound: There is no such group.
             UserNotFound: There is no such user.
-            TooManyGroups: They belong to as many as one may.
+            TooManyGroups: The user has reached the limit of groups.
         """
         known, user = _group_id(group_id), _user_id(user_id)
         changed = await self._store.add_member(known, user, now=self._clock.now())
         return self._told(user, changed)
 
     async def remove_member(self, group_id: str, user_id: str) -> GroupRecord:
-        """Let a user no longer belong to a group; one who does not stays so.
+        """Remove a user from a group; idempotent.
 
         Raises:
             GroupNotFound: There is no such group.
@@ -154,7 +154,7 @@ class Groups:
 
 
 def _group_id(text: str) -> str:
-    """Return the one spelling of an id; what is none names no group."""
+    """Return the canonical form of an id; an invalid one is not found."""
     if not is_uuid(text):
         raise GroupNotFound(text)
     return text.lower()

@@ -1,7 +1,7 @@
-"""The revoked tokens as this process knows them, followed by any number of watchers.
+"""The revoked tokens as cached in this process, for any number of watchers.
 
-One task reads the database: at the start, whenever the bus says that a token changed, and every few
-seconds in case the bus did not. Watchers wait in memory, so they cost the database nothing.
+One task reads the database: at the start, on each notice that a token changed, and every few
+seconds in case a notice was lost. Watchers wait in memory, so they cause no database load.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ _log = logging.getLogger(__name__)
 
 
 class RevocationFeed:
-    """Which service tokens are revoked; `run` keeps it true."""
+    """The revoked service tokens; `run` keeps the cache up to date."""
 
     def __init__(self, tokens: TokenStore, *, bus: Bus, clock: Clock) -> None:
         self._tokens = tokens
@@ -37,17 +37,17 @@ class RevocationFeed:
         self._changed = asyncio.Event()
 
     def is_revoked(self, token_id: str) -> bool:
-        """Tell whether the token was taken back.
+        """Return whether the token is revoked.
 
         Raises:
-            RevocationsUnknown: The database was not read yet.
+            RevocationsUnknown: The database has not been read yet.
         """
         if self._known is None:
             raise RevocationsUnknown
         return token_id in self._ids
 
     async def current(self) -> RevokedSet:
-        """Return the set, waiting for the first one if need be.
+        """Return the set; wait for the first read if necessary.
 
         Raises:
             FeedStopped: This process stops.
@@ -58,7 +58,7 @@ class RevocationFeed:
         return self._known
 
     async def newer_than(self, version: int, *, within_s: float) -> RevokedSet | None:
-        """Return the set once its version exceeds `version`; None after `within_s` of silence.
+        """Return the set once its version exceeds `version`; None after `within_s` seconds.
 
         Raises:
             FeedStopped: This process stops.
@@ -74,12 +74,12 @@ class RevocationFeed:
             await is_set_within(self._changed, remaining_s, self._clock)
 
     def stop(self) -> None:
-        """Let every watcher go."""
+        """Wake and end all watchers."""
         self._is_stopped = True
         self._announce()
 
     async def run(self) -> NoReturn:
-        """Follow the database until cancelled."""
+        """Read the database repeatedly until cancelled."""
         async with asyncio.TaskGroup() as tasks:
             tasks.create_task(self._listen())
             while True:
@@ -96,7 +96,7 @@ class RevocationFeed:
         try:
             found = await self._tokens.revoked(now=self._clock.now())
         except DatabaseUnavailable as error:
-            # What is known stays true: nothing that was revoked is ever accepted again.
+            # The cached set stays valid: a revoked token is never accepted again.
             _log.warning("revoked tokens were not read again: %s", error)
             return
         is_news = self._known is None or found.version != self._known.version

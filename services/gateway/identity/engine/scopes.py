@@ -1,4 +1,4 @@
-"""The scopes a service token may hold: exactly those that some method asks for."""
+"""The scopes of service tokens: exactly those that some method requires."""
 
 from collections.abc import Iterable
 

@@ -1,4 +1,4 @@
-"""Issuing, listing and revoking service tokens, for HTTP and gRPC alike."""
+"""Issues, lists and revokes service tokens, for HTTP and gRPC."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -32,7 +32,7 @@ LIFETIME_S_DEFAULT = 90 * 24 * 3600
 PAGE_SIZE_MAX = 200
 PAGE_SIZE_DEFAULT = 50
 
-# Unicode's categories of controls, formats, surrogates, line and paragraph separators.
+# Unicode categories of control, format and surrogate characters, line and paragraph separators.
 INVISIBLE_CATEGORIES = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 
 RANK = {Role.OWNER: 2, Role.ADMIN: 1, Role.MEMBER: 0, Role.AUDITOR: 0}
@@ -40,7 +40,7 @@ RANK = {Role.OWNER: 2, Role.ADMIN: 1, Role.MEMBER: 0, Role.AUDITOR: 0}
 
 @dataclass(frozen=True, slots=True)
 class NewToken:
-    """What is asked for in a new token; empty and zero take the defaults."""
+    """A request for a new token; empty and zero values mean the defaults."""
 
     request_id: str
     name: str
@@ -51,7 +51,7 @@ class NewToken:
 
 @dataclass(frozen=True, slots=True)
 class IssuedToken:
-    """A new token and its text, which is told this once."""
+    """A new token and its text, which is returned only once."""
 
     record: ServiceTokenRecord
     text: str = field(repr=False)
@@ -59,7 +59,7 @@ class IssuedToken:
 
 @dataclass(frozen=True, slots=True)
 class TokenPage:
-    """A page of tokens and where the next one begins; empty at the end."""
+    """A page of tokens and the token of the next page; empty at the end."""
 
     records: tuple[ServiceTokenRecord, ...]
     next_page_token: str
@@ -92,12 +92,12 @@ class ServiceTokens:
 
         Raises:
             InvalidRequest: Fields are outside their limits.
-            UnknownScopes: No method asks for one of the scopes.
-            UserNotFound: There is no such user to act for.
-            UserDeactivated: That user cannot be acted for.
-            TokenForAnotherUser: That user is another person than `caller`.
+            UnknownScopes: No method requires one of the scopes.
+            UserNotFound: There is no such user.
+            UserDeactivated: That user is deactivated.
+            TokenForAnotherUser: That user is not `caller`.
             TokenAlreadyIssued: The request was made before.
-            TooManyTokens: As many unexpired tokens exist as are allowed.
+            TooManyTokens: The limit of unexpired tokens is reached.
         """
         violations = tuple(_violations(asked))
         if violations:
@@ -106,7 +106,7 @@ class ServiceTokens:
         if unknown:
             raise UnknownScopes(unknown, self._scopes)
         holder = await self._holder(caller, asked.user_id)
-        # Tokens carry whole seconds, and what is stored must say the same.
+        # Tokens contain whole seconds, and the stored times must be the same.
         now = self._clock.now().replace(microsecond=0)
         record = ServiceTokenRecord(
             id=self._new_id(),
@@ -129,7 +129,7 @@ class ServiceTokens:
         """Return a page of tokens, newest first.
 
         Raises:
-            InvalidRequest: The page's size or token, or the user's id, is not one.
+            InvalidRequest: The page's size or token, or the user's id, is invalid.
         """
         if not 0 <= page_size <= PAGE_SIZE_MAX:
             raise InvalidRequest(Violation("page_size", f"give 0 to {PAGE_SIZE_MAX}"))
@@ -149,7 +149,7 @@ class ServiceTokens:
         return TokenPage(records[:size], records[size - 1].id if has_more else "")
 
     async def revoke(self, token_id: str) -> ServiceTokenRecord:
-        """Revoke a token for good; one that is revoked stays so.
+        """Revoke a token permanently; idempotent.
 
         Raises:
             TokenNotFound: There is none with this id.
@@ -173,7 +173,7 @@ class ServiceTokens:
 
 
 def is_uuid(text: str) -> bool:
-    """Tell whether `text` is a UUID as this API writes them."""
+    """Return whether `text` is a UUID in the format of this API."""
     try:
         return str(UUID(text)) == text.lower()
     except ValueError:
@@ -193,6 +193,6 @@ def _violations(asked: NewToken) -> Iterator[Violation]:
         )
     if "\0" in asked.request_id:
         yield Violation("request_id", "leave out the NUL character")
-    # The name is shown in lists and logs, where such characters could pretend to be something else.
+    # The name is shown in lists and logs, where such characters could be misleading.
     if any(category(each) in INVISIBLE_CATEGORIES for each in asked.name):
         yield Violation("name", "leave out control characters, line breaks and invisible ones")

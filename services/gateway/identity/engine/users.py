@@ -1,4 +1,4 @@
-"""Managing users: who may change whom, what a field may hold, and who is told."""
+"""Managing users: permissions, validation of fields, and notices of changes."""
 
 import re
 from collections.abc import Callable, Iterator
@@ -26,7 +26,7 @@ TOPIC: Final = "identity.users"
 NAME_CHARACTERS_MAX: Final = 128
 EMAIL_CHARACTERS_MAX: Final = 254
 CHANGEABLE: Final = frozenset({"login", "display_name", "email", "role", "group_ids", "state"})
-#: What everyone may change of themselves.
+#: Fields that users may change themselves.
 OWN: Final = frozenset({"display_name", "email"})
 
 _LOGIN: Final = re.compile(r"[a-z0-9._-]{1,64}")
@@ -34,7 +34,7 @@ _LOGIN: Final = re.compile(r"[a-z0-9._-]{1,64}")
 
 @dataclass(frozen=True, slots=True)
 class NewUser:
-    """What is asked for in a new user."""
+    """A request for a new user."""
 
     request_id: str
     login: str
@@ -46,7 +46,7 @@ class NewUser:
 
 @dataclass(frozen=True, slots=True)
 class UserChange:
-    """What is asked to change; only the named fields count."""
+    """A request to change a user; only `fields` are changed."""
 
     user_id: str
     fields: frozenset[str]
@@ -60,15 +60,15 @@ class UserChange:
 
 
 class Users:
-    """The users of the installation; every change is announced on the bus.
+    """The users of the installation; every change is published on the bus.
 
     Args:
-        store: Changes users.
-        people: Finds them.
-        bus: Tells the other processes.
-        clock: Says when.
-        new_id: Names new users.
-        changed: Is told at once, before the bus is.
+        store: Writes users.
+        people: Reads them.
+        bus: Publishes changes to other processes.
+        clock: The clock.
+        new_id: Generates ids.
+        changed: Called after a change, before it is published.
     """
 
     def __init__(
@@ -93,8 +93,8 @@ class Users:
 
         Raises:
             InvalidRequest: Fields are outside their limits.
-            RoleExceedsCaller: The new user could do more than `caller`.
-            LoginTaken: Somebody else has the login.
+            RoleExceedsCaller: The new user's role exceeds that of `caller`.
+            LoginTaken: Another user has the login.
             GroupNotFound: There is no such group.
         """
         violations = tuple(_violations(asked))
@@ -128,9 +128,9 @@ class Users:
         Raises:
             InvalidRequest: Fields are unknown or outside their limits.
             UserNotFound: There is no such user.
-            RoleExceedsCaller: The user may do more than `caller`, or would.
+            RoleExceedsCaller: The user's role, old or new, exceeds that of `caller`.
             VersionConflict: The user changed since it was read.
-            LoginTaken: Somebody else has the login.
+            LoginTaken: Another user has the login.
             LastOwner: No active owner would be left.
             GroupNotFound: There is no such group.
         """
@@ -158,10 +158,10 @@ class Users:
         return changed
 
     async def change_own(self, caller: User, asked: UserChange) -> UserRecord:
-        """Change what everyone may change of themselves; `asked` is about the caller.
+        """Change the fields that users may change themselves; `asked` is about the caller.
 
         Raises:
-            InvalidRequest: Fields are not theirs to change, or outside their limits.
+            InvalidRequest: Fields are not allowed, or outside their limits.
             UserNotFound: They were deleted meanwhile.
             VersionConflict: They changed since they were read.
         """
@@ -178,11 +178,11 @@ class Users:
         return changed
 
     async def deactivate(self, caller: User, user_id: str) -> UserRecord:
-        """Lock a user out; one who is locked out stays so.
+        """Deactivate a user; idempotent.
 
         Raises:
             UserNotFound: There is no such user.
-            RoleExceedsCaller: The user may do more than `caller`.
+            RoleExceedsCaller: The user's role exceeds that of `caller`.
             LastOwner: No active owner would be left.
         """
         await self._check_caller(caller, user_id)
@@ -191,12 +191,12 @@ class Users:
         return changed
 
     async def delete(self, caller: User, user_id: str) -> None:
-        """Delete a deactivated user for good.
+        """Delete a deactivated user permanently.
 
         Raises:
             UserNotFound: There is no such user.
-            RoleExceedsCaller: The user could do more than `caller`.
-            UserStillActive: They may still sign in.
+            RoleExceedsCaller: The user's role exceeds that of `caller`.
+            UserStillActive: They are still active.
         """
         await self._check_caller(caller, user_id)
         self._announce(await self._store.erase(user_id, now=self._clock.now()))
@@ -220,7 +220,7 @@ def _check_rank(caller: User, role: Role) -> None:
 
 
 def _checked_groups(group_ids: tuple[str, ...]) -> tuple[str, ...]:
-    """Return the groups once each, in the one spelling of their ids."""
+    """Return the groups without duplicates, with canonical ids."""
     for group_id in group_ids:
         if not is_uuid(group_id):
             raise GroupNotFound(group_id)

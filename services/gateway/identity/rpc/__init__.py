@@ -1,1 +1,1 @@
-"""The gRPC side of the gateway."""
+"""The gRPC servicers of the gateway."""

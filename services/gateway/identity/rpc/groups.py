@@ -1,4 +1,4 @@
-"""Serves groups: reading them, managing them, and telling services which were deleted."""
+"""Serves groups: reading, managing, and which groups were deleted."""
 
 from collections.abc import Iterator
 
@@ -23,7 +23,7 @@ Context = grpc.aio.ServicerContext
 
 
 class GroupServicer(GroupServiceServicer):
-    """Serves what callers may know of groups, and manages them."""
+    """Serves groups."""
 
     def __init__(self, store: GroupStore, groups: Groups) -> None:
         self._store = store
@@ -32,20 +32,20 @@ class GroupServicer(GroupServiceServicer):
     async def GetGroup(  # noqa: N802 (the name is the proto's)
         self, request: groups_api.GetGroupRequest, context: Context
     ) -> groups_api.GetGroupResponse:
-        """Read one group; to a member every other one looks absent."""
+        """Return one group; a member sees only their own groups."""
         group = await self._groups.read(calling_user(), request.group_id)
         return groups_api.GetGroupResponse(group=group_to_proto(group))
 
     async def BatchGetGroups(  # noqa: N802 (the name is the proto's)
         self, request: groups_api.BatchGetGroupsRequest, context: Context
     ) -> groups_api.BatchGetGroupsResponse:
-        """Tell which of several groups there are and which were deleted."""
+        """Return which of several groups exist and which were deleted."""
         if not 1 <= len(request.group_ids) <= BATCH_MAX:
             raise InvalidRequest(Violation("group_ids", f"give 1 to {BATCH_MAX} ids"))
         wanted = tuple(
             dict.fromkeys(group_id.lower() for group_id in request.group_ids if is_uuid(group_id))
         )
-        # The deleted come second: whatever was deleted in between is then in both, not in none.
+        # The deleted ones are read second: a group deleted in between is then in both, not in none.
         found = {group.id: group for group in await self._store.find_many(wanted)}
         deleted = await self._store.deleted_among(wanted)
         return groups_api.BatchGetGroupsResponse(
@@ -60,7 +60,7 @@ class GroupServicer(GroupServiceServicer):
     async def ListGroups(  # noqa: N802 (the name is the proto's)
         self, request: groups_api.ListGroupsRequest, context: Context
     ) -> groups_api.ListGroupsResponse:
-        """List groups by name."""
+        """List groups, ordered by name."""
         violations = tuple(_list_violations(request))
         if violations:
             raise InvalidRequest(*violations)
@@ -76,7 +76,7 @@ class GroupServicer(GroupServiceServicer):
     async def CreateGroup(  # noqa: N802 (the name is the proto's)
         self, request: groups_api.CreateGroupRequest, context: Context
     ) -> groups_api.CreateGroupResponse:
-        """Create a group; a repeat gets the same one."""
+        """Create a group; a repeated request returns the same one."""
         asked = NewGroup(request.request_id, request.name)
         group = await self._groups.create(calling_user(), asked)
         return groups_api.CreateGroupResponse(group=group_to_proto(group))
@@ -84,7 +84,7 @@ class GroupServicer(GroupServiceServicer):
     async def RenameGroup(  # noqa: N802 (the name is the proto's)
         self, request: groups_api.RenameGroupRequest, context: Context
     ) -> groups_api.RenameGroupResponse:
-        """Give a group another name."""
+        """Rename a group."""
         asked = GroupRename(request.group_id, request.name, request.expected_version)
         group = await self._groups.rename(asked)
         return groups_api.RenameGroupResponse(group=group_to_proto(group))
@@ -92,27 +92,27 @@ class GroupServicer(GroupServiceServicer):
     async def DeleteGroup(  # noqa: N802 (the name is the proto's)
         self, request: groups_api.DeleteGroupRequest, context: Context
     ) -> groups_api.DeleteGroupResponse:
-        """Delete a group for good."""
+        """Delete a group permanently."""
         await self._groups.delete(request.group_id)
         return groups_api.DeleteGroupResponse()
 
     async def AddGroupMember(  # noqa: N802 (the name is the proto's)
         self, request: groups_api.AddGroupMemberRequest, context: Context
     ) -> groups_api.AddGroupMemberResponse:
-        """Let a user belong to a group."""
+        """Add a user to a group."""
         group = await self._groups.add_member(request.group_id, request.user_id)
         return groups_api.AddGroupMemberResponse(group=group_to_proto(group))
 
     async def RemoveGroupMember(  # noqa: N802 (the name is the proto's)
         self, request: groups_api.RemoveGroupMemberRequest, context: Context
     ) -> groups_api.RemoveGroupMemberResponse:
-        """Let a user no longer belong to a group."""
+        """Remove a user from a group."""
         group = await self._groups.remove_member(request.group_id, request.user_id)
         return groups_api.RemoveGroupMemberResponse(group=group_to_proto(group))
 
 
 def group_to_proto(group: GroupRecord) -> user_pb2.Group:
-    """Return what callers see of a group."""
+    """Convert a group to its proto."""
     return user_pb2.Group(
         group_id=group.id,
         name=group.name,

@@ -1,4 +1,4 @@
-"""Serves service tokens and lets the other services follow their revocations."""
+"""Serves service tokens, and streams their revocations to other services."""
 
 from collections.abc import AsyncIterator, Iterator
 from datetime import datetime
@@ -23,7 +23,7 @@ CHANGE_TOKENS_MAX = 1000
 
 
 class ServiceTokenServicer(ServiceTokenServiceServicer):
-    """Serves service tokens and lets the other services follow their revocations."""
+    """Serves service tokens, and streams their revocations to other services."""
 
     def __init__(self, tokens: ServiceTokens, feed: RevocationFeed, *, clock: Clock) -> None:
         self._tokens = tokens
@@ -33,7 +33,7 @@ class ServiceTokenServicer(ServiceTokenServiceServicer):
     async def IssueServiceToken(  # noqa: N802 (the name is the proto's)
         self, request: tokens_api.IssueServiceTokenRequest, context: grpc.aio.ServicerContext
     ) -> tokens_api.IssueServiceTokenResponse:
-        """Issue a token; its text is in this answer only."""
+        """Issue a token; its text is in this response only."""
         asked = NewToken(
             request_id=request.request_id,
             name=request.name,
@@ -63,14 +63,14 @@ class ServiceTokenServicer(ServiceTokenServiceServicer):
     async def RevokeServiceToken(  # noqa: N802 (the name is the proto's)
         self, request: tokens_api.RevokeServiceTokenRequest, context: grpc.aio.ServicerContext
     ) -> tokens_api.RevokeServiceTokenResponse:
-        """Revoke a token for good."""
+        """Revoke a token permanently."""
         record = await self._tokens.revoke(request.token_id)
         return tokens_api.RevokeServiceTokenResponse(service_token=token_to_proto(record))
 
     async def WatchRevocations(  # noqa: N802 (the name is the proto's)
         self, request: tokens_api.WatchRevocationsRequest, context: grpc.aio.ServicerContext
     ) -> AsyncIterator[tokens_api.WatchRevocationsResponse]:
-        """Send the revoked set, then what is added to it, and signs of life."""
+        """Send the revoked set, then additions to it, and heartbeats."""
         known = await self._feed.current()
         yield _snapshot(known)
         while True:
@@ -84,7 +84,7 @@ class ServiceTokenServicer(ServiceTokenServiceServicer):
 
 
 def token_to_proto(record: ServiceTokenRecord) -> token_pb2.ServiceToken:
-    """Return what callers see of a token."""
+    """Convert a token to its proto."""
     return token_pb2.ServiceToken(
         token_id=record.id,
         name=record.name,
@@ -98,9 +98,9 @@ def token_to_proto(record: ServiceTokenRecord) -> token_pb2.ServiceToken:
 
 
 def calling_user() -> User:
-    """Return whom the call is made for."""
+    """Return the user on whose behalf the call is made."""
     user = current_caller().user
-    # The method's rule accepts calls for users only, so the guard let no other in.
+    # The method's access rule accepts only calls for users.
     assert user is not None
     return user
 
@@ -113,7 +113,7 @@ def _snapshot(known: RevokedSet) -> tokens_api.WatchRevocationsResponse:
 
 
 def _changes(version: int, newer: RevokedSet) -> Iterator[tokens_api.WatchRevocationsResponse]:
-    """Yield what leads from `version` to `newer`, in pieces that each name their own version."""
+    """Yield the changes from `version` to `newer`, in messages that each have their own version."""
     added = [token for token in newer.tokens if token.revocation > version]
     for start in range(0, len(added), CHANGE_TOKENS_MAX):
         piece = added[start : start + CHANGE_TOKENS_MAX]
@@ -138,7 +138,7 @@ def _revoked_to_proto(token: RevokedToken) -> token_pb2.RevokedToken:
 
 
 def timestamp(moment: datetime) -> Timestamp:
-    """Return a moment as protos carry it."""
+    """Convert a datetime to a proto timestamp."""
     timestamp = Timestamp()
     timestamp.FromDatetime(moment)
     return timestamp

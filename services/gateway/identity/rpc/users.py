@@ -1,4 +1,4 @@
-"""Serves users: reading them, and managing them."""
+"""Serves users: reading and managing."""
 
 from collections.abc import Iterable, Iterator
 
@@ -31,7 +31,7 @@ READERS_OF_ALL_USERS = frozenset({Role.OWNER, Role.ADMIN, Role.AUDITOR})
 
 
 class UserServicer(UserServiceServicer):
-    """Serves what other services may know of users, and manages them."""
+    """Serves users."""
 
     def __init__(self, people: IdentityStore, users: Users, groups: GroupStore) -> None:
         self._identity_store = people
@@ -41,7 +41,7 @@ class UserServicer(UserServiceServicer):
     async def GetUser(  # noqa: N802 (the name is the proto's)
         self, request: users_api.GetUserRequest, context: grpc.aio.ServicerContext
     ) -> users_api.GetUserResponse:
-        """Read one user; to a member everyone else looks absent."""
+        """Return one user; a member sees only themselves."""
         reader = current_caller().user
         may_see = (
             reader is None
@@ -63,7 +63,7 @@ class UserServicer(UserServiceServicer):
     async def BatchGetUsers(  # noqa: N802 (the name is the proto's)
         self, request: users_api.BatchGetUsersRequest, context: grpc.aio.ServicerContext
     ) -> users_api.BatchGetUsersResponse:
-        """Name several users at once; unknown ids are left out."""
+        """Return several users; unknown ids are left out."""
         if not 1 <= len(request.user_ids) <= BATCH_MAX:
             raise InvalidRequest(Violation("user_ids", f"give 1 to {BATCH_MAX} ids"))
         wanted = [user_id.lower() for user_id in request.user_ids if is_uuid(user_id)]
@@ -79,7 +79,7 @@ class UserServicer(UserServiceServicer):
     async def ListUsers(  # noqa: N802 (the name is the proto's)
         self, request: users_api.ListUsersRequest, context: grpc.aio.ServicerContext
     ) -> users_api.ListUsersResponse:
-        """List users by login."""
+        """List users, ordered by login."""
         violations = tuple(_list_violations(request))
         if violations:
             raise InvalidRequest(*violations)
@@ -104,7 +104,7 @@ class UserServicer(UserServiceServicer):
     async def CreateUser(  # noqa: N802 (the name is the proto's)
         self, request: users_api.CreateUserRequest, context: grpc.aio.ServicerContext
     ) -> users_api.CreateUserResponse:
-        """Create a user; a repeat gets the same one."""
+        """Create a user; a repeated request returns the same one."""
         asked = NewUser(
             request.request_id,
             request.login,
@@ -119,7 +119,7 @@ class UserServicer(UserServiceServicer):
     async def UpdateUser(  # noqa: N802 (the name is the proto's)
         self, request: users_api.UpdateUserRequest, context: grpc.aio.ServicerContext
     ) -> users_api.UpdateUserResponse:
-        """Change the named fields."""
+        """Change the fields of the update mask."""
         given = request.user
         asked = UserChange(
             user_id=given.user_id,
@@ -138,7 +138,7 @@ class UserServicer(UserServiceServicer):
     async def DeactivateUser(  # noqa: N802 (the name is the proto's)
         self, request: users_api.DeactivateUserRequest, context: grpc.aio.ServicerContext
     ) -> users_api.DeactivateUserResponse:
-        """Lock a user out."""
+        """Deactivate a user."""
         user = await self._users.deactivate(calling_user(), request.user_id)
         return users_api.DeactivateUserResponse(user=await self._shown(user))
 
@@ -159,7 +159,7 @@ class UserServicer(UserServiceServicer):
 
 
 def user_to_proto(user: UserRecord, group_ids: Iterable[str]) -> user_pb2.User:
-    """Return what callers see of a user."""
+    """Convert a user to its proto."""
     return user_pb2.User(
         user_id=user.id,
         login=user.login,

@@ -1,7 +1,6 @@
-"""Users and the credentials that prove them, in PostgreSQL.
+"""Users and their credentials in PostgreSQL.
 
-Looking a credential up happens on every request, so those statements go through asyncpg; the rest
-is SQLAlchemy Core.
+Credentials are read on every request, so those statements use asyncpg; the rest is SQLAlchemy Core.
 """
 
 from collections.abc import Mapping, Sequence
@@ -60,16 +59,16 @@ TOUCH_SESSION = """
 
 
 class IdentityStore:
-    """The schema `identity`, as far as people are concerned."""
+    """The part of the schema `identity` for users and credentials."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     async def ping(self) -> None:
-        """Return if the database answers.
+        """Check that the database responds.
 
         Raises:
-            DatabaseUnavailable: It does not.
+            DatabaseUnavailable: It does not respond.
         """
         try:
             with typed_outages():
@@ -78,10 +77,10 @@ class IdentityStore:
             raise DatabaseUnavailable(str(error)) from error
 
     async def ensure_owner(self, *, new_user_id: str, key: ApiKey, now: datetime) -> UserRecord:
-        """Make sure that there is an owner and that `key` is theirs; return the owner.
+        """Create the owner and their `key` if necessary; return the owner.
 
-        A key that this installation was given before and is not given now stops working. Any
-        number of gateways may do this at once.
+        A key from an earlier setting that is no longer configured is revoked. Any number of
+        gateways may do this at once.
         """
         async with self._database.transaction() as connection:
             await connection.execute(
@@ -107,7 +106,7 @@ class IdentityStore:
             return owner
 
     async def find_api_key(self, key_id: str) -> StoredApiKey | None:
-        """Return the key with this id, whatever its state."""
+        """Return the key with this id, in any state."""
         with typed_outages():
             row = await self._database.pool.fetchrow(SELECT_API_KEY, key_id)
         if row is None:
@@ -122,12 +121,12 @@ class IdentityStore:
         )
 
     async def touch_api_key(self, key_id: str, now: datetime) -> None:
-        """Remember that the key was used."""
+        """Record that the key was used."""
         with typed_outages():
             await self._database.pool.execute(TOUCH_API_KEY, key_id, now)
 
     async def find_session(self, digest: bytes) -> StoredSession | None:
-        """Return the session whose token has this digest, whatever its age."""
+        """Return the session whose token has this digest, even if it has expired."""
         with typed_outages():
             row = await self._database.pool.fetchrow(SELECT_SESSION, digest)
         if row is None:
@@ -135,16 +134,16 @@ class IdentityStore:
         return StoredSession(_user(row), row["last_seen_at"], row["expires_at"])
 
     async def touch_session(self, digest: bytes, now: datetime) -> None:
-        """Remember that the session was used."""
+        """Record that the session was used."""
         with typed_outages():
             await self._database.pool.execute(TOUCH_SESSION, digest, now)
 
     async def users_of_api_keys(self, key_ids: Sequence[str], now: datetime) -> Mapping[str, User]:
-        """Return whom each of the keys that are good signs in."""
+        """Return the user of each of the keys that is valid."""
         return await self._users(SELECT_USERS_OF_API_KEYS, key_ids, now)
 
     async def users_of_sessions(self, digests: Sequence[str], now: datetime) -> Mapping[str, User]:
-        """Return whom each of the sessions that are not over signs in, by digests in hex."""
+        """Return the user of each of the sessions that is valid, by digests in hex."""
         found = [bytes.fromhex(digest) for digest in digests]
         return await self._users(SELECT_USERS_OF_SESSIONS, found, now)
 
@@ -160,7 +159,7 @@ class IdentityStore:
     async def sign_owner_in(
         self, *, login_digest: bytes, session_digest: bytes, now: datetime, lifetime: timedelta
     ) -> UserRecord | None:
-        """Spend a login token for a session of the owner; None if it was spent before."""
+        """Consume a login token for a session of the owner; None if it was already used."""
         async with self._database.transaction() as connection:
             spent = await connection.execute(
                 insert(used_login_tokens)
@@ -189,7 +188,7 @@ class IdentityStore:
         return found[0] if found else None
 
     async def find_users(self, user_ids: Sequence[str]) -> tuple[UserRecord, ...]:
-        """Return those of the users that exist, deleted ones included, in no order."""
+        """Return the existing ones of these users, deleted ones included, unordered."""
         async with self._database.transaction() as connection:
             rows = await connection.execute(select(users).where(users.c.id.in_(user_ids)))
             return tuple(user_of_table(row) for row in rows.mappings())
@@ -203,7 +202,7 @@ class IdentityStore:
         query: str = "",
         group_id: str = "",
     ) -> tuple[UserRecord, ...]:
-        """Return users whose login comes after `after_login`, ordered by login."""
+        """Return users whose login follows `after_login`, ordered by login."""
         exists = users.c.state != UserState.DELETED
         listed = select(users).where(users.c.login > after_login, exists)
         if state is not None:
@@ -221,7 +220,7 @@ class IdentityStore:
 
 
 async def _owner(connection: AsyncConnection) -> UserRecord | None:
-    """Return the owner who has been here longest."""
+    """Return the oldest active owner."""
     rows = await connection.execute(
         select(users)
         .where(users.c.role == Role.OWNER, users.c.state == UserState.ACTIVE)
@@ -251,7 +250,7 @@ async def _set_owner_key(
 
 
 def user_of_table(row: Any) -> UserRecord:
-    """Return a user from a row of the table."""
+    """Convert a row of the table to a user."""
     return _user({**row, "user_id": row["id"]})
 
 

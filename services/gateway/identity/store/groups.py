@@ -1,4 +1,4 @@
-"""Groups in PostgreSQL; each change is one transaction with all that hangs on it."""
+"""Groups in PostgreSQL; each change is one transaction with all dependent rows."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,31 +22,31 @@ NAME_UNIQUE = "groups_name_unique"
 
 @dataclass(frozen=True, slots=True)
 class MembershipChange:
-    """A group after a membership changed, and the user's version; None if it was so before."""
+    """A group after a change of members, and the user's version; None if nothing changed."""
 
     group: GroupRecord
     user_version: int | None
 
 
 class GroupStore:
-    """The schema `identity`, as far as groups are concerned."""
+    """The part of the schema `identity` for groups."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     async def find(self, group_id: str) -> GroupRecord | None:
-        """Return one group that was not deleted."""
+        """Return one group that is not deleted."""
         async with self._database.transaction() as connection:
             return await _find(connection, group_id)
 
     async def find_many(self, group_ids: Sequence[str]) -> tuple[GroupRecord, ...]:
-        """Return those of the groups that there are, in no order."""
+        """Return the existing ones of these groups, unordered."""
         wanted = _live().where(groups.c.id.in_(group_ids))
         async with self._database.transaction() as connection:
             return tuple(map(_group, (await connection.execute(wanted)).mappings()))
 
     async def deleted_among(self, group_ids: Sequence[str]) -> frozenset[str]:
-        """Return those of the groups that were deleted."""
+        """Return the deleted ones of these groups."""
         gone = select(groups.c.id).where(
             groups.c.id.in_(group_ids), groups.c.deleted_at.is_not(None)
         )
@@ -54,7 +54,7 @@ class GroupStore:
             return frozenset(str(each) for each in (await connection.execute(gone)).scalars())
 
     async def page(self, *, after: str, limit: int, query: str) -> tuple[GroupRecord, ...]:
-        """Return groups that come behind the group `after`, ordered by name."""
+        """Return groups after the group `after`, ordered by name."""
         listed = _live().order_by(groups.c.name_key).limit(limit)
         if after:
             last = select(groups.c.name_key).where(groups.c.id == after).scalar_subquery()
@@ -77,7 +77,7 @@ class GroupStore:
             return await group_ids_of(connection, user_ids)
 
     async def add(self, group: GroupRecord, *, name_key: str, creation_request: str) -> GroupRecord:
-        """Store a new group, or return the one that the same request made before.
+        """Store a new group, or return the one that the same request created before.
 
         Raises:
             GroupNameTaken: Another group has the name.
@@ -106,7 +106,7 @@ class GroupStore:
     async def rename(
         self, group_id: str, name: str, *, name_key: str, expected_version: int, now: datetime
     ) -> GroupRecord:
-        """Give a group another name.
+        """Rename a group.
 
         Raises:
             GroupNotFound: There is no such group.
@@ -130,10 +130,10 @@ class GroupStore:
             raise GroupNameTaken(name) from error
 
     async def erase(self, group_id: str, *, now: datetime) -> int:
-        """Leave nothing of a group but its id, and return its version; members lose it silently.
+        """Delete all of a group but its id, and return its version; members are not notified.
 
         Raises:
-            GroupNotFound: There never was such a group.
+            GroupNotFound: There was never such a group.
         """
         async with self._database.transaction() as connection:
             row = (
@@ -165,19 +165,19 @@ class GroupStore:
             return int(row.version) + 1
 
     async def add_member(self, group_id: str, user_id: str, *, now: datetime) -> MembershipChange:
-        """Let a user belong to a group.
+        """Add a user to a group.
 
         Raises:
             GroupNotFound: There is no such group.
             UserNotFound: There is no such user.
-            TooManyGroups: They belong to as many as one may.
+            TooManyGroups: The user has reached the limit of groups.
         """
         return await self._with_groups(group_id, user_id, frozenset({group_id}), frozenset(), now)
 
     async def remove_member(
         self, group_id: str, user_id: str, *, now: datetime
     ) -> MembershipChange:
-        """Let a user no longer belong to a group.
+        """Remove a user from a group.
 
         Raises:
             GroupNotFound: There is no such group.

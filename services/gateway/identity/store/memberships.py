@@ -1,7 +1,7 @@
-"""Who belongs to which groups: the statements, each inside a transaction of its caller.
+"""Statements about memberships, each inside a transaction of its caller.
 
-Whoever changes memberships locks users before groups and groups in the order of their ids, so that
-no two changes wait for each other.
+Transactions that change memberships lock users before groups and groups in the order of their ids,
+so that they do not deadlock.
 """
 
 from collections.abc import Collection, Sequence
@@ -35,11 +35,11 @@ async def group_ids_of(
 async def replace_groups(
     connection: AsyncConnection, user_id: str, group_ids: Collection[str], *, now: datetime
 ) -> bool:
-    """Let a locked user belong to exactly these groups; return whether that changed anything.
+    """Set the groups of a locked user; return whether that changed anything.
 
     Raises:
         GroupNotFound: There is no such group.
-        TooManyGroups: They are more than a user may belong to.
+        TooManyGroups: They exceed the limit of groups.
     """
     before = frozenset((await group_ids_of(connection, (user_id,)))[user_id])
     after = frozenset(group_ids)
@@ -67,7 +67,7 @@ async def _changed(
     required: frozenset[str],
     now: datetime,
 ) -> None:
-    """Lock groups whose members change, and count that as a change of them."""
+    """Lock groups whose members change, and increment their versions."""
     if not group_ids:
         return
     locked = await connection.execute(

@@ -1,4 +1,4 @@
-"""The tables of the schema `identity`; migrations make them, and a test compares the two."""
+"""The tables of the schema `identity`; migrations create them, and a test compares the two."""
 
 from pathlib import Path
 
@@ -47,7 +47,7 @@ users = Table(
     _time("created_at"),
     _time("updated_at"),
     _time("deactivated_at", nullable=True),
-    # Who asked for the user and under which id, so that a repeat finds the first one.
+    # The requester and the request id, so that a repeated request finds the first user.
     Column("creation_request", Text),
     UniqueConstraint("login", name="users_login_unique"),
     UniqueConstraint("creation_request", name="users_creation_request_unique"),
@@ -59,19 +59,19 @@ users = Table(
     ),
 )
 
-# A deleted group stays as its id: it is never given again, and services can ask what became of it.
+# Of a deleted group the id is kept: it is never reused, and services can ask for its deletion.
 groups = Table(
     "groups",
     metadata,
     Column("id", UUID(as_uuid=False), primary_key=True),
     Column("name", Text, nullable=False),
-    # What names are compared and ordered by, made by `gateway.identity.engine.groups.name_key`.
+    # The key for comparing and ordering names, from `gateway.identity.engine.groups.name_key`.
     Column("name_key", Text, nullable=False),
     Column("version", BigInteger, nullable=False),
     _time("created_at"),
     _time("updated_at"),
     _time("deleted_at", nullable=True),
-    # Who asked for the group and under which id, so that a repeat finds the first one.
+    # The requester and the request id, so that a repeated request finds the first group.
     Column("creation_request", Text),
     UniqueConstraint("creation_request", name="groups_creation_request_unique"),
     Index(
@@ -106,7 +106,7 @@ api_keys = Table(
     metadata,
     Column("id", Text, primary_key=True),
     _user_id("user_id", "api_keys_user_id_fkey", ondelete="CASCADE"),
-    # SHA-256 of the secret, which has 256 bits of chance; the secret itself is nowhere.
+    # SHA-256 of the secret, which has 256 random bits; the secret itself is not stored.
     Column("digest", LargeBinary, nullable=False),
     Column("is_from_setting", Boolean, nullable=False),
     _time("created_at"),
@@ -130,7 +130,7 @@ sessions = Table(
     Index("sessions_by_expiry", "expires_at"),
 )
 
-# A login link works once, on any gateway and after any restart: the row is the proof of use.
+# A login link works once, on any gateway and after any restart: the row records its use.
 used_login_tokens = Table(
     "used_login_tokens",
     metadata,
@@ -138,7 +138,7 @@ used_login_tokens = Table(
     _time("used_at"),
 )
 
-# No cascade from users: a revoked token that vanished with its user would be accepted again.
+# No cascade from users: a revoked token that was deleted with its user would be accepted again.
 service_tokens = Table(
     "service_tokens",
     metadata,
@@ -151,7 +151,7 @@ service_tokens = Table(
     _time("issued_at"),
     _time("expires_at"),
     _time("revoked_at", nullable=True),
-    # Place in the order of all revocations; what a follower has seen is one number.
+    # Position in the order of all revocations; a watcher's state is one number.
     Column("revocation", BigInteger),
     UniqueConstraint("issued_by_user_id", "request_id", name="service_tokens_request_unique"),
     UniqueConstraint("revocation", name="service_tokens_revocation_unique"),
@@ -162,7 +162,7 @@ service_tokens = Table(
     Index("service_tokens_by_expiry", "expires_at"),
 )
 
-# One row. Locking it gives revocations an order in which no number appears after a higher one.
+# One row. Locking it orders revocations, so that no number becomes visible after a higher one.
 revocation_head = Table(
     "revocation_head",
     metadata,

@@ -18,17 +18,17 @@ TOKENS_MAX = 20_000
 
 
 class TokenStore:
-    """The schema `identity`, as far as service tokens are concerned."""
+    """The part of the schema `identity` for service tokens."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
 
     async def add(self, record: ServiceTokenRecord, *, request_id: str) -> None:
-        """Store what is known of a new token.
+        """Store the metadata of a new token.
 
         Raises:
             TokenAlreadyIssued: The issuer used `request_id` before.
-            TooManyTokens: As many unexpired tokens exist as are allowed.
+            TooManyTokens: The limit of unexpired tokens is reached.
         """
         async with self._database.transaction() as connection:
             await _lock_head(connection)
@@ -105,14 +105,15 @@ class TokenStore:
             return _record(changed.mappings().one()), version
 
     async def revoked(self, *, now: datetime) -> RevokedSet:
-        """Return every token that is revoked and has not expired at `now`."""
+        """Return all tokens that are revoked and not expired at `now`."""
         found = (
             select(service_tokens.c.id, service_tokens.c.expires_at, service_tokens.c.revocation)
             .where(service_tokens.c.revocation.is_not(None), service_tokens.c.expires_at > now)
             .order_by(service_tokens.c.revocation)
         )
         async with self._database.transaction() as connection:
-            # The version is read first: a revocation in between shows up once more, never less.
+            # The version is read first: a concurrent revocation is then returned twice, never
+            # missed.
             version = await connection.scalar(select(revocation_head.c.version))
             rows = await connection.execute(found)
             tokens = tuple(
@@ -124,7 +125,7 @@ class TokenStore:
 
 
 async def revoke_all(connection: AsyncConnection, user_id: str, now: datetime) -> None:
-    """Revoke every token that acts for a user, inside the transaction that locks them out."""
+    """Revoke all tokens of a user, inside the transaction that deactivates them."""
     version = await _lock_head(connection)
     rows = await connection.execute(
         select(service_tokens.c.id)

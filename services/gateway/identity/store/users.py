@@ -1,4 +1,4 @@
-"""Changes of users, in PostgreSQL; each is one transaction with all that hangs on it."""
+"""Changes of users in PostgreSQL; each is one transaction with all dependent rows."""
 
 from collections.abc import Mapping
 from datetime import datetime
@@ -27,7 +27,7 @@ LOGIN_UNIQUE = "users_login_unique"
 
 
 class UserStore:
-    """The schema `identity`, as far as users change."""
+    """The part of the schema `identity` for changes of users."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
@@ -35,10 +35,10 @@ class UserStore:
     async def add(
         self, user: UserRecord, *, creation_request: str, group_ids: tuple[str, ...] = ()
     ) -> UserRecord:
-        """Store a new user, or return the one that the same request made before.
+        """Store a new user, or return the one that the same request created before.
 
         Raises:
-            LoginTaken: Somebody else has the login.
+            LoginTaken: Another user has the login.
             GroupNotFound: There is no such group.
         """
         made = insert(users).values(
@@ -78,15 +78,15 @@ class UserStore:
         now: datetime,
         group_ids: tuple[str, ...] | None = None,
     ) -> UserRecord:
-        """Change some fields, and the groups if any are given, even none of them.
+        """Change some fields, and the groups unless `group_ids` is None.
 
-        A new role revokes the tokens that carry the old one.
+        A new role revokes the tokens with the old one.
 
         Raises:
             UserNotFound: There is no such user.
             GroupNotFound: There is no such group.
             VersionConflict: It changed since it was read.
-            LoginTaken: Somebody else has the login.
+            LoginTaken: Another user has the login.
             LastOwner: No active owner would be left.
         """
         try:
@@ -107,7 +107,7 @@ class UserStore:
             raise LoginTaken(str(values.get("login"))) from error
 
     async def deactivate(self, user_id: str, *, now: datetime) -> UserRecord:
-        """Lock a user out: no session, key or token of theirs is good any more.
+        """Deactivate a user: their sessions, keys and tokens become invalid.
 
         Raises:
             UserNotFound: There is no such user.
@@ -129,11 +129,11 @@ class UserStore:
             return await write_user(connection, user, locked_out, now)
 
     async def erase(self, user_id: str, *, now: datetime) -> UserRecord:
-        """Leave nothing of a deactivated user but the id.
+        """Delete everything but the id of a deactivated user.
 
         Raises:
             UserNotFound: There is no such user.
-            UserStillActive: They may still sign in.
+            UserStillActive: They are still active.
         """
         async with self._database.transaction() as connection:
             user = await locked_user(connection, user_id, also_deleted=True)
@@ -156,7 +156,7 @@ class UserStore:
 async def locked_user(
     connection: AsyncConnection, user_id: str, *, also_deleted: bool = False
 ) -> UserRecord:
-    """Return a user whom nobody else changes until the transaction ends.
+    """Return a user, with the row locked until the transaction ends.
 
     Raises:
         UserNotFound: There is no such user.
@@ -170,7 +170,7 @@ async def locked_user(
 
 
 async def _check_owner_remains(connection: AsyncConnection, user: UserRecord) -> None:
-    """Refuse to lose the last active owner; changes of owners wait for one another."""
+    """Reject the loss of the last active owner; changes of owners are serialised."""
     if user.role is not Role.OWNER or not user.is_active:
         return
     await connection.execute(
@@ -188,7 +188,7 @@ async def _check_owner_remains(connection: AsyncConnection, user: UserRecord) ->
 async def write_user(
     connection: AsyncConnection, user: UserRecord, values: Mapping[str, object], now: datetime
 ) -> UserRecord:
-    """Write the next version of a user who is locked."""
+    """Write the next version of a locked user."""
     changed = await connection.execute(
         update(users)
         .where(users.c.id == user.id)

@@ -1,1 +1,1 @@
-"""What a workspace may reach: decided without input and output."""
+"""Rules of egress: which hosts a workspace may reach; no I/O."""

@@ -1,12 +1,12 @@
-"""Which addresses belong to the public internet and lead nowhere else."""
+"""Which addresses belong to the public internet."""
 
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from typing import Final
 
-#: Inside clouds these look public and are the machine's own services.
+#: Public addresses that are services of the host inside of clouds.
 OF_CLOUDS: Final = frozenset({IPv4Address("168.63.129.16")})
 OF_PROTOCOLS: Final = tuple(map(IPv4Network, ("192.0.0.0/24", "192.88.99.0/24", "100.64.0.0/10")))
-#: An IPv4 address is inside, which would have to be judged as well; no public server needs these.
+#: These embed an IPv4 address, which would have to be checked too; no public server needs them.
 TUNNELS: Final = tuple(
     map(
         IPv6Network,
@@ -16,7 +16,7 @@ TUNNELS: Final = tuple(
 
 
 def is_public(address: str) -> bool:
-    """Tell whether a connection to the address leaves for the public internet."""
+    """Return whether the address is on the public internet."""
     if "%" in address:
         return False
     match ip_address(address):

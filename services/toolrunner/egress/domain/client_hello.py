@@ -1,4 +1,4 @@
-"""The first message of TLS, read for the one thing that is not secret in it: the host's name."""
+"""A parser of the TLS ClientHello, for the server name."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -10,21 +10,21 @@ ENCRYPTED_HELLO: Final = 0xFE0D
 RECORD_BYTES: Final = 5
 RECORD_BYTES_MAX: Final = 1 << 14
 
-#: What TLS says when a name is not served: fatal, unrecognized_name.
+#: A fatal TLS alert, unrecognized_name.
 ALERT: Final = bytes((21, 3, 3, 0, 2, 2, 112))
 
 
 class HelloUnreadable(ValueError):
-    """It is no ClientHello."""
+    """The bytes are not a ClientHello."""
 
 
 @dataclass(frozen=True, slots=True)
 class ClientHello:
-    """What a ClientHello says in the open.
+    """The unencrypted part of a ClientHello that the proxy uses.
 
     Attributes:
         server_name: The host's name as it was sent; empty for none.
-        is_hiding: Whether another name may be hidden in it, encrypted.
+        is_hiding: Whether it contains an Encrypted Client Hello with another name.
     """
 
     server_name: str
@@ -32,10 +32,10 @@ class ClientHello:
 
 
 def handshake_of(records: bytes) -> bytes | None:
-    """Return the whole ClientHello message from TLS records; None while more has to come.
+    """Return the complete ClientHello message from TLS records; None while it is incomplete.
 
     Raises:
-        HelloUnreadable: It can no longer become one.
+        HelloUnreadable: It cannot become one.
     """
     message = b""
     at = 0
@@ -57,10 +57,10 @@ def handshake_of(records: bytes) -> bytes | None:
 
 
 def read_hello(message: bytes) -> ClientHello:
-    """Read a whole ClientHello message.
+    """Parse a complete ClientHello message.
 
     Raises:
-        HelloUnreadable: It is damaged, or names more than one host.
+        HelloUnreadable: It is malformed, or names more than one host.
     """
     cursor = _Cursor(message[4:])
     cursor.take(2 + 32)

@@ -1,9 +1,9 @@
-"""Every way in which the way out of a workspace can be closed.
+"""Errors of egress.
 
 EgressError
-├── PolicyInvalid           a preset or a host pattern cannot be read
-├── SecretUnavailable       chatd gives no value for a granted secret
-└── Refused                 a request must not leave, or cannot
+├── PolicyInvalid           a preset or a host pattern cannot be parsed
+├── SecretUnavailable       chatd returns no value for a granted secret
+└── Refused                 a request is not allowed, or cannot be forwarded
 """
 
 from enum import StrEnum
@@ -11,15 +11,15 @@ from typing import Final
 
 
 class EgressError(Exception):
-    """The way out of a workspace is closed."""
+    """An error of egress."""
 
 
 class PolicyInvalid(EgressError):
-    """A preset or a host pattern cannot be read.
+    """A preset or a host pattern cannot be parsed.
 
     Attributes:
-        text: What was given.
-        problem: What is wrong and what would be right.
+        text: The given text.
+        problem: What is wrong, and what is valid.
     """
 
     def __init__(self, text: str, problem: str) -> None:
@@ -29,11 +29,11 @@ class PolicyInvalid(EgressError):
 
 
 class SecretUnavailable(EgressError):
-    """No value is given for a granted secret.
+    """No value is available for a granted secret.
 
     Attributes:
         name: The secret.
-        cause: Why not.
+        cause: The reason.
     """
 
     def __init__(self, name: str, cause: str) -> None:
@@ -43,7 +43,7 @@ class SecretUnavailable(EgressError):
 
 
 class Reason(StrEnum):
-    """Why a request does not leave."""
+    """Why a request is refused."""
 
     NO_NETWORK = "no_network"
     NOT_ALLOWED = "not_allowed"
@@ -108,11 +108,11 @@ _STATUS: Final = {
 
 
 class Refused(EgressError):
-    """A request must not leave, or cannot.
+    """A request is not allowed, or cannot be forwarded.
 
     Attributes:
-        reason: Why.
-        problem: The same in words, for people and models.
+        reason: The reason.
+        problem: The same as text, for users and models.
     """
 
     def __init__(self, reason: Reason, problem: str) -> None:
@@ -122,5 +122,5 @@ class Refused(EgressError):
 
     @property
     def status(self) -> int:
-        """The HTTP status that says so."""
+        """The HTTP status of the refusal."""
         return _STATUS.get(self.reason, 403)

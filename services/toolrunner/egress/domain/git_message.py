@@ -1,4 +1,4 @@
-"""What git and its user are told when a host wants a password."""
+"""The message for git and its user when a host asks for a password."""
 
 from toolrunner.egress.domain.grants import Delivery, grant_for
 from toolrunner.egress.domain.hosts import Place
@@ -8,7 +8,7 @@ A_REPOSITORY = "/repository/info/refs?service=git-upload-pack"
 
 
 def explained(rules: Rules, place: Place) -> str:
-    """Return why a host wants a password, and what to do."""
+    """Return why a host asks for a password, and what to do."""
     grant = grant_for(rules.grants, place, A_REPOSITORY)
     if grant is None:
         return (

@@ -1,4 +1,4 @@
-"""Secrets that a workspace may use without having them: which goes where, and in which header."""
+"""Secrets that the proxy adds for a workspace: for which hosts, and in which header."""
 
 import base64
 import re
@@ -14,7 +14,7 @@ AUTHORIZATION: Final = "Authorization"
 GIT_USER: Final = "x-access-token"
 VALUE_BYTES_MAX: Final = 8 * 1024
 HEADER: Final = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,99}")
-#: Headers that say what the request is; a secret in one of them would change that.
+#: Headers that define the message; a secret in one of them would change it.
 OF_THE_MESSAGE: Final = frozenset(
     ("host", "content-length", "transfer-encoding", "connection", "upgrade", "te", "expect")
 )
@@ -22,13 +22,13 @@ _GIT_PATH: Final = re.compile(
     r"/[^?]*/(?:info/refs\?service=git-(?:upload|receive)-pack"
     r"|git-(?:upload|receive)-pack|info/lfs/[^?]*)"
 )
-#: What some servers read as a way up or as another slash: dots, also with a parameter behind them
-#: or written as numbers, numbers of numbers, a slash after a slash, and backslashes.
+#: Parts of a path that some servers read as a parent directory or as a slash: dots, also with a
+#: parameter or percent-encoded, doubly encoded percent signs, repeated slashes, and backslashes.
 _WINDING: Final = re.compile(r"/\.{0,2}(?:;[^/]*)?(?=/|$)|%(?:2e|2f|5c|25|00)|\\", re.IGNORECASE)
 
 
 class Delivery(StrEnum):
-    """How a secret gets to where it is used; names are those of the proto."""
+    """How a secret is delivered; names are those of the proto."""
 
     PROXY = "proxy"
     GIT = "git"
@@ -37,14 +37,14 @@ class Delivery(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Grant:
-    """A secret as one workspace may use it.
+    """A secret that is granted to one workspace.
 
     Attributes:
         name: The secret's name.
-        hosts: Where it may be sent, over TLS.
-        delivery: How.
-        header: What carries it.
-        variable: What carries it inside, if that is how it is delivered.
+        hosts: Hosts to which it may be sent, over TLS.
+        delivery: How it is delivered.
+        header: The header that contains it.
+        variable: The environment variable that contains it, if delivered so.
     """
 
     name: str
@@ -67,16 +67,16 @@ class SecretValue:
 
 
 def is_git_path(path: str) -> bool:
-    """Tell whether git asks for this, with its query, and no server can take it for another."""
+    """Return whether this is a path with query of git's protocol, without ambiguous parts."""
     if _GIT_PATH.fullmatch(path) is None:
         return False
     return _WINDING.search(path.partition("?")[0]) is None
 
 
 def grant_for(grants: Iterable[Grant], place: Place, path: str) -> Grant | None:
-    """Return the secret that belongs into a request over TLS, if any.
+    """Return the secret to add to a request over TLS, if any.
 
-    A secret for git goes with what git asks and nothing else; otherwise the closest host wins.
+    A secret for git is added to requests of git only; otherwise the most specific host wins.
     """
     is_git = is_git_path(path)
     fitting = [
@@ -92,10 +92,10 @@ def grant_for(grants: Iterable[Grant], place: Place, path: str) -> Grant | None:
 
 
 def header_of(grant: Grant, secret: SecretValue) -> tuple[str, str]:
-    """Return the header that carries a secret.
+    """Return the header that contains a secret.
 
     Raises:
-        ValueError: The value cannot stand in a header.
+        ValueError: The value is not valid in a header.
     """
     if len(secret.value) > VALUE_BYTES_MAX:
         raise ValueError("its value is too long for a header")

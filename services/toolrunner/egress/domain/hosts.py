@@ -1,4 +1,4 @@
-"""Hosts as requests and policies name them: one spelling each, and everything odd refused."""
+"""Hosts in requests and policies, in canonical form; ambiguous spellings are refused."""
 
 import re
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ class Place:
 
     @classmethod
     def parse(cls, text: str, *, default_port: int = 0) -> Self:
-        """Read `host:port`; the port may be left out if there is a default.
+        """Parse `host:port`; the port may be omitted if there is a default.
 
         Raises:
             ValueError: It is not exactly that.
@@ -50,13 +50,13 @@ class Place:
 
 @dataclass(frozen=True, slots=True)
 class HostPattern:
-    """Which places are meant.
+    """A pattern of hosts and ports.
 
     Attributes:
-        host: The host, or what the hosts end with.
-        is_wildcard: Whether every name below `host` is meant, and not `host` itself.
-        port: The port; None for the usual ones.
-        is_raw: Whether anything may be said over it, not only TLS and HTTP.
+        host: The host, or the domain of a wildcard.
+        is_wildcard: Whether it matches every name below `host`, and not `host` itself.
+        port: The port; None for the default ports.
+        is_raw: Whether any protocol is allowed, not only TLS and HTTP.
     """
 
     host: str
@@ -66,7 +66,7 @@ class HostPattern:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read `host`, `host:port`, `*.host`, `*.host:port` or `tcp://host:port`.
+        """Parse `host`, `host:port`, `*.host`, `*.host:port` or `tcp://host:port`.
 
         Raises:
             PolicyInvalid: It is none of these.
@@ -87,7 +87,7 @@ class HostPattern:
         return cls(canonical, is_wildcard, number, is_raw)
 
     def meets(self, host: str) -> bool:
-        """Tell whether a canonical host is meant."""
+        """Return whether a canonical host matches."""
         return host.endswith(f".{self.host}") if self.is_wildcard else host == self.host
 
     def __str__(self) -> str:
@@ -98,11 +98,11 @@ class HostPattern:
 
 
 def canonical_host(text: str) -> str:
-    """Return a host in its one spelling.
+    """Return a host in canonical form.
 
     Raises:
-        ValueError: It is odd: other characters than those of names, a dot at the end, an address
-            in a form that programs read differently, or too long.
+        ValueError: It has invalid characters or a trailing dot, is an address in an ambiguous form,
+            or is too long.
     """
     if text.startswith("[") and text.endswith("]"):
         return _canonical_six(text[1:-1])
@@ -124,7 +124,7 @@ def port_of(text: str) -> int:
     """Return a port.
 
     Raises:
-        ValueError: It is none.
+        ValueError: It is not a valid port.
     """
     if not PORT.fullmatch(text) or int(text) > PORT_MAX:
         raise ValueError("holds no port from 1 to 65535")

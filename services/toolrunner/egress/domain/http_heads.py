@@ -1,7 +1,7 @@
-"""The lines before a body in HTTP/1.1, read strictly.
+"""A strict parser of HTTP/1.1 heads.
 
-What two programs may read differently is refused, because one of the two would be the policy and
-the other the server.
+Input that two parsers may read differently is refused, because the policy would be applied to one
+reading and the server would use the other.
 """
 
 import re
@@ -17,7 +17,7 @@ REQUEST_LINE: Final = re.compile(rf"({TOKEN}) ([\x21-\x7e]+) HTTP/1\.([01])")
 STATUS_LINE: Final = re.compile(r"HTTP/1\.[01] ([1-5][0-9]{2})(?: ([\x20-\x7e\t]*))?")
 FIELD: Final = re.compile(rf"({TOKEN}):[ \t]*([\x20-\x7e\x80-\xff\t]*)")
 LENGTH: Final = re.compile(r"[0-9]{1,15}", re.ASCII)
-#: What belongs to one connection, and what would tell a server of the proxy.
+#: Hop-by-hop headers, and those that would reveal the proxy to a server.
 OF_CONNECTION: Final = frozenset(
     (
         *("connection", "keep-alive", "proxy-connection", "proxy-authorization"),
@@ -31,10 +31,10 @@ Fields = tuple[tuple[str, str], ...]
 
 @dataclass(frozen=True, slots=True)
 class Body:
-    """How long a body is.
+    """The framing of a body.
 
     Attributes:
-        length: In bytes; None if it comes in chunks, each with its length.
+        length: In bytes; None for chunked encoding.
     """
 
     length: int | None = 0
@@ -42,7 +42,7 @@ class Body:
 
 @dataclass(frozen=True, slots=True)
 class RequestHead:
-    """What a request says before its body; `fields` keep their order and spelling."""
+    """The head of a request; `fields` keep their order and spelling."""
 
     method: str
     target: str
@@ -50,25 +50,25 @@ class RequestHead:
     body: Body
 
     def get(self, name: str) -> str | None:
-        """Return the first field of a name in lower case."""
+        """Return the value of the first field with a lower-case name."""
         return _get(self.fields, name)
 
 
 @dataclass(frozen=True, slots=True)
 class ResponseHead:
-    """What a response says before its body."""
+    """The head of a response."""
 
     status: int
     phrase: str
     fields: Fields
 
     def get(self, name: str) -> str | None:
-        """Return the first field of a name in lower case."""
+        """Return the value of the first field with a lower-case name."""
         return _get(self.fields, name)
 
 
 def read_request(head: bytes) -> RequestHead:
-    """Read the lines of a request, without the empty one at the end.
+    """Parse the head of a request, without the empty line at the end.
 
     Raises:
         Refused: It is not strictly HTTP/1.1.
@@ -83,7 +83,7 @@ def read_request(head: bytes) -> RequestHead:
 
 
 def read_response(head: bytes) -> ResponseHead:
-    """Read the lines of a response, without the empty one at the end.
+    """Parse the head of a response, without the empty line at the end.
 
     Raises:
         Refused: It is not strictly HTTP/1.1.
@@ -99,20 +99,20 @@ def read_response(head: bytes) -> ResponseHead:
 
 
 def passed_on(fields: Fields, *, without: Iterable[str] = ()) -> Fields:
-    """Return the fields that are for the other end, and not for this connection."""
+    """Return the end-to-end fields, without hop-by-hop ones."""
     named = {
         name.strip().lower()
         for key, value in fields
         if key.lower() == "connection"
         for name in value.split(",")
     }
-    # What says how long the body is belongs to the message, whatever `Connection` says.
+    # The fields that frame the body belong to the message, whatever `Connection` names.
     dropped = (OF_CONNECTION | named | set(without)) - {"content-length", "transfer-encoding"}
     return tuple(each for each in fields if each[0].lower() not in dropped)
 
 
 def written(line: str, fields: Fields) -> bytes:
-    """Return lines as they are sent, with the empty one at the end."""
+    """Return an encoded head, with the empty line at the end."""
     lines = [line, *(f"{name}: {value}" for name, value in fields)]
     return "\r\n".join(lines).encode("latin-1") + END
 

@@ -1,21 +1,21 @@
-"""Bounds on what the connections of one workspace may take."""
+"""Limits of the connections of one workspace."""
 
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """Bounds; times in seconds.
+    """Limits; times in seconds.
 
     Attributes:
-        connections: At a time.
-        head_bytes: Of the lines before a body, and of a ClientHello.
-        head_s: Until they are there.
-        connect_s: Until a connection is made, its name resolved and its TLS agreed.
-        idle_s: Without a byte in one direction.
-        total_s: Of one connection altogether.
-        sent_bytes: Out, per connection.
-        received_bytes: In, per connection.
+        connections: Concurrent connections.
+        head_bytes: Size of an HTTP head, and of a ClientHello.
+        head_s: Time until the head is complete.
+        connect_s: Time to resolve the name, connect and complete the TLS handshake.
+        idle_s: Time without a byte in one direction.
+        total_s: Duration of one connection.
+        sent_bytes: Bytes sent per connection.
+        received_bytes: Bytes received per connection.
     """
 
     connections: int = 128

@@ -1,9 +1,9 @@
-"""What a workspace may reach: the decision, without any input or output.
+"""The egress policy of a workspace; no I/O.
 
-Two questions are asked of each request. May this place be asked for by name, in this way? And when
-its name was resolved: are all the addresses ones that a workspace may reach? The connection then
-goes to one of the addresses that were judged, so a name that resolves differently a moment later
-changes nothing.
+Two checks apply to each request. May this host and port be requested by name, with this protocol?
+And after its name was resolved: may a workspace connect to all of the addresses? The connection
+then uses one of the checked addresses, so a name that resolves differently a moment later (DNS
+rebinding) has no effect.
 """
 
 from collections.abc import Iterable
@@ -18,7 +18,7 @@ from toolrunner.egress.domain.presets import Preset, hosts_of
 
 
 class Access(StrEnum):
-    """How much may be reached at all."""
+    """The general access of a workspace."""
 
     NONE = "none"
     PROXY = "proxy"
@@ -26,7 +26,7 @@ class Access(StrEnum):
 
 
 class Way(Enum):
-    """How a place is spoken to."""
+    """The protocol that is used with a target."""
 
     TLS = "TLS"
     HTTP = "plain HTTP"
@@ -38,13 +38,13 @@ USUAL_PORTS: Final = {Way.TLS: 443, Way.HTTP: 80}
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """What one workspace may reach.
+    """The targets that one workspace may reach.
 
     Attributes:
-        access: How much at all.
-        allowed: With a list: what is on it.
-        denied: What is refused in any case.
-        private: Places of the node's own network that its operator opened.
+        access: The general access.
+        allowed: With `PROXY`: the allowed targets.
+        denied: Targets that are refused in any case.
+        private: Targets in the node's own network that its operator allowed.
     """
 
     access: Access = Access.NONE
@@ -63,10 +63,10 @@ class Policy:
         denied_hosts: Iterable[str] = (),
         private: Iterable[Place] = (),
     ) -> Self:
-        """Return the policy that these texts describe.
+        """Parse a policy.
 
         Raises:
-            PolicyInvalid: One of them cannot be read.
+            PolicyInvalid: One of the texts cannot be parsed.
         """
         own = tuple(own_presets)
         of_presets = [pattern for preset in presets for pattern in hosts_of(preset, own)]
@@ -78,7 +78,7 @@ class Policy:
         )
 
     def allows(self, place: Place, way: Way) -> bool:
-        """Tell whether the place may be asked for by name in this way."""
+        """Return whether the target may be requested by name with this protocol."""
         if any(_is_denied(pattern, place) for pattern in self.denied):
             return False
         match self.access:
@@ -92,7 +92,7 @@ class Policy:
                 assert_never(self.access)
 
     def check_place(self, place: Place, way: Way) -> None:
-        """Refuse a place that may not be asked for by name.
+        """Refuse a target that may not be requested by name.
 
         Raises:
             Refused: It may not.
@@ -108,10 +108,10 @@ class Policy:
         )
 
     def check_addresses(self, place: Place, addresses: Iterable[str]) -> None:
-        """Refuse a place if any of its addresses is not public.
+        """Refuse a target if any of its addresses is not public.
 
         Raises:
-            Refused: One is not, and the operator did not open this place.
+            Refused: One is not, and the operator did not allow this target.
         """
         if place in self.private:
             return

@@ -1,7 +1,7 @@
-"""Lists of hosts under a name, so that a policy can say `github` and mean all that git needs there.
+"""Named lists of hosts, so that a policy can say `github` for all hosts that git needs there.
 
-What is here are the places where repositories are kept. Where packages come from differs from one
-house to the next, so each node is told: its operator names indexes and mirrors in its settings.
+The built-in presets are repository hosts. Package indexes and mirrors differ between organisations,
+so the operator of each node names them in its settings.
 """
 
 from collections.abc import Iterable, Mapping
@@ -23,7 +23,7 @@ PRESETS: Final[Mapping[str, tuple[str, ...]]] = {
 
 @dataclass(frozen=True, slots=True)
 class Preset:
-    """Hosts that the operator of a node put under a name."""
+    """A named list of hosts that the operator of a node defined."""
 
     name: str
     hosts: tuple[HostPattern, ...]
@@ -31,10 +31,10 @@ class Preset:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read `name=host host:port *.host`.
+        """Parse `name=host host:port *.host`.
 
         Raises:
-            ValueError: It is none.
+            ValueError: It is not valid.
         """
         name, _, hosts = text.partition("=")
         if not name.isidentifier() or not hosts.split():
@@ -49,7 +49,7 @@ class Preset:
 
 
 def hosts_of(name: str, own: Iterable[Preset] = ()) -> tuple[HostPattern, ...]:
-    """Return the hosts under a name; the operator's own stand before those that are known anyway.
+    """Return the hosts of a preset; the operator's own override the built-in ones.
 
     Raises:
         PolicyInvalid: There is no such preset.

@@ -1,4 +1,4 @@
-"""What the proxy knows of a workspace by the listener that a request came to."""
+"""The egress rules of a workspace, selected by the listener that a request arrived at."""
 
 from dataclasses import dataclass, field
 
@@ -9,13 +9,14 @@ from toolrunner.primitives.domain import WorkspaceId
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What one workspace may do outside.
+    """The egress rules of one workspace.
 
     Attributes:
         workspace_id: The workspace.
-        policy: What it may reach.
+        policy: The targets that it may reach.
         grants: Secrets that the proxy adds for it.
-        token: What requests show on a port, where others could connect too; empty for a door.
+        token: The token that requests must send on a port that other processes can connect to;
+            empty for a listener inside of a network namespace.
     """
 
     workspace_id: WorkspaceId

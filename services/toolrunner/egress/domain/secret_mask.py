@@ -1,4 +1,4 @@
-"""A server that repeats a secret in its answer does not tell the workspace."""
+"""Masking of secrets in responses, in case a server echoes one to the workspace."""
 
 import base64
 import html
@@ -7,12 +7,12 @@ from collections.abc import Iterable
 from typing import Final
 from urllib.parse import quote, quote_plus
 
-#: Shorter ones would be found by chance in what has nothing to do with them.
+#: Shorter secrets would match unrelated data by chance.
 SECRET_BYTES_MIN: Final = 8
 
 
 def spellings(value: bytes) -> set[bytes]:
-    """Return a secret as servers commonly repeat it: as it is, and as formats would write it."""
+    """Return a secret in the encodings in which servers commonly repeat it."""
     found = {value, base64.b64encode(value), base64.urlsafe_b64encode(value)}
     try:
         text = value.decode()
@@ -27,20 +27,20 @@ def spellings(value: bytes) -> set[bytes]:
 
 
 def _lower_escapes(text: str) -> bytes:
-    """Return a text with its percent signs followed by small letters."""
+    """Return a text with lower-case percent escapes."""
     first, *rest = text.split("%")
     return "%".join((first, *(each[:2].lower() + each[2:] for each in rest))).encode()
 
 
 class Mask:
-    """Replaces secrets in a stream by as many stars, also where two pieces meet."""
+    """Replaces secrets in a stream by as many asterisks, also across chunk boundaries."""
 
     def __init__(self, secrets: Iterable[bytes]) -> None:
         self._secrets = sorted({each for each in secrets if len(each) >= SECRET_BYTES_MIN}, key=len)
         self._kept = b""
 
     def pass_on(self, piece: bytes) -> bytes:
-        """Return what can be shown so far."""
+        """Return the bytes that can be sent now."""
         if not self._secrets:
             return piece
         text = self._masked(self._kept + piece)
@@ -49,7 +49,7 @@ class Mask:
         return text[: len(text) - held]
 
     def finish(self) -> bytes:
-        """Return what was held back, when nothing more comes."""
+        """Return the bytes held back, at the end of the stream."""
         kept, self._kept = self._kept, b""
         return kept
 

@@ -1,8 +1,8 @@
-"""What a request to the proxy asks for: a tunnel, a plain request, or one with TLS and secrets.
+"""The targets of proxy requests: a tunnel, a plain request, or one sent over TLS with secrets.
 
-Three forms are known. `CONNECT host:port` asks for a tunnel, through which the workspace speaks TLS
-itself. `GET http://host/path` is passed on as it is. `GET /https/host/path`, asked of the proxy as
-of a server, is sent on over TLS, and this is where the proxy can add a secret to it.
+Three forms are accepted. `CONNECT host:port` requests a tunnel, through which the workspace speaks
+TLS itself. `GET http://host/path` is forwarded as plain HTTP. `GET /https/host/path`, sent to the
+proxy as an origin server, is forwarded over TLS, and there the proxy can add a secret.
 """
 
 import base64
@@ -38,7 +38,7 @@ class Tunnel:
 
 @dataclass(frozen=True, slots=True)
 class Plain:
-    """A request over plain HTTP; `path` has its query."""
+    """A request over plain HTTP; `path` includes the query."""
 
     place: Place
     path: str
@@ -46,7 +46,7 @@ class Plain:
 
 @dataclass(frozen=True, slots=True)
 class Secured:
-    """A request that the proxy sends over TLS; `path` has its query."""
+    """A request that the proxy sends over TLS; `path` includes the query."""
 
     place: Place
     path: str
@@ -56,14 +56,14 @@ Target: TypeAlias = Tunnel | Plain | Secured
 
 
 def target_of(head: RequestHead, token: str = "") -> Target:
-    """Return what a request asks for.
+    """Return the target of a request.
 
     Args:
         head: The request.
-        token: What it has to show; empty where the socket alone says who asks.
+        token: The token that it has to contain; empty where the socket identifies the workspace.
 
     Raises:
-        Refused: It asks for none of the three, or in a way that could be read as two.
+        Refused: It is none of the three forms, or ambiguous.
     """
     try:
         return _target_of(head, token)
@@ -104,7 +104,7 @@ def _own(head: RequestHead, token: str) -> Target:
         path = slash + rest
     if path.startswith(TLS):
         authority, rest = _parted(path[len(TLS) :])
-        # In a path some programs write the colon before a port so.
+        # Some programs percent-encode the colon before a port in a path.
         host = QUOTED_COLON.sub(":", authority, count=1)
         return Secured(Place.parse(host, default_port=443), rest)
     raise Refused(
@@ -125,7 +125,7 @@ def _check_host(head: RequestHead, place: Place, default_port: int) -> None:
     host = head.get("host")
     if host is None:
         return
-    # A CONNECT's Host is written with the port by some and without it by others.
+    # The Host of a CONNECT is sent with the port by some clients and without it by others.
     if Place.parse(host, default_port=default_port or place.port) != place:
         raise Refused(Reason.MISMATCH, f"The request is for {place}, and its Host is another.")
 

@@ -1,4 +1,4 @@
-"""What programs in a workspace are told, so that they find the way out by themselves."""
+"""Environment variables that configure programs in a workspace to use the proxy."""
 
 from collections.abc import Iterable, Mapping
 from typing import Final
@@ -6,13 +6,13 @@ from typing import Final
 from toolrunner.egress.domain.grants import Delivery, Grant
 from toolrunner.egress.domain.targets import TLS, TOKEN_MARK
 
-#: Where the proxy is inside a network namespace, in which nobody else listens.
+#: The proxy's port inside of a network namespace, in which no other process listens on it.
 INSIDE_PORT: Final = 3128
 INSIDE_HOST: Final = "127.0.0.1"
 USER: Final = "workspace"
-#: A server of the workspace's own is reached without the proxy.
+#: A server of the workspace itself is reached without the proxy.
 DIRECT: Final = "localhost,127.0.0.1,::1"
-#: Asked by git for a password: it has none, since the proxy adds them, and says how to get there.
+#: Called by git for a password: it has none, since the proxy adds them, and prints how to get one.
 CREDENTIAL_HELPER: Final = (
     '!f() { test "$1" = get || exit 0; while IFS== read -r k v; do test "$k" = host && h=$v; done; '
     'echo "parley: $h wants a password. No secret for it is granted to this workspace, or it is '
@@ -29,13 +29,13 @@ def variables_of(
     token: str = "",
     has_proxy: bool = True,
 ) -> Mapping[str, str]:
-    """Return the variables of a process that goes out through the proxy; none holds a secret.
+    """Return the variables of a process that uses the proxy; none contains a secret.
 
     Args:
-        grants: The workspace's secrets; git is led past TLS of its own for the hosts of these.
-        port: Where the proxy is.
-        token: What it wants to be shown there.
-        has_proxy: Whether everything has to go through it; otherwise only what needs a secret.
+        grants: The workspace's secrets; git's URLs of their hosts are rewritten to the proxy.
+        port: The port of the proxy.
+        token: The token that the proxy requires there.
+        has_proxy: Whether all requests have to use it; otherwise only those that need a secret.
     """
     proxy = f"http://{USER}:{token}@{INSIDE_HOST}:{port}" if token else _address(port)
     base = _address(port) + (f"{TOKEN_MARK}{token}" if token else "")
@@ -51,9 +51,9 @@ def variables_of(
 def git_variables(
     grants: Iterable[Grant], base: str, *, credential_helper: str = ""
 ) -> Mapping[str, str]:
-    """Return git's configuration as variables, which no file of the workspace can be.
+    """Return git's configuration as variables, which override the files of the workspace.
 
-    A wildcard cannot be written as a rule of git; what it covers is asked for through `base`.
+    A wildcard cannot be a URL rule of git; its hosts are requested through `base`.
     """
     hosts = sorted(
         {

@@ -1,4 +1,4 @@
-"""What is known of files, to protos, nothing else."""
+"""Conversion of file values to protos."""
 
 import base64
 from collections.abc import Iterable
@@ -32,18 +32,18 @@ PROBLEM: Final = {
 }
 MATCH: Final = {match: file_pb2.EditMatch.Value(f"EDIT_MATCH_{match.name}") for match in Match}
 
-#: What a Timestamp can say: the years 1 to 9999.
+#: The range of a Timestamp: the years 1 to 9999.
 TIME_NS_MIN: Final = -62_135_596_800 * 10**9
 TIME_NS_MAX: Final = 253_402_300_800 * 10**9 - 1
 
 
 def text_to_proto(text: str) -> str:
-    """Return a name that may hold bytes of no encoding as a text that may travel."""
+    """Return a name as valid UTF-8; invalid bytes are replaced."""
     return text.encode(errors="surrogateescape").decode(errors="replace")
 
 
 def info_to_proto(info: values.PathInfo) -> file_pb2.PathInfo:
-    """Return what is known of a path."""
+    """Return the metadata of a path."""
     modified_at = Timestamp()
     modified_at.FromNanoseconds(max(TIME_NS_MIN, min(info.modified_ns, TIME_NS_MAX)))
     return file_pb2.PathInfo(
@@ -76,7 +76,7 @@ def page_to_proto(page: protocol.Page) -> api.ReadFileResponse:
 
 
 def changes_to_proto(changed: Changed) -> list[file_pb2.FileChange]:
-    """Return what became of files."""
+    """Return the changes of files."""
     return [
         file_pb2.FileChange(
             path=text_to_proto(change.path),
@@ -101,7 +101,7 @@ def changes_to_proto(changed: Changed) -> list[file_pb2.FileChange]:
 
 
 def problems_to_proto(changed: Changed) -> list[file_pb2.EditProblem]:
-    """Return everything that is wrong."""
+    """Return all problems."""
     return [
         file_pb2.EditProblem(
             file_index=problem.file_index,
@@ -118,7 +118,7 @@ def problems_to_proto(changed: Changed) -> list[file_pb2.EditProblem]:
 
 
 def token_of(after: bytes) -> str:
-    """Return where the next page begins as a text that may travel."""
+    """Return a page position as a token."""
     return base64.urlsafe_b64encode(after).decode()
 
 
@@ -151,14 +151,14 @@ def found_to_proto(found: protocol.FoundFiles) -> api.FindFilesResponse:
 
 
 def matches_to_proto(matches: protocol.FileMatches) -> file_pb2.FileMatches:
-    """Return what a search found in one file."""
+    """Return the matches of a search in one file."""
     found = file_pb2.FileMatches()
     _fill(found, matches)
     return found
 
 
 def batch_to_proto(files: Iterable[protocol.FileMatches]) -> api.SearchFilesResponse:
-    """Return what a search found in several files."""
+    """Return the matches of a search in several files."""
     answer = api.SearchFilesResponse()
     for matches in files:
         _fill(answer.files.files.add(), matches)
@@ -166,7 +166,7 @@ def batch_to_proto(files: Iterable[protocol.FileMatches]) -> api.SearchFilesResp
 
 
 def _fill(found: file_pb2.FileMatches, matches: protocol.FileMatches) -> None:
-    """Say in place what was found: a line that is made first and then put there is made twice."""
+    """Fill a message in place: a line that is built first and then added is copied."""
     found.path, found.count = text_to_proto(matches.path), matches.count
     add = found.lines.add
     for line in matches.lines:
@@ -180,7 +180,7 @@ def _fill(found: file_pb2.FileMatches, matches: protocol.FileMatches) -> None:
 
 
 def summary_to_proto(summary: protocol.Summary) -> api.SearchFilesResponse:
-    """Return what a search found altogether."""
+    """Return the summary of a search."""
     return api.SearchFilesResponse(
         summary=api.SearchSummary(
             files=summary.files,
@@ -195,7 +195,7 @@ def summary_to_proto(summary: protocol.Summary) -> api.SearchFilesResponse:
 
 
 def stat_to_proto(stat: protocol.Stat) -> api.StatPathResponse:
-    """Return what is known of a path."""
+    """Return the metadata of a path."""
     return api.StatPathResponse(
         exists=stat.info is not None,
         info=None if stat.info is None else info_to_proto(stat.info),

@@ -1,4 +1,4 @@
-"""What requests about files say, checked against the limits that the protos state."""
+"""Parsing of requests about files, with the limits of the protos."""
 
 import base64
 import binascii
@@ -38,13 +38,13 @@ _MODE: Final = {
 
 
 def file_effect_of(request: EffectRequest, scope: Scope, method: str) -> FileEffect:
-    """Return a request that changes files as the journal sees it."""
+    """Return a request that changes files, for the journal."""
     key = effect_key_of(request, scope)
     return FileEffect(request.request_id, key, f"{SERVICE}/{method}", body_hash_of(request))
 
 
 def upload_effect_of(head: api.UploadFileHead, scope: Scope, content_hash: bytes) -> FileEffect:
-    """Return an upload as the journal sees it: its body is its head and its bytes."""
+    """Return an upload, for the journal: its body is its head and its bytes."""
     key = effect_key_of(head, scope)
     body_hash = hashlib.sha256(body_hash_of(head) + content_hash).digest()
     return FileEffect(head.request_id, key, f"{SERVICE}/UploadFile", body_hash)
@@ -76,7 +76,7 @@ def path_of(path: str, field: str = "path", *, may_be_empty: bool = False) -> st
     """Return a path within its limits.
 
     Raises:
-        InvalidRequest: It is none.
+        InvalidRequest: It is not valid.
     """
     if "\0" in path or len(path.encode()) > PATH_BYTES_MAX or not (path or may_be_empty):
         raise InvalidRequest(field, f"is no path of at most {PATH_BYTES_MAX} bytes")
@@ -84,10 +84,10 @@ def path_of(path: str, field: str = "path", *, may_be_empty: bool = False) -> st
 
 
 def after_of(page_token: str) -> bytes:
-    """Return where a page begins.
+    """Return the position of a page.
 
     Raises:
-        InvalidRequest: The token is none of ours.
+        InvalidRequest: The token is not valid.
     """
     if len(page_token) > TOKEN_CHARACTERS_MAX:
         raise InvalidRequest("page_token", "is not one of this list; begin again without one")
@@ -120,7 +120,7 @@ def bytes_of(request: api.ReadBytesRequest) -> protocol.ReadBytes:
 
 
 def write_of(request: api.WriteFileRequest, token: str) -> protocol.PlanWrite:
-    """Return what to write."""
+    """Return the write plan."""
     if len(request.content) > CONTENT_BYTES_MAX:
         problem = f"has over {CONTENT_BYTES_MAX} bytes; upload larger files"
         raise InvalidRequest("content", problem)
@@ -136,7 +136,7 @@ def write_of(request: api.WriteFileRequest, token: str) -> protocol.PlanWrite:
 
 
 def upload_of(head: api.UploadFileHead, token: str) -> protocol.StartUpload:
-    """Return what is to arrive."""
+    """Return the upload to start."""
     return protocol.StartUpload(
         token=token,
         path=path_of(head.path, "head.path"),
@@ -149,7 +149,7 @@ def upload_of(head: api.UploadFileHead, token: str) -> protocol.StartUpload:
 
 
 def edits_of(request: api.EditFilesRequest, token: str) -> protocol.PlanEdits:
-    """Return what to replace; an edit that is empty is a problem of the answer."""
+    """Return the edit plan; empty edits are reported as problems in the response."""
     if not 1 <= len(request.files) <= 100:
         raise InvalidRequest("files", "needs 1 to 100 files")
     if request.ByteSize() > CONTENT_BYTES_MAX:
@@ -172,14 +172,14 @@ def _file_edit(file: file_pb2.FileEdit, at: int) -> values.FileEdit:
 
 
 def patch_of(request: api.ApplyPatchRequest, token: str) -> protocol.PlanPatch:
-    """Return what to patch."""
+    """Return the patch plan."""
     if not 1 <= len(request.patch.encode()) <= CONTENT_BYTES_MAX:
         raise InvalidRequest("patch", f"needs 1 to {CONTENT_BYTES_MAX} bytes")
     return protocol.PlanPatch(token, request.patch, guards_git(request.context, ""))
 
 
 def list_of(request: api.ListDirectoryRequest) -> protocol.ListDirectory:
-    """Return what to list."""
+    """Return the listing request."""
     return protocol.ListDirectory(
         path=path_of(request.path, may_be_empty=True),
         depth=bounded(request.depth, "depth", 8, 1),
@@ -191,7 +191,7 @@ def list_of(request: api.ListDirectoryRequest) -> protocol.ListDirectory:
 
 
 def find_of(request: api.FindFilesRequest) -> protocol.FindFiles:
-    """Return what to find."""
+    """Return the find request."""
     if not 1 <= len(request.query) <= 500 or "\0" in request.query:
         raise InvalidRequest("query", "needs 1 to 500 characters, none of them NUL")
     return protocol.FindFiles(
@@ -205,7 +205,7 @@ def find_of(request: api.FindFilesRequest) -> protocol.FindFiles:
 
 
 def search_of(request: api.SearchFilesRequest) -> protocol.SearchFiles:
-    """Return what to search for."""
+    """Return the search request."""
     if not 1 <= len(request.pattern) <= 1000 or "\0" in request.pattern:
         raise InvalidRequest("pattern", "needs 1 to 1000 characters, none of them NUL")
     if request.case_mode not in _CASE or request.mode not in _MODE:

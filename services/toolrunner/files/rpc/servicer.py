@@ -1,4 +1,4 @@
-"""FileService: each method translates, asks one thing, and translates back."""
+"""FileService: each method parses the request, makes one call, and encodes the response."""
 
 import hashlib
 from collections.abc import AsyncIterator
@@ -17,9 +17,9 @@ from toolrunner.fileworker import protocol
 from toolrunner.primitives.errors import InvalidRequest
 from toolrunner.processes.rpc.inputs import scope_of
 
-#: For what comes after the limit of a search: ending it and saying so.
+#: The time after the limit of a search to end it and answer.
 SEARCH_GRACE_S: Final = 10.0
-#: Looking at a million entries takes its time.
+#: Walking a million entries takes long.
 FIND_S: Final = 120.0
 
 
@@ -69,7 +69,7 @@ class FileServicer(FileServiceServicer):
         request_iterator: AsyncIterator[api.UploadFileRequest],
         context: grpc.aio.ServicerContext,
     ) -> api.UploadFileResponse:
-        """Write a whole file whose bytes come in pieces."""
+        """Write a whole file whose bytes arrive in chunks."""
         head = await _head(request_iterator)
         scope = scope_of(head.context)
         inputs.upload_effect_of(head, scope, b"")
@@ -122,7 +122,7 @@ class FileServicer(FileServiceServicer):
     async def UndoEdit(  # noqa: N802 (the name is the proto's)
         self, request: api.UndoEditRequest, context: grpc.aio.ServicerContext
     ) -> api.UndoEditResponse:
-        """Put files back as they were before a change."""
+        """Restore files to their state before a change."""
         scope = scope_of(request.context)
         effect = inputs.file_effect_of(request, scope, "UndoEdit")
         if request.WhichOneof("target") is None:
@@ -171,7 +171,7 @@ class FileServicer(FileServiceServicer):
     async def StatPath(  # noqa: N802 (the name is the proto's)
         self, request: api.StatPathRequest, context: grpc.aio.ServicerContext
     ) -> api.StatPathResponse:
-        """Read what is known of a path."""
+        """Return the metadata of a path."""
         path = inputs.path_of(request.path, may_be_empty=True)
         asked = protocol.StatPath(path, request.no_follow, request.with_etag)
         stat = await self._files.ask(scope_of(request.context), asked, protocol.Stat)
@@ -180,7 +180,7 @@ class FileServicer(FileServiceServicer):
     async def MakeDirectory(  # noqa: N802 (the name is the proto's)
         self, request: api.MakeDirectoryRequest, context: grpc.aio.ServicerContext
     ) -> api.MakeDirectoryResponse:
-        """Make a directory with those above it."""
+        """Create a directory and its parents."""
         scope = scope_of(request.context)
         effect = inputs.file_effect_of(request, scope, "MakeDirectory")
         guards_git = inputs.guards_git(request.context, request.path)
@@ -191,7 +191,7 @@ class FileServicer(FileServiceServicer):
     async def MovePath(  # noqa: N802 (the name is the proto's)
         self, request: api.MovePathRequest, context: grpc.aio.ServicerContext
     ) -> api.MovePathResponse:
-        """Give a file or directory another path."""
+        """Move a file or directory to another path."""
         scope = scope_of(request.context)
         effect = inputs.file_effect_of(request, scope, "MovePath")
         plan = protocol.PlanMove(

@@ -1,1 +1,1 @@
-"""Changes of files: planned, made as a whole, undone."""
+"""File changes: plan, commit and undo."""

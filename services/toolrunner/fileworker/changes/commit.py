@@ -1,4 +1,4 @@
-"""Writing what was planned: every file is replaced in one step, and all of them or none."""
+"""Commit of planned changes: every file is replaced in one step, and all of them or none."""
 
 import errno
 import os
@@ -23,7 +23,7 @@ _NO_LINKS: Final = frozenset({errno.EPERM, errno.EOPNOTSUPP, errno.EMLINK})
 
 @dataclass
 class _Commit:
-    """How far a commit has come, so that it can be taken back."""
+    """The progress of a commit, so that it can be rolled back."""
 
     root: Root
     token: str
@@ -32,7 +32,7 @@ class _Commit:
 
 
 def staged_name(token: str) -> str:
-    """Return the name of a file that is about to replace another in its directory."""
+    """Return the name of a staged file that will replace another in its directory."""
     return f".parley-{token}.tmp"
 
 
@@ -40,11 +40,11 @@ def commit(root: Root, drafts: Sequence[Draft], token: str) -> None:
     """Write all drafts, or none of them.
 
     Raises:
-        FileRefused: A file has changed meanwhile, or cannot be written; all is as it was.
+        FileRefused: A file has changed meanwhile, or cannot be written; nothing is changed.
     """
     doing = _Commit(root, token)
     try:
-        # What comes before what goes: a move never leaves neither.
+        # Writes before deletions: during a move at least one of both files exists.
         for draft in sorted(drafts, key=lambda draft: draft.content is None):
             _apply(doing, draft)
     except BaseException:
@@ -71,7 +71,7 @@ def _apply(doing: _Commit, draft: Draft) -> None:
 
 
 def _check_same(place: Place, draft: Draft) -> None:
-    """Refuse a file that somebody has changed since it was read."""
+    """Refuse a file that has changed since it was read."""
     now = place.lstat()
     known = None if draft.before is None else draft.before.identity
     if (None if now is None else identity_of(now)) != known:
@@ -114,15 +114,15 @@ def keep_attributes(fd: int, place: Place, mode: int) -> None:
                 os.setxattr(fd, name, os.getxattr(link, name))
         owner = os.fstat(old)
         os.fchown(fd, owner.st_uid, owner.st_gid)
-    # After the owner, because changing that drops bits.
+    # After the owner, because changing that clears mode bits.
     os.fchmod(fd, mode)
 
 
 def put_in_place(place: Place, staged: str, before: Snapshot | None, shown: str) -> None:
-    """Give a staged file its name; a new one never replaces another.
+    """Rename a staged file to its path; a new one never replaces another.
 
     Raises:
-        FileRefused: In the last moment the file was changed; it is left as it is then.
+        FileRefused: The file was changed at the last moment; it is left as it is then.
     """
     fd = place.directory_fd
     if before is not None:
@@ -137,7 +137,7 @@ def put_in_place(place: Place, staged: str, before: Snapshot | None, shown: str)
 
 
 def _exchange(place: Place, staged: str, before: Snapshot, shown: str) -> None:
-    """Replace a file; nobody comes between looking at it and that if it is looked at afterwards."""
+    """Replace a file; a concurrent change is detected after the exchange, and the file kept."""
     fd = place.directory_fd
     with leased(place) as lease:
         if not exchanged(fd, staged, fd, place.name):
@@ -158,7 +158,7 @@ def _take_back(doing: _Commit) -> None:
 
 
 def roll_back(root: Root, image: Image, token: str) -> bool:
-    """Put one entry back if the change has reached it; return whether it is as it was."""
+    """Restore one entry if the change has reached it; return whether it is as it was."""
     if image.kind is EntryKind.MOVED:
         return moved_back(root, image)
     if image.kind is EntryKind.TREE:
@@ -176,7 +176,7 @@ def roll_back(root: Root, image: Image, token: str) -> bool:
             os.fsync(place.directory_fd)
             return True
     except FileNotFoundError:
-        # Its directory was never made.
+        # Its directory was never created.
         return not image.before_etag
     except OSError:
         return False
@@ -193,7 +193,7 @@ def _undo_at(place: Place, image: Image, token: str, *, is_there: bool) -> None:
 
 
 def clear_staged(root: Root, asked: str, token: str) -> None:
-    """Remove what was staged for a path; what is there itself is not looked at."""
+    """Remove the staged file of a path; the path itself is not touched."""
     with suppress(OSError, errors.FileRefused), root.place(root.relative(asked)) as place:
         os.unlink(staged_name(token), dir_fd=place.directory_fd)
 

@@ -1,4 +1,4 @@
-"""Files as a change will leave them, in memory until nothing speaks against it any more."""
+"""Drafts of files: the content after a change, in memory until all checks have passed."""
 
 from dataclasses import dataclass, field
 from typing import Final
@@ -20,14 +20,14 @@ class Draft:
     """One file, before and after.
 
     Attributes:
-        shown: The path as it was asked for, relative to the root.
-        path: Where it really is, without links.
+        shown: The path as it was requested, relative to the root.
+        path: The real path, without links.
         before: The file; None if there is none.
-        content: What it will hold; None if it will be gone.
+        content: The new content; None if it will be deleted.
         mode: Permission bits of a new file; 0 for the default.
         applied: How replacements were made.
-        moved_from: The path it had; empty if it stays.
-        compared: What it held under that path, for the diff.
+        moved_from: The previous path; empty if it is not moved.
+        compared: The content under that path, for the diff.
         guards_git: Whether git's own files are protected from the change.
     """
 
@@ -43,21 +43,21 @@ class Draft:
 
     @property
     def before_etag(self) -> str:
-        """The etag of the file as it is."""
+        """The current etag of the file."""
         return NO_ETAG if self.before is None else self.before.etag
 
     @property
     def after_etag(self) -> str:
-        """The etag of the file as it will be."""
+        """The etag of the file after the change."""
         return NO_ETAG if self.content is None else etag_of(self.content)
 
     @property
     def is_changed(self) -> bool:
-        """Whether there is anything to do."""
+        """Whether the content changes."""
         return self.before_etag != self.after_etag
 
     def image(self) -> Image:
-        """Return what is needed to put the file back."""
+        """Return the image to restore the file."""
         before = self.before
         return Image(
             path=self.path,
@@ -71,7 +71,7 @@ class Draft:
 
 @dataclass
 class Drafts:
-    """All files of one change; the same file is drafted once."""
+    """All files of one change; the same file has one draft."""
 
     root: Root
     guards_git: bool
@@ -80,11 +80,11 @@ class Drafts:
     size_bytes: int = 0
 
     def open(self, asked: str) -> Draft:
-        """Return the draft of a file, begun now if it is the first time.
+        """Return the draft of a file, created at the first call.
 
         Raises:
-            FileRefused: It may not be changed, or is no regular file.
-            AliasedPath: The file is drafted under another path.
+            FileRefused: It may not be changed, or is not a regular file.
+            AliasedPath: The file has a draft under another path.
         """
         shown = self.root.relative(asked)
         guard = GitGuard(self.root, self.guards_git)
@@ -95,7 +95,7 @@ class Drafts:
         except errors.FileRefused as refused:
             if refused.reason is not errors.Reason.PATH_NOT_FOUND:
                 raise
-            # A directory above it is missing; it will be made.
+            # A parent directory is missing; it will be created.
             path, before = self.root.future(shown), None
             guard.check_path(path, asked)
         known = self.by_path.get(path)
@@ -124,7 +124,7 @@ class Drafts:
             raise errors.too_large(shown, self.size_bytes, CHANGE_BYTES_MAX)
 
     def changed(self) -> tuple[Draft, ...]:
-        """Return the files that there is anything to do to."""
+        """Return the drafts with a change."""
         return tuple(draft for draft in self.by_path.values() if draft.is_changed)
 
 
@@ -136,7 +136,7 @@ class AliasedPath(Exception):
 
 
 def change_of(draft: Draft, *, with_diff: bool = True) -> Change:
-    """Return what becomes of one file."""
+    """Return the change of one file."""
     diff = _diff(draft) if with_diff else Diff()
     return Change(
         path=draft.shown,

@@ -1,4 +1,4 @@
-"""Entries of directories as they are kept to be put back: files, links and directories."""
+"""Directory entries that are stored and restored: files, links and directories."""
 
 import hashlib
 import os
@@ -15,7 +15,7 @@ DIRECTORY_ETAG: Final = "directory"
 
 
 def etag_at(place: Place) -> str | None:
-    """Return what tells an entry from others, empty if there is none; None if nothing does."""
+    """Return the etag of an entry, empty if there is none; None if it cannot have one."""
     try:
         with place.found() as found:
             mode = os.fstat(found).st_mode
@@ -35,21 +35,21 @@ def etag_at(place: Place) -> str | None:
 
 
 def link_etag(target: bytes) -> str:
-    """Return what tells a link from others."""
+    """Return the etag of a link."""
     return f"link-{hashlib.sha256(target).hexdigest()}"
 
 
 def inode_etag(place: Place) -> str:
-    """Return what an entry keeps wherever it is moved; empty if there is none."""
+    """Return an etag that an entry keeps when it is moved; empty if there is none."""
     result = place.lstat()
     return NO_ETAG if result is None else f"inode-{result.st_dev:x}-{result.st_ino:x}"
 
 
 def make_entry(place: Place, image: Image) -> None:
-    """Make a link or a directory as it was.
+    """Create a link or a directory as it was.
 
     Raises:
-        OSError: Something is there, or it cannot be made.
+        OSError: The path exists, or it cannot be created.
     """
     if image.kind is EntryKind.LINK:
         os.symlink(image.before or b"", os.fsencode(place.name), dir_fd=place.directory_fd)
@@ -72,7 +72,7 @@ def remove_entry(place: Place) -> None:
 
 
 def moved_back(root: Root, image: Image) -> bool:
-    """Give what was moved its old name again; return whether it has it."""
+    """Move an entry back to its old path; return whether it is there."""
     with (
         suppress(OSError),
         root.real_place(image.path) as new,

@@ -1,10 +1,11 @@
-"""Git's own directories: what is in one could make git run something, so it may be protected.
+"""Protection of git's own directories, whose files could make git execute programs.
 
-Theory: names do not tell. A `.git` may be a link or a file that leads elsewhere, a `commondir`
-leads further, and a directory of any name is git's once it has what git looks for. So whatever is
-to be changed is looked at where it really is, by open descriptors: each directory from there up to
-the root is compared with those that git would use, and with what git takes for its own. That is
-done when a change is planned, to tell at once, and again on the descriptor that it is made with.
+Theory: names are not sufficient. A `.git` may be a link or a file that points elsewhere, a
+`commondir` points further, and a directory of any name is a git directory once it has the files
+that git looks for. So each path to be changed is checked at its real location, by open descriptors:
+each directory from there up to the root is compared with those that git would use, and checked for
+the files of a git directory. That is done when a change is planned, to report it at once, and again
+on the descriptor that it is made with.
 """
 
 import os
@@ -19,7 +20,7 @@ from toolrunner.filesystem import errors
 from toolrunner.filesystem.beneath import PATH_BYTES_MAX, Place, Root
 
 GIT: Final = ".git"
-#: What a directory has that git takes for its own; the last two may be elsewhere, as it says.
+#: The entries of a git directory; the last two may be elsewhere, in its commondir.
 MARKS: Final = ("HEAD", "refs", "objects")
 COMMON: Final = "commondir"
 POINTER_BYTES_MAX: Final = PATH_BYTES_MAX + len("gitdir: ")
@@ -30,9 +31,9 @@ Inode = tuple[int, int]
 
 @dataclass
 class _Used:
-    """The directories that git would use, as they are and as they are named.
+    """The directories that git would use, by inode and by path.
 
-    A name counts also while nothing is there: something could be moved there.
+    A path counts also while it does not exist: a directory could be moved there.
     """
 
     root: Root
@@ -40,7 +41,7 @@ class _Used:
     paths: set[str] = field(default_factory=set)
 
     def look(self, directory: str) -> None:
-        """Take what git would use if it were started in a directory."""
+        """Add the directories that git would use if it were started in a directory."""
         path = _beside(directory, GIT)
         with suppress(OSError), self.root.opened(path, os.O_PATH | os.O_NOFOLLOW) as found:
             mode = os.fstat(found).st_mode
@@ -63,7 +64,7 @@ class _Used:
                 self.inodes.add(_inode_at(self.root, shared))
 
     def has(self, path: str) -> bool:
-        """Tell whether a path is in one of them, or has one in it."""
+        """Return whether a path is inside of one of them, or contains one."""
         return any(
             path == used or path.startswith(f"{used}/") or used.startswith(f"{path}/")
             for used in self.paths
@@ -75,7 +76,7 @@ class GitGuard:
     """Refuses changes of git's own files, if it is on.
 
     Attributes:
-        root: Where the files are.
+        root: The root of the files.
         is_on: Whether anything is refused.
     """
 
@@ -83,10 +84,10 @@ class GitGuard:
     is_on: bool
 
     def check(self, place: Place, asked: str) -> None:
-        """Let a name in a directory be made, replaced, moved or deleted.
+        """Check that an entry may be created, replaced, moved or deleted.
 
         Raises:
-            FileRefused: It is git's, or would make the directory git's.
+            FileRefused: It is git's, or would make the directory a git directory.
         """
         if self.is_on and (
             _is_git(place.name)
@@ -100,10 +101,10 @@ class GitGuard:
                 raise errors.forbidden(asked, WHY)
 
     def check_path(self, path: str, asked: str) -> None:
-        """Let something be made, of which directories above may be missing.
+        """Check that a path may be created, whose parent directories may be missing.
 
         Raises:
-            FileRefused: It is git's, or one of those would be.
+            FileRefused: It is git's, or one of its parents would be.
         """
         if not self.is_on:
             return
@@ -122,7 +123,7 @@ class GitGuard:
             return
 
     def _is_inside(self, directory_fd: int, name: str = "") -> bool:
-        """Tell whether a directory is git's or in one that is, or a name in it leads into one."""
+        """Return whether a directory is in a git directory, or a name in it leads into one."""
         path = self.root.path_of(directory_fd, "")
         if any(map(_is_git, path.split("/"))):
             return True
@@ -133,12 +134,12 @@ class GitGuard:
             above.add(_inode(fd))
             used.look(self.root.path_of(fd, ""))
         if _inode(self.root.fd) not in above:
-            # It is nowhere in the workspace any more.
+            # It is no longer in the workspace.
             return True
         return bool(above & used.inodes) or bool(name and used.has(_beside(path, name)))
 
     def _upwards(self, directory_fd: int) -> Iterator[int]:
-        """Yield a directory and all above it, the root last; each is open while it is looked at."""
+        """Yield a directory and its ancestors up to the root; each is open until the next."""
         top = _inode(self.root.fd)
         fd = os.dup(directory_fd)
         try:
@@ -154,7 +155,7 @@ class GitGuard:
 
 
 def _is_git(name: str) -> bool:
-    # There are file systems to which all of these are the same.
+    # Some file systems treat all of these as the same name.
     return name.casefold().rstrip(". ") == GIT
 
 
@@ -188,7 +189,7 @@ def _would_be_git(fd: int, name: str) -> bool:
 
 
 def _said(found: int) -> str:
-    """Return what a small file says that leads elsewhere; nothing if it is none."""
+    """Return the content of a small pointer file; empty if it is not a regular file."""
     if not stat.S_ISREG(os.fstat(found).st_mode):
         return ""
     fd = os.open(f"/proc/self/fd/{found}", os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC)
@@ -199,7 +200,7 @@ def _said(found: int) -> str:
 
 
 def _beside(directory: str, target: str, prefix: str = "") -> str:
-    """Return where a path leads that is said in a directory, relative to the root."""
+    """Return the target of a path in a directory, relative to the root."""
     if target.startswith("/"):
         inside = prefix and target.startswith(f"{prefix}/")
         return posixpath.normpath(target[len(prefix) + 1 :]) if inside else ".."

@@ -1,4 +1,4 @@
-"""Planning what a patch says, and telling of everything in it that does not fit."""
+"""Planning of a patch, with a report of everything in it that does not apply."""
 
 from dataclasses import dataclass, field
 from typing import assert_never
@@ -23,7 +23,7 @@ from toolrunner.fileworker.values import Problem, ProblemKind
 
 @dataclass
 class PatchPlan:
-    """The files of a patch in its order, and what does not fit."""
+    """The files of a patch in its order, and the problems."""
 
     drafts: Drafts
     shown: list[Draft] = field(default_factory=list)
@@ -31,7 +31,7 @@ class PatchPlan:
 
 
 def plan_patch(root: Root, request: PlanPatch) -> PatchPlan:
-    """Plan what a patch says."""
+    """Plan a patch."""
     plan = PatchPlan(Drafts(root, request.guards_git))
     try:
         operations = parse(request.patch)

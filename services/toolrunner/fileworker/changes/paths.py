@@ -1,4 +1,4 @@
-"""Paths as a whole: what they are, making directories, and the steps of moving and deleting."""
+"""Operations on whole paths: stat, making directories, and the steps of moves and deletions."""
 
 import errno
 import os
@@ -21,10 +21,10 @@ NAMES_PER_TURN: Final = 1000
 
 
 def stat_path(root: Root, request: StatPath) -> Stat:
-    """Return what is known of a path; nothing there is an answer.
+    """Return the metadata of a path; a missing path is a valid answer.
 
     Raises:
-        FileRefused: It is outside, or may not be looked at.
+        FileRefused: It is outside, or may not be read.
     """
     path = root.relative(request.path)
     try:
@@ -56,10 +56,10 @@ def _stat_link(root: Root, path: str, asked: str) -> Stat:
 
 
 def make_directory(root: Root, request: MakeDirectory) -> Count:
-    """Make a directory with those above it; count the new ones.
+    """Create a directory and its parents; return the number of new ones.
 
     Raises:
-        FileRefused: Something else is there, or it may not be made.
+        FileRefused: The path is not a directory, or may not be created.
     """
     path = root.relative(request.path)
     try:
@@ -73,7 +73,7 @@ def make_directory(root: Root, request: MakeDirectory) -> Count:
 
 
 class opened_entry:  # noqa: N801 (used like a function)
-    """Has the directory of a name open; the name itself may be a link, and is not followed.
+    """Opens the directory of a name; the name itself may be a link, and is not followed.
 
     Raises:
         FileRefused: It is the workspace itself, or the directory cannot be opened.
@@ -97,10 +97,10 @@ class opened_entry:  # noqa: N801 (used like a function)
 
 
 def rename_entry(source: Place, target: Place, *, overwrite: bool, asked: str) -> None:
-    """Give an entry the place of another, or a free one.
+    """Rename an entry to another path; an existing file is replaced only with `overwrite`.
 
     Raises:
-        FileRefused: Something is there.
+        FileRefused: The path exists.
         OSError: The kernel refuses.
     """
     there = target.lstat()
@@ -114,7 +114,9 @@ def rename_entry(source: Place, target: Place, *, overwrite: bool, asked: str) -
 
 
 def delete_directory(place: Place, *, recursive: bool) -> Generator[Pause, None, int]:
-    """Delete a directory; count what went. A large one takes its time, so it pauses in between.
+    """Delete a directory; return the number of entries.
+
+    It pauses in between, because a large directory takes long.
 
     Raises:
         OSError: It is not empty, or cannot be deleted.
@@ -127,7 +129,7 @@ def delete_directory(place: Place, *, recursive: bool) -> Generator[Pause, None,
 
 
 def _emptied(above_fd: int, name: str, depth: int) -> Generator[Pause, None, int]:
-    """Delete all that is in a directory; a link in it goes, and what it leads to stays."""
+    """Delete all entries of a directory; links are deleted, not followed."""
     flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
     fd = os.open(name, flags, dir_fd=above_fd)
     count = 0

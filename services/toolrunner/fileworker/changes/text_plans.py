@@ -1,4 +1,4 @@
-"""Planning changes: everything that speaks against one is found before anything is written."""
+"""Planning of text changes: all problems are found before anything is written."""
 
 from collections.abc import Iterable
 from typing import Final
@@ -35,7 +35,7 @@ def problem(
     hints: tuple[str, ...] = (),
     patch_line: int = 0,
 ) -> Problem:
-    """Return one reason why nothing is changed."""
+    """Return one problem."""
     text = message[:MESSAGE_CHARACTERS_MAX]
     return Problem(index, edit_index, path, kind, text, count, hints, patch_line)
 
@@ -46,7 +46,7 @@ def problem_of(
     """Return a refusal of one file as a problem.
 
     Raises:
-        FileRefused: It is one of the node, not of the file.
+        FileRefused: It is an error of the node, not of the file.
     """
     if isinstance(refused, AliasedPath):
         kind = ProblemKind.ALIAS
@@ -58,7 +58,7 @@ def problem_of(
 
 
 def missing(root: Root, index: int, path: str, patch_line: int = 0) -> Problem:
-    """Return that there is no file to change."""
+    """Return the problem for a missing file."""
     hints = suggestions_for(root, root.relative(path))
     message = f"there is no {path!r}; check the path, or write the file as a whole"
     kind = ProblemKind.NOT_FOUND
@@ -66,7 +66,7 @@ def missing(root: Root, index: int, path: str, patch_line: int = 0) -> Problem:
 
 
 def text_in(draft: Draft) -> str | None:
-    """Return the text that a draft holds now, or None if it is none.
+    """Return the current text of a draft, or None if it is not text.
 
     Raises:
         FileRefused: The file is too large.
@@ -78,7 +78,7 @@ def text_in(draft: Draft) -> str | None:
 
 
 def put_text(draft: Draft, text: str) -> None:
-    """Let a draft hold another text, written as the one before.
+    """Set the text of a draft, in the encoding of the previous one.
 
     Raises:
         UnicodeEncodeError: Its encoding lacks a character.
@@ -89,10 +89,10 @@ def put_text(draft: Draft, text: str) -> None:
 
 
 def plan_write(root: Root, request: PlanWrite) -> Drafts:
-    """Plan a whole file.
+    """Plan the write of a whole file.
 
     Raises:
-        FileRefused: It may not be written, exists, or is not what the etag says.
+        FileRefused: It may not be written, exists, or has another etag.
     """
     drafts = Drafts(root, request.guards_git)
     draft = drafts.open(request.path)
@@ -113,7 +113,7 @@ def check_expected(draft: Draft, *, asked: str, if_etag: str, create_only: bool)
 
 
 def plan_edits(root: Root, request: PlanEdits) -> tuple[Drafts, list[Problem]]:
-    """Plan replacements, and tell of every one that cannot be made."""
+    """Plan replacements; return every one that cannot be made as a problem."""
     drafts = Drafts(root, request.guards_git)
     problems: list[Problem] = []
     for index, file in enumerate(request.files):
@@ -158,10 +158,10 @@ def _edit(root: Root, draft: Draft, index: int, file: FileEdit) -> Iterable[Prob
 
 
 def plan_restore(root: Root, request: PlanRestore) -> Drafts:
-    """Plan to put files back.
+    """Plan the restore of files.
 
     Raises:
-        FileRefused: One of them has changed since, or was too large to be kept.
+        FileRefused: One of them has changed since, or was too large to be stored.
     """
     drafts = Drafts(root, request.guards_git)
     for image in request.images:

@@ -1,4 +1,4 @@
-"""Moving, deleting and putting back whole entries: planned with all that is needed to undo it."""
+"""Plans to move, delete and restore whole entries, with the images to undo them."""
 
 import os
 import stat
@@ -24,7 +24,7 @@ from toolrunner.fileworker.protocol import Done, PlanDelete, PlanMove, Planned, 
 from toolrunner.fileworker.search.suggestions import suggestions_for
 from toolrunner.fileworker.values import Change, ChangeKind, EntryKind, Image
 
-#: What is deleted beyond this is gone for good.
+#: Deletions beyond this cannot be undone.
 KEPT_ENTRIES_MAX: Final = 2000
 #: Each level has directories open.
 KEPT_DEPTH_MAX: Final = 50
@@ -35,13 +35,13 @@ CHANGES_MAX: Final = 100
 
 @dataclass
 class TreePlan:
-    """What will be done to entries.
+    """A plan for entries.
 
     Attributes:
-        root: Where they are.
-        token: Names the change.
-        images: The entries before and after, in the order of doing it.
-        changes: What becomes of them.
+        root: The root of the files.
+        token: Identifies the change.
+        images: The entries before and after, in the order of execution.
+        changes: The changes.
     """
 
     root: Root
@@ -51,24 +51,24 @@ class TreePlan:
     done: list[Image] = field(default_factory=list)
 
     def planned(self) -> Planned:
-        """Return what it would do."""
+        """Return the plan as an answer."""
         return Planned(self.changes[:CHANGES_MAX], images=self.images)
 
     def take_back(self) -> None:
-        """Put back what was done so far."""
+        """Roll back the executed part."""
         for image in reversed(self.done):
             roll_back(self.root, image, self.token)
 
 
 @dataclass
 class Deletion(TreePlan):
-    """An entry that will be deleted, with all that is in it."""
+    """The deletion of an entry, with everything in it."""
 
     is_recursive: bool = False
 
     @classmethod
     def of(cls, root: Root, request: PlanDelete) -> "Deletion":
-        """Plan it; an absent entry is nothing to do.
+        """Plan it; a missing entry needs no change.
 
         Raises:
             FileRefused: It may not be deleted, or is a directory that is not empty.
@@ -110,10 +110,10 @@ class Deletion(TreePlan):
         return tuple(images)
 
     def commit(self) -> Generator[Pause, None, Done]:
-        """Delete it, as a whole or not at all as far as it is kept.
+        """Delete it; as a whole or not at all if it can be undone.
 
         Raises:
-            FileRefused: Something in it has changed meanwhile.
+            FileRefused: An entry has changed meanwhile.
         """
         if self.images and self.images[0].kind is EntryKind.TREE:
             return Done(count=(yield from self._delete_for_good(self.images[0])))
@@ -150,7 +150,7 @@ class Deletion(TreePlan):
 
 
 def _entries(root: Root, path: str, depth: int = KEPT_DEPTH_MAX) -> Iterator[Image]:
-    """Yield an entry and all below it, those below first."""
+    """Yield an entry and all below it, deepest first."""
     with root.real_place(path) as place:
         there = place.lstat()
         if there is None:
@@ -175,7 +175,7 @@ def _entries(root: Root, path: str, depth: int = KEPT_DEPTH_MAX) -> Iterator[Ima
 
 @dataclass
 class Moving(TreePlan):
-    """An entry that will have another path."""
+    """The move of an entry to another path."""
 
     request: PlanMove | None = None
 
@@ -184,7 +184,7 @@ class Moving(TreePlan):
         """Plan it.
 
         Raises:
-            FileRefused: There is none, or something is where it should go.
+            FileRefused: There is none, or the target exists.
         """
         old, new = root.relative(request.path), root.relative(request.new_path)
         guard = GitGuard(root, request.guards_git)
@@ -215,7 +215,7 @@ class Moving(TreePlan):
         """Move it, in one step.
 
         Raises:
-            FileRefused: It is another one, or something is where it should go.
+            FileRefused: It has changed, or the target exists.
         """
         assert self.request is not None, "it was planned"
         yield PAUSE
@@ -246,7 +246,7 @@ class Moving(TreePlan):
 
 
 def _overwritten(root: Root, path: str, request: PlanMove) -> tuple[Image, ...]:
-    """Return what will be replaced by what is moved there."""
+    """Return the image of the file that the move replaces."""
     try:
         with root.real_place(path) as place:
             there = place.lstat()
@@ -261,7 +261,7 @@ def _overwritten(root: Root, path: str, request: PlanMove) -> tuple[Image, ...]:
 
 @dataclass
 class Restoring(TreePlan):
-    """Entries that will be put back."""
+    """The restore of entries."""
 
     undone: tuple[Image, ...] = ()
     guards_git: bool = False
@@ -271,7 +271,7 @@ class Restoring(TreePlan):
         """Plan it.
 
         Raises:
-            FileRefused: One of them has changed since, or was not kept.
+            FileRefused: One of them has changed since, or was not stored.
         """
         undone = tuple(reversed(request.images))
         paths = {image.path for image in undone}
@@ -280,7 +280,7 @@ class Restoring(TreePlan):
                 text = f"{image.path!r} was too large to be kept, so it cannot be put back"
                 raise errors.FileRefused(errors.Reason.NOTHING_TO_UNDO, text, path=image.path)
             if image.path.rpartition("/")[0] not in paths:
-                # What is below comes back as it was; nothing new gets into it.
+                # Entries below are restored as they were; no new ones are added.
                 for path in filter(None, (image.path, image.moved_from)):
                     GitGuard(root, request.guards_git).check_path(path, path)
             _check_after(root, image, undone)
@@ -289,7 +289,7 @@ class Restoring(TreePlan):
         return cls(root, request.token, images, changes, undone=undone)
 
     def commit(self) -> Generator[Pause, None, Done]:
-        """Put them back, all or none.
+        """Restore them, all or none.
 
         Raises:
             FileRefused: One of them has changed meanwhile.
@@ -317,7 +317,7 @@ def _check_after(root: Root, image: Image, undone: tuple[Image, ...]) -> None:
         pass
     except OSError as error:
         raise errors.refusal_of(error, image.path) from error
-    # Where something was replaced by what was moved there, that is there, and goes first.
+    # A path that was replaced by a move has the moved entry, which is moved back first.
     is_covered = image.kind is not EntryKind.MOVED and any(
         other.path == image.path for other in undone if other is not image
     )
@@ -326,7 +326,7 @@ def _check_after(root: Root, image: Image, undone: tuple[Image, ...]) -> None:
 
 
 def are_files(images: tuple[Image, ...]) -> bool:
-    """Tell whether nothing but files is to be put back, whose texts can be compared."""
+    """Return whether only files are to be restored, whose texts can be compared."""
     return all(image.kind is EntryKind.FILE for image in images)
 
 

@@ -1,4 +1,4 @@
-"""Files that arrive in pieces: beside their place until they are whole."""
+"""Uploads in chunks: staged beside their path until complete."""
 
 import hashlib
 import os
@@ -23,7 +23,7 @@ from toolrunner.fileworker.values import Change, ChangeKind, Image
 
 @dataclass
 class Upload:
-    """A file that is arriving; the staged one is open until it has its name."""
+    """A running upload; the staged file is open until it is renamed."""
 
     root: Root
     request: StartUpload
@@ -37,10 +37,10 @@ class Upload:
 
     @classmethod
     def start(cls, root: Root, request: StartUpload) -> "Upload":
-        """Begin, if nothing speaks against the file already.
+        """Start an upload, if the file may be written.
 
         Raises:
-            FileRefused: It may not be written, exists, or is not what the etag says.
+            FileRefused: It may not be written, exists, or has another etag.
         """
         draft = _draft(root, request)
         above = draft.path.rpartition("/")[0]
@@ -55,10 +55,10 @@ class Upload:
         return cls(root, request, draft.path, directory_fd, fd, made)
 
     def take(self, data: bytes) -> None:
-        """Take the next bytes.
+        """Write the next bytes.
 
         Raises:
-            FileRefused: There are more than were announced, or no room.
+            FileRefused: There are more than announced, or the disk is full.
         """
         self.size_bytes += len(data)
         if self.size_bytes > self.request.size_bytes:
@@ -72,10 +72,10 @@ class Upload:
             raise errors.refusal_of(error, self.request.path) from error
 
     def plan(self) -> Planned:
-        """Return what the file becomes.
+        """Return the planned change of the file.
 
         Raises:
-            FileRefused: Bytes are missing, or the file is not what was expected any more.
+            FileRefused: Bytes are missing, or the file has changed.
         """
         if self.size_bytes != self.request.size_bytes:
             raise self._wrong_size()
@@ -101,10 +101,10 @@ class Upload:
         return Planned((change,), images=(image,))
 
     def commit(self) -> None:
-        """Give the file its name.
+        """Rename the file to its path.
 
         Raises:
-            FileRefused: Another one took its place meanwhile.
+            FileRefused: The path has changed meanwhile.
         """
         assert self.draft is not None, "a commit follows its plan"
         before = self.draft.before
@@ -128,7 +128,7 @@ class Upload:
             self.drop()
 
     def drop(self) -> None:
-        """Leave nothing of it behind."""
+        """Remove the staged file and the created directories."""
         with suppress(FileNotFoundError):
             os.unlink(staged_name(self.request.token), dir_fd=self.directory_fd)
         os.close(self.fd)

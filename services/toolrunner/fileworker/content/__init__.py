@@ -1,1 +1,1 @@
-"""What is in a file: text, pictures, documents."""
+"""Contents of files: text, images and documents."""

@@ -1,4 +1,4 @@
-"""What the bytes of a file are: kind, media type, encoding, lines and etag."""
+"""Detection of file contents: kind, media type, encoding, lines and etag."""
 
 import codecs
 import hashlib
@@ -29,11 +29,11 @@ _SVG: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Looks:
-    """What a file seems to be by its first bytes.
+    """The type of a file, detected from its first bytes.
 
     Attributes:
         kind: `text`, `image`, `pdf`, `binary` or `empty`; names are those of the proto.
-        media_type: By the bytes, never by the name.
+        media_type: From the bytes, never from the name.
         encoding: Of text; empty otherwise.
     """
 
@@ -43,12 +43,12 @@ class Looks:
 
 
 def etag_of(content: bytes) -> str:
-    """Return what changes with every change of the content."""
+    """Return the etag of a content."""
     return hashlib.sha256(content).hexdigest()
 
 
 def file_type_of(sample: bytes) -> Looks:
-    """Tell what a file is by its beginning."""
+    """Detect the type of a file from its beginning."""
     if not sample:
         return Looks("empty", "application/x-empty")
     media_type = _media_type(sample)
@@ -94,10 +94,11 @@ def _is_binary(sample: bytes) -> bool:
 def _guessed_encoding(sample: bytes) -> str:
     decoder = codecs.getincrementaldecoder("utf-8")()
     try:
-        # Not final: the sample may end inside a character.
+        # Not final: the sample may end inside of a character.
         decoder.decode(sample)
     except UnicodeDecodeError:
-        # Some broken bytes among good ones are damage; only broken ones are another encoding.
+        # Invalid bytes among valid multibyte characters are damage; only invalid ones are another
+        # encoding.
         return "utf-8" if _MULTIBYTE.search(sample) else "iso-8859-1"
     return "utf-8"
 
@@ -111,13 +112,13 @@ _MARKS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class Text:
-    """A text and how it is written, so that what is not changed stays as it is."""
+    """A text and its encoding, so that unchanged parts are written back unchanged."""
 
     text: str
     encoding: str
 
     def encoded(self, text: str) -> bytes:
-        """Return another text, written the same way.
+        """Return another text in the same encoding.
 
         Raises:
             UnicodeEncodeError: It has characters that the encoding lacks.
@@ -126,17 +127,17 @@ class Text:
 
 
 def mark_of(encoding: str) -> bytes:
-    """Return what a text of an encoding begins with."""
+    """Return the byte order mark of an encoding."""
     return _MARKS.get(encoding, b"")
 
 
 def codec_of(encoding: str) -> str:
-    """Return the codec for what follows the mark."""
+    """Return the codec for the bytes after the byte order mark."""
     return "utf-8" if encoding == "utf-8-sig" else encoding
 
 
 def text_of(content: bytes) -> Text | None:
-    """Return the text of a file, or None if it is none that could be written back unchanged."""
+    """Return the text of a file, or None if it cannot be written back unchanged."""
     looks = file_type_of(content)
     if looks.kind == "empty":
         return Text("", "utf-8")

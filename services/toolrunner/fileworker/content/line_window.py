@@ -1,4 +1,4 @@
-"""The lines of a page, picked out while all lines pass by."""
+"""Selection of the lines of a page from a stream of lines."""
 
 from dataclasses import dataclass, field
 from typing import Final
@@ -10,19 +10,19 @@ CLIPPED_MARK: Final = " [line cut]"
 
 @dataclass
 class LineWindow:
-    """Collects the lines that are wanted while all of them pass by."""
+    """Collects the requested lines from a stream."""
 
     request: ReadPage
-    line: int = 1  # The line that is being read.
+    line: int = 1  # The current line.
     kept: list[str] = field(default_factory=list)
     kept_bytes: int = 0
     clipped: int = 0
     is_full: bool = False
-    is_open: bool = False  # Whether the line that is being read has begun.
+    is_open: bool = False  # Whether the current line has begun.
     partial: str = ""
 
     def feed(self, text: str) -> None:
-        """Take the next piece of text."""
+        """Add the next piece of text."""
         if not text:
             return
         self.is_open = not text.endswith("\n")
@@ -38,7 +38,7 @@ class LineWindow:
         self._extend(pieces[-1])
 
     def finish(self) -> int:
-        """Take the last line and return how many there are."""
+        """Complete the last line and return the number of lines."""
         if self.is_open:
             self._end_line("")
         return self.line - 1
@@ -53,7 +53,7 @@ class LineWindow:
         return text[at:]
 
     def _extend(self, piece: str) -> None:
-        # A little more than may be shown tells that it was cut.
+        # Slightly more than may be shown is kept, to detect that it was cut.
         room = self.request.line_bytes + 2 - len(self.partial)
         if room > 0:
             self.partial += piece[:room]

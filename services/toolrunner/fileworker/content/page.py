@@ -1,4 +1,4 @@
-"""Reading a page of lines: streamed, so that a large file costs no more than its page."""
+"""Reading of a page of lines as a stream, so that memory use does not depend on the file size."""
 
 import codecs
 import hashlib
@@ -23,15 +23,15 @@ from toolrunner.fileworker.protocol import CHUNK_BYTES, BytesHead, Chunk, Page, 
 from toolrunner.fileworker.values import PathInfo
 
 IMAGE_BYTES_MAX: Final = 3 * 1024 * 1024
-#: Above this a page is read without counting all lines and without an etag.
+#: Above this size not all lines are counted, and there is no etag.
 WHOLE_BYTES_MAX: Final = 64 * 1024 * 1024
-#: Lines further back in a file are not looked for.
+#: Lines after this offset are not searched.
 READ_BYTES_MAX: Final = 1024 * 1024 * 1024
 SAMPLE_BYTES: Final = 64 * 1024
 
 
 def read_page(root: Root, request: ReadPage) -> Generator[Pause | Readable, None, Page]:
-    """Return lines of a file, or an image, or what else it is; pauses in between.
+    """Return lines of a file, or an image, or its type; pauses in between.
 
     Raises:
         FileRefused: There is no such file, or the first line is past its end.
@@ -148,7 +148,7 @@ def read_bytes(root: Root, request: ReadBytes) -> Iterator[BytesHead | Chunk]:
     """Yield a head, then the bytes.
 
     Raises:
-        FileRefused: There is no such file, it is another one, or it is shorter.
+        FileRefused: There is no such file, it has changed, or it is too short.
     """
     path = root.relative(request.path)
     with opened_file(root, path, shown=request.path) as (fd, result):
@@ -162,7 +162,7 @@ def read_bytes(root: Root, request: ReadBytes) -> Iterator[BytesHead | Chunk]:
         media_type = file_type_of(os.pread(fd, SAMPLE_BYTES, 0)).media_type
         yield BytesHead(info_of(path, result), media_type)
         at = request.offset_bytes
-        # No further than it went when it was opened: it may grow as fast as it is read.
+        # Up to the size at opening: the file may grow as fast as it is read.
         length = request.length_bytes or result.st_size
         end = min(at + length, result.st_size)
         while at < end:

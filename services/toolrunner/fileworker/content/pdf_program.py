@@ -1,7 +1,7 @@
-"""The program that reads the text of one PDF document: its input is the file, its output the text.
+"""A program that extracts the text of a PDF document from stdin to stdout.
 
-A document of unknown origin can take any time and memory, so it is read in a process of its own
-with hard limits, which whoever started it may end.
+An untrusted document can take any time and memory, so it is read in a separate process with hard
+limits, which its parent may kill.
 """
 
 import os

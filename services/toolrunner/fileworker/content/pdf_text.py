@@ -1,4 +1,4 @@
-"""The text of a PDF document as lines, read by a program of its own."""
+"""The text of a PDF document as lines, extracted by a separate program."""
 
 import codecs
 import os
@@ -13,7 +13,7 @@ from toolrunner.fileworker.content.pdf_program import LOCKED, TEXT_BYTES_MAX
 from toolrunner.fileworker.jobs import Readable
 
 READ_BYTES: Final = 64 * 1024
-#: Larger documents are not looked into.
+#: Larger documents are not read.
 PDF_BYTES_MAX: Final = 64 * 1024 * 1024
 PDF_S_MAX: Final = 30.0
 
@@ -25,7 +25,7 @@ BROKEN: Final = "[no text: the document cannot be read; it may be damaged]\n"
 
 
 def read_pdf(fd: int, size_bytes: int, window: LineWindow) -> Generator[Readable, None, None]:
-    """Pass the text of a document through a window; what cannot be read is told in its place."""
+    """Pass the text of a document to a window; errors are reported as text."""
     if size_bytes > PDF_BYTES_MAX:
         window.feed(TOO_LARGE)
         return

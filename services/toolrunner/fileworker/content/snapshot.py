@@ -1,4 +1,4 @@
-"""Files as they are at one moment: opened safely, described, read whole."""
+"""Snapshots of files: opened safely, described, read whole."""
 
 import hashlib
 import os
@@ -14,22 +14,22 @@ from toolrunner.fileworker.content.detection import etag_of
 from toolrunner.fileworker.values import PathInfo
 
 READ_BYTES: Final = 1024 * 1024
-#: Larger files are neither compared nor kept for undoing.
+#: Larger files are neither compared nor stored for undo.
 CONTENT_BYTES_MAX: Final = 16 * 1024 * 1024
-#: Larger files have no etag: an upload has at most as many bytes.
+#: Larger files have no etag: an upload is at most this large.
 HASHED_BYTES_MAX: Final = 1024 * 1024 * 1024
-#: Some file systems keep any time that is set; further ones do not travel.
+#: Some file systems store any time that is set; times outside of this range cannot be encoded.
 MODIFIED_NS_MIN: Final = -(2**63)
 MODIFIED_NS_MAX: Final = 2**63 - 1
 NO_ETAG: Final = ""
 
-#: What tells that a file is still the one that was read.
+#: Identifies the version of a file that was read.
 Identity = tuple[int, int, int, int]
 
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """A regular file at one moment; the content is None if it is too large to be kept."""
+    """A regular file at one moment; the content is None if it is too large."""
 
     content: bytes | None
     etag: str
@@ -38,12 +38,12 @@ class Snapshot:
 
 
 def identity_of(result: os.stat_result) -> Identity:
-    """Return what changes if a file is replaced or written."""
+    """Return values that change if a file is replaced or written."""
     return (result.st_dev, result.st_ino, result.st_size, result.st_mtime_ns)
 
 
 def info_of(path: str, result: os.stat_result, link_target: str = "") -> PathInfo:
-    """Return what is known of a path."""
+    """Return the metadata of a path."""
     kind = kind_of(result.st_mode)
     return PathInfo(
         path=path,
@@ -57,10 +57,10 @@ def info_of(path: str, result: os.stat_result, link_target: str = "") -> PathInf
 
 @contextmanager
 def opened_file(root: Root, path: str, *, shown: str) -> Iterator[tuple[int, os.stat_result]]:
-    """Have a regular file open for reading; nothing else is ever opened.
+    """Open a regular file for reading in a context; other types are never opened.
 
     Raises:
-        FileRefused: There is none, or something else.
+        FileRefused: There is none, or it is not a regular file.
     """
     try:
         with root.opened(path, os.O_PATH) as found:
@@ -75,7 +75,7 @@ def opened_file(root: Root, path: str, *, shown: str) -> Iterator[tuple[int, os.
 
 
 def reopened(fd: int) -> int:
-    """Open for reading what a descriptor found; it is that very file, whatever its name is now.
+    """Open the file of an O_PATH descriptor for reading, whatever its current name.
 
     Raises:
         OSError: It may not be read.
@@ -85,7 +85,7 @@ def reopened(fd: int) -> int:
 
 
 def check_regular(result: os.stat_result, shown: str) -> None:
-    """Refuse what is no regular file."""
+    """Refuse anything but a regular file."""
     kind = kind_of(result.st_mode)
     if kind == "directory":
         raise errors.wrong_kind(shown, kind, "list it, or name a file in it")
@@ -94,10 +94,10 @@ def check_regular(result: os.stat_result, shown: str) -> None:
 
 
 def snapshot(place: Place, *, shown: str) -> Snapshot | None:
-    """Read the file at a place, or return None if there is nothing.
+    """Read a file, or return None if there is none.
 
     Raises:
-        FileRefused: There is something else, or it cannot be read.
+        FileRefused: It is not a regular file, or cannot be read.
     """
     try:
         with place.found() as found:
@@ -119,12 +119,12 @@ def snapshot(place: Place, *, shown: str) -> Snapshot | None:
 
 
 def _named(result: os.stat_result) -> str:
-    """Return what stands for the etag of a file that is too large to have one."""
+    """Return a substitute etag of a file that is too large to be hashed."""
     return "-".join(f"{part:x}" for part in identity_of(result))
 
 
 def read_all(fd: int, limit_bytes: int) -> bytes | None:
-    """Return the whole content, or None if there is more; a file may grow while it is read."""
+    """Return the whole content, or None if it is larger; a file may grow while it is read."""
     if os.fstat(fd).st_size > limit_bytes:
         return None
     content = bytearray()
@@ -136,7 +136,7 @@ def read_all(fd: int, limit_bytes: int) -> bytes | None:
 
 
 def hashed(fd: int, limit_bytes: int = HASHED_BYTES_MAX) -> str:
-    """Return the etag of a content without keeping it; none if there is more than that."""
+    """Return the etag of a content without keeping it; empty if it is larger than the limit."""
     if os.fstat(fd).st_size > limit_bytes:
         return NO_ETAG
     sha256, size = hashlib.sha256(), 0

@@ -1,4 +1,4 @@
-"""Unified diffs of texts: bounded in time and size, whatever the texts are."""
+"""Unified diffs of texts, with bounded time and size."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ CONTEXT_LINES: Final = 3
 DIFF_BYTES_MAX: Final = 64 * 1024
 #: Beyond this many differences the middle counts as replaced as a whole.
 DISTANCE_MAX: Final = 400
-#: Texts with more lines that differ, or are compared loosely, cost too much memory.
+#: Texts with more differing lines, or compared loosely, take too much memory.
 LINES_MAX: Final = 200_000
 COMPARED_AT_ONCE: Final = 64 * 1024
 
@@ -18,7 +18,7 @@ Hunk = tuple[int, int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class Diff:
-    """What differs between two texts."""
+    """The diff of two texts."""
 
     text: str = ""
     added_lines: int = 0
@@ -27,7 +27,7 @@ class Diff:
 
 
 def unified(path: str, before: str | None, after: str | None) -> Diff:
-    """Return the difference; None stands for no file."""
+    """Return the diff; None stands for no file."""
     if before == after:
         return Diff()
     part = _differing(before or "", after or "")
@@ -51,7 +51,7 @@ def unified(path: str, before: str | None, after: str | None) -> Diff:
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """What differs of two texts, as whole lines, with those around it."""
+    """The differing part of two texts, as whole lines with context."""
 
     before: str
     after: str
@@ -59,7 +59,7 @@ class _Part:
 
 
 def _differing(before: str, after: str) -> _Part:
-    """Leave out what two texts begin and end with, so that only the rest is cut into lines."""
+    """Strip the common beginning and end, so that only the rest is split into lines."""
     start = _common(before, after, 0, is_end=False)
     end = _common(before, after, start, is_end=True)
     for _ in range(CONTEXT_LINES + 1):
@@ -75,7 +75,7 @@ def _differing(before: str, after: str) -> _Part:
 
 
 def _common(a: str, b: str, taken: int, *, is_end: bool) -> int:
-    """Return how many characters two texts have in common at an end, save those that are taken."""
+    """Return the length of the common prefix or suffix of two texts, without the taken part."""
     size, at, step = min(len(a), len(b)) - taken, 0, COMPARED_AT_ONCE
     while step:
         wanted = min(step, size - at)
@@ -96,7 +96,7 @@ def lines_of(text: str) -> list[str]:
 
 
 def differences(old: Sequence[str], new: Sequence[str]) -> list[Hunk]:
-    """Return the stretches that differ, in order."""
+    """Return the differing ranges, in order."""
     start = 0
     while start < min(len(old), len(new)) and old[start] == new[start]:
         start += 1
@@ -119,7 +119,7 @@ def differences(old: Sequence[str], new: Sequence[str]) -> list[Hunk]:
 
 
 def _shared(a: Sequence[str], b: Sequence[str]) -> list[tuple[int, int]] | None:
-    """Return the pairs of equal lines on a shortest way (Myers), or None if it is too long."""
+    """Return the pairs of equal lines on a shortest path (Myers), or None if it is too long."""
     furthest = {1: 0}
     history: list[dict[int, int]] = []
     for distance in range(min(len(a) + len(b), DISTANCE_MAX) + 1):

@@ -1,4 +1,4 @@
-"""What may have been meant by an old text that is nowhere; a suggestion, never a replacement."""
+"""Hints about an old text that was not found; suggestions, never replacements."""
 
 import difflib
 import itertools
@@ -10,7 +10,7 @@ HINT_CHARACTERS_MAX: Final = 500
 PLACES_MAX: Final = 5
 SWAPPED_PLACES_MAX: Final = 100
 LIKENESS_MIN: Final = 0.6
-#: Comparing every line of a huge file would hold up everyone else.
+#: Comparing every line of a huge file would block other requests.
 COMPARED_LINES_MAX: Final = 5000
 COUNTED_CHARACTERS_MAX: Final = 1024 * 1024
 COMPARED_CHARACTERS_MAX: Final = 500
@@ -33,7 +33,7 @@ def _cut(hints: Sequence[str]) -> tuple[str, ...]:
 
 
 def line_numbers(places: Sequence[int]) -> str:
-    """Return line numbers from 0 as people read them."""
+    """Return zero-based line numbers as text, counted from 1."""
     shown = ", ".join(str(place + 1) for place in places[:PLACES_MAX])
     return f"{shown} and {len(places) - PLACES_MAX} more" if len(places) > PLACES_MAX else shown
 

@@ -1,4 +1,4 @@
-"""Finding the place of an edit: byte for byte first, then ever more loosely, never by likeness."""
+"""Location of an edit: exact match first, then with looser comparisons, never by similarity."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ class Match(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A place in a text: characters [start, end), and the line it begins on, from 0."""
+    """A range of a text: characters [start, end), and its first line, from 0."""
 
     start: int
     end: int
@@ -28,12 +28,12 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Where an old text is.
+    """The locations of an old text.
 
     Attributes:
         match: How exactly it was found.
-        spans: The places, in order; several may overlap.
-        is_whole_lines: Whether the places are whole lines rather than characters.
+        spans: The locations, in order; several may overlap.
+        is_whole_lines: Whether the locations are whole lines rather than characters.
     """
 
     match: Match
@@ -41,7 +41,7 @@ class Found:
     is_whole_lines: bool
 
 
-#: A text in more places than this is not looked for any further.
+#: The search stops after this many locations.
 PLACES_MAX: Final = 100_000
 
 _BLANKS: Final = " \t\r\n"
@@ -54,7 +54,7 @@ _FOLDED: Final = {
 
 
 def folded(text: str) -> str:
-    """Return a text with look-alike punctuation and blanks made plain."""
+    """Return a text with look-alike punctuation and blanks replaced by ASCII."""
     return text.translate(_FOLDED)
 
 
@@ -66,13 +66,13 @@ _LOOSER: Final[tuple[tuple[Match, Callable[[str], str]], ...]] = (
 
 
 def dominant_ending(text: str) -> str:
-    """Return the line ending that most lines have."""
+    """Return the most frequent line ending."""
     crlf = text.count("\r\n")
     return "\r\n" if crlf > text.count("\n") - crlf else "\n"
 
 
 def ending_style(text: str) -> str:
-    """Return the ending of all lines, `mixed`, or nothing if no line ends."""
+    """Return the line ending of all lines, `mixed`, or empty if there is none."""
     crlf, all_endings = text.count("\r\n"), text.count("\n")
     if all_endings == 0:
         return ""
@@ -82,13 +82,13 @@ def ending_style(text: str) -> str:
 
 
 def rewrites_endings(old: str, new: str) -> bool:
-    """Tell whether an edit means the line endings themselves."""
+    """Return whether an edit changes the line endings themselves."""
     styles = {ending_style(old), ending_style(new)}
     return styles == {"\n", "\r\n"}
 
 
 def find(text: str, old: str, new: str) -> Found | None:
-    """Return the places of `old`, found as exactly as can be, or None."""
+    """Return the locations of `old`, found as exactly as possible, or None."""
     spans = _occurrences(text, old)
     if spans:
         return Found(Match.EXACT, spans, is_whole_lines=False)
@@ -147,7 +147,7 @@ def _offsets(lines: Sequence[str]) -> list[int]:
 
 
 def _end(lines: Sequence[str], offsets: Sequence[int], after: int, old: str) -> int:
-    """Return where a place ends: a text without a last newline leaves that of the file alone."""
+    """Return the end of a location: a text without a final newline keeps that of the file."""
     if old.endswith("\n"):
         return offsets[after]
     last = lines[after - 1]

@@ -1,4 +1,4 @@
-"""Putting the chunks of a patch into a text: in order, each after the one before."""
+"""Application of the chunks of a patch to a text: in order, each after the previous one."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -20,7 +20,7 @@ _KEYS: Final[tuple[Callable[[str], str], ...]] = (
 
 @dataclass(frozen=True, slots=True)
 class BadChunk:
-    """Why a chunk does not fit."""
+    """Why a chunk does not apply."""
 
     line: int
     message: str
@@ -29,7 +29,7 @@ class BadChunk:
 
 @dataclass(frozen=True, slots=True)
 class Patched:
-    """A text after its chunks, and those that do not fit."""
+    """A text after its chunks, and those that do not apply."""
 
     text: str
     bad: tuple[BadChunk, ...]
@@ -37,13 +37,13 @@ class Patched:
 
 @dataclass
 class _Lines:
-    """The lines of a text, and how they are compared: exactly first, then ever more loosely."""
+    """The lines of a text with their comparison keys: exact first, then looser."""
 
     lines: list[str]
     keys: list[list[str]] = field(default_factory=list)
 
     def find(self, wanted: Sequence[str], start: int) -> int | None:
-        """Return the first place at or after a line."""
+        """Return the first location at or after a line."""
         for looseness, key in enumerate(_KEYS):
             if len(self.keys) <= looseness:
                 self.keys.append([key(line) for line in self.lines])
@@ -56,7 +56,7 @@ class _Lines:
 
 
 def patched(text: str, chunks: Sequence[Chunk]) -> Patched:
-    """Return what the chunks make of a text."""
+    """Apply chunks to a text."""
     looked = _Lines(lines_of(text))
     lines = looked.lines
     pieces: list[str] = []

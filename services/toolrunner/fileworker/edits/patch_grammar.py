@@ -1,4 +1,4 @@
-"""The grammar of patches: from `*** Begin Patch` to `*** End Patch`, each line accounted for."""
+"""The grammar of patches, from `*** Begin Patch` to `*** End Patch`, parsed strictly."""
 
 from dataclasses import dataclass, field
 from typing import Final
@@ -14,11 +14,11 @@ ANCHOR: Final = "@@"
 
 
 class PatchSyntaxError(Exception):
-    """A line does not belong where it is.
+    """A line is not valid at its position.
 
     Attributes:
         line: Number of the line in the patch, from 1.
-        problem: What is wrong and what would be right.
+        problem: What is wrong, and what is valid.
     """
 
     def __init__(self, line: int, problem: str) -> None:
@@ -49,7 +49,7 @@ class AddFile:
 
 @dataclass(frozen=True, slots=True)
 class DeleteFile:
-    """A file goes."""
+    """The deletion of a file."""
 
     line: int
     path: str
@@ -57,7 +57,7 @@ class DeleteFile:
 
 @dataclass(frozen=True, slots=True)
 class UpdateFile:
-    """A file changes, and may get another path."""
+    """The change of a file, with an optional move."""
 
     line: int
     path: str
@@ -69,16 +69,16 @@ Operation = AddFile | DeleteFile | UpdateFile
 
 
 def parse(patch: str) -> tuple[Operation, ...]:
-    """Return what a patch says.
+    """Parse a patch.
 
     Raises:
-        PatchSyntaxError: A line does not belong where it is.
+        PatchSyntaxError: A line is not valid at its position.
     """
     return _Parser(_lines(patch)).operations()
 
 
 def _lines(patch: str) -> list[str]:
-    """Return the lines; a patch that is written with CRLF throughout means nothing by it."""
+    """Return the lines; if all of them end with CRLF, the CR is removed."""
     lines = patch.strip("\r\n").split("\n")
     if all(line.endswith("\r") for line in lines[:-1]):
         return [line.removesuffix("\r") for line in lines]
@@ -169,7 +169,7 @@ class _Parser:
                 is_at_end = True
             else:
                 _take(line, self.at, old, new)
-        # Blank lines before the next operation only set it apart.
+        # Blank lines before the next operation are only separators.
         while self._is_over() and old and new and not old[-1].strip() and not new[-1].strip():
             old.pop()
             new.pop()

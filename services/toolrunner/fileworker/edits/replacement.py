@@ -1,4 +1,7 @@
-"""Replacements in one text: each sees what those before it did, and every bad one is told."""
+"""Replacements in one text: each is applied to the result of the previous ones.
+
+Every replacement that cannot be made is returned, not only the first.
+"""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -10,7 +13,7 @@ from toolrunner.fileworker.edits.splice import replaced
 from toolrunner.fileworker.values import AppliedEdit, ProblemKind, TextEdit
 
 NO_FILE_EDIT: Final = -1
-#: What one edit may bring into a file.
+#: The maximum that one edit may insert.
 CHARACTERS_MAX: Final = 16 * 1024 * 1024
 
 
@@ -35,7 +38,7 @@ class Edited:
 
 
 def edited(text: str, edits: Sequence[TextEdit]) -> Edited:
-    """Return what the replacements make of a text."""
+    """Apply replacements to a text."""
     applied, bad = [], []
     for index, edit in enumerate(edits):
         outcome = _edited_once(text, index, edit)
@@ -77,7 +80,7 @@ def _ambiguous(index: int, found: Found) -> BadEdit:
 
 
 def _apart(spans: Sequence[Span]) -> list[Span]:
-    """Leave out places that overlap one before them."""
+    """Drop locations that overlap a previous one."""
     apart: list[Span] = []
     for span in spans:
         if not apart or span.start >= apart[-1].end:

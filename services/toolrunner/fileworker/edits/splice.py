@@ -1,4 +1,4 @@
-"""Putting a new text where an old one was found: what both leave alone stays the file's."""
+"""Insertion of a new text at the location of an old one; unchanged parts keep the file's format."""
 
 import math
 import re
@@ -22,7 +22,7 @@ _LINE: Final = re.compile(r"([ \t]*)(.*?)([ \t]*)(\r?\n)?", re.S)
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """A line in its parts."""
+    """The parts of a line."""
 
     indent: str
     body: str
@@ -31,7 +31,7 @@ class Line:
 
     @classmethod
     def parse(cls, text: str) -> "Line":
-        """Take a line apart."""
+        """Split a line into its parts."""
         parts = _LINE.fullmatch(text)
         assert parts is not None, "the pattern matches every line"
         indent, body, trailing, end = parts.groups(default="")
@@ -39,7 +39,7 @@ class Line:
 
 
 def replaced(text: str, old: str, new: str, found: Found, spans: Sequence[Span]) -> str:
-    """Return `text` with `new` at the given places of `old`."""
+    """Return `text` with `new` at the given locations of `old`."""
     pieces, at = [], 0
     for span in spans:
         pieces.append(text[at : span.start])
@@ -52,7 +52,7 @@ def replaced(text: str, old: str, new: str, found: Found, spans: Sequence[Span])
 
 
 def _with_ending(text: str, place: str, old: str, new: str) -> str:
-    """Give a new text the line ending of the place, unless it means another."""
+    """Give a new text the line ending of the location, unless it changes the endings."""
     if rewrites_endings(old, new) or ending_style(new) in ("", "mixed"):
         return new
     ending = ending_style(place)
@@ -62,12 +62,12 @@ def _with_ending(text: str, place: str, old: str, new: str) -> str:
 
 
 def spliced(text: str, place: str, old: str, new: str) -> str:
-    """Return whole lines of a text with `new` where they are like `old`."""
+    """Return whole lines of a text with the change from `old` to `new` applied."""
     there = [Line.parse(line) for line in lines_of(place)]
     olds = [Line.parse(line) for line in lines_of(old)]
     news = [Line.parse(line) for line in lines_of(new)]
     if len(there) < len(olds):
-        # Its last line is empty, and the end of that line is left alone.
+        # The last line of the location is empty, and its line ending is kept.
         there.append(Line.parse(""))
     indents = _Indents.between(olds, news, there, text)
     ending = dominant_ending(text)
@@ -109,7 +109,7 @@ def _joined(out: list[tuple[str, str]], old: str, new: str, *, has_end: bool) ->
 
 @dataclass(frozen=True, slots=True)
 class _Indents:
-    """How indentation in an edit translates to that of the file."""
+    """The mapping from the indentation of an edit to that of the file."""
 
     known: dict[str, str]
     pairs: tuple[tuple[str, str], ...]  # Of the edit and of the file, line by line.

@@ -1,8 +1,9 @@
-"""States of all files of a repository, kept as commits under references that nobody sees.
+"""Checkpoints: states of all files of a repository, stored as commits under hidden references.
 
-Theory: a state is made with an index of our own, which stays beside the repository's, so that
-only what changed since the last one is read again. Files are stored byte by byte, whatever the
-attributes say, so that what is put back is what there was. Branch, index and files are left alone.
+Theory: a checkpoint is made with a separate index, which is kept beside the repository's, so that
+only files that changed since the last one are read again. Files are stored byte by byte, whatever
+the attributes say, so that a restore returns the same bytes. Branch, index and files are not
+changed.
 """
 
 import re
@@ -28,12 +29,12 @@ from toolrunner.fileworker.git.values import Checkpoint, bounded_files
 from toolrunner.fileworker.jobs import Pause, Readable
 
 REFS: Final = "refs/agent"
-#: Of one chat, or of people, in one repository.
+#: Per chat, or for all users, in one repository.
 CHECKPOINTS_MAX: Final = 200
 OWN_DIRECTORY: Final = "parley"
 INDEX: Final = "checkpoints.index"
 TREES: Final = ("diff-tree", "-r", "--raw", "--numstat", "-z", "--no-ext-diff", "--no-textconv")
-#: A repository in the repository, which has its own checkpoints.
+#: The error of a nested repository, which has its own checkpoints.
 EMPTY_INSIDE: Final = "does not have a commit checked out"
 FORMAT: Final = "%(refname)%00%(objectname)%00%(parent)%00%(creatordate:unix)"
 
@@ -45,10 +46,10 @@ Steps = Readable | Pause
 def create_checkpoint(
     git: Git, root: Root, request: CreateCheckpoint
 ) -> Generator[Steps, None, Created]:
-    """Keep the state of all files that git does not ignore.
+    """Store the state of all files that git does not ignore.
 
     Raises:
-        FileRefused: There is no such repository, or git cannot do it.
+        FileRefused: There is no such repository, or git fails.
     """
     until_s = time.monotonic() + request.timeout_s
     place = repository_of(root, request.directory)
@@ -65,7 +66,7 @@ def list_checkpoints(
     """Return checkpoints, newest first.
 
     Raises:
-        FileRefused: There is no such repository, or git cannot do it.
+        FileRefused: There is no such repository, or git fails.
     """
     until_s = time.monotonic() + request.timeout_s
     place = repository_of(root, request.directory)
@@ -81,18 +82,18 @@ def list_checkpoints(
 def keep(
     git: Git, place: Place, scope: str, label: str, until_s: float, *, spared: str = ""
 ) -> Generator[Steps, None, Checkpoint]:
-    """Store the state of all files under a label; the oldest of too many go.
+    """Store the state of all files under a label; the oldest of too many are deleted.
 
     Args:
         git: Runs git.
         place: The repository.
-        scope: Whose checkpoint it is.
+        scope: The scope of the checkpoint.
         label: Its name; one of that name is replaced.
-        until_s: When to give up.
-        spared: Another reference that stays, however old it is.
+        until_s: The deadline.
+        spared: Another reference that is not deleted, however old it is.
 
     Raises:
-        FileRefused: Git cannot do it.
+        FileRefused: Git fails.
     """
     index = yield from _staged(git, place, until_s)
     said = yield from git.output(place, ("write-tree",), until_s, index=index, is_exact=True)
@@ -111,7 +112,7 @@ def keep(
 def _prune(
     git: Git, place: Place, scope: str, spared: frozenset[str], until_s: float
 ) -> Generator[Steps, None, None]:
-    """Let go of the oldest checkpoints of one scope; git removes what only they held."""
+    """Delete the oldest checkpoints of one scope; git removes their unreferenced objects."""
     listing = ("for-each-ref", "--format=%(refname)", "--sort=-creatordate", f"{REFS}/{scope}/")
     said = yield from git.output(place, listing, until_s)
     refs = said.decode(errors="replace").splitlines()
@@ -124,7 +125,7 @@ def _prune(
 def changes(
     git: Git, place: Place, old: str, new: str, until_s: float, *options: str
 ) -> Generator[Steps, None, DiffReader]:
-    """Return how two states differ."""
+    """Return the diff of two states."""
     reader = DiffReader(0)
     arguments = (*TREES, *options, old, new, "--")
     reader.feed((yield from git.output(place, arguments, until_s)))
@@ -150,11 +151,11 @@ def find_checkpoint(
 
 
 def _staged(git: Git, place: Place, until_s: float) -> Generator[Steps, None, Path]:
-    """Return our index, brought up to the files as they are."""
+    """Return the separate index, updated to the current files."""
     own = place.git / OWN_DIRECTORY
     own.mkdir(mode=0o700, exist_ok=True)
     index = own / INDEX
-    # There is one of us, so a lock is what one left who was killed.
+    # There is only one file worker, so a lock was left by a killed one.
     index.with_name(f"{INDEX}.lock").unlink(missing_ok=True)
     adding = ("add", "--all", "--ignore-errors", "--", ".")
     ran = yield from git.run(place, adding, until_s, index=index, is_exact=True)
@@ -169,7 +170,7 @@ def _staged(git: Git, place: Place, until_s: float) -> Generator[Steps, None, Pa
 def _mind_ignored(
     git: Git, place: Place, index: Path, until_s: float
 ) -> Generator[Steps, None, None]:
-    """Have those ignored files that the repository keeps all the same, and no others."""
+    """Add the ignored files that the repository tracks anyway, and no others."""
     arguments = ("ls-files", "-z", "--cached", "--ignored", "--exclude-standard")
     theirs = frozenset((yield from git.output(place, arguments, until_s)).split(b"\0")) - {b""}
     ours = yield from git.output(place, arguments, until_s, index=index, is_exact=True)

@@ -1,11 +1,10 @@
-"""Running git on a repository that may be hostile.
+"""Execution of git in an untrusted repository.
 
-Theory: git runs no program that it was not told of, and what tells it is configuration. It is
-given none but ours: the shared part of the repository is a directory of our own, with the few
-settings that say how files are stored, links to the references, and neither hooks nor attributes
-that we have not written. What a work tree says of filters then names programs that nobody defines.
-No process of the workspace can get in between, since the repository's own configuration is read
-once and by value.
+Theory: git runs only programs that its configuration names. It gets only our configuration: the
+common directory of the repository is replaced by our own, with the few settings that say how files
+are stored, links to the references, and neither hooks nor attributes that we have not written.
+Filters in the attributes of a work tree then name programs that are not defined. No process of the
+workspace can interfere, since the repository's own configuration is read once and by value.
 """
 
 import os
@@ -29,7 +28,7 @@ CONFIG_BYTES_MAX: Final = 1024 * 1024
 ERROR_BYTES_MAX: Final = 4096
 PROBLEM_CHARACTERS_MAX: Final = 400
 
-#: Nobody answers, nothing is fetched, and no lock is taken just to write down what was looked up.
+#: No prompts, no fetches, and no lock only to refresh the index.
 ENVIRONMENT: Final[Mapping[str, str]] = {
     "GIT_ATTR_NOSYSTEM": "1",
     "GIT_CONFIG_GLOBAL": os.devnull,
@@ -47,7 +46,7 @@ ENVIRONMENT: Final[Mapping[str, str]] = {
     "GIT_COMMITTER_EMAIL": "parley@localhost",
     "LC_ALL": "C",
 }
-#: Said once more, should a version of git look for them elsewhere.
+#: Set again on the command line, in case a version of git reads them from elsewhere.
 SAFE: Final = (
     *("-c", f"core.hooksPath={os.devnull}"),
     *("-c", "core.fsmonitor=false"),
@@ -60,7 +59,7 @@ SAFE: Final = (
     *("-c", "safe.directory=*"),
     *("-c", "submodule.recurse=false"),
 )
-#: Of higher rank than any file in the work tree: every file is stored byte by byte.
+#: Takes precedence over any file in the work tree: every file is stored byte by byte.
 EXACT_ATTRIBUTES: Final = b"* -text -ident !eol !filter !working-tree-encoding\n"
 _LINKED: Final = ("refs", "packed-refs", "reftable", "shallow", "worktrees")
 _SIGNED: Final = ("config", "config.worktree")
@@ -68,7 +67,7 @@ _SIGNED: Final = ("config", "config.worktree")
 
 @dataclass(frozen=True, slots=True)
 class GitResult:
-    """How a run of git ended."""
+    """The result of a git command."""
 
     code: int
     output: bytes
@@ -77,12 +76,12 @@ class GitResult:
 
 @dataclass(frozen=True, slots=True)
 class Known:
-    """What is known of a repository's settings.
+    """The settings of a repository.
 
     Attributes:
         signature: Changes with the files that they were read from.
         settings: All of them.
-        common: The directory that git takes for the shared part.
+        common: The directory that git uses as the common directory.
         exact: The same, for storing files byte by byte.
     """
 
@@ -97,12 +96,12 @@ Running = Generator[Readable, None, GitResult]
 
 @dataclass
 class Git:
-    """Starts git, for one thread.
+    """Runs git, for one thread.
 
     Attributes:
         program: Its path; empty if there is none.
-        environment: What it gets besides what is said here.
-        directory: Where it may keep what nobody else needs.
+        environment: Additional variables.
+        directory: The directory for its temporary files.
         runs: How often it was started.
     """
 
@@ -114,12 +113,12 @@ class Git:
     _known: dict[Path, Known] = field(default_factory=dict)
 
     def close(self) -> None:
-        """Leave nothing behind."""
+        """Remove the temporary files."""
         if self._own is not None:
             shutil.rmtree(self._own, ignore_errors=True)
 
     def own(self) -> Path:
-        """Return a directory of our own."""
+        """Return a private temporary directory."""
         if self._own is None:
             self._own = Path(tempfile.mkdtemp(prefix="git-", dir=self.directory))
         return self._own
@@ -159,11 +158,11 @@ class Git:
         Args:
             place: The repository.
             arguments: The command and its options.
-            until_s: When to give up, by the monotonic clock.
+            until_s: The deadline, by the monotonic clock.
             index: Another index than the repository's.
             is_exact: Whether files are stored byte by byte.
-            input: What it reads.
-            take: Gets the output instead of the answer; false ends the run.
+            input: Its standard input.
+            take: Called with the output instead of returning it; false ends the run.
 
         Raises:
             FileRefused: It takes too long, or there is no git.
@@ -189,7 +188,7 @@ class Git:
         is_exact: bool = False,
         input: bytes = b"",
     ) -> Generator[Readable, None, bytes]:
-        """Return what git prints.
+        """Return the output of git.
 
         Raises:
             FileRefused: It fails, takes too long, or there is none.
@@ -208,7 +207,7 @@ class Git:
             return []
         if path.stat().st_size > CONFIG_BYTES_MAX:
             raise failed(place.directory, "its configuration is too large")
-        # Outside of every repository, so that none is looked for.
+        # Outside of every repository, so that none is searched.
         variables = {"GIT_DIR": os.devnull}
         arguments = ("config", f"--file={path}", "--no-includes", "--list", "-z")
         ran = yield from self._run(arguments, Path("/"), variables, until_s, b"", None)
@@ -268,7 +267,7 @@ class Git:
 
 @dataclass
 class _Kept:
-    """Keeps what is printed, up to a limit."""
+    """Collects output, up to a limit."""
 
     data: bytearray = field(default_factory=bytearray)
 
@@ -278,7 +277,7 @@ class _Kept:
 
 
 def failed(path: str, problem: str) -> errors.FileRefused:
-    """Return that git cannot do what is asked."""
+    """Return the error for a failed git command."""
     brief = problem.strip()[:PROBLEM_CHARACTERS_MAX] or "it said nothing"
     text = f"git cannot do this: {brief}; look at the repository with git itself"
     return errors.FileRefused(errors.Reason.GIT_FAILED, text, path=path, problem=brief)

@@ -1,8 +1,8 @@
-"""What of a repository's configuration is used: what says how files are stored, nothing else.
+"""The used part of a repository's configuration: only settings that say how files are stored.
 
-A repository may name programs in many places of its configuration: filters, helpers that show
-differences, hooks, monitors, ways to reach a remote. A list of those that are safe cannot be
-overtaken by a new version of git; a list of the dangerous ones can.
+A repository may name programs in many places of its configuration: filters, diff drivers, hooks,
+file system monitors, remote helpers. An allow list stays safe with a new version of git; a deny
+list does not.
 """
 
 from collections.abc import Mapping, Sequence
@@ -42,22 +42,22 @@ def parse_list(output: bytes) -> list[tuple[str, str]]:
 
 
 def kept(settings: Settings) -> list[tuple[str, str]]:
-    """Return those that are used."""
+    """Return the allowed settings."""
     return [(name, value) for name, value in settings if _is_kept(name)]
 
 
 def whole(settings: Settings) -> list[tuple[str, str]]:
-    """Return settings without those that leave files out of the work tree."""
+    """Return settings without those of sparse checkouts."""
     return [each for each in settings if not each[0].startswith("core.sparsecheckout")]
 
 
 def last_value(settings: Settings, name: str) -> str:
-    """Return the value that counts; empty for none."""
+    """Return the effective value; empty for none."""
     return next((value for each, value in reversed(settings) if each == name), "")
 
 
 def written(settings: Settings) -> bytes:
-    """Return settings as a file that git reads."""
+    """Return settings as a configuration file."""
     lines = []
     for name, value in settings:
         section, _, rest = name.partition(".")
@@ -68,7 +68,7 @@ def written(settings: Settings) -> bytes:
 
 
 def is_true(value: str) -> bool:
-    """Tell whether a value means yes."""
+    """Return whether a value is a true boolean."""
     return value.lower() in ("true", "yes", "on", "1")
 
 

@@ -1,8 +1,7 @@
-"""A glance at a tree, for those who do not have the program that works on files at hand.
+"""A quick check for repositories in a tree, without a file worker.
 
-Starting that program takes a hundred times longer than looking through a small tree, and whoever
-asks whether there is a repository mostly asks about a tree without one. No link is followed, and
-nothing but names is read.
+Starting a file worker takes a hundred times longer than reading a small tree, and most trees that
+are checked have no repository. No link is followed, and only names are read.
 """
 
 import os
@@ -12,13 +11,13 @@ from typing import Final
 from toolrunner.filesystem.beneath import Root
 from toolrunner.fileworker.git.repositories import DEPTH_MAX
 
-#: A larger tree is left to the program, which lets others in between.
+#: A larger tree is left to the file worker, which does not block other requests.
 NAMES_MAX: Final = 500
 GIT: Final = ".git"
 
 
 def holds_no_repository(directory: str) -> bool:
-    """Tell whether no repository can be found in a tree; False if one may, or if it is large."""
+    """Return whether a tree has no repository; False if it may have one, or if it is large."""
     try:
         root = Root.open_directory(directory)
     except FileNotFoundError:

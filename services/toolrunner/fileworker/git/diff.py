@@ -1,4 +1,4 @@
-"""A difference as text: between commits, or of the files as they are, new ones included."""
+"""Diffs as text: between commits, or of the current files, new ones included."""
 
 import os
 import shutil
@@ -19,7 +19,7 @@ from toolrunner.fileworker.git.status import DIFF, empty_tree
 from toolrunner.fileworker.git.values import bounded_files
 from toolrunner.fileworker.jobs import Pause, Readable
 
-#: Text that is read and thrown away before the rest is not even looked at.
+#: Bytes of skipped text after which reading stops.
 SKIPPED_BYTES_MAX: Final = 256 * 1024 * 1024
 MISSING: Final = (b"missing", b"ambiguous")
 
@@ -27,10 +27,10 @@ Working = Generator[Readable | Pause, None, Diff]
 
 
 def read_diff(git: Git, root: Root, request: GitDiff) -> Working:
-    """Return a difference.
+    """Return a diff.
 
     Raises:
-        FileRefused: There is no such repository or commit, or git cannot do it.
+        FileRefused: There is no such repository or commit, or git fails.
     """
     until_s = time.monotonic() + request.timeout_s
     place = repository_of(root, request.directory)
@@ -61,7 +61,7 @@ def read_diff(git: Git, root: Root, request: GitDiff) -> Working:
 def find_commits(
     git: Git, place: Place, names: Sequence[str], until_s: float
 ) -> Generator[Readable, None, list[str]]:
-    """Return the commits that names stand for; empty for those that stand for none."""
+    """Return the commits of names; empty for names without one."""
     asked = "".join(f"{name}^{{commit}}\n" for name in names)
     arguments = ("cat-file", "--batch-check=%(objectname)")
     said = yield from git.output(place, arguments, until_s, input=os.fsencode(asked))
@@ -71,21 +71,21 @@ def find_commits(
 
 
 def no_commit(field: str, name: str) -> errors.FileRefused:
-    """Return that a name stands for no commit."""
+    """Return the error for a name without a commit."""
     text = f"there is no commit, branch, tag or checkpoint {name!r}; name one that exists"
     return errors.FileRefused(errors.Reason.INVALID_REQUEST, text, field=field)
 
 
 @contextmanager
 def temporary_index(git: Git, place: Place) -> Iterator[Path]:
-    """Have a copy of the repository's index, which is left as it is."""
+    """Copy the repository's index in a context; the original is not changed."""
     directory = Path(tempfile.mkdtemp(prefix="index-", dir=git.own()))
     index = directory / "index"
     try:
         with (place.git / "index").open("rb") as source, index.open("wb") as copy:
             shutil.copyfileobj(source, copy)
             found = os.fstat(source.fileno())
-        # What was changed in the moment of the last writing is told by the time of that.
+        # Files changed at the time of the last index write are detected by its mtime.
         os.utime(index, ns=(found.st_atime_ns, found.st_mtime_ns))
     except FileNotFoundError:
         index.unlink(missing_ok=True)
@@ -98,7 +98,7 @@ def temporary_index(git: Git, place: Place) -> Iterator[Path]:
 def _note_untracked(
     git: Git, place: Place, index: Path, paths: Sequence[str], until_s: float
 ) -> Generator[Readable, None, None]:
-    """Have new files taken for added ones; what is in them is not stored."""
+    """Mark new files as added in the index, without storing their content."""
     arguments = ("ls-files", "-z", "--others", "--exclude-standard", "--", *paths)
     said = yield from git.output(place, arguments, until_s)
     new = [path for path in said.split(b"\0") if path and not path.endswith(b"/")]

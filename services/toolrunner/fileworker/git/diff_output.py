@@ -1,4 +1,4 @@
-"""What `git diff --raw --numstat --patch -z` prints: files first, then the text of each."""
+"""Parser of the output of `git diff --raw --numstat --patch -z`: files first, then texts."""
 
 import os
 import re
@@ -29,7 +29,7 @@ _LETTERS: Final = {b"a": 7, b"b": 8, b"t": 9, b"n": 10, b"v": 11, b"f": 12, b"r"
 
 @dataclass(frozen=True, slots=True)
 class RawFile:
-    """A file that differs, as `--raw` tells it."""
+    """A changed file, as `--raw` prints it."""
 
     path: str
     old_path: str
@@ -40,13 +40,13 @@ class RawFile:
 
 @dataclass
 class DiffReader:
-    """Takes output as it comes, and keeps texts of whole files up to a limit.
+    """Parses output incrementally, and keeps texts of whole files up to a limit.
 
     Attributes:
         max_bytes: How much text to keep.
-        counts: Lines by path; None for what is no text.
+        counts: Lines by path; None for binary files.
         omitted: Paths whose text did not fit.
-        told: Paths whose text was seen, whether it fit or not.
+        told: Paths whose text was read, whether it fit or not.
     """
 
     max_bytes: int
@@ -64,7 +64,7 @@ class DiffReader:
     _is_dropping: bool = False
 
     def feed(self, data: bytes) -> None:
-        """Take the next bytes."""
+        """Parse the next bytes."""
         self._buffer += data
         if not self._is_text:
             self._take_records()
@@ -72,7 +72,7 @@ class DiffReader:
             self._take_lines()
 
     def finish(self) -> None:
-        """Take what is left at the end."""
+        """Parse the rest at the end."""
         if self._is_text:
             self._take_part(bytes(self._buffer))
             self._end_piece()
@@ -80,11 +80,11 @@ class DiffReader:
 
     @property
     def patch(self) -> str:
-        """The texts that fit; bytes that are no UTF-8 are replaced."""
+        """The texts that fit; invalid UTF-8 is replaced."""
         return b"".join(self._kept).decode(errors="replace")
 
     def files(self) -> list[GitFile]:
-        """Return the files with their lines."""
+        """Return the files with their line counts."""
         return [self._file(raw) for raw in self.raw]
 
     def _file(self, raw: RawFile) -> GitFile:
@@ -145,7 +145,7 @@ class DiffReader:
             end = data.find(b"\n", place) + 1 or len(data)
             part = data[place:end]
             if self._at_start and end == len(data) and _START.startswith(part):
-                # It takes some bytes more to tell whether the next file begins here.
+                # More bytes are needed to decide whether the next file begins here.
                 self._buffer += part
                 return
             self._take_part(part)
@@ -156,7 +156,7 @@ class DiffReader:
             self._end_piece()
         self._at_start = part.endswith(b"\n")
         if self._is_dropping:
-            # What names the file is at the beginning.
+            # The file name is at the beginning.
             self._piece += part[: max(0, HEAD_BYTES_MAX - len(self._piece))]
             return
         self._piece += part
@@ -178,7 +178,7 @@ class DiffReader:
 
 
 def path_of_piece(piece: bytes) -> str:
-    """Return the path of the file that a piece of a patch is about."""
+    """Return the path of the file of a part of a patch."""
     head, *lines = piece.split(b"\n")
     for line in lines:
         if line.startswith(b"@@"):
@@ -190,13 +190,13 @@ def path_of_piece(piece: bytes) -> str:
         if head.startswith(kind):
             return os.fsdecode(unquoted(head.removeprefix(kind)))
     names = head.removeprefix(b"diff --git ")
-    # Both sides have the same name here, `a/` and `b/` apart.
+    # Both sides have the same name here, except for `a/` and `b/`.
     second = names[len(names) // 2 + 1 :]
     return os.fsdecode(unquoted(second).removeprefix(b"b/"))
 
 
 def unquoted(name: bytes) -> bytes:
-    """Return a name that git may have put in quotes."""
+    """Return a name without the quoting of git."""
     if len(name) < 2 or not (name.startswith(b'"') and name.endswith(b'"')):
         return name
 

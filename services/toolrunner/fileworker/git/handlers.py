@@ -1,4 +1,4 @@
-"""Everything that can be asked about the repositories of one workspace, in one place."""
+"""The handlers of all git requests of one workspace."""
 
 from collections.abc import Generator
 from dataclasses import dataclass
@@ -25,7 +25,7 @@ class GitHandlers:
     def work(
         self, request: protocol.GitRequest
     ) -> Generator[Readable | Pause | protocol.GitAnswer, None, protocol.GitAnswer]:
-        """Do what is asked; yields pieces of streams, and pauses.
+        """Execute a request; yields parts of streams, and pauses.
 
         Raises:
             FileRefused: It is refused.
@@ -48,5 +48,5 @@ class GitHandlers:
                 assert_never(request)
 
     def close(self) -> None:
-        """Leave nothing behind."""
+        """Remove the temporary files."""
         self.git.close()

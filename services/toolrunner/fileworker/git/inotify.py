@@ -1,4 +1,4 @@
-"""The kernel's notices of changes in directories."""
+"""Change notifications of directories by inotify."""
 
 import ctypes
 import os
@@ -41,29 +41,29 @@ _libc: Final = ctypes.CDLL(None, use_errno=True)
 
 @dataclass(frozen=True, slots=True)
 class Notice:
-    """Something changed in a watched directory."""
+    """A change in a watched directory."""
 
-    watch: int  # -1 if notices were lost.
+    watch: int  # -1 if events were lost.
     mask: int
     name: str
 
     @property
     def is_directory(self) -> bool:
-        """Whether what changed is a directory, or the watched one itself."""
+        """Whether a directory changed, or the watched one itself."""
         return bool(self.mask & (IN_ISDIR | IN_DELETE_SELF | IN_MOVE_SELF))
 
 
 class Inotify:
-    """One queue of notices.
+    """One inotify queue.
 
     Attributes:
-        fd: Readable when there are some.
+        fd: Readable when there are events.
     """
 
     def __init__(self) -> None:
         self.fd: int = _libc.inotify_init1(os.O_CLOEXEC | os.O_NONBLOCK)
         if self.fd < 0:
-            # A user has few queues; what nobody tells is then looked at now and then.
+            # The number of queues per user is limited; without one, changes are found by polling.
             self.fd = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
 
     def close(self) -> None:
@@ -71,12 +71,12 @@ class Inotify:
         os.close(self.fd)
 
     def watch(self, directory: str) -> int:
-        """Watch a directory, not what is below its directories.
+        """Watch a directory, not its subdirectories.
 
         Raises:
-            OSError: It is none, or too many are watched.
+            OSError: It is not a directory, or there are too many watches.
         """
-        # Without a queue the kernel refuses, as it does when it has enough.
+        # Without a queue the kernel refuses, as it does at the watch limit.
         mask = CHANGES | IN_ONLYDIR | IN_DONT_FOLLOW
         watch: int = _libc.inotify_add_watch(self.fd, os.fsencode(directory), mask)
         if watch < 0:
@@ -84,7 +84,7 @@ class Inotify:
         return watch
 
     def read(self) -> Iterator[Notice]:
-        """Yield the notices that have come."""
+        """Yield the available events."""
         while True:
             try:
                 data = os.read(self.fd, READ_BYTES)

@@ -1,13 +1,13 @@
-"""What is asked about repositories, and what is answered."""
+"""Requests about repositories, and their answers."""
 
 from toolrunner.fileworker.git.values import Checkpoint, GitFile, Repository
 from toolrunner.fileworker.values import Value
 
 
 class GitStatus(Value, frozen=True):
-    """Asks how repositories differ from their last commits."""
+    """Requests how repositories differ from their last commits."""
 
-    directory: str  # One in the repository wanted; empty for all.
+    directory: str  # A directory in the requested repository; empty for all.
     timeout_s: float
 
 
@@ -18,11 +18,11 @@ class Repositories(Value, frozen=True):
 
 
 class GitDiff(Value, frozen=True):
-    """Asks for a difference."""
+    """Requests a diff."""
 
     directory: str
     base: str  # Empty for the last commit.
-    target: str  # Empty for the files as they are.
+    target: str  # Empty for the current files.
     paths: tuple[str, ...]
     context_lines: int
     max_bytes: int
@@ -31,7 +31,7 @@ class GitDiff(Value, frozen=True):
 
 
 class Diff(Value, frozen=True):
-    """A difference."""
+    """A diff."""
 
     files: tuple[GitFile, ...]
     patch: str
@@ -42,17 +42,17 @@ class Diff(Value, frozen=True):
 
 
 class WatchGit(Value, frozen=True):
-    """Follows all repositories, as a stream."""
+    """Watches all repositories, as a stream."""
 
-    cooldown_s: float  # Between two looks.
-    quiet_s: float  # Nothing more may change for so long before the next look.
-    unchanged_s: float  # After which it says that nothing changed.
-    rescan_s: float  # Between two looks if not everything can be watched.
-    timeout_s: float  # For one look.
+    cooldown_s: float  # The minimum between two scans.
+    quiet_s: float  # The time without changes before the next scan.
+    unchanged_s: float  # The interval of `Unchanged` answers.
+    rescan_s: float  # The interval of scans if not all directories can be watched.
+    timeout_s: float  # Of one scan.
 
 
 class Removed(Value, frozen=True):
-    """A repository is no more."""
+    """A repository was removed."""
 
     directory: str
 
@@ -62,23 +62,23 @@ class Unchanged(Value, frozen=True):
 
 
 class CreateCheckpoint(Value, frozen=True):
-    """Keeps the state of all files."""
+    """Stores the state of all files."""
 
     directory: str
-    scope: str  # The part of the reference that names whose it is.
+    scope: str  # The part of the reference that names the scope.
     label: str
     timeout_s: float
 
 
 class Created(Value, frozen=True):
-    """The checkpoint, and what it has that the last commit has not."""
+    """The checkpoint, and its difference from the last commit."""
 
     checkpoint: Checkpoint
     files: tuple[GitFile, ...]
 
 
 class ListCheckpoints(Value, frozen=True):
-    """Asks for checkpoints, newest first."""
+    """Requests checkpoints, newest first."""
 
     directory: str
     scope: str  # Empty for all.
@@ -95,20 +95,20 @@ class Checkpoints(Value, frozen=True):
 
 
 class RestoreCheckpoint(Value, frozen=True):
-    """Puts files back as a checkpoint holds them."""
+    """Restores files from a checkpoint."""
 
     directory: str
     scope: str
-    previous_label: str  # Of the checkpoint that is made first.
+    previous_label: str  # Of the checkpoint that is created first.
     ref: str
     paths: tuple[str, ...]
     if_unchanged_since_ref: str
-    removes_later: bool  # Whether files that the checkpoint has not are removed.
+    removes_later: bool  # Whether files that are not in the checkpoint are removed.
     timeout_s: float
 
 
 class Restored(Value, frozen=True):
-    """What was changed, and the state before."""
+    """The changed files, and the state before."""
 
     files: tuple[GitFile, ...]
     previous: Checkpoint

@@ -1,4 +1,4 @@
-"""Addresses of remotes, as they may be shown."""
+"""URLs of remotes, without credentials."""
 
 import re
 from typing import Final
@@ -9,9 +9,9 @@ _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
 
 def without_credentials(address: str) -> str:
-    """Return an address without passwords, tokens and what follows a question mark.
+    """Return a URL without passwords, tokens and the query.
 
-    The name in `git@host:path` and `ssh://git@host` says how to log in and is no secret.
+    The user in `git@host:path` and `ssh://git@host` is not a secret.
     """
     if not _SCHEME.match(address):
         return address[:ADDRESS_MAX]

@@ -1,4 +1,4 @@
-"""Where repositories are: found beneath the root, and nowhere else."""
+"""Location of repositories beneath the root."""
 
 import os
 from collections.abc import Iterator
@@ -16,12 +16,12 @@ from toolrunner.fileworker.search.walk import directory_at, joined
 
 DEPTH_MAX: Final = 4
 DIRECTORIES_MAX: Final = 5000
-#: Of one directory; what comes after them is not looked at.
+#: Per directory; further entries are ignored.
 NAMES_MAX: Final = 20_000
 #: Directories between two pauses.
 DIRECTORIES_PER_TURN: Final = 50
 POINTER_BYTES_MAX: Final = 4096
-#: Large, never somebody's own work, and not always ignored.
+#: Large directories of generated files, which are not always ignored.
 SKIPPED: Final = frozenset({".git", "node_modules", "__pycache__", ".venv"})
 
 _UNDER_WAY: Final = (
@@ -36,13 +36,13 @@ _UNDER_WAY: Final = (
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where a repository has its files and its own data.
+    """The directories of a repository.
 
     Attributes:
         directory: Relative to the workspace; empty for the root.
-        files: The directory of the files.
-        git: What belongs to this checkout.
-        common: What all checkouts of the repository share.
+        files: The work tree.
+        git: The git directory of this work tree.
+        common: The common directory of all work trees.
     """
 
     directory: str
@@ -51,13 +51,13 @@ class Place:
     common: Path
 
     def under_way(self) -> str:
-        """Return what was begun and is not finished; empty for nothing."""
+        """Return the operation in progress; empty for none."""
         found = (text for name, text in _UNDER_WAY if os.path.lexists(self.git / name))
         return next(found, "")
 
 
 def not_a_repository(path: str) -> errors.FileRefused:
-    """Return that there is no repository at a path."""
+    """Return the error for a path without a repository."""
     text = f"{path or 'the root'!r} is in no git repository; name a directory of one, or make one"
     return errors.FileRefused(errors.Reason.NOT_A_REPOSITORY, text, path=path)
 
@@ -78,7 +78,7 @@ def repository_of(root: Root, asked: str) -> Place:
 
 
 def place_at(root: Root, directory: str) -> Place | None:
-    """Return the repository whose files begin in a directory; None if there is none."""
+    """Return the repository whose work tree is a directory; None if there is none."""
     base = Path(os.readlink(f"/proc/self/fd/{root.fd}"))
     files = base / directory
     try:
@@ -110,7 +110,7 @@ def find_repositories(root: Root) -> Iterator[Place | Pause]:
 
 
 def directories_in(root: Root, directory: str, ignores: Ignores) -> list[str]:
-    """Return the directories in a directory that are worth looking at, by name."""
+    """Return the subdirectories of a directory to search, by name."""
     flags = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
     try:
         with root.opened(directory, flags) as fd, os.scandir(fd) as entries:
@@ -149,6 +149,6 @@ def _common(git: Path) -> Path:
 
 
 def _beneath(base: Path, path: Path) -> Path | None:
-    """Return a path without links, if that is in the workspace."""
+    """Return a path without links, if it is in the workspace."""
     real = path.resolve(strict=True)
     return real if real.is_relative_to(base.resolve()) else None

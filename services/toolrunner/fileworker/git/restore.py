@@ -1,4 +1,4 @@
-"""Putting files back as a checkpoint holds them; what there was becomes a checkpoint first."""
+"""Restore of files from a checkpoint; the current state is stored as a checkpoint first."""
 
 import os
 import shutil
@@ -30,13 +30,13 @@ Steps = Readable | Pause
 def restore_checkpoint(
     git: Git, root: Root, request: RestoreCheckpoint
 ) -> Generator[Steps, None, Restored]:
-    """Put files back, all of them or those below some paths.
+    """Restore files, all of them or those below some paths.
 
-    Asked again after it was cut off, it goes on; what there was is then kept already.
+    A repeated request after an interruption continues; the state before is then stored already.
 
     Raises:
-        FileRefused: There is no such checkpoint, files have changed, or something is in the way;
-            nothing was changed.
+        FileRefused: There is no such checkpoint, files have changed, or another entry blocks a
+            path; nothing was changed.
     """
     until_s = time.monotonic() + request.timeout_s
     place = repository_of(root, request.directory)
@@ -58,7 +58,7 @@ def restore_checkpoint(
 def _kept(
     git: Git, place: Place, request: RestoreCheckpoint, until_s: float
 ) -> Generator[Steps, None, tuple[Checkpoint, Checkpoint]]:
-    """Return the state before all tries, and the one before this try."""
+    """Return the state before the first attempt, and the one before this attempt."""
     ref = f"{REFS}/{request.scope}/{request.previous_label}"
     (before,) = yield from find_commits(git, place, [ref], until_s)
     if not before:
@@ -99,7 +99,7 @@ def _is_wanted(raw: RawFile, request: RestoreCheckpoint) -> bool:
 
 @dataclass
 class Plan:
-    """What to remove and what to write.
+    """The files to remove and to write.
 
     Attributes:
         written: Paths that get the content of the checkpoint.
@@ -116,10 +116,10 @@ class Plan:
         self._removed = {raw.path for raw in self.wanted if raw.letter == "D"}
 
     def check(self) -> None:
-        """See that nothing is in the way of what is to be written.
+        """Check that no other entry blocks a path to be written.
 
         Raises:
-            FileRefused: Something is that would be lost.
+            FileRefused: One does, and would be lost.
         """
         seen: set[str] = set()
         for path in self.written:
@@ -131,7 +131,7 @@ class Plan:
                 self._check_emptied(path)
 
     def remove(self) -> None:
-        """Remove what came later, and directories that it leaves empty."""
+        """Remove later files, and directories that become empty."""
         for path in sorted(self._removed, reverse=True):
             self._unlink(path)
             for above in _above(path):
@@ -145,7 +145,7 @@ class Plan:
                     os.rmdir(directory)
 
     def _unlink(self, path: str) -> None:
-        """Remove a file; no link that is swapped in meanwhile leads out of the workspace."""
+        """Remove a file; a link that is swapped in meanwhile cannot lead out of the workspace."""
         inside = "/".join(filter(None, (self.place.directory, path)))
         above, _, name = inside.rpartition("/")
         with (
@@ -179,7 +179,7 @@ class Plan:
 
 
 def _above(path: str) -> Iterator[str]:
-    """Yield the directories above a path, the nearest first."""
+    """Yield the parent directories of a path, the nearest first."""
     while "/" in path:
         path = path.rpartition("/")[0]
         yield path

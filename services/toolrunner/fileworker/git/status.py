@@ -1,4 +1,4 @@
-"""How a repository differs from its last commit: one run of git, and a second if it does."""
+"""The status of a repository: one run of git, and a second if there are changes."""
 
 import errno
 import os
@@ -19,7 +19,7 @@ from toolrunner.fileworker.git.status_output import Entry, Status, parse_status
 from toolrunner.fileworker.git.values import FileState, GitFile, Repository, bounded_files
 from toolrunner.fileworker.jobs import PAUSE, Pause, Readable
 
-#: The tree without files, by how objects are named.
+#: The empty tree, by object format.
 EMPTY_TREES: Final = {
     "sha1": "4b825dc642cb6eb9a060e54bf8d69288fbee4904",
     "sha256": "6ef19b41225c5369f1c104d45d8d85efa9b057b53b14b4b9b939dd74decc5321",
@@ -28,15 +28,15 @@ STATUS: Final = (
     *("status", "--porcelain=v2", "-z", "--branch", "--untracked-files=all"),
     *("--find-renames", "--ignore-submodules=dirty"),
 )
-#: For every difference: no program of the repository, and nothing of what is in submodules.
+#: For every diff: no program of the repository, and no content of submodules.
 DIFF: Final = (
     *("diff", "--no-ext-diff", "--no-textconv", "--no-color", "--raw", "--numstat", "-z"),
     *("--find-renames", "--ignore-submodules=dirty"),
 )
-#: Untracked files and bytes whose lines are counted.
+#: Limits on untracked files whose lines are counted.
 COUNTED_FILES_MAX: Final = 10_000
 COUNTED_BYTES_MAX: Final = 32 * 1024 * 1024
-#: As far as git looks for a NUL.
+#: As far as git searches for a NUL.
 SNIFFED_BYTES: Final = 8000
 READ_BYTES: Final = 256 * 1024
 
@@ -49,7 +49,7 @@ def find_statuses(
     """Return the repository that a directory is in, or all of them.
 
     Raises:
-        FileRefused: There is none where one was asked for.
+        FileRefused: There is none where one was requested.
     """
     places = []
     if directory:
@@ -68,7 +68,7 @@ def find_statuses(
 
 
 def status_of(git: Git, root: Root, place: Place, until_s: float) -> Looking:
-    """Return how a repository differs; what hinders git is told in it."""
+    """Return the status of a repository; an error of git is returned in it."""
     try:
         return (yield from _status(git, root, place, until_s))
     except errors.FileRefused as refused:
@@ -77,7 +77,7 @@ def status_of(git: Git, root: Root, place: Place, until_s: float) -> Looking:
 
 
 def empty_tree(settings: configuration.Settings) -> str:
-    """Return the name of the tree without files."""
+    """Return the id of the empty tree."""
     kind = configuration.last_value(settings, "extensions.objectformat").lower() or "sha1"
     return EMPTY_TREES.get(kind, EMPTY_TREES["sha1"])
 
@@ -126,7 +126,7 @@ def _problem(place: Place, status: Status) -> str:
 
 @dataclass
 class Counting:
-    """Counts lines of files that git does not know, without asking it."""
+    """Counts lines of untracked files, without git."""
 
     root: Root
     place: Place
@@ -134,7 +134,7 @@ class Counting:
     left_bytes: int = field(default=COUNTED_BYTES_MAX)
 
     def file(self, entry: Entry, reader: DiffReader) -> GitFile:
-        """Return an entry with its lines."""
+        """Return an entry with its line counts."""
         if entry.state is FileState.UNTRACKED:
             lines = self._lines(entry.path)
             return GitFile(entry.path, entry.state, "", lines or 0, 0, lines is None)
@@ -151,7 +151,7 @@ class Counting:
         )
 
     def _lines(self, path: str) -> int | None:
-        """Return the lines of a file, or None if it is no text."""
+        """Return the number of lines of a file, or None if it is binary."""
         if self.left_files <= 0:
             return 0
         self.left_files -= 1
@@ -164,7 +164,7 @@ class Counting:
                 self.left_bytes -= found.st_size
                 return _count(fd)
         except OSError as error:
-            # Of a link, git stores where it leads to as one line.
+            # Git stores the target of a link as one line.
             return int(error.errno == errno.ELOOP)
 
 

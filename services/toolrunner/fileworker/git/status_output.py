@@ -1,4 +1,4 @@
-"""What `git status --porcelain=v2 -z --branch` prints."""
+"""Parser of the output of `git status --porcelain=v2 -z --branch`."""
 
 import os
 from dataclasses import dataclass, field
@@ -6,7 +6,7 @@ from typing import Final
 
 from toolrunner.fileworker.git.values import FileState
 
-#: Fields before the path, its kind included.
+#: The number of fields before the path, including the kind.
 _ORDINARY: Final = 8
 _RENAMED: Final = 9
 _UNMERGED: Final = 10
@@ -17,12 +17,12 @@ _DETACHED: Final = "(detached)"
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A path that is not as it was committed."""
+    """A changed path."""
 
     path: str
     state: FileState
     old_path: str = ""
-    is_staged: bool = False  # All of the difference is in the index.
+    is_staged: bool = False  # The whole change is in the index.
 
 
 @dataclass
@@ -38,7 +38,7 @@ class Status:
 
 
 def parse_status(output: bytes) -> Status:
-    """Return what git said; records of kinds that a later git may add are left out."""
+    """Parse the output; records of unknown kinds are ignored."""
     status = Status()
     records = iter(output.split(b"\0"))
     for record in records:
@@ -56,7 +56,7 @@ def parse_status(output: bytes) -> Status:
             case b"u ":
                 path = record.split(b" ", _UNMERGED)[-1]
                 status.entries.append(Entry(os.fsdecode(path), FileState.CONFLICTED))
-            # A directory is a repository of its own, and told as such.
+            # A directory is a nested repository, which is reported separately.
             case b"? " if not record.endswith(b"/"):
                 status.entries.append(Entry(os.fsdecode(record[2:]), FileState.UNTRACKED))
     return status
@@ -81,7 +81,7 @@ def _staged(code: bytes) -> bool:
 
 
 def _state(code: bytes) -> FileState:
-    """Return what became of a file, from its letters for the index and for the work tree."""
+    """Return the state of a file, from its letters for the index and for the work tree."""
     if b"D" in code:
         return FileState.DELETED
     if b"A" in code:

@@ -1,4 +1,4 @@
-"""What requests about repositories and the answers to them are made of."""
+"""Values in requests about repositories and their answers."""
 
 from enum import StrEnum
 from typing import Final
@@ -24,7 +24,7 @@ class FileState(StrEnum):
 
 
 class GitFile(Value, frozen=True):
-    """A file that differs; names may hold bytes of no encoding."""
+    """A changed file; names may contain invalid UTF-8."""
 
     path: str
     state: FileState
@@ -64,7 +64,7 @@ class Checkpoint(Value, frozen=True):
 
 
 def bounded_files(files: list[GitFile]) -> tuple[tuple[GitFile, ...], int]:
-    """Return as many files as one response may have, and how many are left out."""
+    """Return as many files as one response may have, and the number of omitted ones."""
     size = 0
     for count, file in enumerate(files):
         size += len(file.path) + len(file.old_path) + 32

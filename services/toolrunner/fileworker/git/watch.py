@@ -1,10 +1,10 @@
-"""Following repositories: the kernel tells of changes, and git is asked once for each burst.
+"""Watches of repositories: inotify reports changes, and git runs once for each burst.
 
-Theory: every directory that is not ignored is watched, and of each repository's own data only
-what a commit, a checkout or an index touches. Notices are collected until it is quiet or a look is
-due; then git looks at those repositories only whose files are meant. Directories that come or go
-have all watches made anew before git looks, so that no change falls in between. Where not all
-directories can be watched, git looks now and then without being told.
+Theory: every directory that is not ignored is watched, and of each repository's own data only files
+that a commit, a checkout or an index update changes. Events are collected until it is quiet or a
+scan is due; then git runs only in the repositories of the changed files. When directories are
+created or removed, all watches are rebuilt before git runs, so that no change is missed in between.
+Where not all directories can be watched, git runs periodically.
 """
 
 import os
@@ -29,7 +29,7 @@ from toolrunner.fileworker.jobs import PAUSE, Pause, Readable
 from toolrunner.fileworker.search.gitignore import Ignores, ignores_at
 
 DIRECTORIES_MAX: Final = 8192
-#: What of a repository's own data tells of a change; the rest is written all the time.
+#: Files of a repository's own data that indicate a change; the others are written all the time.
 OWN_NAMES: Final = frozenset(
     {
         *("HEAD", "index", "packed-refs", "config", "MERGE_HEAD", "CHERRY_PICK_HEAD"),
@@ -43,13 +43,13 @@ Steps = Readable | Pause
 
 @dataclass(frozen=True, slots=True)
 class Watched:
-    """A directory that is watched.
+    """A watched directory.
 
     Attributes:
         directory: Relative to the workspace.
-        repository: Whose own data it belongs to; None if it has files.
-        is_named: Whether only some names in it tell of a change.
-        ignores: What is ignored in it.
+        repository: The repository whose own data it belongs to; None if it has files.
+        is_named: Whether only some names in it indicate a change.
+        ignores: The ignore rules in it.
     """
 
     directory: str
@@ -60,13 +60,13 @@ class Watched:
 
 @dataclass
 class Watches:
-    """All that is watched at one time, and what was heard.
+    """All current watches, and the pending events.
 
     Attributes:
-        is_partial: Whether there is more than can be watched.
-        is_rebuilt_due: Whether directories came or went.
-        changed: Repositories that a notice was about.
-        written: Those of them whose files it was about.
+        is_partial: Whether there are more directories than can be watched.
+        is_rebuilt_due: Whether directories were created or removed.
+        changed: Repositories with events.
+        written: Those of them with events of files.
     """
 
     root: Root
@@ -79,7 +79,7 @@ class Watches:
     _watched: dict[int, Watched] = field(default_factory=dict)
 
     def build(self) -> Iterator[Pause]:
-        """Begin to watch, with pauses in between."""
+        """Create the watches, with pauses in between."""
         for found in find_repositories(self.root):
             if isinstance(found, Pause):
                 yield found
@@ -100,7 +100,7 @@ class Watches:
                 yield PAUSE
 
     def hear(self) -> bool:
-        """Note what the notices are about; return whether there were any."""
+        """Process the available events; return whether there were any."""
         notices = list(self.inotify.read())
         for notice in notices:
             if notice.mask & IN_Q_OVERFLOW:
@@ -111,7 +111,7 @@ class Watches:
         return bool(notices)
 
     def close(self) -> None:
-        """Stop watching."""
+        """Close the queue."""
         self.inotify.close()
 
     def _note(self, notice: Notice, watched: Watched) -> None:
@@ -133,7 +133,7 @@ class Watches:
             self.written.update(set() if notice.is_directory else {owner})
 
     def owner(self, path: str) -> str | None:
-        """Return the innermost repository that a path is in, itself left out."""
+        """Return the innermost repository that contains a path, except the path itself."""
         while path:
             path = path.rpartition("/")[0]
             if path in self.places:
@@ -155,7 +155,7 @@ class Watches:
         try:
             self._watched[self.inotify.watch(path)] = watched
         except (FileNotFoundError, NotADirectoryError):
-            # It went meanwhile, which its directory was told.
+            # It was removed meanwhile, which its parent directory reports.
             return True
         except OSError:
             self.is_partial = True
@@ -168,7 +168,7 @@ class Watches:
 
 @dataclass
 class Follower:
-    """Follows the repositories of one workspace for one listener."""
+    """Watches the repositories of one workspace for one subscriber."""
 
     git: Git
     root: Root
@@ -210,7 +210,7 @@ class Follower:
         return looked_s + self.request.rescan_s if watches.is_partial else float("inf")
 
     def _settle(self, watches: Watches, due_s: float) -> Iterator[Steps]:
-        """Wait until it is quiet and a look is due, but no longer than one cooldown more."""
+        """Wait until it is quiet and a scan is due, but at most one cooldown more."""
         now_s = time.monotonic()
         latest_s = max(due_s, now_s) + self.request.cooldown_s
         until_s = max(due_s, now_s + self.request.quiet_s)
@@ -230,7 +230,7 @@ class Follower:
         old.hear()
         both = old.places.keys() | watches.places.keys()
         others = {each for each in both if old.places.get(each) != watches.places.get(each)}
-        # What a repository has, the one around it has not.
+        # A nested repository changes the status of the one that contains it.
         around = {owner for each in others if (owner := watches.owner(each)) is not None}
         watches.changed = (old.changed | others | around) & watches.places.keys()
         watches.written = old.written
@@ -247,7 +247,7 @@ class Follower:
         written, watches.written = watches.written, set()
         for directory in sorted(wanted & watches.places.keys()):
             looked = yield from self._look(watches.places[directory])
-            # A file that differs may have been written anew, as many lines as before.
+            # A changed file may have been written again with the same line counts.
             if self._known.get(directory) != looked or (directory in written and looked.files):
                 self._known[directory] = looked
                 changes.append(looked)

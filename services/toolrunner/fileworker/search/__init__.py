@@ -1,1 +1,1 @@
-"""Finding files by name and by content."""
+"""Search of files by name and by content."""

@@ -1,4 +1,4 @@
-"""Finding files by name: by a pattern, or by letters in order."""
+"""Search of files by name: by a glob pattern, or fuzzy."""
 
 import os
 import re
@@ -15,7 +15,7 @@ from toolrunner.fileworker.search.top_n import TopN
 from toolrunner.fileworker.search.walk import Walk, Wanted, directory_at
 from toolrunner.fileworker.values import PathInfo
 
-#: Of more than can be looked at in this time, what was seen is told.
+#: After this time the results found so far are returned.
 FIND_S_MAX: Final = 30.0
 _SEPARATORS: Final = "/_-. "
 _LETTER: Final = 1.0
@@ -23,7 +23,7 @@ _NEIGHBOUR: Final = 2.0
 _WORD_START: Final = 3.0
 _IN_NAME: Final = 1.5
 
-#: What comes first: the best fit, then the newest, then by path.
+#: The order: best score first, then newest, then by path.
 Rank = tuple[float, int, str]
 
 
@@ -31,7 +31,7 @@ def find_files(root: Root, request: FindFiles) -> Generator[Pause, None, FoundFi
     """Find files; pauses in between.
 
     Raises:
-        FileRefused: There is no such directory, or the pattern cannot be read.
+        FileRefused: There is no such directory, or the pattern cannot be parsed.
     """
     directory = directory_at(root, request.path)
     pattern = None if request.is_fuzzy else _pattern(request.query)
@@ -43,7 +43,7 @@ def find_files(root: Root, request: FindFiles) -> Generator[Pause, None, FoundFi
     walk = Walk(
         root,
         Wanted(hidden=request.include_ignored, ignored=request.include_ignored),
-        # Only what fits is asked when it was modified, which takes longer than comparing names.
+        # Only matching files are stat'ed, which takes longer than comparing names.
         fits=lambda path: score_of(path) is not None,
         until_s=time.monotonic() + FIND_S_MAX,
     )
@@ -96,7 +96,7 @@ def _pattern(query: str) -> re.Pattern[str]:
 
 
 def likeness(query: str, path: str) -> float | None:
-    """Return how well a path has the letters of a query in order, or None if it has not."""
+    """Return a score if a path contains the letters of a query in order, else None."""
     wanted = [letter for letter in query.lower() if not letter.isspace()]
     lower = path.lower()
     name_start = lower.rfind("/") + 1

@@ -1,4 +1,4 @@
-"""What git ignores, by the .gitignore files from the root down to a directory."""
+"""Ignore rules of git, from the .gitignore files from the root down to a directory."""
 
 import os
 import re
@@ -19,7 +19,7 @@ GIT_DIRECTORY: Final = ".git"
 class Rule:
     """One line of a .gitignore."""
 
-    base: str  # The directory that it is in, with a slash at its end; empty for the root.
+    base: str  # Its directory, with a trailing slash; empty for the root.
     pattern: re.Pattern[str]
     is_negated: bool
     is_directory_only: bool
@@ -32,7 +32,7 @@ class Ignores:
     rules: tuple[Rule, ...] = ()
 
     def ignores(self, path: str, *, is_directory: bool) -> bool:
-        """Tell whether git ignores a path whose directories it does not ignore."""
+        """Return whether git ignores a path whose parent directories are not ignored."""
         if path.rpartition("/")[2] == GIT_DIRECTORY:
             return True
         for rule in reversed(self.rules):
@@ -42,7 +42,7 @@ class Ignores:
         return False
 
     def below(self, root: Root, directory: str) -> "Ignores":
-        """Return the rules for a directory beneath, its own file included."""
+        """Return the rules for a subdirectory, including its own file."""
         base = f"{directory}/" if directory else ""
         text = _read(root, f"{base}.gitignore")
         return Ignores((*self.rules, *_rules(base, text))) if text else self

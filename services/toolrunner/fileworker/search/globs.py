@@ -1,10 +1,10 @@
-"""Patterns for names, as in `src/**/*.py`, turned into regular expressions.
+"""Glob patterns, as in `src/**/*.py`, translated to regular expressions.
 
-Theory: a star that is followed by more stars may take the shortest way to what comes next and
-never look back, since the next one reaches everything from there that it reaches from further on.
-That holds among stars within a name, and among those that cross directories with all that stands
-between them; so only the last of each kind is ever tried again, however many there are. Braces
-are written out first, because alternatives of different lengths would break the rule.
+Theory: a star that is followed by more stars may take the shortest match to the next part and never
+backtrack, since the next star reaches everything from there that it reaches from further on. That
+holds among stars within a name, and among those that cross directories with everything between
+them; so only the last of each kind ever backtracks, however many there are. Braces are expanded
+first, because alternatives of different lengths would break this property.
 """
 
 import re
@@ -23,20 +23,20 @@ _Tokens = tuple[str, ...]
 
 
 def compiled(pattern: str, *, has_braces: bool = True) -> re.Pattern[str]:
-    """Return what matches a whole path as the pattern does.
+    """Return an expression that matches a whole path like the pattern.
 
     Raises:
-        re.error: The pattern cannot be read, or its braces make too many patterns.
+        re.error: The pattern cannot be parsed, or its braces expand to too many patterns.
     """
     alternatives = _alternatives(pattern, has_braces=has_braces)
     return re.compile("|".join(_translated(_collapsed(each)) for each in alternatives), re.S)
 
 
 def name_pattern(pattern: str) -> re.Pattern[str]:
-    """Return what matches a path relative to a directory; without a slash at any depth.
+    """Return an expression for a path relative to a directory; without a slash at any depth.
 
     Raises:
-        re.error: The pattern cannot be read, or its braces make too many patterns.
+        re.error: The pattern cannot be parsed, or its braces expand to too many patterns.
     """
     plain = pattern.removeprefix("./")
     anchored = plain.lstrip("/")
@@ -44,8 +44,8 @@ def name_pattern(pattern: str) -> re.Pattern[str]:
 
 
 def _alternatives(pattern: str, *, has_braces: bool) -> list[_Tokens]:
-    """Return the tokens of a pattern, once for each way through its braces."""
-    opened: list[tuple[list[_Tokens], list[_Tokens]]] = []  # What was before, and its choices.
+    """Return the tokens of a pattern, once for each expansion of its braces."""
+    opened: list[tuple[list[_Tokens], list[_Tokens]]] = []  # The part before, and its alternatives.
     current: list[_Tokens] = [()]
     at = 0
     for found in _SPECIAL.finditer(pattern):
@@ -90,12 +90,12 @@ def _set(token: str) -> str:
     body = token[1:-1].replace("\\", "\\\\").replace("[", "\\[")
     if body.startswith("!"):
         return f"[^/{body[1:]}]" if body != "!" else re.escape(token)
-    # A range may reach over the slash, which no set matches.
+    # A range may include the slash, which no set matches.
     return f"(?!/)[{body}]" if body else re.escape(token)
 
 
 def _collapsed(tokens: _Tokens) -> list[str]:
-    """Return tokens where no wildcard stands beside one that reaches as far."""
+    """Merge adjacent wildcards."""
     out: list[str] = []
     for token in filter(None, tokens):
         last = out[-1] if out else "/"
@@ -103,7 +103,7 @@ def _collapsed(tokens: _Tokens) -> list[str]:
             case "**/" if last == _DEEP:
                 pass
             case "**/" if not last.endswith("/"):
-                # Only at the beginning of a name it may stand for nothing.
+                # Only at the beginning of a name it may match nothing.
                 _reach(out)
                 out.append("/")
             case "**":
@@ -134,7 +134,7 @@ def _translated(tokens: list[str]) -> str:
 
 
 def _unit(tokens: list[str], *, is_last: bool) -> str:
-    """Return the expression for a wildcard that crosses directories and what follows it."""
+    """Return the expression for a wildcard that crosses directories and the part after it."""
     stretches = [""]
     for token in tokens:
         match token:

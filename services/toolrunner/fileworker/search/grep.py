@@ -1,4 +1,4 @@
-"""Searching the content of files: which engine looks where, and what comes out of it together."""
+"""Content search: selection of the engine, and batching of its results."""
 
 import os
 import select
@@ -19,9 +19,9 @@ from toolrunner.fileworker.search import regex_walk, ripgrep
 from toolrunner.fileworker.search.gitignore import Ignores, ignores_at
 from toolrunner.fileworker.search.ripgrep_output import Outcome
 
-#: Directories whose rules are remembered.
+#: The number of cached rules of directories.
 KNOWN_MAX: Final = 1000
-#: How long something that was found waits for more, and how many lines at most do.
+#: How long results wait for more, and the maximum of lines that wait.
 HELD_S: Final = 0.05
 HELD_LINES_MAX: Final = 2000
 
@@ -31,10 +31,10 @@ Found = Readable | Pause | FileMatches
 def search_files(
     root: Root, program: str, request: SearchFiles
 ) -> Generator[Readable | Pause | Matches, None, Summary]:
-    """Search with ripgrep if there is a program, else without; what is found comes together.
+    """Search with ripgrep if there is a program, else without; results are batched.
 
     Raises:
-        FileRefused: A path cannot be searched, or the pattern cannot be read.
+        FileRefused: A path cannot be searched, or the pattern cannot be parsed.
     """
     begun_s = time.monotonic()
     until_s = begun_s + request.timeout_s
@@ -73,7 +73,7 @@ def search_files(
 def _noted(
     search: Generator[Found, None, Outcome], files: set[str]
 ) -> Generator[Readable | Pause | Matches, None, Outcome]:
-    """Pass on what is found in few pieces: each costs more on its way than what is in it."""
+    """Pass results on in few batches: each message costs more than its content."""
     held = _Held()
     while True:
         try:
@@ -98,7 +98,7 @@ def _noted(
 
 
 def _patiently(said: Readable, held: "_Held") -> Generator[Readable | Matches, None, None]:
-    """Wait until something can be read, and pass on what is due meanwhile."""
+    """Wait for a readable descriptor, and pass on results that are due meanwhile."""
     if held.found:
         yield Readable(said.fd, min(said.until_s, held.due_s))
         if held.is_due():
@@ -112,7 +112,7 @@ def _patiently(said: Readable, held: "_Held") -> Generator[Readable | Matches, N
 
 @dataclass
 class _Held:
-    """What was found and not yet passed on."""
+    """Results that are not passed on yet."""
 
     found: list[FileMatches] = field(default_factory=list)
     lines: int = 0
@@ -137,7 +137,7 @@ def _checked(root: Root, asked: str) -> str:
     """Return a path without links.
 
     Raises:
-        FileRefused: There is nothing, or something that is neither a directory nor a file.
+        FileRefused: It does not exist, or is neither a directory nor a file.
     """
     path = root.relative(asked)
     try:
@@ -158,7 +158,7 @@ def _with_ripgrep(
         fd, base, name = _opened(root, path, asked)
     except OSError as error:
         raise errors.refusal_of(error, asked) from error
-    # Ripgrep knows what is ignored, save above where it begins, or if names are asked for.
+    # Ripgrep applies ignore rules, except those of parent directories, or if globs are given.
     knows = not base and not request.globs
     shown = _Shown(root, base, everything=bool(name) or request.include_ignored or knows)
     try:
@@ -177,7 +177,7 @@ def _with_ripgrep(
 
 
 def _opened(root: Root, path: str, asked: str) -> tuple[int, str, str]:
-    """Open what is to be searched; return it with the directory and, of a file, its name there."""
+    """Open a search path; return it with the directory and, for a file, its name there."""
     try:
         return root.open(path, os.O_PATH | os.O_DIRECTORY), path, ""
     except NotADirectoryError:
@@ -193,7 +193,7 @@ def _joined(base: str, path: str) -> str:
 
 @dataclass
 class _Shown:
-    """Tells whether a file below a directory is neither hidden nor ignored."""
+    """Decides whether a file below a directory is neither hidden nor ignored."""
 
     root: Root
     base: str

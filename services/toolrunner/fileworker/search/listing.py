@@ -1,4 +1,4 @@
-"""Listing a directory, some levels deep, page by page."""
+"""Listing of a directory, some levels deep, in pages."""
 
 import os
 from collections.abc import Generator
@@ -13,10 +13,10 @@ from toolrunner.fileworker.search.gitignore import Ignores, ignores_at
 from toolrunner.fileworker.search.top_n import TopN
 from toolrunner.fileworker.search.walk import Name, Scan, Wanted, directory_at, joined
 
-#: Entries of a directory that is not looked into are counted up to this.
+#: Entries of a directory that is not expanded are counted up to this.
 COUNTED_MAX: Final = 10_000
 
-#: Where a page begins: after the last of these names, each in the directory before it.
+#: The position of a page: after the last of these names, each in the directory before it.
 After = tuple[Name, ...]
 
 
@@ -29,13 +29,13 @@ class _Lister:
 
     @property
     def left(self) -> int:
-        """How many entries are wanted still: one more than the page has tells that there are."""
+        """How many entries are still needed: the page, and one to detect that there are more."""
         return self.request.limit + 1 - len(self.entries)
 
     def fill(
         self, directory: str, ignores: Ignores, above: After, after: After
     ) -> Generator[Pause, None, None]:
-        """Take the entries of a directory, each followed by what is below it."""
+        """Add the entries of a directory, each followed by those below it."""
         fd = self.root.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
         try:
             scan = Scan(fd, directory, ignores, self._wanted())
@@ -52,7 +52,7 @@ class _Lister:
         least: TopN[Name] = TopN(self.left + len(after))
         for names, hidden in scan.chunks():
             self.hidden += hidden
-            # What the page before ended in may have more below it.
+            # The last entry of the previous page may have more entries below it.
             least.add(name for name in names if not after or name >= after[0])
             yield PAUSE
         return least.all()
@@ -74,7 +74,7 @@ class _Lister:
             try:
                 yield from self.fill(path, below, place, after)
             except OSError:
-                # It may be looked at, but not into.
+                # It may be listed, but not opened.
                 return
 
     def _count(self, directory: str, ignores: Ignores) -> Generator[Pause, None, int]:

@@ -1,4 +1,4 @@
-"""Searching without ripgrep: the same answers from Python, slower."""
+"""Content search without ripgrep: the same results from Python, slower."""
 
 import re
 import stat
@@ -36,7 +36,7 @@ TYPES: Final = {
     "yaml": (".yaml", ".yml"),
 }
 FILES_PER_TURN: Final = 20
-#: Larger files are passed over: all lines of one are in memory.
+#: Larger files are skipped: all lines of a file are in memory.
 FILE_BYTES_MAX: Final = 4 * 1024 * 1024
 
 
@@ -46,7 +46,7 @@ def search(
     """Search one file or directory; paths are relative to the root.
 
     Raises:
-        FileRefused: The pattern cannot be read.
+        FileRefused: The pattern cannot be parsed.
     """
     pattern, is_wanted = _pattern(request), _filter(request)
     outcome, left = Outcome(), request.limit
@@ -99,7 +99,7 @@ def _pattern(request: SearchFiles) -> re.Pattern[str]:
 
 
 def _filter(request: SearchFiles) -> Callable[[str], bool]:
-    """Return what tells whether a path is to be searched."""
+    """Return a predicate for the paths to search."""
     unknown = [name for name in request.types if name not in TYPES]
     if unknown:
         raise _invalid(request.pattern, f"there is no type of files {unknown[0]!r}")
@@ -178,7 +178,7 @@ def _line(line: str, at: int, column: int | None) -> SearchLine:
 
 
 def _shown(matches: FileMatches, mode: str, left: int) -> FileMatches:
-    """Return what of the matches was asked for, at most `left` of them."""
+    """Return the matches in the requested mode, at most `left` of them."""
     if mode == "files":
         return FileMatches(matches.path, (), 0)
     if mode == "count":

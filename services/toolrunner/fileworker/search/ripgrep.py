@@ -1,8 +1,8 @@
-"""Searching with ripgrep, which looks beneath one directory and follows no link.
+"""Content search with ripgrep, beneath one directory and without following links.
 
-It opens by name what it finds: a link that is swapped in at that very moment is kept from leading
-out by the sandbox that the program for files is in, and by nothing else. A file that is named is
-handed over open, since ripgrep would follow a link in its place.
+It opens files by name: only the sandbox of the file worker prevents a link that is swapped in at
+that moment from leading out. A single file is passed as an open descriptor, since ripgrep would
+follow a link in its place.
 """
 
 import os
@@ -23,7 +23,7 @@ from toolrunner.fileworker.search.ripgrep_output import Events, Names, Outcome
 
 READ_BYTES: Final = 64 * 1024
 ERROR_BYTES_MAX: Final = 4096
-#: Larger files are searched only if they are named: a line, and all its matches, is in memory.
+#: Larger files are searched only if named: a line, with all its matches, is in memory.
 FILE_BYTES_MAX: Final = 32 * 1024 * 1024
 MEMORY_BYTES_MAX: Final = 512 * 1024 * 1024
 FAILED: Final = 2
@@ -37,14 +37,14 @@ def arguments(request: SearchFiles) -> list[str]:
         *("--no-config", "--no-messages", "--no-ignore-parent", "--no-ignore-global"),
         *("--no-require-git", _CASE[request.case]),
         *("--no-mmap", f"--max-filesize={FILE_BYTES_MAX}"),
-        # Hidden already, unless hidden names are asked for; each pattern costs something per file.
+        # Hidden already, unless hidden names are included; each glob costs time per file.
         *["--glob=!.git"] * (request.include_ignored or bool(request.globs)),
         *[f"--glob={glob}" for glob in request.globs],
         *[f"--type={name}" for name in request.types],
     ]
     match request.mode:
         case "matches":
-            # All that it finds in a file is in its memory; one more tells that there are more.
+            # All matches of a file are in its memory; one more shows that there are more.
             words += ["--json", f"--context={request.context_lines}"]
             words += [f"--max-count={request.limit + 1}"]
         case "files":
@@ -58,13 +58,13 @@ def arguments(request: SearchFiles) -> list[str]:
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """What to search.
+    """The search path.
 
     Attributes:
-        fd: An open directory, to which paths are relative, or the file that is named.
+        fd: An open directory, to which paths are relative, or the named file.
         name: The name of that file; empty for a directory.
-        accepts: Tells whether a file is wanted; a pattern for names makes ripgrep forget what
-            is hidden or ignored.
+        accepts: Returns whether a file is included; with globs, ripgrep does not apply hidden and
+            ignore rules.
     """
 
     fd: int
@@ -78,7 +78,7 @@ def search(
     """Search one file or directory.
 
     Raises:
-        FileRefused: The pattern cannot be read.
+        FileRefused: The pattern cannot be parsed.
     """
     opened = f"/proc/self/fd/{where.fd}"
     child = subprocess.Popen(
@@ -118,13 +118,13 @@ def search(
         if said and code == FAILED:
             raise _unreadable(request, said)
         if is_through and code < 0:
-            # It was given too little memory for some file, and has said nothing of the others.
+            # It ran out of memory in some file, and did not report the others.
             reader.outcome.is_truncated = True
         return reader.outcome
 
 
 def _named(where: Where, files: list[FileMatches]) -> list[FileMatches]:
-    """Return what was found under the name that the file has for the caller."""
+    """Return results with the name of the file as the caller knows it."""
     if not where.name:
         return files
     return [msgspec.structs.replace(file, path=where.name) for file in files]

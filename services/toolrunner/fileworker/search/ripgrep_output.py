@@ -1,4 +1,4 @@
-"""Reading what ripgrep says: names, counts and lines, whatever the length of any of them."""
+"""Parser of the output of ripgrep: names, counts and lines of any length."""
 
 import base64
 import json
@@ -18,7 +18,7 @@ FLUSH_CHARACTERS: Final = 64 * 1024
 #: Of a longer event only the beginning is kept: a line may have any length.
 EVENT_BYTES_MAX: Final = 1024 * 1024
 HEAD_BYTES: Final = 16 * 1024
-#: Follows the text of a line; inside of a text the quotation marks are escaped.
+#: Follows the text of a line; quotation marks inside of a text are escaped.
 NUMBER: Final = re.compile(rb'"\},"line_number":(\d+),')
 NUMBER_BYTES_MAX: Final = 40
 _TEXT: Final = b'"lines":{"text":"'
@@ -27,13 +27,13 @@ _ESCAPE_CHARACTERS: Final = len("\\ud83d\\ude00")
 
 
 class _Data(msgspec.Struct, frozen=True, gc=False):
-    """A text or a name: as it is, or in base64 if it is not UTF-8."""
+    """A text or a name: as UTF-8, or in base64 if it is not valid UTF-8."""
 
     text: str | None = None
     packed: str = msgspec.field(name="bytes", default="")
 
     def plain(self) -> str | None:
-        """Return what is one line that can be shown as it is; None for everything else."""
+        """Return a single line that can be shown unchanged; None otherwise."""
         text = self.text
         if text is None or len(text) > LINE_CHARACTERS_MAX or text.find("\n", 0, -1) >= 0:
             return None
@@ -52,7 +52,7 @@ class _Stats(msgspec.Struct, frozen=True):
 
 
 class _Lines(msgspec.Struct, frozen=True, gc=False):
-    """What was found, without the path of its file, which was told before."""
+    """The matched lines, without the path of the file, which an earlier event contains."""
 
     lines: _Data = _Data("")
     line_number: int | None = None
@@ -60,14 +60,14 @@ class _Lines(msgspec.Struct, frozen=True, gc=False):
 
 
 class _LineEvent(msgspec.Struct, frozen=True, gc=False):
-    """One line of `--json` that is a match or what is around one: most of them are."""
+    """One line of `--json` with a match or its context: the most frequent kind."""
 
     type: str
     data: _Lines
 
     @property
     def is_match(self) -> bool:
-        """Whether it is no line around one."""
+        """Whether it is a match and not context."""
         return self.type == "match"
 
 
@@ -77,7 +77,7 @@ class _Details(msgspec.Struct, frozen=True):
 
 
 class _Event(msgspec.Struct, frozen=True):
-    """One line of `--json` about a file or the whole search, as far as it is of interest."""
+    """One line of `--json` about a file or the whole search; only the used fields."""
 
     type: str
     data: _Details
@@ -90,7 +90,7 @@ _decode: Final = msgspec.json.Decoder(_Event).decode
 
 @dataclass
 class Outcome:
-    """How a search of one place ended."""
+    """The outcome of a search of one path."""
 
     matches: int = 0
     searched_files: int = 0
@@ -100,7 +100,7 @@ class Outcome:
 
 @dataclass
 class Names:
-    """Reads file names, or file names with counts."""
+    """Parses file names, or file names with counts."""
 
     request: SearchFiles
     accepts: Callable[[str], bool]
@@ -113,7 +113,7 @@ class Names:
         said, at = self.partial + data, 0
         files: list[FileMatches] = []
         while not self.outcome.is_truncated:
-            # A name may hold line ends, and no zero.
+            # A name may contain newlines, but no NUL.
             zero = said.find(b"\0", at)
             end = zero if self.request.mode == "files" else said.find(b"\n", zero)
             if zero < 0 or end < 0:
@@ -126,7 +126,7 @@ class Names:
         return files
 
     def rest(self) -> list[FileMatches]:
-        """Return what was held back."""
+        """Return the pending results."""
         return []
 
     def _take(self, path: str, count: int) -> list[FileMatches]:
@@ -140,14 +140,14 @@ class Names:
 
 @dataclass
 class _Giant:
-    """An event that is too long to be kept: its beginning, and the number of its line."""
+    """An event that is too long to be kept: its beginning, and its line number."""
 
     head: bytes
     line: int = 0
     carry: bytes = b""
 
     def feed(self, data: bytes) -> None:
-        """Look for the number in the next bytes."""
+        """Search the line number in the next bytes."""
         if not self.line:
             seen = self.carry + data
             if (found := NUMBER.search(seen)) is not None:
@@ -155,7 +155,7 @@ class _Giant:
             self.carry = seen[-NUMBER_BYTES_MAX:]
 
     def event(self) -> _LineEvent | None:
-        """Return it as one of a short line, or None if it is none of a line."""
+        """Return it as an event of a short line, or None if it has no line."""
         kind = "match" if self.head.startswith(b'{"type":"match"') else "context"
         for mark, name in ((_TEXT, "text"), (_BYTES, "bytes")):
             _, is_there, text = self.head.partition(mark)
@@ -169,7 +169,7 @@ class _Giant:
 
 @dataclass
 class Events:
-    """Reads the events of `--json`."""
+    """Parses the events of `--json`."""
 
     request: SearchFiles
     accepts: Callable[[str], bool]
@@ -197,7 +197,7 @@ class Events:
         return files
 
     def rest(self) -> list[FileMatches]:
-        """Return what was held back."""
+        """Return the pending results."""
         return self._flush()
 
     def _extend(self, piece: bytes) -> None:
@@ -211,7 +211,7 @@ class Events:
             self.giant.feed(rest)
 
     def _end(self, piece: bytes) -> list[FileMatches]:
-        """Take the last bytes of an event."""
+        """Parse the last bytes of an event."""
         self._extend(piece)
         if (giant := self.giant) is not None:
             self.giant = None
@@ -277,7 +277,7 @@ class Events:
 
 
 def shown_line(line: bytes, column: int) -> tuple[str, bool]:
-    """Return a line without its end, cut to what is around the match, and whether it was cut."""
+    """Return a line without its end, cut around the match, and whether it was cut."""
     text = line.rstrip(b"\r").decode(errors="replace")
     if len(text) <= LINE_CHARACTERS_MAX:
         return text, False
@@ -287,7 +287,7 @@ def shown_line(line: bytes, column: int) -> tuple[str, bool]:
 
 
 def _prefix(escaped: bytes) -> str:
-    """Return the beginning of a text whose end, maybe inside of an escape, is missing."""
+    """Return the beginning of a text that is cut off, maybe inside of an escape."""
     text = escaped.decode(errors="ignore")
     for cut in range(_ESCAPE_CHARACTERS):
         try:

@@ -1,4 +1,4 @@
-"""Names that are nearly the one asked for."""
+"""Suggestions of similar names for a missing path."""
 
 import difflib
 import os
@@ -13,9 +13,9 @@ NAMES_MAX: Final = 2000
 
 
 def suggestions_for(root: Root, path: str) -> tuple[str, ...]:
-    """Return existing paths that may have been meant, the likeliest first."""
+    """Return existing paths that are similar, the most similar first."""
     parts = path.split("/")
-    # The deepest directory that exists is where the typing went wrong.
+    # The deepest directory that exists contains the misspelled name.
     for depth in range(len(parts) - 1, -1, -1):
         above = "/".join(parts[:depth])
         names = _names(root, above)
@@ -39,5 +39,5 @@ def _near(name: str, names: list[str]) -> list[str]:
     found = difflib.get_close_matches(name.lower(), by_lower, SUGGESTIONS_MAX, LIKENESS_MIN)
     stem = name.lower().rsplit(".", 1)[0]
     others = [lower for lower in by_lower if lower.rsplit(".", 1)[0] == stem]
-    # Keeps the order, drops repetitions.
+    # Keeps the order, drops duplicates.
     return [by_lower[lower] for lower in dict.fromkeys([*found, *others])][:SUGGESTIONS_MAX]

@@ -1,4 +1,4 @@
-"""The first few of many: only those are kept that can still be among them."""
+"""Selection of the first N items with bounded memory."""
 
 from collections.abc import Iterable
 from typing import Any, Final, Generic, Protocol, TypeVar
@@ -7,10 +7,10 @@ SLACK: Final = 1000
 
 
 class Ordered(Protocol):
-    """Whatever comes before or after its like."""
+    """A type with an order."""
 
     def __lt__(self, other: Any, /) -> bool:
-        """Tell whether it comes before the other."""
+        """Return whether it is less than the other."""
         ...
 
 
@@ -18,22 +18,22 @@ K = TypeVar("K", bound=Ordered)
 
 
 class TopN(Generic[K]):
-    """Keeps the least `count` of all that it is given."""
+    """Keeps the least `count` of all items."""
 
     def __init__(self, count: int) -> None:
         self._count = count
         self._kept: list[K] = []
-        self._last: K | None = None  # What comes after it is of no interest.
+        self._last: K | None = None  # Items after it are dropped.
 
     def add(self, items: Iterable[K]) -> None:
-        """Take some more."""
+        """Add some items."""
         last = self._last
         self._kept += [item for item in items if last is None or item < last]
         if len(self._kept) > self._count + SLACK:
             self._last = self.all()[-1]
 
     def all(self) -> list[K]:
-        """Return those that are kept, in order."""
+        """Return the kept items, in order."""
         self._kept.sort()
         del self._kept[self._count :]
         return self._kept

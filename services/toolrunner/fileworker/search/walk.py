@@ -1,4 +1,4 @@
-"""Looking into directories, one after another, never through a link and never all at once."""
+"""Walk of directories without following links, with bounded memory and with pauses."""
 
 import os
 import time
@@ -15,7 +15,7 @@ from toolrunner.fileworker.search.gitignore import Ignores, ignores_at
 from toolrunner.fileworker.values import PathInfo
 
 ENTRIES_MAX: Final = 1_000_000
-#: Directories that are known and not yet looked into.
+#: Pending directories.
 DIRECTORIES_MAX: Final = 50_000
 #: Names between two pauses; so many are in memory at a time.
 NAMES_PER_TURN: Final = 2000
@@ -23,17 +23,17 @@ NAMES_PER_TURN: Final = 2000
 
 @dataclass(frozen=True, slots=True)
 class Wanted:
-    """Whether hidden and ignored entries are shown."""
+    """Whether hidden and ignored entries are included."""
 
     hidden: bool
     ignored: bool
 
 
 class Name(NamedTuple):
-    """A name in a directory; directories come first.
+    """A name in a directory; directories sort first.
 
     Attributes:
-        is_leaf: Whether it is no directory.
+        is_leaf: Whether it is not a directory.
         name: The name.
     """
 
@@ -48,8 +48,8 @@ class Scan:
     Attributes:
         fd: The directory, open as long as this is used.
         path: Its path relative to the root.
-        ignores: What git ignores in it.
-        wanted: What is shown all the same.
+        ignores: The ignore rules in it.
+        wanted: Which hidden and ignored entries are included.
     """
 
     fd: int
@@ -58,7 +58,7 @@ class Scan:
     wanted: Wanted
 
     def chunks(self) -> Iterator[tuple[list[Name], int]]:
-        """Yield names that are shown, and how many among them are not, some at a time."""
+        """Yield included names, and the number of excluded ones, in chunks."""
         with os.scandir(self.fd) as entries:
             while chunk := list(islice(entries, NAMES_PER_TURN)):
                 names = [
@@ -68,7 +68,7 @@ class Scan:
                 yield shown, len(names) - len(shown)
 
     def info(self, name: Name) -> PathInfo | None:
-        """Return what is known of an entry; None if it has gone."""
+        """Return the metadata of an entry; None if it was removed."""
         try:
             result = os.stat(name.name, dir_fd=self.fd, follow_symlinks=False)
             is_link = kind_of(result.st_mode) == "symlink"
@@ -91,12 +91,12 @@ def joined(directory: str, name: str) -> str:
 
 @dataclass
 class Walk:
-    """Everything below a directory.
+    """A walk of everything below a directory.
 
     Attributes:
-        fits: Tells by its path whether more is asked about a file.
-        until_s: When it ends, by the monotonic clock.
-        is_truncated: Whether there was more than may be looked at.
+        fits: Returns by its path whether the metadata of a file is needed.
+        until_s: The deadline, by the monotonic clock.
+        is_truncated: Whether a limit was reached.
     """
 
     root: Root
@@ -107,7 +107,7 @@ class Walk:
     _seen: int = 0
 
     def files(self, directory: str) -> Iterator[PathInfo | Pause]:
-        """Yield whatever is no directory, with pauses in between.
+        """Yield everything but directories, with pauses in between.
 
         Raises:
             FileRefused: The directory itself cannot be read.
@@ -148,7 +148,7 @@ def directory_at(root: Root, asked: str) -> str:
     """Return the path of a directory without links.
 
     Raises:
-        FileRefused: There is none, or something else.
+        FileRefused: There is none, or it is not a directory.
     """
     path = root.relative(asked)
     try:

@@ -1,4 +1,4 @@
-"""What is known of repositories, to protos, nothing else."""
+"""Conversion of git values to protos."""
 
 from collections.abc import Iterable
 from datetime import datetime
@@ -18,7 +18,7 @@ PROBLEM_CHARACTERS_MAX: Final = 500
 
 
 def files_to_proto(files: Iterable[GitFile]) -> list[git_pb2.GitFile]:
-    """Return files that differ."""
+    """Return changed files."""
     return [
         git_pb2.GitFile(
             path=text_to_proto(file.path),
@@ -34,7 +34,7 @@ def files_to_proto(files: Iterable[GitFile]) -> list[git_pb2.GitFile]:
 
 
 def repository_to_proto(repository: Repository, scanned_at: datetime) -> git_pb2.GitRepository:
-    """Return a repository, looked at some time ago."""
+    """Return a repository with the time of its scan."""
     time = Timestamp()
     time.FromDatetime(scanned_at)
     return git_pb2.GitRepository(
@@ -55,7 +55,7 @@ def repository_to_proto(repository: Repository, scanned_at: datetime) -> git_pb2
 
 
 def looked_to_proto(looked: Looked) -> git_pb2.GitRepository:
-    """Return a repository that is followed."""
+    """Return a watched repository."""
     return repository_to_proto(looked.repository, looked.scanned_at)
 
 

@@ -1,4 +1,4 @@
-"""What requests about repositories say, checked against the limits that the protos state."""
+"""Parsing of requests about repositories, with the limits of the protos."""
 
 import re
 from collections.abc import Sequence
@@ -21,28 +21,28 @@ PATHS_MAX: Final = 1000
 CONTEXT_LINES: Final = 3
 CONTEXT_LINES_MAX: Final = 100
 LOOK_S: Final = 25.0
-#: An answer at the last moment does not arrive.
+#: Reserved for the response to arrive before the deadline.
 ANSWER_S: Final = 2.0
 
 _NUMBER: Final = re.compile(r"[0-9]{1,7}")
 _LABEL: Final = re.compile(r"[A-Za-z0-9._-]{1,100}")
-#: What git takes for no part of a name, and what would end the line that the name is given in.
+#: Characters that git does not accept in a name, or that would end the line that contains it.
 _NO_NAME: Final = re.compile(r"[\x00-\x20\x7f]|^-")
 
 
 def git_effect_of(request: EffectRequest, scope: Scope, method: str) -> FileEffect:
-    """Return a request that changes a repository or its files as the journal sees it."""
+    """Return a request that changes a repository or its files, for the journal."""
     key = effect_key_of(request, scope)
     return FileEffect(request.request_id, key, f"{SERVICE}/{method}", body_hash_of(request))
 
 
 def status_of(request: api.GetStatusRequest) -> protocol.GitStatus:
-    """Return which repositories to look at."""
+    """Return which repositories to read."""
     return protocol.GitStatus(_repository_of(request.repository), _limit_s(LOOK_S))
 
 
 def diff_of(request: api.GetDiffRequest) -> protocol.GitDiff:
-    """Return which difference is wanted.
+    """Return which diff is requested.
 
     Raises:
         InvalidRequest: A field is outside its limits.
@@ -63,13 +63,13 @@ def diff_of(request: api.GetDiffRequest) -> protocol.GitDiff:
 
 
 def create_of(request: api.CreateCheckpointRequest, scope: Scope) -> protocol.CreateCheckpoint:
-    """Return which checkpoint to make.
+    """Return which checkpoint to create.
 
     Raises:
         InvalidRequest: A field is outside its limits.
     """
     label = request.label
-    # Git takes none of these for the end of a reference.
+    # Git does not accept these in a reference.
     is_odd = label.startswith(".") or label.endswith((".", ".lock")) or ".." in label
     if not _LABEL.fullmatch(label) or is_odd:
         problem = "needs 1 to 100 characters of A-Za-z0-9._- that git takes for a name"
@@ -80,7 +80,7 @@ def create_of(request: api.CreateCheckpointRequest, scope: Scope) -> protocol.Cr
 
 
 def list_of(request: api.ListCheckpointsRequest, scope: Scope) -> protocol.ListCheckpoints:
-    """Return which checkpoints are wanted."""
+    """Return which checkpoints are requested."""
     return protocol.ListCheckpoints(
         directory=_repository_of(request.repository),
         scope=scope.chat_id,
@@ -91,7 +91,7 @@ def list_of(request: api.ListCheckpointsRequest, scope: Scope) -> protocol.ListC
 
 
 def restore_of(request: api.RestoreCheckpointRequest, scope: Scope) -> protocol.RestoreCheckpoint:
-    """Return what to put back.
+    """Return what to restore.
 
     Raises:
         InvalidRequest: A field is outside its limits.
@@ -137,6 +137,6 @@ def _start_of(page_token: str) -> int:
 
 
 def _limit_s(most_s: float) -> float:
-    """Return how long git may take, so that the answer still arrives."""
+    """Return the timeout of git, so that the response arrives before the deadline."""
     left_s = remaining_s()
     return most_s if left_s is None else max(0.1, min(most_s, left_s - ANSWER_S))

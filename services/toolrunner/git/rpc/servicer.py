@@ -1,4 +1,4 @@
-"""GitService: each method translates, asks one thing, and translates back."""
+"""GitService: each method parses the request, makes one call, and encodes the response."""
 
 from collections.abc import AsyncIterator
 from contextlib import aclosing
@@ -29,7 +29,7 @@ class GitServicer(GitServiceServicer):
     async def GetStatus(  # noqa: N802 (the name is the proto's)
         self, request: api.GetStatusRequest, context: grpc.aio.ServicerContext
     ) -> api.GetStatusResponse:
-        """Read how repositories differ from their last commit."""
+        """Return how repositories differ from their last commit."""
         found = await self._git.status(scope_of(request.context), inputs.status_of(request))
         now = self._clock.now()
         return api.GetStatusResponse(
@@ -39,7 +39,7 @@ class GitServicer(GitServiceServicer):
     async def GetDiff(  # noqa: N802 (the name is the proto's)
         self, request: api.GetDiffRequest, context: grpc.aio.ServicerContext
     ) -> api.GetDiffResponse:
-        """Read a difference as text."""
+        """Return a diff as text."""
         diff = await self._git.diff(scope_of(request.context), inputs.diff_of(request))
         return api.GetDiffResponse(
             files=convert.files_to_proto(diff.files),
@@ -53,7 +53,7 @@ class GitServicer(GitServiceServicer):
     async def WatchGit(  # noqa: N802 (the name is the proto's)
         self, request: api.WatchGitRequest, context: grpc.aio.ServicerContext
     ) -> AsyncIterator[api.WatchGitResponse]:
-        """Follow repositories: all of them, then those that change."""
+        """Watch repositories: all of them first, then those that change."""
         async with aclosing(self._git.watch(scope_of(request.context))) as events:
             async for event in events:
                 yield _event_to_proto(event)
@@ -61,7 +61,7 @@ class GitServicer(GitServiceServicer):
     async def CreateCheckpoint(  # noqa: N802 (the name is the proto's)
         self, request: api.CreateCheckpointRequest, context: grpc.aio.ServicerContext
     ) -> api.CreateCheckpointResponse:
-        """Keep the state of all files."""
+        """Create a checkpoint of all files."""
         scope = scope_of(request.context)
         guards_git(request.context, request.repository)
         effect = inputs.git_effect_of(request, scope, "CreateCheckpoint")
@@ -84,7 +84,7 @@ class GitServicer(GitServiceServicer):
     async def RestoreCheckpoint(  # noqa: N802 (the name is the proto's)
         self, request: api.RestoreCheckpointRequest, context: grpc.aio.ServicerContext
     ) -> api.RestoreCheckpointResponse:
-        """Put files back as a checkpoint holds them."""
+        """Restore files from a checkpoint."""
         scope = scope_of(request.context)
         guards_git(request.context, request.repository)
         effect = inputs.git_effect_of(request, scope, "RestoreCheckpoint")

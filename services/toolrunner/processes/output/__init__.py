@@ -1,1 +1,1 @@
-"""Output of processes: captured, bounded, read."""
+"""Output of processes: capture, limits and reads."""

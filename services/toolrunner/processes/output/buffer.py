@@ -1,4 +1,4 @@
-"""What is kept of a running process's output: the beginning and the end in memory, more on disk."""
+"""The buffered output of a running process: head and tail in memory, more on disk."""
 
 import logging
 import os
@@ -16,10 +16,10 @@ logger = logging.getLogger(__name__)
 
 
 class KeptOutput:
-    """Output as it comes; memory stays bounded and a full disk costs the middle only.
+    """Output of a process; memory is bounded, and a full disk loses the middle only.
 
     Attributes:
-        total_bytes: All output so far; also the cursor of what comes next.
+        total_bytes: All output so far; also the cursor of the next output.
     """
 
     def __init__(self, log: OutputLog) -> None:
@@ -32,7 +32,7 @@ class KeptOutput:
 
     @classmethod
     def resumed(cls, log: OutputLog) -> "KeptOutput":
-        """Go on with what an earlier run of the service wrote to the log."""
+        """Continue with the log that an earlier run of the service wrote."""
         output = cls(log)
         spans = log.spans
         if spans:
@@ -44,23 +44,23 @@ class KeptOutput:
 
     @property
     def log_place(self) -> tuple[str, int]:
-        """The file of the log where its newest part begins, and the cursor; "" and 0 for none.
+        """The log file with its newest contiguous part, and its first cursor; "" and 0 for none.
 
-        From that cursor on the log has everything.
+        From that cursor on the log is complete.
         """
         return self._log.place
 
     @property
     def complete_bytes(self) -> int:
-        """The output without a last character that has only begun."""
+        """The output size without an incomplete character at the end."""
         last = bytes(self._tail[-4:])
         return self.total_bytes - len(last) + complete_bytes(last)
 
     @property
     def spans(self) -> tuple[tuple[int, int], ...]:
-        """What can be read again."""
+        """The ranges that can be read again."""
         if len(self._tail) == self.total_bytes:
-            # Most print so little that all of it is here, and nobody has to look at the disk.
+            # Most outputs are so small that all is in memory, and the disk is not read.
             return ((0, self.total_bytes),)
         tail = (self.total_bytes - len(self._tail), self.total_bytes)
         joined: list[tuple[int, int]] = []
@@ -72,13 +72,13 @@ class KeptOutput:
         return tuple(joined)
 
     def take(self, fd: int) -> bool:
-        """Keep what there is to read; return whether more may come.
+        """Read available output; return whether more may follow.
 
         Raises:
             BlockingIOError: There is nothing yet.
         """
         if self.total_bytes == 0 and _is_at_end(fd):
-            # Who prints nothing needs no log.
+            # A process without output needs no log.
             return False
         if self._is_logging and self._is_movable:
             try:
@@ -86,7 +86,7 @@ class KeptOutput:
             except BlockingIOError:
                 raise
             except OSError:
-                # A terminal, a file system that cannot, or a full disk: read it, then see.
+                # A terminal, a file system without splice, or a full disk: fall back to reading.
                 self._is_movable = False
             else:
                 self._remember_moved(moved)
@@ -96,7 +96,7 @@ class KeptOutput:
         return bool(data)
 
     def append(self, data: bytes) -> None:
-        """Keep a piece of output."""
+        """Store a piece of output."""
         self._remember(data)
         if not self._is_logging or not data:
             return
@@ -111,7 +111,7 @@ class KeptOutput:
         if moved <= TAIL_BYTES or len(self._head) < HEAD_BYTES:
             self._remember(self._log.read(self.total_bytes, end))
             return
-        # Of a flood only the end is looked at again.
+        # Of a large output only the end is read back.
         self._tail[:] = self._log.read(end - TAIL_BYTES, end)
         self.total_bytes = end
 
@@ -133,17 +133,17 @@ class KeptOutput:
         in_head = bytes(self._head[start:]) if start < len(self._head) else b""
         middle_start, middle_end = start + len(in_head), min(end, tail_start)
         in_log = self._log.read(middle_start, middle_end) if middle_start < middle_end else b""
-        # A log that gave up early leaves the rest to the tail.
+        # If the log stopped early, the tail provides the rest.
         after = max(middle_start + len(in_log), tail_start)
         return in_head + in_log + bytes(self._tail[after - tail_start : max(0, end - tail_start)])
 
     def close(self) -> None:
-        """Keep no more; what is there can still be read."""
+        """Store no more; the stored output can still be read."""
         self._log.close()
 
 
 def _is_at_end(fd: int) -> bool:
-    """Tell whether there is nothing to read and nobody left who could write."""
+    """Return whether there is nothing to read and no writer left."""
     poll = select.poll()
     poll.register(fd, select.POLLIN)
     return poll.poll(0) == [(fd, select.POLLHUP)]
@@ -155,5 +155,5 @@ def _read(fd: int) -> bytes:
     except BlockingIOError:
         raise
     except OSError:
-        # A terminal that nobody has open any more says so by an error.
+        # A terminal without other open descriptors returns EIO.
         return b""

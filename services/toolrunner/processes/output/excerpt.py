@@ -1,9 +1,9 @@
-"""Output as text within a budget: pure, from bytes between two cursors to what a reader gets.
+"""Excerpts of output as text within a size budget; no I/O except by the source.
 
 Theory: a budget is split into a head and a tail with a mark between them, the mark included. The
-cuts are made in the bytes, so that what is left out can be counted; then the bytes are cleaned
-(escape sequences, long lines, invalid UTF-8). Cleaning can make text longer, because an invalid
-byte becomes three, so a piece that does not fit is cut again.
+cuts are made in the bytes, so that omitted bytes can be counted; then the bytes are cleaned (escape
+sequences, long lines, invalid UTF-8). Cleaning can make text longer, because an invalid byte
+becomes three, so a piece that does not fit is cut again.
 """
 
 import re
@@ -22,20 +22,20 @@ _ESCAPES: Final = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Budget:
-    """How much of an output to return."""
+    """The size limits of an excerpt."""
 
     max_bytes: int = MAX_BYTES
     head_bytes: int | None = None  # None for three eighths.
-    line_bytes: int | None = None  # None to cut long lines only of what does not fit otherwise.
+    line_bytes: int | None = None  # None to clip long lines only if the text does not fit.
     keeps_escapes: bool = False
 
 
 class Source(Protocol):
-    """Output that can be read again, where it is still kept."""
+    """Output that can be read again, where it is still stored."""
 
     @property
     def spans(self) -> tuple[tuple[int, int], ...]:
-        """What can be read: ranges of cursors, in order, not touching one another."""
+        """The readable ranges of cursors, in order, not adjacent."""
         ...
 
     def read(self, start: int, end: int) -> bytes:
@@ -45,7 +45,7 @@ class Source(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Truncation:
-    """What of an output was left out; the four kinds of bytes add up to the original."""
+    """The omitted parts of an output; the four kinds of bytes add up to the original."""
 
     original_bytes: int
     retained_bytes: int
@@ -58,7 +58,7 @@ class Truncation:
 
 @dataclass(frozen=True, slots=True)
 class Excerpt:
-    """Text for a reader, and where the next read goes on."""
+    """The text, and the cursor of the next read."""
 
     text: str
     next_cursor: int
@@ -77,7 +77,7 @@ EMPTY_PIECE: Final = _Piece(0, "", 0, 0)
 
 
 def excerpt(source: Source, start: int, end: int, budget: Budget) -> Excerpt:
-    """Return what is between two cursors, head and tail if it is more than the budget."""
+    """Return the output between two cursors; head and tail if it exceeds the budget."""
     readable = _within(source.spans, start, end)
     if readable == ((start, end),) and end - start <= budget.max_bytes:
         data = source.read(start, end)
@@ -92,12 +92,12 @@ def excerpt(source: Source, start: int, end: int, budget: Budget) -> Excerpt:
 
 
 def without_escapes(data: bytes) -> bytes:
-    """Return output without what only a terminal understands."""
+    """Return output without terminal escape sequences."""
     return _ESCAPES.sub(b"", data)
 
 
 def complete_bytes(data: bytes) -> int:
-    """Return how many bytes there are before a character that has only begun."""
+    """Return the number of bytes before an incomplete character at the end."""
     for back in range(1, min(4, len(data) + 1)):
         byte = data[-back]
         if byte & 0xC0 != 0x80:
@@ -194,7 +194,7 @@ def _tail(data: bytes, limit: int, budget: Budget) -> _Piece:
 
 
 def _from_character(data: bytes) -> bytes:
-    """Leave out the rest of a character whose beginning was cut off."""
+    """Drop the rest of a character whose beginning was cut off."""
     begins = next((at for at in range(min(4, len(data))) if data[at] & 0xC0 != 0x80), 0)
     return data[begins:]
 
@@ -218,7 +218,7 @@ def _clean(data: bytes, budget: Budget, line_bytes: int) -> _Piece:
 
 
 def _clip(line: bytes, limit: int) -> tuple[bytes, int]:
-    """Take the middle out of a line: its end may be the end of everything."""
+    """Cut out the middle of a line: its end may be the end of the output."""
     half = limit // 2
     before = line[:half]
     before = before[: complete_bytes(before)]

@@ -1,4 +1,4 @@
-"""Finding a line in output as it comes, by an expression that cannot take forever."""
+"""A line matcher for output, by a regular expression that runs in linear time (RE2)."""
 
 from typing import Final
 
@@ -12,10 +12,10 @@ LINE_BYTES_MAX: Final = 4096
 
 
 class LineMatcher:
-    """Looks at complete lines, of long ones at the beginning.
+    """Matches complete lines; of long ones only the beginning.
 
     Raises:
-        InvalidPattern: The expression is none.
+        InvalidPattern: The expression is not valid.
     """
 
     def __init__(self, pattern: str) -> None:
@@ -29,18 +29,18 @@ class LineMatcher:
 
     @property
     def has_begun(self) -> bool:
-        """Whether there is a line that nothing has ended."""
+        """Whether there is an incomplete line."""
         return bool(self._rest)
 
     def feed(self, data: bytes) -> str | None:
-        """Return the first line that matches and is complete now."""
+        """Return the first complete line that matches."""
         *lines, rest = (self._rest + data).split(b"\n")
-        # What of an endless line is looked at is known; the rest of it need not be kept.
+        # Only the beginning of a line is matched, so the rest of a long one is not kept.
         self._rest = rest[:LINE_BYTES_MAX]
         return next((line for line in map(self._matched, lines) if line is not None), None)
 
     def finish(self) -> str | None:
-        """Return the last line, which nothing ended, if it matches."""
+        """Return the last, incomplete line if it matches."""
         return self._matched(self._rest) if self._rest else None
 
     def _matched(self, line: bytes) -> str | None:

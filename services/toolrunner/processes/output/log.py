@@ -1,10 +1,10 @@
-"""The log of a process's output on disk: two segments, the older goes when both are full.
+"""The log of a process's output on disk: two segments; the older is dropped when both are full.
 
-Of the first segment the beginning stays, unless the log is a small one: what a process said first
-is often why it ended as it did, and it should be there after a restart of the service too.
+The beginning of the first segment is kept, unless the log is small: the first output often explains
+the exit, and it should be available after a restart of the service too.
 
-Processes can remove these files. While a log is written its files stay open, so that this changes
-nothing; afterwards what was removed is gone, and the spans say so.
+Processes can remove these files. While a log is written its files stay open, so that this has no
+effect; afterwards removed files are gone, and are not in the spans.
 """
 
 import os
@@ -19,13 +19,13 @@ SPLICE_F_NONBLOCK: Final = 2
 LOG_BYTES: Final = 16 * 1024 * 1024
 SUFFIX: Final = ".log"
 BEGINNING_BYTES: Final = 16 * 1024
-#: A log whose segments are smaller than this has no room for the beginning.
+#: A log with smaller segments does not keep the beginning.
 SMALL_BYTES: Final = 4 * BEGINNING_BYTES
 
 
 @dataclass(frozen=True, slots=True)
 class Segment:
-    """A file with the output from `start` to `end`; its name says where it starts."""
+    """A file with the output from `start` to `end`; its name contains the start."""
 
     path: Path
     start: int
@@ -34,7 +34,7 @@ class Segment:
 
 
 class OutputLog:
-    """Writes a log, and keeps the newest part of it within the limit."""
+    """Writes a log, and keeps its newest part within the limit."""
 
     def __init__(self, directory: Path, name: str, bytes_max: int) -> None:
         self._directory = directory
@@ -48,7 +48,7 @@ class OutputLog:
 
     @classmethod
     def reopened(cls, directory: Path, name: str, bytes_max: int) -> "OutputLog":
-        """Go on with the log of a process that an earlier run of the service had.
+        """Continue the log of a process of an earlier run of the service.
 
         Raises:
             OSError: It cannot be written.
@@ -63,12 +63,12 @@ class OutputLog:
 
     @property
     def spans(self) -> tuple[tuple[int, int], ...]:
-        """What the log has."""
+        """The ranges in the log."""
         return _spans(self._segments)
 
     @property
     def place(self) -> tuple[str, int]:
-        """The file where the newest unbroken part begins, and its cursor; "" and 0 for none."""
+        """The file where the newest contiguous part begins, and its cursor; "" and 0 for none."""
         segments = self._segments
         spans = _spans(segments)
         if not spans:
@@ -80,7 +80,7 @@ class OutputLog:
         """Write output.
 
         Raises:
-            OSError: The disk does not take it; write no more.
+            OSError: The disk write failed; write no more.
         """
         self._make_room()
         view = memoryview(data)
@@ -90,13 +90,14 @@ class OutputLog:
             view = view[written:]
 
     def move(self, pipe_fd: int, bytes_max: int) -> int:
-        """Move output from a pipe here, and return how much; 0 when nobody writes it any more.
+        """Splice output from a pipe to the log; return the number of bytes, 0 at EOF.
 
-        The kernel does it: what is no longer in the pipe is here, whenever this process is killed.
+        The kernel does it: bytes that left the pipe are in the log, even if this process is killed.
 
         Raises:
             BlockingIOError: There is nothing yet.
-            OSError: It is no pipe, or the disk does not take it; it is still there then.
+            OSError: It is not a pipe, or the disk write failed; the bytes are still in the pipe
+                then.
         """
         self._make_room()
         offset = self._end - self._start
@@ -109,7 +110,7 @@ class OutputLog:
         return _read(self._segments, start, end)
 
     def close(self) -> None:
-        """Write no more; what is there can still be read."""
+        """Close the files; the log can still be read."""
         for fd in (self._fd, *(each.fd for each in self._past)):
             if fd >= 0:
                 os.close(fd)
@@ -134,7 +135,7 @@ class OutputLog:
         self._drop_oldest()
 
     def _drop_oldest(self) -> None:
-        """Keep one full segment beside the one that is written, and the beginning."""
+        """Keep one full segment besides the current one, and the beginning."""
         dropped, self._past = self._past[:-1], self._past[-1:]
         for segment in dropped:
             if segment.start == 0 and self._segment_bytes >= SMALL_BYTES:
@@ -147,14 +148,14 @@ class OutputLog:
 
 
 class FinishedLog:
-    """The log of a process that nobody writes any more."""
+    """The log of a process that has ended."""
 
     def __init__(self, directory: Path, name: str) -> None:
         self._found = _found(directory, name)
 
     @property
     def spans(self) -> tuple[tuple[int, int], ...]:
-        """What the log has."""
+        """The ranges in the log."""
         return _spans(self._found)
 
     def read(self, start: int, end: int) -> bytes:
@@ -163,7 +164,7 @@ class FinishedLog:
 
 
 def remove_logs(directory: Path, names: Collection[str]) -> None:
-    """Remove logs from the disk; one look at the directory for all of them."""
+    """Remove logs from the disk, with one scan of the directory."""
     with suppress(FileNotFoundError), os.scandir(directory) as entries:
         for entry in entries:
             name = entry.name.removesuffix(SUFFIX).rpartition(".")[0]

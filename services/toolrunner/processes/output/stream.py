@@ -1,4 +1,4 @@
-"""Output as it comes, from any cursor on, to readers of any speed."""
+"""Streams of output from any cursor on, for readers of any speed."""
 
 import asyncio
 from collections.abc import AsyncGenerator
@@ -15,7 +15,7 @@ from toolrunner.processes.registry import Registry
 
 CHUNK_BYTES: Final = 64 * 1024
 HEARTBEAT_S: Final = 15.0
-#: Instead of a cursor: what comes from now on.
+#: Instead of a cursor: only future output.
 FROM_NOW: Final = -1
 
 
@@ -36,12 +36,12 @@ class Chunk:
 
 @dataclass(frozen=True, slots=True)
 class Heartbeat:
-    """Nothing happened for a while."""
+    """Sent while there is no output."""
 
 
 @dataclass(frozen=True, slots=True)
 class StreamEnded:
-    """Everything was read."""
+    """All output was sent, and the process has ended."""
 
     record: ProcessRecord
     next_cursor: int
@@ -75,7 +75,7 @@ class OutputStream:
         Raises:
             ProcessNotFound: There is none that this chat may see.
             InvalidRequest: The cursor is past the output.
-            OutputGone: The log no longer has what is at the cursor.
+            OutputGone: The log no longer has the output at the cursor.
         """
         record = await registry.get(scope, process_id)
         end = _end(registry.output(record))
@@ -91,11 +91,11 @@ class OutputStream:
     async def events(
         self, *, follows: bool, heartbeat_s: float = HEARTBEAT_S
     ) -> AsyncGenerator[StreamEvent]:
-        """Yield output, signs of life while there is none, and one end."""
+        """Yield output, heartbeats while there is none, and one end."""
         cursor = self.cursor
         live = self.registry.live(self.record.process_id)
         while True:
-            # Whether it ended before how much there is: nothing can come in between.
+            # Checked before the size of the output: nothing can be added in between.
             is_over = live is None or not follows or live.ended.is_set()
             source = self.registry.output(self.record)
             end = _end(source)
@@ -131,7 +131,7 @@ def _end(source: Source) -> int:
 
 
 def _chunk(source: Source, cursor: int) -> Chunk | None:
-    """Return what follows a cursor, or None if it is gone."""
+    """Return the output at a cursor, or None if it was dropped."""
     for start, end in source.spans:
         if start <= cursor < end:
             return Chunk(source.read(cursor, min(end, cursor + CHUNK_BYTES)), cursor)

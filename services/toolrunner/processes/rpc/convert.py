@@ -1,4 +1,4 @@
-"""Domain values to protos, nothing else."""
+"""Conversion of domain values to protos."""
 
 import signal
 from datetime import datetime
@@ -95,7 +95,7 @@ def used_to_proto(used: Used) -> sandbox_pb2.SandboxUsed:
 
 
 def report_to_proto(report: Report) -> sandbox_pb2.SandboxReport:
-    """Return what the sandbox of this node offers."""
+    """Return the sandbox report of this node."""
     return sandbox_pb2.SandboxReport(
         level=_LEVEL[report.level],
         minimum=_LEVEL[report.minimum],
@@ -137,7 +137,7 @@ def signal_name(number: int) -> str:
 
 
 def output_to_proto(excerpt: Excerpt, matched_line: str = "") -> process_pb2.ProcessOutput:
-    """Return output between two cursors, and the line that was waited for."""
+    """Return output between two cursors, and the matched line."""
     left_out = excerpt.truncation
     return process_pb2.ProcessOutput(
         text=excerpt.text,
@@ -157,7 +157,7 @@ def output_to_proto(excerpt: Excerpt, matched_line: str = "") -> process_pb2.Pro
 
 
 def execution_to_proto(execution_id: str, execution: Execution | None) -> execution_pb2.Execution:
-    """Return an entry of the journal, or that there is none."""
+    """Return an entry of the journal; NEVER_SEEN if there is none."""
     if execution is None:
         return execution_pb2.Execution(
             execution_id=execution_id, state=execution_pb2.EXECUTION_STATE_NEVER_SEEN

@@ -1,4 +1,4 @@
-"""ExecutionService: what the journal says, and cancelling what it has begun."""
+"""ExecutionService: reads, acknowledges and cancels entries of the journal."""
 
 from typing import Final
 
@@ -16,7 +16,7 @@ ACKNOWLEDGED_MAX: Final = 500
 
 
 class ExecutionServicer(ExecutionServiceServicer):
-    """Answers for the journal of this node."""
+    """Serves the journal of this node."""
 
     def __init__(self, journal: JournalThread, processes: Processes) -> None:
         self._journal = journal
@@ -25,13 +25,13 @@ class ExecutionServicer(ExecutionServiceServicer):
     async def GetJournal(  # noqa: N802 (the name is the proto's)
         self, request: api.GetJournalRequest, context: grpc.aio.ServicerContext
     ) -> api.GetJournalResponse:
-        """Tell which journal this node writes."""
+        """Return the generation of this node's journal."""
         return api.GetJournalResponse(journal_generation=self._journal.generation)
 
     async def GetExecution(  # noqa: N802 (the name is the proto's)
         self, request: api.GetExecutionRequest, context: grpc.aio.ServicerContext
     ) -> api.GetExecutionResponse:
-        """Tell where an execution is, and let no older owner start it from now on."""
+        """Return the state of an execution, and prevent older owners from starting it."""
         key = key_of(request.key)
         await self._processes.keep_starts()
         found = await self._journal.run(lambda journal: journal.execution(key))
@@ -40,7 +40,7 @@ class ExecutionServicer(ExecutionServiceServicer):
     async def AckExecutions(  # noqa: N802 (the name is the proto's)
         self, request: api.AckExecutionsRequest, context: grpc.aio.ServicerContext
     ) -> api.AckExecutionsResponse:
-        """Drop results that are stored elsewhere."""
+        """Drop results that the caller has stored."""
         request_id_of(request.request_id)
         execution_ids = tuple(request.execution_ids)
         if not 1 <= len(execution_ids) <= ACKNOWLEDGED_MAX:
@@ -54,7 +54,7 @@ class ExecutionServicer(ExecutionServiceServicer):
     async def CancelExecution(  # noqa: N802 (the name is the proto's)
         self, request: api.CancelExecutionRequest, context: grpc.aio.ServicerContext
     ) -> api.CancelExecutionResponse:
-        """End all processes of an execution, or see to it that it never starts."""
+        """End all processes of an execution, or prevent its start."""
         request_id_of(request.request_id)
         key = key_of(request.key)
         cancelled = await self._processes.cancel(key)

@@ -1,4 +1,4 @@
-"""What requests say, checked against the limits that the protos state."""
+"""Parsing of requests, with the limits of the protos."""
 
 import hashlib
 import re
@@ -60,9 +60,9 @@ STDIN_BYTES_MAX: Final = 1024 * 1024
 KEYS_MAX: Final = 100
 TERMINAL_MAX: Final = 1000
 WAIT_MS_MAX: Final = 300_000
-#: Of a request to start something: two that differ in these alone are the same.
+#: Fields of a start request that are ignored when it is compared with an earlier one.
 WAITING_FIELDS: Final = ("condition", "budget")
-#: An answer at the last moment does not arrive.
+#: Reserved for the response to arrive before the deadline.
 ANSWER_S: Final = 2.0
 
 UNTIL: Final = {
@@ -77,7 +77,7 @@ _VARIABLE: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 class EffectRequest(Protocol):
-    """What every request that changes something has."""
+    """The common fields of requests that change something."""
 
     request_id: str
 
@@ -88,10 +88,10 @@ class EffectRequest(Protocol):
 
 
 def canonical_uuid(text: str, field: str) -> str:
-    """Return a UUID in its one spelling.
+    """Return a UUID in canonical form.
 
     Raises:
-        InvalidRequest: It is none.
+        InvalidRequest: It is not a UUID.
     """
     try:
         return str(uuid.UUID(text))
@@ -144,14 +144,14 @@ def effect_of(
     encode: Callable[[ProcessRecord], bytes],
     aside: tuple[str, ...] = (),
 ) -> Effect:
-    """Return a request that changes something as the journal sees it.
+    """Return a request that changes something, for the journal.
 
     Args:
         request: The request.
         scope: Its workspace and chat.
-        method: What it asks for.
-        encode: Makes the response of what came of it.
-        aside: Fields in which it may differ when it is repeated.
+        method: The full name of the method.
+        encode: Encodes the response.
+        aside: Fields in which a repeated request may differ.
     """
     key = effect_key_of(request, scope)
     return Effect(request.request_id, key, method, body_hash_of(request, *aside), encode)
@@ -161,7 +161,7 @@ def effect_key_of(request: EffectRequest, scope: Scope) -> Key | None:
     """Return the key of a request that changes something, checked against its id and its chat.
 
     Raises:
-        InvalidRequest: They do not belong together, or are outside their limits.
+        InvalidRequest: They do not match, or are outside their limits.
     """
     request_id = request_id_of(request.request_id)
     if not _has_key(request):
@@ -187,10 +187,10 @@ NETWORKS: Final = {
 
 
 def spec_of(spec: process_pb2.ProcessSpec, context: workspace_pb2.WorkspaceContext) -> ProcessSpec:
-    """Return what to run, and how it is to be confined.
+    """Return what to run, and how to confine it.
 
     Raises:
-        InvalidRequest: A field is outside its limits, or asks for what this node has not got yet.
+        InvalidRequest: A field is outside its limits, or asks for an unsupported feature.
     """
     argv, command = _program(spec)
     if len(spec.workdir.encode()) > WORKDIR_BYTES_MAX or "\0" in spec.workdir:
@@ -217,7 +217,7 @@ def spec_of(spec: process_pb2.ProcessSpec, context: workspace_pb2.WorkspaceConte
 
 
 def budget_of(budget: process_pb2.OutputBudget) -> Budget:
-    """Return how much of an output to return."""
+    """Return the budget of an excerpt."""
     if not 0 <= budget.max_bytes <= BUDGET_BYTES_MAX:
         raise InvalidRequest("budget.max_bytes", f"is not between 0 and {BUDGET_BYTES_MAX}")
     max_bytes = budget.max_bytes or MAX_BYTES
@@ -242,7 +242,7 @@ def size_of(size: process_pb2.TerminalSize, field: str) -> TerminalSize:
 
 
 def writing_of(request: api.WriteStdinRequest) -> Writing:
-    """Return what to write."""
+    """Return the data to write."""
     if len(request.keys) > KEYS_MAX:
         raise InvalidRequest("keys", f"has over {KEYS_MAX} keys")
     data, keys = _stdin(request.data, "data"), bytes_of_keys(request.keys)
@@ -258,7 +258,7 @@ def wait_of(
     budget: process_pb2.OutputBudget,
     default: "process_pb2.WaitUntil.ValueType" = process_pb2.WAIT_UNTIL_EXIT,
 ) -> Wait:
-    """Return what to wait for, within the deadline of the call being served."""
+    """Return the condition to wait for, within the deadline of the current call."""
     until = UNTIL.get(condition.until or default)
     if until is None:
         raise InvalidRequest("condition.until", "is nothing that can be waited for")
@@ -280,10 +280,10 @@ def wait_of(
 
 
 def start_wait_of(request: api.StartProcessRequest) -> Wait | None:
-    """Return what to wait for once a process is started, None for nothing.
+    """Return the condition to wait for after a start, None for none.
 
     Raises:
-        InvalidRequest: It is nothing that can be waited for from the start.
+        InvalidRequest: It is not a valid condition for a start.
     """
     if not request.HasField("condition"):
         return None
@@ -305,7 +305,7 @@ def variables_of(environment: Mapping[str, str], field: str) -> dict[str, str]:
 
 
 def _stdin_mode(spec: process_pb2.ProcessSpec) -> StdinMode:
-    """Return what standard input is; a terminal is it in any case."""
+    """Return the kind of standard input; with a terminal it is always the terminal."""
     is_terminal = spec.stdin_mode == process_pb2.STDIN_MODE_TERMINAL or spec.HasField("terminal")
     if is_terminal:
         return StdinMode.TERMINAL
@@ -351,10 +351,10 @@ def _program(spec: process_pb2.ProcessSpec) -> tuple[tuple[str, ...], str]:
 
 
 def _limits(limits: sandbox_pb2.ResourceLimits) -> Limits:
-    """Return what a process may use; refuse rather than ignore what cannot be kept.
+    """Return the limits of a process; refuse those that cannot be enforced.
 
     Raises:
-        InvalidRequest: One is out of range, or nothing keeps it for one process.
+        InvalidRequest: One is out of range, or cannot be enforced for one process.
     """
     if limits.disk_bytes or limits.inodes:
         field = "disk_bytes" if limits.disk_bytes else "inodes"
@@ -379,7 +379,7 @@ def _has_key(request: EffectRequest) -> bool:
 
 
 def body_hash_of(request: EffectRequest, *aside: str) -> bytes:
-    """Hash a request without its key: a new owner asks for the same with another epoch."""
+    """Hash a request without its key: a new owner repeats it with another epoch."""
     assert isinstance(request, Message)
     body = type(request)()
     body.CopyFrom(request)

@@ -1,4 +1,4 @@
-"""Processes as callers see them: the record, and what runs of it now."""
+"""Processes as protos: the record, with the number of running members."""
 
 from collections import Counter
 from dataclasses import dataclass
@@ -23,7 +23,7 @@ class Presenter:
     def present(
         self, record: ProcessRecord, members: Counter[int] | None = None
     ) -> process_pb2.Process:
-        """Return a process with what runs of it now."""
+        """Return a process with the number of its running members."""
         has_open_pipes = record.exit is not None and record.exit.has_open_pipes
         if record.state is not ProcessState.RUNNING and not has_open_pipes:
             return process_to_proto(record, running_members=0)

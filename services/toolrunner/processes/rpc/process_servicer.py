@@ -1,4 +1,4 @@
-"""ProcessService: each method translates, asks one thing, and translates back."""
+"""ProcessService: each method parses the request, makes one call, and encodes the response."""
 
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -79,14 +79,14 @@ class ProcessServicer(ProcessServiceServicer):
                 reason=REASON[waited.reason],
             )
         if not started.is_attached:
-            # Nobody but itself can be there yet, and looking for others takes a while.
+            # A new process has no other members yet, and counting them takes a while.
             return api.StartProcessResponse.FromString(encode_started(started.record))
         return api.StartProcessResponse(
             process=self._presenter.present(started.record), attached=True
         )
 
     async def _waited(self, scope: Scope, started: StartResult, wait: Wait) -> WaitResult | None:
-        """Wait for a process that was started; what keeps anybody from it refuses no start."""
+        """Wait for a process that was started; an error of the wait does not fail the start."""
         try:
             return await self._processes.wait(scope, started.record.process_id, wait)
         except ToolrunnerError:
@@ -108,7 +108,7 @@ class ProcessServicer(ProcessServiceServicer):
     async def StreamOutput(  # noqa: N802 (the name is the proto's)
         self, request: api.StreamOutputRequest, context: grpc.aio.ServicerContext
     ) -> AsyncIterator[api.StreamOutputResponse]:
-        """Send output as it comes."""
+        """Send output as it arrives."""
         async for response in stream_output(
             self._processes, self._presenter, request, self._heartbeat_s
         ):
@@ -117,7 +117,7 @@ class ProcessServicer(ProcessServiceServicer):
     async def Attach(  # type: ignore[override]  # noqa: N802 (it writes, the name is the proto's)
         self, request: AsyncIterator[api.AttachRequest], context: grpc.aio.ServicerContext
     ) -> None:
-        """Be the terminal of a process."""
+        """Connect the caller with the terminal of a process."""
         await attach(
             self._processes,
             self._presenter,
@@ -130,7 +130,7 @@ class ProcessServicer(ProcessServiceServicer):
     async def WriteStdin(  # noqa: N802 (the name is the proto's)
         self, request: api.WriteStdinRequest, context: grpc.aio.ServicerContext
     ) -> api.WriteStdinResponse:
-        """Write to a process and wait for what follows."""
+        """Write to a process and wait for its output."""
         scope, process_id = scope_of(request.context), process_id_of(request.process_id)
         wait = wait_of(
             request.condition,
@@ -164,7 +164,7 @@ class ProcessServicer(ProcessServiceServicer):
     async def SignalProcess(  # noqa: N802 (the name is the proto's)
         self, request: api.SignalProcessRequest, context: grpc.aio.ServicerContext
     ) -> api.SignalProcessResponse:
-        """Signal a process and all it started."""
+        """Signal a process and its descendants."""
         scope, process_id = scope_of(request.context), process_id_of(request.process_id)
         signalling = _signalling_of(request)
         effect = effect_of(
@@ -214,12 +214,12 @@ def encode_started(record: ProcessRecord) -> bytes:
 
 
 def cursor_of(response: bytes) -> int:
-    """Return where the output was before a write, from what the journal has of it."""
+    """Return the output cursor before a write, from its response in the journal."""
     return api.WriteStdinResponse.FromString(response).output.next_cursor
 
 
 def _encode_written(record: ProcessRecord) -> bytes:
-    """Keep where the output was; asking again waits again."""
+    """Encode the output cursor; a repeated request waits again."""
     return api.WriteStdinResponse(
         process=process_to_proto(record, running_members=1),
         output=process_pb2.ProcessOutput(next_cursor=record.output_bytes),

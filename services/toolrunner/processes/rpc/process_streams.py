@@ -1,4 +1,4 @@
-"""The streams of ProcessService: output as it comes, and being a terminal."""
+"""The streams of ProcessService: output, and attached terminals."""
 
 import asyncio
 import signal
@@ -28,7 +28,7 @@ from toolrunner.processes.terminal import Terminal
 from toolrunner.processes.tickets import TicketVerifier
 
 ATTACHED_INPUT_BYTES_MAX: Final = 64 * 1024
-#: How long a caller who was told the end may go on sending.
+#: How long a caller may still send after the last event.
 FAREWELL_S: Final = 5.0
 
 SIGNALS: Final = {
@@ -49,7 +49,7 @@ async def stream_output(
     request: api.StreamOutputRequest,
     heartbeat_s: float,
 ) -> AsyncIterator[api.StreamOutputResponse]:
-    """Yield output as it comes, and one end."""
+    """Yield output as it arrives, and one end."""
     if request.since_cursor < 0:
         raise InvalidRequest("since_cursor", "is negative")
     scope, process_id = scope_of(request.context), process_id_of(request.process_id)
@@ -100,15 +100,15 @@ async def attach(
 
 
 def _admitted(opened: api.AttachOpen, verifier: TicketVerifier) -> tuple[Scope, ProcessId, bool]:
-    """Return what the caller may attach to, and whether only to look.
+    """Return the process the caller may attach to, and whether it is view-only.
 
     Raises:
-        BadTicket: The ticket allows nothing, or there is none and it is not chatd who calls.
-        InvalidRequest: A ticket says where, and so does the opening.
+        BadTicket: The ticket is not valid, or there is none and the caller is not chatd.
+        InvalidRequest: Both a ticket and a context are given.
     """
     caller = current_caller()
     if not opened.ticket:
-        # chatd gives out the tickets, so it needs none.
+        # chatd issues the tickets, so it needs none.
         if caller.service is not ServiceName.CHATD:
             raise BadTicket
         return scope_of(opened.context), process_id_of(opened.process_id), False
@@ -134,18 +134,18 @@ async def _both_ways(
             await asyncio.wait((typing,), timeout=FAREWELL_S)
             typing.cancel()
     except BaseExceptionGroup as group:
-        # One thing went wrong, and the other side was only stopped for it.
+        # Only one task failed; the other one was cancelled because of it.
         raise group.exceptions[0] from None
 
 
 async def _refuse(requests: AsyncIterator[api.AttachRequest]) -> None:
-    """Take nothing from who may only look."""
+    """Refuse all input of a view-only caller."""
     async for request in requests:
         raise InvalidRequest(request.WhichOneof("kind") or "kind", "is refused: this only looks on")
 
 
 async def _type(terminal: Terminal, requests: AsyncIterator[api.AttachRequest]) -> None:
-    """Pass on what comes in; a caller who has nothing more to say may go on watching."""
+    """Pass input on; a caller that closes its side may continue to watch."""
     async for request in requests:
         match request.WhichOneof("kind"):
             case "stdin":

@@ -1,1 +1,1 @@
-"""The service's side of the spawner."""
+"""The client of the spawner, in the service."""

@@ -1,4 +1,4 @@
-"""The environment of processes, built from nothing, so that nothing of the service gets in."""
+"""The environment of processes, which inherits nothing from the environment of the service."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -9,7 +9,7 @@ from toolrunner.spawner import PROCESS_MARK
 
 SEARCH_PATH: Final = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 
-#: Nobody answers an editor, a pager or a password prompt, so none is opened.
+#: No user answers an editor, a pager or a password prompt, so none is opened.
 NON_INTERACTIVE: Final[Mapping[str, str]] = {
     "COLORTERM": "",
     "EDITOR": "true",
@@ -26,7 +26,7 @@ NON_INTERACTIVE: Final[Mapping[str, str]] = {
 }
 
 
-#: Someone looks at a terminal, so programs may draw on it.
+#: A user sees the terminal, so programs may use colours and cursor control.
 TERMINAL: Final[Mapping[str, str]] = {"COLORTERM": "truecolor", "TERM": "xterm-256color"}
 
 
@@ -39,7 +39,7 @@ def environment_of(
     declared: Mapping[str, str],
     has_terminal: bool = False,
 ) -> dict[str, str]:
-    """Return all variables of a process; the declared ones win, save the mark of the process."""
+    """Return all variables of a process; declared ones override, except the process mark."""
     return {
         "PATH": SEARCH_PATH,
         "HOME": str(home),

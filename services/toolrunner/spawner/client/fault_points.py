@@ -1,7 +1,7 @@
-"""Faults on request: the spawner with named points around it, for tests only.
+"""Fault injection: the spawner with named fault points around its starts, for tests only.
 
-`spawn.before` stands between the journal and the start of a process, `spawn.after` between its
-start and the journal. Without a directory nothing is put around anything.
+`spawn.before` is between the journal and the start of a process, `spawn.after` between its start
+and the journal. Without a directory the spawner is not wrapped.
 """
 
 from pathlib import Path
@@ -12,14 +12,14 @@ from toolrunner.spawner.client.spawner import Launch, Launched, OnExit, Spawner
 
 
 def with_fault_points(spawner: Spawner, directory: Path | None, clock: Clock) -> Spawner:
-    """Return a spawner with points around its starts, if there is a directory to arm them from."""
+    """Return a spawner with fault points around its starts, if a directory to arm them is given."""
     if directory is None:
         return spawner
     return SpawnerWithFaultPoints(spawner, FaultpointDirectory(directory, clock))
 
 
 class SpawnerWithFaultPoints:
-    """A spawner that visits points; the subject is the command's last word."""
+    """A spawner that visits fault points; the subject is the last argument of the command."""
 
     def __init__(self, spawner: Spawner, points: FaultpointDirectory) -> None:
         self._points = points
@@ -33,7 +33,7 @@ class SpawnerWithFaultPoints:
         self.end_all = spawner.end_all
 
     async def start(self, launch: Launch, on_exit: OnExit) -> Launched:
-        """Start a process between two points."""
+        """Start a process between two fault points."""
         await self._points.reached("spawn.before", launch.argv[-1])
         launched = await self._spawner.start(launch, on_exit)
         await self._points.reached("spawn.after", launch.argv[-1])

@@ -1,4 +1,4 @@
-"""Programs that the node itself runs for a workspace, started by the spawner like everything."""
+"""Programs that the node itself runs for a workspace, started by the spawner like commands."""
 
 import asyncio
 import os
@@ -25,7 +25,7 @@ class ProgramFailed(Exception):
 
     Attributes:
         program: Its name.
-        cause: What happened.
+        cause: The reason.
         output: The last lines it printed.
     """
 
@@ -38,7 +38,7 @@ class ProgramFailed(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Programs:
-    """Runs programs to their end; one whose caller is gone is ended."""
+    """Runs programs to completion; if the caller is cancelled, the program is ended."""
 
     spawner: Spawner
     new_id: Callable[[], str]
@@ -58,7 +58,7 @@ class Programs:
         """Run a program in a directory; return the last lines that it printed.
 
         Raises:
-            ProgramFailed: It did not end well, or not in time.
+            ProgramFailed: It exited with an error, or not in time.
         """
         tail: list[str] = []
         exited: asyncio.Future[Exit] = asyncio.get_running_loop().create_future()
@@ -95,7 +95,7 @@ class Programs:
 
     @asynccontextmanager
     async def _started(self, launch: Launch, exited: "asyncio.Future[Exit]") -> AsyncIterator[int]:
-        """Have a program running; not forgotten before it ended, so that no run leaves it."""
+        """Run a program in a context; it is forgotten only after it ended."""
 
         def ended(process_id: ProcessId, exit: Exit) -> None:
             if not exited.done():
@@ -113,7 +113,7 @@ class Programs:
 
 
 async def _lines(output_fd: int) -> AsyncIterator[str]:
-    """Yield lines until nobody has the output open any more; closes it."""
+    """Yield lines until no process has the output open; closes it."""
     reader = asyncio.StreamReader(limit=LINE_BYTES_MAX)
     loop = asyncio.get_running_loop()
     transport, _ = await loop.connect_read_pipe(

@@ -1,4 +1,4 @@
-"""Asking the spawner: the port that starts and signals processes, and the program behind it."""
+"""The client of the spawner: the port that starts and signals processes, and its implementation."""
 
 import asyncio
 import os
@@ -25,12 +25,12 @@ from toolrunner.primitives.errors import SpawnerGone, ToolrunnerError
 from toolrunner.sandbox import Confinement, Layer, SocketUse
 
 GRACE_S: Final = 3.0
-#: After SIGKILL only the kernel can keep a process, so waiting is for a machine under load; who was
-#: born while the others were killed is killed the next time.
+#: After SIGKILL only the kernel can delay an exit, so this waits for a machine under load;
+#: processes that were forked while the others were killed are killed by the next round.
 KILL_S: Final = 2.0
 KILLS_AGAIN_S: Final = (5.0, 20.0)
 DESCRIPTORS_MAX: Final = 16
-#: Looks whether there is someone, and tells them nothing.
+#: Signal 0: checks whether the process exists, and delivers nothing.
 NO_SIGNAL: Final = 0
 
 OnExit = Callable[[ProcessId, Exit], None]
@@ -39,7 +39,7 @@ OnListener = Callable[[WorkspaceId, int], None]
 
 @dataclass(frozen=True, slots=True)
 class Launch:
-    """What the spawner needs to start a process."""
+    """The parameters of a process start."""
 
     process_id: ProcessId
     workspace_id: WorkspaceId
@@ -49,23 +49,23 @@ class Launch:
     environment: Mapping[str, str]
     has_input: bool = False
     terminal: tuple[int, int] | None = None  # Rows and columns.
-    confinement: Confinement | None = None  # None for nothing.
+    confinement: Confinement | None = None  # None for no confinement.
     limits: Limits = UNLIMITED
-    required: tuple[str, ...] = ()  # Limits without which it shall not start.
-    quota: Quota = NO_QUOTA  # Of its workspace, as far as a control group can keep it.
+    required: tuple[str, ...] = ()  # Limits without which it must not start.
+    quota: Quota = NO_QUOTA  # Of its workspace, as far as a control group can enforce it.
 
 
 @dataclass(frozen=True, slots=True)
 class Launched:
-    """A process that runs; whoever gets this owns the descriptors."""
+    """A running process; the caller owns the descriptors."""
 
     pid: int
     output_fd: int
     input_fd: int = -1  # -1 for none.
-    layers: tuple[Layer, ...] = ()  # Those that were really applied.
+    layers: tuple[Layer, ...] = ()  # Those that were actually applied.
 
     def close(self) -> None:
-        """Let go of the descriptors."""
+        """Close the descriptors."""
         for fd in (self.output_fd, self.input_fd):
             if fd >= 0:
                 os.close(fd)
@@ -82,12 +82,12 @@ class Adopted:
 
 
 class LaunchFailed(ToolrunnerError):
-    """The program never ran.
+    """The program was not executed.
 
     Attributes:
-        stage: What failed: `fork`, `group`, `namespaces`, `limits`, `session`, `workdir`,
+        stage: The step that failed: `fork`, `group`, `namespaces`, `limits`, `session`, `workdir`,
             `descriptors`, `confinement` with the layer, `exec`, or `start` if it took too long.
-        errno: Why, or 0 for a defect of ours.
+        errno: The error, or 0 for a bug of ours.
     """
 
     def __init__(self, stage: str, errno: int) -> None:
@@ -97,61 +97,61 @@ class LaunchFailed(ToolrunnerError):
 
 
 class Spawner(Protocol):
-    """Starts processes and signals them with all that they started."""
+    """Starts processes and signals them with their descendants."""
 
     async def start(self, launch: Launch, on_exit: OnExit) -> Launched:
-        """Start a process; `on_exit` is called once, after this returned and its leader ended.
+        """Start a process; `on_exit` is called once, after this returned and its leader exited.
 
         Raises:
-            LaunchFailed: It never ran.
-            SpawnerGone: Nobody knows whether it ran.
+            LaunchFailed: It was not executed.
+            SpawnerGone: It is unknown whether it was executed.
         """
         ...
 
     def watch(self, process_id: ProcessId, on_exit: OnExit) -> None:
-        """Have `on_exit` called for a process that was adopted while it ran."""
+        """Register `on_exit` for a process that was adopted while it ran."""
         ...
 
     async def signal(self, process_id: ProcessId, number: int, *, leader_only: bool) -> int:
-        """Signal a process and all it started; return how many got it."""
+        """Signal a process and its descendants; return how many got the signal."""
         ...
 
     async def close_input(self, process_id: ProcessId) -> None:
-        """Let go of a process's input, which ends when everyone has."""
+        """Close the spawner's copy of a process's input; EOF follows when all copies are closed."""
         ...
 
     async def forget(self, process_id: ProcessId) -> None:
-        """Keep a process no longer for the next run of the service."""
+        """Drop a process, so that the next run of the service does not adopt it."""
         ...
 
     async def end(self, process_id: ProcessId, grace_s: float, *, first: int = SIGTERM) -> None:
-        """Ask a process and all it started to end, kill what has not, return when it is gone."""
+        """Signal a process and its descendants, kill those left, return when none is left."""
         ...
 
     async def end_workspace(
         self, workspace_id: WorkspaceId, directory: Path, grace_s: float, *, first: int = SIGTERM
     ) -> "Ended":
-        """Ask everything of a workspace to end, kill what has not, return when it is gone."""
+        """Signal all processes of a workspace, kill those left, return when none is left."""
         ...
 
     async def end_all(self, grace_s: float) -> None:
-        """Ask everything to end, kill what has not, return when nothing is left."""
+        """Signal all processes, kill those left, return when none is left."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Ended:
-    """How many were asked to end, and how many of these had to be killed."""
+    """How many processes were signalled, and how many of these had to be killed."""
 
     asked: int
     killed: int
 
 
 class SpawnerProcess:
-    """The spawner as a program of its own.
+    """The spawner as a separate program.
 
     Attributes:
-        gone: Done when it ended unasked.
+        gone: Done when it exited unexpectedly.
     """
 
     def __init__(self, channel: socket.socket) -> None:
@@ -177,24 +177,24 @@ class SpawnerProcess:
         loop.add_reader(channel.fileno(), self._read)
 
     async def adopt(self, secret: str = "") -> tuple[int, int, tuple[Adopted, ...]]:
-        """Return version and pid of the spawner, and everything that it kept.
+        """Return version and pid of the spawner, and the processes that it kept.
 
         Args:
-            secret: What it left to be shown by whoever takes over; needed by nobody else.
+            secret: The secret that it stored for adoption; only needed to adopt a running spawner.
 
         Raises:
-            SpawnerGone: It ended, or does not believe us.
+            SpawnerGone: It exited, or rejected us.
         """
         answer = await self._ask(op="adopt", secret=secret)
         adopted, self._adopted = tuple(self._adopted), []
         return answer["version"], answer["pid"], adopted
 
     async def start(self, launch: Launch, on_exit: OnExit) -> Launched:
-        """Start a process; `on_exit` is called once, after this returned and its leader ended.
+        """Start a process; `on_exit` is called once, after this returned and its leader exited.
 
         Raises:
-            LaunchFailed: It never ran.
-            SpawnerGone: Nobody knows whether it ran.
+            LaunchFailed: It was not executed.
+            SpawnerGone: It is unknown whether it was executed.
         """
         self._exits[launch.process_id] = on_exit
         try:
@@ -221,28 +221,28 @@ class SpawnerProcess:
         return _launched(answer, answer["fds"])
 
     async def socket_use(self, workspace_id: WorkspaceId) -> SocketUse:
-        """Return what the sockets of a workspace have, where it has a network of its own."""
+        """Return the memory use of the sockets of a workspace with its own network namespace."""
         answer = await self._ask(op="socket_use", workspace=workspace_id)
         return SocketUse(answer["total_bytes"], dict(answer["largest"]))
 
     def serve_listeners(self, on_listener: OnListener) -> None:
-        """Have `on_listener` called for each door, also for those that opened before.
+        """Register `on_listener` for each listener, also for those received before.
 
-        A door is a socket that listens on the loopback of a workspace with a network of its own,
-        at the port of the egress proxy; `on_listener` owns it.
+        A listener is a socket that listens on the loopback of a workspace with its own network
+        namespace, at the port of the egress proxy; `on_listener` owns it.
         """
         self._on_listener = on_listener
-        # A spawner that was taken over tells of its doors before anybody can serve them.
+        # An adopted spawner sends its listeners before a callback can be registered.
         doors, self._early_listeners = self._early_listeners, []
         for workspace_id, door_fd in doors:
             on_listener(workspace_id, door_fd)
 
     def watch(self, process_id: ProcessId, on_exit: OnExit) -> None:
-        """Have `on_exit` called for a process that was adopted while it ran."""
+        """Register `on_exit` for a process that was adopted while it ran."""
         self._exits[process_id] = on_exit
 
     async def signal(self, process_id: ProcessId, number: int, *, leader_only: bool) -> int:
-        """Signal a process and all it started; return how many got it."""
+        """Signal a process and its descendants; return how many got the signal."""
         answer = await self._ask(
             op="signal", id=process_id, signal=number, leader_only=leader_only, tell_gone=False
         )
@@ -250,23 +250,23 @@ class SpawnerProcess:
         return count
 
     async def close_input(self, process_id: ProcessId) -> None:
-        """Let go of a process's input, which ends when everyone has."""
+        """Close the spawner's copy of a process's input; EOF follows when all copies are closed."""
         await self._say(op="close_input", id=process_id)
 
     async def forget(self, process_id: ProcessId) -> None:
-        """Keep a process no longer for the next run of the service."""
+        """Drop a process, so that the next run of the service does not adopt it."""
         await self._say(op="forget", id=process_id)
-        # Of what is forgotten no exit is told.
+        # No exit is reported for a forgotten process.
         self._exits.pop(process_id, None)
 
     async def end(self, process_id: ProcessId, grace_s: float, *, first: int = SIGTERM) -> None:
-        """Ask a process and all it started to end, kill what has not, return when it is gone."""
+        """Signal a process and its descendants, kill those left, return when none is left."""
         await self._end(process_id, grace_s, first, op="signal", id=process_id, leader_only=False)
 
     async def end_workspace(
         self, workspace_id: WorkspaceId, directory: Path, grace_s: float, *, first: int = SIGTERM
     ) -> Ended:
-        """Ask everything of a workspace to end, kill what has not, return when it is gone."""
+        """Signal all processes of a workspace, kill those left, return when none is left."""
         counts = await self._end(
             workspace_id,
             KILL_S if first == SIGKILL else grace_s,
@@ -278,7 +278,7 @@ class SpawnerProcess:
         return Ended(counts[0], sum(counts[1:2]))
 
     async def end_all(self, grace_s: float) -> None:
-        """Ask everything to end, kill what has not, return when nothing is left."""
+        """Signal all processes, kill those left, return when none is left."""
         for number, limit_s in ((SIGTERM, grace_s), (SIGKILL, KILL_S)):
             try:
                 await self._ask(op="end", signal=number)
@@ -291,11 +291,11 @@ class SpawnerProcess:
             return
 
     def close(self) -> None:
-        """Have the program kill whatever is left and end."""
+        """Tell the program to kill all remaining processes and exit."""
         if self._reading.fileno() >= 0:
             self._loop.remove_reader(self._reading.fileno())
         if not self.gone.done():
-            # A few bytes always fit: all that was said before has been answered.
+            # A few bytes always fit: all earlier requests have been answered.
             with suppress(OSError):
                 self._writing.send(program.frame({"op": "quit"}))
         self._reading.close()
@@ -322,13 +322,13 @@ class SpawnerProcess:
         return counts
 
     async def _say(self, **message: object) -> None:
-        """Have something done; everything is done in the order in which it is said."""
+        """Send a message; messages are processed in the order in which they are sent."""
         if self.gone.done():
             raise SpawnerGone
         data = program.frame(message)
         try:
             if not self._saying:
-                # Mostly it fits, and nobody else is in the middle of something or waits to speak.
+                # Usually it fits, and no other message is partly sent or waits for the lock.
                 data = data[self._sent(data) :]
             if data:
                 self._saying += 1
@@ -341,7 +341,7 @@ class SpawnerProcess:
             raise SpawnerGone from error
 
     def _sent(self, data: bytes) -> int:
-        """Send as much as fits now, and return how much."""
+        """Send as much as fits into the socket buffer, and return how much."""
         try:
             return self._writing.send(data)
         except BlockingIOError:
@@ -389,7 +389,7 @@ class SpawnerProcess:
                 self._adopted.append(_adopted(ProcessId(process_id), message, fds))
             case {"exited": process_id}:
                 if (on_exit := self._exits.pop(process_id, None)) is not None:
-                    # Not at once: the answer to the start may have come in the same read.
+                    # Deferred: the answer to the start may have arrived in the same read.
                     self._loop.call_soon(on_exit, process_id, _exit_of(message))
             case {"door": workspace}:
                 self._open_listener(WorkspaceId(workspace), fds[0])
@@ -424,7 +424,7 @@ def _adopted(process_id: ProcessId, message: dict[str, Any], fds: list[int]) -> 
 
 
 def _fields(value: Limits | Quota) -> dict[str, Any]:
-    """Return a flat value by name; `asdict` would copy everything in it first."""
+    """Return a flat value by field name; `asdict` would deep-copy it first."""
     return {each.name: getattr(value, each.name) for each in fields(value)}
 
 

@@ -1,4 +1,4 @@
-"""Having a spawner: the one that an earlier run of the service left, or a new one."""
+"""Startup of the spawner: adopt the one that an earlier run of the service left, or start one."""
 
 import asyncio
 import os
@@ -22,7 +22,7 @@ ADOPT_S: Final = 5.0
 LOG_NAME: Final = "spawner.log"
 LOG_FLAGS: Final = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW | os.O_CLOEXEC
 
-#: Nothing of the service is on the path but its own package, and that after everything else.
+#: Only the service's own package is on the path, after all other entries.
 _RUN: Final = (
     "import sys; sys.path.append(sys.argv.pop(1)); import toolrunner.spawner as s; s.main()"
 )
@@ -30,12 +30,12 @@ _RUN: Final = (
 
 @dataclass(frozen=True, slots=True)
 class RunningSpawner:
-    """A spawner, and what an earlier run of the service left in it."""
+    """A spawner, and the processes that an earlier run of the service left in it."""
 
     process: SpawnerProcess
     adopted: tuple[Adopted, ...]
     pid: int
-    child: "subprocess.Popen[bytes] | None" = None  # None if it is not ours.
+    child: "subprocess.Popen[bytes] | None" = None  # None if it was adopted.
 
 
 @asynccontextmanager
@@ -46,7 +46,7 @@ async def running_spawner(
     has_groups: bool = True,
     open_files: OpenFiles | None = None,
 ) -> AsyncIterator[RunningSpawner]:
-    """Have a spawner; leaving ends everything that it started.
+    """Run a spawner in a context; the exit ends all processes that it started.
 
     Enter this before the gRPC server exists: the fork here is the last of this process. No other
     process may do so in the same directory at the same time.
@@ -54,8 +54,8 @@ async def running_spawner(
     Args:
         directory: Where a spawner listens for the next run of the service.
         adoption_s: How long it waits for one after this process was killed.
-        has_groups: Whether it may use control groups, where there are any.
-        open_files: The limits of this process; what is started gets that of this process's start.
+        has_groups: Whether it may use control groups, where available.
+        open_files: The limits of this process; children get the limit of this process's start.
     """
     directory_fd = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
@@ -79,7 +79,7 @@ async def running_spawner(
 
 
 async def _left_behind(directory_fd: int) -> RunningSpawner | None:
-    """Take over a spawner that was left behind; one that speaks otherwise has to go."""
+    """Adopt a spawner that was left running; one with another protocol version is stopped."""
     channel = socket.socket(socket.AF_UNIX)
     try:
         channel.connect(program.socket_path(directory_fd))
@@ -101,7 +101,7 @@ async def _left_behind(directory_fd: int) -> RunningSpawner | None:
 def _started(directory_fd: int, adoption_s: float, *, has_groups: bool) -> RunningSpawner:
     ours, theirs = socket.socketpair()
     package = Path(program.__file__).parent.parent.parent
-    # Not those of this process: whoever reads them would wait for the spawner's end too.
+    # Not the descriptors of this process: their readers would wait for the spawner's exit too.
     log_fd = os.open(LOG_NAME, LOG_FLAGS, 0o600, dir_fd=directory_fd)
     with theirs, os.fdopen(log_fd) as log:
         child = subprocess.Popen(
@@ -120,7 +120,7 @@ def _started(directory_fd: int, adoption_s: float, *, has_groups: bool) -> Runni
 
 
 async def _ended(pid_fd: int) -> None:
-    """Wait for the spawner's end, which takes as long as the kernel holds the last process."""
+    """Wait for the spawner's exit, which lasts until the kernel has released all processes."""
     loop = asyncio.get_running_loop()
     is_over = asyncio.Event()
     loop.add_reader(pid_fd, is_over.set)

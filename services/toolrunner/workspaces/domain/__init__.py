@@ -1,1 +1,1 @@
-"""Pure values and decisions of workspaces."""
+"""Values and rules of workspaces; no I/O."""

@@ -10,11 +10,11 @@ OVERLAY_ONLY: Final = "overlay"
 
 @dataclass(frozen=True, slots=True)
 class LocalDirectory:
-    """A directory under the name that templates know it by.
+    """A directory with the name that templates use.
 
     Attributes:
         name: The name.
-        path: Where it is; that stays on the node.
+        path: Its path, which is not sent to other services.
         is_overlay_only: Whether it may be used only under an overlay.
     """
 
@@ -24,10 +24,10 @@ class LocalDirectory:
 
     @classmethod
     def parse(cls, text: str) -> "LocalDirectory":
-        """Read `name=/path` or `name=/path;overlay`.
+        """Parse `name=/path` or `name=/path;overlay`.
 
         Raises:
-            ValueError: It is none.
+            ValueError: It is not valid.
         """
         name, _, rest = text.partition("=")
         path, _, flag = rest.partition(";")

@@ -1,4 +1,4 @@
-"""How many mirrors a node keeps, how long, and how much of its disk they take."""
+"""Limits on the mirrors of a node: number, age and disk space."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ ENTRIES_MAX: Final = 1_000_000
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """A mirror: where it is, its size in bytes, and when it was used last, in seconds."""
+    """A mirror: its path, its size in bytes, and when it was last used, in seconds."""
 
     mirror: Path
     size: int
@@ -20,12 +20,12 @@ class Kept:
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """Bounds on all mirrors together.
+    """Limits on all mirrors together.
 
     Attributes:
         count_max: Mirrors.
         size_max: Bytes.
-        age_s: Seconds since one was used last.
+        age_s: Seconds since one was last used.
     """
 
     count_max: int
@@ -33,7 +33,7 @@ class Bounds:
     age_s: float
 
     def surplus(self, kept: Sequence[Kept], now_s: float) -> tuple[Path, ...]:
-        """Return what has to go so that the rest keeps the bounds; the last used stay."""
+        """Return the mirrors to remove to meet the limits, least recently used first."""
         gone = []
         count, size = len(kept), sum(each.size for each in kept)
         for each in sorted(kept, key=lambda each: each.used_s):

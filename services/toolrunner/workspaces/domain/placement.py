@@ -1,4 +1,4 @@
-"""A workspace as its node keeps it: the number of its placement and how far it has come."""
+"""The placement of a workspace on this node: its epoch and its state."""
 
 from datetime import datetime
 from enum import StrEnum
@@ -10,7 +10,7 @@ from toolrunner.workspaces.domain.spec import ForkMode, WorkspaceSpec
 
 
 class HostState(StrEnum):
-    """Where a workspace is in its life on this node."""
+    """The state of a workspace on this node."""
 
     PREPARING = "preparing"
     READY = "ready"
@@ -18,7 +18,7 @@ class HostState(StrEnum):
     STOPPED = "stopped"
     FAILED = "failed"
     REMOVING = "removing"
-    REMOVED = "removed"  # Only the number of its placement is kept.
+    REMOVED = "removed"  # Only its placement epoch is kept.
 
 
 #: A workspace in one of these counts as load.
@@ -36,7 +36,7 @@ class FailureKind(StrEnum):
 
 
 class Failure(msgspec.Struct, frozen=True, tag="failure"):
-    """Why a workspace cannot be used, and whether another try may help."""
+    """Why a workspace cannot be used, and whether a retry may help."""
 
     kind: FailureKind
     message: str
@@ -44,7 +44,7 @@ class Failure(msgspec.Struct, frozen=True, tag="failure"):
 
 
 class Prepared(msgspec.Struct, frozen=True, tag="prepared"):
-    """What came of a preparation."""
+    """The result of a successful preparation."""
 
     git_branch: str = ""
     git_commit: str = ""
@@ -60,19 +60,19 @@ class Placement(msgspec.Struct, frozen=True):
 
     Attributes:
         workspace_id: The workspace.
-        epoch: The highest number of its placement that was heard of.
-        owner_id: User it belongs to.
-        state: Where it is in its life.
-        recipe: How it is made.
-        root: Where its files are if not in its own directory; empty for there.
+        epoch: The highest placement epoch received.
+        owner_id: The user it belongs to.
+        state: Its state.
+        recipe: Its workspace spec.
+        root: The directory of its files if not in its own directory; else empty.
         is_sourced: Whether its files are complete.
         is_set_up: Whether its setup script has succeeded.
-        attempt: How often its preparation was asked for anew.
+        attempt: The number of its preparation attempt.
         log_start: Lines of its log before this attempt.
-        must_exist: Whether its files have to be there already.
-        prepared: What came of the preparation.
+        must_exist: Whether its files have to exist already.
+        prepared: The result of the preparation.
         failure: Why it failed.
-        changed_at: When the state changed last.
+        changed_at: When the state last changed.
         readable: Directories outside that its processes must be able to read.
     """
 
@@ -94,7 +94,7 @@ class Placement(msgspec.Struct, frozen=True):
 
 
 class LogLine(msgspec.Struct, frozen=True):
-    """A line of what a preparation printed."""
+    """A line of the output of a preparation."""
 
     sequence: int
     logged_at: datetime
@@ -103,7 +103,7 @@ class LogLine(msgspec.Struct, frozen=True):
 
 
 class Usage(msgspec.Struct, frozen=True):
-    """What the files of a workspace take."""
+    """The disk usage of a workspace."""
 
     disk_bytes: int
     inodes: int

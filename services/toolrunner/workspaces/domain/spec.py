@@ -1,4 +1,4 @@
-"""What a workspace is made from and what it may do, as values that are kept on disk."""
+"""The workspace spec: source, setup and policy, as values that are stored on disk."""
 
 from enum import StrEnum
 
@@ -17,7 +17,7 @@ class ForkMode(StrEnum):
 
 
 class SandboxLevel(StrEnum):
-    """How far a node confines, weakest first; names are those of the proto."""
+    """The sandbox levels, weakest first; names are those of the proto."""
 
     UNSPECIFIED = "unspecified"
     NONE = "none"
@@ -28,7 +28,7 @@ class SandboxLevel(StrEnum):
 
 
 class NetworkAccess(StrEnum):
-    """What may be reached; names are those of the proto."""
+    """Which network addresses may be reached; names are those of the proto."""
 
     UNSPECIFIED = "unspecified"
     NONE = "none"
@@ -37,7 +37,7 @@ class NetworkAccess(StrEnum):
 
 
 class Profile(StrEnum):
-    """What may be written; names are those of the proto."""
+    """Which files may be written; names are those of the proto."""
 
     UNSPECIFIED = "unspecified"
     READ_ONLY = "read_only"
@@ -46,7 +46,7 @@ class Profile(StrEnum):
 
 
 class Scratch(msgspec.Struct, frozen=True, tag="scratch"):
-    """An empty directory with files to begin with, by path."""
+    """An empty directory with initial files, by path."""
 
     skeleton: dict[str, str] = {}
 
@@ -55,10 +55,10 @@ class Git(msgspec.Struct, frozen=True, tag="git"):
     """A repository.
 
     Attributes:
-        url: Its address, without credential.
-        ref: Branch, tag or commit to begin at; empty for the default branch.
-        branch: Branch to work on; empty for none but the one to begin at.
-        depth: Commits of history to bring; 0 for all.
+        url: Its URL, without credentials.
+        ref: Branch, tag or commit to start from; empty for the default branch.
+        branch: Branch to create; empty to stay on the one to start from.
+        depth: Commits of history to fetch; 0 for all.
         borrows: Whether objects are read from the node's mirror instead of copied.
     """
 
@@ -88,7 +88,7 @@ Source = Scratch | Git | Local | Fork
 
 
 class Network(msgspec.Struct, frozen=True):
-    """What a workspace may reach; what denies wins."""
+    """The network policy of a workspace; denied hosts override allowed ones."""
 
     access: NetworkAccess = NetworkAccess.UNSPECIFIED
     presets: tuple[str, ...] = ()
@@ -97,7 +97,7 @@ class Network(msgspec.Struct, frozen=True):
 
 
 class Limits(msgspec.Struct, frozen=True):
-    """Bounds on what a workspace uses; 0 leaves one to the default."""
+    """The limits of a workspace; 0 for the default."""
 
     cpu_millicores: int = 0
     memory_bytes: int = 0
@@ -108,7 +108,7 @@ class Limits(msgspec.Struct, frozen=True):
 
 
 class SecretGrant(msgspec.Struct, frozen=True):
-    """A secret that a workspace may use; its value is asked for at each use."""
+    """A secret that a workspace may use; its value is requested at each use."""
 
     name: str
     delivery: str
@@ -118,7 +118,7 @@ class SecretGrant(msgspec.Struct, frozen=True):
 
 
 class Policy(msgspec.Struct, frozen=True):
-    """What may change while a workspace runs."""
+    """The part of a spec that may change while a workspace runs."""
 
     network: Network = Network()
     limits: Limits = Limits()
@@ -126,14 +126,14 @@ class Policy(msgspec.Struct, frozen=True):
 
 
 class WorkspaceSpec(msgspec.Struct, frozen=True):
-    """Everything needed to make a workspace.
+    """The specification of a workspace.
 
     Attributes:
-        source: What it begins with.
-        setup_script: Run confined once the source is there; empty for none.
-        setup_timeout_s: Longest time for it.
+        source: The source of its files.
+        setup_script: Run confined once the source is complete; empty for none.
+        setup_timeout_s: Its timeout.
         environment: Declared variables of its processes.
-        policy: What may change later.
+        policy: The part that may change later.
         profile: The widest profile a call may ask for.
         sandbox_minimum: Weakest sandbox accepted; unspecified for the node's own minimum.
     """

@@ -1,9 +1,9 @@
-"""Applying a merge to its parent: all of it or nothing, whenever the service is killed.
+"""Atomic application of a merge to its parent, also if the service is killed.
 
-Theory: new files are staged inside the parent, so that giving one its place is one step of the file
-system. The list of steps is the decision: until it is on disk nothing has happened, and once it is,
-whoever finds it goes forward to the end. A step that fails turns the list round, on disk too, and
-everything goes back. Every step can be done twice.
+Theory: new files are staged inside the parent, so that moving one to its path is one operation of
+the file system. The plan file commits the merge: until it is on disk nothing is changed, and once
+it is, recovery executes it to the end. A step that fails marks the plan as reverted, on disk too,
+and all steps are undone. Every step is idempotent.
 """
 
 import errno
@@ -34,7 +34,7 @@ _EXECUTABLE: Final = 0o111
 
 
 class _Named(msgspec.Struct, frozen=True):
-    name: bytes  # A name need not be text.
+    name: bytes  # As bytes: file names need not be UTF-8.
 
     @property
     def path(self) -> str:
@@ -43,25 +43,25 @@ class _Named(msgspec.Struct, frozen=True):
 
 
 class MoveAway(_Named, frozen=True, tag="away"):
-    """Something leaves its place, if it still is what was compared."""
+    """Move an entry to the stage, if it still is the one that was compared."""
 
     slot: int
-    identity: Identity | None  # None for a directory, whose times change with what is in it.
+    identity: Identity | None  # None for a directory, whose times change with its entries.
 
 
 class DropDirectory(_Named, frozen=True, tag="drop"):
-    """A directory goes if nothing is left in it."""
+    """Remove a directory if it is empty."""
 
     mode: int
     must_go: bool
 
 
 class MakeDirectory(_Named, frozen=True, tag="make"):
-    """A directory comes."""
+    """Create a directory."""
 
 
 class Place(_Named, frozen=True, tag="place"):
-    """A staged file or link gets its place, where nothing may be."""
+    """Move a staged file or link to its path, where nothing may exist."""
 
     slot: int
 
@@ -70,7 +70,7 @@ MergeStep = MoveAway | DropDirectory | MakeDirectory | Place
 
 
 class MergePlan(msgspec.Struct, frozen=True):
-    """What a merge does, and what was asked and is answered when it is done."""
+    """The steps of a merge, with its request and response."""
 
     steps: tuple[MergeStep, ...]
     request_id: str
@@ -83,11 +83,11 @@ class MergePlan(msgspec.Struct, frozen=True):
 def stage(
     changes: tuple[Change, ...], fork: Side, parent: Root, quota: Quota = NO_QUOTA
 ) -> tuple[MergeStep, ...]:
-    """Put everything new beside its place; return the steps that a merge consists of.
+    """Stage all new files; return the steps of the merge.
 
     Raises:
-        OSError: There is no room, or the fork cannot be read.
-        QuotaExceeded: It is more than the parent may have.
+        OSError: The disk is full, or the fork cannot be read.
+        QuotaExceeded: The parent would exceed its quota.
     """
     _make(parent, STAGE, 0o700)
     _make(parent, f"{STAGE}/new", 0o700)
@@ -99,14 +99,14 @@ def stage(
     )
     owner = os.fstat(parent.fd).st_uid
     if owner != os.geteuid():
-        # Nobody else may write there, so what is brought must be theirs.
+        # Only the owner may write there, so new files must belong to it.
         with parent.opened(f"{STAGE}/new", os.O_PATH | os.O_DIRECTORY) as fd:
             hand_over(Root(fd, STAGE), owner)
     return steps
 
 
 def _clearing(changes: tuple[Change, ...]) -> list[MergeStep]:
-    """Return what takes things from their places: files first, then directories, deepest first."""
+    """Return the steps that clear paths: files first, then directories, deepest first."""
     files: list[MergeStep] = []
     directories: list[MergeStep] = []
     for slot, change in enumerate(changes):
@@ -126,7 +126,7 @@ def _clearing(changes: tuple[Change, ...]) -> list[MergeStep]:
 
 
 def _making(changes: tuple[Change, ...], parent: Root) -> list[MergeStep]:
-    """Return the directories to make, outermost first, with those above them that are not there."""
+    """Return the directories to create, outermost first, with their missing parents."""
     wanted: set[str] = set()
     for change in changes:
         if change.kind is None:
@@ -162,7 +162,7 @@ def _placing(
 
 
 def _stage_file(change: Change, source: Root, parent: Root, target: str) -> int:
-    """Put a file beside its place; return what it takes of the disk."""
+    """Stage a file; return its disk space."""
     with os.fdopen(create(parent, target), "wb") as file:
         mode = FILE_MODE
         if change.content is not None:
@@ -184,10 +184,10 @@ def _stage_file(change: Change, source: Root, parent: Root, target: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Merge:
-    """The merge of one parent: its plan on disk and the files it has staged.
+    """The merge into one parent: its plan on disk and its staged files.
 
     Attributes:
-        directory: The parent's directory, beside its files.
+        directory: The parent's directory, which contains its files.
         root: The parent's files.
     """
 
@@ -195,22 +195,22 @@ class Merge:
     root: Path
 
     def pending(self) -> MergePlan | None:
-        """Return the plan that was decided and not ended."""
+        """Return the plan that was committed and not completed."""
         try:
             return msgspec.json.decode((self.directory / PLAN).read_bytes(), type=MergePlan)
         except FileNotFoundError:
             return None
 
     def decide(self, plan: MergePlan) -> None:
-        """Put the plan on disk; from now on the merge happens."""
+        """Write the plan to disk, which commits the merge."""
         write_atomically(self.directory / PLAN, msgspec.json.encode(plan))
 
     def carry_out(self, plan: MergePlan) -> None:
-        """Do all steps of a decided plan.
+        """Execute all steps of a committed plan.
 
         Raises:
-            MergeInterrupted: Something in the parent changed meanwhile; everything is as it was.
-            OSError: A step is not possible; everything is as it was.
+            MergeInterrupted: The parent changed meanwhile; all steps are undone.
+            OSError: A step failed; all steps are undone.
         """
         root = Root.open_directory(str(self.root))
         try:
@@ -228,13 +228,13 @@ class Merge:
             root.close()
 
     def clear(self) -> None:
-        """Leave nothing of a merge behind."""
+        """Remove the plan and all staged files."""
         (self.directory / PLAN).unlink(missing_ok=True)
         staged = self.root / STAGE
         if staged.is_symlink() or staged.is_file():
             staged.unlink()
         elif staged.is_dir():
-            # Where it is: the files need not be on the file system of the trash.
+            # In place: the files may be on another file system than the trash.
             Trash(staged).empty()
             staged.rmdir()
 
@@ -244,11 +244,11 @@ class Merge:
 
 
 def go_forward(root: Root, step: MergeStep) -> None:
-    """Do a step, or what is left of it.
+    """Execute a step, or the rest of it.
 
     Raises:
-        MergeInterrupted: Its place is not as it was compared.
-        OSError: It is not possible.
+        MergeInterrupted: Its path is not as it was compared.
+        OSError: It failed.
     """
     path = step.path
     match step:
@@ -271,7 +271,7 @@ def go_forward(root: Root, step: MergeStep) -> None:
 
 
 def go_back(root: Root, step: MergeStep) -> None:
-    """Take a step back that was done, begun or never begun."""
+    """Undo a step that was completed, begun or never begun."""
     path = step.path
     match step:
         case MoveAway(slot=slot):
@@ -314,7 +314,7 @@ def _rename(root: Root, path: str, target: str) -> None:
 
 
 def _link(root: Root, staged: str, path: str) -> None:
-    """Give a staged file its place without replacing anything, then let go of the staged name."""
+    """Link a staged file to its path without replacing anything, then remove the staged name."""
     (above, name), (beside, new_name) = _split(staged), _split(path)
     flags = os.O_PATH | os.O_DIRECTORY
     with root.opened(above, flags) as fd, root.opened(beside, flags) as target_fd:
@@ -339,7 +339,7 @@ def _drop(root: Root, path: str, *, must_go: bool) -> None:
         with root.opened(above, os.O_PATH | os.O_DIRECTORY) as fd:
             os.rmdir(name, dir_fd=fd)
     except (FileNotFoundError, NotADirectoryError):
-        # It went already, and what comes instead may be there.
+        # It was removed already, and its replacement may exist.
         return
     except OSError as error:
         if must_go and error.errno == errno.ENOTEMPTY:

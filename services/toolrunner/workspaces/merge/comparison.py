@@ -1,4 +1,4 @@
-"""Comparing a fork with its parent and with what both come from: the plan of a merge."""
+"""Three-way comparison of a fork, its parent and their common base: the plan of a merge."""
 
 import os
 from collections.abc import Iterable
@@ -19,14 +19,14 @@ from toolrunner.workspaces.merge.fork_base import (
 )
 from toolrunner.workspaces.merge.three_way import ConflictKind, Step, Version, decide, merge_lines
 
-#: Where a merge keeps its files until they have their place.
+#: The staging directory of a merge.
 STAGE: Final = ".parley-merge"
-#: Two repositories are brought together by git, never file by file.
+#: Repositories are merged by git, never by files.
 PASSED_OVER: Final = frozenset({".git", STAGE})
 
 
 class Strategy(StrEnum):
-    """What becomes of conflicts; names are those of the proto."""
+    """How conflicts are resolved; names are those of the proto."""
 
     REPORT = "report"
     KEEP_PARENT = "keep_parent"
@@ -35,7 +35,7 @@ class Strategy(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Conflict:
-    """A path that could not be brought together, with both versions if they are texts."""
+    """A conflicting path, with both versions if they are texts."""
 
     path: str
     kind: ConflictKind
@@ -44,16 +44,16 @@ class Conflict:
 
 @dataclass(frozen=True, slots=True)
 class Change:
-    """What one path of the parent becomes.
+    """The change of one path of the parent.
 
     Attributes:
         path: The path.
-        before: What is there in the parent; None for nothing.
-        kind: What it becomes; None if it goes.
-        content: What a file then holds; None for what one side has.
-        is_parents: Whether that is the parent.
-        is_executable: Whether a file may be run then.
-        is_forced: Whether a directory in the way goes with everything in it.
+        before: The entry in the parent; None for none.
+        kind: The new type; None if it is removed.
+        content: The new content of a file; None to copy that of one side.
+        is_parents: Whether that side is the parent.
+        is_executable: Whether the new file is executable.
+        is_forced: Whether a directory at the path is removed with all its entries.
     """
 
     path: str
@@ -67,14 +67,14 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """What a merge would change, and what it cannot decide."""
+    """The changes of a merge, and its conflicts."""
 
     changes: tuple[Change, ...]
     conflicts: tuple[Conflict, ...]
 
 
 class Side:
-    """The fork or the parent: what it has now, read no more than needed."""
+    """The fork or the parent: its current entries, read only as far as needed."""
 
     def __init__(self, root: Root, base: Base, *, is_fork: bool) -> None:
         self.root = root
@@ -87,7 +87,7 @@ class Side:
         self._is_fork = is_fork
 
     def version(self, path: str) -> Version | None:
-        """Return what a path is on this side."""
+        """Return the version of a path on this side."""
         found = self.found.get(path)
         if found is None:
             return None
@@ -99,7 +99,7 @@ class Side:
         return Version(found.kind, self._content(found), found.is_executable)
 
     def text(self, path: str) -> bytes | None:
-        """Return a file's content if it is a text of moderate size."""
+        """Return a file's content if it is a text of limited size."""
         try:
             with self.root.opened(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK) as fd:
                 content = _read(fd, TEXT_BYTES_MAX + 1)
@@ -126,7 +126,7 @@ class Side:
 
 
 def base_version(entry: BaseEntry | None) -> Version | None:
-    """Return what a path was when the fork was made."""
+    """Return the version of a path when the fork was made."""
     if entry is None or entry.kind is Kind.SPECIAL:
         return None
     if entry.kind is Kind.DIRECTORY:
@@ -137,14 +137,14 @@ def base_version(entry: BaseEntry | None) -> Version | None:
 def compare(
     base: Base, fork: Side, parent: Side, *, strategy: Strategy, paths: tuple[str, ...] = ()
 ) -> Comparison:
-    """Return what a merge would change in the parent.
+    """Return the changes that a merge makes to the parent.
 
     Args:
-        base: What both come from.
-        fork: What is brought.
-        parent: Where it is brought to.
-        strategy: What becomes of conflicts.
-        paths: Paths to bring, with all below them; empty for all.
+        base: The common base.
+        fork: The fork.
+        parent: The parent.
+        strategy: How conflicts are resolved.
+        paths: Paths to merge, with everything below them; empty for all.
     """
     weighing = _Weighing(base, fork, parent, strategy)
     names = {path for path in (*base.entries, *fork.found) if _is_wanted(path, paths)}
@@ -191,7 +191,7 @@ class _Weighing:
                 assert_never(decision)
 
     def check_places(self) -> None:
-        """See to it that what is written has a directory to be in, and takes no stranger away."""
+        """Check that new entries have a parent directory, and replace no unknown entries."""
         for path, change in list(self.changes.items()):
             if change.kind is None or path not in self.changes:
                 continue
@@ -202,7 +202,7 @@ class _Weighing:
                 self._conflict(path, ConflictKind.TYPE)
 
     def _blocking(self, path: str) -> str | None:
-        """Return the nearest thing above a path that is no directory in the parent and stays."""
+        """Return the nearest ancestor of a path that stays a non-directory in the parent."""
         above = path
         while above := above.rpartition("/")[0]:
             found = self.parent.found.get(above)
@@ -225,7 +225,7 @@ class _Weighing:
             self.conflicts[path] = Conflict(path, ConflictKind.TYPE)
 
     def _keeps_strangers(self, change: Change) -> bool:
-        """Tell whether a directory is in the way that has something the fork never knew."""
+        """Return whether a directory at the path has entries that are not removed by the merge."""
         if change.is_forced or change.before is None or change.before.kind is not Kind.DIRECTORY:
             return False
         inside = f"{change.path}/"
@@ -245,7 +245,7 @@ class _Weighing:
         )
 
     def _keep(self, path: str, is_executable: bool) -> None:
-        """Change whether a file may be run, and leave its content alone."""
+        """Change whether a file is executable, and keep its content."""
         before = self.parent.found.get(path)
         self.changes[path] = Change(
             path, before, Kind.FILE, is_executable=is_executable, is_parents=True
@@ -288,7 +288,7 @@ def _goes(change: Change | None) -> bool:
 
 
 def _mode(old: Version | None, ours: Version | None, theirs: Version | None) -> bool:
-    """Return whether the result may be run: as whoever changed that says."""
+    """Return whether the result is executable: as on the side that changed it."""
     if ours is None:
         return False
     if theirs is None or old is None or ours.is_executable != old.is_executable:

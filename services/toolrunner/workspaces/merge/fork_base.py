@@ -1,8 +1,8 @@
-"""What a fork was when it was made, so that what was changed since can be told on both sides.
+"""The base of a fork: its state at creation, to detect later changes on both sides.
 
-Every entry is kept with the identity that its original and its copy had, which tells an untouched
-one without reading it. Of files of moderate size there is a digest too, and of texts the content,
-because bringing two versions of a text together needs the one that both come from.
+Every entry is stored with the identity of its original and its copy, which detects an unchanged one
+without reading it. Of files of limited size there is a digest too, and of texts the content,
+because a three-way merge of a text needs the common version.
 """
 
 import hashlib
@@ -19,7 +19,7 @@ from toolrunner.filesystem.beneath import Root
 from toolrunner.filesystem.copy import Copied, copy_tree
 from toolrunner.filesystem.tree import Found, Kind
 
-#: Larger files are told by their identity alone: reading them would take longer than copying.
+#: Larger files are compared by identity only: reading them would take longer than copying.
 DIGEST_BYTES_MAX: Final = 64 * 1024 * 1024
 TEXT_BYTES_MAX: Final = 1024 * 1024
 CHUNK_BYTES: Final = 1024 * 1024
@@ -29,16 +29,16 @@ Identity = tuple[int, int, int, int]
 
 
 class BaseEntry(msgspec.Struct, frozen=True, array_like=True):
-    """What a path was.
+    """The state of a path.
 
     Attributes:
-        kind: What it was.
-        original: The identity of what was copied.
+        kind: Its type.
+        original: The identity of the original.
         copy: The identity of the copy.
-        content: Digest of a file, or of where a link leads to; empty for none.
-        is_executable: Whether a file could be run.
-        offset: Where its text begins in the pack; -1 for no text.
-        packed_bytes: How long it is there.
+        content: Digest of a file, or of the target of a link; empty for none.
+        is_executable: Whether a file was executable.
+        offset: The offset of its text in the pack; -1 for no text.
+        packed_bytes: Its size there.
     """
 
     kind: Kind
@@ -66,7 +66,7 @@ class Base:
         return cls(named, directory / "pack")
 
     def text(self, path: str) -> bytes | None:
-        """Return what a text was; None if it was none."""
+        """Return the content of a text; None if it was no text."""
         entry = self.entries.get(path)
         if entry is None or entry.offset < 0:
             return None
@@ -77,7 +77,7 @@ class Base:
 
 @dataclass
 class _Recording:
-    """Notes every entry that is copied."""
+    """Records every entry that is copied."""
 
     source: Root
     target: Root
@@ -86,7 +86,7 @@ class _Recording:
     offset: int = 0
 
     def note(self, found: Found, copy: int, small: bytes | None) -> None:
-        """Note one entry, with what it is now on the side of the copy."""
+        """Record one entry, with the identity of its copy."""
         content, offset, packed_bytes = "", -1, 0
         if found.kind is Kind.LINK:
             content = link_digest(self.target, found.path)
@@ -117,10 +117,10 @@ def copy_with_base(
     directory: Path,
     check: Callable[[Copied], None] = lambda copied: None,
 ) -> Copied:
-    """Copy a tree, and keep in a directory what it was; `check` raises to give it up.
+    """Copy a tree, and store its base in a directory; `check` raises to stop the copy.
 
     Raises:
-        OSError: There is no room.
+        OSError: The disk is full.
     """
     directory.mkdir(mode=0o700)
     pack_fd = os.open(directory / "pack", os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC)
@@ -129,26 +129,26 @@ def copy_with_base(
         copied = copy_tree(source, target, on_entry=recording.note, check=check)
     finally:
         os.close(pack_fd)
-    # A name need not be text.
+    # As bytes: file names need not be UTF-8.
     named = {os.fsencode(path): entry for path, entry in recording.entries.items()}
     (directory / "index").write_bytes(msgspec.msgpack.encode(named))
     return copied
 
 
 def link_target(root: Root, path: str) -> str:
-    """Return where a link leads to."""
+    """Return the target of a link."""
     above, _, name = path.rpartition("/")
     with root.opened(above, os.O_PATH | os.O_DIRECTORY) as fd:
         return os.readlink(name, dir_fd=fd)
 
 
 def link_digest(root: Root, path: str) -> str:
-    """Return a digest of where a link leads to."""
+    """Return a digest of the target of a link."""
     return hashlib.sha256(os.fsencode(link_target(root, path))).hexdigest()
 
 
 def digest_and_text(fd: int) -> tuple[str, bytes | None]:
-    """Return the digest of a file, and its content if that is a text of moderate size."""
+    """Return the digest of a file, and its content if that is a text of limited size."""
     digest = hashlib.sha256()
     pieces: list[bytes] = []
     at = 0
@@ -166,5 +166,5 @@ def _told_of(content: bytes) -> tuple[str, bytes | None]:
 
 
 def is_text(content: bytes) -> bool:
-    """Tell whether people could read it."""
+    """Return whether a content looks like text (no NUL byte)."""
     return b"\0" not in content[:_PROBE_BYTES]

@@ -1,4 +1,4 @@
-"""Bringing the changes of a fork into its parent: compared, decided, then applied as a whole."""
+"""The merge of a fork into its parent: compared, committed, then applied as a whole."""
 
 import asyncio
 from collections.abc import Callable
@@ -25,7 +25,7 @@ from toolrunner.workspaces.store import Request
 
 @dataclass(frozen=True, slots=True)
 class MergeRequest:
-    """Which fork is to be merged into which parent, and how."""
+    """A request to merge a fork into its parent."""
 
     fork_id: WorkspaceId
     fork_epoch: int
@@ -38,7 +38,7 @@ class MergeRequest:
 
 @dataclass(frozen=True, slots=True)
 class MergeReport:
-    """What a merge did, or would do."""
+    """The result of a merge or of a dry run."""
 
     is_applied: bool
     merged_paths: tuple[str, ...]
@@ -55,18 +55,18 @@ class Merges:
     async def merge(
         self, request: Request, wanted: MergeRequest, encode: Callable[[MergeReport], bytes]
     ) -> bytes:
-        """Merge once; return the serialised report, of now or of the first time.
+        """Merge once; return the serialised report, also for a repeated request.
 
         Raises:
             NotAFork: The one was not made from the other.
-            StalePlacement: One of them was placed anew.
-            MergeInterrupted: Something changed meanwhile, and nothing was merged.
-            QuotaExceeded: It is more than the parent may have, and nothing was merged.
+            StalePlacement: One of them has a newer placement.
+            MergeInterrupted: A file changed meanwhile, and nothing was merged.
+            QuotaExceeded: The parent would exceed its quota, and nothing was merged.
         """
         return await self.host.effects.run(self._merge(request, wanted, encode))
 
     async def recover(self, placement: Placement) -> None:
-        """End the merge that an earlier run of the service was killed in, if there is one."""
+        """Complete the merge in which an earlier run of the service was killed, if there is one."""
         if placement.state in (HostState.REMOVED, HostState.REMOVING):
             return
         async with self.host.lock(placement.workspace_id):
@@ -80,7 +80,7 @@ class Merges:
     async def _merge(
         self, request: Request, wanted: MergeRequest, encode: Callable[[MergeReport], bytes]
     ) -> bytes:
-        # Always in one order, so that two merges never wait for each other.
+        # Always in the same order, so that two merges cannot deadlock.
         first, second = sorted((wanted.fork_id, wanted.parent_id))
         async with self.host.lock(first), self.host.lock(second):
             known = await self.resources.placements.answer(request)
@@ -108,7 +108,7 @@ class Merges:
             return response
 
     async def _end(self, merge: Merge, plan: MergePlan) -> None:
-        """Carry a decided plan out, or turn it back; nothing of it is left afterwards."""
+        """Execute a committed plan, or undo it; afterwards its files are removed."""
         try:
             await asyncio.to_thread(merge.carry_out, plan)
         except (MergeInterrupted, OSError):
@@ -134,7 +134,7 @@ class Merges:
     def _plan(
         self, request: Request, wanted: MergeRequest, encode: Callable[[MergeReport], bytes]
     ) -> tuple[MergePlan | None, bytes]:
-        """Compare, and stage what is to be written; return the plan, None for nothing to do."""
+        """Compare, and stage new files; return the plan, None if there is nothing to apply."""
         workspaces = self.resources.workspaces
         base = Base.load(workspaces.at(wanted.fork_id).directory / BASE)
         fork_root = Root.open_directory(str(workspaces.at(wanted.fork_id).root))

@@ -1,4 +1,4 @@
-"""Bringing two changed versions together: of one path, and of the lines of one text."""
+"""Three-way merge: of the versions of one path, and of the lines of one text."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ EXACT_LINES_MAX: Final = 2000
 
 
 class ConflictKind(StrEnum):
-    """How a path conflicts; names are those of the proto."""
+    """The kind of a conflict; names are those of the proto."""
 
     CONTENT = "content"
     DELETED_IN_PARENT = "deleted_in_parent"
@@ -25,12 +25,12 @@ class ConflictKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Version:
-    """What a path is on one side.
+    """The version of a path on one side.
 
     Attributes:
         kind: File, directory or link.
-        content: Tells whether two files or links are the same; of a directory it is empty.
-        is_executable: Whether a file may be run.
+        content: Equal if two files or links are equal; empty for a directory.
+        is_executable: Whether a file is executable.
     """
 
     kind: Kind
@@ -39,18 +39,18 @@ class Version:
 
 
 class Step(StrEnum):
-    """What a merge does with a path that does not conflict so far."""
+    """The action for a path that does not conflict so far."""
 
     NOTHING = "nothing"
     TAKE = "take"  # The fork's version, or its absence.
     MODE = "mode"  # The parent's content with the fork's mode.
-    LINES = "lines"  # Both changed a file: look at its lines.
+    LINES = "lines"  # Both changed a file: merge its lines.
 
 
 def decide(
     base: Version | None, fork: Version | None, parent: Version | None
 ) -> Step | ConflictKind:
-    """Return what becomes of a path, given what it was at the fork and is now on both sides."""
+    """Return the action for a path, given its base and both current versions."""
     if fork in (base, parent):
         return Step.NOTHING
     if parent == base:
@@ -77,11 +77,11 @@ def decide(
 
 @dataclass(frozen=True, slots=True)
 class Merged:
-    """Lines of both sides brought together.
+    """The merged lines of both sides.
 
     Attributes:
-        lines: The result; where the sides differ, both between marks.
-        conflicts: How many places there are where they differ.
+        lines: The result; conflicting hunks contain both sides between markers.
+        conflicts: The number of conflicting hunks.
     """
 
     lines: tuple[bytes, ...]
@@ -89,9 +89,9 @@ class Merged:
 
 
 def merge_lines(base: bytes, fork: bytes, parent: bytes) -> Merged:
-    """Bring two changed versions of a text together, by lines.
+    """Merge two changed versions of a text by lines.
 
-    Changes that touch the same line, or lines beside each other, conflict unless they are equal.
+    Changes of the same line, or of adjacent lines, conflict unless they are equal.
     """
     old, ours, theirs = (text.splitlines(keepends=True) for text in (base, fork, parent))
     merged: list[bytes] = []
@@ -116,9 +116,9 @@ def merge_lines(base: bytes, fork: bytes, parent: bytes) -> Merged:
 def _common(
     old: Sequence[bytes], ours: Sequence[bytes], theirs: Sequence[bytes]
 ) -> list[tuple[int, int, int, int]]:
-    """Return the runs of lines that all three have: where they are in each, and how long.
+    """Return the runs of lines that all three have: their positions in each, and the length.
 
-    The last run is the end of all three, with no line.
+    The last run is the end of all three, without lines.
     """
     in_ours, in_theirs = _matches(old, ours), _matches(old, theirs)
     runs: list[tuple[int, int, int, int]] = []
@@ -137,7 +137,7 @@ def _common(
 
 
 def _matches(old: Sequence[bytes], new: Sequence[bytes]) -> list[tuple[int, int, int]]:
-    """Return runs of equal lines, in order: where in the old, where in the new, how long."""
+    """Return runs of equal lines, in order: position in the old, position in the new, length."""
     shared = min(len(old), len(new))
     head = 0
     while head < shared and old[head] == new[head]:

@@ -1,10 +1,10 @@
-"""Making this node known to chatd: registered, heard of regularly, and told what to do.
+"""Registration of this node with chatd: registration, heartbeats, and execution of orders.
 
-Theory: whatever changes is told with the next heartbeat, and told again until one was answered, so
-that neither side has to remember what the other may have missed. What chatd wants done with a
-workspace comes with the answers and is done beside the heartbeats, which must not wait for it. What
-could not be done is told of again with the next heartbeat, so that the order comes again; and what
-has not changed is told of once a minute, because what chatd wants of it may have.
+Theory: changes are sent with the next heartbeat, and sent again until one was answered, so that
+neither side has to track lost messages. The orders of chatd for workspaces come with the responses
+and are executed concurrently with the heartbeats, which must not wait for them. The workspace of a
+failed order is reported again with the next heartbeat, so that the order is sent again; and
+unchanged workspaces are reported once a minute, because the orders for them may have changed.
 """
 
 import asyncio
@@ -23,19 +23,19 @@ from toolrunner.workspaces.domain.placement import Hosted, HostState
 logger = logging.getLogger(__name__)
 
 RETRY_S: Final = 1.0
-#: Where everything starts together chatd is there soon, and until then no secret can be used.
+#: When all services start together chatd is available soon, and until then no secret can be used.
 FIRST_RETRY_S: Final = 0.25
 REGISTER_MAX_S: Final = 4.0
 RETRY_MAX_S: Final = 30.0
-#: Changes that follow one another closely are told together.
+#: Changes within this time are sent together.
 GATHER_S: Final = 0.25
 LEAVE_S: Final = 5.0
-#: With every so many heartbeats everything is told.
+#: Every so many heartbeats all workspaces are reported.
 ALL_EVERY_BEATS: Final = 6
 
 
 class Instruction(StrEnum):
-    """What is to be done with a workspace; names are those of the proto."""
+    """The action of an order; names are those of the proto."""
 
     STOP = "stop"
     REMOVE = "remove"
@@ -43,7 +43,7 @@ class Instruction(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What chatd wants done with a workspace of this node."""
+    """An order of chatd for a workspace of this node."""
 
     workspace_id: WorkspaceId
     epoch: int
@@ -52,7 +52,7 @@ class Order:
 
 @dataclass(frozen=True, slots=True)
 class Registered:
-    """The node is known."""
+    """The response to a registration."""
 
     registration_epoch: int
     heartbeat_s: float
@@ -61,14 +61,14 @@ class Registered:
 
 @dataclass(frozen=True, slots=True)
 class HeartbeatAnswer:
-    """A heartbeat was heard."""
+    """The response to a heartbeat."""
 
     is_draining: bool = False
     orders: tuple[Order, ...] = ()
 
 
 class RegistryUnreachable(Exception):
-    """No chatd answers."""
+    """No chatd replica answers."""
 
 
 class RegistrationStale(Exception):
@@ -76,42 +76,42 @@ class RegistrationStale(Exception):
 
 
 class Registry(Protocol):
-    """The nodes as chatd keeps them."""
+    """The registry of nodes in chatd."""
 
     async def register(self, request_id: str, hosted: tuple[Hosted, ...]) -> Registered:
-        """Make the node known with everything that it hosts.
+        """Register the node with all its workspaces.
 
         Raises:
-            RegistryUnreachable: Nobody answers.
+            RegistryUnreachable: No chatd replica answers.
         """
         ...
 
     async def heartbeat(
         self, request_id: str, registration_epoch: int, changed: tuple[Hosted, ...]
     ) -> HeartbeatAnswer:
-        """Say that the node lives, and what changed.
+        """Send a heartbeat with the changed workspaces.
 
         Raises:
-            RegistryUnreachable: Nobody answers.
+            RegistryUnreachable: No chatd replica answers.
             RegistrationStale: The node has to register again.
         """
         ...
 
     async def leave(self, request_id: str, registration_epoch: int) -> None:
-        """Say that the node goes.
+        """Deregister the node.
 
         Raises:
-            RegistryUnreachable: Nobody answers.
-            RegistrationStale: The node is not known any more.
+            RegistryUnreachable: No chatd replica answers.
+            RegistrationStale: The node is not registered any more.
         """
         ...
 
 
 class OrderTarget(Protocol):
-    """Whoever stops and removes workspaces when told to.
+    """Executes orders: stops and removes workspaces.
 
     Attributes:
-        is_draining: Whether no other workspace is taken.
+        is_draining: Whether no new workspace is accepted.
     """
 
     is_draining: bool
@@ -122,7 +122,7 @@ class OrderTarget(Protocol):
         ...
 
     async def stop(self, request: None, workspace_id: WorkspaceId, epoch: int) -> bytes:
-        """End everything in a workspace and keep its files."""
+        """End all processes of a workspace and keep its files."""
         ...
 
     async def remove(self, request: None, workspace_id: WorkspaceId, epoch: int) -> bytes:
@@ -132,16 +132,16 @@ class OrderTarget(Protocol):
 
 @dataclass
 class Registration:
-    """Keeps this node known for as long as it runs.
+    """Keeps this node registered as long as it runs.
 
     Attributes:
-        registry: Where it is made known.
-        host: What it hosts, and who obeys.
-        hosted: Tells of everything that it hosts.
+        registry: The registry.
+        host: Executes the orders.
+        hosted: Returns all hosted workspaces.
         clock: Time between heartbeats.
-        chance: A number below 1, so that nodes do not all come at once.
-        new_id: Names of requests.
-        registered: What chatd said last; None before.
+        chance: Returns a random number below 1 as jitter, so that nodes do not all retry at once.
+        new_id: Ids of requests.
+        registered: The last response to a registration; None before.
     """
 
     registry: Registry
@@ -157,8 +157,8 @@ class Registration:
     _undone: set[WorkspaceId] = field(default_factory=set)
 
     async def run(self) -> None:
-        """Be known; runs until cancelled."""
-        # After a failure no order is being carried out any more.
+        """Register and send heartbeats; runs until cancelled."""
+        # After a failure no order is being executed.
         self._obeying.clear()
         async with asyncio.TaskGroup() as tasks:
             delay_s = FIRST_RETRY_S
@@ -175,7 +175,7 @@ class Registration:
                     delay_s = min(REGISTER_MAX_S, delay_s * 2)
 
     async def leave(self) -> None:
-        """Say that this node goes, if anybody hears it in time."""
+        """Deregister this node, if chatd answers in time."""
         if self.registered is None:
             return
         try:
@@ -206,7 +206,7 @@ class Registration:
             self._obey(tasks, heard.orders)
 
     async def _heard(self, registration_epoch: int, changed: tuple[Hosted, ...]) -> HeartbeatAnswer:
-        """Send one heartbeat, under one name until it is answered or given up."""
+        """Send one heartbeat, with one request id until it is answered or given up."""
         request_id = self.new_id()
         delay_s = RETRY_S
         while True:
@@ -218,7 +218,7 @@ class Registration:
                 delay_s = min(RETRY_MAX_S, delay_s * 2)
 
     def _changes(self, hosted: dict[WorkspaceId, Hosted], *, is_all: bool) -> tuple[Hosted, ...]:
-        """Return what is otherwise than was told last or wished, and what is gone since."""
+        """Return the workspaces that changed or are due, and those removed since the last one."""
         gone = [
             Hosted(workspace_id, told.epoch, HostState.REMOVED)
             for workspace_id, told in self._told.items()
@@ -227,7 +227,7 @@ class Registration:
         changed = [
             each
             for each in hosted.values()
-            # Someone who stays in a workspace uses it all the time.
+            # A workspace with waits or attachments is in use all the time.
             if is_all
             or each.waits
             or each.attachments
@@ -237,7 +237,7 @@ class Registration:
         return (*changed, *gone)
 
     async def _until_due(self, heartbeat_s: float) -> None:
-        """Wait for the next heartbeat, or for a change and those that come with it."""
+        """Wait for the next heartbeat, or for a change and those that follow it closely."""
         async with asyncio.TaskGroup() as tasks:
             due = tasks.create_task(self.clock.sleep(heartbeat_s))
             changed = tasks.create_task(self.host.changed.wait())

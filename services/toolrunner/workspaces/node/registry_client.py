@@ -1,4 +1,4 @@
-"""chatd's registry of nodes over gRPC: whichever replica answers."""
+"""The gRPC client of chatd's node registry, with failover between replicas."""
 
 from collections.abc import Awaitable, Callable, Iterable
 from typing import Final, TypeVar
@@ -33,17 +33,17 @@ _INSTRUCTION: Final = {
 
 
 class GrpcRegistry:
-    """Asks one replica after another until one answers, and stays with it."""
+    """Calls one replica after another until one answers, and stays with it."""
 
     def __init__(self, channels: Channels, reporter: Reporter) -> None:
         self._stubs = [NodeServiceStub(channel) for channel in channels.all()]
         self._reporter = reporter
 
     async def register(self, request_id: str, hosted: tuple[Hosted, ...]) -> Registered:
-        """Make the node known with everything that it hosts.
+        """Register the node with all its workspaces.
 
         Raises:
-            RegistryUnreachable: Nobody answers.
+            RegistryUnreachable: No chatd replica answers.
         """
         request = api.RegisterNodeRequest(
             request_id=request_id,
@@ -57,10 +57,10 @@ class GrpcRegistry:
     async def heartbeat(
         self, request_id: str, registration_epoch: int, changed: tuple[Hosted, ...]
     ) -> HeartbeatAnswer:
-        """Say that the node lives, and what changed.
+        """Send a heartbeat with the changed workspaces.
 
         Raises:
-            RegistryUnreachable: Nobody answers.
+            RegistryUnreachable: No chatd replica answers.
             RegistrationStale: The node has to register again.
         """
         request = api.HeartbeatRequest(
@@ -74,11 +74,11 @@ class GrpcRegistry:
         return HeartbeatAnswer(answer.draining, _orders(answer.orders))
 
     async def leave(self, request_id: str, registration_epoch: int) -> None:
-        """Say that the node goes.
+        """Deregister the node.
 
         Raises:
-            RegistryUnreachable: Nobody answers.
-            RegistrationStale: The node is not known any more.
+            RegistryUnreachable: No chatd replica answers.
+            RegistrationStale: The node is not registered any more.
         """
         request = api.DrainNodeRequest(
             request_id=request_id,
@@ -102,7 +102,7 @@ class GrpcRegistry:
 
 
 def _orders(orders: Iterable[api.WorkspaceOrder]) -> tuple[Order, ...]:
-    """Return what is to be done; an instruction of a later version is left to one."""
+    """Return the orders; instructions of later versions are ignored."""
     return tuple(
         Order(WorkspaceId(each.workspace_id), each.epoch, _INSTRUCTION[each.instruction])
         for each in orders

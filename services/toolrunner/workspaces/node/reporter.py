@@ -1,4 +1,4 @@
-"""What this node is, holds and uses, for those who place workspaces."""
+"""The reporter: facts, capacity, load and hosted workspaces of this node, for placement."""
 
 import asyncio
 import os
@@ -19,7 +19,7 @@ from toolrunner.workspaces.domain.placement import LIVE, Hosted, HostState, Usag
 from toolrunner.workspaces.host import Host
 from toolrunner.workspaces.sources.mirrors import Mirrors
 
-#: A workspace that is in use is measured so often.
+#: The interval at which a workspace in use is measured.
 MEASURE_S: Final = 60.0
 ENTRIES_MAX: Final = 1_000_000
 MILLI: Final = 1000
@@ -27,7 +27,7 @@ MILLI: Final = 1000
 
 @dataclass(frozen=True, slots=True)
 class NodeFacts:
-    """What does not change while the node runs."""
+    """Values that do not change while the node runs."""
 
     node_id: str
     name: str
@@ -42,7 +42,7 @@ class NodeFacts:
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """What the node can hold."""
+    """The capacity of the node."""
 
     workspaces: int
     cpu_millicores: int
@@ -52,7 +52,7 @@ class Capacity:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """What the node holds now."""
+    """The current load of the node."""
 
     workspaces: int
     processes: int
@@ -63,7 +63,7 @@ class Load:
 
 @dataclass
 class Reporter:
-    """Tells what the node holds; measures the files of workspaces in use, one after another."""
+    """Reports the node's load; measures the files of workspaces in use, one after another."""
 
     facts: NodeFacts
     host: Host
@@ -78,7 +78,7 @@ class Reporter:
     _busy_before: tuple[float, float] = (0.0, 0.0)
 
     def hosted(self) -> tuple[Hosted, ...]:
-        """Return every workspace that lives here, in the order of their ids."""
+        """Return every workspace of this node, in the order of their ids."""
         running = self.processes.running()
         return tuple(
             Hosted(
@@ -97,7 +97,7 @@ class Reporter:
         )
 
     def capacity(self) -> Capacity:
-        """Return what the node can hold."""
+        """Return the capacity of the node."""
         disk = os.statvfs(self.directory)
         return Capacity(
             self.facts.workspaces_max,
@@ -107,7 +107,7 @@ class Reporter:
         )
 
     def load(self) -> Load:
-        """Return what the node holds now; the processor since this was last asked."""
+        """Return the current load of the node; CPU use is the average since the last call."""
         disk = os.statvfs(self.directory)
         return Load(
             sum(each.state in LIVE for each in self.host.placements.values()),
@@ -131,7 +131,7 @@ class Reporter:
         try:
             disk_bytes, inodes = await asyncio.to_thread(self._measured, workspace_id)
         except OSError:
-            # It may just be on its way in or out.
+            # It may just be created or removed.
             return
         self._usage[workspace_id] = Usage(disk_bytes, inodes, self.clock.now())
 
@@ -143,7 +143,7 @@ class Reporter:
             root.close()
 
     def _is_due(self, workspace_id: WorkspaceId) -> bool:
-        """Tell whether a workspace may have changed since it was measured."""
+        """Return whether a workspace may have changed since it was measured."""
         before = self._usage.get(workspace_id)
         if before is None or self.processes.running()[workspace_id]:
             return True

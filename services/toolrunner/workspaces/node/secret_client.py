@@ -1,4 +1,4 @@
-"""Values of granted secrets from chatd, asked for at each use."""
+"""The gRPC client for values of granted secrets, requested from chatd at each use."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -16,56 +16,56 @@ from toolrunner.workspaces.domain.placement import Placement
 from toolrunner.workspaces.node.registration import Registered
 
 CALL_S: Final = 10.0
-#: Where everything starts together the node may be used before chatd knows it.
+#: When all services start together the node may be used before it is registered.
 KNOWN_S: Final = 10.0
 FINAL: Final = frozenset({"SECRET_NOT_GRANTED", "SECRET_NOT_FOUND"})
 
 
 @dataclass(slots=True)
 class DeferredSecrets:
-    """A source that is known only after those who ask it.
+    """A source of secrets that is set after the objects that use it were created.
 
     Attributes:
-        source: Who is asked.
+        source: The source.
     """
 
     source: SecretSource = field(default_factory=NoSecrets)
 
     async def use(self, use: SecretUse) -> SecretValue:
-        """Ask the source there is.
+        """Call the current source.
 
         Raises:
-            SecretUnavailable: It gives no value.
+            SecretUnavailable: It returns no value.
         """
         return await self.source.use(use)
 
 
 class Known(Protocol):
-    """Whoever knows how this node is known to chatd."""
+    """The registration of this node with chatd."""
 
     @property
     def registered(self) -> Registered | None:
-        """How it is; None while it is not."""
+        """The last response to a registration; None before."""
         ...
 
     @property
     def known(self) -> asyncio.Event:
-        """Set when it is for the first time."""
+        """Set at the first registration."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class GrpcSecrets:
-    """Asks one replica of chatd after another.
+    """Calls one replica of chatd after another.
 
     Attributes:
         channels: To the replicas.
-        registration: How this node is known there.
+        registration: The registration of this node.
         node_id: This node.
-        placements: What it hosts.
-        new_id: Names of requests.
-        hide: Told of each value, so that no log shows it.
-        known_s: How long it waits for the node to be known.
+        placements: The hosted workspaces.
+        new_id: Ids of requests.
+        hide: Called with each value, so that it is redacted in logs.
+        known_s: How long it waits for the registration.
     """
 
     channels: Channels
@@ -80,7 +80,7 @@ class GrpcSecrets:
         """Return a value for one use.
 
         Raises:
-            SecretUnavailable: It is not granted, or no chatd answers.
+            SecretUnavailable: It is not granted, or no chatd replica answers.
         """
         registered = await self._registered()
         placement = self.placements.get(use.workspace_id)
@@ -111,7 +111,7 @@ class GrpcSecrets:
         raise SecretUnavailable(use.name, cause)
 
     async def _registered(self) -> Registered | None:
-        """Return how the node is known, soon if it is not yet."""
+        """Return the registration, after a short wait if there is none yet."""
         if self.registration.registered is None and self.channels.addresses:
             try:
                 async with asyncio.timeout(self.known_s):

@@ -1,4 +1,4 @@
-"""What a node says of itself, to whom, and what it is told in return."""
+"""Construction of a node's reporter and registration."""
 
 import socket
 from collections.abc import AsyncIterator
@@ -27,7 +27,7 @@ def reporter_of(
     hosted: Hosting,
     overlays: Overlays,
 ) -> Reporter:
-    """Return what tells how it stands with this node."""
+    """Return the reporter of this node."""
     return Reporter(
         facts=_facts(settings, hosted.node_id, resources.journal.generation, overlays),
         host=hosted.host,
@@ -50,9 +50,9 @@ async def known(
     quotas: Quotas,
     check: CommandCheck,
 ) -> AsyncIterator[None]:
-    """Measure what is hosted, hold it to its quotas, and be known to chatd where there is one.
+    """Measure workspaces, enforce quotas, and register with chatd if one is configured.
 
-    Whether commands can be run is tried all the time.
+    The command check runs in the background too.
     """
     async with (
         neighbours.channels(ServiceName.CHATD, settings.chatd) as channels,

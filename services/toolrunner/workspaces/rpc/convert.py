@@ -1,4 +1,4 @@
-"""Hosted workspaces and the node to protos, nothing else."""
+"""Conversion of hosted workspaces and the node to protos."""
 
 from typing import Final, assert_never
 
@@ -66,7 +66,7 @@ def event_to_proto(
 def prepared_to_proto(
     prepared: Prepared, *, root_path: str, sandbox: Report
 ) -> api.WorkspacePrepared:
-    """Return a workspace that can be used."""
+    """Return a prepared workspace."""
     return api.WorkspacePrepared(
         root_path=root_path,
         git_branch=prepared.git_branch,
@@ -91,7 +91,7 @@ def failure_to_proto(failure: Failure) -> workspace_pb2.WorkspaceFailure:
 
 
 def report_to_proto(report: MergeReport) -> workspace_pb2.MergeReport:
-    """Return what a merge did, as much of it as there is room for."""
+    """Return the report of a merge, truncated to the size limits."""
     paths: list[str] = []
     size = 0
     for path in map(_shown, report.merged_paths[:PATHS_MAX]):
@@ -120,7 +120,7 @@ def report_to_proto(report: MergeReport) -> workspace_pb2.MergeReport:
 
 
 def hosted_to_proto(hosted: Hosted) -> node_pb2.HostedWorkspace:
-    """Return a workspace as its node sees it."""
+    """Return a workspace as its node reports it."""
     state = _STATE[hosted.state]
     if hosted.state is HostState.READY and (hosted.processes or hosted.waits):
         state = workspace_pb2.WORKSPACE_STATE_BUSY
@@ -138,7 +138,7 @@ def hosted_to_proto(hosted: Hosted) -> node_pb2.HostedWorkspace:
 
 
 def usage_to_proto(usage: Usage, processes: int) -> workspace_pb2.WorkspaceUsage:
-    """Return what a workspace uses."""
+    """Return the usage of a workspace."""
     return workspace_pb2.WorkspaceUsage(
         pids=processes,
         disk_bytes=usage.disk_bytes,
@@ -148,7 +148,7 @@ def usage_to_proto(usage: Usage, processes: int) -> workspace_pb2.WorkspaceUsage
 
 
 def node_to_proto(reporter: Reporter) -> node_pb2.Node:
-    """Return the node, without what only chatd knows of it."""
+    """Return the node, without the fields that only chatd sets."""
     facts, capacity = reporter.facts, reporter.capacity()
     return node_pb2.Node(
         node_id=facts.node_id,
@@ -176,7 +176,7 @@ def node_to_proto(reporter: Reporter) -> node_pb2.Node:
 
 
 def load_to_proto(load: Load) -> node_pb2.NodeLoad:
-    """Return what the node holds."""
+    """Return the load of the node."""
     return node_pb2.NodeLoad(
         workspaces=load.workspaces,
         processes=load.processes,
@@ -187,5 +187,5 @@ def load_to_proto(load: Load) -> node_pb2.NodeLoad:
 
 
 def _shown(path: str) -> str:
-    """Return a path as text; a name need not be one."""
+    """Return a path as text; file names need not be UTF-8."""
     return path.encode(errors="surrogateescape").decode(errors="replace")

@@ -1,4 +1,4 @@
-"""What requests about hosted workspaces say, checked against the limits that the protos state."""
+"""Parsing of requests about hosted workspaces, with the limits of the protos."""
 
 import hashlib
 import re
@@ -55,12 +55,12 @@ STRATEGY: Final = {
 
 
 def request_of(request: Message, request_id: str, *ignored: str) -> Request:
-    """Return a request that changes something; two that differ only in what is ignored are one.
+    """Return a request that changes something; ignored fields are not compared.
 
     Args:
         request: The request.
         request_id: Its id.
-        ignored: Fields, with a point before those of a field.
+        ignored: Fields, with dots for nested ones.
     """
     body = type(request)()
     body.CopyFrom(request)
@@ -76,14 +76,14 @@ def request_of(request: Message, request_id: str, *ignored: str) -> Request:
 
 
 def workspace_of(text: str, epoch: int, field: str = "workspace_id") -> tuple[WorkspaceId, int]:
-    """Return a workspace and the number of its placement."""
+    """Return a workspace and its placement epoch."""
     if epoch < 1:
         raise InvalidRequest("epoch", "is less than 1")
     return WorkspaceId(canonical_uuid(text, field)), epoch
 
 
 def wanted_of(request: api.PrepareWorkspaceRequest) -> Wanted:
-    """Return the workspace that is asked for."""
+    """Return the requested workspace."""
     workspace_id, epoch = workspace_of(request.workspace_id, request.epoch)
     if request.after_log_sequence < 0:
         raise InvalidRequest("after_log_sequence", "is negative")
@@ -93,7 +93,7 @@ def wanted_of(request: api.PrepareWorkspaceRequest) -> Wanted:
 
 
 def recipe_of(recipe: api.WorkspaceSpec) -> WorkspaceSpec:
-    """Return how to make a workspace."""
+    """Return a workspace spec."""
     script = recipe.setup_script
     if len(script.encode()) > SCRIPT_BYTES_MAX or "\0" in script:
         raise InvalidRequest("recipe.setup_script", f"has over {SCRIPT_BYTES_MAX} bytes, or a NUL")
@@ -118,7 +118,7 @@ def policy_of(
     limits: sandbox_pb2.ResourceLimits,
     secrets: tuple[secret_pb2.SecretGrant, ...],
 ) -> Policy:
-    """Return what a workspace may do."""
+    """Return the policy of a workspace."""
     if len(secrets) > SECRETS_MAX:
         raise InvalidRequest("secrets", f"has over {SECRETS_MAX}")
     access = sandbox_pb2.NetworkAccess.Name(network.access)[len("NETWORK_ACCESS_") :]
@@ -151,7 +151,7 @@ def policy_of(
 
 
 def merge_of(request: api.MergeWorkspaceRequest) -> MergeRequest:
-    """Return what is to be merged."""
+    """Return a merge request."""
     fork_id, fork_epoch = workspace_of(
         request.fork_workspace_id, request.fork_epoch, "fork_workspace_id"
     )
@@ -178,7 +178,7 @@ def merge_of(request: api.MergeWorkspaceRequest) -> MergeRequest:
 
 
 def grace_of(request: api.WorkspaceHostServiceStopWorkspaceRequest) -> float:
-    """Return the time that processes have to end by themselves, in seconds."""
+    """Return the time that processes have to exit after SIGTERM, in seconds."""
     grace_ms = request.grace_ms if request.HasField("grace_ms") else GRACE_MS
     if not 0 <= grace_ms <= GRACE_MS_MAX:
         raise InvalidRequest("grace_ms", f"is not between 0 and {GRACE_MS_MAX}")

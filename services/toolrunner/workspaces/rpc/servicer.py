@@ -1,4 +1,4 @@
-"""WorkspaceHostService: each method translates, asks one thing, and translates back."""
+"""WorkspaceHostService: each method parses the request, makes one call, encodes the response."""
 
 from collections.abc import AsyncIterator
 from contextlib import aclosing
@@ -22,7 +22,7 @@ PAGE_MAX: Final = 1000
 
 
 class WorkspaceHostServicer(WorkspaceHostServiceServicer):
-    """Serves the workspaces of this node to whoever places them."""
+    """Serves the workspaces of this node to chatd."""
 
     def __init__(self, host: Host, merges: Merges, reporter: Reporter, probed_at: datetime) -> None:
         self._host = host
@@ -33,9 +33,10 @@ class WorkspaceHostServicer(WorkspaceHostServiceServicer):
     async def PrepareWorkspace(  # noqa: N802 (the name is the proto's)
         self, request: api.PrepareWorkspaceRequest, context: grpc.aio.ServicerContext
     ) -> AsyncIterator[api.PrepareWorkspaceResponse]:
-        """Prepare a workspace: its log, then its end."""
+        """Prepare a workspace: stream its log, then its outcome."""
         wanted = inputs.wanted_of(request)
-        # Grants may change while it is made; whoever asks again then means the same placement.
+        # Grants may change during the preparation; a repeated request still means the same
+        # placement.
         ignored = ("after_log_sequence", "must_exist", "recipe.secrets")
         asked = inputs.request_of(request, request.request_id, *ignored)
         events = self._host.prepare(asked, wanted, after=request.after_log_sequence)
@@ -50,7 +51,7 @@ class WorkspaceHostServicer(WorkspaceHostServiceServicer):
         request: api.WorkspaceHostServiceStopWorkspaceRequest,
         context: grpc.aio.ServicerContext,
     ) -> api.WorkspaceHostServiceStopWorkspaceResponse:
-        """End everything in a workspace."""
+        """End all processes of a workspace."""
         workspace_id, epoch = inputs.workspace_of(request.workspace_id, request.epoch)
         response = await self._host.stop(
             inputs.request_of(request, request.request_id),
@@ -77,7 +78,7 @@ class WorkspaceHostServicer(WorkspaceHostServiceServicer):
     async def MergeWorkspace(  # noqa: N802 (the name is the proto's)
         self, request: api.MergeWorkspaceRequest, context: grpc.aio.ServicerContext
     ) -> api.MergeWorkspaceResponse:
-        """Bring a fork home."""
+        """Merge a fork into its parent."""
         asked = inputs.request_of(request, request.request_id)
         response = await self._merges.merge(asked, inputs.merge_of(request), _encode_merged)
         return api.MergeWorkspaceResponse.FromString(response)
@@ -85,7 +86,7 @@ class WorkspaceHostServicer(WorkspaceHostServiceServicer):
     async def UpdateWorkspacePolicy(  # noqa: N802 (the name is the proto's)
         self, request: api.UpdateWorkspacePolicyRequest, context: grpc.aio.ServicerContext
     ) -> api.UpdateWorkspacePolicyResponse:
-        """Replace what a workspace may do from its next process on."""
+        """Replace the policy of a workspace, from its next process on."""
         workspace_id, epoch = inputs.workspace_of(request.workspace_id, request.epoch)
         policy = inputs.policy_of(request.network, request.limits, tuple(request.secrets))
         answer = api.UpdateWorkspacePolicyResponse(applied_to_running=False).SerializeToString()
@@ -96,7 +97,7 @@ class WorkspaceHostServicer(WorkspaceHostServiceServicer):
     async def GetHost(  # noqa: N802 (the name is the proto's)
         self, request: api.GetHostRequest, context: grpc.aio.ServicerContext
     ) -> api.GetHostResponse:
-        """Read what the node is and hosts."""
+        """Return the node and its workspaces."""
         if not 0 <= request.page_size <= PAGE_MAX:
             raise InvalidRequest("page_size", f"is not between 0 and {PAGE_MAX}")
         size = request.page_size or PAGE_DEFAULT

@@ -1,1 +1,1 @@
-"""Where the files of a new workspace come from: repositories, mirrors, archives."""
+"""Sources of the files of a new workspace: repositories, mirrors, directories and forks."""

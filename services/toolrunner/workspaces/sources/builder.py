@@ -1,4 +1,4 @@
-"""Making the files of a workspace of each kind, beside their place until they are whole."""
+"""Creation of the files of a workspace from each kind of source, renamed when complete."""
 
 import asyncio
 import errno
@@ -31,7 +31,7 @@ from toolrunner.workspaces.sources.remotes import RemoteRefused
 
 T = TypeVar("T")
 
-#: Where files are made; they are renamed to their place when they are whole.
+#: Where files are made; they are renamed to their final path when complete.
 UNFINISHED: Final = "new"
 BASE: Final = "base"
 LAYER: Final = "layer"
@@ -44,8 +44,8 @@ class SourceFailed(Exception):
     """The files cannot be made.
 
     Attributes:
-        is_full: Whether the disk is.
-        is_recreatable: Whether another try may help.
+        is_full: Whether the disk or the quota is full.
+        is_recreatable: Whether a retry may help.
     """
 
     def __init__(self, message: str, *, is_full: bool = False, is_recreatable: bool = True) -> None:
@@ -55,7 +55,7 @@ class SourceFailed(Exception):
 
 
 class _Unwanted(Exception):
-    """Nobody waits for a copy any more."""
+    """The copy was cancelled."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ class Made:
     """How the files were made.
 
     Attributes:
-        root: Where they are if not in the workspace's own directory; empty for there.
+        root: Their directory if not in the workspace's own directory; else empty.
         fork_mode: How those of a fork were made.
         readable: Directories outside that its processes must be able to read.
     """
@@ -74,7 +74,7 @@ class Made:
 
 
 class Owners(Protocol):
-    """Gives each workspace a user of its own, where it can."""
+    """Allocates a user for each workspace, where possible."""
 
     def take(self) -> int | None:
         """Return a user that owns nothing yet; None for the user of the service."""
@@ -82,10 +82,10 @@ class Owners(Protocol):
 
 
 class OwnedByService:
-    """All workspaces are the service's."""
+    """All workspaces belong to the user of the service."""
 
     def take(self) -> None:
-        """Return none."""
+        """Return None."""
         return
 
 
@@ -102,7 +102,7 @@ class SourceBuilder:
     may_borrow: bool
 
     def described(self, source: Source) -> Made:
-        """Return how files that were made of a source are to be used.
+        """Return how the files that were made from a source are to be used.
 
         Raises:
             SourceFailed: They are a directory that is no longer offered.
@@ -134,7 +134,7 @@ class SourceBuilder:
         try:
             await self._make(workspace_id, workspace, source, say)
         except Exception as error:
-            # What is of no use to it takes no room, which nobody would count.
+            # Incomplete files are removed, since their disk space would not be counted.
             await asyncio.to_thread(self._clear, workspace)
             failed = _failure_of(error)
             if failed is error:
@@ -176,7 +176,7 @@ class SourceBuilder:
         os.rename(unfinished, workspace.directory / "files")
 
     async def _local(self, workspace: Workspace, source: Local, quota: Quota, say: Say) -> bool:
-        """Show a directory as it is or under an overlay; return whether a copy was made instead."""
+        """Use a directory directly or under an overlay; return whether a copy was made instead."""
         registered = self.registered(source)
         if not registered.path.is_dir():
             raise SourceFailed(f"the directory {source.directory!r} of this node is not there")
@@ -200,7 +200,7 @@ class SourceBuilder:
         say("copy", f"a copy of {source.parent_id}, {_told(copied)}")
 
     def registered(self, source: Local) -> LocalDirectory:
-        """Return the directory that a name stands for.
+        """Return the registered directory of a name.
 
         Raises:
             SourceFailed: There is none, or it may not be used like this.
@@ -215,10 +215,10 @@ class SourceBuilder:
         raise SourceFailed(text, is_recreatable=False)
 
     def show_again(self, workspace_id: WorkspaceId, source: Source) -> None:
-        """Lay the overlay of a workspace that has one; the machine may have forgotten it.
+        """Mount the overlay of a workspace that has one; it is lost at a reboot.
 
         Raises:
-            SourceFailed: It cannot be laid any more.
+            SourceFailed: It cannot be mounted any more.
         """
         workspace = self.workspaces.at(workspace_id)
         if not isinstance(source, Local) or not (workspace.directory / LAYER).is_dir():
@@ -233,15 +233,15 @@ class SourceBuilder:
             raise SourceFailed(f"its overlay cannot be laid again: {error.strerror}") from error
 
     def take_off(self, workspace_id: WorkspaceId) -> None:
-        """Take the overlay of a workspace off, if it has one."""
+        """Unmount the overlay of a workspace, if it has one."""
         self.overlays.take_off(self.workspaces.at(workspace_id).directory / "files")
 
 
 def check_fork(source: Fork) -> None:
-    """Refuse a fork that cannot be made as asked.
+    """Refuse a fork that cannot be made as requested.
 
     Raises:
-        ForkNotPossible: Two workspaces would share what either could change for the other.
+        ForkNotPossible: Two workspaces would share files that either could change.
     """
     if source.mode is ForkMode.WORKTREE:
         cause = "both would write to one repository; ask for a copy"
@@ -252,7 +252,7 @@ def check_fork(source: Fork) -> None:
 
 
 def check_skeleton(skeleton: dict[str, str]) -> None:
-    """Refuse paths that are none inside a workspace.
+    """Refuse paths that are not inside of a workspace.
 
     Raises:
         InvalidRequest: One leads out, or is empty.
@@ -264,7 +264,7 @@ def check_skeleton(skeleton: dict[str, str]) -> None:
 
 
 def write_skeleton(directory: Path, skeleton: dict[str, str]) -> None:
-    """Make a directory with files to begin with."""
+    """Make a directory with initial files."""
     directory.mkdir(mode=PRIVATE)
     for path, content in skeleton.items():
         file = directory / path
@@ -281,7 +281,7 @@ def _hand_over(directory: Path, owner: int) -> None:
 
 
 def _failure_of(error: Exception) -> Exception:
-    """Return what is told of an error; itself if that is all."""
+    """Return the reported failure of an error; itself if there is none."""
     match error:
         case RemoteRefused():
             return SourceFailed(str(error), is_recreatable=False)
@@ -301,7 +301,7 @@ def _failure_of(error: Exception) -> Exception:
 
 
 async def _copied(source: Path, target: Path, base: Path | None, quota: Quota) -> Copied:
-    """Copy a tree in a thread; when nobody waits any more, it ends before this does."""
+    """Copy a tree in a thread; if cancelled, the thread ends before this returns."""
     is_unwanted = threading.Event()
 
     def check(copied: Copied) -> None:

@@ -1,4 +1,4 @@
-"""Making the files of a git workspace from the node's mirror, and reading where a workspace is."""
+"""Clones of git workspaces from the node's mirror, and reading of HEAD."""
 
 import asyncio
 import os
@@ -30,7 +30,7 @@ class Cloner:
     async def clone(
         self, workspace_id: WorkspaceId, source: Git, target: Path, on_line: OnLine
     ) -> None:
-        """Make a clone in a directory that is not there yet.
+        """Make a clone in a new directory.
 
         Raises:
             ProgramFailed: There is no such repository, or no such ref in it.
@@ -48,7 +48,7 @@ class Cloner:
             await work.git("checkout", "--quiet", *branch, start, "--")
 
     async def _start(self, work: "_Work", mirror: Path, source: Git) -> str:
-        """Return what to check out, brought in if a shallow clone has not got it."""
+        """Return what to check out, fetched if a shallow clone lacks it."""
         if not source.ref:
             return "refs/remotes/origin/HEAD" if source.branch else await work.default_branch()
         if is_commit(source.ref):
@@ -83,7 +83,7 @@ class _Work:
         )
 
     async def has(self, name: str) -> bool:
-        """Tell whether there is a commit of that name."""
+        """Return whether there is a commit of that name."""
         try:
             await self._quietly("rev-parse", "--quiet", "--verify", "--end-of-options", name)
         except ProgramFailed:
@@ -91,15 +91,16 @@ class _Work:
         return True
 
     async def default_branch(self) -> str:
-        """Return the branch that the repository begins with.
+        """Return the default branch of the repository.
 
         Raises:
-            ProgramFailed: Git would take its name for an option.
+            ProgramFailed: Git would parse its name as an option.
         """
         [*_, name] = await self._quietly("symbolic-ref", "refs/remotes/origin/HEAD")
         branch = name.removeprefix("refs/remotes/origin/")
         if branch.startswith("-"):
-            # Whoever keeps the repository chose it, and git runs with the rights of the node here.
+            # The remote repository chose the name, and git runs with the permissions of the node
+            # here.
             raise ProgramFailed("git", f"takes the default branch {branch!r} for an option")
         return branch
 
@@ -108,7 +109,7 @@ class _Work:
 
 
 def _options(source: Git) -> tuple[str, ...]:
-    """Return how to clone; no file is shared with the mirror, which a workspace must not write."""
+    """Return clone options; no file is shared with the mirror, which a workspace must not write."""
     common = ("--quiet", "--no-checkout", "--template=", "--origin", "origin")
     if source.depth:
         return (*common, "--no-local", "--no-single-branch", "--depth", str(source.depth))
@@ -120,7 +121,7 @@ def _origin(mirror: Path, source: Git) -> str:
 
 
 def head_of(root: Root) -> tuple[str, str]:
-    """Return branch and commit of a repository without running git, whose settings are hostile.
+    """Return branch and commit of a repository without running git, whose config is untrusted.
 
     Either is empty if there is none.
     """

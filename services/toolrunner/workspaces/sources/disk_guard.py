@@ -1,9 +1,9 @@
-"""Bounds on what the node itself makes for a workspace: no more than the workspace may have.
+"""Disk limits on files that the node itself makes for a workspace.
 
-Theory: what is small where it is kept can be large where it is made. One file with a thousand names
-is copied a thousand times, and a repository of a few trees that name one another is checked out as
-millions of files. The node writes those itself, and nobody looks at its own programs; so it looks
-at what comes of them.
+Theory: a small source can expand to many files. One file with a thousand hard links is copied a
+thousand times, and a repository of a few trees that reference one another is checked out as
+millions of files. The node writes those itself, and its own programs are not covered by the quotas
+of workspaces; so their output is measured here.
 """
 
 import asyncio
@@ -25,10 +25,10 @@ ENTRIES_MAX: Final = 10_000_000
 async def within_disk_limit(
     quota: Quota, directory: Path, clock: Clock, work: Coroutine[Any, Any, T]
 ) -> T:
-    """Do what fills a directory, and give it up when that is more than a quota allows.
+    """Run work that fills a directory, and cancel it when that exceeds a quota.
 
     Raises:
-        QuotaExceeded: It was given up.
+        QuotaExceeded: It was cancelled.
     """
     try:
         async with asyncio.TaskGroup() as tasks:

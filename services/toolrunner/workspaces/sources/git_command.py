@@ -1,4 +1,4 @@
-"""Running the node's own git: with nothing of the node in it, and as confined as the node can."""
+"""Execution of the node's own git: without the node's settings, and confined where possible."""
 
 import os
 import pwd
@@ -19,15 +19,15 @@ from toolrunner.spawner.client.node_programs import OnLine, ProgramFailed, Progr
 from toolrunner.workspaces.sources.git_output import led_names, told
 
 QUICK_S: Final = 60.0
-#: Whose mirrors and unfinished clones are; no workspace ever gets this user.
+#: The user of mirrors and unfinished clones; no workspace gets this user.
 GIT_USER: Final = FIRST - 1
 NOBODY: Final = "nobody"
-#: For the users of others to walk through.
+#: Other users may traverse it.
 PASSABLE: Final = 0o711
 
-#: Where the keys of hosts are kept that were met, beside each mirror; not those of the service.
+#: The known_hosts file beside each mirror; not that of the service.
 KNOWN_HOSTS: Final = "parley-known-hosts"
-#: Nothing of a user's or of the machine's settings, no agent, no key, nobody to ask.
+#: No user or system settings, no agent, no key, no prompts.
 SSH: Final = (
     *("ssh", "-F", "none", "-a", "-x"),
     *("-o", "BatchMode=yes", "-o", "IdentityAgent=none", "-o", "IdentitiesOnly=yes"),
@@ -40,7 +40,7 @@ SSH: Final = (
     *("-o", "ForwardAgent=no", "-o", "ClearAllForwardings=yes", "-o", "ConnectTimeout=20"),
 )
 
-#: Nothing of the machine's or of anybody's git settings, and nobody to ask.
+#: No system or user settings of git, and no prompts.
 GIT_ENVIRONMENT: Final[Mapping[str, str]] = {
     "HOME": "/nonexistent",
     "GIT_CONFIG_NOSYSTEM": "1",
@@ -60,7 +60,7 @@ GIT: Final = (
 
 
 def ssh_to(host: str, addresses: tuple[str, ...]) -> dict[str, str]:
-    """Return the variables for a host by ssh: it is met at a judged address, under its name."""
+    """Return the variables for ssh to a host: it connects to a checked address, under its name."""
     if not addresses:
         return {}
     met = ("-o", f"HostName={addresses[0]}", "-o", f"HostKeyAlias={host}")
@@ -72,10 +72,11 @@ class GitWorkdir:
     """A directory that git works in.
 
     Attributes:
-        name: What the spawner knows it by; one name, one directory.
+        name: Its workspace id for the spawner; one name, one directory.
         directory: The only one that git may write.
-        readable: What it may read besides the system's programs.
-        user: Whose it is and who git is there, where there are users; -1 for the service's own.
+        readable: Paths it may read besides the system's programs.
+        user: The owner of the directory and the user of git, where there are users; -1 for the
+            service's own.
     """
 
     name: str
@@ -86,14 +87,14 @@ class GitWorkdir:
 
 @dataclass(frozen=True, slots=True)
 class NodeGit:
-    """Runs git on benches."""
+    """Runs git in its working directories."""
 
     programs: Programs
     sandbox: Sandbox
     limits: Limits
 
     def own(self, git_workdir: GitWorkdir) -> None:
-        """Have the directory of a bench, for the user that git will be; what is there is given."""
+        """Create the working directory, and change its owner to the user of git."""
         git_workdir.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         uid = self._uid(git_workdir)
         if uid >= 0:
@@ -120,13 +121,13 @@ class NodeGit:
         on_line: OnLine = lambda line: None,
         asked_host: str = "",
     ) -> tuple[str, ...]:
-        """Run git on a bench; return the last lines that it printed, as it printed them.
+        """Run git in a working directory; return the last lines that it printed, unmodified.
 
-        What `on_line` and a failure tell is for people: no private address but `asked_host`, and
-        no directory of the node.
+        Lines for `on_line` and in a failure are for users: without private addresses except
+        `asked_host`, and without directories of the node.
 
         Raises:
-            ProgramFailed: It did not end well, or not in time.
+            ProgramFailed: It exited with an error, or not in time.
         """
         names = {**led_names(environment), str(git_workdir.directory): "."}
         names |= dict.fromkeys(git_workdir.readable, "(the node's copy)")
@@ -150,7 +151,7 @@ class NodeGit:
             raise ProgramFailed(error.program, error.cause, output) from error
 
     async def clear_locks(self, git_workdir: GitWorkdir) -> None:
-        """Remove the locks that a git left behind which was killed.
+        """Remove the locks that a killed git left behind.
 
         Raises:
             ProgramFailed: They cannot be removed.
@@ -166,7 +167,7 @@ class NodeGit:
         )
 
     def confinement(self, git_workdir: GitWorkdir, network: Network) -> Confinement | None:
-        """Return how git is confined there; None where this node has nothing that could."""
+        """Return how git is confined; None where this node cannot confine it."""
         directory = str(git_workdir.directory)
         place = Place(directory, directory, directory, self._uid(git_workdir), git_workdir.readable)
         is_open = network is Network.OPEN
@@ -187,7 +188,7 @@ class NodeGit:
 
 
 def named_user() -> int:
-    """Return a user without rights who has a name, as ssh wants; -1 if the machine has none."""
+    """Return an unprivileged user with a name, as ssh needs; -1 if the machine has none."""
     try:
         return pwd.getpwnam(NOBODY).pw_uid
     except KeyError:
@@ -195,9 +196,9 @@ def named_user() -> int:
 
 
 def owner_of(path: str) -> int:
-    """Return whose a repository of this machine is; -1 if it is the service's, or not there.
+    """Return the owner of a repository of this machine; -1 for the service, or if it is missing.
 
-    Git reads none of a stranger.
+    Git refuses repositories of another user.
     """
     try:
         owner = os.stat(path).st_uid

@@ -1,4 +1,4 @@
-"""What the node's git printed, as people may read it: without addresses and paths of the node."""
+"""Sanitised output of the node's git: without private addresses and paths of the node."""
 
 import re
 from collections.abc import Mapping
@@ -8,7 +8,7 @@ from typing import Final
 from toolrunner.workspaces.sources.remotes import is_public
 
 PRIVATE: Final = "(a private address)"
-#: What may be an address of either kind; whether it is one is asked afterwards.
+#: Matches possible IPv4 and IPv6 addresses; they are parsed afterwards.
 _CANDIDATE: Final = re.compile(
     r"(?<![\w.:])(?:\d{1,3}(?:\.\d{1,3}){3}(?!\.?\d)|[0-9A-Fa-f]*:[0-9A-Fa-f:.]+)"
 )
@@ -16,12 +16,12 @@ _RULE: Final = re.compile(r"url\.(.+)\.insteadof", re.IGNORECASE)
 
 
 def told(line: str, names: Mapping[str, str], asked_host: str = "") -> str:
-    """Return a line without addresses that are not public, but that which was asked for.
+    """Return a line without addresses that are not public, except the requested host.
 
     Args:
-        line: What was printed.
-        names: What to write instead of some texts, the longest first.
-        asked_host: The host as the one who reads this named it.
+        line: The printed line.
+        names: Replacements for some texts, the longest first.
+        asked_host: The host as the user named it.
     """
     for text in sorted(names, key=len, reverse=True):
         line = line.replace(text, names[text])
@@ -29,7 +29,7 @@ def told(line: str, names: Mapping[str, str], asked_host: str = "") -> str:
 
 
 def led_names(variables: Mapping[str, str]) -> dict[str, str]:
-    """Return what repositories are called whom git is led to by another address."""
+    """Return the original URLs of repositories that git accesses by a rewritten URL."""
     names: dict[str, str] = {}
     for name, value in variables.items():
         rule = _RULE.fullmatch(value) if name.startswith("GIT_CONFIG_KEY_") else None

@@ -1,12 +1,12 @@
-"""Repositories that the node keeps a copy of, so that a workspace of one is made without network.
+"""Mirrors of repositories on this node, from which workspaces are cloned without network.
 
 Theory: a mirror is a bare repository that only the node writes. It is fetched before each use, with
-the credentials of the workspace that asks, so that nobody gets what they could not have fetched
-themselves. One at a time works on a mirror. Nothing is ever pruned from it, because workspaces may
-read objects from it, and no workspace may write to it: whoever could change its configuration
-would decide what the node's git runs. What a stranger's server sends is read by a git that is
-confined to the one mirror; the service itself writes nothing there. Mirrors that nobody borrows
-from go when they are too many, too old or too large.
+the credentials of the requesting workspace, so that no user gets objects that they could not have
+fetched themselves. Access to a mirror is serialised. Nothing is ever pruned from it, because
+workspaces may read objects from it, and no workspace may write to it: its configuration decides
+which programs the node's git runs. The responses of remote servers are read by a git that is
+confined to the one mirror; the service itself writes nothing there. Mirrors that no workspace
+borrows from are removed when they are too many, too old or too large.
 """
 
 import asyncio
@@ -42,18 +42,18 @@ ADDRESS: Final = ".address"
 
 
 class Credentials(Protocol):
-    """What lets git fetch a repository that is not public."""
+    """Lets git fetch a repository that is not public."""
 
     async def environment(self, workspace_id: WorkspaceId, url: str) -> Mapping[str, str]:
-        """Return variables that make git ask a helper; none of them holds a secret."""
+        """Return variables that make git use the proxy; none of them contains a secret."""
         ...
 
 
 class NoCredentials:
-    """Only what is public can be fetched."""
+    """Only public repositories can be fetched."""
 
     async def environment(self, workspace_id: WorkspaceId, url: str) -> Mapping[str, str]:
-        """Return nothing."""
+        """Return no variables."""
         return {}
 
 
@@ -62,14 +62,15 @@ class Mirrors:
     """The mirrors below one directory.
 
     Attributes:
-        directory: Where they are; beside each is its address, which tells when it was used last.
-        git: What runs git.
-        remotes: Says where it may fetch from.
-        credentials: What lets it fetch what is not public.
-        bounds: How much of them is kept.
-        trash: Where a broken mirror goes.
-        clock: Says how long ago one was used.
-        is_borrowed: Tells whether a workspace reads objects from a mirror.
+        directory: The directory; beside each mirror is a file with its URL, whose mtime is its last
+            use.
+        git: Runs git.
+        remotes: Decides where it may fetch from.
+        credentials: Lets it fetch repositories that are not public.
+        bounds: The limits on mirrors.
+        trash: Broken mirrors are moved there.
+        clock: The clock.
+        is_borrowed: Returns whether a workspace reads objects from a mirror.
     """
 
     directory: Path
@@ -86,18 +87,18 @@ class Mirrors:
     _unlocked: set[Path] = field(default_factory=set)
 
     def addresses(self) -> tuple[str, ...]:
-        """Return the repositories of which there is a mirror."""
+        """Return the URLs of the mirrored repositories."""
         return tuple(sorted(path.read_text() for path in self.directory.glob(f"*{ADDRESS}")))
 
     def at(self, url: str) -> Path:
-        """Return where the mirror of a repository is, whether there is one or not."""
+        """Return the path of the mirror of a repository, whether it exists or not."""
         return self.directory / hashlib.sha256(url.encode()).hexdigest()[:32]
 
     def git_workdir(self, url: str, remote: Remote) -> GitWorkdir:
-        """Return where git works on the mirror of a repository.
+        """Return the working directory of git for the mirror of a repository.
 
-        What is on this machine belongs to somebody, whom git has to be; and ssh runs only as a user
-        who has a name.
+        For a repository on this machine git must run as its owner; and ssh runs only as a user with
+        a name.
         """
         mirror = self.at(url)
         name = f"mirror-{mirror.name}"
@@ -113,7 +114,7 @@ class Mirrors:
     async def fetched(
         self, workspace_id: WorkspaceId, url: str, ref: str, on_line: OnLine
     ) -> AsyncIterator[GitWorkdir]:
-        """Have the mirror of a repository as that is now; nobody else works on it meanwhile.
+        """Fetch the mirror of a repository, and lock it in a context.
 
         Raises:
             ProgramFailed: It cannot be fetched.
@@ -144,7 +145,7 @@ class Mirrors:
         if not self._address(mirror).exists():
             await self.git.run(git_workdir, "init", "--quiet", "--bare", "--template=", ".")
         led = await self.credentials.environment(fetch.workspace_id, url)
-        # Whoever is led another way is judged there.
+        # If git uses the proxy, that checks the addresses.
         addresses = () if is_led(url, led) else await self.remotes.judged(fetch.remote)
         variables = {
             "GIT_ALLOW_PROTOCOL": ":".join((*self.remotes.protocols, *(("http",) if led else ()))),
@@ -174,7 +175,7 @@ class Mirrors:
         await asyncio.to_thread(write_atomically, self._address(mirror), url.encode())
 
     async def _follow_head(self, git_workdir: GitWorkdir, told: tuple[str, ...]) -> None:
-        """Have the default branch of the repository for the mirror's too."""
+        """Set the default branch of the mirror to that of the repository."""
         for line in told:
             if line.startswith("ref: refs/heads/"):
                 branch = line.removeprefix("ref: ").split("\t")[0]
@@ -196,7 +197,7 @@ class Mirrors:
         return False
 
     async def _unlock(self, git_workdir: GitWorkdir) -> None:
-        """Remove locks of a git that was killed: only this process works here."""
+        """Remove locks of a killed git: only this process works here."""
         await self.git.clear_locks(git_workdir)
         self._unlocked.add(git_workdir.directory)
 
@@ -204,15 +205,15 @@ class Mirrors:
         return mirror.with_name(f"{mirror.name}{ADDRESS}")
 
     def _throw(self, mirror: Path) -> None:
-        """Take a mirror away; first its address, without which it is none."""
+        """Remove the URL file of a mirror, so that it does not count, then move it to the trash."""
         self._address(mirror).unlink(missing_ok=True)
         self.trash.throw(mirror)
 
     async def _bound(self, used: Path, on_line: OnLine) -> None:
-        """Let go of mirrors that are too many, too old or too large, those of long ago first.
+        """Remove mirrors that are too many, too old or too large, least recently used first.
 
         Raises:
-            ProgramFailed: The one that is used is too large by itself.
+            ProgramFailed: The current one is too large by itself.
         """
         kept = await asyncio.to_thread(self._kept)
         if any(each.mirror == used and each.size > self.bounds.size_max for each in kept):
@@ -251,9 +252,9 @@ class _Fetch:
 
 
 def _ignored(line: str) -> None:
-    """Take a line that nobody needs to see."""
+    """Ignore a line."""
 
 
 def is_commit(ref: str) -> bool:
-    """Tell whether a ref can only be a commit."""
+    """Return whether a ref can only be a commit."""
     return len(ref) in (40, 64) and all(digit in "0123456789abcdef" for digit in ref)

@@ -1,4 +1,4 @@
-"""Copy-on-write layers over directories: the kernel's overlay, where this process may mount one."""
+"""Copy-on-write layers over directories: overlayfs, where this process may mount it."""
 
 import ctypes
 import os
@@ -16,15 +16,15 @@ _libc: Final = ctypes.CDLL(None, use_errno=True)
 
 
 class Overlays(Protocol):
-    """Lays a layer over a directory."""
+    """Mounts an overlay over a directory."""
 
     @property
     def is_available(self) -> bool:
-        """Whether it can."""
+        """Whether overlays can be mounted."""
         ...
 
     def lay(self, lower: Path, layer: Path, mount_point: Path) -> None:
-        """Show a directory at another place, where changes go to the layer; twice is once.
+        """Mount a directory at another path, with changes in the layer; idempotent.
 
         Raises:
             OSError: The kernel refuses.
@@ -32,18 +32,18 @@ class Overlays(Protocol):
         ...
 
     def take_off(self, mount_point: Path) -> None:
-        """Show the directory there no longer; what was changed stays in the layer."""
+        """Unmount it; the changes stay in the layer."""
         ...
 
 
 class KernelOverlays:
-    """Overlays of the kernel, mounted where the spawner and all it starts see them."""
+    """Overlays of the kernel, mounted where the spawner and its children see them."""
 
     def __init__(self, probe_directory: Path) -> None:
         self.is_available = self._probe(probe_directory)
 
     def lay(self, lower: Path, layer: Path, mount_point: Path) -> None:
-        """Show a directory at another place, where changes go to the layer; twice is once.
+        """Mount a directory at another path, with changes in the layer; idempotent.
 
         Raises:
             OSError: The kernel refuses.
@@ -64,7 +64,7 @@ class KernelOverlays:
             raise OSError(number, os.strerror(number), str(mount_point))
 
     def take_off(self, mount_point: Path) -> None:
-        """Show the directory there no longer; what was changed stays in the layer."""
+        """Unmount it; the changes stay in the layer."""
         if os.path.ismount(mount_point):
             _libc.umount2(os.fsencode(mount_point), MNT_DETACH)
 
@@ -79,7 +79,7 @@ class KernelOverlays:
 
 
 def _look_like(upper: Path, below: os.stat_result) -> None:
-    """Let the layer belong to whoever the directory belongs to: its root shows in its place."""
+    """Give the upper directory the mode and owner of the lower one: it becomes the visible root."""
     os.chmod(upper, below.st_mode & 0o777)
     if below.st_uid != os.geteuid():
         os.chown(upper, below.st_uid, below.st_gid)

@@ -1,8 +1,8 @@
-"""Where the node's git may fetch from: what an address means, and what of it is refused.
+"""The remotes that the node's git may fetch from: parsing and checks of repository URLs.
 
-Theory: an address comes from a stranger, and git would go wherever it leads with the rights and
-from the network of the node. So it is read here as strictly as it can be, its host is resolved
-once, and git is told the addresses that were judged; what it resolved itself might be others.
+Theory: a URL is untrusted input, and git would connect to it with the permissions and from the
+network of the node. So it is parsed strictly here, its host is resolved once, and git is given the
+checked addresses; its own resolution might return others.
 """
 
 import asyncio
@@ -16,10 +16,10 @@ from pathlib import PurePosixPath
 from typing import Final, Protocol
 from urllib.parse import SplitResult, urlsplit
 
-#: Ports that a scheme means without saying so.
+#: The default ports of the schemes.
 PORTS: Final = {"http": 80, "https": 443, "ssh": 22, "git": 9418}
 RESOLVE_S: Final = 20.0
-#: Look public, and are a cloud's own services or hold an address that would have to be judged too.
+#: Addresses that seem public, and are a cloud's own services or embed an IPv4 address.
 NOT_PUBLIC: Final = tuple(
     map(
         ip_network,
@@ -37,18 +37,18 @@ _HOST: Final = re.compile(r"[A-Za-z0-9_](?:[A-Za-z0-9_.-]*[A-Za-z0-9_])?|[0-9A-F
 
 
 class RemoteRefused(Exception):
-    """A repository is not fetched from where it is said to be; the text says why and what to do."""
+    """A repository may not be fetched from its URL; the text says why and what to do."""
 
 
 @dataclass(frozen=True, slots=True)
 class Remote:
-    """A repository somewhere.
+    """A parsed repository URL.
 
     Attributes:
         protocol: The transport.
-        host: Where it is; empty for this machine.
+        host: The host; empty for this machine.
         port: The port; 0 for none.
-        path: The path on this machine; empty if it is elsewhere.
+        path: The path on this machine; empty if it is remote.
     """
 
     protocol: str
@@ -58,19 +58,19 @@ class Remote:
 
 
 class Resolver(Protocol):
-    """Knows the addresses of hosts."""
+    """Resolves hosts."""
 
     async def addresses(self, host: str, port: int) -> tuple[str, ...]:
         """Return all addresses of a host.
 
         Raises:
-            OSError: It has none, or nobody says.
+            OSError: It has none, or the resolver fails.
         """
         ...
 
 
 class SystemResolver:
-    """Asks the machine."""
+    """Calls the resolver of the machine."""
 
     async def addresses(self, host: str, port: int) -> tuple[str, ...]:
         """Return all addresses of a host, each once."""
@@ -82,14 +82,14 @@ class SystemResolver:
 
 @dataclass(frozen=True, slots=True)
 class Remotes:
-    """Judges addresses.
+    """Checks repository URLs.
 
     Attributes:
         protocols: Transports that may be used.
-        private_hosts: Hosts that may be fetched from though their addresses are not public.
-        resolver: Knows addresses.
-        closed: A directory of this machine that nothing is fetched from: it has the workspaces of
-            others in it. Empty for none.
+        private_hosts: Hosts that may be fetched from although their addresses are not public.
+        resolver: Resolves hosts.
+        closed: A directory of this machine that nothing may be fetched from, because it contains
+            the workspaces of other users. Empty for none.
     """
 
     protocols: tuple[str, ...]
@@ -98,10 +98,11 @@ class Remotes:
     closed: str = ""
 
     def read(self, url: str) -> Remote:
-        """Return what an address means.
+        """Parse a URL.
 
         Raises:
-            RemoteRefused: It is odd, holds a credential, or needs a transport that is not allowed.
+            RemoteRefused: It is malformed, contains a credential, or uses a transport that is not
+                allowed.
         """
         remote = remote_of(url)
         if remote.protocol not in self.protocols:
@@ -115,8 +116,8 @@ class Remotes:
         return remote
 
     def _check_path(self, path: PurePosixPath) -> None:
-        """Refuse what is not where it seems to be, and what is this node's own."""
-        # Git would read a percent sign as the beginning of another character.
+        """Refuse paths with links or escapes, and the node's own data."""
+        # Git would decode a percent sign as an escape.
         if "%" in str(path) or os.path.realpath(path) != str(path):
             raise RemoteRefused(
                 f"{str(path)!r} leads elsewhere by a link, '..' or '%'; give the path itself"
@@ -148,10 +149,10 @@ class Remotes:
 
 
 def remote_of(url: str) -> Remote:
-    """Return what an address means, whoever may use it.
+    """Parse a URL, without a check of the transport.
 
     Raises:
-        RemoteRefused: It is odd, or holds a credential.
+        RemoteRefused: It is malformed, or contains a credential.
     """
     if not url.isprintable() or " " in url or url.startswith("-"):
         raise RemoteRefused("the address of the repository has odd characters, or begins with '-'")
@@ -212,7 +213,7 @@ def _host(text: str) -> str:
 
 
 def is_public(address: str) -> bool:
-    """Tell whether an address is one of the public internet."""
+    """Return whether an address is on the public internet."""
     try:
         read = ip_address(address)
     except ValueError:
@@ -223,7 +224,7 @@ def is_public(address: str) -> bool:
 
 
 def pinned(remote: Remote, addresses: tuple[str, ...]) -> tuple[str, ...]:
-    """Return options that have git connect to judged addresses only, and follow nobody away."""
+    """Return options that make git connect to checked addresses only, without redirects."""
     options = ("-c", "http.followRedirects=false")
     if remote.protocol not in ("http", "https") or not addresses:
         return options
@@ -232,7 +233,7 @@ def pinned(remote: Remote, addresses: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def is_led(url: str, variables: Mapping[str, str]) -> bool:
-    """Tell whether git is told to go another way to a repository, where somebody else judges."""
+    """Return whether git accesses a repository by a rewritten URL, where the proxy checks it."""
     names = (name for name in variables if name.startswith("GIT_CONFIG_VALUE_"))
     keys = {name: variables.get(name.replace("_VALUE_", "_KEY_"), "") for name in names}
     return any(

@@ -1,1 +1,1 @@
-"""How the scripted model behaves."""
+"""The behaviour of the mock model."""

@@ -1,4 +1,4 @@
-"""The words that a behaviour is written in: `mock:deltas=40,delay=20ms,fail=429*2`."""
+"""The grammar of behaviours: `mock:deltas=40,delay=20ms,fail=429*2`."""
 
 import re
 from collections.abc import Callable, Iterable, Mapping
@@ -27,7 +27,7 @@ FAILING = re.compile(r"(\d{3}|quota)(?:(\*)(\d*)|@(.+))?")
 HUGE_LINE_BYTES = 10_000_000
 ARGS_BYTES_MAX = 100_000_000
 QUOTA_STATUS = 429
-# A date so far away can still be written.
+# A date this many seconds ahead can still be formatted.
 RETRY_MAX = 1e10
 OPENING, CLOSING, SEPARATORS = "{[", "}]", ",&"
 
@@ -36,7 +36,7 @@ Change = Callable[[Behaviour, str], Behaviour]
 
 @dataclass(frozen=True, slots=True)
 class Word:
-    """One word of the grammar: how its value looks, what it does, and the line that says so."""
+    """One word of the grammar: the form of its value, its effect, and its line of help."""
 
     form: str
     meaning: str
@@ -215,17 +215,17 @@ WORDS: Mapping[str, Word] = {
 
 
 def behaviour_of(model: str, default: Behaviour) -> Behaviour:
-    """Return how a model of this name behaves; names without words behave by default.
+    """Return the behaviour of a model name; names without words have the default behaviour.
 
     Raises:
-        BehaviourUnknown: the name holds a word that means nothing.
+        BehaviourUnknown: the name has an unknown word.
     """
     words = words_of(model)
     return default if words is None else change(default, words)
 
 
 def words_of(model: str) -> str | None:
-    """Return the words in a model name, none if there are none."""
+    """Return the words in a model name, None if there are none."""
     name, colon, words = model.partition(":")
     if colon and (name == "mock" or name.startswith("mock-")):
         return words
@@ -237,7 +237,7 @@ def change(behaviour: Behaviour, words: str) -> Behaviour:
     """Return the behaviour with the words applied to it.
 
     Raises:
-        BehaviourUnknown: a word means nothing.
+        BehaviourUnknown: a word is unknown.
     """
     for each in _split(words):
         name, _, value = each.partition("=")
@@ -255,7 +255,7 @@ def change(behaviour: Behaviour, words: str) -> Behaviour:
 
 
 def grammar_help() -> str:
-    """Return all words with what they mean, one line each."""
+    """Return all words with their meaning, one line each."""
     heads = {name: f"{name}={word.form}" if word.form else name for name, word in WORDS.items()}
     width = max(map(len, heads.values())) + 2
     return "\n".join(f"{heads[name]:<{width}}{word.meaning}" for name, word in WORDS.items())
@@ -268,7 +268,7 @@ def _no_such_word(name: str) -> str:
 
 
 def _split(words: str) -> Iterable[str]:
-    """Yield the words, parted by commas or ampersands outside of brackets."""
+    """Yield the words, separated by commas or ampersands outside of brackets."""
     depth, begin = 0, 0
     for place, letter in enumerate(words):
         if letter in OPENING:

@@ -1,4 +1,4 @@
-"""How an answer is to be: its size, its pace, its calls, and what goes wrong with it."""
+"""The options of an answer: its size, timing, tool calls and faults."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -14,7 +14,7 @@ class Stop(StrEnum):
 
 
 class Ids(StrEnum):
-    """What is wrong with the ids of tool calls."""
+    """The fault in the ids of tool calls."""
 
     RIGHT = "right"
     DUPLICATE = "duplicate"
@@ -22,7 +22,7 @@ class Ids(StrEnum):
 
 
 class Usage(StrEnum):
-    """What is wrong with the usage."""
+    """The fault in the usage."""
 
     RIGHT = "right"
     MISSING = "missing"
@@ -31,7 +31,7 @@ class Usage(StrEnum):
 
 
 class FaultKind(StrEnum):
-    """What happens to a stream on its way."""
+    """The fault in a stream."""
 
     CUT = "cut"
     CUT_BYTE = "cut_byte"
@@ -47,7 +47,7 @@ class FaultKind(StrEnum):
 
 
 class RetryForm(StrEnum):
-    """How a refusal says when to come back."""
+    """The form of the retry hint in a refusal."""
 
     SECONDS = "retry_after"
     MILLISECONDS = "retry_after_ms"
@@ -56,12 +56,12 @@ class RetryForm(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A fault and how many events (of CUT_BYTE: bytes) arrive before it.
+    """A fault and how many events (of CUT_BYTE: bytes) are sent before it.
 
     Attributes:
-        kind: What happens.
-        after: What arrives before it.
-        amount: Seconds of a stall, 0 for good; bytes of a huge line.
+        kind: The kind of fault.
+        after: The number of events or bytes before it.
+        amount: Seconds of a stall, 0 for an endless one; bytes of a huge line.
     """
 
     kind: FaultKind
@@ -71,13 +71,13 @@ class Fault:
 
 @dataclass(frozen=True, slots=True)
 class FailureRule:
-    """A status that requests are answered with instead of a stream.
+    """A status with which requests are answered instead of a stream.
 
     Attributes:
         status: The status.
-        is_quota: The account has nothing left, in the provider's own words.
-        times: How many requests; none for all that follow.
-        for_s: For how long after the model's first request, instead of `times`.
+        is_quota: Whether it is the provider's error for an exhausted quota.
+        times: The number of requests; None for all that follow.
+        for_s: How long after the model's first request, instead of `times`.
     """
 
     status: int
@@ -88,7 +88,7 @@ class FailureRule:
 
 @dataclass(frozen=True, slots=True)
 class Behaviour:
-    """All that a model name or a flag can ask for; the grammar has a word for each."""
+    """All options that a model name or a flag can set; the grammar has a word for each."""
 
     text: str | None = None
     deltas: int = 8
@@ -129,17 +129,17 @@ class Behaviour:
 
     @property
     def is_calling(self) -> bool:
-        """Return whether tools are to be called at all."""
+        """Return whether the answer has tool calls at all."""
         return self.tools > 0 or bool(self.tool or self.tool_like)
 
     @property
     def is_paced(self) -> bool:
-        """Return whether an answer takes time, or never ends."""
+        """Return whether an answer has pauses, or never ends."""
         return self.is_endless or any(
             (self.wait_s, self.latency_s, self.delay_s, self.ping_s, self.drip_s)
         )
 
     @property
     def is_even(self) -> bool:
-        """Return whether nothing but pauses comes between the pieces of an answer."""
+        """Return whether there is nothing but pauses between the deltas of an answer."""
         return not (self.is_endless or self.ping_s or self.drip_s)

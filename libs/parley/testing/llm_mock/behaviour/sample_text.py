@@ -1,4 +1,4 @@
-"""Text out of nothing but a seed."""
+"""Text generated from a seed."""
 
 from collections.abc import Iterator
 from functools import lru_cache
@@ -31,7 +31,7 @@ def pieces(seed: int, topic: str, number: int, size: int) -> tuple[str, ...]:
 
 
 def cut(text: str, size: int) -> tuple[str, ...]:
-    """Return a text in pieces of `size` characters, the last one perhaps shorter."""
+    """Return a text in pieces of `size` characters; the last one may be shorter."""
     return tuple(text[begin : begin + size] for begin in range(0, len(text), size))
 
 

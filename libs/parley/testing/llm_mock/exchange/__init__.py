@@ -1,1 +1,1 @@
-"""Requests and replies, apart from any provider's format."""
+"""Requests and replies, independent of any provider's format."""

@@ -1,4 +1,4 @@
-"""One protocol: how its requests are read, its answers written and its refusals worded."""
+"""One protocol: parses requests, and encodes answers and refusals."""
 
 from collections.abc import Mapping
 from typing import NamedTuple, Protocol
@@ -8,7 +8,7 @@ from parley.testing.llm_mock.exchange.request import HttpRequest, ParsedRequest,
 
 
 class Event(NamedTuple):
-    """One event of a stream: its name, where the protocol gives it one, and its data."""
+    """One event of a stream: its name, if the protocol has one, and its data."""
 
     name: str
     data: bytes
@@ -16,12 +16,12 @@ class Event(NamedTuple):
 
 
 class Dialect(Protocol):
-    """One protocol, with nothing of HTTP in it but headers."""
+    """One protocol, independent of HTTP except for headers."""
 
     def __hash__(self) -> int: ...
 
     def question(self, request: HttpRequest) -> ParsedRequest:
-        """Return what the request asks.
+        """Parse the request.
 
         Raises:
             Refused: the provider would refuse it.
@@ -33,11 +33,11 @@ class Dialect(Protocol):
         ...
 
     def whole(self, reply: Reply) -> bytes:
-        """Return the answer to a request that wants no stream."""
+        """Return the answer to a request without a stream."""
         ...
 
     def framed(self, event: Event) -> bytes:
-        """Return the event as it goes over the wire, with its places filled already."""
+        """Return the encoded event, with its placeholders filled already."""
         ...
 
     def refusal(self, refused: Refused) -> tuple[Mapping[str, str], bytes]:
@@ -49,7 +49,7 @@ class Dialect(Protocol):
         ...
 
     def quota(self) -> Refused:
-        """Return the refusal of an account that has nothing left."""
+        """Return the refusal for an exhausted quota."""
         ...
 
     def error_event(self) -> Event:
@@ -58,7 +58,7 @@ class Dialect(Protocol):
 
     @property
     def heartbeat(self) -> bytes:
-        """Return what is sent to keep a silent stream alive, framed."""
+        """Return the framed heartbeat of a silent stream."""
         ...
 
     @property

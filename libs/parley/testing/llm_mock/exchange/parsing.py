@@ -1,4 +1,4 @@
-"""Reading a request strictly: its JSON into declared types, and what is wrong with it by place."""
+"""Strict parsing of a request: its JSON into declared types, and errors with their location."""
 
 import re
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ DEPTH_MAX = 4
 
 
 class ParseErrorKind(StrEnum):
-    """What can be wrong with a field."""
+    """The kinds of errors of a field."""
 
     MISSING = "missing"
     UNKNOWN = "unknown"
@@ -27,7 +27,7 @@ class ParseErrorKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where in a request something is, as steps through objects and arrays."""
+    """A location in a request, as steps through objects and arrays."""
 
     steps: tuple[str | int, ...] = ()
 
@@ -35,17 +35,17 @@ class Place:
         return Place((*self.steps, step))
 
     def dotted(self) -> str:
-        """Return it as Anthropic writes it: `messages.0.content`."""
+        """Return the location in the notation of Anthropic: `messages.0.content`."""
         return ".".join(map(str, self.steps))
 
     def indexed(self) -> str:
-        """Return it as OpenAI writes it: `messages[0].content`."""
+        """Return the location in the notation of OpenAI: `messages[0].content`."""
         text = "".join(f"[{s}]" if isinstance(s, int) else f".{s}" for s in self.steps)
         return text.removeprefix(".")
 
 
 class ParseError(Exception):
-    """A part of a request is not what it has to be."""
+    """A part of a request is invalid."""
 
     def __init__(self, wrong: ParseErrorKind, place: Place, text: str) -> None:
         super().__init__(f"{place.dotted()}: {text}")
@@ -55,16 +55,16 @@ class ParseError(Exception):
 
 
 class Typed(msgspec.Struct):
-    """Anything that says what it is."""
+    """An object with a `type`."""
 
     type: str = ""
 
 
 def read(data: bytes | msgspec.Raw, kind: type[T], place: Place = Place()) -> T:  # noqa: B008 (immutable)
-    """Return the JSON as a value of the kind.
+    """Parse the JSON as a value of the kind.
 
     Raises:
-        Unreadable: it is not one.
+        ParseError: it is not one.
     """
     try:
         return msgspec.json.decode(data, type=kind)
@@ -77,10 +77,10 @@ def read(data: bytes | msgspec.Raw, kind: type[T], place: Place = Place()) -> T:
 def read_typed(
     raw: msgspec.Raw, kinds: Mapping[str, type[msgspec.Struct]], place: Place, usual: str = ""
 ) -> msgspec.Struct:
-    """Return an object by what its `type` says; kinds whose value is `Typed` are not looked into.
+    """Parse an object by its `type`; kinds whose value is `Typed` are not parsed further.
 
     Raises:
-        Unreadable: it says nothing known, or is not what it says.
+        ParseError: the type is unknown, or the object does not match it.
     """
     said = read(raw, Typed, place).type or usual
     if not said:
@@ -96,7 +96,7 @@ def read_typed(
 
 
 def sample_arguments(schema: object) -> str:
-    """Return arguments that a JSON schema allows, as far as its required fields go."""
+    """Return arguments that are valid for the required fields of a JSON schema."""
     return msgspec.json.encode(_sample(schema, DEPTH_MAX)).decode()
 
 

@@ -1,4 +1,4 @@
-"""What is said in answer to a question, before it is put into the words of a protocol."""
+"""The reply to a request, before it is encoded for a protocol."""
 
 import re
 from fnmatch import fnmatchcase
@@ -16,7 +16,7 @@ HUGE_TOKENS, NEGATIVE_TOKENS = 10**15, -7
 
 
 def reply_to(question: ParsedRequest, behaviour: Behaviour, seed: int) -> Reply:
-    """Return the answer that the behaviour gives to the question."""
+    """Return the reply to the request for this behaviour."""
     calls = _calls(question, behaviour)
     text, stop = _text(question, behaviour, seed, has_calls=bool(calls))
     wordless = behaviour.is_redacted
@@ -41,7 +41,7 @@ def reply_to(question: ParsedRequest, behaviour: Behaviour, seed: int) -> Reply:
 
 
 def estimated_tokens(body: bytes) -> int:
-    """Return roughly how many tokens a request holds."""
+    """Return the approximate number of tokens of a request."""
     return max(1, len(body) // CHARACTERS_PER_TOKEN)
 
 
@@ -93,7 +93,7 @@ def _text(
 def _bounded(
     text: tuple[str, ...], question: ParsedRequest, behaviour: Behaviour
 ) -> tuple[tuple[str, ...], Stop]:
-    """Return as much of the text as the request allows."""
+    """Return as much of the text as the request's token limit allows."""
     if question.output_tokens_max is None:
         return text, behaviour.stop
     whole = "".join(text)

@@ -1,4 +1,4 @@
-"""What a request asks, whichever protocol it came in, and what is answered to it."""
+"""The content of requests and replies, independent of the protocol."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from parley.testing.llm_mock.behaviour.options import Stop
 
 @dataclass(frozen=True, slots=True)
 class HttpRequest:
-    """One request as it arrived; header names are in lower case, the path is decoded."""
+    """One request as received; header names are in lower case, the path is decoded."""
 
     method: str
     target: str
@@ -31,15 +31,15 @@ class ParsedRequest:
     """A valid request.
 
     Attributes:
-        model: Name of the model, behaviour and all.
-        is_streamed: Whether events are wanted.
-        said: What the user said last.
-        tools: What may be called now; nothing if calls are not wanted.
-        rounds_done: Steps with calls since the user spoke.
-        output_tokens_max: Length that the answer may have.
-        wants_usage: Whether the stream is to report usage.
-        is_stored: Whether the provider is to keep the answer.
-        wants_encrypted: Whether thoughts are to be sent sealed, to be given back later.
+        model: Name of the model, including its behaviour.
+        is_streamed: Whether the answer is a stream.
+        said: The last text of the user.
+        tools: The tools that may be called now; empty if calls are disabled.
+        rounds_done: Steps with calls since the last message of the user.
+        output_tokens_max: The token limit of the answer.
+        wants_usage: Whether the stream reports usage.
+        is_stored: Whether the provider stores the answer.
+        wants_encrypted: Whether reasoning is sent encrypted, to be sent back later.
     """
 
     model: str
@@ -65,9 +65,9 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Tokens:
-    """What the answer used; input that is not given is estimated from the request.
+    """The usage of the answer; input that is not given is estimated from the request.
 
-    As with Anthropic, input is what was neither read from a cache nor written to one.
+    As with Anthropic, input excludes tokens read from a cache or written to one.
     """
 
     input: int | None
@@ -79,7 +79,7 @@ class Tokens:
 
 @dataclass(frozen=True, slots=True)
 class Reply:
-    """What is answered, before it is put into the words of a protocol."""
+    """The reply, before it is encoded for a protocol."""
 
     model: str
     thoughts: tuple[str, ...]
@@ -97,5 +97,5 @@ class Reply:
 
     @property
     def is_reasoned(self) -> bool:
-        """Return whether thoughts are part of it, with words or without."""
+        """Return whether it has reasoning, with text or without."""
         return bool(self.thoughts) or self.is_redacted

@@ -1,8 +1,8 @@
-"""HTTP/1.1 on one connection, down to the byte: what faults need, and what makes it fast.
+"""HTTP/1.1 on one connection at the level of bytes, for faults and for speed.
 
-A bare protocol instead of a web framework: no answer has a task of its own, one that is ready is
-written while its request is being read, and cutting, resetting or stalling a body at a given byte
-needs the transport anyway. It knows only what clients of model providers send: requests with a
+A plain protocol instead of a web framework: no answer has a task of its own, one that is ready is
+written while its request is being read, and closing, resetting or stalling a body at a given byte
+needs the transport anyway. It supports only what clients of model providers send: requests with a
 length or in chunks, one after the other.
 """
 
@@ -22,11 +22,11 @@ BODY_BYTES_MAX = 256 * 1024 * 1024
 
 
 class Malformed(Exception):
-    """Bytes that are no request."""
+    """The bytes are not a valid request."""
 
 
 class Connection(asyncio.Protocol):
-    """One client."""
+    """The connection of one client."""
 
     def __init__(
         self, desk: RequestHandler, schedule: Timers, open_ones: set["Connection"]
@@ -40,39 +40,39 @@ class Connection(asyncio.Protocol):
         self._is_full = False
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        """Begin."""
-        self._transport = cast(asyncio.Transport, transport)  # That of uvloop is one by its ways.
-        # asyncio does not do it for a socket that others made; small events would be held back.
+        """Store the transport."""
+        self._transport = cast(asyncio.Transport, transport)  # uvloop's has the same methods.
+        # asyncio does not set it for a socket created elsewhere; small events would be delayed.
         raw = self._transport.get_extra_info("socket")
         raw.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         self._open_ones.add(self)
 
     def connection_lost(self, exc: Exception | None) -> None:
-        """Stop what was being sent."""
+        """Stop the answer in progress."""
         self._open_ones.discard(self)
         if self._playing is not None:
             self._playing.stop()
             self._desk.tally.closed()
 
     def pause_writing(self) -> None:
-        """Wait for the client to read."""
+        """Pause the answer until the client reads."""
         self._is_full = True
         if self._playing is not None:
             self._playing.is_full = True
 
     def resume_writing(self) -> None:
-        """Go on."""
+        """Resume the answer."""
         self._is_full = False
         if self._playing is not None:
             self._playing.resume()
 
     def data_received(self, data: bytes) -> None:
-        """Answer every request that is complete."""
+        """Answer every complete request."""
         self._received += data
         self._serve()
 
     def abort(self) -> None:
-        """End the connection at once."""
+        """Abort the connection."""
         self._transport.abort()
 
     def _serve(self) -> None:
@@ -106,7 +106,7 @@ class Connection(asyncio.Protocol):
         self._desk.tally.closed()
         self._playing = None
         self._close_if_last()
-        # Not here and now: whoever reads the requests may be who called.
+        # Not called directly: the code that reads the requests may be the caller.
         asyncio.get_running_loop().call_soon(self._serve)
 
     def _close_if_last(self) -> None:
@@ -114,7 +114,7 @@ class Connection(asyncio.Protocol):
             self._transport.close()
 
     def _next_request(self) -> HttpRequest | None:
-        """Take one request off what was received, if one is there."""
+        """Remove one request from the received bytes, if it is complete."""
         end = self._received.find(b"\r\n\r\n")
         if end < 0:
             if len(self._received) > HEAD_BYTES_MAX:

@@ -1,4 +1,4 @@
-"""Where a request becomes an answer: the paths, the faults of each model, and the counting."""
+"""Handles requests: routes them, applies the faults of each model, and counts."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -45,14 +45,14 @@ BAD_GATEWAY = b"<html><head><title>502 Bad Gateway</title></head><body>mock</bod
 
 @dataclass(frozen=True, slots=True)
 class ReadyAnswer:
-    """An answer that is ready."""
+    """An answer that is complete."""
 
     data: bytes
 
 
 @dataclass(frozen=True, slots=True)
 class TimedAnswer:
-    """An answer that takes its course: what goes over the wire, and when."""
+    """An answer that is sent over time, as steps."""
 
     steps: Iterator[Step]
 
@@ -62,7 +62,7 @@ Answer = ReadyAnswer | TimedAnswer
 
 @dataclass(slots=True)
 class _ModelHistory:
-    """What a model of one name was asked so far, and how its name says that it behaves."""
+    """The requests so far for one model name, and the behaviour of that name."""
 
     behaviour: Behaviour
     first_at_s: float
@@ -72,7 +72,7 @@ class _ModelHistory:
 
 @dataclass(slots=True)
 class RequestHandler:
-    """Answers requests; everything but the bytes on the connection."""
+    """Answers requests; independent of the connection."""
 
     clock: Clock
     seed: int
@@ -83,7 +83,7 @@ class RequestHandler:
     _number: int = 0
 
     def answer(self, request: HttpRequest) -> Answer:
-        """Return what to answer."""
+        """Return the answer to a request."""
         if request.method == "GET" or request.path.startswith("/mock/"):
             return ReadyAnswer(own_page(request, self.tally, self.reset))
         dialect = dialect_at(request.path)
@@ -97,7 +97,7 @@ class RequestHandler:
         return self._ask(request, dialect)
 
     def reset(self) -> None:
-        """Forget all that was asked."""
+        """Reset counters and histories."""
         self.tally.reset()
         self.shelf.rewind()
         self._pasts.clear()
@@ -149,10 +149,10 @@ class RequestHandler:
         return TimedAnswer(evenly(pieces, behaviour))
 
     def _fail(self, behaviour: Behaviour, past: _ModelHistory, dialect: Dialect) -> None:
-        """Refuse if the model is to fail now.
+        """Refuse the request if the model's behaviour says so.
 
         Raises:
-            Refused: it is.
+            Refused: the request fails.
         """
         elapsed_s = self.clock.monotonic() - past.first_at_s
         number, past.requests = past.requests, past.requests + 1
@@ -222,7 +222,7 @@ class RequestHandler:
 def _failing_now(
     failures: tuple[FailureRule, ...], number: int, elapsed_s: float
 ) -> FailureRule | None:
-    """Return how the request of this number fails, none if it does not."""
+    """Return how the request of this number fails, None if it does not."""
     for failing in failures:
         if failing.for_s is not None:
             if elapsed_s < failing.for_s:

@@ -1,4 +1,4 @@
-"""What can be asked of the mock itself: help, models, counts and the last requests."""
+"""The mock's own endpoints: help, models, counts and the last requests."""
 
 from collections.abc import Callable, Mapping
 
@@ -19,7 +19,7 @@ Page = Callable[[], tuple[Mapping[str, str], bytes]]
 
 
 def own_page(request: HttpRequest, tally: RequestCounters, reset: Callable[[], None]) -> bytes:
-    """Return the answer to anything that is not meant for a model."""
+    """Return the answer to a request that is not for a model."""
 
     def forget() -> tuple[Mapping[str, str], bytes]:
         reset()
@@ -48,7 +48,7 @@ def _requests(request: HttpRequest, tally: RequestCounters) -> bytes:
 
 
 def _models(request: HttpRequest) -> bytes:
-    """Return some models, in the shape of whom the request takes us for."""
+    """Return some models, in the format of the provider that the request expects."""
     if "anthropic-version" in request.headers:
         data: list[dict[str, object]] = [
             {

@@ -1,4 +1,4 @@
-"""Which protocol is spoken at which path."""
+"""Maps paths to protocols."""
 
 import re
 
@@ -12,7 +12,7 @@ _RESPONSES = OpenAIResponses()
 _MESSAGES = AnthropicMessages()
 _BEDROCK = BedrockMessages()
 
-#: The exact paths; others are those that hold a name, and those of endpoints that prefix theirs.
+#: The exact paths; other paths contain a name, or the prefix of an endpoint.
 PATHS: dict[str, Dialect] = {
     "/v1/messages": _MESSAGES,
     "/v1/chat/completions": _COMPLETIONS,
@@ -30,7 +30,7 @@ PATTERNS: tuple[tuple[re.Pattern[str], Dialect], ...] = (
 
 
 def dialect_at(path: str) -> Dialect | None:
-    """Return the protocol of a path, none if nothing is there."""
+    """Return the protocol of a path, None if it has none."""
     if (exact := PATHS.get(path)) is not None:
         return exact
     return next((dialect for pattern, dialect in PATTERNS if pattern.fullmatch(path)), None)

@@ -1,4 +1,4 @@
-"""The server: listens, and hands each connection to the desk."""
+"""The server: listens, and passes each connection to the request handler."""
 
 import asyncio
 import socket
@@ -38,21 +38,21 @@ class MockModels:
         port: int = 0,
         requests_kept: int = REQUESTS_KEPT,
     ) -> AsyncIterator["MockModels"]:
-        """Serve until the block ends; then every connection is closed at once.
+        """Serve until the context ends; then every connection is closed immediately.
 
         Args:
-            clock: What pauses and dates are measured by.
-            seed: The same seed, the same words and ids.
-            behaviour: Words of the grammar, for models whose names have none and beneath those
-                whose names have some.
-            recordings: What to answer with, in order, instead of making something up.
+            clock: Times pauses and supplies dates.
+            seed: The seed of texts and ids.
+            behaviour: Words of the grammar, for models whose names have none, and as defaults for
+                those whose names have some.
+            recordings: Answers to play in order, instead of generated ones.
             host: Address to listen at.
             port: Port to listen at; 0 for a free one.
-            requests_kept: How many requests can be looked at later.
+            requests_kept: How many requests are kept for inspection.
 
         Raises:
-            BehaviourUnknown: the words mean nothing.
-            OSError: nobody can listen there.
+            BehaviourUnknown: a word is unknown.
+            OSError: the address cannot be bound.
         """
         tally = RequestCounters(clock, requests_kept)
         desk = RequestHandler(
@@ -77,11 +77,11 @@ class MockModels:
                     connection.abort()
                 schedule.stop()
         if failure is not None:
-            # Raised out here, or the group would wrap what is nobody's but the caller's.
+            # Raised outside of the group, which would wrap the caller's own error.
             raise failure
 
     def stats(self) -> Statistics:
-        """Return what was served since the start or the last reset."""
+        """Return the counts since the start or the last reset."""
         return self._desk.tally.statistics()
 
     def requests(self, last: int = REQUESTS_KEPT) -> tuple[Served, ...]:
@@ -89,7 +89,7 @@ class MockModels:
         return self._desk.tally.served(last)
 
     def reset(self) -> None:
-        """Forget all that was asked: counts, failures played, recordings played."""
+        """Reset counts, failures and recordings."""
         self._desk.reset()
 
 

@@ -1,4 +1,4 @@
-"""What the server has done so far."""
+"""Counters of the server."""
 
 from collections import Counter, deque
 from collections.abc import Mapping
@@ -18,13 +18,13 @@ class Statistics:
     """Counts since the start or the last reset.
 
     Attributes:
-        requests: Requests for answers, refused ones included.
+        requests: Requests to models, refused ones included.
         by_model: The same by the name of the model; refused ones may have none.
         by_path: The same by path.
         by_status: The same by status.
         open_streams: Answers that are being sent now.
-        open_streams_peak: The most that were sent at the same time.
-        peak_per_s: The most requests that came within one second.
+        open_streams_peak: The maximum number of answers sent at the same time.
+        peak_per_s: The maximum number of requests within one second.
     """
 
     requests: int
@@ -42,7 +42,7 @@ class Statistics:
 
 @dataclass(frozen=True, slots=True)
 class Served:
-    """One request and how it was answered; keys are left out of its headers."""
+    """One request and its answer; keys are removed from its headers."""
 
     at_s: float
     path: str
@@ -69,7 +69,7 @@ class Served:
 
 @dataclass(slots=True)
 class RequestCounters:
-    """Counts requests as they come."""
+    """Counts requests."""
 
     clock: Clock
     keep: int
@@ -105,7 +105,7 @@ class RequestCounters:
         self._open_peak = max(self._open_peak, self._open)
 
     def closed(self) -> None:
-        """Count a stream that ended, however."""
+        """Count a stream that ended in any way."""
         self._open -= 1
 
     def statistics(self) -> Statistics:
@@ -126,7 +126,7 @@ class RequestCounters:
         return kept[max(0, len(kept) - last) :]
 
     def reset(self) -> None:
-        """Forget everything but the streams that are open."""
+        """Reset everything but the count of open streams."""
         for counts in (self._models, self._paths, self._statuses):
             counts.clear()
         self._last_second.clear()

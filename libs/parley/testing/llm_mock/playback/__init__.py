@@ -1,1 +1,1 @@
-"""Playing a reply as steps over time."""
+"""Plays a reply as timed steps."""

@@ -1,4 +1,4 @@
-"""Answers as bytes, encoded once for each thing that is said."""
+"""Encoded answers, cached for each distinct reply."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -17,13 +17,13 @@ REASONS = {200: "OK", 400: "Bad Request", 401: "Unauthorized", 403: "Forbidden",
 
 @dataclass(frozen=True, slots=True)
 class EncodedAnswer:
-    """An answer with places for what differs each time.
+    """An encoded answer with placeholders for the values that differ each time.
 
     Attributes:
         head: Status line and headers.
-        events: What the body consists of; a whole answer is one event.
-        burst: Head and body at once; empty if the framing has to see what is in the places.
-        deltas_at: Where in the burst each of the deltas begins.
+        events: The events of the body; an answer without a stream is one event.
+        burst: Head and body together; empty if the framing depends on the filled values.
+        deltas_at: The offset of each delta in the burst.
     """
 
     head: bytes
@@ -32,19 +32,19 @@ class EncodedAnswer:
     deltas_at: tuple[int, ...]
 
     def filled(self, filling: PlaceholderValues) -> Iterator[Event]:
-        """Yield the events with their places filled."""
+        """Yield the events with their placeholders filled."""
         for event in self.events:
             yield event._replace(data=filling.fill(event.data))
 
     def pieces(self, filled: bytes) -> Iterator[bytes]:
-        """Yield the burst, its places filled, up to the first delta, and from each to the next."""
+        """Yield the filled burst in pieces: up to the first delta, and from each to the next."""
         for begin, end in pairwise((0, *self.deltas_at, len(filled))):
             yield filled[begin:end]
 
 
 @lru_cache(maxsize=ANSWERS_MAX)
 def prepare_stream(dialect: Dialect, reply: Reply, *, is_checksummed: bool) -> EncodedAnswer:
-    """Return the stream that says the reply."""
+    """Return the reply encoded as a stream."""
     events = tuple(dialect.events(reply))
     head = http_head(200, {"content-type": dialect.stream_type, **_request_ids()})
     if is_checksummed:
@@ -59,7 +59,7 @@ def prepare_stream(dialect: Dialect, reply: Reply, *, is_checksummed: bool) -> E
 
 @lru_cache(maxsize=ANSWERS_MAX)
 def prepare_whole(dialect: Dialect, reply: Reply) -> EncodedAnswer:
-    """Return the answer that says the reply in one piece."""
+    """Return the reply encoded without a stream."""
     body = dialect.whole(reply)
     head = http_head(200, {"content-type": "application/json", **_request_ids()})
     event = Event(AS_IS, body, is_delta=True)
@@ -67,7 +67,7 @@ def prepare_whole(dialect: Dialect, reply: Reply) -> EncodedAnswer:
 
 
 def http_head(status: int, headers: Mapping[str, str], length: int | None = None) -> bytes:
-    """Return status line and headers; a body without a length comes in chunks."""
+    """Return status line and headers; a body without a length is chunked."""
     measure = "transfer-encoding: chunked" if length is None else f"content-length: {length}"
     lines = [f"{name}: {value}" for name, value in headers.items()]
     first = f"HTTP/1.1 {status} {REASONS.get(status, 'Status')}"
@@ -80,7 +80,7 @@ def chunk(data: bytes) -> bytes:
 
 
 def in_chunks(head: bytes, steps: Iterable[Step]) -> Iterator[Step]:
-    """Yield the steps of a body as those of an answer."""
+    """Yield the head and the steps of a body in chunks."""
     yield Send(head)
     for step in steps:
         yield Send(chunk(step.data)) if isinstance(step, Send) else step

@@ -1,4 +1,4 @@
-"""An answer on its way out: its steps, played in time onto one connection."""
+"""Sends the steps of an answer over time on one connection."""
 
 import asyncio
 import socket
@@ -19,11 +19,11 @@ class Player:
     """Plays one answer, in callbacks of the schedule and of the connection.
 
     Attributes:
-        steps: What is sent when; nothing is added to it.
-        transport: Where it is sent.
-        schedule: What its pauses are kept by.
-        on_end: Is called after the last step, unless that is a stall for good.
-        is_full: Whether the client has to read first.
+        steps: The timed steps; an iterator that is consumed.
+        transport: The transport to send on.
+        schedule: The timers of its pauses.
+        on_end: Is called after the last step, unless that is an endless stall.
+        is_full: Whether the write buffer is full.
     """
 
     steps: Iterator[Step]
@@ -35,18 +35,18 @@ class Player:
     _is_held_up: bool = False
 
     def stop(self) -> None:
-        """Send nothing more."""
+        """Stop sending."""
         if self._next is not None:
             self.schedule.call_off(self._next)
 
     def resume(self) -> None:
-        """Go on if it is time for that; the client has read."""
+        """Continue after the client has read, unless a pause is running."""
         self.is_full = False
         if self._is_held_up:
             self.go_on()
 
     def go_on(self) -> None:
-        """Send what is due: all up to the next pause, in one piece."""
+        """Send all steps up to the next pause, in one write."""
         self._is_held_up = self.is_full
         if self.is_full or self.transport.is_closing():
             return
@@ -60,7 +60,7 @@ class Player:
             pieces.append(step.data)
             size += len(step.data)
             if size > WRITE_BYTES:
-                # Others get their turn, and the client a chance to hang up on an endless answer.
+                # Lets other callbacks run, and lets the client disconnect from an endless answer.
                 self._write(pieces)
                 asyncio.get_running_loop().call_soon(self.go_on)
                 return

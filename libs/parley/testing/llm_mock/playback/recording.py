@@ -1,4 +1,4 @@
-"""Recorded exchanges, to be answered again byte by byte."""
+"""Recorded exchanges, which are played again byte by byte."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -11,7 +11,7 @@ from parley.testing.llm_mock.errors import RecordingUnreadable
 
 EVENT_END = re.compile(rb"(?:\r\n|\n|\r){2}")
 PROTOCOLS = ("/messages", "/responses", "/chat/completions")
-#: Headers that described the recorded connection, not the answer.
+#: Headers that belong to the recorded connection, not to the answer.
 HOP_HEADERS = frozenset({"content-length", "content-encoding", "transfer-encoding", "connection"})
 
 
@@ -25,7 +25,7 @@ class _File(msgspec.Struct):
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """What a provider once answered at a path."""
+    """The recorded answer of a provider at a path."""
 
     path: str
     status: int
@@ -40,12 +40,12 @@ class Recording:
 
     @property
     def protocol(self) -> str:
-        """Return the end of the path that names its protocol, empty if it is none of ours."""
+        """Return the end of the path that identifies its protocol, empty if it is unknown."""
         path = self.path.partition("?")[0]
         return next((end for end in PROTOCOLS if path.endswith(end)), "")
 
     def events(self) -> list[bytes]:
-        """Return the body, cut after each event."""
+        """Return the body, split after each event."""
         ends = [found.end() for found in EVENT_END.finditer(self.body)]
         begins = [0, *ends]
         pieces = [self.body[a:b] for a, b in zip(begins, [*ends, len(self.body)], strict=True)]
@@ -56,7 +56,7 @@ def read_recording(path: Path) -> Recording:
     """Read one file.
 
     Raises:
-        RecordingUnreadable: it is not a recording; says why.
+        RecordingUnreadable: it is not a recording; the message says why.
     """
     try:
         file = msgspec.json.decode(path.read_bytes(), type=_File)
@@ -87,7 +87,7 @@ class RecordingQueue:
     _played: set[int] = field(default_factory=set)
 
     def take(self, path: str) -> Recording | None:
-        """Return the next one for a path: the same path first, then the same protocol."""
+        """Return the next recording for a path: the same path first, then the same protocol."""
         for matches in (self._at(path), self._like(path)):
             for place in matches:
                 if place not in self._played:
@@ -96,7 +96,7 @@ class RecordingQueue:
         return None
 
     def rewind(self) -> None:
-        """Begin again."""
+        """Start again with the first one."""
         self._played.clear()
 
     def _at(self, path: str) -> Iterable[int]:

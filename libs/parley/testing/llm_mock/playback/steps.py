@@ -1,4 +1,4 @@
-"""The course of one answer: what is sent when, and what goes wrong on the way."""
+"""The timed steps of one answer, including its faults."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from typing import Protocol, assert_never
 from parley.testing.llm_mock.behaviour.options import Behaviour, Fault, FaultKind
 from parley.testing.llm_mock.exchange.dialect import Event
 
-#: Faults after which nothing of the stream is left, and those that take the place of one event.
+#: Faults that end the stream, and those that replace one event.
 ENDINGS = frozenset({FaultKind.CUT, FaultKind.DROP, FaultKind.RESET, FaultKind.ERROR})
 REPLACING = frozenset({FaultKind.BAD_JSON, FaultKind.BAD_UTF8, FaultKind.NUL})
 #: Name of an event whose data is framed already.
@@ -52,10 +52,10 @@ Step = Send | Pause | Stall | Drop | Reset
 
 
 class Framing(Protocol):
-    """What of a protocol the course of an answer needs."""
+    """The part of a protocol that the steps of an answer need."""
 
     def framed(self, event: Event) -> bytes:
-        """Return the event as it goes over the wire."""
+        """Return the encoded event."""
         ...
 
     def error_event(self) -> Event:
@@ -64,18 +64,18 @@ class Framing(Protocol):
 
     @property
     def heartbeat(self) -> bytes:
-        """Return what is sent to keep a silent stream alive, framed."""
+        """Return the framed heartbeat of a silent stream."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Framed:
-    """A framing that leaves alone what is framed already."""
+    """A framing that does not change events that are framed already."""
 
     framing: Framing
 
     def framed(self, event: Event) -> bytes:
-        """Return the event as it goes over the wire."""
+        """Return the encoded event."""
         return event.data if event.name == AS_IS else self.framing.framed(event)
 
     def error_event(self) -> Event:
@@ -84,7 +84,7 @@ class Framed:
 
     @property
     def heartbeat(self) -> bytes:
-        """Return what is sent to keep a silent stream alive, framed."""
+        """Return the framed heartbeat of a silent stream."""
         return self.framing.heartbeat
 
 
@@ -97,7 +97,7 @@ def course(
 
 
 def evenly(pieces: Iterable[bytes], behaviour: Behaviour) -> Iterator[Step]:
-    """Yield the steps of an answer to which nothing happens: a beginning, then its deltas."""
+    """Yield the steps of an answer without faults: its beginning, then its deltas."""
     pauses = chain((behaviour.wait_s, behaviour.latency_s), repeat(behaviour.delay_s))
     for piece, pause_s in zip(pieces, pauses, strict=False):
         if pause_s:
@@ -106,7 +106,7 @@ def evenly(pieces: Iterable[bytes], behaviour: Behaviour) -> Iterator[Step]:
 
 
 def delayed(steps: Iterable[Step], wait_s: float) -> Iterator[Step]:
-    """Yield the steps after a while."""
+    """Yield a pause, then the steps."""
     if wait_s:
         yield Pause(wait_s)
     yield from steps
@@ -157,7 +157,7 @@ def _pause(seconds: float, framing: Framing, behaviour: Behaviour) -> Iterator[P
 def _spoilt(
     steps: Iterable[Event | Pause | Send], framing: Framing, fault: Fault | None
 ) -> Iterator[Step]:
-    """Yield the steps up to the fault, the fault, and what it leaves of the rest."""
+    """Yield the steps up to the fault, the fault, and the rest that it leaves."""
     sent_events = sent_bytes = 0
     for step in steps:
         if not isinstance(step, Event):
@@ -181,7 +181,7 @@ def _spoilt(
 
 
 def _strike(fault: Fault, event: Event, framing: Framing) -> Iterator[Step]:
-    """Yield what the fault puts before, or in the place of, an event."""
+    """Yield the steps that the fault inserts before an event or in its place."""
     match fault.kind:
         case FaultKind.CUT | FaultKind.CUT_BYTE:
             pass

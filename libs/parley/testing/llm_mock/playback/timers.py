@@ -1,6 +1,7 @@
-"""What is to be done when: one task sleeps for all streams, and does all that is due at once.
+"""Timers: one task sleeps for all streams, and calls all that are due together.
 
-A task and a timer for each delta would be the dearest part of a mock that streams to hundreds.
+A task and a timer for each delta would be the most expensive part of a mock with hundreds of
+streams.
 """
 
 import asyncio
@@ -11,13 +12,13 @@ from itertools import count
 
 from parley.clock import Clock
 
-# What falls due so close together is done together; loops measure no finer anyway.
+# Timers due within this time are called together; event loops have no finer resolution.
 GRAIN_S = 0.001
 
 
 @dataclass(slots=True)
 class Timer:
-    """Something that is done once, unless it is called off before."""
+    """A callback that is called once, unless it is cancelled before."""
 
     do: Callable[[], None]
     is_off: bool = False
@@ -25,7 +26,7 @@ class Timer:
 
 @dataclass(slots=True)
 class Timers:
-    """Does things later; what of them raises ends the group of tasks."""
+    """Calls callbacks later; an error of one ends the task group."""
 
     clock: Clock
     tasks: asyncio.TaskGroup
@@ -35,7 +36,7 @@ class Timers:
     _is_asleep: bool = False
 
     def after(self, delay_s: float, do: Callable[[], None]) -> Timer:
-        """Do something in so many seconds."""
+        """Call `do` after so many seconds."""
         appointment = Timer(do)
         entry = (self.clock.monotonic() + delay_s, next(self._order), appointment)
         heapq.heappush(self._waiting, entry)
@@ -44,20 +45,20 @@ class Timers:
         return appointment
 
     def call_off(self, appointment: Timer) -> None:
-        """Do not do it."""
+        """Cancel the timer."""
         appointment.is_off = True
         if self._is_asleep and self._waiting[0][2] is appointment:
             self._run_anew()
 
     def stop(self) -> None:
-        """Do nothing more."""
+        """Cancel all timers."""
         self._waiting.clear()
         self._is_asleep = False
         if self._running is not None:
             self._running.cancel()
 
     def _run_anew(self) -> None:
-        """Sleep until what comes first now."""
+        """Sleep until the timer that is now the first."""
         if self._running is not None:
             self._running.cancel()
         self._is_asleep = False
@@ -78,7 +79,7 @@ class Timers:
         return bool(self._waiting)
 
     def _do_due(self) -> None:
-        """Do what is due now, and what will be in less than half a grain."""
+        """Call the callbacks that are due now, or within half a grain."""
         until_s = self.clock.monotonic() + GRAIN_S / 2
         while self._waiting and self._waiting[0][0] <= until_s:
             appointment = heapq.heappop(self._waiting)[2]

@@ -1,4 +1,4 @@
-"""What Bedrock adds: signed requests, and streams framed with checksums."""
+"""Bedrock's additions: signed requests, and streams framed with checksums."""
 
 import hmac
 import re
@@ -18,14 +18,14 @@ SIGNATURE = re.compile(
     r"(?P<service>[^/]+)/aws4_request, ?SignedHeaders=(?P<headers>[^,]+), ?"
     r"Signature=(?P<signature>[0-9a-f]{64})"
 )
-#: The pair that AWS prints in its documentation; signatures made with it are verified.
+#: The key pair of AWS's documentation; signatures made with it are verified.
 EXAMPLE_ACCESS_KEY = "AKIAIOSFODNN7EXAMPLE"
 EXAMPLE_SECRET_KEY = "wJalrXUtnFEMI/K7MDENG/bPxRfiCYEXAMPLEKEY"
 STRING = 7
 
 
 def authorise(request: HttpRequest) -> None:
-    """Let a signed request pass; one signed with the example key must be signed rightly.
+    """Accept a signed request; one signed with the example key must have a correct signature.
 
     Raises:
         Refused: there is no signature, or it is wrong.

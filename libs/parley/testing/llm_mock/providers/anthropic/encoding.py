@@ -1,4 +1,4 @@
-"""The answer of Anthropic Messages: its stream, its whole, and the proofs in its thoughts."""
+"""The answer of Anthropic Messages: as a stream, as one body, and the signatures of thinking."""
 
 from collections.abc import Iterator
 from hashlib import blake2b
@@ -22,22 +22,22 @@ STOP_REASONS = {
 
 
 def signature_of(thought: str) -> str:
-    """Return the proof that a thought is the mock's own."""
+    """Return the mock's signature of a thinking block."""
     return "mocksig" + blake2b(thought.encode(), digest_size=24).hexdigest()
 
 
 def is_own_signature(thought: str, signature: str) -> bool:
-    """Return whether a thought came from here, unchanged."""
+    """Return whether the mock signed this thinking block."""
     return signature == signature_of(thought)
 
 
 def is_own_data(data: str) -> bool:
-    """Return whether a redacted thought came from here."""
+    """Return whether the mock made this redacted thinking block."""
     return data.startswith(DATA_PREFIX) and len(data) == len(DATA_PREFIX) + IDENTITY_LENGTH
 
 
 def events(reply: Reply) -> Iterator[Event]:
-    """Yield the stream."""
+    """Yield the events of the stream."""
     yield _event("message_start", message=_message(reply, [], None, _start_usage(reply.tokens)))
     yield _event("ping")
     for index, (block, deltas) in enumerate(_blocks(reply)):
@@ -53,7 +53,7 @@ def events(reply: Reply) -> Iterator[Event]:
 
 
 def whole(reply: Reply) -> bytes:
-    """Return the answer in one piece."""
+    """Return the answer as one body."""
     content = [_completed(block, deltas) for block, deltas in _blocks(reply)]
     usage = None if reply.tokens is None else _usage(reply.tokens)
     return msgspec.json.encode(_message(reply, content, _stop_reason(reply), usage))
@@ -79,7 +79,7 @@ def _message(
 
 
 def _blocks(reply: Reply) -> Iterator[tuple[dict[str, Any], list[dict[str, Any]]]]:
-    """Yield each block as it starts, and what is added to it."""
+    """Yield each content block at its start, and its deltas."""
     if reply.is_redacted:
         yield {"type": "redacted_thinking", "data": f"{DATA_PREFIX}{IDENTITY}"}, []
     if reply.thoughts:

@@ -1,4 +1,4 @@
-"""Anthropic Messages, and the same through Bedrock."""
+"""Anthropic Messages, directly and through Bedrock."""
 
 import re
 from collections.abc import Mapping
@@ -61,7 +61,7 @@ class AnthropicMessages:
     """The protocol of api.anthropic.com."""
 
     def question(self, request: HttpRequest) -> ParsedRequest:
-        """Return what the request asks."""
+        """Parse the request."""
         if not _has_key(request.headers):
             raise Refused(401, "x-api-key header is required")
         version = request.headers.get("anthropic-version")
@@ -82,7 +82,7 @@ class AnthropicMessages:
         return list(anthropic_answer.events(reply))
 
     def whole(self, reply: Reply) -> bytes:
-        """Return the answer in one piece."""
+        """Return the answer as one body."""
         return anthropic_answer.whole(reply)
 
     def framed(self, event: Event) -> bytes:
@@ -101,7 +101,7 @@ class AnthropicMessages:
         return Refused(400, f"prompt is too long: {tokens} tokens > {tokens_max} maximum")
 
     def quota(self) -> Refused:
-        """Return the refusal of an account that has nothing left."""
+        """Return the refusal for an exhausted quota."""
         return Refused(400, NO_CREDIT)
 
     def error_event(self) -> Event:
@@ -120,12 +120,12 @@ class AnthropicMessages:
 
 
 class BedrockMessages(AnthropicMessages):
-    """The same protocol behind Bedrock's signature and framing."""
+    """The same protocol with Bedrock's signature and framing."""
 
     def question(self, request: HttpRequest) -> ParsedRequest:
-        """Return what the request asks of the model that its path names."""
+        """Parse the request for the model in its path."""
         authorise(request)
-        # An ARN holds slashes, which are part of a name only while they are encoded.
+        # An ARN contains slashes, which are part of a name only while they are encoded.
         _, _, model, operation = map(unquote, request.target.partition("?")[0].split("/", 3))
         try:
             body = read_bedrock_body(request.body)

@@ -1,4 +1,4 @@
-"""The request of Anthropic Messages: what it may hold, and what it asks."""
+"""The request of Anthropic Messages: its schema, and its conversion."""
 
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal
@@ -19,36 +19,36 @@ from parley.testing.llm_mock.exchange.request import ParsedRequest, ToolDefiniti
 #: Versions are dates; Bedrock has one of its own besides Anthropic's.
 VERSION_PATTERN = r"^(bedrock-)?\d{4}-\d\d-\d\d$"
 
-# `Any` marks what the mock does not look into; the provider's own rules for it are not played.
+# `Any` marks fields that the mock does not parse; the provider's rules for them are not checked.
 
 
 class Strict(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
-    """An object that may hold nothing but what is declared."""
+    """An object that allows declared fields only."""
 
 
 class CacheControl(Strict, kw_only=True):
-    """A mark up to which the prompt is to be cached."""
+    """The end of the part of the prompt that is to be cached."""
 
     type: Literal["ephemeral"]
     ttl: Literal["5m", "1h"] = "5m"
 
 
 class Block(Strict, kw_only=True):
-    """A piece of a message."""
+    """A content block."""
 
     type: str
     cache_control: CacheControl | None = None
 
 
 class Text(Block, kw_only=True):
-    """Words."""
+    """A text block."""
 
     text: str
     citations: Any = None
 
 
 class Source(msgspec.Struct, kw_only=True):
-    """Where the bytes of a file are."""
+    """The source of a file's bytes."""
 
     type: Literal["base64", "url", "text", "content", "file"]
     media_type: str = ""
@@ -56,14 +56,14 @@ class Source(msgspec.Struct, kw_only=True):
 
 
 class Image(Block, kw_only=True):
-    """A picture."""
+    """An image block."""
 
     source: Source
     transformations: Any = None
 
 
 class Document(Block, kw_only=True):
-    """A document."""
+    """A document block."""
 
     source: Source
     title: str | None = None
@@ -72,7 +72,7 @@ class Document(Block, kw_only=True):
 
 
 class Thinking(Strict, kw_only=True):
-    """A thought with the proof that it is the model's own."""
+    """A thinking block with its signature."""
 
     type: str
     thinking: str
@@ -80,7 +80,7 @@ class Thinking(Strict, kw_only=True):
 
 
 class RedactedThinking(Strict, kw_only=True):
-    """A thought that nobody can read."""
+    """An encrypted thinking block."""
 
     type: str
     data: str
@@ -130,14 +130,14 @@ BLOCKS: dict[str, type[msgspec.Struct]] = {
 
 
 class Message(Strict, kw_only=True):
-    """One message as it is sent."""
+    """One message as received."""
 
     role: str
     content: str | list[msgspec.Raw]
 
 
 class Tool(msgspec.Struct, kw_only=True):
-    """A tool, the caller's own or one of the provider's."""
+    """A tool of the caller or of the provider."""
 
     type: str = "custom"
     name: str = ""
@@ -153,14 +153,14 @@ class Choice(msgspec.Struct, kw_only=True):
 
 
 class ThinkingOptions(msgspec.Struct, kw_only=True):
-    """Whether and how much to think."""
+    """Whether thinking is enabled, and its budget."""
 
     type: Literal["enabled", "disabled", "adaptive"]
     budget_tokens: int | None = None
 
 
 class Prompt(Strict, kw_only=True):
-    """What every body holds; what only the betas know is accepted too."""
+    """The fields of every body, including those of betas."""
 
     messages: list[Message]
     max_tokens: int
@@ -191,7 +191,7 @@ class Body(Prompt, kw_only=True):
 
 
 class BedrockBody(Prompt, kw_only=True):
-    """The same as Bedrock takes it: the model is in the path, and so is the wish to stream."""
+    """The body of Bedrock: the model and the choice of streaming are in the path."""
 
     anthropic_version: Annotated[str, msgspec.Meta(pattern=VERSION_PATTERN)]
     anthropic_beta: list[str] | None = None
@@ -199,24 +199,24 @@ class BedrockBody(Prompt, kw_only=True):
 
 @dataclass(frozen=True, slots=True)
 class ParsedMessage:
-    """A message with its blocks read."""
+    """A message with parsed blocks."""
 
     role: str
     blocks: tuple[msgspec.Struct, ...]
 
 
 def refusal_of(error: ParseError) -> Refused:
-    """Return the refusal as Anthropic words it."""
+    """Return the refusal with Anthropic's message."""
     if error.wrong is ParseErrorKind.NOT_JSON:
         return Refused(400, f"The request body is not valid JSON: {error.text}")
     return Refused(400, f"{error.place.dotted()}: {error.text}")
 
 
 def messages_of(body: Prompt) -> tuple[ParsedMessage, ...]:
-    """Return the messages with their blocks.
+    """Return the messages with parsed blocks.
 
     Raises:
-        Unreadable: a block is not one.
+        ParseError: a block is invalid.
     """
     found = []
     for index, message in enumerate(body.messages):
@@ -228,7 +228,7 @@ def messages_of(body: Prompt) -> tuple[ParsedMessage, ...]:
 def parsed_request_of(
     body: Prompt, said: tuple[ParsedMessage, ...], model: str, *, is_streamed: bool
 ) -> ParsedRequest:
-    """Return what a valid request asks."""
+    """Return a valid request as a `ParsedRequest`."""
     mine = [tool for tool in body.tools or () if tool.input_schema is not None]
     choice = body.tool_choice
     if choice is not None and choice.type == "none":
@@ -258,7 +258,7 @@ def _blocks(content: str | list[msgspec.Raw], place: Place) -> tuple[msgspec.Str
 
 
 def _turn(said: tuple[ParsedMessage, ...]) -> tuple[str, int]:
-    """Return the last words of the user, and how many steps with calls followed them."""
+    """Return the last text of the user, and the number of steps with calls after it."""
     rounds = 0
     for message in reversed(said):
         words = [block.text for block in message.blocks if isinstance(block, Text)]
@@ -269,10 +269,10 @@ def _turn(said: tuple[ParsedMessage, ...]) -> tuple[str, int]:
 
 
 def read_body(data: bytes) -> Body:
-    """Return the body of a request to Anthropic itself."""
+    """Parse the body of a request to Anthropic itself."""
     return read(data, Body)
 
 
 def read_bedrock_body(data: bytes) -> BedrockBody:
-    """Return the body of a request to Bedrock."""
+    """Parse the body of a request to Bedrock."""
     return read(data, BedrockBody)

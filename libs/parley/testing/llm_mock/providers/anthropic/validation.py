@@ -1,4 +1,4 @@
-"""What Anthropic refuses although it can be read."""
+"""Anthropic's validation of requests that match the schema."""
 
 import re
 from collections.abc import Iterator
@@ -30,10 +30,10 @@ BLANK = "messages: text content blocks must contain non-whitespace text"
 
 
 def check(body: Prompt, said: tuple[ParsedMessage, ...]) -> None:
-    """Refuse what the provider refuses.
+    """Refuse a request that the provider refuses.
 
     Raises:
-        Refused: with the provider's words.
+        Refused: with the provider's message.
     """
     _check_order(said)
     _check_settings(body)
@@ -179,7 +179,7 @@ def _check_calls(said: tuple[ParsedMessage, ...]) -> None:
 
 
 def _merged(said: tuple[ParsedMessage, ...]) -> Iterator[ParsedMessage]:
-    """Yield the messages, neighbours of one role as one: so the provider reads them."""
+    """Yield the messages; consecutive ones of one role are merged, as the provider does."""
     held: ParsedMessage | None = None
     for message in said:
         if held is not None and held.role == message.role:

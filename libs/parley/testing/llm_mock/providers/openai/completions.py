@@ -1,4 +1,4 @@
-"""OpenAI Chat Completions, at OpenAI, at Azure and wherever else it is spoken."""
+"""OpenAI Chat Completions, at OpenAI, at Azure and at compatible endpoints."""
 
 import re
 from collections.abc import Iterator, Mapping
@@ -30,10 +30,10 @@ FINISH_REASONS = {
 
 
 class ChatCompletions:
-    """The protocol that most endpoints speak."""
+    """The protocol that most endpoints implement."""
 
     def question(self, request: HttpRequest) -> ParsedRequest:
-        """Return what the request asks."""
+        """Parse the request."""
         openai_errors.authorise(request)
         try:
             body = read(request.body, Body)
@@ -52,7 +52,7 @@ class ChatCompletions:
         return list(_events(reply))
 
     def whole(self, reply: Reply) -> bytes:
-        """Return the answer in one piece."""
+        """Return the answer as one body."""
         is_refusal = reply.stop is Stop.REFUSAL
         text = "".join(reply.text) or None
         message: dict[str, Any] = {
@@ -83,7 +83,7 @@ class ChatCompletions:
         return openai_errors.overflow(tokens, tokens_max, "messages")
 
     def quota(self) -> Refused:
-        """Return the refusal of an account that has nothing left."""
+        """Return the refusal for an exhausted quota."""
         return openai_errors.no_quota()
 
     def error_event(self) -> Event:

@@ -1,4 +1,4 @@
-"""The request of OpenAI Chat Completions: what it may hold, and what it asks."""
+"""The request of OpenAI Chat Completions: its schema, and its conversion."""
 
 from typing import Any, Literal
 
@@ -7,25 +7,25 @@ import msgspec
 from parley.testing.llm_mock.exchange.parsing import Place, Typed, read_typed
 from parley.testing.llm_mock.exchange.request import ParsedRequest, ToolDefinition
 
-# `Any` marks what the mock does not look into; the provider's own rules for it are not played.
+# `Any` marks fields that the mock does not parse; the provider's rules for them are not checked.
 
 
 class Text(msgspec.Struct, kw_only=True):
-    """Words."""
+    """A text part."""
 
     type: str
     text: str
 
 
 class ImageUrl(msgspec.Struct, kw_only=True):
-    """Where a picture is."""
+    """The URL of an image."""
 
     url: str
     detail: str | None = None
 
 
 class Image(msgspec.Struct, kw_only=True):
-    """A picture."""
+    """An image part."""
 
     type: str
     image_url: ImageUrl
@@ -39,7 +39,7 @@ TEXT_ONLY: dict[str, type[msgspec.Struct]] = {"text": Text}
 
 
 class CalledFunction(msgspec.Struct, kw_only=True):
-    """What is called."""
+    """The called function and its arguments."""
 
     name: str
     arguments: str
@@ -54,7 +54,7 @@ class Call(msgspec.Struct, kw_only=True):
 
 
 class Message(msgspec.Struct, kw_only=True):
-    """One message; compatible endpoints add fields of their own, which OpenAI overlooks."""
+    """One message; compatible endpoints add further fields, which OpenAI ignores."""
 
     role: str
     content: str | list[msgspec.Raw] | None = None
@@ -63,7 +63,7 @@ class Message(msgspec.Struct, kw_only=True):
 
 
 class Function(msgspec.Struct, kw_only=True):
-    """A tool."""
+    """The function of a tool."""
 
     name: str
     description: str | None = None
@@ -72,20 +72,20 @@ class Function(msgspec.Struct, kw_only=True):
 
 
 class Tool(msgspec.Struct, kw_only=True):
-    """A tool in its wrapping."""
+    """A tool."""
 
     type: Literal["function", "custom"]
     function: Function | None = None
 
 
 class StreamOptions(msgspec.Struct, kw_only=True):
-    """What a stream is to hold."""
+    """Options of the stream."""
 
     include_usage: bool = False
 
 
 class Body(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
-    """The whole body, with what common compatible endpoints add to it."""
+    """The body, including fields of common compatible endpoints."""
 
     model: str = ""
     messages: list[Message]
@@ -133,7 +133,7 @@ class Body(msgspec.Struct, kw_only=True, forbid_unknown_fields=True):
 
 
 def parsed_request_of(body: Body) -> ParsedRequest:
-    """Return what a valid request asks."""
+    """Return a valid request as a `ParsedRequest`."""
     functions = [tool.function for tool in body.tools or () if tool.function is not None]
     match body.tool_choice:
         case "none":
@@ -154,7 +154,7 @@ def parsed_request_of(body: Body) -> ParsedRequest:
 
 
 def _turn(messages: list[Message]) -> tuple[str, int]:
-    """Return the last words of the user, and how many steps with calls followed them."""
+    """Return the last text of the user, and the number of steps with calls after it."""
     rounds = 0
     for message in reversed(messages):
         if message.role == "user":

@@ -1,4 +1,4 @@
-"""What OpenAI Chat Completions refuses although it can be read."""
+"""OpenAI Chat Completions' validation of requests that match the schema."""
 
 import re
 
@@ -22,10 +22,10 @@ REASONING_MODEL = re.compile(r"(o\d|gpt-5)")
 
 
 def check(body: Body) -> None:
-    """Refuse what the provider refuses.
+    """Refuse a request that the provider refuses.
 
     Raises:
-        Refused: with the provider's words.
+        Refused: with the provider's message.
     """
     if not body.messages:
         raise Refused(

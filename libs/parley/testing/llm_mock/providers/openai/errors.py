@@ -1,4 +1,4 @@
-"""How OpenAI refuses, and how it knows who asks."""
+"""Refusals and authentication of OpenAI."""
 
 import msgspec
 
@@ -30,10 +30,10 @@ NO_QUOTA = (
 
 
 def authorise(request: HttpRequest) -> None:
-    """Let a request with a key pass.
+    """Accept a request with a key.
 
     Raises:
-        Refused: it has none.
+        Refused: it has no key.
     """
     is_azure = request.path.startswith("/openai/")
     bearer = request.headers.get("authorization", "").removeprefix("Bearer").strip()
@@ -58,7 +58,7 @@ def refusal_body(refused: Refused) -> bytes:
 
 
 def refusal_of(error: ParseError) -> Refused:
-    """Return the refusal of a request that cannot be read."""
+    """Return the refusal of a request that cannot be parsed."""
     param = error.place.indexed()
     match error.wrong:
         case ParseErrorKind.NOT_JSON:
@@ -79,7 +79,7 @@ def refusal_of(error: ParseError) -> Refused:
 
 
 def no_quota() -> Refused:
-    """Return the refusal of an account that has nothing left."""
+    """Return the refusal for an exhausted quota."""
     return Refused(429, NO_QUOTA, code="insufficient_quota", type="insufficient_quota")
 
 
@@ -106,7 +106,7 @@ def too_long(param: str, text: str, length_max: int) -> Refused:
 
 
 def bad_pattern(param: str, pattern: str) -> Refused:
-    """Return the refusal of a string that holds what it must not."""
+    """Return the refusal of a string with invalid characters."""
     return Refused(
         400,
         f"Invalid '{param}': string does not match pattern. Expected a string that matches the "

@@ -34,7 +34,7 @@ class OpenAIResponses:
     """The protocol of OpenAI's newer models."""
 
     def question(self, request: HttpRequest) -> ParsedRequest:
-        """Return what the request asks."""
+        """Parse the request."""
         openai_errors.authorise(request)
         try:
             body = read(request.body, Body)
@@ -51,7 +51,7 @@ class OpenAIResponses:
         return list(responses_answer.events(reply))
 
     def whole(self, reply: Reply) -> bytes:
-        """Return the answer in one piece."""
+        """Return the answer as one body."""
         return responses_answer.whole(reply)
 
     def framed(self, event: Event) -> bytes:
@@ -67,7 +67,7 @@ class OpenAIResponses:
         return Refused(400, TOO_LONG, param="input", code="context_length_exceeded")
 
     def quota(self) -> Refused:
-        """Return the refusal of an account that has nothing left."""
+        """Return the refusal for an exhausted quota."""
         return openai_errors.no_quota()
 
     def error_event(self) -> Event:
@@ -76,7 +76,7 @@ class OpenAIResponses:
 
     @property
     def heartbeat(self) -> bytes:
-        """Return an event that says nothing."""
+        """Return an event without content."""
         return server_sent(Event("keepalive", b'{"type":"keepalive","sequence_number":0}'))
 
     @property

@@ -1,4 +1,4 @@
-"""The answer of OpenAI Responses: its stream and its whole."""
+"""The answer of OpenAI Responses: as a stream and as one body."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -16,14 +16,14 @@ SEAL = "gAAAAAmock"
 
 
 def events(reply: Reply) -> Iterator[Event]:
-    """Yield the stream, numbered."""
+    """Yield the numbered events of the stream."""
     for number, (name, fields, is_delta) in enumerate(_stream(reply)):
         data = {"type": name, "sequence_number": number, **fields}
         yield Event(name, msgspec.json.encode(data), is_delta)
 
 
 def whole(reply: Reply) -> bytes:
-    """Return the answer in one piece."""
+    """Return the answer as one body."""
     return msgspec.json.encode(_response(reply, _status(reply), _output(reply)))
 
 

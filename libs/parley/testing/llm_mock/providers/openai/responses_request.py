@@ -1,4 +1,4 @@
-"""The request of OpenAI Responses: what it may hold, and what it asks."""
+"""The request of OpenAI Responses: its schema, and its conversion."""
 
 import re
 from typing import Any, Literal
@@ -16,15 +16,15 @@ OUTPUT_TOKENS_MIN = 16
 ROLES = ("assistant", "system", "developer", "user")
 ENCRYPTED_REASONING = "reasoning.encrypted_content"
 
-# `Any` marks what the mock does not look into; the provider's own rules for it are not played.
+# `Any` marks fields that the mock does not parse; the provider's rules for them are not checked.
 
 
 class Strict(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
-    """An object that may hold nothing but what is declared."""
+    """An object that allows declared fields only."""
 
 
 class Text(Strict, kw_only=True):
-    """Words."""
+    """A text part."""
 
     type: str
     text: str
@@ -33,7 +33,7 @@ class Text(Strict, kw_only=True):
 
 
 class Image(Strict, kw_only=True):
-    """A picture."""
+    """An image part."""
 
     type: str
     image_url: str | None = None
@@ -51,7 +51,7 @@ PARTS_OUT: dict[str, type[msgspec.Struct]] = {"output_text": Text, "refusal": Ty
 
 
 class Message(Strict, kw_only=True):
-    """A message of either side."""
+    """A message of the user or of the model."""
 
     type: Literal["message"] = "message"
     role: str
@@ -84,7 +84,7 @@ class FunctionOutput(Strict, kw_only=True):
 
 
 class Reasoning(Strict, kw_only=True):
-    """Thoughts, as they came."""
+    """A reasoning item, unchanged."""
 
     type: str
     id: str
@@ -95,7 +95,7 @@ class Reasoning(Strict, kw_only=True):
 
 
 class Reference(Strict, kw_only=True):
-    """An item that the provider kept."""
+    """A reference to an item that the provider stored."""
 
     type: str
     id: str
@@ -120,7 +120,7 @@ ITEMS: dict[str, type[msgspec.Struct]] = {
 
 
 class Tool(msgspec.Struct, kw_only=True):
-    """A tool, the caller's own or one of the provider's."""
+    """A tool of the caller or of the provider."""
 
     type: str
     name: str = ""
@@ -130,7 +130,7 @@ class Tool(msgspec.Struct, kw_only=True):
 
 
 class Effort(msgspec.Struct, kw_only=True):
-    """How much to think, and what to tell of it."""
+    """The reasoning effort, and the form of its summary."""
 
     effort: Literal["none", "minimal", "low", "medium", "high", "xhigh", "max"] | None = None
     summary: Literal["auto", "concise", "detailed"] | None = None
@@ -173,10 +173,10 @@ class Body(Strict, kw_only=True):
 
 
 def items_of(body: Body) -> tuple[msgspec.Struct, ...]:
-    """Return the items of the input.
+    """Return the parsed items of the input.
 
     Raises:
-        Unreadable: one of them is none.
+        ParseError: an item is invalid.
     """
     if isinstance(body.input, str):
         return (Message(role="user", content=body.input),)
@@ -196,7 +196,7 @@ def check(body: Body, items: tuple[msgspec.Struct, ...]) -> None:
     """Refuse settings and tools that the provider refuses.
 
     Raises:
-        Refused: with the provider's words.
+        Refused: with the provider's message.
     """
     if not items:
         raise Refused(
@@ -252,7 +252,7 @@ def _check_tool(tool: Tool, index: int) -> None:
 
 
 def parsed_request_of(body: Body, items: tuple[msgspec.Struct, ...]) -> ParsedRequest:
-    """Return what a valid request asks."""
+    """Return a valid request as a `ParsedRequest`."""
     mine = [tool for tool in body.tools or () if tool.type == "function"]
     match body.tool_choice:
         case "none":
@@ -273,7 +273,7 @@ def parsed_request_of(body: Body, items: tuple[msgspec.Struct, ...]) -> ParsedRe
 
 
 def _turn(items: tuple[msgspec.Struct, ...]) -> tuple[str, int]:
-    """Return the last words of the user, and how many steps with calls followed them."""
+    """Return the last text of the user, and the number of steps with calls after it."""
     rounds, is_result = 0, False
     for item in reversed(items):
         if isinstance(item, Message) and item.role == "user":

@@ -1,4 +1,4 @@
-"""What OpenAI Responses refuses in the items that are sent back to it."""
+"""OpenAI Responses' validation of the items that are sent back."""
 
 import re
 
@@ -24,10 +24,10 @@ PREFIXES = {Reasoning: "rs", FunctionCall: "fc", Message: "msg"}
 
 
 def check_items(items: tuple[msgspec.Struct, ...]) -> None:
-    """Refuse items that do not fit together, or that the provider does not know.
+    """Refuse items that are inconsistent, or unknown to the provider.
 
     Raises:
-        Refused: with the provider's words.
+        Refused: with the provider's message.
     """
     _check_ids(items)
     for index, item in enumerate(items):
@@ -94,7 +94,7 @@ def _check_reasoning(item: Reasoning, following: msgspec.Struct | None) -> None:
 
 
 def _check_reasoning_present(item_id: str, before: tuple[msgspec.Struct, ...]) -> None:
-    """Refuse an item of an answer that was thought about, when the thoughts are left out."""
+    """Refuse an item of an answer with reasoning whose reasoning item is left out."""
     identity = _identity(item_id)
     if identity is None or identity[1] != REASONED:
         return
