@@ -31,14 +31,14 @@ async def test_a_chat_is_queued_edited_interrupted_compacted_archived_and_delete
         assert second.queued is not None
         await parley.manage.drop_queued(chat.id, first.queued.id)
         promoted = await parley.manage.promote_queued(chat.id, second.queued.id)
-        assert promoted.status is ChatStatus.INTERRUPTING
+        assert promoted.status in (ChatStatus.INTERRUPTING, ChatStatus.RUNNING)
         await until_status(parley, chat.id, ChatStatus.WAITING)
         page = await parley.list_messages(chat.id)
         assert [message.text for message in page.messages[:2]] == ["1 2 3 4 ", "count to 4"]
 
         await parley.manage.edit_message(chat.id, 1, "count to 500")
         stopped = await parley.interrupt(chat.id)
-        assert stopped.status is ChatStatus.INTERRUPTING
+        assert stopped.status in (ChatStatus.INTERRUPTING, ChatStatus.WAITING)
         await until_status(parley, chat.id, ChatStatus.WAITING)
 
         await parley.send_message(chat.id, "count to 2")

@@ -80,11 +80,12 @@ class _Steps:
                 self.waits += 1
             try:
                 yield awaited
-                error = None
+                # What it waited for may have gone on in spite of the cancellation.
+                error = self._injected(None)
             except BaseException as thrown:
                 error = self._injected(thrown)
 
-    def _injected(self, thrown: BaseException) -> BaseException:
+    def _injected(self, thrown: BaseException | None) -> BaseException | None:
         if not self.is_due:
             return thrown
         task = asyncio.current_task()

@@ -150,7 +150,7 @@ class Client:
 
     async def run(self, command: str, **spec: object) -> process_service_pb2.WaitOutputResponse:
         started = await self.start(command, **spec)  # type: ignore[arg-type]
-        return await self.wait(started.process.process_id)
+        return await self.wait(started.process.process_id, max_wait_ms=60_000)
 
     async def get(self, process_id: str) -> process_pb2.Process:
         request = process_service_pb2.GetProcessRequest(context=self.context, process_id=process_id)

@@ -42,7 +42,7 @@ async def test_a_terminal_takes_keys(calls: Calls) -> None:
     _, told = await calls.call("process_write", **typing, until="exit", wait_timeout="5s")
     assert (told["running"], told["exit_code"]) == (False, 0), told
     _, whole = await calls.call("process_output", process_id=process_id)
-    assert whole["output"].startswith("/dev/pts/")
+    assert "/dev/pts/" in whole["output"]
 
 
 async def test_a_closed_input_is_explained(calls: Calls) -> None:

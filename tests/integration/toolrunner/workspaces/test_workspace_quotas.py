@@ -1,7 +1,6 @@
 """Workspaces that take more than they may: they are stopped, told why, and can go on."""
 
 import asyncio
-import os
 import shutil
 import tempfile
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -14,6 +13,7 @@ import pytest
 from parley.api.workspace.v1 import process_pb2, sandbox_pb2
 from parley.clock import SystemClock
 from support.host.forked_user import USER
+from support.host.ordinary_user import needs_root
 from support.toolrunner.files import Files
 from support.toolrunner.hosted_workspaces import Placer, scratch
 from support.toolrunner.node import Client, House, connected, node, reason_of, toolrunner
@@ -174,10 +174,8 @@ def open_directory() -> Iterator[Path]:
     shutil.rmtree(path)
 
 
-@pytest.mark.skipif(
-    os.geteuid() != 0 or Level.NS not in offered(),
-    reason="needs root, to become an ordinary user, and namespaces for that one",
-)
+@needs_root
+@pytest.mark.skipif(Level.NS not in offered(), reason="this machine makes no namespaces")
 @pytest.mark.parametrize("script", [CLOSED, ROOT_CLOSED], ids=["below", "above"])
 async def test_e4_an_ordinary_users_node_counts_what_is_closed_to_it(
     open_directory: Path, script: str
