@@ -64,13 +64,35 @@ def held_by(pids: Iterable[int], devices: Collection[int], proc: str = "/proc") 
 
 def _look_at_process(held: Held, process: str) -> None:
     threads = [f"{process}/task/{name}" for name in os.listdir(f"{process}/task")]
+    alive = []
     for thread in threads:
-        with suppress(FileNotFoundError, ProcessLookupError):
-            for name in ("exe", "cwd"):
-                _note(held, f"{thread}/{name}")
-            for name in os.listdir(f"{thread}/fd"):
-                _look_at_descriptor(held, thread, name)
-    _look_at_mappings(held, threads)
+        try:
+            _look_at_thread(held, thread)
+        except PermissionError:
+            # The kernel lets only root look at a thread that is exiting, which holds nothing.
+            if not _is_exiting(thread):
+                raise
+        else:
+            alive.append(thread)
+    _look_at_mappings(held, alive)
+
+
+def _look_at_thread(held: Held, thread: str) -> None:
+    with suppress(FileNotFoundError, ProcessLookupError):
+        for name in ("exe", "cwd"):
+            _note(held, f"{thread}/{name}")
+        for name in os.listdir(f"{thread}/fd"):
+            _look_at_descriptor(held, thread, name)
+
+
+def _is_exiting(thread: str) -> bool:
+    """Return whether a thread is exiting: it has no memory any more, and closes its descriptors."""
+    try:
+        with open(f"{thread}/status", "rb", buffering=0) as file:
+            lines = file.readall().splitlines()
+    except OSError:
+        return True
+    return not any(line.startswith(b"VmSize:") for line in lines)
 
 
 def _note(held: Held, path: str) -> os.stat_result | None:
@@ -107,12 +129,15 @@ def _look_at_mappings(held: Held, threads: list[str]) -> None:
 
 
 def _mappings(thread: str) -> list[bytes]:
-    with (
-        suppress(FileNotFoundError, ProcessLookupError),
-        open(f"{thread}/maps", "rb", buffering=0) as file,
-    ):
-        return file.readall().splitlines()
-    return []
+    try:
+        with open(f"{thread}/maps", "rb", buffering=0) as file:
+            return file.readall().splitlines()
+    except (FileNotFoundError, ProcessLookupError):
+        return []
+    except PermissionError:
+        if not _is_exiting(thread):
+            raise
+        return []
 
 
 def _look_at_mapping(held: Held, thread: str, line: bytes) -> None:

@@ -97,3 +97,16 @@ def test_a_process_that_hides_what_it_holds_is_told(tmp_path: Path) -> None:
     with holder("pass", tmp_path / "big") as pid:
         held = as_ordinary_user(lambda: held_by([pid], devices).unread)
     assert held == 1
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs a process of somebody else")
+def test_a_process_that_exits_holds_nothing_for_an_ordinary_user(tmp_path: Path) -> None:
+    devices = {tmp_path.stat().st_dev}
+    process = subprocess.Popen([sys.executable, "-I", "-S", "-c", ""])
+    os.waitid(os.P_PID, process.pid, os.WEXITED | os.WNOWAIT)
+    try:
+        # It is a zombie: the kernel lets only root look at its descriptors.
+        unread = as_ordinary_user(lambda: held_by([process.pid], devices).unread)
+    finally:
+        process.wait()
+    assert unread == 0
