@@ -107,7 +107,8 @@ async def test_a_terminal_is_typed_at_resized_interrupted_and_left(caller: Calle
         await terminal.socket.send_json({"type": "resize", "rows": 12, "columns": 78})
         await terminal.type("stty size\n")
         await terminal.until(rb"12 78\r\n")
-        await terminal.type("trap 'echo caught' INT; echo ready-$((1+1)); sleep 600\n")
+        loop = "until [ $stop ]; do sleep 0.1; done"
+        await terminal.type(f"trap 'echo caught; stop=1' INT; echo ready-$((1+1)); {loop}\n")
         await terminal.until(rb"ready-2\r\n")
         await terminal.type("\x03")
         await terminal.until(rb"caught\r\n")

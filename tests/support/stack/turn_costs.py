@@ -24,6 +24,7 @@ NODES = "SELECT count(*) FROM chat.nodes WHERE state = 'active'"
 NODES_S_MAX = 60.0
 CHATS_AT_ONCE = 8
 BURSTS_MAX = 30
+SEVERAL_TURNS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,10 +128,16 @@ def _is_introspection(transaction: Transaction) -> bool:
 
 
 def _background(turns: Sequence[_Watched], quiet: _Watched) -> frozenset[tuple[str, ...]]:
-    """Return what happens without turns about as often as with them."""
+    """Return what happens without turns about as often as with them, or in one turn alone."""
     seconds = sum(each.seconds for each in turns)
     found = Counter(each.statements for each in quiet.executed)
-    return frozenset(
+    # What one turn of several had is no cost of turns: a stream between services began anew, say.
+    once = {
+        statements
+        for statements in {each.statements for turn in turns for each in turn.executed}
+        if len(turns) >= SEVERAL_TURNS and sum(bool(turn.times(statements)) for turn in turns) == 1
+    }
+    return frozenset(once) | frozenset(
         statements
         for statements, times in found.items()
         # Twice as often may be chance; once more for every second turn is none.
