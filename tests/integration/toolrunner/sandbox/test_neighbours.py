@@ -53,7 +53,7 @@ async def test_p27_neighbours_are_hardly_slowed_down_and_the_offender_is_ended_a
         async def work() -> None:
             placer.enter(quiet)
             ran = await client.run("echo fine")
-            assert ran.output.text == "fine\n"
+            assert ran.output.text == "fine\n", ran.process
 
         await latency(work, 5)
         felt: dict[str, Felt] = {}
@@ -91,7 +91,8 @@ async def test_e3_all_processors_busy_for_long_are_hardly_felt(
 
         async def work() -> None:
             placer.enter(quiet)
-            assert (await client.run("echo fine")).output.text == "fine\n"
+            ran = await client.run("echo fine")
+            assert ran.output.text == "fine\n", ran.process
 
         await latency(work, 5)
         before = await latency(work, sizes.neighbour_rounds)
