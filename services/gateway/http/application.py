@@ -38,7 +38,7 @@ from gateway.http.problems.errors import (
 from gateway.http.problems.field_paths import ANYTHING, RouteInputs
 from gateway.http.protocol import PRESENCE
 from gateway.http.request_body import drain
-from gateway.http.route_access import ACCESS, Access, Need, RouteUndeclared
+from gateway.http.route_access import Access, Need, RouteUndeclared
 from gateway.http.websockets import as_request, is_websocket, refusing
 from parley.rpc import current_method
 from parley.telemetry import Durations, Telemetry
@@ -153,7 +153,7 @@ class Application:
         self,
         routes: Iterable[AnyRoute],
         around: ApplicationDependencies,
-        access: Mapping[tuple[str, str], Access] = ACCESS,
+        access: Mapping[tuple[str, str], Access],
     ) -> None:
         """Build the routing table.
 

@@ -9,11 +9,12 @@ from html import escape
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
 
+from gateway.api.contract import access_table
 from gateway.http.authentication import Authentication, digest_of
 from gateway.http.problems.errors import HttpProblem
 from gateway.http.request_body import read_query
 from gateway.http.responses import json_response
-from gateway.http.route_access import ACCESS, Need
+from gateway.http.route_access import Need
 from gateway.identity.store.credentials import IdentityStore
 from gateway.streams.chatd_client import ChatdClient
 from gateway.web.problem_pages import PROBLEM_REASONS, index_body, problem_body
@@ -69,7 +70,7 @@ class PageRoutes:
             f"<tr><td><code>{method} {escape(path)}</code></td><td>{escape(access.doc)}</td><td>"
             + ("everyone" if access.need is Need.NOTHING else ", ".join(sorted(access.roles)))
             + f"</td><td>{escape(access.scope or '')}</td></tr>"
-            for (method, path), access in ACCESS.items()
+            for (method, path), access in access_table().items()
         )
         head = "<tr><th>Route</th><th>What it does</th><th>Who may</th><th>Scope</th></tr>"
         return HTMLResponse(

@@ -276,6 +276,7 @@ def _result(result: parts.ToolResult) -> message_pb2.ToolResultPart:
         tool_name=result.tool_name,
         result_json=without_large_bytes(result.result_json),
         outcome=OUTCOME[result.outcome],
+        is_error=result.outcome is not parts.ToolOutcome.DONE,
         mcp_server_id=result.mcp_server_id,
         provider_executed=result.provider_executed,
         created_at=optional_time(result.created_at),

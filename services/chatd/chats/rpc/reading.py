@@ -40,9 +40,9 @@ class ReadMethods:
         children: tuple[ChatView, ...] = ()
         if chat.parent_chat_id is None:
             children = await self._stores.reading.children(chat_id, reader)
-        return api.GetChatResponse(
-            chat=chat_to_proto(chat), children=[chat_to_proto(child) for child in children]
-        )
+        answer = api.GetChatResponse(chat=chat_to_proto(chat))
+        answer.chat.children.extend(chat_to_proto(child) for child in children)
+        return answer
 
     @asynccontextmanager
     async def read_only_errors(self) -> AsyncIterator[None]:

@@ -150,11 +150,18 @@ class SendMethods:
             return api.SendMessageResponse(
                 chat=state_to_proto(sent.state),
                 message=message_to_proto(asked.chat_id, sent.message),
+                snapshot_version=sent.state.snapshot_version,
             )
         outcome = await self._stores.keys.outcome(
             asked.chat_id, owner_id=asked.owner.id, key=asked.key.key
         )
-        answer = api.SendMessageResponse(chat=chat_to_proto(outcome.chat), replayed=sent is None)
+        chat = chat_to_proto(outcome.chat)
+        answer = api.SendMessageResponse(
+            chat=chat,
+            replayed=sent is None,
+            queued=outcome.is_queued,
+            snapshot_version=chat.versions.snapshot,
+        )
         if outcome.is_queued:
             queued = QueuedMessage(
                 queued_id,
@@ -186,11 +193,13 @@ class SendMethods:
         deleted = await self._stores.reading.deleted_at(
             chat_id, owner_id=owner.id, snapshot_version=outcome.snapshot_version
         )
+        chat = chat_to_proto(outcome.chat)
         return api.EditMessageResponse(
             message=message_to_proto(chat_id, outcome.turn_message),
             deleted_message_ids=deleted,
             dropped_queued_messages=[queued_to_proto(queued) for queued in outcome.dropped],
-            chat=chat_to_proto(outcome.chat),
+            chat=chat,
+            snapshot_version=chat.versions.snapshot,
         )
 
     async def _checked(self, new: NewChat, key: ClientKey) -> NewChat:

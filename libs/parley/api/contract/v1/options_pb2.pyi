@@ -12,7 +12,6 @@ from google.protobuf import message as _message
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf.internal import extension_dict as _extension_dict
-from parley.api.identity.v1 import access_pb2 as _access_pb2
 import builtins as _builtins
 import sys
 import typing as _typing
@@ -23,6 +22,34 @@ else:
     from typing_extensions import TypeAlias as _TypeAlias, Never as _Never
 
 DESCRIPTOR: _descriptor.FileDescriptor
+
+class _Audience:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _AudienceEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Audience.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    AUDIENCE_UNSPECIFIED: _Audience.ValueType  # 0
+    """Those who work in chats: owner, administrators and members."""
+    AUDIENCE_EVERYONE: _Audience.ValueType  # 1
+    """Every active user."""
+    AUDIENCE_ADMINISTRATORS: _Audience.ValueType  # 2
+    """The owner and administrators."""
+    AUDIENCE_ADMINISTRATORS_AND_AUDITORS: _Audience.ValueType  # 3
+    """The owner, administrators and auditors."""
+
+class Audience(_Audience, metaclass=_AudienceEnumTypeWrapper):
+    """The users who may use a route, by their roles."""
+
+AUDIENCE_UNSPECIFIED: Audience.ValueType  # 0
+"""Those who work in chats: owner, administrators and members."""
+AUDIENCE_EVERYONE: Audience.ValueType  # 1
+"""Every active user."""
+AUDIENCE_ADMINISTRATORS: Audience.ValueType  # 2
+"""The owner and administrators."""
+AUDIENCE_ADMINISTRATORS_AND_AUDITORS: Audience.ValueType  # 3
+"""The owner, administrators and auditors."""
+Global___Audience: _TypeAlias = Audience  # noqa: Y015
 
 class _Duration:
     ValueType = _typing.NewType("ValueType", _builtins.int)
@@ -150,6 +177,7 @@ class JsonField(_message.Message):
     NOT_FOUND_REASON_FIELD_NUMBER: _builtins.int
     PATTERN_DESCRIPTION_FIELD_NUMBER: _builtins.int
     RESOURCE_FIELD_NUMBER: _builtins.int
+    TYPE_TAG_FIELD_NUMBER: _builtins.int
     public: _builtins.bool
     """Whether HTTP clients see or set the field. Fields without this option are internal."""
     name: _builtins.str
@@ -167,13 +195,17 @@ class JsonField(_message.Message):
     decimal_max: _builtins.float
     """Upper bound of a string that contains a decimal number and is a number in JSON; 0 for other strings."""
     default_value: _builtins.str
-    """The enum value, in JSON, that an unspecified value is written as and an absent one is read as; empty for null."""
+    """What an unset value is written as: an enum value, an embedded document, or for a message anything, to have it written with
+    the defaults of its fields. An absent bool of a request that creates is read as `true` if this says so. Empty for null.
+    """
     not_found_reason: _builtins.str
     """Reason of the 404 answer if the field is a path parameter that cannot be an id."""
     pattern_description: _builtins.str
     """What a value that matches the field's pattern is, in words that follow "Give"."""
     resource: _builtins.str
     """Metadata `resource` of the 404 answer, if its reason is RESOURCE_NOT_FOUND."""
+    type_tag: _builtins.str
+    """Text of a member `type` that each item of a list gets; empty for none."""
     def __init__(
         self,
         *,
@@ -189,10 +221,11 @@ class JsonField(_message.Message):
         not_found_reason: _builtins.str = ...,
         pattern_description: _builtins.str = ...,
         resource: _builtins.str = ...,
+        type_tag: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["any_json", b"any_json", "decimal_max", b"decimal_max", "default_value", b"default_value", "embedded_json", b"embedded_json", "flatten", b"flatten", "name", b"name", "not_found_reason", b"not_found_reason", "null_if_empty", b"null_if_empty", "omit_if_empty", b"omit_if_empty", "pattern_description", b"pattern_description", "public", b"public", "resource", b"resource"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["any_json", b"any_json", "decimal_max", b"decimal_max", "default_value", b"default_value", "embedded_json", b"embedded_json", "flatten", b"flatten", "name", b"name", "not_found_reason", b"not_found_reason", "null_if_empty", b"null_if_empty", "omit_if_empty", b"omit_if_empty", "pattern_description", b"pattern_description", "public", b"public", "resource", b"resource", "type_tag", b"type_tag"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -232,7 +265,7 @@ class Binding(_message.Message):
 
     SUMMARY_FIELD_NUMBER: _builtins.int
     STATUS_FIELD_NUMBER: _builtins.int
-    ROLES_FIELD_NUMBER: _builtins.int
+    AUDIENCE_FIELD_NUMBER: _builtins.int
     CONSTANTS_FIELD_NUMBER: _builtins.int
     CALLER_FIELD_FIELD_NUMBER: _builtins.int
     IF_MATCH_FIELD_FIELD_NUMBER: _builtins.int
@@ -247,10 +280,13 @@ class Binding(_message.Message):
     QUERY_FIELD_NUMBER: _builtins.int
     NO_HEAD_FIELD_NUMBER: _builtins.int
     REPLAYED_FIELD_FIELD_NUMBER: _builtins.int
+    DERIVED_ID_FIELD_FIELD_NUMBER: _builtins.int
     summary: _builtins.str
     """What the route does, in one sentence."""
     status: _builtins.int
     """Status of the answer; 0 for 200. An answer with 204 has no body."""
+    audience: Global___Audience.ValueType
+    """Users who may use the route."""
     caller_field: _builtins.str
     """Path of a request field that gets the id of the signed-in user."""
     if_match_field: _builtins.str
@@ -273,10 +309,10 @@ class Binding(_message.Message):
     """Whether HEAD is refused."""
     replayed_field: _builtins.str
     """Path of a boolean response field that says that the stored answer of an earlier request was returned."""
-    @_builtins.property
-    def roles(self) -> _containers.RepeatedScalarFieldContainer[_access_pb2.Role.ValueType]:
-        """Roles that may use the route; empty for those of the method's caller rule."""
-
+    derived_id_field: _builtins.str
+    """Path of a request field that gets an id derived from the user and the Idempotency-Key, so that a repetition names the same
+    resource; calls are routed by it.
+    """
     @_builtins.property
     def constants(self) -> _containers.RepeatedCompositeFieldContainer[Global___Constant]:
         """Request fields that the binding sets."""
@@ -294,7 +330,7 @@ class Binding(_message.Message):
         *,
         summary: _builtins.str = ...,
         status: _builtins.int = ...,
-        roles: _abc.Iterable[_access_pb2.Role.ValueType] | None = ...,
+        audience: Global___Audience.ValueType = ...,
         constants: _abc.Iterable[Global___Constant] | None = ...,
         caller_field: _builtins.str = ...,
         if_match_field: _builtins.str = ...,
@@ -309,10 +345,11 @@ class Binding(_message.Message):
         query: _abc.Iterable[_builtins.str] | None = ...,
         no_head: _builtins.bool = ...,
         replayed_field: _builtins.str = ...,
+        derived_id_field: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["body_fields", b"body_fields", "body_optional", b"body_optional", "caller_field", b"caller_field", "constants", b"constants", "duration", b"duration", "etag_field", b"etag_field", "etag_of_content", b"etag_of_content", "if_match_field", b"if_match_field", "location", b"location", "no_head", b"no_head", "query", b"query", "replayed_field", b"replayed_field", "roles", b"roles", "served_by_gateway", b"served_by_gateway", "status", b"status", "summary", b"summary", "timeout_ms", b"timeout_ms"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["audience", b"audience", "body_fields", b"body_fields", "body_optional", b"body_optional", "caller_field", b"caller_field", "constants", b"constants", "derived_id_field", b"derived_id_field", "duration", b"duration", "etag_field", b"etag_field", "etag_of_content", b"etag_of_content", "if_match_field", b"if_match_field", "location", b"location", "no_head", b"no_head", "query", b"query", "replayed_field", b"replayed_field", "served_by_gateway", b"served_by_gateway", "status", b"status", "summary", b"summary", "timeout_ms", b"timeout_ms"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
