@@ -3,7 +3,7 @@
 Only standard rules are supported; there are no CEL expressions.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 
 from google.protobuf.descriptor import FieldDescriptor
@@ -31,6 +31,7 @@ class Rules:
 
     Attributes:
         is_required: Whether it has to be given.
+        ignores_zero: Whether the rules do not apply to the zero value.
         length_min: Smallest number of characters, bytes, items or entries.
         length_max: The largest; None without a bound.
         bytes_max: Largest number of bytes of a string.
@@ -46,6 +47,7 @@ class Rules:
     """
 
     is_required: bool = False
+    ignores_zero: bool = False
     length_min: int = 0
     length_max: int | None = None
     bytes_max: int | None = None
@@ -62,6 +64,8 @@ class Rules:
     @property
     def may_be_empty(self) -> bool:
         """Whether the empty value satisfies the rules."""
+        if self.ignores_zero:
+            return True
         return not (self.is_required or self.length_min) and self.pattern != NOT_BLANK
 
 
@@ -71,7 +75,9 @@ def rules_of(field: FieldDescriptor) -> Rules:
     options = field.GetOptions()
     declared = options.Extensions[validate_pb2.field]
     described = options.Extensions[options_pb2.json].pattern_description
-    return _rules(declared, field, described)
+    found = _rules(declared, field, described)
+    is_ignored = declared.ignore == validate_pb2.IGNORE_IF_ZERO_VALUE
+    return replace(found, ignores_zero=is_ignored) if is_ignored else found
 
 
 def _rules(

@@ -54,6 +54,8 @@ class Body:
             value = getattr(body, name)
             if value is UNSET:
                 continue
+            if value is None:
+                value = field.default
             if value is not None:
                 field.put(message, value)
             given.append(field.path)
@@ -67,10 +69,12 @@ class BodyField:
     Attributes:
         path: Its name in the message that a mask refers to.
         put: Sets it.
+        default: Its value if it is null; None for empty.
     """
 
     path: str
     put: Setter
+    default: Any
 
 
 def body_of(
@@ -88,13 +92,26 @@ def body_of(
         only: JSON names of the fields that are accepted; empty for all.
         without: Proto names of fields that other parts of the request set.
     """
-    members = {
-        name: member
+    names = tuple(
+        name
         for name, member in _members(message, kind).items()
         if (not only or name in only) and member.field.descriptor.name not in without
-    }
+    )
+    return _body(message, kind, names)
+
+
+@cache
+def _body(message: Descriptor, kind: BodyKind, names: tuple[str, ...]) -> Body:
+    """Return the body with these fields; routes with the same body have the same type."""
+    known = _members(message, kind)
+    members = {name: known[name] for name in names}
     made = _struct(f"{message.name}{kind.value.title()}", members, kind, either=_either(message))
-    return Body(made, {name: BodyField(each.path, each.put) for name, each in members.items()})
+    is_patch = kind is BodyKind.PATCH
+    fields = {
+        name: BodyField(each.path, each.put, None if is_patch else _default(each.field))
+        for name, each in members.items()
+    }
+    return Body(made, fields)
 
 
 @dataclass(frozen=True, slots=True)

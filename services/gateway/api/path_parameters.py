@@ -1,16 +1,12 @@
 """Path parameters of requests; an invalid id is answered like one that does not exist."""
 
-import re
 from uuid import UUID
 
 from starlette.requests import Request
 
-from gateway.api.inputs.chats import INTEGER_MAX
 from gateway.http.problems.errors import HttpProblem
 
 CHAT_NOT_FOUND = ("CHAT_NOT_FOUND", "There is no such chat, or you may not see it.")
-
-_NAME = re.compile(r"[A-Za-z0-9._-]{1,128}")
 
 
 def chat_id_of(request: Request) -> str:
@@ -25,36 +21,6 @@ def chat_id_of(request: Request) -> str:
 def chat_not_found() -> HttpProblem:
     """Return the error for a chat that does not exist for this user."""
     return HttpProblem(404, *CHAT_NOT_FOUND)
-
-
-def message_id_of(request: Request) -> int:
-    """Return the message id of the path.
-
-    Raises:
-        HttpProblem: It is not a number, so there is no such message (404).
-    """
-    text = request.path_params["message_id"]
-    if text.isascii() and text.isdigit() and len(text) <= 16 and 0 < int(text) <= INTEGER_MAX:
-        return int(text)
-    raise HttpProblem(
-        404,
-        "MESSAGE_NOT_FOUND",
-        "There is no such message in the chat; read its messages anew.",
-    )
-
-
-def queued_message_id_of(request: Request) -> str:
-    """Return the queued message id of the path.
-
-    Raises:
-        HttpProblem: It is not an id, so there is no such queued message (404).
-    """
-    return _uuid(
-        request,
-        "queued_message_id",
-        "QUEUED_MESSAGE_NOT_FOUND",
-        "No such message waits; it may have been sent or dropped meanwhile.",
-    )
 
 
 def workspace_id_of(request: Request) -> str:
@@ -140,28 +106,6 @@ def file_id_of(request: Request) -> str:
     """
     return _uuid(
         request, "file_id", "FILE_NOT_FOUND", "There is no such file, or you may not see it."
-    )
-
-
-def name_of(request: Request, parameter: str, resource: str) -> str:
-    """Return an id that need not be a UUID, such as that of the demo.
-
-    Raises:
-        HttpProblem: It cannot be such an id (404).
-    """
-    text: str = request.path_params[parameter]
-    if _NAME.fullmatch(text):
-        return text
-    raise resource_not_found(resource)
-
-
-def resource_not_found(resource: str) -> HttpProblem:
-    """Return the error for a resource that does not exist."""
-    return HttpProblem(
-        404,
-        "RESOURCE_NOT_FOUND",
-        f"There is no such {resource}, or you may not see it.",
-        facts={"resource": resource},
     )
 
 

@@ -99,7 +99,7 @@ class TranscodedRoute:
         self._constants = tuple(
             (field_path(message, each.field), each.value) for each in options.constants
         )
-        self.body = _body(binding)
+        self.body = body_type_of(binding)
         self.query = _query(binding)
         self._convert = converter_of(_answer_type(binding))
         self._answer = attrgetter(binding.response_body) if binding.response_body else _itself
@@ -203,7 +203,8 @@ def put(message: Any, fields: tuple[FieldDescriptor, ...], value: Any) -> None:
     setattr(message, fields[-1].name, value)
 
 
-def _body(binding: HttpBinding) -> Body | None:
+def body_type_of(binding: HttpBinding) -> Body | None:
+    """Return the body of a binding; None if it has none."""
     if not binding.body:
         return None
     message: Descriptor | None = binding.method.input_type

@@ -6,13 +6,7 @@ from enum import StrEnum
 
 from google.protobuf.descriptor import FileDescriptor
 
-from parley.api.chat.v1 import (
-    file_service_pb2,
-    model_service_pb2,
-    settings_service_pb2,
-    stream_service_pb2,
-    usage_service_pb2,
-)
+from gateway.http.limits.admission import Duration
 from parley.api.identity.v1 import group_service_pb2, token_service_pb2, user_service_pb2
 from parley.api.workspace.v1 import (
     node_service_pb2,
@@ -39,12 +33,14 @@ class Access:
         need: Whether a sign-in is required.
         roles: The allowed roles, if so.
         method: The equivalent gRPC method; empty if there is none.
+        duration: How long its requests may take.
     """
 
     doc: str
     need: Need = Need.SIGN_IN
     roles: frozenset[Role] = frozenset()
     method: str = ""
+    duration: Duration = Duration.SHORT
 
     @property
     def scope(self) -> str | None:
@@ -75,11 +71,6 @@ class _Service:
         return Access(doc, roles=roles, method=f"/{self._service.full_name}/{name}")
 
 
-_streams = _Service(stream_service_pb2.DESCRIPTOR)
-_files = _Service(file_service_pb2.DESCRIPTOR)
-_models = _Service(model_service_pb2.DESCRIPTOR)
-_settings = _Service(settings_service_pb2.DESCRIPTOR)
-_usage = _Service(usage_service_pb2.DESCRIPTOR)
 _users = _Service(user_service_pb2.DESCRIPTOR)
 _groups = _Service(group_service_pb2.DESCRIPTOR)
 _tokens = _Service(token_service_pb2.DESCRIPTOR)
@@ -100,11 +91,6 @@ PAGES: Mapping[tuple[str, str], Access] = {
     ("GET", "/healthz"): _anyone("Whether this process lives."),
     ("GET", "/readyz"): _anyone("Whether this process can do its work."),
     ("GET", "/openapi.json"): _anyone("The description of this API for programs."),
-}
-CHATS: Mapping[tuple[str, str], Access] = {
-    ("GET", f"{_CHAT}/events"): _streams("Subscribe", "Follow what happens."),
-    ("GET", f"{_API}/events"): _streams("WatchChats", "Follow the list of chats."),
-    ("GET", f"{_CHAT}/usage"): _usage("GetChatUsage", "Sum up what its tree used and cost."),
 }
 _PROCESS = f"{_CHAT}/processes/{{process_id}}"
 WORKSPACES: Mapping[tuple[str, str], Access] = {
@@ -190,78 +176,6 @@ CATALOGUE: Mapping[tuple[str, str], Access] = {
     ("GET", f"{_WORKSPACE}/grants"): _secrets("ListGrants", "List what it may use of secrets."),
     ("PUT", f"{_WORKSPACE}/grants"): _secrets("SetGrants", "Replace what it may use of secrets."),
 }
-FILES: Mapping[tuple[str, str], Access] = {
-    ("POST", f"{_API}/files"): _files("UploadFile", "Store a file, to be sent with a message."),
-    ("GET", f"{_API}/files/{{file_id}}"): _files("DownloadFile", "Read the bytes of a file."),
-    ("GET", f"{_API}/files/{{file_id}}/info"): _files("GetFile", "Read what is known of a file."),
-}
-MODELS: Mapping[tuple[str, str], Access] = {
-    ("GET", f"{_API}/models"): _models("ListModels", "List the models.", EVERYONE),
-    ("POST", f"{_API}/models"): _models("CreateModel", "Make a model known.", MANAGERS),
-    ("GET", f"{_API}/models/{{model_id}}"): _models("ListModels", "Read a model.", EVERYONE),
-    ("PATCH", f"{_API}/models/{{model_id}}"): _models("UpdateModel", "Change a model.", MANAGERS),
-    ("DELETE", f"{_API}/models/{{model_id}}"): _models("DeleteModel", "Forget a model.", MANAGERS),
-    ("GET", f"{_API}/model-overrides"): _models(
-        "ListModelOverrides", "List the purposes that have a model of their own.", EVERYONE
-    ),
-    ("PUT", f"{_API}/model-overrides/{{purpose}}"): _models(
-        "SetModelOverride", "Give a purpose a model of its own.", MANAGERS
-    ),
-    ("DELETE", f"{_API}/model-overrides/{{purpose}}"): _models(
-        "SetModelOverride", "Take it away again.", MANAGERS
-    ),
-    ("GET", f"{_API}/providers"): _models("ListProviders", "List the providers.", MANAGERS),
-    ("POST", f"{_API}/providers"): _models("CreateProvider", "Make one known.", MANAGERS),
-    ("GET", f"{_API}/providers/{{provider_id}}"): _models(
-        "ListProviders", "Read a provider.", MANAGERS
-    ),
-    ("PATCH", f"{_API}/providers/{{provider_id}}"): _models(
-        "UpdateProvider", "Change a provider.", MANAGERS
-    ),
-    ("DELETE", f"{_API}/providers/{{provider_id}}"): _models(
-        "DeleteProvider", "Forget a provider, its models and its keys.", MANAGERS
-    ),
-    ("POST", f"{_API}/providers/{{provider_id}}/check"): _models(
-        "CheckProvider", "Ask it whether its keys work and what it offers.", MANAGERS
-    ),
-    ("POST", f"{_API}/provider-keys"): _models(
-        "AddProviderKey", "Store a key of the installation.", MANAGERS
-    ),
-    ("DELETE", f"{_API}/provider-keys/{{key_id}}"): _models(
-        "DeleteProviderKey", "Forget a key of the installation.", MANAGERS
-    ),
-    ("GET", f"{_API}/me/provider-keys"): _models(
-        "ListProviderKeys", "List one's own keys, and who takes such keys."
-    ),
-    ("POST", f"{_API}/me/provider-keys"): _models("AddProviderKey", "Store one's own key."),
-    ("DELETE", f"{_API}/me/provider-keys/{{key_id}}"): _models(
-        "DeleteProviderKey", "Forget one's own key."
-    ),
-}
-SETTINGS: Mapping[tuple[str, str], Access] = {
-    ("GET", f"{_API}/settings"): _settings(
-        "GetInstallationSettings", "Read the installation's settings.", EVERYONE
-    ),
-    ("PATCH", f"{_API}/settings"): _settings(
-        "UpdateInstallationSettings", "Change the installation's settings.", MANAGERS
-    ),
-    ("GET", f"{_API}/me/settings"): _settings("GetUserSettings", "Read one's own settings."),
-    ("PATCH", f"{_API}/me/settings"): _settings("UpdateUserSettings", "Change one's own settings."),
-}
-USAGE: Mapping[tuple[str, str], Access] = {
-    ("GET", f"{_API}/usage"): _usage("ListUsage", "Sum up what everyone used.", MANAGERS),
-    ("GET", f"{_API}/users/{{user_id}}/usage"): _usage(
-        "GetUserUsage", "Sum up what somebody used.", READERS_OF_ALL
-    ),
-    ("GET", f"{_API}/me/usage"): _usage("GetUserUsage", "Sum up what one used oneself."),
-    ("GET", f"{_API}/me/spend"): _usage("GetSpendStatus", "Where one stands against a limit."),
-    ("GET", f"{_API}/spend-limits"): _usage("ListSpendLimits", "List the limits.", MANAGERS),
-    **{
-        (method, f"{_API}/spend-limits/{subject}"): _usage("SetSpendLimit", doc, MANAGERS)
-        for method, doc in (("PUT", "Limit what they may spend."), ("DELETE", "No longer."))
-        for subject in ("everyone", "users/{user_id}", "groups/{group_id}")
-    },
-}
 USERS: Mapping[tuple[str, str], Access] = {
     ("GET", f"{_API}/me"): _users("GetUser", "Who is signed in.", EVERYONE),
     ("PATCH", f"{_API}/me"): Access("Change one's own name and address.", roles=EVERYONE),
@@ -311,13 +225,8 @@ GROUPS: Mapping[tuple[str, str], Access] = {
 }
 ACCESS: Mapping[tuple[str, str], Access] = {
     **PAGES,
-    **CHATS,
     **WORKSPACES,
     **CATALOGUE,
-    **FILES,
-    **MODELS,
-    **SETTINGS,
-    **USAGE,
     **USERS,
     **GROUPS,
 }

@@ -4,7 +4,6 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gateway.api.inputs import chats as inputs
-from gateway.api.inputs import models as inputs_models
 from gateway.api.inputs import secrets as inputs_secrets
 from gateway.api.inputs import users as inputs_users
 from gateway.api.inputs import workspace_access as inputs_workspaces
@@ -15,14 +14,10 @@ from gateway.http.responses import json_response
 from gateway.routes.checkpoints import CheckpointRoutes
 from gateway.routes.files import UPLOADED_TYPES, FileRoutes
 from gateway.routes.groups import GroupRoutes
-from gateway.routes.models import ModelRoutes
 from gateway.routes.processes import ProcessRoutes
-from gateway.routes.providers import ProviderRoutes
 from gateway.routes.secrets import SecretRoutes
 from gateway.routes.service_tokens import TokenRoutes
-from gateway.routes.settings import SettingsRoutes
 from gateway.routes.templates import TemplateRoutes
-from gateway.routes.usage import UsageRoutes
 from gateway.routes.users import UserRoutes
 from gateway.routes.wiring import Handlers
 from gateway.routes.workspace_files import WorkspaceFileRoutes
@@ -32,15 +27,10 @@ from gateway.web.routes import PageRoutes
 
 API = "/api/v1"
 CHAT = f"{API}/chats/{{chat_id}}"
-MODEL = f"{API}/models/{{model_id}}"
-OVERRIDE = f"{API}/model-overrides/{{purpose}}"
-PROVIDER = f"{API}/providers/{{provider_id}}"
 USER = f"{API}/users/{{user_id}}"
 GROUP = f"{API}/groups/{{group_id}}"
-LIMITS = f"{API}/spend-limits"
 
 PAGE = ("limit", "cursor")
-SPAN = ("start", "end")
 
 
 def routes(handlers: Handlers) -> tuple[AnyRoute, ...]:
@@ -54,10 +44,6 @@ def routes(handlers: Handlers) -> tuple[AnyRoute, ...]:
         *_secrets(handlers.secrets),
         *_checkpoints(handlers.checkpoints),
         *_files(handlers.files),
-        *_models(handlers.models),
-        *_providers(handlers.providers),
-        *_settings(handlers.settings),
-        *_usage(handlers.usage),
         *_users(handlers.users),
         *_groups(handlers.groups),
         *_tokens(handlers.tokens),
@@ -212,77 +198,6 @@ def _files(files: FileRoutes) -> tuple[AnyRoute, ...]:
             "POST", f"{API}/files", files.upload, query=("name",), uploads=(*UPLOADED_TYPES,)
         ),
         UserRoute("GET", file, files.download),
-        UserRoute("GET", f"{file}/info", files.read),
-    )
-
-
-def _models(models: ModelRoutes) -> tuple[AnyRoute, ...]:
-    return (
-        UserRoute("GET", f"{API}/models", models.list, query=PAGE),
-        UserRoute("POST", f"{API}/models", models.create, body=inputs_models.NewModel),
-        UserRoute("GET", MODEL, models.read),
-        UserRoute("PATCH", MODEL, models.update, body=inputs_models.ModelPatch, conditional=True),
-        UserRoute("DELETE", MODEL, models.delete),
-        UserRoute("GET", f"{API}/model-overrides", models.list_overrides),
-        UserRoute("PUT", OVERRIDE, models.put_override, body=inputs_models.NewOverride),
-        UserRoute("DELETE", OVERRIDE, models.delete_override),
-    )
-
-
-def _providers(providers: ProviderRoutes) -> tuple[AnyRoute, ...]:
-    key, keys, own_keys = (
-        inputs_models.NewProviderKey,
-        f"{API}/provider-keys",
-        f"{API}/me/provider-keys",
-    )
-    return (
-        UserRoute("GET", f"{API}/providers", providers.list, query=PAGE),
-        UserRoute("POST", f"{API}/providers", providers.create, body=inputs_models.NewProvider),
-        UserRoute("GET", PROVIDER, providers.read),
-        UserRoute(
-            "PATCH", PROVIDER, providers.update, body=inputs_models.ProviderPatch, conditional=True
-        ),
-        UserRoute("DELETE", PROVIDER, providers.delete),
-        UserRoute("POST", f"{PROVIDER}/check", providers.check, body=inputs.Nothing),
-        UserRoute("POST", keys, providers.add_key, body=key),
-        UserRoute("DELETE", f"{keys}/{{key_id}}", providers.delete_key),
-        UserRoute("GET", own_keys, providers.list_own_keys),
-        UserRoute("POST", own_keys, providers.add_own_key, body=key),
-        UserRoute("DELETE", f"{own_keys}/{{key_id}}", providers.delete_key),
-    )
-
-
-def _settings(settings: SettingsRoutes) -> tuple[AnyRoute, ...]:
-    own = f"{API}/me/settings"
-    return (
-        UserRoute("GET", f"{API}/settings", settings.read),
-        UserRoute(
-            "PATCH", f"{API}/settings", settings.update, body=inputs_models.InstallationPatch
-        ),
-        UserRoute("GET", own, settings.read_own),
-        UserRoute("PATCH", own, settings.update_own, body=inputs_models.UserSettingsPatch),
-    )
-
-
-def _usage(usage: UsageRoutes) -> tuple[AnyRoute, ...]:
-    limited = tuple(
-        route
-        for subject in ("everyone", "users/{user_id}", "groups/{group_id}")
-        for route in (
-            UserRoute(
-                "PUT", f"{LIMITS}/{subject}", usage.put_limit, body=inputs_models.NewSpendLimit
-            ),
-            UserRoute("DELETE", f"{LIMITS}/{subject}", usage.delete_limit),
-        )
-    )
-    return (
-        UserRoute("GET", f"{CHAT}/usage", usage.of_chat),
-        UserRoute("GET", f"{API}/usage", usage.list, query=(*SPAN, *PAGE)),
-        UserRoute("GET", f"{USER}/usage", usage.of_user, query=SPAN),
-        UserRoute("GET", f"{API}/me/usage", usage.own, query=SPAN),
-        UserRoute("GET", f"{API}/me/spend", usage.spend_status),
-        UserRoute("GET", LIMITS, usage.list_limits, query=PAGE),
-        *limited,
     )
 
 

@@ -10,14 +10,10 @@ from gateway.routes.checkpoints import CheckpointRoutes
 from gateway.routes.export import ExportRoutes
 from gateway.routes.files import FileRoutes
 from gateway.routes.groups import GroupRoutes
-from gateway.routes.models import ModelRoutes
 from gateway.routes.processes import ProcessRoutes
-from gateway.routes.providers import ProviderRoutes
 from gateway.routes.secrets import SecretRoutes
 from gateway.routes.service_tokens import TokenRoutes
-from gateway.routes.settings import SettingsRoutes
 from gateway.routes.templates import TemplateRoutes
-from gateway.routes.usage import UsageRoutes
 from gateway.routes.users import UserRoutes
 from gateway.routes.workspace_files import WorkspaceFileRoutes
 from gateway.routes.workspaces import WorkspaceRoutes
@@ -76,10 +72,6 @@ class Handlers:
     workspaces: WorkspaceRoutes
     checkpoints: CheckpointRoutes
     files: FileRoutes
-    models: ModelRoutes
-    providers: ProviderRoutes
-    settings: SettingsRoutes
-    usage: UsageRoutes
     users: UserRoutes
     groups: GroupRoutes
     tokens: TokenRoutes
@@ -115,10 +107,6 @@ def open_handlers(
         workspaces=WorkspaceRoutes(chatd, stream=events.stream, new_id=new_id),
         checkpoints=CheckpointRoutes(workspaces, new_id=new_id),
         files=FileRoutes(chatd, new_id=new_id, clock=process.clock),
-        models=ModelRoutes(chatd, new_id=new_id),
-        providers=ProviderRoutes(chatd, new_id=new_id),
-        settings=SettingsRoutes(chatd, new_id=new_id),
-        usage=UsageRoutes(chatd, new_id=new_id),
         users=UserRoutes(identity.users, identity.people, new_id=new_id),
         groups=GroupRoutes(identity.groups, identity.group_store, identity.people, new_id=new_id),
         tokens=TokenRoutes(identity.tokens, new_id=new_id),

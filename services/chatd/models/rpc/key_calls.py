@@ -9,7 +9,6 @@ from chatd.primitives.domain.errors import InvalidRequest, NotPermitted, Resourc
 from chatd.primitives.domain.ids import Owner
 from chatd.primitives.rpc import fields
 from chatd.users.rpc.callers import caller_as_owner
-from parley.api.chat.v1 import model_pb2
 from parley.api.chat.v1 import model_service_pb2 as api
 from parley.settings import Secret
 
@@ -65,12 +64,8 @@ class KeyCalls:
         return api.ListProviderKeysResponse(
             keys=[key_to_proto(key) for key in user.keys],
             providers=[
-                model_pb2.Provider(
-                    id=each.id,
-                    name=each.name,
-                    display_name=each.display_name,
-                    enabled=each.is_enabled,
-                    user_keys_allowed=True,
+                api.ProviderName(
+                    id=each.id, name=each.name, display_name=each.display_name or each.name
                 )
                 for each in catalogue.providers.values()
                 if each.user_keys_allowed and each.is_enabled and not each.is_deleted

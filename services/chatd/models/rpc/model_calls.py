@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from chatd.models.domain.catalogue import Model
+from chatd.models.domain.catalogue import Catalogue, Model
 from chatd.models.domain.errors import ModelNotFound
 from chatd.models.rpc.administration import body_hash, made_id, note, page_of
 from chatd.models.rpc.convert import (
@@ -17,6 +17,7 @@ from chatd.models.rpc.fields import (
     version_of,
 )
 from chatd.models.rpc.ports import READERS_OF_ALL, ModelPorts
+from chatd.primitives.domain.errors import ResourceNotFound
 from chatd.primitives.rpc import fields
 from chatd.users.rpc.callers import caller_as_owner
 from parley.api.chat.v1 import model_pb2
@@ -36,7 +37,7 @@ class ModelCalls:
         listed = [
             model
             for model in catalogue.models.values()
-            if not model.is_deleted and (is_full or catalogue.is_usable(model))
+            if _is_shown(model, catalogue, is_full=is_full)
         ]
         page, token = page_of(listed, lambda model: model.id, request.page_size, request.page_token)
         return api.ListModelsResponse(
@@ -45,6 +46,17 @@ class ModelCalls:
                 for model in page
             ],
             next_page_token=token,
+        )
+
+    async def get(self, request: api.GetModelRequest) -> api.GetModelResponse:
+        """Return a model that the caller may use; administrators see all."""
+        is_full = caller_as_owner().role in READERS_OF_ALL
+        catalogue = await self._ports.catalogue()
+        model = catalogue.models.get(request.model_id)
+        if model is None or not _is_shown(model, catalogue, is_full=is_full):
+            raise ResourceNotFound("model", request.model_id[:64])
+        return api.GetModelResponse(
+            model=model_to_proto(model, catalogue, self._ports.book, is_full=is_full)
         )
 
     async def create(self, request: api.CreateModelRequest) -> api.CreateModelResponse:
@@ -113,3 +125,7 @@ class ModelCalls:
     async def _model(self, stored: Model) -> model_pb2.Model:
         catalogue = await self._ports.catalogue()
         return model_to_proto(stored, catalogue, self._ports.book, is_full=True)
+
+
+def _is_shown(model: Model, catalogue: Catalogue, *, is_full: bool) -> bool:
+    return not model.is_deleted and (is_full or catalogue.is_usable(model))

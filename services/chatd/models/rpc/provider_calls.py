@@ -1,6 +1,6 @@
 """Methods for providers."""
 
-from chatd.models.domain.catalogue import Provider, ProviderKey, ProviderType
+from chatd.models.domain.catalogue import Catalogue, Provider, ProviderKey, ProviderType
 from chatd.models.domain.key_changes import ProviderChange, effect_on_keys
 from chatd.models.rpc.administration import body_hash, made_id, note, page_of
 from chatd.models.rpc.convert import provider_to_proto
@@ -38,6 +38,11 @@ class ProviderCalls:
         return api.ListProvidersResponse(
             providers=[provider_to_proto(provider) for provider in page], next_page_token=token
         )
+
+    async def get(self, request: api.GetProviderRequest) -> api.GetProviderResponse:
+        """Return a provider."""
+        provider = _found(await self._ports.catalogue(), request.provider_id)
+        return api.GetProviderResponse(provider=provider_to_proto(provider))
 
     async def create(self, request: api.CreateProviderRequest) -> api.CreateProviderResponse:
         """Create a provider."""
@@ -95,9 +100,7 @@ class ProviderCalls:
     async def check(self, request: api.CheckProviderRequest) -> api.CheckProviderResponse:
         """Check whether the keys of a provider work, and list its models."""
         snapshot = await self._ports.configuration.current()
-        provider = snapshot.catalogue.providers.get(request.provider_id)
-        if provider is None or provider.is_deleted:
-            raise ResourceNotFound("provider", request.provider_id[:64])
+        provider = _found(snapshot.catalogue, request.provider_id)
         checked = await self._ports.check(provider, snapshot.values)
         return api.CheckProviderResponse(
             keys=[
@@ -106,6 +109,13 @@ class ProviderCalls:
             ],
             model_names=checked.model_names,
         )
+
+
+def _found(catalogue: Catalogue, provider_id: str) -> Provider:
+    provider = catalogue.providers.get(provider_id)
+    if provider is None or provider.is_deleted:
+        raise ResourceNotFound("provider", provider_id[:64])
+    return provider
 
 
 def _new_key(request: api.UpdateProviderRequest, provider_id: str) -> NewKey:

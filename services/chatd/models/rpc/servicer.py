@@ -26,6 +26,12 @@ class ModelServicer(ModelServiceServicer):
         """List the models the caller may use; administrators see all."""
         return await self._models.list(request)
 
+    async def GetModel(  # noqa: N802 (the name is the proto's)
+        self, request: api.GetModelRequest, context: Context
+    ) -> api.GetModelResponse:
+        """Return a model that the caller may use; administrators see all."""
+        return await self._models.get(request)
+
     async def CreateModel(  # noqa: N802 (the name is the proto's)
         self, request: api.CreateModelRequest, context: Context
     ) -> api.CreateModelResponse:
@@ -61,6 +67,12 @@ class ModelServicer(ModelServiceServicer):
     ) -> api.ListProvidersResponse:
         """List providers."""
         return await self._providers.list(request)
+
+    async def GetProvider(  # noqa: N802 (the name is the proto's)
+        self, request: api.GetProviderRequest, context: Context
+    ) -> api.GetProviderResponse:
+        """Return a provider."""
+        return await self._providers.get(request)
 
     async def CreateProvider(  # noqa: N802 (the name is the proto's)
         self, request: api.CreateProviderRequest, context: Context

@@ -5,9 +5,6 @@ from typing import Any
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from gateway.api.json_output import embedded_json as embedded_json
-from parley.api.chat.v1 import chat_pb2
-
 Json = dict[str, object]
 
 
@@ -17,9 +14,6 @@ def enum_names(enum: Any, prefix: str) -> Mapping[int, str | None]:
         value: None if value == 0 else name.removeprefix(prefix).lower()
         for name, value in enum.items()
     }
-
-
-EFFORT = enum_names(chat_pb2.ReasoningEffort, "REASONING_EFFORT_")
 
 
 def time_of(holder: Any, name: str) -> str | None:

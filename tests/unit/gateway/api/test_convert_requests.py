@@ -1,75 +1,89 @@
-from msgspec import UNSET
+import msgspec
+import pytest
 
-from gateway.api.convert.chat_requests import (
-    chat_patch_to_proto,
-    effort_to_proto,
-    given_fields,
-    json_text,
-    tool_result_to_proto,
-)
-from gateway.api.convert.models import model_to_json, override_to_proto, provider_to_json
-from gateway.api.convert.usage import limit_to_json, period_to_proto
-from gateway.api.inputs.chats import ChatPatch, Effort, NewChat, ToolResults
-from gateway.api.inputs.models import LimitPeriod, ModelPatch, ProviderType
+from gateway.api.json_output import to_json
+from gateway.http.problems.errors import HttpProblem
 from gateway.http.request_body import decode
-from parley.api.chat.v1 import chat_pb2, chat_service_pb2, model_pb2, usage_pb2
+from parley.api.chat.v1 import (
+    chat_pb2,
+    chat_service_pb2,
+    model_pb2,
+    model_service_pb2,
+    usage_pb2,
+)
+from support.gateway.bodies import body
 
 
-def test_every_effort_and_the_model_s_own_has_its_value() -> None:
-    values = [effort_to_proto(effort) for effort in (None, *Effort)]
+def test_a_limit_without_a_period_is_one_of_a_month() -> None:
+    limit = body("PUT /spend-limits/everyone")
 
-    assert values == list(chat_pb2.ReasoningEffort.values())
+    def period(**given: object) -> int:
+        filled = usage_pb2.SpendLimit()
+        text = msgspec.json.encode({"limit_micros": 1, **given})
+        limit.fill(filled, decode(text, limit.type))
+        return filled.period
+
+    month = usage_pb2.LIMIT_PERIOD_MONTH
+    assert (period(), period(period=None), period(period="month")) == (month, month, month)
+    assert period(period="day") == usage_pb2.LIMIT_PERIOD_DAY
 
 
-def test_every_period_has_its_value() -> None:
-    values = [period_to_proto(period) for period in LimitPeriod]
+def test_what_is_created_is_enabled_unless_the_body_says_otherwise() -> None:
+    created = body("POST /providers")
 
-    assert values == list(usage_pb2.LimitPeriod.values())[1:]
+    def enabled(**given: object) -> bool:
+        provider = model_pb2.Provider()
+        text = msgspec.json.encode({"name": "a", "type": "openai", **given})
+        created.fill(provider, decode(text, created.type))
+        return provider.enabled
+
+    assert (enabled(), enabled(enabled=None), enabled(enabled=False)) == (True, True, False)
 
 
-def test_every_type_of_provider_but_the_demo_s_can_be_asked_for() -> None:
-    names = {f"PROVIDER_TYPE_{kind.name}" for kind in ProviderType}
-    not_asked = {"PROVIDER_TYPE_UNSPECIFIED", "PROVIDER_TYPE_SCRIPTED"}
+def test_an_empty_key_of_a_provider_is_refused_and_null_removes_the_stored_ones() -> None:
+    patch, asked = body("PATCH /providers/{provider_id}"), model_service_pb2.UpdateProviderRequest()
 
-    assert names == set(model_pb2.ProviderType.keys()) - not_asked
+    assert patch.fill(asked, decode(b'{"key":null}', patch.type)) == ["key"]
+    assert asked == model_service_pb2.UpdateProviderRequest()
+    with pytest.raises(HttpProblem):
+        decode(b'{"key":""}', patch.type)
 
 
 def test_a_patch_names_only_what_was_given_and_null_is_given() -> None:
-    patch = decode(b'{"model_id":null,"pin_order":0}', ChatPatch)
+    patch = body("PATCH /chats/{chat_id}")
+    chat = chat_pb2.Chat()
 
-    assert given_fields(patch) == {"pin_order": 0, "model_id": None}
-    assert (patch.title, patch.labels) == (UNSET, UNSET)
-    asked = chat_patch_to_proto(patch, request_id="r", chat_id="c", etag="7-ab")
-    assert asked.chat == chat_pb2.Chat(id="c", etag="7-ab")
+    given = patch.fill(chat, decode(b'{"model_id":null,"pin_order":3}', patch.type))
 
-
-def test_every_field_of_a_patch_is_one_of_the_proto_s() -> None:
-    assert set(ChatPatch.__struct_fields__) <= set(chat_pb2.Chat.DESCRIPTOR.fields_by_name)
-    known = set(model_pb2.Model.DESCRIPTOR.fields_by_name) | {"options"}
-    assert set(ModelPatch.__struct_fields__) <= known
+    assert (chat, sorted(given)) == (chat_pb2.Chat(pin_order=3), ["model_id", "pin_order"])
 
 
 def test_a_json_object_is_sent_with_its_numbers_as_written() -> None:
-    body = decode(
+    created, asked = body("POST /chats"), chat_service_pb2.CreateChatRequest()
+    text = (
         b'{"content":[{"type":"text","text":"x"}],"client_tools":[{"name":"t","input_schema":'
-        b'{"a": 12345678901234567890, "b": [1.50]}}]}',
-        NewChat,
+        b'{"a": 12345678901234567890, "b": [1.50]}}]}'
     )
 
-    assert json_text(body.client_tools[0].input_schema) == ('{"a":12345678901234567890,"b":[1.50]}')
-    assert json_text(None) == ""
+    created.fill(asked, decode(text, created.type))
+
+    assert asked.client_tools[0].input_schema_json == '{"a":12345678901234567890,"b":[1.50]}'
 
 
 def test_a_tool_s_output_is_sent_byte_for_byte() -> None:
-    body = decode(b'{"results":[{"tool_call_id":"t","output": [1.0 ,  "\xc3\xa9"] }]}', ToolResults)
+    submitted = body("POST /chats/{chat_id}/tool-results")
+    asked = chat_service_pb2.SubmitToolResultsRequest()
+    text = b'{"results":[{"tool_call_id":"t","output": [1.0 ,  "\xc3\xa9"] }]}'
 
-    assert tool_result_to_proto(body.results[0]) == chat_service_pb2.ClientToolResult(
-        tool_call_id="t", output_json='[1.0 ,  "é"]'
-    )
+    submitted.fill(asked, decode(text, submitted.type))
+
+    assert asked.results == [
+        chat_service_pb2.ClientToolResult(tool_call_id="t", output_json='[1.0 ,  "é"]')
+    ]
 
 
 def test_what_is_unknown_of_a_model_is_null() -> None:
-    shown = model_to_json(model_pb2.Model(id="m", name="n"))
+    shown = to_json(model_pb2.Model(id="m", name="n"))
 
     absent = {name for name, value in shown.items() if value is None}
     assert absent == {
@@ -85,7 +99,7 @@ def test_what_is_unknown_of_a_model_is_null() -> None:
 def test_a_key_is_shown_by_its_hint() -> None:
     provider = model_pb2.Provider(id="p", keys=[model_pb2.ProviderKey(id="k", hint="wxyz")])
 
-    assert provider_to_json(provider)["keys"] == [
+    assert to_json(provider)["keys"] == [
         {
             "id": "k",
             "provider_id": None,
@@ -97,19 +111,15 @@ def test_a_key_is_shown_by_its_hint() -> None:
     ]
 
 
-def test_an_override_that_goes_names_no_model() -> None:
-    purpose = model_pb2.MODEL_PURPOSE_ADVISOR
-
-    assert override_to_proto(purpose, None) == model_pb2.ModelOverride(purpose=purpose)
-
-
 def test_a_limit_says_whom_it_binds() -> None:
-    shown = limit_to_json(usage_pb2.SpendLimit(group_id="g", limit_micros=1))
+    shown = to_json(
+        usage_pb2.SpendLimit(group_id="g", limit_micros=1, period=usage_pb2.LIMIT_PERIOD_DAY)
+    )
 
     assert shown == {
         "user_id": None,
         "group_id": "g",
         "everyone": False,
         "limit_micros": 1,
-        "period": None,
+        "period": "day",
     }
