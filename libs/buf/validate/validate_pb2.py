@@ -25,35 +25,37 @@ _sym_db = _symbol_database.Default()
 from google.protobuf import descriptor_pb2 as google_dot_protobuf_dot_descriptor__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1b\x62uf/validate/validate.proto\x12\x0c\x62uf.validate\x1a google/protobuf/descriptor.proto\"\x1e\n\nOneofRules\x12\x10\n\x08required\x18\x01 \x01(\x08\"\xdc\x03\n\nFieldRules\x12\x10\n\x08required\x18\x19 \x01(\x08\x12+\n\x06\x64ouble\x18\x02 \x01(\x0b\x32\x19.buf.validate.DoubleRulesH\x00\x12)\n\x05int32\x18\x03 \x01(\x0b\x32\x18.buf.validate.Int32RulesH\x00\x12)\n\x05int64\x18\x04 \x01(\x0b\x32\x18.buf.validate.Int64RulesH\x00\x12+\n\x06uint32\x18\x05 \x01(\x0b\x32\x19.buf.validate.UInt32RulesH\x00\x12+\n\x06uint64\x18\x06 \x01(\x0b\x32\x19.buf.validate.UInt64RulesH\x00\x12+\n\x06string\x18\x0e \x01(\x0b\x32\x19.buf.validate.StringRulesH\x00\x12)\n\x05\x62ytes\x18\x0f \x01(\x0b\x32\x18.buf.validate.BytesRulesH\x00\x12\'\n\x04\x65num\x18\x10 \x01(\x0b\x32\x17.buf.validate.EnumRulesH\x00\x12/\n\x08repeated\x18\x12 \x01(\x0b\x32\x1b.buf.validate.RepeatedRulesH\x00\x12%\n\x03map\x18\x13 \x01(\x0b\x32\x16.buf.validate.MapRulesH\x00\x42\x06\n\x04type\"\'\n\x0b\x44oubleRules\x12\x0b\n\x03lte\x18\x03 \x01(\x01\x12\x0b\n\x03gte\x18\x05 \x01(\x01\"&\n\nInt32Rules\x12\x0b\n\x03lte\x18\x03 \x01(\x05\x12\x0b\n\x03gte\x18\x05 \x01(\x05\"&\n\nInt64Rules\x12\x0b\n\x03lte\x18\x03 \x01(\x03\x12\x0b\n\x03gte\x18\x05 \x01(\x03\"\'\n\x0bUInt32Rules\x12\x0b\n\x03lte\x18\x03 \x01(\r\x12\x0b\n\x03gte\x18\x05 \x01(\r\"\'\n\x0bUInt64Rules\x12\x0b\n\x03lte\x18\x03 \x01(\x04\x12\x0b\n\x03gte\x18\x05 \x01(\x04\"q\n\x0bStringRules\x12\x0f\n\x07min_len\x18\x02 \x01(\x04\x12\x0f\n\x07max_len\x18\x03 \x01(\x04\x12\x11\n\tmax_bytes\x18\x05 \x01(\x04\x12\x0f\n\x07pattern\x18\x06 \x01(\t\x12\x0e\n\x04uuid\x18\x16 \x01(\x08H\x00\x42\x0c\n\nwell_known\".\n\nBytesRules\x12\x0f\n\x07min_len\x18\x02 \x01(\x04\x12\x0f\n\x07max_len\x18\x03 \x01(\x04\"1\n\tEnumRules\x12\x14\n\x0c\x64\x65\x66ined_only\x18\x02 \x01(\x08\x12\x0e\n\x06not_in\x18\x04 \x03(\x05\"n\n\rRepeatedRules\x12\x11\n\tmin_items\x18\x01 \x01(\x04\x12\x11\n\tmax_items\x18\x02 \x01(\x04\x12\x0e\n\x06unique\x18\x03 \x01(\x08\x12\'\n\x05items\x18\x04 \x01(\x0b\x32\x18.buf.validate.FieldRules\"\x82\x01\n\x08MapRules\x12\x11\n\tmin_pairs\x18\x01 \x01(\x04\x12\x11\n\tmax_pairs\x18\x02 \x01(\x04\x12&\n\x04keys\x18\x04 \x01(\x0b\x32\x18.buf.validate.FieldRules\x12(\n\x06values\x18\x05 \x01(\x0b\x32\x18.buf.validate.FieldRules:G\n\x05\x66ield\x12\x1d.google.protobuf.FieldOptions\x18\x87\t \x01(\x0b\x32\x18.buf.validate.FieldRules:G\n\x05oneof\x12\x1d.google.protobuf.OneofOptions\x18\x87\t \x01(\x0b\x32\x18.buf.validate.OneofRules')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1b\x62uf/validate/validate.proto\x12\x0c\x62uf.validate\x1a google/protobuf/descriptor.proto\"\x1e\n\nOneofRules\x12\x10\n\x08required\x18\x01 \x01(\x08\"\x82\x04\n\nFieldRules\x12\x10\n\x08required\x18\x19 \x01(\x08\x12$\n\x06ignore\x18\x1b \x01(\x0e\x32\x14.buf.validate.Ignore\x12+\n\x06\x64ouble\x18\x02 \x01(\x0b\x32\x19.buf.validate.DoubleRulesH\x00\x12)\n\x05int32\x18\x03 \x01(\x0b\x32\x18.buf.validate.Int32RulesH\x00\x12)\n\x05int64\x18\x04 \x01(\x0b\x32\x18.buf.validate.Int64RulesH\x00\x12+\n\x06uint32\x18\x05 \x01(\x0b\x32\x19.buf.validate.UInt32RulesH\x00\x12+\n\x06uint64\x18\x06 \x01(\x0b\x32\x19.buf.validate.UInt64RulesH\x00\x12+\n\x06string\x18\x0e \x01(\x0b\x32\x19.buf.validate.StringRulesH\x00\x12)\n\x05\x62ytes\x18\x0f \x01(\x0b\x32\x18.buf.validate.BytesRulesH\x00\x12\'\n\x04\x65num\x18\x10 \x01(\x0b\x32\x17.buf.validate.EnumRulesH\x00\x12/\n\x08repeated\x18\x12 \x01(\x0b\x32\x1b.buf.validate.RepeatedRulesH\x00\x12%\n\x03map\x18\x13 \x01(\x0b\x32\x16.buf.validate.MapRulesH\x00\x42\x06\n\x04type\"\'\n\x0b\x44oubleRules\x12\x0b\n\x03lte\x18\x03 \x01(\x01\x12\x0b\n\x03gte\x18\x05 \x01(\x01\"&\n\nInt32Rules\x12\x0b\n\x03lte\x18\x03 \x01(\x05\x12\x0b\n\x03gte\x18\x05 \x01(\x05\"&\n\nInt64Rules\x12\x0b\n\x03lte\x18\x03 \x01(\x03\x12\x0b\n\x03gte\x18\x05 \x01(\x03\"\'\n\x0bUInt32Rules\x12\x0b\n\x03lte\x18\x03 \x01(\r\x12\x0b\n\x03gte\x18\x05 \x01(\r\"\'\n\x0bUInt64Rules\x12\x0b\n\x03lte\x18\x03 \x01(\x04\x12\x0b\n\x03gte\x18\x05 \x01(\x04\"q\n\x0bStringRules\x12\x0f\n\x07min_len\x18\x02 \x01(\x04\x12\x0f\n\x07max_len\x18\x03 \x01(\x04\x12\x11\n\tmax_bytes\x18\x05 \x01(\x04\x12\x0f\n\x07pattern\x18\x06 \x01(\t\x12\x0e\n\x04uuid\x18\x16 \x01(\x08H\x00\x42\x0c\n\nwell_known\".\n\nBytesRules\x12\x0f\n\x07min_len\x18\x02 \x01(\x04\x12\x0f\n\x07max_len\x18\x03 \x01(\x04\"1\n\tEnumRules\x12\x14\n\x0c\x64\x65\x66ined_only\x18\x02 \x01(\x08\x12\x0e\n\x06not_in\x18\x04 \x03(\x05\"n\n\rRepeatedRules\x12\x11\n\tmin_items\x18\x01 \x01(\x04\x12\x11\n\tmax_items\x18\x02 \x01(\x04\x12\x0e\n\x06unique\x18\x03 \x01(\x08\x12\'\n\x05items\x18\x04 \x01(\x0b\x32\x18.buf.validate.FieldRules\"\x82\x01\n\x08MapRules\x12\x11\n\tmin_pairs\x18\x01 \x01(\x04\x12\x11\n\tmax_pairs\x18\x02 \x01(\x04\x12&\n\x04keys\x18\x04 \x01(\x0b\x32\x18.buf.validate.FieldRules\x12(\n\x06values\x18\x05 \x01(\x0b\x32\x18.buf.validate.FieldRules*M\n\x06Ignore\x12\x16\n\x12IGNORE_UNSPECIFIED\x10\x00\x12\x18\n\x14IGNORE_IF_ZERO_VALUE\x10\x01\x12\x11\n\rIGNORE_ALWAYS\x10\x03:G\n\x05\x66ield\x12\x1d.google.protobuf.FieldOptions\x18\x87\t \x01(\x0b\x32\x18.buf.validate.FieldRules:G\n\x05oneof\x12\x1d.google.protobuf.OneofOptions\x18\x87\t \x01(\x0b\x32\x18.buf.validate.OneofRules')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'buf.validate.validate_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
+  _globals['_IGNORE']._serialized_start=1290
+  _globals['_IGNORE']._serialized_end=1367
   _globals['_ONEOFRULES']._serialized_start=79
   _globals['_ONEOFRULES']._serialized_end=109
   _globals['_FIELDRULES']._serialized_start=112
-  _globals['_FIELDRULES']._serialized_end=588
-  _globals['_DOUBLERULES']._serialized_start=590
-  _globals['_DOUBLERULES']._serialized_end=629
-  _globals['_INT32RULES']._serialized_start=631
-  _globals['_INT32RULES']._serialized_end=669
-  _globals['_INT64RULES']._serialized_start=671
-  _globals['_INT64RULES']._serialized_end=709
-  _globals['_UINT32RULES']._serialized_start=711
-  _globals['_UINT32RULES']._serialized_end=750
-  _globals['_UINT64RULES']._serialized_start=752
-  _globals['_UINT64RULES']._serialized_end=791
-  _globals['_STRINGRULES']._serialized_start=793
-  _globals['_STRINGRULES']._serialized_end=906
-  _globals['_BYTESRULES']._serialized_start=908
-  _globals['_BYTESRULES']._serialized_end=954
-  _globals['_ENUMRULES']._serialized_start=956
-  _globals['_ENUMRULES']._serialized_end=1005
-  _globals['_REPEATEDRULES']._serialized_start=1007
-  _globals['_REPEATEDRULES']._serialized_end=1117
-  _globals['_MAPRULES']._serialized_start=1120
-  _globals['_MAPRULES']._serialized_end=1250
+  _globals['_FIELDRULES']._serialized_end=626
+  _globals['_DOUBLERULES']._serialized_start=628
+  _globals['_DOUBLERULES']._serialized_end=667
+  _globals['_INT32RULES']._serialized_start=669
+  _globals['_INT32RULES']._serialized_end=707
+  _globals['_INT64RULES']._serialized_start=709
+  _globals['_INT64RULES']._serialized_end=747
+  _globals['_UINT32RULES']._serialized_start=749
+  _globals['_UINT32RULES']._serialized_end=788
+  _globals['_UINT64RULES']._serialized_start=790
+  _globals['_UINT64RULES']._serialized_end=829
+  _globals['_STRINGRULES']._serialized_start=831
+  _globals['_STRINGRULES']._serialized_end=944
+  _globals['_BYTESRULES']._serialized_start=946
+  _globals['_BYTESRULES']._serialized_end=992
+  _globals['_ENUMRULES']._serialized_start=994
+  _globals['_ENUMRULES']._serialized_end=1043
+  _globals['_REPEATEDRULES']._serialized_start=1045
+  _globals['_REPEATEDRULES']._serialized_end=1155
+  _globals['_MAPRULES']._serialized_start=1158
+  _globals['_MAPRULES']._serialized_end=1288
 # @@protoc_insertion_point(module_scope)

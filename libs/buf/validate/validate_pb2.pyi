@@ -12,6 +12,7 @@ from google.protobuf import descriptor as _descriptor
 from google.protobuf import descriptor_pb2 as _descriptor_pb2
 from google.protobuf import message as _message
 from google.protobuf.internal import containers as _containers
+from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
 from google.protobuf.internal import extension_dict as _extension_dict
 import builtins as _builtins
 import sys
@@ -23,6 +24,30 @@ else:
     from typing_extensions import TypeAlias as _TypeAlias, Never as _Never
 
 DESCRIPTOR: _descriptor.FileDescriptor
+
+class _Ignore:
+    ValueType = _typing.NewType("ValueType", _builtins.int)
+    V: _TypeAlias = ValueType  # noqa: Y015
+
+class _IgnoreEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Ignore.ValueType], _builtins.type):
+    DESCRIPTOR: _descriptor.EnumDescriptor
+    IGNORE_UNSPECIFIED: _Ignore.ValueType  # 0
+    """They apply to every value; for fields with presence, to those that are set."""
+    IGNORE_IF_ZERO_VALUE: _Ignore.ValueType  # 1
+    """They do not apply to the zero value."""
+    IGNORE_ALWAYS: _Ignore.ValueType  # 3
+    """They never apply."""
+
+class Ignore(_Ignore, metaclass=_IgnoreEnumTypeWrapper):
+    """When the rules of a field do not apply."""
+
+IGNORE_UNSPECIFIED: Ignore.ValueType  # 0
+"""They apply to every value; for fields with presence, to those that are set."""
+IGNORE_IF_ZERO_VALUE: Ignore.ValueType  # 1
+"""They do not apply to the zero value."""
+IGNORE_ALWAYS: Ignore.ValueType  # 3
+"""They never apply."""
+Global___Ignore: _TypeAlias = Ignore  # noqa: Y015
 
 @_typing.final
 class OneofRules(_message.Message):
@@ -53,6 +78,7 @@ class FieldRules(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     REQUIRED_FIELD_NUMBER: _builtins.int
+    IGNORE_FIELD_NUMBER: _builtins.int
     DOUBLE_FIELD_NUMBER: _builtins.int
     INT32_FIELD_NUMBER: _builtins.int
     INT64_FIELD_NUMBER: _builtins.int
@@ -65,6 +91,8 @@ class FieldRules(_message.Message):
     MAP_FIELD_NUMBER: _builtins.int
     required: _builtins.bool
     """Whether the field has to be set, or to be other than the default where presence is not tracked."""
+    ignore: Global___Ignore.ValueType
+    """When the rules do not apply."""
     @_builtins.property
     def double(self) -> Global___DoubleRules:
         """For double."""
@@ -109,6 +137,7 @@ class FieldRules(_message.Message):
         self,
         *,
         required: _builtins.bool | None = ...,
+        ignore: Global___Ignore.ValueType | None = ...,
         double: Global___DoubleRules | None = ...,
         int32: Global___Int32Rules | None = ...,
         int64: Global___Int64Rules | None = ...,
@@ -120,9 +149,9 @@ class FieldRules(_message.Message):
         repeated: Global___RepeatedRules | None = ...,
         map: Global___MapRules | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["bytes", b"bytes", "double", b"double", "enum", b"enum", "int32", b"int32", "int64", b"int64", "map", b"map", "repeated", b"repeated", "required", b"required", "string", b"string", "type", b"type", "uint32", b"uint32", "uint64", b"uint64"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["bytes", b"bytes", "double", b"double", "enum", b"enum", "ignore", b"ignore", "int32", b"int32", "int64", b"int64", "map", b"map", "repeated", b"repeated", "required", b"required", "string", b"string", "type", b"type", "uint32", b"uint32", "uint64", b"uint64"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["bytes", b"bytes", "double", b"double", "enum", b"enum", "int32", b"int32", "int64", b"int64", "map", b"map", "repeated", b"repeated", "required", b"required", "string", b"string", "type", b"type", "uint32", b"uint32", "uint64", b"uint64"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["bytes", b"bytes", "double", b"double", "enum", b"enum", "ignore", b"ignore", "int32", b"int32", "int64", b"int64", "map", b"map", "repeated", b"repeated", "required", b"required", "string", b"string", "type", b"type", "uint32", b"uint32", "uint64", b"uint64"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType_type: _TypeAlias = _typing.Literal["double", "int32", "int64", "uint32", "uint64", "string", "bytes", "enum", "repeated", "map"]  # noqa: Y015
     _WhichOneofArgType_type: _TypeAlias = _typing.Literal["type", b"type"]  # noqa: Y015

@@ -20,7 +20,7 @@ from msgspec import UNSET, UnsetType
 from buf.validate import validate_pb2
 from gateway.api.json_output import TYPE
 from parley.contract.json_fields import JsonField, enum_words, is_tagged, json_fields
-from parley.contract.rules import UUID_PATTERN, Rules
+from parley.contract.rules import JSON_INTEGERS, UUID_PATTERN, Rules
 
 #: A JSON object whose members are not decoded.
 JsonObject = dict[str, msgspec.Raw]
@@ -77,6 +77,7 @@ def body_of(
     message: Descriptor,
     kind: BodyKind,
     *,
+    name: str,
     only: frozenset[str] = frozenset(),
     without: frozenset[str] = frozenset(),
 ) -> Body:
@@ -85,6 +86,7 @@ def body_of(
     Args:
         message: The message.
         kind: Whether the request creates or patches.
+        name: The name of its type.
         only: JSON names of the fields that are accepted; empty for all.
         without: Proto names of fields that other parts of the request set.
     """
@@ -93,7 +95,7 @@ def body_of(
         for name, member in _members(message, kind).items()
         if (not only or name in only) and member.field.descriptor.name not in without
     }
-    made = _struct(f"{message.name}{kind.value.title()}", members, kind, either=_either(message))
+    made = _struct(name, members, kind, either=_either(message))
     return Body(made, {name: BodyField(each.path, each.put) for name, each in members.items()})
 
 
@@ -242,9 +244,11 @@ def _scalar_type(descriptor: FieldDescriptor, rules: Rules, field: JsonField) ->
         case FieldDescriptor.TYPE_BYTES:
             return _sized(bytes, rules)
         case FieldDescriptor.TYPE_DOUBLE:
-            return _bounded(float, rules)
+            return _bounded(float, rules.least, rules.most)
         case _:
-            return _bounded(int, rules)
+            least, most = JSON_INTEGERS[descriptor.cpp_type]
+            bounds = (least if rules.least is None else rules.least, rules.most or most)
+            return _bounded(int, *bounds)
 
 
 def _text_type(rules: Rules, *, is_required: bool) -> Any:
@@ -267,10 +271,10 @@ def _sized(kind: Any, rules: Rules) -> Any:
     return Annotated[kind, msgspec.Meta(**meta)] if any(meta.values()) else kind  # type: ignore[arg-type]
 
 
-def _bounded(kind: Any, rules: Rules) -> Any:
-    if rules.least is None and rules.most is None:
+def _bounded(kind: Any, least: float | None, most: float | None) -> Any:
+    if least is None and most is None:
         return kind
-    return Annotated[kind, msgspec.Meta(ge=rules.least, le=rules.most)]
+    return Annotated[kind, msgspec.Meta(ge=least, le=most)]
 
 
 @cache

@@ -99,8 +99,8 @@ class TranscodedRoute:
         self._constants = tuple(
             (field_path(message, each.field), each.value) for each in options.constants
         )
-        self.body = _body(binding)
-        self.query = _query(binding)
+        self.body = body_type_of(binding)
+        self.query = query_of(binding)
         self._convert = converter_of(_answer_type(binding))
         self._answer = attrgetter(binding.response_body) if binding.response_body else _itself
         self._etag = attrgetter(options.etag_field) if options.etag_field else None
@@ -203,7 +203,8 @@ def put(message: Any, fields: tuple[FieldDescriptor, ...], value: Any) -> None:
     setattr(message, fields[-1].name, value)
 
 
-def _body(binding: HttpBinding) -> Body | None:
+def body_type_of(binding: HttpBinding) -> Body | None:
+    """Return the body of a binding; None if it has none."""
     if not binding.body:
         return None
     message: Descriptor | None = binding.method.input_type
@@ -215,12 +216,14 @@ def _body(binding: HttpBinding) -> Body | None:
     return body_of(
         message,
         BodyKind.PATCH if is_patch else BodyKind.CREATE,
+        name=f"{binding.operation_id[:1].upper()}{binding.operation_id[1:]}Body",
         only=frozenset(binding.options.body_fields),
         without=taken,
     )
 
 
-def _query(binding: HttpBinding) -> Mapping[str, QueryParameter]:
+def query_of(binding: HttpBinding) -> Mapping[str, QueryParameter]:
+    """Return the query parameters of a binding."""
     if binding.body == WHOLE_BODY:
         return {}
     taken = {variable.fields[0].name for variable in binding.variables}

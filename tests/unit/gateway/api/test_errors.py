@@ -1,7 +1,6 @@
 import grpc
 import pytest
 
-from gateway.api.inputs.chats import ChatPatch, NewChat, NewMessage
 from gateway.api.inputs.models import NewModel, NewSpendLimit
 from gateway.api.inputs.secrets import NewSecret
 from gateway.api.inputs.users import UserPatch
@@ -23,8 +22,13 @@ from gateway.identity.errors import ERRORS, IdentityError, InvalidRequest, TooMa
 from gateway.web.problem_pages import PROBLEM_REASONS, index_body, problem_body
 from parley.postgres import DatabaseUnavailable
 from parley.rpc import Problem, Violation
+from support.gateway.bodies import body
 
-CREATION = RouteInputs("/api/v1/chats", (), NewChat)
+NEW_CHAT = body("POST /chats").type
+NEW_MESSAGE = body("POST /chats/{chat_id}/messages").type
+CHAT_PATCH = body("PATCH /chats/{chat_id}").type
+
+CREATION = RouteInputs("/api/v1/chats", (), NEW_CHAT)
 HERE = ProblemContext("https://parley.test", "/api/v1/chats", "request-1", "f" * 32, CREATION)
 
 
@@ -128,12 +132,12 @@ def test_no_fact_hides_a_member_that_every_problem_has() -> None:
 @pytest.mark.parametrize(
     ("reason", "route", "pointer"),
     [
-        ("MODEL_NOT_FOUND", RouteInputs("/chats", (), NewChat), "/model_id"),
-        ("FILE_NOT_FOUND", RouteInputs("/chats", (), NewChat), "/content"),
+        ("MODEL_NOT_FOUND", RouteInputs("/chats", (), NEW_CHAT), "/model_id"),
+        ("FILE_NOT_FOUND", RouteInputs("/chats", (), NEW_CHAT), "/content"),
         ("TEMPLATE_NOT_FOUND", RouteInputs("/workspaces", (), NewWorkspace), "/template_id"),
         ("RESOURCE_NOT_FOUND", RouteInputs("/models", (), NewModel), "/provider_id"),
         ("MODEL_NOT_FOUND", RouteInputs("/models/{model_id}"), None),
-        ("CHAT_NOT_FOUND", RouteInputs("/chats/{chat_id}", (), ChatPatch), None),
+        ("CHAT_NOT_FOUND", RouteInputs("/chats/{chat_id}", (), CHAT_PATCH), None),
     ],
 )
 def test_what_a_body_names_and_is_not_there_is_pointed_at(
@@ -167,20 +171,20 @@ def asked(path: str = "", *query: str, body: type | None = None) -> RouteInputs:
 @pytest.mark.parametrize(
     ("field", "route", "place"),
     [
-        ("content[0].text", asked(body=NewChat), {"pointer": "/content/0/text"}),
-        ("content[0].file.file_id", asked(body=NewMessage), {"pointer": "/content/0/file_id"}),
+        ("content[0].text", asked(body=NEW_CHAT), {"pointer": "/content/0/text"}),
+        ("content[0].file.file_id", asked(body=NEW_MESSAGE), {"pointer": "/content/0/file_id"}),
         (
             "content[2].file_reference.start_line",
-            asked(body=NewMessage),
+            asked(body=NEW_MESSAGE),
             {"pointer": "/content/2/start_line"},
         ),
         (
             "client_tools[1].input_schema_json",
-            asked(body=NewChat),
+            asked(body=NEW_CHAT),
             {"pointer": "/client_tools/1/input_schema"},
         ),
-        ("chat.title", asked(body=ChatPatch), {"pointer": "/title"}),
-        ("labels.a/b.c", asked(body=NewChat), {"pointer": "/labels/a~1b.c"}),
+        ("chat.title", asked(body=CHAT_PATCH), {"pointer": "/title"}),
+        ("labels.a/b.c", asked(body=NEW_CHAT), {"pointer": "/labels/a~1b.c"}),
         ("model.prices.input", asked(body=NewModel), {"pointer": "/prices/input"}),
         ("user.role", asked(body=UserPatch), {"pointer": "/role"}),
         ("limit.limit_micros", asked(body=NewSpendLimit), {"pointer": "/limit_micros"}),
@@ -205,9 +209,9 @@ def asked(path: str = "", *query: str, body: type | None = None) -> RouteInputs:
         ("page_token", asked("/chats", "cursor"), {"parameter": "cursor"}),
         ("page_size", asked("/chats", "limit"), {"parameter": "limit"}),
         ("since_cursor", asked("/output", "cursor"), {"parameter": "cursor"}),
-        ("chat_id", asked("/chats/{chat_id}/pin", body=ChatPatch), {"parameter": "chat_id"}),
-        ("request_id", asked(body=NewChat), {"parameter": "Idempotency-Key"}),
-        ("chat.etag", asked(body=ChatPatch), {"parameter": "If-Match"}),
+        ("chat_id", asked("/chats/{chat_id}/pin", body=CHAT_PATCH), {"parameter": "chat_id"}),
+        ("request_id", asked(body=NEW_CHAT), {"parameter": "Idempotency-Key"}),
+        ("chat.etag", asked(body=CHAT_PATCH), {"parameter": "If-Match"}),
     ],
 )
 def test_a_field_of_a_proto_is_told_as_what_the_client_wrote(
@@ -237,7 +241,7 @@ def test_ids_that_name_nothing_are_told_by_their_places_and_with_their_reason() 
         violations=(Violation("chat.mcp_server_ids[1]", "names no server"),),
     )
 
-    refusal = http_problem_of(UpstreamProblem(problem), asked(body=ChatPatch))
+    refusal = http_problem_of(UpstreamProblem(problem), asked(body=CHAT_PATCH))
 
     assert (refusal.status, refusal.code, refusal.facts) == (
         422,
