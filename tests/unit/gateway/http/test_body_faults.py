@@ -151,7 +151,7 @@ def test_all_faults_of_a_body_are_told_at_once() -> None:
             "code": "TOO_SHORT",
             "detail": "Give 1 to 256 characters; these are 0.",
         },
-        {"pointer": "/system_prompt", "code": "WRONG_TYPE", "detail": "Give a text, not null."},
+        {"pointer": "/system_prompt", "code": "WRONG_TYPE", "detail": "Give a text, not a number."},
         {
             "pointer": "/client_tools/0/name",
             "code": "WRONG_FORMAT",
