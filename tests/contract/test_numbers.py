@@ -61,7 +61,8 @@ def numbers_in(descriptor: Any) -> Iterator[str]:
     """Yield the names of all numeric fields below a message."""
     for field in descriptor.fields:
         if field.message_type is not None:
-            yield from numbers_in(field.message_type)
+            if field.message_type is not descriptor:
+                yield from numbers_in(field.message_type)
         elif field.cpp_type not in (
             field.CPPTYPE_STRING,
             field.CPPTYPE_BOOL,

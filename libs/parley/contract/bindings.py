@@ -69,6 +69,12 @@ class HttpBinding:
     options: options_pb2.Binding
 
     @property
+    def operation_id(self) -> str:
+        """The name of the operation, in lowerCamelCase."""
+        name = self.method.name
+        return self.options.operation_id or f"{name[:1].lower()}{name[1:]}"
+
+    @property
     def call_path(self) -> str:
         """The method, as "/pkg.Service/Method"."""
         return f"/{self.method.containing_service.full_name}/{self.method.name}"

@@ -3,6 +3,7 @@
 Only standard rules are supported; there are no CEL expressions.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 
@@ -15,13 +16,20 @@ UUID_PATTERN = "[0-9a-fA-F]{8}-?[0-9a-fA-F]{4}-?[0-9a-fA-F]{4}-?[0-9a-fA-F]{4}-?
 #: A larger number in JSON loses precision in some clients.
 JSON_INTEGER_MAX = 2**53 - 1
 INT32_MAX = 2**31 - 1
+#: The bounds of integers that declare none.
+JSON_INTEGERS: Mapping[int, tuple[int, int]] = {
+    FieldDescriptor.CPPTYPE_INT32: (-INT32_MAX - 1, INT32_MAX),
+    FieldDescriptor.CPPTYPE_INT64: (-JSON_INTEGER_MAX, JSON_INTEGER_MAX),
+    FieldDescriptor.CPPTYPE_UINT32: (0, 2**32 - 1),
+    FieldDescriptor.CPPTYPE_UINT64: (0, JSON_INTEGER_MAX),
+}
 NOT_BLANK = r"\S"
 
 _INTEGERS = {
-    FieldDescriptor.CPPTYPE_INT32: ("int32", -INT32_MAX - 1, INT32_MAX),
-    FieldDescriptor.CPPTYPE_INT64: ("int64", -JSON_INTEGER_MAX, JSON_INTEGER_MAX),
-    FieldDescriptor.CPPTYPE_UINT32: ("uint32", 0, 2**32 - 1),
-    FieldDescriptor.CPPTYPE_UINT64: ("uint64", 0, JSON_INTEGER_MAX),
+    FieldDescriptor.CPPTYPE_INT32: "int32",
+    FieldDescriptor.CPPTYPE_INT64: "int64",
+    FieldDescriptor.CPPTYPE_UINT32: "uint32",
+    FieldDescriptor.CPPTYPE_UINT64: "uint64",
 }
 
 
@@ -100,10 +108,9 @@ def _rules(
         case FieldDescriptor.CPPTYPE_ENUM:
             return Rules(is_required=required, excluded=frozenset(declared.enum.not_in))
         case FieldDescriptor.CPPTYPE_DOUBLE:
-            return _number_rules(required, declared.double, None, None)
+            return _number_rules(required, declared.double)
         case kind if kind in _INTEGERS:
-            name, least, most = _INTEGERS[kind]
-            return _number_rules(required, getattr(declared, name), least, most)
+            return _number_rules(required, getattr(declared, _INTEGERS[kind]))
         case _:
             return Rules(is_required=required)
 
@@ -122,15 +129,12 @@ def _string_rules(declared: validate_pb2.FieldRules, described: str) -> Rules:
 
 
 def _number_rules(
-    is_required: bool,
-    found: validate_pb2.Int64Rules | validate_pb2.DoubleRules,
-    least: float | None,
-    most: float | None,
+    is_required: bool, found: validate_pb2.Int64Rules | validate_pb2.DoubleRules
 ) -> Rules:
     return Rules(
         is_required=is_required,
-        least=found.gte if found.HasField("gte") else least,
-        most=found.lte if found.HasField("lte") else most,
+        least=found.gte if found.HasField("gte") else None,
+        most=found.lte if found.HasField("lte") else None,
     )
 
 

@@ -20,7 +20,7 @@ from msgspec import UNSET, UnsetType
 from buf.validate import validate_pb2
 from gateway.api.json_output import TYPE
 from parley.contract.json_fields import JsonField, enum_words, is_tagged, json_fields
-from parley.contract.rules import UUID_PATTERN, Rules
+from parley.contract.rules import JSON_INTEGERS, UUID_PATTERN, Rules
 
 #: A JSON object whose members are not decoded.
 JsonObject = dict[str, msgspec.Raw]
@@ -81,6 +81,7 @@ def body_of(
     message: Descriptor,
     kind: BodyKind,
     *,
+    name: str,
     only: frozenset[str] = frozenset(),
     without: frozenset[str] = frozenset(),
 ) -> Body:
@@ -89,23 +90,16 @@ def body_of(
     Args:
         message: The message.
         kind: Whether the request creates or patches.
+        name: The name of its type.
         only: JSON names of the fields that are accepted; empty for all.
         without: Proto names of fields that other parts of the request set.
     """
-    names = tuple(
-        name
+    members = {
+        name: member
         for name, member in _members(message, kind).items()
         if (not only or name in only) and member.field.descriptor.name not in without
-    )
-    return _body(message, kind, names)
-
-
-@cache
-def _body(message: Descriptor, kind: BodyKind, names: tuple[str, ...]) -> Body:
-    """Return the body with these fields; routes with the same body have the same type."""
-    known = _members(message, kind)
-    members = {name: known[name] for name in names}
-    made = _struct(f"{message.name}{kind.value.title()}", members, kind, either=_either(message))
+    }
+    made = _struct(name, members, kind, either=_either(message))
     is_patch = kind is BodyKind.PATCH
     fields = {
         name: BodyField(each.path, each.put, None if is_patch else _default(each.field))
@@ -259,9 +253,11 @@ def _scalar_type(descriptor: FieldDescriptor, rules: Rules, field: JsonField) ->
         case FieldDescriptor.TYPE_BYTES:
             return _sized(bytes, rules)
         case FieldDescriptor.TYPE_DOUBLE:
-            return _bounded(float, rules)
+            return _bounded(float, rules.least, rules.most)
         case _:
-            return _bounded(int, rules)
+            least, most = JSON_INTEGERS[descriptor.cpp_type]
+            bounds = (least if rules.least is None else rules.least, rules.most or most)
+            return _bounded(int, *bounds)
 
 
 def _text_type(rules: Rules, *, is_required: bool) -> Any:
@@ -284,10 +280,10 @@ def _sized(kind: Any, rules: Rules) -> Any:
     return Annotated[kind, msgspec.Meta(**meta)] if any(meta.values()) else kind  # type: ignore[arg-type]
 
 
-def _bounded(kind: Any, rules: Rules) -> Any:
-    if rules.least is None and rules.most is None:
+def _bounded(kind: Any, least: float | None, most: float | None) -> Any:
+    if least is None and most is None:
         return kind
-    return Annotated[kind, msgspec.Meta(ge=rules.least, le=rules.most)]
+    return Annotated[kind, msgspec.Meta(ge=least, le=most)]
 
 
 @cache

@@ -18,7 +18,7 @@ from starlette.requests import Request
 from gateway.api.json_input import value_type
 from gateway.http.body_errors import FIELD_ERRORS_MAX, nearest
 from gateway.http.problems.errors import FieldError, HttpProblem, invalid_request
-from gateway.http.problems.reasons import REQUEST_REASONS
+from gateway.http.problems.reasons import CHAT_REASONS, IDENTITY_REASONS
 from gateway.http.problems.tool_reasons import WORKSPACE_REASONS
 from parley.contract.bindings import PathVariable
 from parley.contract.json_fields import JsonField, enum_words, json_field
@@ -162,7 +162,7 @@ def _not_found(field: JsonField | None) -> HttpProblem:
         resource = field.options.resource
         detail = f"There is no such {resource}, or you may not see it."
         return HttpProblem(404, RESOURCE_NOT_FOUND, detail, facts={"resource": resource})
-    told = {**REQUEST_REASONS, **WORKSPACE_REASONS}[reason]
+    told = {**CHAT_REASONS, **IDENTITY_REASONS, **WORKSPACE_REASONS}[reason]
     return HttpProblem(404, reason, told.means)
 
 

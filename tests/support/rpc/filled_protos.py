@@ -3,10 +3,16 @@
 from typing import Any
 
 
-def filled(message: Any) -> Any:
-    """Return a message all of whose fields are set, each list with one item."""
+def filled(message: Any, inside: frozenset[str] = frozenset()) -> Any:
+    """Return a message all of whose fields are set, each list with one item.
+
+    Fields of a type that contains them are left empty.
+    """
     oneofs = set()
+    inside |= {message.DESCRIPTOR.full_name}
     for field in message.DESCRIPTOR.fields:
+        if field.message_type is not None and field.message_type.full_name in inside:
+            continue
         if field.containing_oneof is not None and field.containing_oneof.name in oneofs:
             continue
         if field.containing_oneof is not None:
@@ -15,9 +21,9 @@ def filled(message: Any) -> Any:
             value = field.message_type.fields_by_name["value"]
             getattr(message, field.name)["key"] = _value_of(value)
         elif field.message_type is not None and field.is_repeated:
-            filled(getattr(message, field.name).add())
+            filled(getattr(message, field.name).add(), inside)
         elif field.message_type is not None:
-            filled(getattr(message, field.name)).SetInParent()
+            filled(getattr(message, field.name), inside).SetInParent()
         elif field.is_repeated:
             getattr(message, field.name).append(_value_of(field))
         else:

@@ -163,13 +163,15 @@ def test_a_finished_tool_call_has_arguments_and_a_streaming_one_pieces() -> None
 
 
 def test_a_result_says_how_the_call_ended() -> None:
-    def ended(outcome: "message_pb2.ToolOutcome.ValueType") -> tuple[object, object]:
-        result = message_pb2.ToolResultPart(result_json='"x"', outcome=outcome)
-        shown = as_sent(to_json(message_pb2.Part(tool_result=result)))
-        return shown["outcome"], shown["is_error"]
+    ended = message_pb2.ToolResultPart(outcome=message_pb2.TOOL_OUTCOME_FAILED, is_error=True)
+    done = message_pb2.ToolResultPart(outcome=message_pb2.TOOL_OUTCOME_DONE, is_error=False)
 
-    assert ended(message_pb2.TOOL_OUTCOME_DONE) == ("done", False)
-    assert ended(message_pb2.TOOL_OUTCOME_UNKNOWN) == ("unknown", True)
+    shown = [as_sent(to_json(message_pb2.Part(tool_result=each))) for each in (ended, done)]
+
+    assert [(each["outcome"], each["is_error"]) for each in shown] == [
+        ("failed", True),
+        ("done", False),
+    ]
 
 
 def test_a_result_shows_the_files_that_the_call_handed_over() -> None:

@@ -84,7 +84,7 @@ def test_all_faults_of_a_body_are_told_at_once() -> None:
         "workspace_id": "mine",
         "labels": {"-": "x", "b/c": ""},
         "client_tools": [{"name": "a b", "input_schema": []}],
-        "system_prompt": None,
+        "system_prompt": 7,
     }
 
     assert told(body, NEW_CHAT) == [
@@ -151,7 +151,7 @@ def test_all_faults_of_a_body_are_told_at_once() -> None:
             "code": "TOO_SHORT",
             "detail": "Give 1 to 256 characters; these are 0.",
         },
-        {"pointer": "/system_prompt", "code": "WRONG_TYPE", "detail": "Give a text, not null."},
+        {"pointer": "/system_prompt", "code": "WRONG_TYPE", "detail": "Give a text, not a number."},
         {
             "pointer": "/client_tools/0/name",
             "code": "WRONG_FORMAT",

@@ -281,6 +281,8 @@ class Binding(_message.Message):
     NO_HEAD_FIELD_NUMBER: _builtins.int
     REPLAYED_FIELD_FIELD_NUMBER: _builtins.int
     DERIVED_ID_FIELD_FIELD_NUMBER: _builtins.int
+    OPERATION_ID_FIELD_NUMBER: _builtins.int
+    CREDENTIAL_FIELD_FIELD_NUMBER: _builtins.int
     summary: _builtins.str
     """What the route does, in one sentence."""
     status: _builtins.int
@@ -313,6 +315,10 @@ class Binding(_message.Message):
     """Path of a request field that gets an id derived from the user and the Idempotency-Key, so that a repetition names the same
     resource; calls are routed by it.
     """
+    operation_id: _builtins.str
+    """Name of the operation in OpenAPI, in lowerCamelCase; empty for the method's name. Needed where a method has several bindings."""
+    credential_field: _builtins.str
+    """Path of a request field that gets the kind of credential of the request."""
     @_builtins.property
     def constants(self) -> _containers.RepeatedCompositeFieldContainer[Global___Constant]:
         """Request fields that the binding sets."""
@@ -346,10 +352,12 @@ class Binding(_message.Message):
         no_head: _builtins.bool = ...,
         replayed_field: _builtins.str = ...,
         derived_id_field: _builtins.str = ...,
+        operation_id: _builtins.str = ...,
+        credential_field: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["audience", b"audience", "body_fields", b"body_fields", "body_optional", b"body_optional", "caller_field", b"caller_field", "constants", b"constants", "derived_id_field", b"derived_id_field", "duration", b"duration", "etag_field", b"etag_field", "etag_of_content", b"etag_of_content", "if_match_field", b"if_match_field", "location", b"location", "no_head", b"no_head", "query", b"query", "replayed_field", b"replayed_field", "served_by_gateway", b"served_by_gateway", "status", b"status", "summary", b"summary", "timeout_ms", b"timeout_ms"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["audience", b"audience", "body_fields", b"body_fields", "body_optional", b"body_optional", "caller_field", b"caller_field", "constants", b"constants", "credential_field", b"credential_field", "derived_id_field", b"derived_id_field", "duration", b"duration", "etag_field", b"etag_field", "etag_of_content", b"etag_of_content", "if_match_field", b"if_match_field", "location", b"location", "no_head", b"no_head", "operation_id", b"operation_id", "query", b"query", "replayed_field", b"replayed_field", "served_by_gateway", b"served_by_gateway", "status", b"status", "summary", b"summary", "timeout_ms", b"timeout_ms"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
