@@ -76,28 +76,6 @@ def process_id_of(request: Request) -> str:
     )
 
 
-def user_id_of(request: Request) -> str:
-    """Return the user id of the path.
-
-    Raises:
-        HttpProblem: It is not an id, so there is no such user (404).
-    """
-    return _uuid(
-        request, "user_id", "USER_NOT_FOUND", "There is no such user, or you may not see them."
-    )
-
-
-def group_id_of(request: Request) -> str:
-    """Return the group id of the path.
-
-    Raises:
-        HttpProblem: It is not an id, so there is no such group (404).
-    """
-    return _uuid(
-        request, "group_id", "GROUP_NOT_FOUND", "There is no such group, or you may not see it."
-    )
-
-
 def file_id_of(request: Request) -> str:
     """Return the file id of the path.
 

@@ -7,7 +7,6 @@ from enum import StrEnum
 from google.protobuf.descriptor import FileDescriptor
 
 from gateway.http.limits.admission import Duration
-from parley.api.identity.v1 import group_service_pb2, token_service_pb2, user_service_pb2
 from parley.api.workspace.v1 import (
     node_service_pb2,
     secret_service_pb2,
@@ -71,9 +70,6 @@ class _Service:
         return Access(doc, roles=roles, method=f"/{self._service.full_name}/{name}")
 
 
-_users = _Service(user_service_pb2.DESCRIPTOR)
-_groups = _Service(group_service_pb2.DESCRIPTOR)
-_tokens = _Service(token_service_pb2.DESCRIPTOR)
 _workspaces = _Service(workspace_access_service_pb2.DESCRIPTOR)
 _catalogue = _Service(workspace_service_pb2.DESCRIPTOR)
 _nodes = _Service(node_service_pb2.DESCRIPTOR)
@@ -176,59 +172,10 @@ CATALOGUE: Mapping[tuple[str, str], Access] = {
     ("GET", f"{_WORKSPACE}/grants"): _secrets("ListGrants", "List what it may use of secrets."),
     ("PUT", f"{_WORKSPACE}/grants"): _secrets("SetGrants", "Replace what it may use of secrets."),
 }
-USERS: Mapping[tuple[str, str], Access] = {
-    ("GET", f"{_API}/me"): _users("GetUser", "Who is signed in.", EVERYONE),
-    ("PATCH", f"{_API}/me"): Access("Change one's own name and address.", roles=EVERYONE),
-    ("GET", f"{_API}/users"): _users("ListUsers", "List users.", READERS_OF_ALL),
-    ("POST", f"{_API}/users"): _users("CreateUser", "Create a user.", MANAGERS),
-    ("GET", f"{_API}/users/{{user_id}}"): _users("GetUser", "Read a user.", READERS_OF_ALL),
-    ("PATCH", f"{_API}/users/{{user_id}}"): _users("UpdateUser", "Change a user.", MANAGERS),
-    ("DELETE", f"{_API}/users/{{user_id}}"): _users(
-        "DeleteUser", "Delete a deactivated user for good.", MANAGERS
-    ),
-    ("POST", f"{_API}/users/{{user_id}}/deactivate"): _users(
-        "DeactivateUser", "Lock a user out.", MANAGERS
-    ),
-    ("POST", f"{_API}/users/{{user_id}}/reactivate"): _users(
-        "UpdateUser", "Let a user in again.", MANAGERS
-    ),
-    ("POST", f"{_API}/service-tokens"): _tokens(
-        "IssueServiceToken", "Issue a service token.", MANAGERS
-    ),
-    ("GET", f"{_API}/service-tokens"): _tokens(
-        "ListServiceTokens", "List service tokens.", READERS_OF_ALL
-    ),
-    ("DELETE", f"{_API}/service-tokens/{{token_id}}"): _tokens(
-        "RevokeServiceToken", "Revoke a service token.", MANAGERS
-    ),
-}
-_GROUP = f"{_API}/groups/{{group_id}}"
-GROUPS: Mapping[tuple[str, str], Access] = {
-    ("GET", f"{_API}/me/groups"): _users("GetUser", "List one's own groups.", EVERYONE),
-    ("GET", f"{_API}/users/{{user_id}}/groups"): _users(
-        "GetUser", "List the groups of a user.", READERS_OF_ALL
-    ),
-    ("GET", f"{_API}/groups"): _groups("ListGroups", "List groups.", READERS_OF_ALL),
-    ("POST", f"{_API}/groups"): _groups("CreateGroup", "Create a group.", MANAGERS),
-    ("GET", _GROUP): _groups("GetGroup", "Read a group, one's own if a member.", EVERYONE),
-    ("PATCH", _GROUP): _groups("RenameGroup", "Give a group another name.", MANAGERS),
-    ("DELETE", _GROUP): _groups(
-        "DeleteGroup", "Delete a group with the shares and limits that name it.", MANAGERS
-    ),
-    ("GET", f"{_GROUP}/members"): _users("ListUsers", "List the users of a group.", READERS_OF_ALL),
-    ("PUT", f"{_GROUP}/members/{{user_id}}"): _groups(
-        "AddGroupMember", "Let a user belong to a group.", MANAGERS
-    ),
-    ("DELETE", f"{_GROUP}/members/{{user_id}}"): _groups(
-        "RemoveGroupMember", "Let a user no longer belong to a group.", MANAGERS
-    ),
-}
 ACCESS: Mapping[tuple[str, str], Access] = {
     **PAGES,
     **WORKSPACES,
     **CATALOGUE,
-    **USERS,
-    **GROUPS,
 }
 
 

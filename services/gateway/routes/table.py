@@ -3,9 +3,7 @@
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gateway.api.inputs import chats as inputs
 from gateway.api.inputs import secrets as inputs_secrets
-from gateway.api.inputs import users as inputs_users
 from gateway.api.inputs import workspace_access as inputs_workspaces
 from gateway.api.inputs import workspaces as inputs_catalogue
 from gateway.api.openapi import described
@@ -13,12 +11,9 @@ from gateway.http.application import AnyRoute, OpenHandler, OpenRoute, UserRoute
 from gateway.http.responses import json_response
 from gateway.routes.checkpoints import CheckpointRoutes
 from gateway.routes.files import UPLOADED_TYPES, FileRoutes
-from gateway.routes.groups import GroupRoutes
 from gateway.routes.processes import ProcessRoutes
 from gateway.routes.secrets import SecretRoutes
-from gateway.routes.service_tokens import TokenRoutes
 from gateway.routes.templates import TemplateRoutes
-from gateway.routes.users import UserRoutes
 from gateway.routes.wiring import Handlers
 from gateway.routes.workspace_files import WorkspaceFileRoutes
 from gateway.routes.workspaces import WorkspaceRoutes
@@ -27,8 +22,6 @@ from gateway.web.routes import PageRoutes
 
 API = "/api/v1"
 CHAT = f"{API}/chats/{{chat_id}}"
-USER = f"{API}/users/{{user_id}}"
-GROUP = f"{API}/groups/{{group_id}}"
 
 PAGE = ("limit", "cursor")
 
@@ -44,9 +37,6 @@ def routes(handlers: Handlers) -> tuple[AnyRoute, ...]:
         *_secrets(handlers.secrets),
         *_checkpoints(handlers.checkpoints),
         *_files(handlers.files),
-        *_users(handlers.users),
-        *_groups(handlers.groups),
-        *_tokens(handlers.tokens),
     )
     declared = {(route.method, route.path): route for route in handlers.declared}
     rest = [route for route in served if (route.method, route.path) not in declared]
@@ -198,46 +188,4 @@ def _files(files: FileRoutes) -> tuple[AnyRoute, ...]:
             "POST", f"{API}/files", files.upload, query=("name",), uploads=(*UPLOADED_TYPES,)
         ),
         UserRoute("GET", file, files.download),
-    )
-
-
-def _users(users: UserRoutes) -> tuple[AnyRoute, ...]:
-    nothing = inputs.Nothing
-    return (
-        UserRoute("GET", f"{API}/me", users.me),
-        UserRoute(
-            "PATCH", f"{API}/me", users.update_me, body=inputs_users.MePatch, conditional=True
-        ),
-        UserRoute("GET", f"{API}/users", users.list, query=("q", "state", *PAGE)),
-        UserRoute("POST", f"{API}/users", users.create, body=inputs_users.NewUserInput),
-        UserRoute("GET", USER, users.read),
-        UserRoute("PATCH", USER, users.update, body=inputs_users.UserPatch, conditional=True),
-        UserRoute("DELETE", USER, users.delete),
-        UserRoute("POST", f"{USER}/deactivate", users.deactivate, body=nothing),
-        UserRoute("POST", f"{USER}/reactivate", users.reactivate, body=nothing, conditional=True),
-    )
-
-
-def _groups(groups: GroupRoutes) -> tuple[AnyRoute, ...]:
-    member = f"{GROUP}/members/{{user_id}}"
-    return (
-        UserRoute("GET", f"{API}/me/groups", groups.own),
-        UserRoute("GET", f"{USER}/groups", groups.of_user),
-        UserRoute("GET", f"{API}/groups", groups.list, query=("q", *PAGE)),
-        UserRoute("POST", f"{API}/groups", groups.create, body=inputs_users.NewGroupInput),
-        UserRoute("GET", GROUP, groups.read),
-        UserRoute("PATCH", GROUP, groups.rename, body=inputs_users.GroupPatch, conditional=True),
-        UserRoute("DELETE", GROUP, groups.delete),
-        UserRoute("GET", f"{GROUP}/members", groups.list_members, query=PAGE),
-        UserRoute("PUT", member, groups.add_member),
-        UserRoute("DELETE", member, groups.remove_member),
-    )
-
-
-def _tokens(tokens: TokenRoutes) -> tuple[AnyRoute, ...]:
-    query = (*PAGE, "user_id", "include_ended")
-    return (
-        UserRoute("POST", f"{API}/service-tokens", tokens.issue, body=inputs.NewServiceToken),
-        UserRoute("GET", f"{API}/service-tokens", tokens.list, query=query),
-        UserRoute("DELETE", f"{API}/service-tokens/{{token_id}}", tokens.revoke),
     )

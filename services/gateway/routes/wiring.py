@@ -4,17 +4,16 @@ import asyncio
 from dataclasses import dataclass
 
 from gateway.api.contract import contract_routes
+from gateway.api.transcoded_route import Calls
 from gateway.http.application import UserRoute
 from gateway.identity.wiring import Identity
 from gateway.routes.checkpoints import CheckpointRoutes
 from gateway.routes.export import ExportRoutes
 from gateway.routes.files import FileRoutes
-from gateway.routes.groups import GroupRoutes
+from gateway.routes.identity_calls import SERVICERS, IdentityCalls
 from gateway.routes.processes import ProcessRoutes
 from gateway.routes.secrets import SecretRoutes
-from gateway.routes.service_tokens import TokenRoutes
 from gateway.routes.templates import TemplateRoutes
-from gateway.routes.users import UserRoutes
 from gateway.routes.workspace_files import WorkspaceFileRoutes
 from gateway.routes.workspaces import WorkspaceRoutes
 from gateway.streams.chatd_calls import STUBS, ChatdCalls
@@ -72,9 +71,6 @@ class Handlers:
     workspaces: WorkspaceRoutes
     checkpoints: CheckpointRoutes
     files: FileRoutes
-    users: UserRoutes
-    groups: GroupRoutes
-    tokens: TokenRoutes
 
 
 def open_handlers(
@@ -84,7 +80,10 @@ def open_handlers(
     identity, chatd, new_id = behind.identity, behind.chatd, process.new_id
     workspaces = Workspaces(chatd)
     events = _events(behind, process, limits)
-    calls = dict.fromkeys(STUBS, ChatdCalls(chatd))
+    calls: dict[str, Calls] = {
+        **dict.fromkeys(STUBS, ChatdCalls(chatd)),
+        **dict.fromkeys(SERVICERS, IdentityCalls(identity.servicers)),
+    }
     return Handlers(
         declared=contract_routes(calls, new_id=new_id),
         pages=PageRoutes(
@@ -107,9 +106,6 @@ def open_handlers(
         workspaces=WorkspaceRoutes(chatd, stream=events.stream, new_id=new_id),
         checkpoints=CheckpointRoutes(workspaces, new_id=new_id),
         files=FileRoutes(chatd, new_id=new_id, clock=process.clock),
-        users=UserRoutes(identity.users, identity.people, new_id=new_id),
-        groups=GroupRoutes(identity.groups, identity.group_store, identity.people, new_id=new_id),
-        tokens=TokenRoutes(identity.tokens, new_id=new_id),
     )
 
 

@@ -2,7 +2,6 @@ import grpc
 import pytest
 
 from gateway.api.inputs.secrets import NewSecret
-from gateway.api.inputs.users import UserPatch
 from gateway.api.inputs.workspace_access import NewProcess, RestoreInput
 from gateway.api.inputs.workspaces import NewTemplate, NewWorkspace
 from gateway.http.problems.errors import (
@@ -27,6 +26,7 @@ NEW_CHAT = body("POST /chats").type
 NEW_MESSAGE = body("POST /chats/{chat_id}/messages").type
 CHAT_PATCH = body("PATCH /chats/{chat_id}").type
 NEW_MODEL = body("POST /models").type
+USER_PATCH = body("PATCH /users/{user_id}").type
 NEW_SPEND_LIMIT = body("PUT /spend-limits/everyone").type
 
 CREATION = RouteInputs("/api/v1/chats", (), NEW_CHAT)
@@ -187,7 +187,7 @@ def asked(path: str = "", *query: str, body: type | None = None) -> RouteInputs:
         ("chat.title", asked(body=CHAT_PATCH), {"pointer": "/title"}),
         ("labels.a/b.c", asked(body=NEW_CHAT), {"pointer": "/labels/a~1b.c"}),
         ("model.prices.input", asked(body=NEW_MODEL), {"pointer": "/prices/input"}),
-        ("user.role", asked(body=UserPatch), {"pointer": "/role"}),
+        ("user.role", asked(body=USER_PATCH), {"pointer": "/role"}),
         ("limit.limit_micros", asked(body=NEW_SPEND_LIMIT), {"pointer": "/limit_micros"}),
         ("secret.hosts", asked(body=NewSecret), {"pointer": "/hosts"}),
         ("template.git.url", asked(body=NewTemplate), {"pointer": "/git/url"}),

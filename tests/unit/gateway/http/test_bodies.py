@@ -1,7 +1,6 @@
 import pytest
 from starlette.requests import Request
 
-from gateway.api.inputs.chats import NewServiceToken
 from gateway.api.inputs.workspace_access import SignalInput
 from gateway.api.paging import page_request
 from gateway.http.problems.errors import FieldError, HttpProblem
@@ -13,6 +12,7 @@ from support.gateway.bodies import body as body_of_route
 
 NEW_CHAT = body_of_route("POST /chats")
 NEW_MESSAGE = body_of_route("POST /chats/{chat_id}/messages")
+NEW_SERVICE_TOKEN = body_of_route("POST /service-tokens")
 
 
 def request_with(*, query: str = "", headers: dict[str, str] | None = None) -> Request:
@@ -157,7 +157,7 @@ def test_depth_cannot_hurt() -> None:
 
 def test_a_token_may_live_no_longer_than_a_year() -> None:
     with pytest.raises(HttpProblem):
-        decode(b'{"name":"x","scopes":["a"],"lifetime_s":99999999}', NewServiceToken)
+        decode(b'{"name":"x","scopes":["a"],"lifetime_s":99999999}', NEW_SERVICE_TOKEN.type)
 
 
 @pytest.mark.parametrize(
