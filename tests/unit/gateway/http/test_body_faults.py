@@ -84,7 +84,7 @@ def test_all_faults_of_a_body_are_told_at_once() -> None:
         "workspace_id": "mine",
         "labels": {"-": "x", "b/c": ""},
         "client_tools": [{"name": "a b", "input_schema": []}],
-        "system_prompt": None,
+        "system_prompt": 7,
     }
 
     assert told(body, NEW_CHAT) == [
