@@ -16,7 +16,8 @@ from parley.cli.supervision.readiness import NetworkProbe
 from parley.clock import SystemClock
 from support.toolrunner.node import House, connected, toolrunner
 from support.toolrunner.sandboxes import offered
-from toolrunner.processes.command_check import CHECK_USER, DIRECTORY
+from support.toolrunner.worker_users import WORKER_USERS
+from toolrunner.processes.command_check import DIRECTORY
 
 WITHIN_S = 90.0
 
@@ -76,4 +77,4 @@ async def test_a_node_that_cannot_run_commands_is_not_healthy_and_says_why(tmp_p
     assert problem == "commands cannot be run: a command was not run within 10 s"
     if os.geteuid() == 0:
         # As a user whom no workspace has.
-        assert os.stat(house.data / DIRECTORY).st_uid == CHECK_USER
+        assert os.stat(house.data / DIRECTORY).st_uid == WORKER_USERS.command_check
