@@ -182,6 +182,14 @@ def outage_of(error: BaseException) -> DatabaseUnavailable | None:
     return None if ended is None else ended(first_line(error))
 
 
+def raise_outage(error: BaseException | None) -> None:
+    """Raise `error` as `outage_of` types it; return if it is no outage or has its type already."""
+    if isinstance(error, Exception):
+        outage = outage_of(error)
+        if outage is not None and outage is not error:
+            raise outage from error
+
+
 class _TypedOutages:
     """A class and not a generator, since it is made for every statement."""
 
@@ -196,17 +204,14 @@ class _TypedOutages:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if isinstance(error, Exception):
-            outage = outage_of(error)
-            if outage is not None and outage is not error:
-                raise outage from error
+        raise_outage(error)
 
 
 _TYPED_OUTAGES = _TypedOutages()
 
 
 def typed_outages() -> AbstractContextManager[None]:
-    """Raise `DatabaseUnavailable` for transient errors; put only database calls inside."""
+    """Raise `DatabaseUnavailable` for transient errors of a connection that is not of a `Pool`."""
     return _TYPED_OUTAGES
 
 

@@ -46,7 +46,6 @@ from parley.postgres import (
     Pool,
     PoolExhausted,
     StatementEnded,
-    typed_outages,
 )
 from parley.tasks import ShieldedTasks
 
@@ -247,18 +246,17 @@ class Applier:
         self, chat_id: ChatId, command: Command, client_key: ClientKey | None
     ) -> Applied:
         """Decide under a row lock; for chats with many concurrent writers."""
-        with typed_outages():
-            async with self._pool.acquire() as connection, connection.transaction():
-                seen = await self._read(connection, chat_id, lock=" FOR UPDATE")
-                decision = await self._decide(seen, command, is_fresh=True)
-                assert decision is not None  # A fresh state gives a decision or an error.
-                if decision.state is seen:
-                    return Applied(seen)
+        async with self._pool.acquire() as connection, connection.transaction():
+            seen = await self._read(connection, chat_id, lock=" FOR UPDATE")
+            decision = await self._decide(seen, command, is_fresh=True)
+            assert decision is not None  # A fresh state gives a decision or an error.
+            if decision.state is seen:
+                return Applied(seen)
+            written = await self._write(connection, seen, decision, client_key)
+            if not isinstance(written, Wrote):
+                decision = await self._decide(seen, _without_claim(command), is_fresh=True)
+                assert decision is not None
                 written = await self._write(connection, seen, decision, client_key)
-                if not isinstance(written, Wrote):
-                    decision = await self._decide(seen, _without_claim(command), is_fresh=True)
-                    assert decision is not None
-                    written = await self._write(connection, seen, decision, client_key)
         assert isinstance(written, Wrote)  # Locked, and nothing is claimed.
         return self._learned(seen, decision, written)
 
@@ -273,8 +271,7 @@ class Applier:
         statement = decision_statement(seen, decision, client_key)
         for attempt in range(1, DEADLOCKS_MAX + 1):
             try:
-                with typed_outages():
-                    row = await source.fetchrow(statement.text, *statement.arguments)
+                row = await source.fetchrow(statement.text, *statement.arguments)
             except Deadlocked:
                 if attempt == DEADLOCKS_MAX or source is not self._pool:
                     raise
@@ -327,8 +324,7 @@ class Applier:
                 await self._clock.sleep(OUTAGE_PAUSE_S)
 
     async def _is_used(self, chat_id: ChatId, client_key: ClientKey) -> bool:
-        with typed_outages():
-            return await self._pool.fetchval(SELECT_KEY, chat_id, client_key.key) is not None
+        return await self._pool.fetchval(SELECT_KEY, chat_id, client_key.key) is not None
 
     async def _read(
         self,
@@ -336,8 +332,7 @@ class Applier:
         chat_id: ChatId,
         lock: str = "",
     ) -> ChatState:
-        with typed_outages():
-            row = await source.fetchrow(SELECT_STATE + lock, chat_id)
+        row = await source.fetchrow(SELECT_STATE + lock, chat_id)
         if row is None:
             self.known.forget(chat_id)
             raise ChatNotFound(chat_id)

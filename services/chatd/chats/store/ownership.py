@@ -4,7 +4,7 @@ from collections import OrderedDict
 
 from chatd.primitives.domain.errors import ChatNotFound
 from chatd.primitives.domain.ids import ChatId, OwnerId
-from parley.postgres import Pool, typed_outages
+from parley.postgres import Pool
 
 OWNERS_MAX = 10_000
 
@@ -38,8 +38,7 @@ class Ownership:
             self._owners.popitem(last=False)
 
     async def _read(self, chat_id: ChatId) -> OwnerId | None:
-        with typed_outages():
-            found = await self._pool.fetchval(SELECT_OWNER, chat_id)
+        found = await self._pool.fetchval(SELECT_OWNER, chat_id)
         if found is None:
             return None
         owner = OwnerId(str(found))
