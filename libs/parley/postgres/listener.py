@@ -19,6 +19,7 @@ import asyncpg
 from parley.clock import Clock
 from parley.postgres.errors import DatabaseUnavailable
 from parley.postgres.session import Session, typed_outages
+from parley.tasks import is_set_within
 
 log = logging.getLogger(__name__)
 
@@ -113,13 +114,7 @@ class Listener:
             ping = line.ping(self._new_nonce())
             if not await self._ends_within(self._timing.ping_timeout_s, ping, line):
                 return "a ping to ourselves did not come back"
-            async with asyncio.TaskGroup() as tasks:
-                pause = tasks.create_task(self._clock.sleep(self._timing.ping_every_s))
-                lost = tasks.create_task(line.lost.wait())
-                await asyncio.wait((pause, lost), return_when=asyncio.FIRST_COMPLETED)
-                pause.cancel()
-                lost.cancel()
-            if line.lost.is_set():
+            if await is_set_within(line.lost, self._timing.ping_every_s, self._clock):
                 return "the connection was closed"
 
     async def _ends_within(

@@ -17,6 +17,7 @@ from chatd.models.store.config_version import CATALOGUE
 from chatd.primitives.domain.ids import ChatId, OwnerId
 from parley.clock import Clock
 from parley.postgres import DatabaseUnavailable
+from parley.tasks import is_set_within
 
 REPAIR_S = 5.0
 # Prefix of chat ids; ids of users have none.
@@ -174,21 +175,13 @@ class ConfigurationCache:
                 await self.current()
             except DatabaseUnavailable:
                 logger.warning("the configuration cannot be read; going on with what is known")
-            await self._until_change_or_due()
+            await is_set_within(self._changed, REPAIR_S, self._clock)
 
     async def _compare(self) -> None:
         version = await self._stored.version()
         if not self._is_known(version):
             self._users.clear()
             self._outdate()
-
-    async def _until_change_or_due(self) -> None:
-        async with asyncio.TaskGroup() as group:
-            due = group.create_task(self._clock.sleep(REPAIR_S))
-            change = group.create_task(self._changed.wait())
-            await asyncio.wait((due, change), return_when=asyncio.FIRST_COMPLETED)
-            due.cancel()
-            change.cancel()
 
     async def _read(self) -> Snapshot:
         """Read; while the database is unavailable the old snapshot is used."""

@@ -26,6 +26,7 @@ from chatd.streams.store.feeds import KEPT, ChangedChat, FeedChanges
 from parley.api.chat.v1 import chat_pb2, event_pb2
 from parley.clock import Clock
 from parley.postgres import DatabaseUnavailable
+from parley.tasks import is_set_within
 
 LOOK_S = 5.0
 JOINED_S = 0.05
@@ -189,15 +190,7 @@ class Feeds:
 
     async def _something_moved(self) -> None:
         """Wait for a change and briefly for more of them, at most for the poll interval."""
-        async with asyncio.TaskGroup() as tasks:
-            waits = {
-                tasks.create_task(self._wakeup.wait()),
-                tasks.create_task(self._clock.sleep(LOOK_S)),
-            }
-            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-            for wait in waits:
-                wait.cancel()
-        if self._wakeup.is_set():
+        if await is_set_within(self._wakeup, LOOK_S, self._clock):
             await self._clock.sleep(JOINED_S)
             self._wakeup.clear()
 
