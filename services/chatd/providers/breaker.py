@@ -8,10 +8,11 @@ answered is returned to the budget: chats that return to a recovered provider mu
 other.
 """
 
-from collections import OrderedDict, deque
+from collections import deque
 from dataclasses import dataclass
 
 from chatd.content.domain.messages import ErrorKind
+from parley.cache import BoundedCache
 
 TOO_MUCH = frozenset(
     {
@@ -155,16 +156,13 @@ class Breakers:
 
     def __init__(self, policy: BreakerPolicy | None = None, kept_max: int = 4096) -> None:
         self._policy = policy or BreakerPolicy()
-        self._kept_max = kept_max
-        self._kept: OrderedDict[tuple[str, str], Breaker] = OrderedDict()
+        self._kept: BoundedCache[tuple[str, str], Breaker] = BoundedCache(kept_max)
 
     def of(self, provider_id: str, credential_id: str) -> Breaker:
         """Return the breaker of a credential."""
         key = (provider_id, credential_id)
         breaker = self._kept.get(key)
         if breaker is None:
-            breaker = self._kept[key] = Breaker(self._policy)
-            if len(self._kept) > self._kept_max:
-                self._kept.popitem(last=False)
-        self._kept.move_to_end(key)
+            breaker = Breaker(self._policy)
+            self._kept.put(key, breaker)
         return breaker

@@ -7,7 +7,7 @@ even when its caller is gone, because a cancelled statement may have been commit
 """
 
 import asyncio
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -37,6 +37,7 @@ from chatd.models.domain.choice import ModelChoice
 from chatd.primitives.domain.errors import ChatError, ChatNotFound
 from chatd.primitives.domain.ids import ChatId
 from chatd.primitives.domain.requests import ClientKey
+from parley.cache import BoundedCache
 from parley.clock import Clock
 from parley.postgres import (
     Connection,
@@ -98,7 +99,7 @@ class KnownStates:
     """The newest state of each chat that this process has seen; an LRU cache."""
 
     def __init__(self) -> None:
-        self._states: OrderedDict[ChatId, ChatState] = OrderedDict()
+        self._states: BoundedCache[ChatId, ChatState] = BoundedCache(KNOWN_STATES_MAX)
 
     def get(self, chat_id: ChatId) -> ChatState | None:
         """Return the cached state, if any."""
@@ -108,14 +109,11 @@ class KnownStates:
         """Cache a state that was written or read; an older one is ignored."""
         known = self._states.get(state.chat_id)
         if known is None or state.snapshot_version >= known.snapshot_version:
-            self._states[state.chat_id] = state
-        self._states.move_to_end(state.chat_id)
-        if len(self._states) > KNOWN_STATES_MAX:
-            self._states.popitem(last=False)
+            self._states.put(state.chat_id, state)
 
     def forget(self, chat_id: ChatId) -> None:
         """Drop the cached state of a chat."""
-        self._states.pop(chat_id, None)
+        self._states.pop(chat_id)
 
 
 class Applier:
