@@ -8,7 +8,7 @@ from typing import Any
 import asyncpg
 from sqlalchemy.exc import DBAPIError
 
-from parley.clock import Clock
+from parley.clock import Clock, backoff_s
 from parley.postgres.errors import (
     DatabaseBusy,
     DatabaseMisconfigured,
@@ -138,15 +138,16 @@ class Session:
             DatabaseMisconfigured: Raised at once, because a retry does not help.
         """
         give_up_at = clock.monotonic() + patience_s
-        delay_s = RETRY_FIRST_S
+        failures = 0
         while True:
+            failures += 1
+            delay_s = backoff_s(failures, RETRY_FIRST_S, RETRY_MAX_S)
             try:
                 return await self.open()
             except DatabaseUnavailable:
                 if clock.monotonic() + delay_s > give_up_at:
                     raise
             await clock.sleep(delay_s)
-            delay_s = min(delay_s * 2, RETRY_MAX_S)
 
 
 def require_supported(major: int, minor: int) -> None:

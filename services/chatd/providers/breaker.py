@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 from chatd.content.domain.messages import ErrorKind
 from parley.cache import BoundedCache
+from parley.clock import backoff_s
 
 TOO_MUCH = frozenset(
     {
@@ -120,8 +121,8 @@ class Breaker:
         policy = self._policy
         if self._open_until_s is not None and self._probe_until_s is None:
             return  # A call admitted before it opened fails late; the state is known already.
-        open_s = min(policy.open_first_s * 2 ** min(self._openings, 16), policy.open_max_s)
         self._openings += 1
+        open_s = backoff_s(self._openings, policy.open_first_s, policy.open_max_s)
         self._probe_until_s = None
         self._open_until_s = now_s + open_s * (1 + jitter)
 
