@@ -221,3 +221,8 @@ def first_line(error: BaseException) -> str:
     if isinstance(error, DBAPIError) and error.orig is not None:
         error = error.orig.__cause__ or error.orig
     return str(error).partition("\n")[0] or type(error).__name__
+
+
+def quoted(name: str) -> str:
+    """Return `name` quoted as an SQL identifier."""
+    return '"' + name.replace('"', '""') + '"'
