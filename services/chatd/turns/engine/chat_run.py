@@ -48,8 +48,8 @@ from chatd.turns.engine.preparation import PreparedTurn, prepare
 from chatd.turns.engine.session import Session
 from chatd.turns.engine.step import Done, ModelStep, StepEnd, Stepped
 from chatd.turns.engine.stream import Broken, Superseded
-from chatd.turns.engine.tasks import first_of
 from chatd.turns.engine.tools import Dispatched, ToolBatch
+from parley.tasks import first_of
 
 
 class ChatRun:
