@@ -36,8 +36,8 @@ REASONS = {
 # Codes that are constants elsewhere, or repeat a status of grpc.
 NAMED_ELSEWHERE = {
     *("CANCELLED", "DEADLINE_EXCEEDED", "MESSAGE_TOO_LARGE", "UNAVAILABLE"),
-    # Of a connection, before there is a request.
-    "TOO_MANY_CONNECTIONS",
+    # Of a connection, before there is a request, or in the midst of one.
+    *("BAD_REQUEST", "INVALID_CHUNKS", "REQUEST_HEADER_FIELDS_TOO_LARGE", "TOO_MANY_CONNECTIONS"),
 }
 TOOLS = {*LIFECYCLE_TOOLS, *WORKSPACE_TOOLS} - {"execute"}
 # Fields that services send to each other, and the bytes of files, which have no fields.

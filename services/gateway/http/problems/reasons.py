@@ -32,6 +32,19 @@ REQUEST_REASONS: Mapping[str, ReasonText] = {
         "Correct what `errors` lists: `pointer` is the place in the body as a JSON Pointer, "
         "`parameter` the name in the query, the path or the headers.",
     ),
+    "BAD_REQUEST": ReasonText(
+        "What was sent is not a request of HTTP/1.1, or its head can be read in more than one way.",
+        "Correct what the detail names; a proxy in between may have changed the request.",
+    ),
+    "REQUEST_HEADER_FIELDS_TOO_LARGE": ReasonText(
+        "The target and the headers of the request have too many bytes.",
+        "Send fewer or shorter headers, such as fewer cookies.",
+    ),
+    "INVALID_CHUNKS": ReasonText(
+        "The body has Transfer-Encoding: chunked, and is not in chunks.",
+        "Send each chunk as its size in hexadecimal digits, a line end, so many bytes and a line "
+        "end, and at last a chunk of size 0; or send the body with a Content-Length.",
+    ),
     "INVALID_JSON": ReasonText(
         "The body is not one JSON document in UTF-8.",
         "Correct it at the `line` and `column` of the answer.",
