@@ -20,6 +20,7 @@ from uvicorn.protocols.websockets.wsproto_impl import WSProtocol
 from gateway.http.limits.connections import ConnectionRefusal, OpenConnections
 from gateway.http.problems.errors import PROBLEM_MEDIA_TYPE
 from gateway.http.request_head import head_error
+from parley.contract.errors import error_spec
 
 HEAD_BYTES_MAX = 64 * 1024
 HEAD_S_MAX = 10.0
@@ -229,12 +230,15 @@ class BoundedProtocol(HttpToolsProtocol):
     def _tell(self, refused: ConnectionRefusal) -> None:
         match refused:
             case ConnectionRefusal.FULL:
-                status, code = HTTPStatus.SERVICE_UNAVAILABLE, "SERVER_BUSY"
+                code = "SERVER_BUSY"
             case ConnectionRefusal.ADDRESS_FULL:
-                status, code = HTTPStatus.TOO_MANY_REQUESTS, "TOO_MANY_CONNECTIONS"
+                code = "TOO_MANY_CONNECTIONS"
             case _:
                 assert_never(refused)
-        self.transport.write(_problem(status, refused.value, code=code, retry=True))
+        spec = error_spec(code)
+        status = HTTPStatus(spec.http_status)
+        told = _problem(status, refused.value, code=code, retry=spec.is_retryable)
+        self.transport.write(told)
 
     def _refuse(self, status: HTTPStatus, detail: str) -> None:
         if not self._is_answering():

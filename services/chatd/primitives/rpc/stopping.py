@@ -5,12 +5,9 @@ from collections.abc import Coroutine
 from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
 
-import grpc
-
 from parley.rpc import Problem, Refusal
 
-DRAINING: Final = Problem(
-    grpc.StatusCode.UNAVAILABLE,
+DRAINING: Final = Problem.of(
     "DRAINING",
     "this process is stopping; call another replica",
     retry_after_s=1.0,

@@ -130,6 +130,8 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """The execution was cancelled before it could start, and did nothing. Metadata: {}."""
     ERROR_REASON_SPAWNER_GONE: _ErrorReason.ValueType  # 52
     """What starts processes ended, and the node starts anew; try again. Metadata: {}."""
+    ERROR_REASON_JOURNAL_UNAVAILABLE: _ErrorReason.ValueType  # 53
+    """The node cannot write its journal. UNAVAILABLE, because without it the outcome of the call cannot be determined. Metadata: {}."""
     ERROR_REASON_GIT_FAILED: _ErrorReason.ValueType  # 60
     """Git cannot do what is asked. Metadata: {"path": "...", "problem": "..."}."""
     ERROR_REASON_SECRET_VALUE_NEEDED: _ErrorReason.ValueType  # 70
@@ -246,6 +248,8 @@ ERROR_REASON_EXECUTION_CANCELLED: ErrorReason.ValueType  # 51
 """The execution was cancelled before it could start, and did nothing. Metadata: {}."""
 ERROR_REASON_SPAWNER_GONE: ErrorReason.ValueType  # 52
 """What starts processes ended, and the node starts anew; try again. Metadata: {}."""
+ERROR_REASON_JOURNAL_UNAVAILABLE: ErrorReason.ValueType  # 53
+"""The node cannot write its journal. UNAVAILABLE, because without it the outcome of the call cannot be determined. Metadata: {}."""
 ERROR_REASON_GIT_FAILED: ErrorReason.ValueType  # 60
 """Git cannot do what is asked. Metadata: {"path": "...", "problem": "..."}."""
 ERROR_REASON_SECRET_VALUE_NEEDED: ErrorReason.ValueType  # 70
