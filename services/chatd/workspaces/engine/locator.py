@@ -18,7 +18,8 @@ from chatd.models.store.catalogue import ChatFacts
 from chatd.primitives.domain.errors import ChatNotFound
 from chatd.primitives.domain.ids import ChatId, Owner, OwnerId, WorkerId
 from chatd.workspaces.domain.commands import Place
-from chatd.workspaces.domain.errors import NodeLost, WorkspaceNotReady
+from chatd.workspaces.domain.errors import NodeLost, NoNode, WorkspaceNotReady
+from chatd.workspaces.domain.nodes import NO_COMMANDS
 from chatd.workspaces.domain.ports import ChatWorkspace, WorkspaceLocation
 from chatd.workspaces.domain.spec import Kind, WorkspaceSpec
 from chatd.workspaces.domain.templates import SCRATCH_ID, SCRATCH_NAME
@@ -26,7 +27,6 @@ from chatd.workspaces.domain.transitions import decide
 from chatd.workspaces.domain.workspace import (
     DRIVEN,
     Lifetime,
-    NodeId,
     State,
     Workspace,
     WorkspaceId,
@@ -300,7 +300,9 @@ class ChatWorkspaceLocator:
         """Create the scratch workspace of a chat on the node of its catalogue, if possible."""
         known = self._known.get(chat_id)
         likely = self._nodes.at(known.location.address) if known is not None else None
-        node_id = (likely or self._nodes.likely()).id
+        node = likely if likely is not None and not likely.load.problem else self._nodes.likely()
+        if node.load.problem:
+            raise NoNode(NO_COMMANDS)
         # The database time, which other processes compare with, and not that of this process.
         now = found.now
         pending = Workspace(
@@ -316,7 +318,7 @@ class ChatWorkspaceLocator:
             template_name=SCRATCH_NAME,
             is_scratch_of_chat=True,
         )
-        placed = decide(pending, Place(NodeId(node_id)), now)
+        placed = decide(pending, Place(node.id), now)
         workspace = await self._workspaces.add_scratch(
             placed, self._driver.driver_id, self._driver.timing.lease_s
         )

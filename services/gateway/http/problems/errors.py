@@ -216,8 +216,7 @@ def answer_to(error: Exception, at: ProblemContext) -> Answer:
         retry_after_s = RETRY_AFTER_S_DEFAULT
     headers = dict(refusal.headers)
     document: dict[str, object] = {
-        "type": f"{at.public_url}/problems/{refusal.code}",
-        "title": _title(refusal.code),
+        **type_and_title(refusal.code, at.public_url),
         "status": refusal.status,
         "detail": refusal.detail,
         "instance": at.path,
@@ -249,6 +248,11 @@ def http_problem_of(error: Exception, asked: RouteInputs = ANYTHING) -> HttpProb
 def is_internal(error: Exception) -> bool:
     """Return whether `error` is to be logged with its traceback for operators."""
     return http_problem_of(error).status in (500, 501)
+
+
+def type_and_title(code: str, public_url: str) -> dict[str, object]:
+    """Return the first members of a document; the type is the address of the page of the code."""
+    return {"type": f"{public_url}/problems/{code}", "title": _title(code)}
 
 
 def _title(code: str) -> str:

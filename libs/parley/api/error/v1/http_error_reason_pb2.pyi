@@ -76,6 +76,12 @@ class _HttpErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_HttpE
     """The login link was used, has expired, or is of an earlier start."""
     HTTP_ERROR_REASON_NOT_READY: _HttpErrorReason.ValueType  # 26
     """A readiness check fails. Facts: {"checks": {...}}."""
+    HTTP_ERROR_REASON_BAD_REQUEST: _HttpErrorReason.ValueType  # 27
+    """The head of the request is not HTTP/1.1, or is ambiguous."""
+    HTTP_ERROR_REASON_REQUEST_HEADER_FIELDS_TOO_LARGE: _HttpErrorReason.ValueType  # 28
+    """The head of the request exceeds its limit."""
+    HTTP_ERROR_REASON_INVALID_CHUNKS: _HttpErrorReason.ValueType  # 29
+    """The chunks of the body are malformed."""
 
 class HttpErrorReason(_HttpErrorReason, metaclass=_HttpErrorReasonEnumTypeWrapper):
     """The `code` of a problem document."""
@@ -134,4 +140,10 @@ HTTP_ERROR_REASON_LOGIN_LINK_INVALID: HttpErrorReason.ValueType  # 25
 """The login link was used, has expired, or is of an earlier start."""
 HTTP_ERROR_REASON_NOT_READY: HttpErrorReason.ValueType  # 26
 """A readiness check fails. Facts: {"checks": {...}}."""
+HTTP_ERROR_REASON_BAD_REQUEST: HttpErrorReason.ValueType  # 27
+"""The head of the request is not HTTP/1.1, or is ambiguous."""
+HTTP_ERROR_REASON_REQUEST_HEADER_FIELDS_TOO_LARGE: HttpErrorReason.ValueType  # 28
+"""The head of the request exceeds its limit."""
+HTTP_ERROR_REASON_INVALID_CHUNKS: HttpErrorReason.ValueType  # 29
+"""The chunks of the body are malformed."""
 Global___HttpErrorReason: _TypeAlias = HttpErrorReason  # noqa: Y015
