@@ -35,8 +35,8 @@ async def _gone(request: Request) -> None:
 
 
 def _stopping() -> HttpProblem:
-    return HttpProblem(503, "DRAINING", "This process stops; ask again.", retry_after_s=1.0)
+    return HttpProblem.of("DRAINING", "This process stops; ask again.", retry_after_s=1.0)
 
 
 def _nobody() -> HttpProblem:
-    return HttpProblem(499, "CLIENT_CLOSED_REQUEST", "The client went away.")
+    return HttpProblem.of("CLIENT_CLOSED_REQUEST", "The client went away.")

@@ -20,6 +20,7 @@ from uvicorn.protocols.websockets.wsproto_impl import WSProtocol
 from gateway.http.limits.connections import ConnectionRefusal, OpenConnections
 from gateway.http.problems.errors import PROBLEM_MEDIA_TYPE, type_and_title
 from gateway.http.request_head import head_error
+from parley.contract.errors import ErrorSpec, error_spec
 
 HEAD_BYTES_MAX = 64 * 1024
 HEAD_S_MAX = 10.0
@@ -154,7 +155,7 @@ class BoundedProtocol(HttpToolsProtocol):
         super().data_received(data)
         self._held_bytes += self._chunk_bytes
         if self._held_bytes > self._limits.bytes_max and not self.transport.is_closing():
-            self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, _too_large(self._limits))
+            self._refuse("REQUEST_HEADER_FIELDS_TOO_LARGE", _too_large(self._limits))
 
     def on_message_begin(self) -> None:
         """Reset the count of field bytes."""
@@ -200,12 +201,12 @@ class BoundedProtocol(HttpToolsProtocol):
     def send_400_response(self, msg: str) -> None:
         """Reject input that could not be parsed."""
         if self._field_bytes > self._limits.bytes_max:
-            self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, _too_large(self._limits))
+            self._refuse("REQUEST_HEADER_FIELDS_TOO_LARGE", _too_large(self._limits))
         elif self._is_head_awaited:
-            self._refuse(HTTPStatus.BAD_REQUEST, self._fault or NOT_HTTP)
+            self._refuse("BAD_REQUEST", self._fault or NOT_HTTP)
         else:
             # Of bodies, only chunks have a syntax.
-            self._refuse(HTTPStatus.BAD_REQUEST, NOT_CHUNKS, code="INVALID_CHUNKS")
+            self._refuse("INVALID_CHUNKS", NOT_CHUNKS)
 
     def _count(self, field_bytes: int) -> None:
         self._field_bytes += field_bytes
@@ -239,17 +240,17 @@ class BoundedProtocol(HttpToolsProtocol):
     def _tell(self, refused: ConnectionRefusal) -> None:
         match refused:
             case ConnectionRefusal.FULL:
-                status, code = HTTPStatus.SERVICE_UNAVAILABLE, "SERVER_BUSY"
+                code = "SERVER_BUSY"
             case ConnectionRefusal.ADDRESS_FULL:
-                status, code = HTTPStatus.TOO_MANY_REQUESTS, "TOO_MANY_CONNECTIONS"
+                code = "TOO_MANY_CONNECTIONS"
             case _:
                 assert_never(refused)
-        self._write_problem(status, refused.value, code=code, retry=True)
+        self._write_problem(code, refused.value)
 
-    def _refuse(self, status: HTTPStatus, detail: str, *, code: str = "") -> None:
+    def _refuse(self, code: str, detail: str) -> None:
         is_head = self._is_head_awaited
         if not self._is_answering() if is_head else self._is_response_taken():
-            self._write_problem(status, detail, code=code)
+            self._write_problem(code, detail)
         self.transport.close()
 
     def _is_response_taken(self) -> bool:
@@ -264,12 +265,9 @@ class BoundedProtocol(HttpToolsProtocol):
         self.cycle.message_event.set()
         return True
 
-    def _write_problem(
-        self, status: HTTPStatus, detail: str, *, code: str = "", retry: bool = False
-    ) -> None:
-        code = code or status.name
+    def _write_problem(self, code: str, detail: str) -> None:
         kind = type_and_title(code, self._public_url)
-        self.transport.write(_problem(kind, status, detail, code=code, retry=retry))
+        self.transport.write(_problem(kind, error_spec(code), detail))
 
 
 def _set_tcp_user_timeout(transport: asyncio.Transport) -> None:
@@ -283,19 +281,18 @@ def _too_large(limits: HeadLimits) -> str:
     return f"The head of a request may have {limits.bytes_max} bytes; send less."
 
 
-def _problem(
-    kind: dict[str, object], status: HTTPStatus, detail: str, *, code: str, retry: bool
-) -> bytes:
+def _problem(kind: dict[str, object], spec: ErrorSpec, detail: str) -> bytes:
+    status = HTTPStatus(spec.http_status)
     document: dict[str, object] = {
         **kind,
         "status": status.value,
         "detail": detail,
-        "code": code,
-        "retryable": retry,
+        "code": spec.reason,
+        "retryable": spec.is_retryable,
     }
-    if retry:
+    if spec.is_retryable:
         document["retry_after_ms"] = RETRY_AFTER_S * 1000
-    retry_after = f"retry-after: {RETRY_AFTER_S}\r\n" if retry else ""
+    retry_after = f"retry-after: {RETRY_AFTER_S}\r\n" if spec.is_retryable else ""
     body = msgspec.json.encode(document)
     head = (
         f"HTTP/1.1 {status.value} {status.phrase}\r\n"

@@ -4,13 +4,10 @@ import asyncio
 from collections.abc import Coroutine
 from typing import Any, Final, TypeVar
 
-import grpc
-
 from parley.rpc import Problem, Refusal
 from parley.tasks import Overtaken, run_unless
 
-DRAINING: Final = Problem(
-    grpc.StatusCode.UNAVAILABLE,
+DRAINING: Final = Problem.of(
     "DRAINING",
     "this process is stopping; call another replica",
     retry_after_s=1.0,

@@ -30,15 +30,13 @@ ABOUT_THE_REQUEST: Final = frozenset(
         grpc.StatusCode.DEADLINE_EXCEEDED,
     }
 )
-AWAY: Final = Problem(
-    grpc.StatusCode.UNAVAILABLE,
+AWAY: Final = Problem.of(
     "UPSTREAM_UNAVAILABLE",
     "The node of this workspace does not answer; try again, with the same request id if this was "
     "to change something.",
     retry_after_s=RETRY_AFTER_S,
 )
-NOT_SERVED: Final = Problem(
-    grpc.StatusCode.UNIMPLEMENTED,
+NOT_SERVED: Final = Problem.of(
     "UNIMPLEMENTED",
     "The node of this workspace does not serve this yet.",
 )
