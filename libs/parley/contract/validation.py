@@ -15,6 +15,7 @@ from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import Message
 
 from buf.validate import validate_pb2
+from parley.api.contract.v1 import options_pb2
 from parley.contract.rules import UUID_PATTERN, Rules, rules_of
 
 #: The most violations reported for one message.
@@ -75,6 +76,9 @@ def _oneof_check(name: str, members: list[str]) -> MessageCheck:
 
 
 def _field_check(field: FieldDescriptor) -> MessageCheck | None:
+    if field.GetOptions().Extensions[options_pb2.json].not_found_reason:
+        # A servicer answers an id that cannot be one like that of an absent resource.
+        return None
     rules, inner = rules_of(field), field.message_type
     if inner is not None and inner.GetOptions().map_entry:
         return _map_check(field, rules)

@@ -297,9 +297,8 @@ def check_request(request: Any) -> None:
     if found:
         violations = tuple(Violation(each.field, each.description) for each in found)
         listed = "; ".join(f"{each.field} {each.description}" for each in found[:3])
-        status = grpc.StatusCode.INVALID_ARGUMENT
         metadata = {"field": found[0].field}
-        raise Refusal(Problem(status, INVALID_REQUEST, listed, metadata, violations=violations))
+        raise Refusal(Problem.of(INVALID_REQUEST, listed, metadata, violations=violations))
 
 
 def _accept(request: Any) -> None:

@@ -13,7 +13,7 @@ from gateway.http.application import UserRoute
 from gateway.http.body_errors import FIELD_ERRORS_MAX, field_errors_of
 from gateway.http.problems.errors import HttpProblem
 from gateway.http.request_body import decode
-from gateway.web.problem_pages import FIELD_CODES
+from parley.contract.errors import FIELD_CODES
 from support.gateway.bodies import body as body_of_route
 from support.gateway.routes import every_route
 
