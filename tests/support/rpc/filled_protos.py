@@ -3,15 +3,14 @@
 from typing import Any
 
 
-def filled(message: Any, inside: frozenset[str] = frozenset()) -> Any:
+def filled(message: Any) -> Any:
     """Return a message all of whose fields are set, each list with one item.
 
-    Fields of a type that contains them are left empty.
+    Messages of the same type inside it are left out.
     """
     oneofs = set()
-    inside |= {message.DESCRIPTOR.full_name}
     for field in message.DESCRIPTOR.fields:
-        if field.message_type is not None and field.message_type.full_name in inside:
+        if field.message_type is message.DESCRIPTOR:
             continue
         if field.containing_oneof is not None and field.containing_oneof.name in oneofs:
             continue
@@ -21,9 +20,9 @@ def filled(message: Any, inside: frozenset[str] = frozenset()) -> Any:
             value = field.message_type.fields_by_name["value"]
             getattr(message, field.name)["key"] = _value_of(value)
         elif field.message_type is not None and field.is_repeated:
-            filled(getattr(message, field.name).add(), inside)
+            filled(getattr(message, field.name).add())
         elif field.message_type is not None:
-            filled(getattr(message, field.name), inside).SetInParent()
+            filled(getattr(message, field.name)).SetInParent()
         elif field.is_repeated:
             getattr(message, field.name).append(_value_of(field))
         else:
