@@ -72,8 +72,6 @@ class Rules:
     @property
     def may_be_empty(self) -> bool:
         """Whether the empty value satisfies the rules."""
-        if self.ignores_zero:
-            return True
         return not (self.is_required or self.length_min) and self.pattern != NOT_BLANK
 
 

@@ -181,7 +181,8 @@ def _check_either(body: Any) -> None:
 def _is_clearable(field: JsonField) -> bool:
     """Return whether null may clear the field in a patch."""
     is_bool = field.descriptor.type == FieldDescriptor.TYPE_BOOL
-    return not (is_bool or field.is_required) and field.rules.may_be_empty
+    may_be_empty = field.rules.may_be_empty or field.options.null_if_empty
+    return not (is_bool or field.is_required) and may_be_empty
 
 
 def _default(field: JsonField) -> Any:

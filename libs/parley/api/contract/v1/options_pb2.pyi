@@ -103,7 +103,7 @@ class JsonField(_message.Message):
     name: _builtins.str
     """Name in JSON, in queries and in paths; empty for the field's own name, without the suffix `_json` of embedded documents."""
     null_if_empty: _builtins.bool
-    """Whether an empty value is written as null."""
+    """Whether an empty value is written as null; in a patch null clears the field then."""
     omit_if_empty: _builtins.bool
     """Whether an empty value is left out instead of written."""
     embedded_json: _builtins.bool
