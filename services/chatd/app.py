@@ -27,6 +27,7 @@ from chatd.errors import DOMAIN, ERRORS
 from chatd.faults import Faults
 from chatd.files.rpc.servicer import FileServicer
 from chatd.files.store.files import StoredFiles
+from chatd.housekeeping import HousekeepingLoop
 from chatd.models.engine.configuration import CHAT_PREFIX
 from chatd.models.rpc.servicer import ModelServicer
 from chatd.models.rpc.settings_servicer import SettingsServicer
@@ -42,7 +43,6 @@ from chatd.spend.wiring import open_spend
 from chatd.streams.engine.flush_timer import FlushTimer
 from chatd.streams.wiring import StreamComponents, open_streams
 from chatd.turns.wiring import WorkerComponents, WorkerDependencies, open_worker
-from chatd.turns.worker.housekeeping import HousekeepingLoop
 from chatd.users.clients.existence import GatewayGrantees
 from chatd.workspaces.clients.nodes import Nodes
 from chatd.workspaces.rpc.access_servicer import WorkspaceAccessServicer
