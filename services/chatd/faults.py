@@ -31,7 +31,7 @@ from chatd.primitives.domain.ids import ChatId, Owner, WorkerId
 from chatd.primitives.domain.requests import ClientKey
 from chatd.turns.engine.mailbox import Mailbox
 from chatd.turns.engine.tasks import owned_tasks
-from chatd.turns.worker.runners import Runner
+from chatd.turns.worker.ports import Runner
 from parley.postgres import Pool
 from parley.process import Process
 from parley.testing.faultpoints import FaultpointDirectory, OffsetClock

@@ -19,9 +19,10 @@ from chatd.spend.store.open_calls import PostgresOpenCalls
 from chatd.spend.wiring import SpendComponents
 from chatd.titles.wiring import TitleComponents, open_titles
 from chatd.tools.wiring import open_tools
+from chatd.turns.engine.chat_run import TurnRunner
+from chatd.turns.engine.dependencies import TurnPorts
 from chatd.turns.engine.open_calls import OpenCallWriter
 from chatd.turns.engine.setups import ConfiguredSetups
-from chatd.turns.engine.turn import TurnPorts, TurnRunner
 from chatd.turns.store.workers import PostgresWorkers
 from chatd.turns.worker.ports import WorkerLimits, WorkerPorts
 from chatd.turns.worker.worker import Worker

@@ -26,9 +26,10 @@ from chatd.streams.engine.partials import PartialWriter
 from chatd.turns.domain.retries import RetryPolicy
 from chatd.turns.domain.turn import TurnSetup
 from chatd.turns.engine.calls import CallLimits
+from chatd.turns.engine.chat_run import TurnRunner
+from chatd.turns.engine.dependencies import TurnLimits, TurnPorts
 from chatd.turns.engine.mailbox import Mailbox
 from chatd.turns.engine.stream import StreamLimits
-from chatd.turns.engine.turn import TurnLimits, TurnPorts, TurnRunner
 from chatd.turns.worker.ports import WorkerLimits, WorkerPorts
 from chatd.turns.worker.worker import Worker
 from chatd.workers.domain import is_ownerless

@@ -168,3 +168,8 @@ class Claimed:
 
     state: ChatState
     owner: Owner
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Slot:
+    """The right to run one chat; it is released once."""

@@ -1,8 +1,9 @@
 """Whether a failed model call is tried again, and when."""
 
 from dataclasses import dataclass, replace
+from datetime import datetime
 
-from chatd.chats.domain.chat import ChatState
+from chatd.chats.domain.chat import ChatState, Retry
 from chatd.content.domain.messages import ErrorKind, TurnError
 from chatd.models.domain.language_model import ModelError
 from chatd.turns.domain.compaction import COMPACTIONS_MAX
@@ -152,3 +153,10 @@ def _asked_to_wait(error: ModelError, hint_s: float) -> TurnError:
         status_code=error.status_code,
         is_retryable=True,
     )
+
+
+def unreachable_since(before: Retry | None, error: ModelError, now: datetime) -> datetime | None:
+    """Return when the first of the current series of unreachable attempts failed."""
+    if not error.is_unreachable:
+        return None
+    return now if before is None else before.unreachable_since or now

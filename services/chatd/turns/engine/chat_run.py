@@ -6,8 +6,10 @@ under way, and the next round continues from the stored state: an interruption i
 partial answer, a chat that another process owns is left alone.
 """
 
+import logging
+from collections.abc import Callable
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import assert_never
 
 from chatd.chats.domain.chat import ChatState, Claimed, NewMessage, Retry, Status
@@ -24,10 +26,17 @@ from chatd.chats.domain.transitions import fence_of
 from chatd.content.domain.messages import TurnError
 from chatd.content.domain.parts import Text
 from chatd.models.domain.language_model import ModelError
-from chatd.models.domain.model_use import ModelUse
-from chatd.spend.domain.ledger import Bill, CallOutcome, CallPurpose
+from chatd.primitives.domain.ids import OwnerId
+from chatd.spend.domain.ledger import CallOutcome, LedgerEntry
 from chatd.spend.domain.open_calls import OpenCall
-from chatd.turns.domain.retries import Failed, GiveUp, RetryIn, after_failed_step, spent
+from chatd.turns.domain.retries import (
+    Failed,
+    GiveUp,
+    RetryIn,
+    after_failed_step,
+    spent,
+    unreachable_since,
+)
 from chatd.turns.domain.steps import (
     CallModel,
     Compact,
@@ -41,15 +50,19 @@ from chatd.turns.domain.steps import (
 from chatd.turns.domain.turn import Ending, TurnEnded
 from chatd.turns.engine.calls import ToolCaller
 from chatd.turns.engine.compaction import Summariser
-from chatd.turns.engine.dependencies import TurnDependencies
-from chatd.turns.engine.history import History
+from chatd.turns.engine.dependencies import TurnDependencies, TurnLimits, TurnPorts
+from chatd.turns.engine.history import Histories, History
 from chatd.turns.engine.mailbox import Mailbox
+from chatd.turns.engine.metering import inherited_bill, use_of_answer
 from chatd.turns.engine.preparation import PreparedTurn, prepare
-from chatd.turns.engine.session import Session
+from chatd.turns.engine.session import OwnershipLost, Session
 from chatd.turns.engine.step import Done, ModelStep, StepEnd, Stepped
 from chatd.turns.engine.stream import Broken, Superseded
 from chatd.turns.engine.tasks import first_of
 from chatd.turns.engine.tools import Dispatched, ToolBatch
+from parley.clock import Clock
+
+logger = logging.getLogger(__name__)
 
 
 class ChatRun:
@@ -205,7 +218,7 @@ class ChatRun:
         session.unfinished = None
         attempt = session.state.generation_attempt
         limits = self._dependencies.limits.retries
-        since = _unreachable_since(session.state.retry, error, clock.now())
+        since = unreachable_since(session.state.retry, error, clock.now())
         unreachable_s = 0.0 if since is None else (clock.now() - since).total_seconds()
         failed = Failed(error, attempt, self._dependencies.chats_running(), unreachable_s)
         match after_failed_step(failed, self._dependencies.jitter(), limits):
@@ -245,7 +258,7 @@ class ChatRun:
         if any(not call.is_client and not call.is_recorded for call in session.state.pending):
             await self._settle_calls()
         messages = await self._kept_messages()
-        bill = session.billed(CallOutcome.INTERRUPTED) or _inherited_bill(self._inherited)
+        bill = session.billed(CallOutcome.INTERRUPTED) or inherited_bill(self._inherited)
         if await session.apply(FinishInterruption(session.fence, messages, bill), messages):
             self._tell(Ending.INTERRUPTED)
 
@@ -281,7 +294,7 @@ class ChatRun:
             state.chat_id, fence.history_version, fence.generation_attempt
         )
         self._inherited = await self._ports.inherited.find(state.chat_id, fence)
-        return interrupted_messages(joined(pieces), now, _use_of_answer(self._inherited))
+        return interrupted_messages(joined(pieces), now, use_of_answer(self._inherited))
 
     def _tell(self, ending: Ending, messages: tuple[NewMessage, ...] = ()) -> None:
         texts = [
@@ -301,21 +314,62 @@ class ChatRun:
             self._dependencies.unbilled(entry, self._session.owner.id)
 
 
-def _unreachable_since(before: Retry | None, error: ModelError, now: datetime) -> datetime | None:
-    """Return when the first of the current series of unreachable attempts failed."""
-    if not error.is_unreachable:
-        return None
-    return now if before is None else before.unreachable_since or now
+def ignore_event(ended: TurnEnded) -> None:
+    """Ignore the end of a turn."""
 
 
-def _use_of_answer(inherited: OpenCall | None) -> ModelUse | None:
-    """Return the usage stored with the answer of a dead owner; a summary has no message."""
-    if inherited is None or inherited.entry.bill.purpose is not CallPurpose.TURN:
-        return None
-    return inherited.entry.bill.use
+def ignore_bill(entry: LedgerEntry, owner_id: OwnerId) -> None:
+    """Ignore a call that no commit entered into the ledger."""
 
 
-def _inherited_bill(inherited: OpenCall | None) -> Bill | None:
-    if inherited is None:
-        return None
-    return replace(inherited.entry.bill, outcome=CallOutcome.INTERRUPTED)
+class TurnRunner:
+    """Runs claimed chats and caches their histories."""
+
+    def __init__(
+        self,
+        ports: TurnPorts,
+        *,
+        clock: Clock,
+        jitter: Callable[[], float],
+        may_act: Callable[[], bool],
+        limits: TurnLimits | None = None,
+        ended: Callable[[TurnEnded], None] = ignore_event,
+        unbilled: Callable[[LedgerEntry, OwnerId], None] = ignore_bill,
+    ) -> None:
+        self._dependencies = TurnDependencies(
+            ports,
+            clock,
+            jitter,
+            may_act,
+            ended,
+            limits or TurnLimits(),
+            unbilled,
+            chats_running=lambda: self._running,
+        )
+        self._histories = Histories()
+        self._running = 0
+
+    def appended(
+        self, before: ChatState, after: ChatState, messages: tuple[NewMessage, ...]
+    ) -> None:
+        """Apply a write of this process, so that a cached history is not read again."""
+        self._histories.wrote(before, after, messages, self._dependencies.clock.now())
+
+    async def run(self, claimed: Claimed, mailbox: Mailbox) -> None:
+        """Run a chat that was just claimed until it rests or another process owns it.
+
+        Raises:
+            FenceLost: The lease of this process is too old to continue.
+            ChatNotFound: The chat was deleted meanwhile.
+        """
+        chat_id = claimed.state.chat_id
+        history = self._histories.take(chat_id)
+        self._running += 1
+        try:
+            await ChatRun(self._dependencies, claimed, mailbox, history).run()
+        except OwnershipLost:
+            logger.info("a chat is run elsewhere now", extra={"chat_id": chat_id})
+        else:
+            self._histories.keep(chat_id, history)
+        finally:
+            self._running -= 1

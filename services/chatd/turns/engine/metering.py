@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Protocol
 
 from chatd.models.domain.estimates import estimated_input_tokens
@@ -11,6 +12,7 @@ from chatd.models.domain.profile import ModelProfile
 from chatd.primitives.domain.ids import ChatId, Fence, OwnerId
 from chatd.spend.domain.ledger import Bill, CallOutcome, CallPurpose, LedgerEntry
 from chatd.spend.domain.metering import doubt
+from chatd.spend.domain.open_calls import OpenCall
 from chatd.turns.engine.answer import Answer
 
 logger = logging.getLogger(__name__)
@@ -115,3 +117,17 @@ class NoCallObserver:
 
     def closed(self, call: MeteredCall) -> None:
         """Do nothing."""
+
+
+def use_of_answer(inherited: OpenCall | None) -> ModelUse | None:
+    """Return the usage stored with the answer of a dead owner; a summary has no message."""
+    if inherited is None or inherited.entry.bill.purpose is not CallPurpose.TURN:
+        return None
+    return inherited.entry.bill.use
+
+
+def inherited_bill(inherited: OpenCall | None) -> Bill | None:
+    """Return the bill of a call that a dead owner left, for the interruption that ends it."""
+    if inherited is None:
+        return None
+    return replace(inherited.entry.bill, outcome=CallOutcome.INTERRUPTED)

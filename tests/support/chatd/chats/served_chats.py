@@ -9,11 +9,10 @@ from pathlib import Path
 
 import grpc
 
-from chatd.chats.domain.chat import ChatState, Claimed, NewMessage
+from chatd.chats.domain.chat import ChatState, Claimed, NewMessage, Slot
 from chatd.chats.domain.commands import FinishTurn
 from chatd.chats.domain.references import KnownServers
 from chatd.chats.domain.transitions import fence_of
-from chatd.chats.engine.slots import Slot
 from chatd.chats.rpc.references import References
 from chatd.chats.rpc.servicer import ChatServicer
 from chatd.chats.store.chats import PostgresChats

@@ -34,9 +34,10 @@ from chatd.providers.transport import HttpModels
 from chatd.providers.wire_choice import WireName
 from chatd.spend.domain.ledger import LedgerEntry
 from chatd.streams.engine.live import LiveChats
+from chatd.turns.engine.chat_run import TurnRunner
+from chatd.turns.engine.dependencies import TurnLimits, TurnPorts
 from chatd.turns.engine.mailbox import Mailbox
 from chatd.turns.engine.setups import ConfiguredSetups
-from chatd.turns.engine.turn import TurnLimits, TurnPorts, TurnRunner
 from parley.http import HttpOptions
 from parley.testing.llm_mock import MockModels
 from support.chatd.chats.in_memory_chats import InMemoryChats

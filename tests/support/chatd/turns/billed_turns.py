@@ -27,9 +27,10 @@ from chatd.spend.store.open_calls import PostgresOpenCalls
 from chatd.streams.engine.live import LiveChats
 from chatd.streams.store.partials import PostgresPartials
 from chatd.turns.domain.turn import FixedSetups, TurnSetup
+from chatd.turns.engine.chat_run import TurnRunner
+from chatd.turns.engine.dependencies import TurnPorts
 from chatd.turns.engine.mailbox import Mailbox
 from chatd.turns.engine.open_calls import OpenCallWriter
-from chatd.turns.engine.turn import TurnPorts, TurnRunner
 from parley.clock import FakeClock
 from parley.postgres import Pool
 from support.chatd.turns.journaling_tools import JournalingTools

@@ -12,12 +12,11 @@ from typing import Any
 import pytest
 
 from chatd.chats.domain import transitions
-from chatd.chats.domain.chat import ChatState, Claimed
+from chatd.chats.domain.chat import ChatState, Claimed, Slot
 from chatd.chats.domain.commands import CancelRequiredAction, Command, Interrupt, WorkerCommand
 from chatd.chats.domain.errors import QueuedMessageNotFound
 from chatd.chats.domain.facts import Facts
 from chatd.chats.domain.transitions import Decision
-from chatd.chats.engine.slots import Slot, Slots
 from chatd.chats.store.applying import Applied, Unwritten, Wrote
 from chatd.content.domain.tools import Outcome
 from chatd.primitives.domain.ids import (
@@ -33,8 +32,7 @@ from chatd.turns.engine.calls import OpenCall, ToolCaller
 from chatd.turns.engine.history import History
 from chatd.turns.engine.mailbox import Mailbox
 from chatd.turns.worker.reconciliation import Reconciler
-from chatd.turns.worker.runners import Runners
-from chatd.turns.worker.slot_pool import SlotPool
+from chatd.turns.worker.runners import Runners, SlotPool, Slots
 from chatd.turns.worker.sweeps import Sweeper
 from chatd.turns.worker.worker import Worker
 from chatd.workers.domain import NamedChat

@@ -34,8 +34,9 @@ from chatd.spend.domain.ports import Spending, Unlimited
 from chatd.streams.engine.live import LiveChats, LivePart
 from chatd.turns.domain.ports import Partials
 from chatd.turns.domain.turn import FixedSetups, TurnEnded, TurnSetup
+from chatd.turns.engine.chat_run import TurnRunner
+from chatd.turns.engine.dependencies import TurnLimits, TurnPorts
 from chatd.turns.engine.mailbox import Mailbox
-from chatd.turns.engine.turn import TurnLimits, TurnPorts, TurnRunner
 from parley.clock import FakeClock
 from support.chatd.chats.in_memory_chats import InMemoryChats
 from support.chatd.turns.journaling_tools import Crash, JournalingTools

@@ -25,7 +25,7 @@ from chatd.streams.engine.live import LivePart
 from chatd.turns.domain.steps import STEPS_MAX
 from chatd.turns.domain.turn import Ending
 from chatd.turns.engine.calls import dispatches_for
-from chatd.turns.engine.turn import TurnLimits
+from chatd.turns.engine.dependencies import TurnLimits
 from parley.clock import FakeClock
 from support.chatd.turns.journaling_tools import Crash
 from support.chatd.turns.turn_stage import (

@@ -20,7 +20,8 @@ from chatd.models.domain.language_model import (
 from chatd.models.domain.profile import ModelProfile
 from chatd.primitives.domain.ids import ChatId, Owner, OwnerId, QueuedMessageId
 from chatd.turns.domain.turn import TurnSetup
-from chatd.turns.engine.turn import TurnPorts, TurnRunner
+from chatd.turns.engine.chat_run import TurnRunner
+from chatd.turns.engine.dependencies import TurnPorts
 from support.chatd.turns.turn_stage import ANN, WORKER, Stage
 
 LOW, HIGH = ReasoningEffort.LOW, ReasoningEffort.HIGH
