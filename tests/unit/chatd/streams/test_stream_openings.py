@@ -11,8 +11,7 @@ from chatd.chats.domain.chat import Status
 from chatd.primitives.domain.errors import ChatNotFound
 from chatd.primitives.domain.ids import ChatId, OwnerId
 from chatd.primitives.domain.requests import Reader
-from chatd.streams.hub.batches import BATCH, STATEMENTS_AT_ONCE
-from chatd.streams.hub.reads import READ_TRIES
+from chatd.streams.hub.reads import BATCH, READ_TRIES, STATEMENTS_AT_ONCE
 from chatd.streams.rpc.access import CHECK_S, Access
 from chatd.streams.rpc.subscription import Close
 from chatd.streams.store.following import ChatReadRequest
