@@ -19,7 +19,6 @@ from chatd.models.domain.choice import ModelChoice
 from chatd.models.domain.language_model import ModelEvent, ModelRequest
 from chatd.models.domain.profile import ModelProfile
 from chatd.primitives.domain.ids import ChatId, Owner, WorkerId
-from chatd.primitives.rpc.shielded_calls import ShieldedCalls
 from chatd.providers.scripted import ScriptedModel
 from chatd.streams.engine.live import LiveChats
 from chatd.streams.engine.partials import PartialWriter
@@ -264,7 +263,7 @@ class Node:
 
         if may_claim:
             assert self._completions is not None
-            await ShieldedCalls(self._completions).run(claim)
+            await self._completions.complete(claim())
         else:
             await self._chats.once(chat_id, command_for(None), key)
         return await self._chats.is_used(chat_id, key)

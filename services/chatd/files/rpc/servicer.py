@@ -41,7 +41,7 @@ class FileServicer(FileServiceServicer):
         self._groups = groups
         self._uploads = asyncio.Semaphore(UPLOADS_MAX)
 
-    async def UploadFile(  # noqa: N802 (the name is the proto's)
+    async def UploadFile(
         self, request_iterator: AsyncIterator[api.UploadFileRequest], context: Context
     ) -> api.UploadFileResponse:
         """Store a file of the caller."""
@@ -56,15 +56,13 @@ class FileServicer(FileServiceServicer):
             stored = await self._files.put(file_id, owner_id, file, request_id=request_id)
         return api.UploadFileResponse(file=_file_to_proto(stored))
 
-    async def GetFile(  # noqa: N802 (the name is the proto's)
-        self, request: api.GetFileRequest, context: Context
-    ) -> api.GetFileResponse:
+    async def GetFile(self, request: api.GetFileRequest, context: Context) -> api.GetFileResponse:
         """Return the metadata of a file."""
         file_id = _file_id_of(request.file_id)
         file = await self._files.get(file_id, await caller_as_reader(self._groups))
         return api.GetFileResponse(file=_file_to_proto(file))
 
-    async def DownloadFile(  # noqa: N802 (the name is the proto's)
+    async def DownloadFile(
         self, request: api.DownloadFileRequest, context: Context
     ) -> AsyncIterator[api.DownloadFileResponse]:
         """Stream a file or a byte range of it."""

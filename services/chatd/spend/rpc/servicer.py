@@ -87,7 +87,7 @@ class UsageServicer(UsageServiceServicer):
     def __init__(self, ports: UsagePorts) -> None:
         self._ports = ports
 
-    async def GetChatUsage(  # noqa: N802 (the name is the proto's)
+    async def GetChatUsage(
         self, request: api.GetChatUsageRequest, context: Context
     ) -> api.GetChatUsageResponse:
         """Return the totals of a chat tree."""
@@ -95,7 +95,7 @@ class UsageServicer(UsageServiceServicer):
         root_chat_id, totals = await self._ports.usage.of_tree(chat_id, _reader())
         return api.GetChatUsageResponse(root_chat_id=root_chat_id, totals=totals_to_proto(totals))
 
-    async def GetUserUsage(  # noqa: N802 (the name is the proto's)
+    async def GetUserUsage(
         self, request: api.GetUserUsageRequest, context: Context
     ) -> api.GetUserUsageResponse:
         """Return the totals of one user's calls."""
@@ -110,7 +110,7 @@ class UsageServicer(UsageServiceServicer):
             by_chat=[row_to_proto(row) for row in used.by_chat],
         )
 
-    async def ListUsage(  # noqa: N802 (the name is the proto's)
+    async def ListUsage(
         self, request: api.ListUsageRequest, context: Context
     ) -> api.ListUsageResponse:
         """Return the totals of each user, the most expensive first."""
@@ -128,7 +128,7 @@ class UsageServicer(UsageServiceServicer):
             answer.next_page_token = token_of(_SpenderToken(last.totals.cost_micros, last.id))
         return answer
 
-    async def GetSpendStatus(  # noqa: N802 (the name is the proto's)
+    async def GetSpendStatus(
         self, request: api.GetSpendStatusRequest, context: Context
     ) -> api.GetSpendStatusResponse:
         """Return the spend status of the caller."""
@@ -139,7 +139,7 @@ class UsageServicer(UsageServiceServicer):
         spend_status = await spend_statuses.spend_status(owner_id, group_ids)
         return api.GetSpendStatusResponse(status=spend_status_to_proto(spend_status))
 
-    async def ListSpendLimits(  # noqa: N802 (the name is the proto's)
+    async def ListSpendLimits(
         self, request: api.ListSpendLimitsRequest, context: Context
     ) -> api.ListSpendLimitsResponse:
         """List all limits."""
@@ -158,7 +158,7 @@ class UsageServicer(UsageServiceServicer):
             answer.next_page_token = token_of(_SubjectToken(last.kind, last.id))
         return answer
 
-    async def SetSpendLimit(  # noqa: N802 (the name is the proto's)
+    async def SetSpendLimit(
         self, request: api.SetSpendLimitRequest, context: Context
     ) -> api.SetSpendLimitResponse:
         """Set or remove a limit."""
