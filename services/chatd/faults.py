@@ -12,7 +12,6 @@ from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from chatd.chats.domain.chat import ChatState, Claimed
 from chatd.chats.domain.commands import Command
@@ -35,9 +34,6 @@ from chatd.turns.worker.ports import Runner
 from parley.postgres import Pool
 from parley.process import Process
 from parley.testing.faultpoints import FaultpointDirectory, OffsetClock
-
-if TYPE_CHECKING:
-    pass
 
 Reached = Callable[[str, str], Awaitable[None]]
 

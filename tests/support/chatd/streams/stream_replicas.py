@@ -20,6 +20,7 @@ from chatd.chats.domain.commands import (
 )
 from chatd.chats.domain.transitions import fence_of
 from chatd.chats.store.chats import PostgresChats
+from chatd.chats.store.creation import NewChat
 from chatd.content.domain.messages import Role
 from chatd.content.domain.parts import Text
 from chatd.errors import DOMAIN, ERRORS
@@ -115,13 +116,8 @@ class Replica:
         """Create a chat that this process runs."""
         chat_id = ChatId(str(uuid.uuid5(uuid.NAMESPACE_OID, f"{self.worker_id} {text}")))
         message = NewMessage(Role.USER, (Text(text),), owner.id)
-        await self.chats.create(
-            chat_id,
-            owner=owner,
-            title="A chat",
-            has_own_title=True,
-            message=message,
-            claimed_by=self.worker_id,
+        await self.chats.add(
+            NewChat(chat_id, owner, "A chat", True, (message,)), claimed_by=self.worker_id
         )
         return chat_id
 
