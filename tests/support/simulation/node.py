@@ -15,9 +15,8 @@ from chatd.chats.domain.chat import ChatState, Claimed, NewMessage
 from chatd.chats.domain.commands import Command
 from chatd.chats.rpc.claims import reserved
 from chatd.chats.store.chats import PostgresChats
-from chatd.models.domain.choice import ModelChoice
 from chatd.models.domain.language_model import ModelEvent, ModelRequest
-from chatd.models.domain.profile import ModelProfile
+from chatd.models.domain.profile import ModelChoice, ModelProfile
 from chatd.primitives.domain.ids import ChatId, Owner, WorkerId
 from chatd.providers.scripted import ScriptedModel
 from chatd.streams.engine.live import LiveChats

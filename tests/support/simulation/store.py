@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar, cast
 
-from chatd.chats.domain.chat import ChatState, Claimed, Message
+from chatd.chats.domain.chat import NO_FACTS, ChatState, Claimed, Facts, Message
 from chatd.chats.domain.commands import (
     Command,
     DeleteQueuedMessage,
@@ -11,9 +11,7 @@ from chatd.chats.domain.commands import (
     PromoteQueuedMessage,
     RequestCompaction,
 )
-from chatd.chats.domain.facts import NO_FACTS, Facts
-from chatd.chats.domain.partials import Chunk
-from chatd.chats.domain.pieces import Piece
+from chatd.chats.domain.pieces import Chunk, Piece
 from chatd.chats.domain.transitions import Decision, decide
 from chatd.chats.store.applying import Appended, Applied, Applier, Unwritten, Wrote
 from chatd.content.domain.tools import StoredExecution

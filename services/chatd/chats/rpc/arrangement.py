@@ -10,9 +10,8 @@ from chatd.chats.rpc.methods import ChatMethods, Context, with_read_only_errors
 from chatd.chats.rpc.references import all_known
 from chatd.chats.rpc.sending import effort_of, mode_of
 from chatd.chats.store.metadata import ChatChanges
-from chatd.models.domain.choice import ModelChoice
-from chatd.primitives.domain.checks import all_of
-from chatd.primitives.domain.errors import ChatNotFound, InvalidRequest
+from chatd.models.domain.profile import ModelChoice
+from chatd.primitives.domain.errors import ChatNotFound, InvalidRequest, all_of
 from chatd.primitives.domain.ids import ChatId, Owner
 from chatd.primitives.domain.requests import Reader
 from chatd.primitives.rpc import fields

@@ -15,8 +15,8 @@ from chatd.chats.rpc.bounding import MESSAGE_BYTES_MAX, QUEUED_BYTES_MAX, bounde
 from chatd.content.domain import parts
 from chatd.content.domain.messages import ChatMode, ErrorKind, FinishReason, Role, TurnError
 from chatd.content.domain.truncation import without_large_bytes
-from chatd.models.domain.choice import NO_CHOICE
-from chatd.models.domain.model_use import ModelUse
+from chatd.models.domain.price import ModelUse
+from chatd.models.domain.profile import NO_CHOICE
 from chatd.models.rpc.convert import EFFORT
 from chatd.primitives.rpc.times import optional_time, time_to_proto
 from chatd.users.domain.grantees import GranteeKind

@@ -7,8 +7,8 @@ from chatd.chats.domain.chat import NewMessage
 from chatd.chats.store.creation import NewChat
 from chatd.content.domain.messages import Role, Visibility
 from chatd.content.domain.parts import Text
-from chatd.models.domain.choice import ModelChoice
 from chatd.models.domain.errors import ModelNotFound
+from chatd.models.domain.profile import ModelChoice
 from chatd.models.store.catalogue import Snapshot
 
 

@@ -17,7 +17,7 @@ from chatd.chats.store.stores import Stores
 from chatd.primitives.domain.errors import ChatNotFound
 from chatd.primitives.domain.ids import ChatId, Owner
 from chatd.primitives.domain.requests import Reader
-from chatd.spend.domain.ports import Unlimited
+from chatd.spend.domain.limits import Unlimited
 from chatd.users.domain.groups import Groups
 from chatd.users.rpc.callers import caller_as_reader
 from parley.api.chat.v1 import chat_pb2

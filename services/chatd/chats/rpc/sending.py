@@ -27,15 +27,15 @@ from chatd.chats.store.creation import NewChat
 from chatd.content.domain import parts
 from chatd.content.domain.messages import ChatMode, Role, Visibility
 from chatd.content.domain.parts import Part
-from chatd.models.domain.choice import ModelChoice, ReasoningEffort
 from chatd.models.domain.errors import ModelNotFound
+from chatd.models.domain.profile import ModelChoice, ReasoningEffort
 from chatd.models.rpc.convert import EFFORT
-from chatd.primitives.domain.checks import all_of
 from chatd.primitives.domain.errors import (
     CheckUnavailable,
     InvalidRequest,
     RequestIdReused,
     UnknownIds,
+    all_of,
 )
 from chatd.primitives.domain.ids import ChatId, MessageId, Owner, OwnerId, QueuedMessageId
 from chatd.primitives.domain.requests import ClientKey

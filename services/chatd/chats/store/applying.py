@@ -15,7 +15,7 @@ from enum import Enum
 from types import TracebackType
 from typing import Self, TypeVar
 
-from chatd.chats.domain.chat import ChatState, Message, NewMessage
+from chatd.chats.domain.chat import ChatState, Facts, Message, NewMessage
 from chatd.chats.domain.commands import (
     CancelRequiredAction,
     Command,
@@ -27,13 +27,12 @@ from chatd.chats.domain.commands import (
     SubmitToolResults,
     WorkerCommand,
 )
-from chatd.chats.domain.facts import Facts
 from chatd.chats.domain.transitions import Decision, decide
 from chatd.chats.domain.writes import AppendMessages, EnterBill, RecordDispatches, StoreResult
 from chatd.chats.store.codec import choice_from_json
 from chatd.chats.store.rows import state_of
 from chatd.chats.store.statements import SELECT_KEY, SELECT_STATE, decision_statement
-from chatd.models.domain.choice import ModelChoice
+from chatd.models.domain.profile import ModelChoice
 from chatd.primitives.domain.errors import ChatError, ChatNotFound
 from chatd.primitives.domain.ids import ChatId
 from chatd.primitives.domain.requests import ClientKey

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 from datetime import datetime
 
-from chatd.chats.domain.chat import ChatState, Message, NewMessage, QueuedMessage
+from chatd.chats.domain.chat import NO_FACTS, ChatState, Facts, Message, NewMessage, QueuedMessage
 from chatd.chats.domain.commands import (
     Command,
     DeleteQueuedMessage,
@@ -11,7 +11,6 @@ from chatd.chats.domain.commands import (
     PromoteQueuedMessage,
     RequestCompaction,
 )
-from chatd.chats.domain.facts import NO_FACTS, Facts
 from chatd.chats.store import queries
 from chatd.chats.store.applying import Appended, Applier
 from chatd.chats.store.creation import NewChat, insert_chat

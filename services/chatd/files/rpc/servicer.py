@@ -9,8 +9,7 @@ import grpc
 
 from chatd.chats.domain.views import StoredFile
 from chatd.content.domain.errors import FileNotFound, FileTooLarge
-from chatd.content.domain.file_names import clean_name
-from chatd.content.domain.media_types import FILE_BYTES_MAX, MEDIA_TYPE_BYTES_MAX, confirmed
+from chatd.content.domain.files import FILE_BYTES_MAX, MEDIA_TYPE_BYTES_MAX, clean_name, confirmed
 from chatd.files.store.files import StoredFiles
 from chatd.models.domain.language_model import FileData
 from chatd.primitives.domain.errors import InvalidRequest

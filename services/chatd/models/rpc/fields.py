@@ -7,9 +7,8 @@ from decimal import Decimal, InvalidOperation
 from urllib.parse import SplitResult, urlsplit
 
 from chatd.models.domain.catalogue import Model, ModelOverride, Provider, ProviderType
-from chatd.models.domain.choice import ReasoningEffort
 from chatd.models.domain.price import Price
-from chatd.models.domain.profile import THRESHOLD_PERCENT
+from chatd.models.domain.profile import THRESHOLD_PERCENT, ReasoningEffort
 from chatd.models.engine.target import fault_in_options
 from chatd.models.rpc.convert import EFFORT_OF, PURPOSE_OF, TYPE_OF
 from chatd.primitives.domain.errors import InvalidRequest

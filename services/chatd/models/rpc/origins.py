@@ -2,8 +2,12 @@
 
 from typing import assert_never
 
-from chatd.models.domain.catalogue import Provider, ProviderType
-from chatd.models.domain.default_addresses import ANTHROPIC_BASE_URL, OPENAI_BASE_URL
+from chatd.models.domain.catalogue import (
+    ANTHROPIC_BASE_URL,
+    OPENAI_BASE_URL,
+    Provider,
+    ProviderType,
+)
 from parley.http import Address, AddressInvalid
 
 # Every region counts as AWS itself: regions are validated, so that no other host can be named.

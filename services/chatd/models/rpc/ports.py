@@ -7,8 +7,8 @@ from typing import Protocol
 import grpc
 
 from chatd.models.domain.catalogue import Catalogue, Provider
-from chatd.models.domain.key_checks import ProviderChecked
 from chatd.models.domain.price_book import PriceBook
+from chatd.models.domain.provider_keys import ProviderChecked
 from chatd.models.store.catalogue import KeyValues, Snapshot, UserConfig
 from chatd.models.store.models import Models
 from chatd.models.store.providers import Providers

@@ -1,7 +1,7 @@
 """Methods for providers."""
 
 from chatd.models.domain.catalogue import Provider, ProviderKey, ProviderType
-from chatd.models.domain.key_changes import ProviderChange, effect_on_keys
+from chatd.models.domain.provider_keys import ProviderChange, effect_on_keys
 from chatd.models.rpc.administration import body_hash, made_id, note, page_of
 from chatd.models.rpc.convert import provider_to_proto
 from chatd.models.rpc.fields import (

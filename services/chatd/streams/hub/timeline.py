@@ -23,7 +23,6 @@ from chatd.workers.domain import is_ownerless
 ROWS_MAX = 256
 ROWS_BYTES_MAX = 1 << 20
 
-
 PARTS_BYTES_MAX = 1 << 20
 EARLY_PARTS_MAX = 1024
 

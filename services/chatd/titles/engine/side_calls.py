@@ -16,7 +16,7 @@ from chatd.models.domain.language_model import (
 from chatd.models.domain.profile import ModelProfile
 from chatd.primitives.domain.ids import ChatId, Fence, Owner, OwnerId
 from chatd.spend.domain.ledger import CallOutcome, CallPurpose, LedgerEntry
-from chatd.spend.domain.ports import Spending
+from chatd.spend.domain.limits import Spending
 from chatd.turns.domain.ports import Setups, UtilityModels
 from chatd.turns.domain.retries import Failed, GiveUp, RetryIn, RetryPolicy, after_failure
 from chatd.turns.engine.answer import Answer, ignore_part

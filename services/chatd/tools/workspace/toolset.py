@@ -7,9 +7,9 @@ from typing import Any, Final
 
 import grpc
 
-from chatd.content.domain.edit_format import EditStyle
 from chatd.content.domain.tools import (
     UNKNOWN_OUTCOME,
+    EditStyle,
     Executor,
     ExecutorUnreachable,
     Outcome,

@@ -5,6 +5,19 @@ from enum import StrEnum
 
 from chatd.content.domain.parts import ContextFile, Skill
 from chatd.content.domain.truncation import truncated
+from chatd.models.domain.preferences import InstallationSettings
+
+DEFAULT_INSTRUCTIONS = """\
+You work in a chat with one person, often with tools in a workspace of your own.
+
+Do what is asked, all of it and nothing else. Say plainly what you did, what you could not do and \
+what you are not sure of. Never claim to have run, read or seen something that you have not.
+
+Use the tools instead of guessing about files, commands or present facts, and look at what they \
+return before you go on. When a call fails, read why before you try again. Before something that \
+cannot be undone, ask, unless you were told to go ahead.
+
+Answer in the person's language, as briefly as the matter allows, in Markdown where it helps."""
 
 CONTEXT_FILE_BYTES_MAX = 64 * 1024
 PLAN_PATH_PLACE = "{{plan_file_path}}"
@@ -29,6 +42,11 @@ ADVISOR = """\
 You can ask an advisor, a stronger model that sees this conversation but has no tools. Ask when \
 a decision is hard to take back, when you are stuck, or before you say that large work is done. \
 Call it alone, in no batch with other tools, with one question that holds everything it needs."""
+
+
+def house_instructions(settings: InstallationSettings) -> str:
+    """Return the instructions before all others; empty if an administrator disabled them."""
+    return DEFAULT_INSTRUCTIONS if settings.has_default_prompt else ""
 
 
 class Mode(StrEnum):

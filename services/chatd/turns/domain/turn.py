@@ -5,8 +5,7 @@ from enum import StrEnum
 
 from chatd.chats.domain.chat import ChatState
 from chatd.content.domain.tools import ToolSpec
-from chatd.models.domain.choice import ModelChoice
-from chatd.models.domain.profile import THRESHOLD_PERCENT, ModelProfile
+from chatd.models.domain.profile import THRESHOLD_PERCENT, ModelChoice, ModelProfile
 from chatd.primitives.domain.ids import Owner
 from chatd.turns.domain.briefing import Briefing
 

@@ -27,8 +27,7 @@ from chatd.content.domain.messages import TurnError
 from chatd.content.domain.parts import Text
 from chatd.models.domain.language_model import ModelError
 from chatd.primitives.domain.ids import OwnerId
-from chatd.spend.domain.ledger import CallOutcome, LedgerEntry
-from chatd.spend.domain.open_calls import OpenCall
+from chatd.spend.domain.ledger import CallOutcome, LedgerEntry, OpenCall
 from chatd.turns.domain.retries import (
     Failed,
     GiveUp,

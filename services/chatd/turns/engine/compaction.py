@@ -19,12 +19,12 @@ from chatd.spend.domain.ledger import CallOutcome, CallPurpose
 from chatd.turns.domain.calls import error_result
 from chatd.turns.domain.compaction import (
     SUMMARY_REQUEST,
+    shortened,
     stored_summary,
     summary_call,
     summary_result,
 )
 from chatd.turns.domain.prompt import without_foreign_parts
-from chatd.turns.domain.shortening import shortened
 from chatd.turns.domain.steps import Compact
 from chatd.turns.domain.turn import TurnSetup
 from chatd.turns.engine.answer import Answer, Show, ignore_part

@@ -7,9 +7,8 @@ from chatd.content.domain.tools import Tools
 from chatd.files.domain.ports import Files, NoFiles
 from chatd.models.domain.language_model import LanguageModel
 from chatd.primitives.domain.ids import OwnerId
-from chatd.spend.domain.ledger import LedgerEntry
-from chatd.spend.domain.open_calls import InheritedCalls, NoInheritedCalls
-from chatd.spend.domain.ports import Spending, Unlimited
+from chatd.spend.domain.ledger import InheritedCalls, LedgerEntry, NoInheritedCalls
+from chatd.spend.domain.limits import Spending, Unlimited
 from chatd.streams.engine.live import LiveChats
 from chatd.turns.domain.ports import Chats, Partials, Setups
 from chatd.turns.domain.retries import RetryPolicy

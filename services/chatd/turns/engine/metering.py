@@ -7,12 +7,11 @@ from typing import Protocol
 
 from chatd.models.domain.estimates import estimated_input_tokens
 from chatd.models.domain.language_model import ModelRequest
-from chatd.models.domain.model_use import ModelUse
+from chatd.models.domain.price import ModelUse
 from chatd.models.domain.profile import ModelProfile
 from chatd.primitives.domain.ids import ChatId, Fence, OwnerId
-from chatd.spend.domain.ledger import Bill, CallOutcome, CallPurpose, LedgerEntry
+from chatd.spend.domain.ledger import Bill, CallOutcome, CallPurpose, LedgerEntry, OpenCall
 from chatd.spend.domain.metering import doubt
-from chatd.spend.domain.open_calls import OpenCall
 from chatd.turns.engine.answer import Answer
 
 logger = logging.getLogger(__name__)

@@ -7,8 +7,8 @@ from chatd.content.domain.parts import File
 from chatd.content.domain.tools import Tools, ToolSpec
 from chatd.content.domain.truncation import BUDGET_BYTES_UNKNOWN, result_budget_bytes
 from chatd.files.domain.ports import Files
-from chatd.models.domain.choice import ModelChoice
 from chatd.models.domain.language_model import ModelRequest, PromptMessage
+from chatd.models.domain.profile import ModelChoice
 from chatd.primitives.domain.ids import MessageId
 from chatd.turns.domain.calls import offered_tools
 from chatd.turns.domain.ports import Setups

@@ -6,9 +6,8 @@ from typing import Protocol
 from chatd.content.domain.messages import ChatMode
 from chatd.content.domain.tools import ClientTool, Executor, ToolSpec
 from chatd.models.domain.catalogue import Purpose
-from chatd.models.domain.choice import ModelChoice
 from chatd.models.domain.price_book import PriceBook
-from chatd.models.domain.profile import ModelProfile
+from chatd.models.domain.profile import ModelChoice, ModelProfile
 from chatd.models.domain.resolution import (
     Resolved,
     clamped,
@@ -22,8 +21,7 @@ from chatd.models.store.catalogue import ChatFacts, Snapshot, UserConfig
 from chatd.primitives.domain.errors import ChatError
 from chatd.primitives.domain.ids import ChatId, Owner, OwnerId
 from chatd.spend.domain.ledger import CallPurpose
-from chatd.turns.domain.briefing import Briefing, Mode
-from chatd.turns.domain.instructions import house_instructions
+from chatd.turns.domain.briefing import Briefing, Mode, house_instructions
 from chatd.turns.domain.turn import TurnSetup
 
 logger = logging.getLogger(__name__)

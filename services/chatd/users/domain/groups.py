@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
+from chatd.primitives.domain.errors import ChatError
 from chatd.primitives.domain.ids import OwnerId
-from chatd.users.domain.errors import GroupsUnavailable
 
 
 class Groups(Protocol):
@@ -67,3 +67,10 @@ class KnownDeletions:
         if not self.is_available:
             raise GroupsUnavailable
         return frozenset(group_ids) & self.group_ids
+
+
+class GroupsUnavailable(ChatError):
+    """No gateway can be asked for groups."""
+
+    def __init__(self) -> None:
+        super().__init__("no gateway tells about groups; try again")

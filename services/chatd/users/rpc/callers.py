@@ -4,8 +4,7 @@ from chatd.primitives.domain.errors import InvalidRequest
 from chatd.primitives.domain.ids import Owner, OwnerId
 from chatd.primitives.domain.requests import Reader
 from chatd.primitives.rpc.fields import uuid_of
-from chatd.users.domain.errors import GroupsUnavailable
-from chatd.users.domain.groups import Groups
+from chatd.users.domain.groups import Groups, GroupsUnavailable
 from parley.rpc import current_caller
 
 

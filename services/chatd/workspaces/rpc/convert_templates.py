@@ -5,8 +5,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
-from chatd.primitives.domain.checks import all_of
-from chatd.primitives.domain.errors import InvalidRequest
+from chatd.primitives.domain.errors import InvalidRequest, all_of
 from chatd.primitives.rpc import fields
 from chatd.primitives.rpc.times import optional_time
 from chatd.workspaces.clients.specs import (

@@ -7,8 +7,7 @@ from typing import Final
 import grpc
 import msgspec
 
-from chatd.primitives.domain.checks import all_of
-from chatd.primitives.domain.errors import InvalidRequest, NotPermitted
+from chatd.primitives.domain.errors import InvalidRequest, NotPermitted, all_of
 from chatd.primitives.domain.ids import Owner
 from chatd.primitives.rpc import fields
 from chatd.primitives.rpc.page_tokens import length_of, place_of, token_of

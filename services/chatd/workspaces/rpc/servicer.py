@@ -14,10 +14,9 @@ from chatd.primitives.rpc import fields
 from chatd.primitives.rpc.page_tokens import length_of, place_of, token_of
 from chatd.users.rpc.callers import caller_as_owner
 from chatd.workspaces.clients.hosts import GrpcHost
-from chatd.workspaces.domain.commands import SetPolicy
+from chatd.workspaces.domain.commands import NewFork, NewWorkspace, SetPolicy
 from chatd.workspaces.domain.errors import NodeLost, NotAFork, WorkspaceNotReady
 from chatd.workspaces.domain.ports import Nodes
-from chatd.workspaces.domain.requests import NewFork, NewWorkspace
 from chatd.workspaces.domain.templates import Template
 from chatd.workspaces.domain.workspace import LIVE, State, Workspace
 from chatd.workspaces.engine.control import Control, workspace_id_for

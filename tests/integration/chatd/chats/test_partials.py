@@ -3,8 +3,7 @@
 import asyncio
 
 from chatd.chats.domain.chat import NewMessage
-from chatd.chats.domain.partials import Chunk
-from chatd.chats.domain.pieces import Piece
+from chatd.chats.domain.pieces import Chunk, Piece
 from chatd.chats.store.chats import PostgresChats
 from chatd.chats.store.creation import NewChat
 from chatd.content.domain.messages import Role

@@ -10,7 +10,7 @@ import pytest
 from chatd.chats.domain.chat import NewMessage
 from chatd.chats.domain.commands import CommitResults, CommitStep, RecordResult
 from chatd.chats.domain.transitions import fence_of
-from chatd.content.domain.media_types import FILE_BYTES_MAX
+from chatd.content.domain.files import FILE_BYTES_MAX
 from chatd.content.domain.messages import Role
 from chatd.content.domain.parts import File, ToolCall, ToolOutcome, ToolResult
 from chatd.content.domain.tools import Dispatch, Executor

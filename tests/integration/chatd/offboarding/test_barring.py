@@ -13,8 +13,7 @@ from chatd.offboarding.engine.suspended_users import (
 )
 from chatd.offboarding.store.suspended_users import PostgresSuspendedUsers
 from chatd.primitives.domain.ids import ChatId, OwnerId
-from chatd.users.domain.errors import UserSuspended
-from chatd.users.domain.status import FixedUserStatuses, UserStatus
+from chatd.users.domain.status import FixedUserStatuses, UserStatus, UserSuspended
 from parley.api.chat.v1 import chat_service_pb2 as api
 from parley.clock import FakeClock
 from parley.postgres import Pool

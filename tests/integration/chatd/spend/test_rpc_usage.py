@@ -8,7 +8,7 @@ import pytest
 
 from chatd.chats.domain.chat import Status
 from chatd.content.domain.messages import ErrorKind
-from chatd.models.domain.model_use import ModelUse
+from chatd.models.domain.price import ModelUse
 from chatd.primitives.domain.ids import ChatId, Owner, OwnerId
 from chatd.spend.domain.ledger import Bill, CallOutcome, CallPurpose, LedgerEntry
 from chatd.spend.engine.enforcement import LimitedSpending

@@ -19,9 +19,8 @@ from chatd.spend.domain.limits import LimitPeriod, SpendLimit, Subject, SubjectK
 from chatd.spend.store.limits import PostgresLimits
 from chatd.users.clients.existence import GatewayGrantees
 from chatd.users.clients.groups import CachedGroups, GatewayDeletions, GatewayGroups
-from chatd.users.domain.errors import GroupsUnavailable
 from chatd.users.domain.grantees import Grantee, GranteeKind, Grantees, KnownGrantees
-from chatd.users.domain.groups import KnownDeletions
+from chatd.users.domain.groups import GroupsUnavailable, KnownDeletions
 from parley.api.chat.v1 import chat_service_pb2 as api
 from parley.clock import FakeClock
 from parley.identity import ServiceName

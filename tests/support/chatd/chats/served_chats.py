@@ -39,9 +39,9 @@ from chatd.streams.rpc.servicer import StreamServicer
 from chatd.streams.store.feeds import PostgresFeeds
 from chatd.streams.store.following import PostgresStreamReads
 from chatd.turns.store.workers import PostgresWorkers
-from chatd.users.domain.errors import UserSuspended
 from chatd.users.domain.grantees import Grantee, GranteeKind, KnownGrantees
 from chatd.users.domain.groups import KnownGroups
+from chatd.users.domain.status import UserSuspended
 from chatd.workspaces.clients.nodes import Nodes
 from chatd.workspaces.rpc.access import WorkspaceAccess
 from chatd.workspaces.rpc.access_servicer import WorkspaceAccessServicer

@@ -19,9 +19,9 @@ from chatd.content.domain.messages import Role, TurnError
 from chatd.content.domain.parts import Text
 from chatd.content.domain.tools import Executor, ToolSpec
 from chatd.models.domain.catalogue import Model
-from chatd.models.domain.choice import ModelChoice
 from chatd.models.domain.language_model import ModelEvent, ModelRequest, OnEvent, TextDelta
 from chatd.models.domain.price_book import PriceBook
+from chatd.models.domain.profile import ModelChoice
 from chatd.primitives.domain.ids import ChatId, MessageId, QueuedMessageId
 from chatd.providers.anthropic import AnthropicWire
 from chatd.providers.breaker import Breakers

@@ -20,7 +20,7 @@ from chatd.models.domain.price import Price
 from chatd.models.domain.profile import ModelProfile
 from chatd.primitives.domain.ids import ChatId, Owner, OwnerId, QueuedMessageId, WorkerId
 from chatd.providers.scripted import Play, ScriptedModel
-from chatd.spend.domain.ports import Spending, Unlimited
+from chatd.spend.domain.limits import Spending, Unlimited
 from chatd.spend.engine.late_bills import DeferredBills
 from chatd.spend.store.ledger import PostgresLedger
 from chatd.spend.store.open_calls import PostgresOpenCalls

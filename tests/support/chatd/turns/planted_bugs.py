@@ -12,10 +12,9 @@ from typing import Any
 import pytest
 
 from chatd.chats.domain import transitions
-from chatd.chats.domain.chat import ChatState, Claimed, Slot
+from chatd.chats.domain.chat import ChatState, Claimed, Facts, Slot
 from chatd.chats.domain.commands import CancelRequiredAction, Command, Interrupt, WorkerCommand
 from chatd.chats.domain.errors import QueuedMessageNotFound
-from chatd.chats.domain.facts import Facts
 from chatd.chats.domain.transitions import Decision
 from chatd.chats.store.applying import Applied, Unwritten, Wrote
 from chatd.content.domain.tools import Outcome

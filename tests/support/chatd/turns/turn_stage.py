@@ -30,7 +30,7 @@ from chatd.models.domain.profile import ModelProfile
 from chatd.primitives.domain.ids import ChatId, MessageId, Owner, OwnerId, QueuedMessageId, WorkerId
 from chatd.providers.scripted import Play, ScriptedModel
 from chatd.spend.domain.ledger import LedgerEntry
-from chatd.spend.domain.ports import Spending, Unlimited
+from chatd.spend.domain.limits import Spending, Unlimited
 from chatd.streams.engine.live import LiveChats, LivePart
 from chatd.turns.domain.ports import Partials
 from chatd.turns.domain.turn import FixedSetups, TurnEnded, TurnSetup

@@ -9,8 +9,8 @@ import pytest
 
 from chatd.content.domain.messages import ChatMode
 from chatd.models.domain.catalogue import Catalogue
-from chatd.models.domain.choice import NO_CHOICE
 from chatd.models.domain.preferences import UserSettings
+from chatd.models.domain.profile import NO_CHOICE
 from chatd.models.engine.configuration import CHAT_PREFIX, REPAIR_S, ConfigurationCache, Remembered
 from chatd.models.store.catalogue import ChatFacts, KeyValues, Snapshot, UserConfig
 from chatd.models.store.config_version import CATALOGUE

@@ -5,7 +5,6 @@ from datetime import timedelta
 import pytest
 
 from chatd.primitives.domain.ids import ChatId, Owner, OwnerId
-from chatd.spend.domain.errors import UsageLimitReached
 from chatd.spend.domain.limits import (
     EVERYONE,
     LimitPeriod,
@@ -13,6 +12,7 @@ from chatd.spend.domain.limits import (
     SpendStatus,
     Subject,
     SubjectKind,
+    UsageLimitReached,
     limit_error,
 )
 from chatd.spend.engine.enforcement import LimitedSpending

@@ -24,7 +24,7 @@ from chatd.models.domain.profile import ModelProfile
 from chatd.primitives.domain.ids import ChatId, MessageId, Owner, OwnerId
 from chatd.providers.scripted import Play
 from chatd.spend.domain.ledger import CallOutcome, CallPurpose, LedgerEntry
-from chatd.spend.domain.ports import Unlimited
+from chatd.spend.domain.limits import Unlimited
 from chatd.titles.engine.jobs import JobQueue
 from chatd.titles.engine.side_calls import SideCallPorts, SideCalls
 from chatd.titles.engine.titles import TitleWriter

@@ -18,13 +18,12 @@ from chatd.models.domain.language_model import (
     TextDelta,
     UsageReported,
 )
-from chatd.models.domain.model_use import ModelUse
-from chatd.models.domain.price import Price
+from chatd.models.domain.price import ModelUse, Price
 from chatd.models.domain.profile import ModelProfile
 from chatd.primitives.domain.ids import ChatId, Owner, OwnerId
 from chatd.providers.scripted import Play
 from chatd.spend.domain.ledger import Bill, CallOutcome, CallPurpose, LedgerEntry
-from chatd.spend.domain.ports import Spending, Unlimited
+from chatd.spend.domain.limits import Spending, Unlimited
 from chatd.titles.engine.side_calls import Generated, SideCallPorts, SideCallRequest, SideCalls
 from chatd.turns.domain.ports import FixedUtilityModels, UtilityModels
 from chatd.turns.domain.turn import FixedSetups, TurnSetup

@@ -24,7 +24,7 @@ from chatd.content.domain.parts import (
     ToolResult,
 )
 from chatd.models.domain.language_model import PromptMessage
-from chatd.models.domain.model_use import ModelUse
+from chatd.models.domain.price import ModelUse
 from chatd.primitives.domain.ids import MessageId
 from chatd.turns.domain.briefing import (
     ADVISOR,

@@ -6,14 +6,13 @@ import pytest
 from chatd.content.domain.messages import ChatMode
 from chatd.content.domain.tools import ClientTool, Executor, ToolSpec
 from chatd.models.domain.catalogue import ModelOverride, Purpose
-from chatd.models.domain.choice import ModelChoice, ReasoningEffort
 from chatd.models.domain.language_model import ModelError
 from chatd.models.domain.preferences import InstallationSettings, UserSettings
+from chatd.models.domain.profile import ModelChoice, ReasoningEffort
 from chatd.models.store.catalogue import ChatFacts, UserConfig
 from chatd.primitives.domain.ids import ChatId, Owner, OwnerId
 from chatd.spend.domain.ledger import CallPurpose
-from chatd.turns.domain.briefing import Briefing, Mode
-from chatd.turns.domain.instructions import DEFAULT_INSTRUCTIONS
+from chatd.turns.domain.briefing import DEFAULT_INSTRUCTIONS, Briefing, Mode
 from chatd.turns.engine.setups import ConfiguredSetups, ConfiguredUtilityModels
 from support.chatd.models.model_catalogue import BOOK, LLAMA, SONNET, KnownConfiguration, catalogue
 

@@ -16,7 +16,7 @@ from chatd.models.domain.language_model import (
     ToolCallRequested,
     UsageReported,
 )
-from chatd.models.domain.model_use import ModelUse
+from chatd.models.domain.price import ModelUse
 from chatd.primitives.domain.errors import ChatNotFound
 from chatd.primitives.domain.ids import Fence, MessageId
 from chatd.providers.scripted import demo

@@ -9,7 +9,6 @@ from chatd.chats.domain.commands import EditMessage, SendMessage
 from chatd.content.domain.messages import Role
 from chatd.content.domain.parts import File, Part, Text
 from chatd.files.engine.cache import CachedFiles
-from chatd.models.domain.choice import ModelChoice, ReasoningEffort
 from chatd.models.domain.language_model import (
     FileData,
     Finished,
@@ -17,7 +16,7 @@ from chatd.models.domain.language_model import (
     ModelRequest,
     TextDelta,
 )
-from chatd.models.domain.profile import ModelProfile
+from chatd.models.domain.profile import ModelChoice, ModelProfile, ReasoningEffort
 from chatd.primitives.domain.ids import ChatId, Owner, OwnerId, QueuedMessageId
 from chatd.turns.domain.turn import TurnSetup
 from chatd.turns.engine.chat_run import TurnRunner

@@ -6,8 +6,7 @@ import pytest
 
 from chatd.primitives.domain.ids import OwnerId
 from chatd.users.clients.groups import FRESH_S, RETRY_S, STALE_S, USERS_MAX, CachedGroups
-from chatd.users.domain.errors import GroupsUnavailable
-from chatd.users.domain.groups import KnownGroups
+from chatd.users.domain.groups import GroupsUnavailable, KnownGroups
 from parley.clock import FakeClock
 
 ANN = OwnerId("ann")

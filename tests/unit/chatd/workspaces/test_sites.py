@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from chatd.content.domain.messages import ChatMode
-from chatd.models.domain.choice import ModelChoice
+from chatd.models.domain.profile import ModelChoice
 from chatd.models.store.catalogue import ChatFacts
 from chatd.primitives.domain.ids import ChatId, Owner, WorkerId
 from chatd.workspaces.clients.in_memory_host import InMemoryHost

@@ -7,7 +7,6 @@ import pytest
 
 from chatd.primitives.domain.errors import InvalidRequest
 from chatd.workspaces.domain import ranking
-from chatd.workspaces.domain.names import fitting_name
 from chatd.workspaces.domain.ranking import Habit, Tier, rank, tier_of
 from chatd.workspaces.domain.spec import Kind, Limits, Network, NetworkPolicy, Source, WorkspaceSpec
 from chatd.workspaces.domain.templates import (
@@ -18,6 +17,7 @@ from chatd.workspaces.domain.templates import (
     changed_values,
     check_template,
     chosen_values,
+    fitting_name,
     restarted,
     spec_of,
 )

@@ -34,7 +34,7 @@ from chatd.models.domain.language_model import (
     ToolCallRequested,
     UsageReported,
 )
-from chatd.models.domain.model_use import ModelUse
+from chatd.models.domain.price import ModelUse
 from chatd.models.engine.target import Target
 from chatd.primitives.domain.ids import MessageId
 from chatd.providers.completions import CompletionsDecoder, CompletionsWire
