@@ -22,7 +22,7 @@ from chatd.primitives.domain.ids import ChatId, Owner
 from chatd.tools.catalogue_cache import CatalogueKey, ToolCatalogue, ToolCatalogueCache
 from chatd.tools.workspace import TOOLS, AttachmentStore, Call, failed, key_of, refused
 from chatd.tools.workspace.not_ready import not_ready
-from chatd.users.clients.users import user_of
+from chatd.users.clients.existence import user_of
 from chatd.workspaces.clients.failures import JOURNAL_CHANGED, MOVED, certain_problem
 from chatd.workspaces.clients.fixed_locator import FixedLocator
 from chatd.workspaces.domain.ports import WorkspaceLocation, WorkspaceLocator

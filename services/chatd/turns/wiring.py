@@ -8,7 +8,7 @@ from chatd.chats.store.diffs import PostgresDiffs
 from chatd.chats.wiring import ChatComponents
 from chatd.faults import Faults
 from chatd.files.engine.cache import CachedFiles
-from chatd.files.store.file_bytes import PostgresFiles
+from chatd.files.store.files import PostgresFiles
 from chatd.model_limits import turn_limits
 from chatd.models.wiring import ModelComponents
 from chatd.offboarding.engine.suspended_users import SuspensionCheckedSetups, UserSuspension

@@ -234,7 +234,7 @@ def part_to_proto(part: parts.Part) -> message_pb2.Part:
             )
             return message_pb2.Part(reasoning=reasoning)
         case parts.ToolCall():
-            return message_pb2.Part(tool_call=_call(part))
+            return message_pb2.Part(tool_call=call_to_proto(part))
         case parts.ToolResult():
             return message_pb2.Part(tool_result=_result(part))
         case parts.Source(source_id, url, title):
@@ -259,7 +259,8 @@ def part_to_proto(part: parts.Part) -> message_pb2.Part:
             assert_never(part)
 
 
-def _call(call: parts.ToolCall) -> message_pb2.ToolCallPart:
+def call_to_proto(call: parts.ToolCall) -> message_pb2.ToolCallPart:
+    """Return a tool call as a proto."""
     return message_pb2.ToolCallPart(
         tool_call_id=call.tool_call_id,
         tool_name=call.tool_name,

@@ -6,12 +6,12 @@ from chatd.models.rpc.administration import body_hash, made_id, note, page_of
 from chatd.models.rpc.convert import provider_to_proto
 from chatd.models.rpc.fields import (
     PROVIDER_FIELDS,
+    key_origin,
     masked,
     provider_with,
     version_of,
 )
 from chatd.models.rpc.keys import key_value
-from chatd.models.rpc.origins import key_origin
 from chatd.models.rpc.ports import CatalogueMethods, Context
 from chatd.models.store.providers import NewKey, hint_of
 from chatd.primitives.domain.errors import ResourceNotFound

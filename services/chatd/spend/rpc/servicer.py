@@ -25,8 +25,7 @@ from chatd.spend.store.limits import PostgresLimits
 from chatd.spend.store.usage import PostgresUsage, SpenderPlace
 from chatd.users.domain.grantees import Grantee, GranteeKind, Grantees
 from chatd.users.domain.groups import Groups
-from chatd.users.rpc.callers import caller_as_owner
-from chatd.users.rpc.references import require_grantees
+from chatd.users.rpc.callers import caller_as_owner, require_grantees
 from parley.api.chat.v1 import usage_service_pb2 as api
 from parley.api.chat.v1.usage_service_pb2_grpc import UsageServiceServicer
 from parley.clock import Clock

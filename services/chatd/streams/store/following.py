@@ -11,8 +11,7 @@ import asyncpg
 
 from chatd.chats.domain.chat import ChatState, Message, QueuedMessage
 from chatd.chats.store.queries import MESSAGE_COLUMNS
-from chatd.chats.store.queued_rows import queue_column, queue_of
-from chatd.chats.store.rows import message_of, state_of
+from chatd.chats.store.rows import message_of, queue_column, queue_of, state_of
 from chatd.chats.store.statements import STATE_COLUMNS
 from chatd.chats.store.view_rows import ASKING, PLACE_IN_LINE, asking_of
 from chatd.content.domain.parts import ToolCall

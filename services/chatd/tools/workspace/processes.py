@@ -6,9 +6,8 @@ from typing import Annotated, Final, Literal
 from msgspec import Meta, field
 
 from chatd.content.domain.tools import Outcome
-from chatd.tools.workspace.arguments import BadArguments, Input
+from chatd.tools.workspace.arguments import BadArguments, Input, seconds_of
 from chatd.tools.workspace.call import ANSWER_S, HEADROOM_S, Call, look, present
-from chatd.tools.workspace.durations import seconds_of
 from chatd.tools.workspace.execute import OutputBytes, wait_of
 from chatd.tools.workspace.process_results import (
     is_running,

@@ -9,7 +9,7 @@ from chatd.chats.domain.diffs import DiffStatus, RepositoriesUnknown
 from chatd.content.domain.tools import Execution, Executor, Found, Outcome, Tools, ToolSpec
 from chatd.primitives.domain.errors import ChatError
 from chatd.primitives.domain.ids import ChatId, Owner
-from chatd.users.clients.users import user_of
+from chatd.users.clients.existence import user_of
 from chatd.workspaces.clients.failures import MOVED, plain_problem
 from chatd.workspaces.clients.fixed_locator import FixedLocator
 from chatd.workspaces.domain.ports import WorkspaceLocation, WorkspaceLocator

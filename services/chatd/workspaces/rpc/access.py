@@ -11,7 +11,7 @@ from chatd.primitives.domain.errors import ChatNotFound, WorkspaceNotFound
 from chatd.primitives.domain.ids import ChatId, Owner, OwnerId
 from chatd.primitives.domain.requests import Reader
 from chatd.primitives.rpc import fields
-from chatd.users.clients.users import user_of
+from chatd.users.clients.existence import user_of
 from chatd.users.domain.groups import Groups
 from chatd.users.rpc.callers import caller_as_owner, caller_as_reader
 from chatd.workspaces.domain.ports import WorkspaceLocation

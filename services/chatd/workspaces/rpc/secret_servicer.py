@@ -12,8 +12,8 @@ from chatd.primitives.domain.ids import Owner
 from chatd.primitives.rpc import fields
 from chatd.primitives.rpc.page_tokens import length_of, place_of, token_of
 from chatd.users.rpc.callers import caller_as_owner
-from chatd.workspaces.clients.grants import DELIVERIES as SENT
-from chatd.workspaces.clients.grants import grant_to_proto
+from chatd.workspaces.clients.specs import DELIVERIES as SENT
+from chatd.workspaces.clients.specs import grant_to_proto
 from chatd.workspaces.domain.commands import Grant
 from chatd.workspaces.domain.secrets import (
     HEADER,

@@ -30,10 +30,9 @@ from chatd.streams.engine.live import Episode, LiveChats
 from chatd.streams.hub.hubs import Hubs
 from chatd.streams.rpc.access import Access
 from chatd.streams.rpc.feeds import Feeds
-from chatd.streams.rpc.peers import ReplicaChannels, know_replicas
 from chatd.streams.rpc.relay_source import RelaySource
 from chatd.streams.rpc.relays import PeerRelays
-from chatd.streams.rpc.replicas import ReplicaWatch
+from chatd.streams.rpc.replicas import ReplicaChannels, ReplicaWatch, know_replicas
 from chatd.streams.rpc.requests import Streams
 from chatd.streams.rpc.servicer import StreamServicer
 from chatd.streams.store.feeds import PostgresFeeds
