@@ -24,7 +24,6 @@ from chatd.tools.workspace import TOOLS, AttachmentStore, Call, failed, key_of, 
 from chatd.tools.workspace.not_ready import not_ready
 from chatd.users.clients.existence import user_of
 from chatd.workspaces.clients.failures import JOURNAL_CHANGED, MOVED, certain_problem
-from chatd.workspaces.clients.fixed_locator import FixedLocator
 from chatd.workspaces.domain.ports import WorkspaceLocation, WorkspaceLocator
 from parley.api.workspace.v1 import execution_pb2, execution_service_pb2
 from parley.api.workspace.v1.execution_service_pb2_grpc import ExecutionServiceStub
@@ -44,8 +43,7 @@ class WorkspaceTools:
         channels: Channels to nodes.
         clock: The clock.
         attachment_store: Stores files that the model attaches.
-        locator: Finds the workspaces of chats; without it a chat has one under its own id, on the
-            node that the id hashes to.
+        locator: Finds the workspaces of chats.
     """
 
     def __init__(
@@ -53,10 +51,10 @@ class WorkspaceTools:
         channels: Channels,
         clock: Clock,
         attachment_store: AttachmentStore,
-        locator: WorkspaceLocator | None = None,
+        locator: WorkspaceLocator,
     ) -> None:
         self._channels = channels
-        self._locator = locator or FixedLocator(channels)
+        self._locator = locator
         self._clock = clock
         self._attachment_store = attachment_store
         self._catalogues = ToolCatalogueCache(clock)

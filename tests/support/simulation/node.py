@@ -25,7 +25,7 @@ from chatd.turns.domain.retries import RetryPolicy
 from chatd.turns.domain.turn import TurnSetup
 from chatd.turns.engine.calls import CallLimits
 from chatd.turns.engine.chat_run import TurnRunner
-from chatd.turns.engine.dependencies import TurnLimits, TurnPorts
+from chatd.turns.engine.dependencies import TurnLimits
 from chatd.turns.engine.mailbox import Mailbox
 from chatd.turns.engine.stream import StreamLimits
 from chatd.turns.worker.ports import WorkerLimits, WorkerPorts
@@ -33,6 +33,7 @@ from chatd.turns.worker.worker import Worker
 from chatd.workers.domain import is_ownerless
 from parley.bus import Notice
 from parley.tasks import ShieldedTasks
+from support.chatd.turns.absent_ports import turn_ports
 from support.host.supervised import no_supervision
 from support.simulation.bus import ConnectedBus, SimulatedBus
 from support.simulation.database import SimulatedDatabase
@@ -319,7 +320,7 @@ class Node:
             return world.mood.play(clock, request)
 
         return world.parts.turns(
-            TurnPorts(
+            turn_ports(
                 chats=self._chats,
                 model=ScriptedModel(play),
                 tools=ConnectedTools(

@@ -32,18 +32,6 @@ class Defaults(Protocol):
         ...
 
 
-class NoDefaults:
-    """Returns every request unchanged."""
-
-    async def choice(self, wanted: ModelChoice) -> ModelChoice:
-        """Return it unchanged."""
-        return wanted
-
-    async def complete(self, new: NewChat) -> NewChat:
-        """Return it unchanged."""
-        return new
-
-
 class Configuration(Protocol):
     """The current configuration."""
 

@@ -10,14 +10,13 @@ from chatd.chats.domain.errors import ChatReadOnly
 from chatd.chats.rpc.admission import Admission, SpendAdmission
 from chatd.chats.rpc.claims import Claims
 from chatd.chats.rpc.convert import chat_to_proto
-from chatd.chats.rpc.defaults import Defaults, NoDefaults
+from chatd.chats.rpc.defaults import Defaults
 from chatd.chats.rpc.references import References
 from chatd.chats.store.creation import NewChat
 from chatd.chats.store.stores import Stores
 from chatd.primitives.domain.errors import ChatNotFound
 from chatd.primitives.domain.ids import ChatId, Owner
 from chatd.primitives.domain.requests import Reader
-from chatd.spend.domain.limits import Unlimited
 from chatd.users.domain.groups import Groups
 from chatd.users.rpc.callers import caller_as_reader
 from parley.api.chat.v1 import chat_pb2
@@ -45,9 +44,9 @@ class ChatMethods(ChatServiceServicer):
         tasks: Owns the work of calls that must not be cancelled with them: a command that claimed a
             chat must also start its runner.
         references: Rejects ids that do not exist.
-        spending: Spend limits; unlimited by default.
+        spending: Spend limits.
         created: Is called with every new chat.
-        defaults: Completes requests from the configuration; nothing by default.
+        defaults: Completes requests from the configuration.
         changed: Is called with every chat whose turn setup may have changed.
     """
 
@@ -59,9 +58,9 @@ class ChatMethods(ChatServiceServicer):
         groups: Groups,
         tasks: Shielding,
         references: References,
-        spending: SpendAdmission | None = None,
+        spending: SpendAdmission,
+        defaults: Defaults,
         created: Callable[[NewChat], None] = ignore_event,
-        defaults: Defaults | None = None,
         changed: Callable[[ChatId], None] = lambda chat_id: None,
     ) -> None:
         self._stores = stores
@@ -69,9 +68,9 @@ class ChatMethods(ChatServiceServicer):
         self._groups = groups
         self._tasks = tasks
         self._references = references
-        self._admission = Admission(spending or Unlimited(), groups, stores.keys)
+        self._admission = Admission(spending, groups, stores.keys)
         self._created = created
-        self._defaults = defaults or NoDefaults()
+        self._defaults = defaults
         self._changed = changed
 
     async def is_shared_with_caller(self, chat_id: ChatId) -> bool:

@@ -89,11 +89,3 @@ class InheritedCalls(Protocol):
     async def find(self, chat_id: ChatId, fence: Fence) -> OpenCall | None:
         """Return the call of an episode, None if there is none."""
         ...
-
-
-class NoInheritedCalls:
-    """Returns no calls."""
-
-    async def find(self, chat_id: ChatId, fence: Fence) -> OpenCall | None:
-        """Return None."""
-        return None

@@ -9,7 +9,7 @@ from typing import Protocol
 
 from chatd.content.domain.messages import ErrorKind, TurnError
 from chatd.primitives.domain.errors import ChatError
-from chatd.primitives.domain.ids import ChatId, Owner, OwnerId
+from chatd.primitives.domain.ids import ChatId, Owner
 
 LIMIT_MICROS_MAX = 10**13
 
@@ -155,21 +155,3 @@ class Spending(Protocol):
     async def refusal(self, chat_id: ChatId, owner: Owner) -> TurnError | None:
         """Return why no model may be called for a chat now, None if one may."""
         ...
-
-
-class Unlimited:
-    """Spending without limits."""
-
-    async def refusal(self, chat_id: ChatId, owner: Owner) -> TurnError | None:
-        """Return None."""
-        return None
-
-    async def admit(self, owner_id: OwnerId, group_ids: tuple[str, ...]) -> None:
-        """Admit every user."""
-
-    async def remember_groups(self, chat_id: ChatId, group_ids: tuple[str, ...]) -> None:
-        """Do nothing: no limit depends on groups."""
-
-    async def depend_on_groups(self) -> bool:
-        """Return False."""
-        return False

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from chatd.chats.domain.chat import ChatState
 from chatd.content.domain.parts import Text
@@ -20,7 +20,7 @@ from chatd.spend.domain.limits import Spending
 from chatd.turns.domain.ports import Setups, UtilityModels
 from chatd.turns.domain.retries import Failed, GiveUp, RetryIn, RetryPolicy, after_failure
 from chatd.turns.engine.answer import Answer, ignore_part
-from chatd.turns.engine.metering import CallObserver, MeteredCall, NoCallObserver
+from chatd.turns.engine.metering import CallObserver, MeteredCall
 from chatd.turns.engine.stream import Answered, Broken, ModelStream, StreamLimits
 from parley.clock import Clock
 
@@ -68,7 +68,7 @@ class SideCallPorts:
     utility: UtilityModels
     spending: Spending
     unbilled: Callable[[LedgerEntry, OwnerId], None]
-    calls: CallObserver = field(default_factory=NoCallObserver)
+    calls: CallObserver
 
 
 class SideCalls:

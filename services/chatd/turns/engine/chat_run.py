@@ -287,7 +287,7 @@ class ChatRun:
             self._claimed.state.status is Status.INTERRUPTING
             and fence_of(self._claimed.state) == fence
         )
-        if not is_inherited or state.pending or self._ports.partials is None:
+        if not is_inherited or state.pending:
             return ()
         pieces = await self._ports.partials.load(
             state.chat_id, fence.history_version, fence.generation_attempt

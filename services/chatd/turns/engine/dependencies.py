@@ -4,18 +4,18 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from chatd.content.domain.tools import Tools
-from chatd.files.domain.ports import Files, NoFiles
+from chatd.files.domain.ports import Files
 from chatd.models.domain.language_model import LanguageModel
 from chatd.primitives.domain.ids import OwnerId
-from chatd.spend.domain.ledger import InheritedCalls, LedgerEntry, NoInheritedCalls
-from chatd.spend.domain.limits import Spending, Unlimited
+from chatd.spend.domain.ledger import InheritedCalls, LedgerEntry
+from chatd.spend.domain.limits import Spending
 from chatd.streams.engine.live import LiveChats
 from chatd.turns.domain.ports import Chats, Partials, Setups
 from chatd.turns.domain.retries import RetryPolicy
 from chatd.turns.domain.steps import STEPS_MAX
 from chatd.turns.domain.turn import TurnEnded
 from chatd.turns.engine.calls import CallLimits
-from chatd.turns.engine.metering import CallObserver, NoCallObserver
+from chatd.turns.engine.metering import CallObserver
 from chatd.turns.engine.stream import StreamLimits
 from parley.clock import Clock
 
@@ -29,11 +29,11 @@ class TurnPorts:
     tools: Tools
     setups: Setups
     live: LiveChats
-    partials: Partials | None = None
-    spending: Spending = field(default_factory=Unlimited)
-    files: Files = field(default_factory=NoFiles)
-    calls: CallObserver = field(default_factory=NoCallObserver)
-    inherited: InheritedCalls = field(default_factory=NoInheritedCalls)
+    partials: Partials
+    spending: Spending
+    files: Files
+    calls: CallObserver
+    inherited: InheritedCalls
 
 
 @dataclass(frozen=True, slots=True)

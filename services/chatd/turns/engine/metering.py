@@ -108,16 +108,6 @@ class CallObserver(Protocol):
         ...
 
 
-class NoCallObserver:
-    """Observes nothing."""
-
-    def opened(self, call: MeteredCall, chat_id: ChatId, owner_id: OwnerId) -> None:
-        """Do nothing."""
-
-    def closed(self, call: MeteredCall) -> None:
-        """Do nothing."""
-
-
 def use_of_answer(inherited: OpenCall | None) -> ModelUse | None:
     """Return the usage stored with the answer of a dead owner; a summary has no message."""
     if inherited is None or inherited.entry.bill.purpose is not CallPurpose.TURN:

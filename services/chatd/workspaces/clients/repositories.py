@@ -11,7 +11,6 @@ from chatd.primitives.domain.errors import ChatError
 from chatd.primitives.domain.ids import ChatId, Owner
 from chatd.users.clients.existence import user_of
 from chatd.workspaces.clients.failures import MOVED, plain_problem
-from chatd.workspaces.clients.fixed_locator import FixedLocator
 from chatd.workspaces.domain.ports import WorkspaceLocation, WorkspaceLocator
 from parley.api.workspace.v1 import git_pb2, git_service_pb2, workspace_pb2
 from parley.api.workspace.v1.git_service_pb2_grpc import GitServiceStub
@@ -30,14 +29,12 @@ class _Moved(Exception):
 
 
 class NodeRepositories:
-    """Sends requests to the nodes of chats; without `locator`, to those that their ids hash to."""
+    """Sends requests to the nodes of chats."""
 
-    def __init__(
-        self, channels: Channels, clock: Clock, locator: WorkspaceLocator | None = None
-    ) -> None:
+    def __init__(self, channels: Channels, clock: Clock, locator: WorkspaceLocator) -> None:
         self._channels = channels
         self._clock = clock
-        self._locator = locator or FixedLocator(channels)
+        self._locator = locator
 
     async def status(self, chat_id: ChatId, owner: Owner) -> DiffStatus | None:
         """Return the diff status of a chat's workspace; None if it has no repository.

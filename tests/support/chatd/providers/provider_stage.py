@@ -35,13 +35,14 @@ from chatd.providers.wire_choice import WireName
 from chatd.spend.domain.ledger import LedgerEntry
 from chatd.streams.engine.live import LiveChats
 from chatd.turns.engine.chat_run import TurnRunner
-from chatd.turns.engine.dependencies import TurnLimits, TurnPorts
+from chatd.turns.engine.dependencies import TurnLimits
 from chatd.turns.engine.mailbox import Mailbox
 from chatd.turns.engine.setups import ConfiguredSetups
 from parley.http import HttpOptions
 from parley.testing.llm_mock import MockModels
 from support.chatd.chats.in_memory_chats import InMemoryChats
 from support.chatd.models.mock_catalogue import StagedConfiguration, Way, provider_at
+from support.chatd.turns.absent_ports import turn_ports
 from support.chatd.turns.journaling_tools import JournalingTools
 from support.chatd.turns.turn_stage import ANN, WORKER, told
 from support.host.virtual_time import LoopClock
@@ -220,7 +221,7 @@ async def provider_stage(
         chats, live, executor = NotingChats(clock), LiveChats(), JournalingTools(*tools)
         setups = ConfiguredSetups(configuration, PriceBook(date(2026, 1, 1), ()))
         runner = TurnRunner(
-            TurnPorts(chats, model, executor, setups, live),
+            turn_ports(chats, model, executor, setups, live),
             clock=clock,
             jitter=luck,
             may_act=lambda: True,

@@ -16,10 +16,10 @@ from chatd.spend.domain.limits import (
     limit_error,
 )
 from chatd.spend.engine.enforcement import LimitedSpending
-from chatd.users.domain.groups import KnownGroups
 from parley.clock import FakeClock
 from parley.clock.fake import EPOCH
 from support.chatd.turns.in_memory_money import InMemorySpending
+from support.chatd.users.fixed_users import KnownGroups
 
 ANN = Owner(OwnerId("ann"), "member")
 CHAT = ChatId("c")

@@ -15,11 +15,11 @@ from chatd.streams.hub.reads import BATCH, READ_TRIES, STATEMENTS_AT_ONCE
 from chatd.streams.rpc.access import CHECK_S, Access
 from chatd.streams.rpc.subscription import Close
 from chatd.streams.store.following import ChatReadRequest
-from chatd.users.domain.groups import KnownGroups
 from parley.api.chat.v1.event_pb2 import ChatEvent
 from parley.postgres import DatabaseUnavailable, PoolExhausted
 from parley.tasks import BackgroundTasks
 from support.chatd.streams.held_hubs import ANN, CHAT, FIRST, Stage, settle, staged
+from support.chatd.users.fixed_users import KnownGroups
 from support.host.supervised import supervision
 
 BOB = Reader(OwnerId("00000000-0000-0000-0000-00000000000b"))

@@ -20,7 +20,7 @@ from chatd.models.domain.profile import ModelChoice, ModelProfile, ReasoningEffo
 from chatd.primitives.domain.ids import ChatId, Owner, OwnerId, QueuedMessageId
 from chatd.turns.domain.turn import TurnSetup
 from chatd.turns.engine.chat_run import TurnRunner
-from chatd.turns.engine.dependencies import TurnPorts
+from support.chatd.turns.absent_ports import turn_ports
 from support.chatd.turns.turn_stage import ANN, WORKER, Stage
 
 LOW, HIGH = ReasoningEffort.LOW, ReasoningEffort.HIGH
@@ -59,7 +59,7 @@ def answering(request: ModelRequest) -> Iterable[ModelEvent]:
 
 def stage(files: CountingFiles | None = None) -> Stage:
     made = Stage(answering)
-    ports = TurnPorts(
+    ports = turn_ports(
         made.commits,
         made.model,
         made.tools,
