@@ -329,11 +329,11 @@ class Node:
                 setups=UnluckySetups(world.mood, world.rng, self._crashing),
                 live=self._live_chats,
                 partials=self._partials if world.has_partials else None,
-            ),
-            clock=clock,
-            jitter=world.rng.random,
-            may_act=lambda: self.worker.may_act(),
-            limits=LIMITS,
+                clock=clock,
+                jitter=world.rng.random,
+                may_act=lambda: self.worker.may_act(),
+                limits=LIMITS,
+            )
         )
 
     def _new_worker(self, workers: ConnectedWorkers) -> Worker:

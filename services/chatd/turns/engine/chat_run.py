@@ -26,8 +26,7 @@ from chatd.chats.domain.transitions import fence_of
 from chatd.content.domain.messages import TurnError
 from chatd.content.domain.parts import Text
 from chatd.models.domain.language_model import ModelError
-from chatd.primitives.domain.ids import OwnerId
-from chatd.spend.domain.ledger import CallOutcome, LedgerEntry, OpenCall
+from chatd.spend.domain.ledger import CallOutcome, OpenCall
 from chatd.turns.domain.retries import (
     Failed,
     GiveUp,
@@ -49,7 +48,7 @@ from chatd.turns.domain.steps import (
 from chatd.turns.domain.turn import Ending, TurnEnded
 from chatd.turns.engine.calls import ToolCaller
 from chatd.turns.engine.compaction import Summariser
-from chatd.turns.engine.dependencies import TurnDependencies, TurnLimits, TurnPorts
+from chatd.turns.engine.dependencies import TurnPorts
 from chatd.turns.engine.history import Histories, History
 from chatd.turns.engine.mailbox import Mailbox
 from chatd.turns.engine.metering import inherited_bill, use_of_answer
@@ -59,7 +58,6 @@ from chatd.turns.engine.step import Done, ModelStep, StepEnd, Stepped
 from chatd.turns.engine.stream import Broken, Superseded
 from chatd.turns.engine.tasks import first_of
 from chatd.turns.engine.tools import Dispatched, ToolBatch
-from parley.clock import Clock
 
 logger = logging.getLogger(__name__)
 
@@ -68,25 +66,32 @@ class ChatRun:
     """One claim of one chat."""
 
     def __init__(
-        self, dependencies: TurnDependencies, claimed: Claimed, mailbox: Mailbox, history: History
+        self,
+        ports: TurnPorts,
+        claimed: Claimed,
+        mailbox: Mailbox,
+        history: History,
+        *,
+        chats_running: Callable[[], int],
     ) -> None:
-        self._dependencies = dependencies
-        self._ports = dependencies.ports
-        self._clock = dependencies.clock
+        """Prepare to run a chat.
+
+        Args:
+            ports: The dependencies of its turns.
+            claimed: The chat.
+            mailbox: Receives its newer states.
+            history: Its messages, as far as they are known.
+            chats_running: Returns how many chats this process runs, which may all use one provider.
+        """
+        self._ports = ports
+        self._clock = ports.clock
         self._claimed = claimed
+        self._chats_running = chats_running
         self._session = Session(
-            claimed,
-            mailbox,
-            history,
-            chats=dependencies.ports.chats,
-            clock=dependencies.clock,
-            calls=dependencies.ports.calls,
+            claimed, mailbox, history, chats=ports.chats, clock=ports.clock, calls=ports.calls
         )
         self._caller = ToolCaller(
-            self._ports.tools,
-            may_act=dependencies.may_act,
-            clock=dependencies.clock,
-            limits=dependencies.limits.calls,
+            ports.tools, may_act=ports.may_act, clock=ports.clock, limits=ports.limits.calls
         )
         self._dispatched = Dispatched(self._ports.chats)
         self._prepared: PreparedTurn | None = None
@@ -148,7 +153,7 @@ class ChatRun:
                 self._session,
                 self._ports.setups,
                 self._ports.tools,
-                self._dependencies.limits.steps_max,
+                self._ports.limits.steps_max,
             )
         return self._prepared
 
@@ -169,7 +174,7 @@ class ChatRun:
 
     async def _ask_model(self, prepared: PreparedTurn, action: Compact | CallModel) -> None:
         session = self._session
-        error = spent(session.state, self._dependencies.limits.retries)
+        error = spent(session.state, self._ports.limits.retries)
         if error is not None:
             await self._fail(error)
             return
@@ -178,10 +183,10 @@ class ChatRun:
             await self._fail(error)
             return
         request = await prepared.request(session, self._ports.files)
-        if not self._dependencies.may_act():
+        if not self._ports.may_act():
             raise FenceLost(session.chat_id)
         show = self._ports.live.open(session.chat_id, session.fence).add
-        limits = self._dependencies.limits.stream
+        limits = self._ports.limits.stream
         end: StepEnd
         if isinstance(action, Compact):
             summariser = Summariser(self._ports.model, prepared.setup, limits, self._clock)
@@ -216,11 +221,11 @@ class ChatRun:
         session, clock = self._session, self._clock
         session.unfinished = None
         attempt = session.state.generation_attempt
-        limits = self._dependencies.limits.retries
+        limits = self._ports.limits.retries
         since = unreachable_since(session.state.retry, error, clock.now())
         unreachable_s = 0.0 if since is None else (clock.now() - since).total_seconds()
-        failed = Failed(error, attempt, self._dependencies.chats_running(), unreachable_s)
-        match after_failed_step(failed, self._dependencies.jitter(), limits):
+        failed = Failed(error, attempt, self._chats_running(), unreachable_s)
+        match after_failed_step(failed, self._ports.jitter(), limits):
             case GiveUp(final):
                 await self._fail(final)
             case RetryIn(delay_s):
@@ -304,47 +309,20 @@ class ChatRun:
         if prepared is not None:
             asked = session.history.text_of(prepared.turn_id)
             ended = replace(ended, asked=asked, model=prepared.setup.model)
-        self._dependencies.ended(ended)
+        self._ports.ended(ended)
 
     def _bill_late(self) -> None:
         """Pass on the bill of a call that ended without a commit of this process."""
         entry = self._session.unbilled()
         if entry is not None:
-            self._dependencies.unbilled(entry, self._session.owner.id)
-
-
-def ignore_event(ended: TurnEnded) -> None:
-    """Ignore the end of a turn."""
-
-
-def ignore_bill(entry: LedgerEntry, owner_id: OwnerId) -> None:
-    """Ignore a call that no commit entered into the ledger."""
+            self._ports.unbilled(entry, self._session.owner.id)
 
 
 class TurnRunner:
     """Runs claimed chats and caches their histories."""
 
-    def __init__(
-        self,
-        ports: TurnPorts,
-        *,
-        clock: Clock,
-        jitter: Callable[[], float],
-        may_act: Callable[[], bool],
-        limits: TurnLimits | None = None,
-        ended: Callable[[TurnEnded], None] = ignore_event,
-        unbilled: Callable[[LedgerEntry, OwnerId], None] = ignore_bill,
-    ) -> None:
-        self._dependencies = TurnDependencies(
-            ports,
-            clock,
-            jitter,
-            may_act,
-            ended,
-            limits or TurnLimits(),
-            unbilled,
-            chats_running=lambda: self._running,
-        )
+    def __init__(self, ports: TurnPorts) -> None:
+        self._ports = ports
         self._histories = Histories()
         self._running = 0
 
@@ -352,7 +330,7 @@ class TurnRunner:
         self, before: ChatState, after: ChatState, messages: tuple[NewMessage, ...]
     ) -> None:
         """Apply a write of this process, so that a cached history is not read again."""
-        self._histories.wrote(before, after, messages, self._dependencies.clock.now())
+        self._histories.wrote(before, after, messages, self._ports.clock.now())
 
     async def run(self, claimed: Claimed, mailbox: Mailbox) -> None:
         """Run a chat that was just claimed until it rests or another process owns it.
@@ -365,7 +343,9 @@ class TurnRunner:
         history = self._histories.take(chat_id)
         self._running += 1
         try:
-            await ChatRun(self._dependencies, claimed, mailbox, history).run()
+            await ChatRun(
+                self._ports, claimed, mailbox, history, chats_running=lambda: self._running
+            ).run()
         except OwnershipLost:
             logger.info("a chat is run elsewhere now", extra={"chat_id": chat_id})
         else:

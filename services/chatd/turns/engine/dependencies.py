@@ -21,8 +21,25 @@ from parley.clock import Clock
 
 
 @dataclass(frozen=True, slots=True)
+class TurnLimits:
+    """How long and how often a turn may try."""
+
+    stream: StreamLimits = field(default_factory=StreamLimits)
+    calls: CallLimits = field(default_factory=CallLimits)
+    retries: RetryPolicy = field(default_factory=RetryPolicy)
+    steps_max: int = STEPS_MAX
+
+
+@dataclass(frozen=True, slots=True)
 class TurnPorts:
-    """The services that a turn uses."""
+    """The dependencies of a turn.
+
+    Attributes:
+        jitter: Returns numbers between 0 and 1.
+        may_act: Returns whether the lease of this process still allows new effects.
+        ended: Is called with every turn that ended.
+        unbilled: Is called with calls that no commit entered into the ledger, and their owner.
+    """
 
     chats: Chats
     model: LanguageModel
@@ -34,38 +51,9 @@ class TurnPorts:
     files: Files
     calls: CallObserver
     inherited: InheritedCalls
-
-
-@dataclass(frozen=True, slots=True)
-class TurnLimits:
-    """How long and how often a turn may try."""
-
-    stream: StreamLimits = field(default_factory=StreamLimits)
-    calls: CallLimits = field(default_factory=CallLimits)
-    retries: RetryPolicy = field(default_factory=RetryPolicy)
-    steps_max: int = STEPS_MAX
-
-
-@dataclass(frozen=True, slots=True)
-class TurnDependencies:
-    """All dependencies of a turn.
-
-    Attributes:
-        ports: The services that it uses.
-        clock: Time.
-        jitter: Returns numbers between 0 and 1.
-        may_act: Returns whether the lease of this process still allows new effects.
-        ended: Is called with every turn that ended.
-        unbilled: Is called with calls that no commit entered into the ledger, and their owner.
-        limits: Timeouts and retries.
-        chats_running: Returns how many chats this process runs, which may all use one provider.
-    """
-
-    ports: TurnPorts
     clock: Clock
     jitter: Callable[[], float]
     may_act: Callable[[], bool]
     ended: Callable[[TurnEnded], None]
-    limits: TurnLimits
     unbilled: Callable[[LedgerEntry, OwnerId], None]
-    chats_running: Callable[[], int]
+    limits: TurnLimits

@@ -221,11 +221,9 @@ async def provider_stage(
         chats, live, executor = NotingChats(clock), LiveChats(), JournalingTools(*tools)
         setups = ConfiguredSetups(configuration, PriceBook(date(2026, 1, 1), ()))
         runner = TurnRunner(
-            turn_ports(chats, model, executor, setups, live),
-            clock=clock,
-            jitter=luck,
-            may_act=lambda: True,
-            limits=limits,
+            turn_ports(
+                chats, model, executor, setups, live, clock=clock, jitter=luck, limits=limits
+            )
         )
         yield ProviderStage(
             clock, mock, configuration, chats, executor, live, breakers, runner, heard

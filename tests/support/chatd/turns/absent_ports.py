@@ -1,6 +1,6 @@
 """Ports of turns that do nothing, for tests of other things."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 from chatd.chats.domain.pieces import Piece
 from chatd.content.domain.messages import TurnError
@@ -10,13 +10,16 @@ from chatd.models.domain.language_model import FileData, LanguageModel
 from chatd.primitives.domain.ids import ChatId, Fence, Owner, OwnerId
 from chatd.spend.domain.ledger import (
     InheritedCalls,
+    LedgerEntry,
     OpenCall,
 )
 from chatd.spend.domain.limits import Spending
 from chatd.streams.engine.live import LiveChats
 from chatd.turns.domain.ports import Chats, Partials, Setups
-from chatd.turns.engine.dependencies import TurnPorts
+from chatd.turns.domain.turn import TurnEnded
+from chatd.turns.engine.dependencies import TurnLimits, TurnPorts
 from chatd.turns.engine.metering import CallObserver, MeteredCall
+from parley.clock import Clock
 
 
 class NoFiles:
@@ -85,6 +88,12 @@ def turn_ports(
     files: Files | None = None,
     calls: CallObserver | None = None,
     inherited: InheritedCalls | None = None,
+    clock: Clock,
+    jitter: Callable[[], float] = lambda: 0.0,
+    may_act: Callable[[], bool] = lambda: True,
+    ended: Callable[[TurnEnded], None] = lambda ended: None,
+    unbilled: Callable[[LedgerEntry, OwnerId], None] = lambda entry, owner_id: None,
+    limits: TurnLimits | None = None,
 ) -> TurnPorts:
     """Return the ports of a turn; those that are not given do nothing."""
     return TurnPorts(
@@ -98,4 +107,10 @@ def turn_ports(
         files or NoFiles(),
         calls or NoCallObserver(),
         inherited or NoInheritedCalls(),
+        clock,
+        jitter,
+        may_act,
+        ended,
+        unbilled,
+        limits or TurnLimits(),
     )

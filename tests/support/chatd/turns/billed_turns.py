@@ -124,11 +124,9 @@ class BilledTurns:
                 spending=spending,
                 calls=self.open_calls,
                 inherited=self.stored_calls,
-            ),
-            clock=self.clock,
-            jitter=lambda: 0.0,
-            may_act=lambda: True,
-            unbilled=self.bills.add,
+                clock=self.clock,
+                unbilled=self.bills.add,
+            )
         )
 
     async def create(self, text: str = "hello") -> ChatState:

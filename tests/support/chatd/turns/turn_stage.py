@@ -257,9 +257,6 @@ class Stage:
             self.live,
             partials=self._partials,
             spending=self._spending,
-        )
-        return TurnRunner(
-            ports,
             clock=self.clock,
             jitter=lambda: self.jitter,
             may_act=lambda: self.may_act,
@@ -267,6 +264,7 @@ class Stage:
             ended=self.ended.append,
             unbilled=lambda *late: self.billed_late.append(late),
         )
+        return TurnRunner(ports)
 
 
 def told(content: tuple[Part, ...]) -> str:

@@ -66,10 +66,10 @@ def stage(files: CountingFiles | None = None) -> Stage:
         AskedSetups(),
         made.live,
         files=CachedFiles(files or CountingFiles()),
+        clock=made.clock,
+        ended=made.ended.append,
     )
-    made.runner = TurnRunner(
-        ports, clock=made.clock, jitter=lambda: 0.0, may_act=lambda: True, ended=made.ended.append
-    )
+    made.runner = TurnRunner(ports)
     return made
 
 
