@@ -83,7 +83,7 @@ def open_workspaces(
     process, configuration = resources.process, catalogue.configuration
     changes, placed = Changes(process.clock), Nodes(resources.toolrunners)
 
-    def moved(workspace: Workspace) -> None:
+    def workspace_changed(workspace: Workspace) -> None:
         changes.on_notice(workspace.id)
         driver.poke(workspace)
         resources.bus.publish(Notice(WORKSPACES_TOPIC, workspace.id, workspace.version))
@@ -92,7 +92,10 @@ def open_workspaces(
         catalogue.changed(f"{CHAT_PREFIX}{chat_id}", 0)
         metadata_changed(chat_id)
 
-    workspaces, nodes = PostgresWorkspaces(resources.pool, moved), PostgresNodes(resources.pool)
+    workspaces, nodes = (
+        PostgresWorkspaces(resources.pool, workspace_changed),
+        PostgresNodes(resources.pool),
+    )
     known = NodeList(nodes, map(str, resources.settings.toolrunner))
     secrets = PostgresSecrets(resources.pool, catalogue.box)
     host = _host(resources, secrets)
@@ -126,11 +129,11 @@ def open_workspaces(
             host,
             WorkspaceWatch(workspaces, changes, process.clock, process.stopping),
             AttachTickets(access, placed, resources.neighbours.ticket_office),
-            policies.tell,
+            policies.publish,
             WorkspaceReferences(stores.ownership, secrets, GatewayGrantees(resources.gateways)),
         ),
         NodeServicer(Registry(workspaces, nodes), nodes, secrets, process.clock),
-        SecretServicer(secrets, workspaces, policies.tell),
+        SecretServicer(secrets, workspaces, policies.publish),
     )
     tools = LifecycleTools(control, configuration.chat)
     return WorkspaceComponents(

@@ -26,7 +26,7 @@ Context = grpc.aio.ServicerContext
 
 CHUNK_BYTES_MAX: Final = 256 * 1024
 #: Bytes that a download holds in memory; for each read the database reads the file from its start.
-STRETCH_BYTES: Final = 2 * 1024 * 1024
+RANGE_BYTES: Final = 2 * 1024 * 1024
 #: Each upload holds a file in memory.
 UPLOADS_MAX: Final = 16
 GIVEN_NAME_BYTES_MAX: Final = 4096
@@ -73,8 +73,8 @@ class FileServicer(FileServiceServicer):
         end = min(file.size_bytes, at + length) if length else file.size_bytes
         yield api.DownloadFileResponse(file=_file_to_proto(file))
         while at < end:
-            data = await self._files.stretch(
-                file_id, reader, offset_bytes=at, length_bytes=min(STRETCH_BYTES, end - at)
+            data = await self._files.read_range(
+                file_id, reader, offset_bytes=at, length_bytes=min(RANGE_BYTES, end - at)
             )
             for place in range(0, len(data), CHUNK_BYTES_MAX):
                 piece = data[place : place + CHUNK_BYTES_MAX]

@@ -34,7 +34,7 @@ SELECT_OWN = f"SELECT {COLUMNS} FROM chat.files f WHERE f.id = $1 AND f.owner_id
 SELECT_VISIBLE = f"SELECT {COLUMNS} FROM chat.files f WHERE {VISIBLE}"
 
 # A byte range of a file, for a reader.
-SELECT_STRETCH = f"""
+SELECT_RANGE = f"""
     SELECT substring(f.data FROM $4 FOR $5) FROM chat.files f WHERE {VISIBLE}
 """
 
@@ -84,7 +84,7 @@ class StoredFiles:
             raise FileNotFound(file_id)
         return _file_of(row)
 
-    async def stretch(
+    async def read_range(
         self, file_id: str, reader: Reader, *, offset_bytes: int, length_bytes: int
     ) -> bytes:
         """Return a byte range of a file, shorter at its end.
@@ -94,7 +94,7 @@ class StoredFiles:
         """
         with typed_outages():
             data = await self._pool.fetchval(
-                SELECT_STRETCH, file_id, reader.id, reader.group_ids, offset_bytes + 1, length_bytes
+                SELECT_RANGE, file_id, reader.id, reader.group_ids, offset_bytes + 1, length_bytes
             )
         if data is None:
             raise FileNotFound(file_id)

@@ -142,7 +142,7 @@ class ConfigurationCache:
         """
         return await self._chats.get(chat_id)
 
-    def give(self, given: Catalogue) -> None:
+    def add_discovered(self, given: Catalogue) -> None:
         """Update the catalogue of the environment, for example with listed models."""
         self._given = given
         self._outdate()

@@ -32,7 +32,7 @@ from chatd.streams.rpc import wire
 from chatd.streams.rpc.drops import Drops
 from chatd.streams.rpc.position import Position
 from chatd.streams.rpc.subscription import Close, Subscription
-from chatd.streams.store.following import ChatReadRequest, FollowedChat
+from chatd.streams.store.chat_reads import ChatReadRequest, FollowedChat
 from parley.clock import Clock
 from parley.postgres import DatabaseUnavailable
 
@@ -70,7 +70,7 @@ class Broadcast:
         self._advance(Snapshot(state, queue=head.queue), rows)
         return True
 
-    def take(self, read: FollowedChat, after: int) -> list[Subscription]:
+    def apply_read(self, read: FollowedChat, after: int) -> list[Subscription]:
         """Apply a read; its messages are never newer than its state.
 
         Returns:
@@ -132,7 +132,7 @@ class Broadcast:
             for part in self._live_parts(timeline.chat_id, *now.episode):
                 self.shown(part)
         self._retarget(now.state)
-        for seq, body in self._early.take(now.episode):
+        for seq, body in self._early.pop(now.episode):
             self.relayed(now.episode, seq, body)
 
 
@@ -280,7 +280,7 @@ class Hub:
                 if read is None:
                     self.close(Close.NOT_FOUND)
                     return
-                self._take(read, after)
+                self._apply_read(read, after)
         except DatabaseUnavailable:
             self.close(Close.INTERNAL)
         except Exception:
@@ -296,8 +296,8 @@ class Hub:
         asked = ChatReadRequest(self.chat_id, after, ROWS_MAX, with_deletions, reader)
         return await read_patiently(self._ports.reads, self._ports.clock, asked)
 
-    def _take(self, read: FollowedChat, after: int) -> None:
-        for subscription in self.broadcast.take(read, after):
+    def _apply_read(self, read: FollowedChat, after: int) -> None:
+        for subscription in self.broadcast.apply_read(read, after):
             self.join(subscription)
 
     async def _deepen(self) -> None:
@@ -306,7 +306,7 @@ class Hub:
         if read is None:
             self.close(Close.NOT_FOUND)
             return
-        self._take(read, 0)
+        self._apply_read(read, 0)
         self._timeline.deepen(read)
 
     async def _catch_up(self, subscription: Subscription) -> None:
@@ -337,7 +337,7 @@ class Hub:
         read = await self._read(after, with_deletions=True, reader=reader)
         if read is not None:
             self._owner_id = read.owner_id
-            self._take(read, after)
+            self._apply_read(read, after)
             if self._is_stale:
                 self.suspect()
         return read
@@ -368,4 +368,4 @@ class Hub:
             return
         self.suspect()
         if not has_gap(read):
-            self._take(read, now.version)
+            self._apply_read(read, now.version)

@@ -13,7 +13,7 @@ from chatd.streams.rpc.drops import Drops
 from chatd.streams.rpc.position import Position
 from chatd.streams.rpc.subscription import WAITING_BYTES_MAX, Close, Subscription
 
-STRETCH = 32
+PAGE_ROWS = 32
 RESET_ROWS_MAX = 200
 
 
@@ -184,12 +184,16 @@ class CatchUp:
                     yield row
             return
         while True:
-            messages = await self._reads.stretch(
-                timeline.chat_id, behind_id=behind_id, after=after, upto=now.version, limit=STRETCH
+            messages = await self._reads.read_page(
+                timeline.chat_id,
+                behind_id=behind_id,
+                after=after,
+                upto=now.version,
+                limit=PAGE_ROWS,
             )
             for message in messages:
                 yield row_of(timeline.chat_id, message)
-            if len(messages) < STRETCH:
+            if len(messages) < PAGE_ROWS:
                 return
             behind_id = messages[-1].id
 

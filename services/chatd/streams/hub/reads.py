@@ -14,7 +14,7 @@ from typing import Protocol
 
 from chatd.chats.domain.chat import Message
 from chatd.primitives.domain.ids import ChatId
-from chatd.streams.store.following import ChatReadRequest, FollowedChat
+from chatd.streams.store.chat_reads import ChatReadRequest, FollowedChat
 from parley.clock import Clock
 from parley.postgres import DatabaseUnavailable
 
@@ -35,7 +35,7 @@ class Reads(Protocol):
         """Return the requested chat; None if it is gone or the reader may not read it."""
         ...
 
-    async def stretch(
+    async def read_page(
         self, chat_id: ChatId, *, behind_id: int, after: int, upto: int, limit: int
     ) -> tuple[Message, ...]:
         """Return the next live messages with a larger id that changed after a version."""
@@ -71,7 +71,7 @@ class BatchReader(Protocol):
         """Return the requested chats; None for one that is gone or that the reader may not read."""
         ...
 
-    async def stretch(
+    async def read_page(
         self, chat_id: ChatId, *, behind_id: int, after: int, upto: int, limit: int
     ) -> tuple[Message, ...]:
         """Return the next live messages with a larger id that changed after a version."""
@@ -92,7 +92,7 @@ class BatchedReads:
         self._spawn = spawn
         self._waiting: deque[_Waiting] = deque()
         self._running = 0
-        self._stretching = asyncio.Semaphore(STATEMENTS_AT_ONCE)
+        self._page_slots = asyncio.Semaphore(STATEMENTS_AT_ONCE)
 
     async def read(self, asked: ChatReadRequest) -> FollowedChat | None:
         """Return the requested chat; None if it is gone or the reader may not read it.
@@ -107,12 +107,12 @@ class BatchedReads:
             self._spawn(self._run())
         return await answer
 
-    async def stretch(
+    async def read_page(
         self, chat_id: ChatId, *, behind_id: int, after: int, upto: int, limit: int
     ) -> tuple[Message, ...]:
         """Return the next live messages with a larger id that changed after a version."""
-        async with self._stretching:
-            return await self._reads.stretch(
+        async with self._page_slots:
+            return await self._reads.read_page(
                 chat_id, behind_id=behind_id, after=after, upto=upto, limit=limit
             )
 

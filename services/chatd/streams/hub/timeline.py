@@ -17,7 +17,7 @@ from chatd.primitives.domain.ids import ChatId
 from chatd.streams.rpc import wire
 from chatd.streams.rpc.position import TAIL, Position, is_status_sent, mark_of, status_sent_of
 from chatd.streams.rpc.wire import message_body
-from chatd.streams.store.following import FollowedChat
+from chatd.streams.store.chat_reads import FollowedChat
 from chatd.workers.domain import is_ownerless
 
 ROWS_MAX = 256
@@ -129,7 +129,7 @@ class EarlyParts:
             self._parts.append((seq, body))
         return is_first
 
-    def take(self, episode: tuple[int, int]) -> list[tuple[int, bytes]]:
+    def pop(self, episode: tuple[int, int]) -> list[tuple[int, bytes]]:
         """Return the parts of an episode that is open now; those of older ones are dropped."""
         if self._episode > episode:
             return []

@@ -46,7 +46,7 @@ class StreamServicer(StreamServiceServicer):
             while True:
                 await something.wait()
                 something.clear()
-                while events := subscription.take(TAKEN_BYTES):
+                while events := subscription.next_events(TAKEN_BYTES):
                     for event in events:
                         yield EncodedSubscribeResponse(event=event).SerializeToString()
                         subscription.confirm(len(event))
@@ -70,7 +70,7 @@ class StreamServicer(StreamServiceServicer):
             while True:
                 await something.wait()
                 something.clear()
-                while events := subscription.take(TAKEN_BYTES):
+                while events := subscription.next_events(TAKEN_BYTES):
                     for event in events:
                         yield EncodedWatchChatsResponse(event=event).SerializeToString()
                 if subscription.closed is not None:
@@ -108,10 +108,10 @@ class StreamServicer(StreamServiceServicer):
             async with asyncio.TaskGroup() as tasks:
                 writers = (
                     tasks.create_task(connection.write_all(context.write)),
-                    tasks.create_task(connection.beat()),
+                    tasks.create_task(connection.send_heartbeats()),
                 )
                 async for each in request:
-                    handler.take(each, tasks)
+                    handler.handle(each, tasks)
                 for writer in writers:
                     writer.cancel()
                 calls.close()

@@ -41,7 +41,7 @@ class PreparedTurn:
         """Return the request for the next step, with the files that it refers to."""
         model = self.setup.model
         history = session.history
-        messages = history.prompt.of(history.messages, self.setup.briefing)
+        messages = history.prompt.of(history.messages, self.setup.system_prompt)
         file_ids = file_ids_of(messages)
         return ModelRequest(
             model.id,

@@ -21,7 +21,7 @@ from chatd.models.store.catalogue import ChatFacts, Snapshot, UserConfig
 from chatd.primitives.domain.errors import ChatError
 from chatd.primitives.domain.ids import ChatId, Owner, OwnerId
 from chatd.spend.domain.ledger import CallPurpose
-from chatd.turns.domain.briefing import Briefing, Mode, house_instructions
+from chatd.turns.domain.system_prompt import Mode, SystemPrompt, default_instructions
 from chatd.turns.domain.turn import TurnSetup
 
 logger = logging.getLogger(__name__)
@@ -104,8 +104,8 @@ class ConfiguredSetups:
             summariser=None if summariser is None else profile_of(summariser, self._book),
             threshold_percent=user.settings.threshold_percent(model.id, model.threshold_percent),
             is_final_step_compacted=settings.compact_on_final_step,
-            briefing=Briefing(
-                house_instructions=house_instructions(settings),
+            system_prompt=SystemPrompt(
+                default_instructions=default_instructions(settings),
                 user_instructions=user.settings.custom_prompt,
                 workspace_text=workspace_text,
                 mode=MODES[facts.mode],

@@ -55,7 +55,7 @@ class Sweeper:
             self._is_round_due = False
             await self._park()
             await self._cancel_overdue_actions()
-        await self._take()
+        await self._claim_waiting()
 
     async def _park(self) -> None:
         batch_max = self._limits.acquire_batch_max
@@ -77,7 +77,7 @@ class Sweeper:
                 if slot is not None:
                     self._slot_pool.release_if_reserved(slot)
 
-    async def _take(self) -> None:
+    async def _claim_waiting(self) -> None:
         """Claim as many chats as there are free slots, and run them.
 
         The calls before may have waited for an outage to end, so the lease is checked again.

@@ -66,7 +66,7 @@ class WorkspaceServicer(WorkspaceServiceServicer):
         host: The host client, used for merges.
         watch: Streams changes of workspaces.
         tickets: Issues tickets for terminals.
-        tell_policy: Called with a workspace whose policy changed.
+        publish_policy: Called with a workspace whose policy changed.
         references: Rejects ids and names that do not exist.
     """
 
@@ -77,7 +77,7 @@ class WorkspaceServicer(WorkspaceServiceServicer):
         host: GrpcHost,
         watch: WorkspaceWatch,
         tickets: AttachTickets,
-        tell_policy: Callable[[Workspace], Awaitable[None]],
+        publish_policy: Callable[[Workspace], Awaitable[None]],
         references: WorkspaceReferences,
     ) -> None:
         self._references = references
@@ -86,7 +86,7 @@ class WorkspaceServicer(WorkspaceServiceServicer):
         self._host = host
         self._watch = watch
         self._tickets = tickets
-        self._tell_policy = tell_policy
+        self._publish_policy = publish_policy
 
     async def ListTemplates(
         self, request: api.ListTemplatesRequest, context: Context
@@ -352,7 +352,7 @@ class WorkspaceServicer(WorkspaceServiceServicer):
             limits_of(request.limits, "") if request.HasField("limits") else None,
         )
         _, after = await self._control.workspaces.apply(workspace.id, command)
-        await self._tell_policy(after)
+        await self._publish_policy(after)
         return api.SetWorkspacePolicyResponse(workspace=workspace_to_proto(after))
 
     async def WatchWorkspace(

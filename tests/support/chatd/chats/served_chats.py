@@ -35,8 +35,8 @@ from chatd.streams.rpc.relay_source import RelaySource
 from chatd.streams.rpc.replicas import ReplicaWatch
 from chatd.streams.rpc.requests import Streams
 from chatd.streams.rpc.servicer import StreamServicer
+from chatd.streams.store.chat_reads import PostgresStreamReads
 from chatd.streams.store.feeds import PostgresFeeds
-from chatd.streams.store.following import PostgresStreamReads
 from chatd.turns.store.workers import PostgresWorkers
 from chatd.users.domain.grantees import Grantee, GranteeKind
 from chatd.users.domain.status import UserSuspended

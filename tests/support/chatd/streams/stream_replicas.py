@@ -35,8 +35,8 @@ from chatd.streams.rpc.relays import PeerRelays
 from chatd.streams.rpc.replicas import ReplicaChannels, ReplicaWatch, know_replicas
 from chatd.streams.rpc.requests import Streams
 from chatd.streams.rpc.servicer import StreamServicer
+from chatd.streams.store.chat_reads import PostgresStreamReads
 from chatd.streams.store.feeds import PostgresFeeds
-from chatd.streams.store.following import PostgresStreamReads
 from chatd.turns.store.workers import PostgresWorkers
 from chatd.workers.domain import SweepLimits
 from parley.api.chat.v1 import stream_service_pb2 as api

@@ -136,21 +136,21 @@ class Unshielded(ConnectedApplier):
     async def apply(
         self, chat_id: ChatId, command: Command, client_key: ClientKey | None = None
     ) -> ChatState:
-        return (await self._carried(chat_id, command, client_key)).state
+        return (await self._apply(chat_id, command, client_key)).state
 
 
 class WithoutRecovery(ConnectedApplier):
-    async def _after_outage(
+    async def _outcome_after_outage(
         self, seen: ChatState, decision: Decision, client_key: ClientKey | None
     ) -> Wrote | Unwritten:
         return Unwritten.CUT_OFF
 
 
 class TrustsTheVersion(ConnectedApplier):
-    async def _after_outage(
+    async def _outcome_after_outage(
         self, seen: ChatState, decision: Decision, client_key: ClientKey | None
     ) -> Wrote | Unwritten:
-        stored = await self._patiently(seen.chat_id, lambda: self._read(None, seen.chat_id))
+        stored = await self._read_with_retries(seen.chat_id, lambda: self._read(None, seen.chat_id))
         is_next = stored.snapshot_version == decision.state.snapshot_version
         return Wrote(stored) if is_next else Unwritten.CUT_OFF
 
@@ -168,7 +168,7 @@ class RefusesFromMemory(ConnectedApplier):
 
 
 class TellsNobody(ConnectedApplier):
-    def _learned(self, seen: ChatState, decision: Decision, wrote: Wrote) -> Applied:
+    def _publish_write(self, seen: ChatState, decision: Decision, wrote: Wrote) -> Applied:
         self.known.learn(wrote.state)
         return Applied(wrote.state)
 
@@ -340,7 +340,7 @@ async def _sweep_as_known(self: Sweeper) -> None:
         await self._cancel_overdue_actions()
     if may_take_over:
         keeper._lease = replace(keeper._lease or Lease(0, 0, 0), contact_since=-1000.0)
-    await self._take()
+    await self._claim_waiting()
 
 
 # Found by the simulation itself.

@@ -198,7 +198,7 @@ async def test_what_was_never_read_cannot_be_guessed() -> None:
 async def test_what_the_environment_gives_later_is_taken_in() -> None:
     cache = cache_over(CountingStore())
     await cache.current()
-    cache.give(replace(Catalogue(), given_default_id="new"))
+    cache.add_discovered(replace(Catalogue(), given_default_id="new"))
     assert (await cache.current()).catalogue.given_default_id == "new"
 
 

@@ -53,7 +53,7 @@ SELECT_FOLLOWED = f"""
 """
 
 # Live messages with a larger id that changed after $3, as of version $4.
-SELECT_STRETCH = f"""
+SELECT_PAGE = f"""
     SELECT {MESSAGE_COLUMNS} FROM chat.chat_messages
     WHERE chat_id = $1 AND id > $2 AND revision > $3 AND revision <= $4
         AND visibility <> 'model' AND NOT is_deleted
@@ -160,12 +160,12 @@ class PostgresStreamReads:
             for place, each in enumerate(asked, 1)
         )
 
-    async def stretch(
+    async def read_page(
         self, chat_id: ChatId, *, behind_id: int, after: int, upto: int, limit: int
     ) -> tuple[Message, ...]:
         """Return the next live messages with a larger id that changed after a version."""
         with typed_outages():
-            rows = await self._pool.fetch(SELECT_STRETCH, chat_id, behind_id, after, upto, limit)
+            rows = await self._pool.fetch(SELECT_PAGE, chat_id, behind_id, after, upto, limit)
         return tuple(map(message_of, rows))
 
     async def versions(self, chat_ids: Sequence[ChatId]) -> dict[ChatId, int]:
