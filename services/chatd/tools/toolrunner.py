@@ -62,7 +62,7 @@ class WorkspaceTools:
     async def list_tools(self, chat_id: ChatId, owner: Owner) -> tuple[ToolSpec, ...]:
         """Return the tools, with the journal generation of the node."""
         try:
-            location = await self._locator.begin(chat_id)
+            location = await self._locator.locate_for_turn(chat_id)
         except ChatError as nowhere:
             logger.warning("a chat has no workspace tools now: %s", nowhere)
             return ()
@@ -101,7 +101,7 @@ class WorkspaceTools:
     async def _ready(self, execution: Execution) -> WorkspaceLocation | Outcome:
         """Return the location for a call, or the call's outcome if there is none."""
         try:
-            return await self._locator.ready(execution.chat_id, execution.owner)
+            return await self._locator.ensure_ready(execution.chat_id, execution.owner)
         except ChatError as unready:
             return not_ready(unready)
 
@@ -174,7 +174,7 @@ class WorkspaceTools:
     async def _executions(self, execution: Execution) -> ExecutionServiceStub | None:
         """Return the execution stub of the chat's node, None if there is no such node."""
         try:
-            location = await self._locator.seen(execution.chat_id)
+            location = await self._locator.locate(execution.chat_id)
         except ChatError:
             return None
         return ExecutionServiceStub(self._channel(location))

@@ -44,13 +44,13 @@ class NodeRepositories:
         """
         try:
             # Requested soon after a call, so the location of that call is cached.
-            return await self._asked(await self._locator.recent(chat_id), chat_id, owner)
+            return await self._asked(await self._locator.last_known(chat_id), chat_id, owner)
         except _Moved:
             self._locator.forget(chat_id)
         except ChatError as nowhere:
             raise RepositoriesUnknown(str(nowhere)) from nowhere
         try:
-            return await self._asked(await self._locator.seen(chat_id), chat_id, owner)
+            return await self._asked(await self._locator.locate(chat_id), chat_id, owner)
         except (ChatError, _Moved) as nowhere:
             raise RepositoriesUnknown(str(nowhere)) from nowhere
 
