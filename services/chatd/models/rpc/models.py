@@ -16,20 +16,19 @@ from chatd.models.rpc.fields import (
     override_from_proto,
     version_of,
 )
-from chatd.models.rpc.ports import READERS_OF_ALL, ModelPorts
+from chatd.models.rpc.ports import READERS_OF_ALL, CatalogueMethods, Context
 from chatd.primitives.rpc import fields
 from chatd.users.rpc.callers import caller_as_owner
 from parley.api.chat.v1 import model_pb2
 from parley.api.chat.v1 import model_service_pb2 as api
 
 
-class ModelCalls:
+class ModelMethods(CatalogueMethods):
     """Lists models for users; administrators manage them."""
 
-    def __init__(self, ports: ModelPorts) -> None:
-        self._ports = ports
-
-    async def list(self, request: api.ListModelsRequest) -> api.ListModelsResponse:
+    async def ListModels(
+        self, request: api.ListModelsRequest, context: Context
+    ) -> api.ListModelsResponse:
         """List the models the caller may use; administrators see all."""
         is_full = caller_as_owner().role in READERS_OF_ALL
         catalogue = await self._ports.catalogue()
@@ -47,7 +46,9 @@ class ModelCalls:
             next_page_token=token,
         )
 
-    async def create(self, request: api.CreateModelRequest) -> api.CreateModelResponse:
+    async def CreateModel(
+        self, request: api.CreateModelRequest, context: Context
+    ) -> api.CreateModelResponse:
         """Create a model."""
         caller = caller_as_owner()
         provider_id = fields.uuid_of(request.model.provider_id, "model.provider_id")
@@ -58,7 +59,9 @@ class ModelCalls:
         note("a model was made known", caller, model_id=stored.id, model=stored.name)
         return api.CreateModelResponse(model=await self._model(stored))
 
-    async def update(self, request: api.UpdateModelRequest) -> api.UpdateModelResponse:
+    async def UpdateModel(
+        self, request: api.UpdateModelRequest, context: Context
+    ) -> api.UpdateModelResponse:
         """Update a model."""
         fields.request_id_of(request.request_id)
         changed = masked(tuple(request.update_mask.paths), MODEL_FIELDS)
@@ -71,7 +74,9 @@ class ModelCalls:
         note("a model was changed", caller_as_owner(), model_id=model_id, fields=sorted(changed))
         return api.UpdateModelResponse(model=await self._model(stored))
 
-    async def delete(self, request: api.DeleteModelRequest) -> api.DeleteModelResponse:
+    async def DeleteModel(
+        self, request: api.DeleteModelRequest, context: Context
+    ) -> api.DeleteModelResponse:
         """Delete a model."""
         fields.request_id_of(request.request_id)
         model_id = await self._ports.stored_model_id(request.model_id, "model_id")
@@ -79,8 +84,8 @@ class ModelCalls:
         note("a model was deleted", caller_as_owner(), model_id=model_id)
         return api.DeleteModelResponse()
 
-    async def list_overrides(
-        self, request: api.ListModelOverridesRequest
+    async def ListModelOverrides(
+        self, request: api.ListModelOverridesRequest, context: Context
     ) -> api.ListModelOverridesResponse:
         """List the model overrides by purpose."""
         overrides = (await self._ports.catalogue()).overrides
@@ -88,8 +93,8 @@ class ModelCalls:
             overrides=[override_to_proto(overrides[purpose]) for purpose in sorted(overrides)]
         )
 
-    async def set_override(
-        self, request: api.SetModelOverrideRequest
+    async def SetModelOverride(
+        self, request: api.SetModelOverrideRequest, context: Context
     ) -> api.SetModelOverrideResponse:
         """Set or remove the model override of a purpose."""
         fields.request_id_of(request.request_id)

@@ -1,4 +1,4 @@
-"""Detects the media type of a file by its bytes; the name only distinguishes kinds of text."""
+"""Uploaded files: media types by their bytes, and safe names."""
 
 import re
 from collections.abc import Mapping
@@ -55,6 +55,9 @@ _MARKUP: Final = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 
+NAME_BYTES_MAX: Final = 255
+NAMELESS: Final = "file"
+
 
 def sniffed(name: str, data: bytes) -> str:
     """Return the detected media type of a file."""
@@ -104,3 +107,11 @@ def _is_json(data: bytes) -> bool:
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
         return False
     return True
+
+
+def clean_name(name: str) -> str:
+    """Return the last path segment without control and invisible characters, in 255 bytes."""
+    last = name.replace("\\", "/").rstrip("/").rpartition("/")[2]
+    clean = "".join(each for each in last if each.isprintable()).strip()
+    cut = clean.encode()[:NAME_BYTES_MAX].decode(errors="ignore").strip()
+    return NAMELESS if cut.strip(".") == "" else cut

@@ -11,8 +11,7 @@ import asyncpg
 
 from chatd.chats.domain.chat import ChatState, Message, QueuedMessage
 from chatd.chats.store.queries import MESSAGE_COLUMNS
-from chatd.chats.store.queued_rows import queue_column, queue_of
-from chatd.chats.store.rows import message_of, state_of
+from chatd.chats.store.rows import message_of, queue_column, queue_of, state_of
 from chatd.chats.store.statements import STATE_COLUMNS
 from chatd.chats.store.view_rows import ASKING, PLACE_IN_LINE, asking_of
 from chatd.content.domain.parts import ToolCall
@@ -54,7 +53,7 @@ SELECT_FOLLOWED = f"""
 """
 
 # Live messages with a larger id that changed after $3, as of version $4.
-SELECT_STRETCH = f"""
+SELECT_PAGE = f"""
     SELECT {MESSAGE_COLUMNS} FROM chat.chat_messages
     WHERE chat_id = $1 AND id > $2 AND revision > $3 AND revision <= $4
         AND visibility <> 'model' AND NOT is_deleted
@@ -160,11 +159,11 @@ class PostgresStreamReads:
             for place, each in enumerate(asked, 1)
         )
 
-    async def stretch(
+    async def read_page(
         self, chat_id: ChatId, *, behind_id: int, after: int, upto: int, limit: int
     ) -> tuple[Message, ...]:
         """Return the next live messages with a larger id that changed after a version."""
-        rows = await self._pool.fetch(SELECT_STRETCH, chat_id, behind_id, after, upto, limit)
+        rows = await self._pool.fetch(SELECT_PAGE, chat_id, behind_id, after, upto, limit)
         return tuple(map(message_of, rows))
 
     async def versions(self, chat_ids: Sequence[ChatId]) -> dict[ChatId, int]:

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from chatd.turns.worker.housekeeping import EVERY_S, PAUSE_S, HousekeepingLoop
+from chatd.housekeeping import EVERY_S, PAUSE_S, HousekeepingLoop
 from parley.clock import FakeClock
 from parley.postgres import DatabaseUnavailable
 

@@ -5,6 +5,19 @@ from enum import StrEnum
 
 from chatd.content.domain.parts import ContextFile, Skill
 from chatd.content.domain.truncation import truncated
+from chatd.models.domain.preferences import InstallationSettings
+
+DEFAULT_INSTRUCTIONS = """\
+You work in a chat with one person, often with tools in a workspace of your own.
+
+Do what is asked, all of it and nothing else. Say plainly what you did, what you could not do and \
+what you are not sure of. Never claim to have run, read or seen something that you have not.
+
+Use the tools instead of guessing about files, commands or present facts, and look at what they \
+return before you go on. When a call fails, read why before you try again. Before something that \
+cannot be undone, ask, unless you were told to go ahead.
+
+Answer in the person's language, as briefly as the matter allows, in Markdown where it helps."""
 
 CONTEXT_FILE_BYTES_MAX = 64 * 1024
 PLAN_PATH_PLACE = "{{plan_file_path}}"
@@ -31,6 +44,11 @@ a decision is hard to take back, when you are stuck, or before you say that larg
 Call it alone, in no batch with other tools, with one question that holds everything it needs."""
 
 
+def default_instructions(settings: InstallationSettings) -> str:
+    """Return the instructions before all others; empty if an administrator disabled them."""
+    return DEFAULT_INSTRUCTIONS if settings.has_default_prompt else ""
+
+
 class Mode(StrEnum):
     """How a chat may work."""
 
@@ -49,10 +67,10 @@ class WorkspaceContext:
 
 
 @dataclass(frozen=True, slots=True)
-class Briefing:
+class SystemPrompt:
     """The inputs of one request's system blocks."""
 
-    house_instructions: str = ""  # Before everything else, stored instructions included.
+    default_instructions: str = ""  # Before everything else, stored instructions included.
     is_subagent: bool = False
     workspace_text: str = ""  # Which workspace the tools use, and what to do without one.
     workspace: WorkspaceContext | None = None
@@ -64,18 +82,18 @@ class Briefing:
     has_advisor: bool = False
 
 
-def blocks_of(briefing: Briefing) -> tuple[str, ...]:
+def blocks_of(system_prompt: SystemPrompt) -> tuple[str, ...]:
     """Return the blocks in the order in which the model reads them; empty ones are left out."""
     blocks = (
-        SUBAGENT if briefing.is_subagent else "",
-        briefing.workspace_text,
-        _workspace(briefing.workspace),
-        _skills(briefing.skills),
-        _user_instructions(briefing.user_instructions),
-        _mode(briefing),
-        ADVISOR if briefing.has_advisor else "",
+        SUBAGENT if system_prompt.is_subagent else "",
+        system_prompt.workspace_text,
+        _workspace(system_prompt.workspace),
+        _skills(system_prompt.skills),
+        _user_instructions(system_prompt.user_instructions),
+        _mode(system_prompt),
+        ADVISOR if system_prompt.has_advisor else "",
     )
-    return tuple(with_plan_path(block, briefing.plan_path) for block in blocks if block)
+    return tuple(with_plan_path(block, system_prompt.plan_path) for block in blocks if block)
 
 
 def with_plan_path(text: str, plan_path: str) -> str:
@@ -116,14 +134,14 @@ def _user_instructions(instructions: str) -> str:
     return f"<user_instructions>\n{instructions.strip()}\n</user_instructions>"
 
 
-def _mode(briefing: Briefing) -> str:
-    match briefing.mode:
+def _mode(system_prompt: SystemPrompt) -> str:
+    match system_prompt.mode:
         case Mode.EXPLORE:
             return EXPLORE
-        case Mode.PLAN if briefing.is_subagent:
+        case Mode.PLAN if system_prompt.is_subagent:
             return PLAN_SUBAGENT
         case Mode.PLAN:
-            rules = (PLAN, PLAN_PATH_PLACE, briefing.plan_instructions.strip())
+            rules = (PLAN, PLAN_PATH_PLACE, system_prompt.plan_instructions.strip())
             return "\n\n".join(rule for rule in rules if rule)
         case Mode.NORMAL:
             return ""

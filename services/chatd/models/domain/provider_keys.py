@@ -1,4 +1,4 @@
-"""Effect of provider changes on the stored keys.
+"""Stored keys of providers: check results, and the effect of provider changes on them.
 
 A key was entered for one origin. To be sent to another one, it must be entered again.
 """
@@ -40,3 +40,19 @@ def effect_on_keys(
     if is_moved:
         return KeyEffect.REMOVE_ALL
     return KeyEffect.REMOVE_SHARED if is_key_given else KeyEffect.KEEP
+
+
+@dataclass(frozen=True, slots=True)
+class KeyChecked:
+    """The check result of one key; an empty problem means that it works."""
+
+    key_id: str
+    problem: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ProviderChecked:
+    """The check results of a provider's keys, and the models that it lists."""
+
+    keys: tuple[KeyChecked, ...]
+    model_names: tuple[str, ...] = ()

@@ -3,7 +3,7 @@
 from chatd.models.domain.catalogue import Provider, ProviderKey
 from chatd.models.rpc.administration import body_hash, made_id, note
 from chatd.models.rpc.convert import key_to_proto
-from chatd.models.rpc.ports import ADMINISTRATORS, ModelPorts
+from chatd.models.rpc.ports import ADMINISTRATORS, CatalogueMethods, Context
 from chatd.models.store.providers import hint_of
 from chatd.primitives.domain.errors import InvalidRequest, NotPermitted, ResourceNotFound
 from chatd.primitives.domain.ids import Owner
@@ -16,13 +16,12 @@ from parley.settings import Secret
 KEY_BYTES_MAX = 8 * 1024
 
 
-class KeyCalls:
+class KeyMethods(CatalogueMethods):
     """Stores keys and never returns their values."""
 
-    def __init__(self, ports: ModelPorts) -> None:
-        self._ports = ports
-
-    async def add(self, request: api.AddProviderKeyRequest) -> api.AddProviderKeyResponse:
+    async def AddProviderKey(
+        self, request: api.AddProviderKeyRequest, context: Context
+    ) -> api.AddProviderKeyResponse:
         """Store a key: the installation's by administrators, a user's own by that user."""
         caller = caller_as_owner()
         provider = await self._keyable_provider(request, caller)
@@ -47,7 +46,9 @@ class KeyCalls:
         )
         return api.AddProviderKeyResponse(key=key_to_proto(stored))
 
-    async def delete(self, request: api.DeleteProviderKeyRequest) -> api.DeleteProviderKeyResponse:
+    async def DeleteProviderKey(
+        self, request: api.DeleteProviderKeyRequest, context: Context
+    ) -> api.DeleteProviderKeyResponse:
         """Delete a key, under the same rule."""
         fields.request_id_of(request.request_id)
         caller = caller_as_owner()
@@ -58,7 +59,9 @@ class KeyCalls:
         note("a key was deleted", caller, key_id=key_id)
         return api.DeleteProviderKeyResponse()
 
-    async def list(self, request: api.ListProviderKeysRequest) -> api.ListProviderKeysResponse:
+    async def ListProviderKeys(
+        self, request: api.ListProviderKeysRequest, context: Context
+    ) -> api.ListProviderKeysResponse:
         """List the caller's own keys, and the providers that accept such keys."""
         catalogue = await self._ports.catalogue()
         user = await self._ports.configuration.user(caller_as_owner().id)

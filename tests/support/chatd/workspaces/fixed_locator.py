@@ -11,21 +11,21 @@ class FixedLocator:
     def __init__(self, channels: Channels) -> None:
         self._channels = channels
 
-    async def begin(self, chat_id: ChatId) -> WorkspaceLocation:
+    async def locate_for_turn(self, chat_id: ChatId) -> WorkspaceLocation:
         """Return the location of the chat's tools."""
         return WorkspaceLocation(str(self._channels.address_for(chat_id)), chat_id)
 
-    async def ready(self, chat_id: ChatId, owner: Owner) -> WorkspaceLocation:
+    async def ensure_ready(self, chat_id: ChatId, owner: Owner) -> WorkspaceLocation:
         """Return the same location: a node creates the directory at its first use."""
-        return await self.begin(chat_id)
+        return await self.locate_for_turn(chat_id)
 
-    async def seen(self, chat_id: ChatId) -> WorkspaceLocation:
+    async def locate(self, chat_id: ChatId) -> WorkspaceLocation:
         """Return the same location."""
-        return await self.begin(chat_id)
+        return await self.locate_for_turn(chat_id)
 
-    async def recent(self, chat_id: ChatId) -> WorkspaceLocation:
+    async def last_known(self, chat_id: ChatId) -> WorkspaceLocation:
         """Return the same location."""
-        return await self.begin(chat_id)
+        return await self.locate_for_turn(chat_id)
 
     def forget(self, chat_id: ChatId) -> None:
         """Do nothing: no location is cached."""

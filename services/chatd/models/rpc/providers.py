@@ -1,18 +1,18 @@
 """Methods for providers."""
 
 from chatd.models.domain.catalogue import Provider, ProviderKey, ProviderType
-from chatd.models.domain.key_changes import ProviderChange, effect_on_keys
+from chatd.models.domain.provider_keys import ProviderChange, effect_on_keys
 from chatd.models.rpc.administration import body_hash, made_id, note, page_of
 from chatd.models.rpc.convert import provider_to_proto
 from chatd.models.rpc.fields import (
     PROVIDER_FIELDS,
+    key_origin,
     masked,
     provider_with,
     version_of,
 )
-from chatd.models.rpc.key_calls import key_value
-from chatd.models.rpc.origins import key_origin
-from chatd.models.rpc.ports import ModelPorts
+from chatd.models.rpc.keys import key_value
+from chatd.models.rpc.ports import CatalogueMethods, Context
 from chatd.models.store.providers import NewKey, hint_of
 from chatd.primitives.domain.errors import ResourceNotFound
 from chatd.primitives.rpc import fields
@@ -24,13 +24,12 @@ KEY = "key"
 CHANGEABLE = (*PROVIDER_FIELDS, KEY)
 
 
-class ProviderCalls:
+class ProviderMethods(CatalogueMethods):
     """Manages providers for administrators."""
 
-    def __init__(self, ports: ModelPorts) -> None:
-        self._ports = ports
-
-    async def list(self, request: api.ListProvidersRequest) -> api.ListProvidersResponse:
+    async def ListProviders(
+        self, request: api.ListProvidersRequest, context: Context
+    ) -> api.ListProvidersResponse:
         """List providers."""
         catalogue = await self._ports.catalogue()
         listed = [each for each in catalogue.providers.values() if not each.is_deleted]
@@ -39,7 +38,9 @@ class ProviderCalls:
             providers=[provider_to_proto(provider) for provider in page], next_page_token=token
         )
 
-    async def create(self, request: api.CreateProviderRequest) -> api.CreateProviderResponse:
+    async def CreateProvider(
+        self, request: api.CreateProviderRequest, context: Context
+    ) -> api.CreateProviderResponse:
         """Create a provider."""
         caller = caller_as_owner()
         new_id = made_id(request, request.request_id, caller)
@@ -49,7 +50,9 @@ class ProviderCalls:
         note("a provider was made known", caller, provider_id=stored.id, provider=stored.name)
         return api.CreateProviderResponse(provider=provider_to_proto(stored))
 
-    async def update(self, request: api.UpdateProviderRequest) -> api.UpdateProviderResponse:
+    async def UpdateProvider(
+        self, request: api.UpdateProviderRequest, context: Context
+    ) -> api.UpdateProviderResponse:
         """Update a provider."""
         fields.request_id_of(request.request_id)
         changed = masked(tuple(request.update_mask.paths), CHANGEABLE)
@@ -84,7 +87,9 @@ class ProviderCalls:
             )
         return api.UpdateProviderResponse(provider=provider_to_proto(stored))
 
-    async def delete(self, request: api.DeleteProviderRequest) -> api.DeleteProviderResponse:
+    async def DeleteProvider(
+        self, request: api.DeleteProviderRequest, context: Context
+    ) -> api.DeleteProviderResponse:
         """Delete a provider, its models and its keys."""
         fields.request_id_of(request.request_id)
         provider_id = await self._ports.stored_provider_id(request.provider_id, "provider_id")
@@ -92,7 +97,9 @@ class ProviderCalls:
         note("a provider was deleted", caller_as_owner(), provider_id=provider_id)
         return api.DeleteProviderResponse()
 
-    async def check(self, request: api.CheckProviderRequest) -> api.CheckProviderResponse:
+    async def CheckProvider(
+        self, request: api.CheckProviderRequest, context: Context
+    ) -> api.CheckProviderResponse:
         """Check whether the keys of a provider work, and list its models."""
         snapshot = await self._ports.configuration.current()
         provider = snapshot.catalogue.providers.get(request.provider_id)

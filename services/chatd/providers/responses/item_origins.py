@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 
-class Mark(msgspec.Struct, frozen=True, omit_defaults=True):
+class ItemOrigin(msgspec.Struct, frozen=True, omit_defaults=True):
     """The item of an answer that a part comes from.
 
     Attributes:
@@ -28,20 +28,20 @@ class Mark(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 class _Metadata(msgspec.Struct, frozen=True):
-    openai: Mark | None = None
+    openai: ItemOrigin | None = None
 
 
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(_Metadata)
 
 
-def written(mark: Mark) -> str:
-    """Return a mark as a part's metadata; empty for an empty mark."""
-    return "" if mark == Mark() else _encoder.encode(_Metadata(mark)).decode()
+def encoded_origin(origin: ItemOrigin) -> str:
+    """Return an origin as a part's metadata; empty for an empty one."""
+    return "" if origin == ItemOrigin() else _encoder.encode(_Metadata(origin)).decode()
 
 
-def mark_of(provider_metadata: str) -> Mark | None:
-    """Return the mark in a part's metadata; None if there is none."""
+def item_origin_of(provider_metadata: str) -> ItemOrigin | None:
+    """Return the origin in a part's metadata; None if there is none."""
     if not provider_metadata:
         return None
     try:

@@ -1,11 +1,11 @@
-"""Validation of the tool results that clients submit."""
+"""Results of tool calls that clients submit, and of calls that never got one."""
 
 import json
 from collections import Counter
 
 from chatd.chats.domain.chat import PendingCall
 from chatd.chats.domain.errors import BadToolResult, ResultProblem
-from chatd.content.domain.parts import ToolResult
+from chatd.content.domain.parts import ToolOutcome, ToolResult
 
 
 def check_client_results(pending: tuple[PendingCall, ...], results: tuple[ToolResult, ...]) -> None:
@@ -31,3 +31,14 @@ def check_client_results(pending: tuple[PendingCall, ...], results: tuple[ToolRe
         found.setdefault(call_id, ResultProblem.UNEXPECTED)
     for call_id, problem in found.items():
         raise BadToolResult(call_id, problem, problems=found)
+
+
+def synthetic_result(call: PendingCall, reason: str) -> ToolResult:
+    """Return the result of a call that was cancelled for `reason`."""
+    return ToolResult(
+        tool_call_id=call.tool_call_id,
+        tool_name=call.tool_name,
+        result_json=json.dumps({"error": reason}),
+        outcome=ToolOutcome.CANCELLED,
+        mcp_server_id=call.mcp_server_id,
+    )
