@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from parley.clock import Clock
+from parley.settings import ConfigurationError
 from toolrunner.directories.workspaces import Workspaces
 from toolrunner.files.worker_channel import ANSWER_S, FileWorkerChannel
 from toolrunner.fileworker.protocol import Answer, Request
@@ -24,12 +25,20 @@ from toolrunner.spawner.client.environment import SEARCH_PATH
 from toolrunner.spawner.client.spawner import Launch, LaunchFailed, Spawner
 
 IDLE_S: Final = 300.0
+#: The directory of Python comes first: ripgrep is installed with the other requirements.
+RIPGREP_PATH: Final = f"{Path(sys.executable).parent}:{SEARCH_PATH}"
 
 
-def find_ripgrep() -> str:
-    """Return the path of ripgrep: the one installed with Python, else the system's, else none."""
-    beside = Path(sys.executable).parent
-    return shutil.which("rg", path=f"{beside}:{SEARCH_PATH}") or ""
+def find_ripgrep(search_path: str = RIPGREP_PATH) -> str:
+    """Return the path of ripgrep.
+
+    Raises:
+        ConfigurationError: There is none.
+    """
+    found = shutil.which("rg", path=search_path)
+    if found is None:
+        raise ConfigurationError(f"no ripgrep (rg) in {search_path}; install requirements.lock")
+    return found
 
 
 def find_git() -> str:

@@ -37,12 +37,12 @@ class Files:
 
     Attributes:
         root: The root.
-        program: Path of ripgrep; empty to search without it.
+        ripgrep: Path of the program that searches.
         git: The handlers of git requests; None for none.
     """
 
     root: Root
-    program: str
+    ripgrep: str
     git: GitHandlers | None = None
     _planned: dict[str, tuple[Draft, ...]] = field(default_factory=dict)
     _trees: dict[str, Deletion | Moving | Restoring] = field(default_factory=dict)
@@ -63,7 +63,7 @@ class Files:
             case protocol.FindFiles():
                 return (yield from find_files(self.root, request))
             case protocol.SearchFiles():
-                return (yield from search_files(self.root, self.program, request))
+                return (yield from search_files(self.root, self.ripgrep, request))
             case protocol.StatPath():
                 return stat_path(self.root, request)
             case protocol.ListDirectory():

@@ -187,7 +187,6 @@ class Summary(Value, frozen=True):
     searched_files: int
     truncated: bool
     timed_out: bool
-    engine: str
     duration_s: float
 
 

@@ -80,9 +80,9 @@ class FileWorkerProcess:
 
 
 @contextmanager
-def here(directory: Path, *, ripgrep: bool = True) -> Iterator[Room]:
+def here(directory: Path) -> Iterator[Room]:
     """Work on the files of a directory in this process."""
-    files = Files(Root.open_directory(str(directory)), find_ripgrep() if ripgrep else "")
+    files = Files(Root.open_directory(str(directory)), find_ripgrep())
     try:
         yield InProcessFileWorker(files)
     finally:

@@ -188,7 +188,7 @@ def summary_to_proto(summary: protocol.Summary) -> api.SearchFilesResponse:
             searched_files=summary.searched_files,
             truncated=summary.truncated,
             timed_out=summary.timed_out,
-            engine=summary.engine,
+            engine="ripgrep",
             duration_ms=round(summary.duration_s * 1000),
         )
     )

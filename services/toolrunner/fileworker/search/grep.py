@@ -1,4 +1,4 @@
-"""Content search: selection of the engine, and batching of its results."""
+"""Content search: the paths of a request one after the other, and batching of the results."""
 
 import os
 import select
@@ -13,9 +13,9 @@ import msgspec
 from toolrunner.filesystem import errors
 from toolrunner.filesystem.beneath import Root
 from toolrunner.fileworker.content.snapshot import check_regular, reopened
-from toolrunner.fileworker.jobs import Pause, Readable
+from toolrunner.fileworker.jobs import Readable
 from toolrunner.fileworker.protocol import FileMatches, Matches, SearchFiles, Summary
-from toolrunner.fileworker.search import regex_walk, ripgrep
+from toolrunner.fileworker.search import ripgrep
 from toolrunner.fileworker.search.gitignore import Ignores, ignores_at
 from toolrunner.fileworker.search.ripgrep_output import Outcome
 
@@ -25,13 +25,13 @@ KNOWN_MAX: Final = 1000
 HELD_S: Final = 0.05
 HELD_LINES_MAX: Final = 2000
 
-Found = Readable | Pause | FileMatches
+Found = Readable | FileMatches
 
 
 def search_files(
     root: Root, program: str, request: SearchFiles
-) -> Generator[Readable | Pause | Matches, None, Summary]:
-    """Search with ripgrep if there is a program, else without; results are batched.
+) -> Generator[Readable | Matches, None, Summary]:
+    """Search with ripgrep; results are batched.
 
     Raises:
         FileRefused: A path cannot be searched, or the pattern cannot be parsed.
@@ -43,12 +43,7 @@ def search_files(
     found = 0
     for asked in request.paths or ("",):
         rest = msgspec.structs.replace(request, limit=request.limit - found)
-        place = (
-            _with_ripgrep(root, program, asked, rest, until_s)
-            if program
-            else regex_walk.search(root, _checked(root, asked), rest, until_s)
-        )
-        outcome = yield from _noted(place, files)
+        outcome = yield from _noted(_with_ripgrep(root, program, asked, rest, until_s), files)
         total = replace(
             total,
             matches=total.matches + outcome.matches,
@@ -65,14 +60,13 @@ def search_files(
         searched_files=total.searched_files,
         truncated=total.is_truncated or total.is_timed_out,
         timed_out=total.is_timed_out,
-        engine="ripgrep" if program else "walker",
         duration_s=time.monotonic() - begun_s,
     )
 
 
 def _noted(
     search: Generator[Found, None, Outcome], files: set[str]
-) -> Generator[Readable | Pause | Matches, None, Outcome]:
+) -> Generator[Readable | Matches, None, Outcome]:
     """Pass results on in few batches: each message costs more than its content."""
     held = _Held()
     while True:
@@ -88,13 +82,8 @@ def _noted(
             held.add(said)
             if held.lines >= HELD_LINES_MAX:
                 yield held.let_go()
-            continue
-        if isinstance(said, Readable):
-            yield from _patiently(said, held)
         else:
-            if held.is_due():
-                yield held.let_go()
-            yield said
+            yield from _patiently(said, held)
 
 
 def _patiently(said: Readable, held: "_Held") -> Generator[Readable | Matches, None, None]:
