@@ -17,8 +17,8 @@ from toolrunner.git.rpc.servicer import GitServicer
 from toolrunner.primitives.errors import JournalUnusable, SpawnerGone
 from toolrunner.problems import DOMAIN, ERRORS
 from toolrunner.processes.command_check import NOT_TRIED, CommandCheck
+from toolrunner.processes.rpc.convert import Presenter
 from toolrunner.processes.rpc.execution_servicer import ExecutionServicer
-from toolrunner.processes.rpc.presenter import Presenter
 from toolrunner.processes.rpc.process_servicer import ProcessServicer, encode_started
 from toolrunner.processes.scan import ProcessScan
 from toolrunner.processes.tickets import TicketVerifier
@@ -28,8 +28,8 @@ from toolrunner.quotas.socket_memory import SocketMemory
 from toolrunner.resources import JOURNAL, NodeResources, open_resources
 from toolrunner.settings import Settings
 from toolrunner.spawner import PR_SET_CHILD_SUBREAPER, end_descendants, prctl
+from toolrunner.spawner.client.fault_points import points_of
 from toolrunner.spawner.client.node_programs import Programs
-from toolrunner.workspaces.fault_points import points_of
 from toolrunner.workspaces.node.reporter import Reporter
 from toolrunner.workspaces.node.wiring import known, reporter_of
 from toolrunner.workspaces.rpc.servicer import WorkspaceHostServicer

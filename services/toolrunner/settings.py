@@ -11,8 +11,8 @@ from toolrunner.egress.domain.hosts import Place
 from toolrunner.egress.domain.presets import Preset
 from toolrunner.primitives.domain import Limits, Quota
 from toolrunner.sandbox import Level
-from toolrunner.workspaces.domain.local_directory import LocalDirectory
-from toolrunner.workspaces.domain.mirror_limits import Bounds
+from toolrunner.workspaces.domain.spec import LocalDirectory
+from toolrunner.workspaces.sources.mirrors import Bounds
 
 DAY_S = 86_400
 

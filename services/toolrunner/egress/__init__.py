@@ -16,10 +16,9 @@ from toolrunner.egress.domain.errors import (
 )
 from toolrunner.egress.domain.grants import Delivery, Grant, SecretValue, grant_for
 from toolrunner.egress.domain.hosts import HostPattern, Place
-from toolrunner.egress.domain.limits import Limits
 from toolrunner.egress.domain.policy import Access, Policy, Way
 from toolrunner.egress.domain.presets import PRESETS, Preset
-from toolrunner.egress.domain.rules import Rules
+from toolrunner.egress.domain.rules import Limits, Rules
 from toolrunner.egress.domain.variables import git_variables, variables_of
 from toolrunner.egress.listeners import Egress, Exit
 from toolrunner.egress.proxy import Proxy

@@ -14,13 +14,17 @@ from toolrunner.egress import tunnels
 from toolrunner.egress.access_log import AccessLog, ProxyAccessRecord
 from toolrunner.egress.dialer import Dialer, Line
 from toolrunner.egress.domain.errors import Reason, Refused, SecretUnavailable
-from toolrunner.egress.domain.git_message import explained
-from toolrunner.egress.domain.grants import Grant, SecretValue, grant_for, is_git_path
+from toolrunner.egress.domain.grants import (
+    Grant,
+    SecretValue,
+    grant_for,
+    is_git_path,
+    password_advice,
+)
 from toolrunner.egress.domain.hosts import Place
 from toolrunner.egress.domain.http_heads import RequestHead, read_request
-from toolrunner.egress.domain.limits import Limits
 from toolrunner.egress.domain.policy import Way
-from toolrunner.egress.domain.rules import Rules
+from toolrunner.egress.domain.rules import Limits, Rules
 from toolrunner.egress.domain.targets import Plain, Secured, Target, Tunnel, target_of
 from toolrunner.egress.http_forward import Forwarding, answer_of
 from toolrunner.egress.relay import Meter, hang_up, head_of
@@ -179,8 +183,9 @@ class _ProxyConnection:
         line = await self._dial(target.place, is_secured=is_secured)
         secret = await self._secret(grant, target) if grant is not None else None
         is_git = is_secured and is_git_path(target.path)
-        explanation = explained(self.rules, target.place) if is_git else ""
-        forwarding = Forwarding(head, target, self.rules.token, grant, secret, explanation)
+        rules = self.rules
+        advice = password_advice(rules.grants, rules.workspace_id, target.place) if is_git else ""
+        forwarding = Forwarding(head, target, self.rules.token, grant, secret, advice)
         await forwarding.run(
             self.reader, self.writer, line, limits, self.sent, received, self._answered
         )

@@ -11,7 +11,7 @@ from toolrunner.egress.domain.client_hello import (
 )
 from toolrunner.egress.domain.errors import Reason, Refused
 from toolrunner.egress.domain.hosts import Place
-from toolrunner.egress.domain.limits import Limits
+from toolrunner.egress.domain.rules import Limits
 from toolrunner.egress.relay import Meter, Reading, joint, pump
 
 

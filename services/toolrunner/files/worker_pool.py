@@ -11,11 +11,12 @@ from pathlib import Path
 from typing import Final
 
 from parley.clock import Clock
+from parley.rpc import detached
 from parley.settings import ConfigurationError
+from parley.tasks import Shielding
 from toolrunner.directories.workspaces import Workspaces
 from toolrunner.files.worker_channel import ANSWER_S, FileWorkerChannel
 from toolrunner.fileworker.protocol import Answer, Request
-from toolrunner.journal.effects import Effects
 from toolrunner.primitives.domain import Exit, ProcessId, WorkspaceId
 from toolrunner.primitives.errors import FileWorkerGone
 from toolrunner.processes.node_sandbox import OWN_PROGRAMS, Sandbox
@@ -74,7 +75,7 @@ class FileWorkerPool:
         clock: Clock,
         new_id: Callable[[], str],
         ripgrep: str,
-        effects: Effects,
+        tasks: Shielding,
         git: str = "",
     ) -> None:
         self._spawner = spawner
@@ -83,7 +84,7 @@ class FileWorkerPool:
         self._clock = clock
         self._new_id = new_id
         self._ripgrep = ripgrep
-        self._effects = effects
+        self._tasks = tasks
         self._git = git
         self._pooled: dict[WorkspaceId, _PooledWorker] = {}
 
@@ -154,7 +155,9 @@ class FileWorkerPool:
             if channel is None or channel.gone.is_set() or pooled.starting.locked():
                 # In a separate task: a cancelled caller must not leave an untracked worker behind.
                 pooled.wanted += 1
-                channel = await self._effects.run(self._opened(pooled, workspace_id))
+                channel = await self._tasks.complete(
+                    self._opened(pooled, workspace_id), context=detached()
+                )
             try:
                 yield channel
             except FileWorkerGone as error:

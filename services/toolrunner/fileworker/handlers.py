@@ -21,10 +21,9 @@ from toolrunner.fileworker.git.handlers import GitHandlers
 from toolrunner.fileworker.git.protocol import GitRequest
 from toolrunner.fileworker.jobs import Job, Pause, Readable
 from toolrunner.fileworker.protocol import Done, Planned
-from toolrunner.fileworker.search.find import find_files
+from toolrunner.fileworker.search.find import find_files, suggestions_for
 from toolrunner.fileworker.search.grep import search_files
 from toolrunner.fileworker.search.listing import list_directory
-from toolrunner.fileworker.search.suggestions import suggestions_for
 from toolrunner.fileworker.values import Change, Problem
 
 DIFFS_BYTES_MAX: Final = 1024 * 1024

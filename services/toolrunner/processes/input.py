@@ -1,4 +1,4 @@
-"""Writes to processes and terminal resizes, each request at most once."""
+"""Input of processes: writes and terminal resizes, each request once, and attached terminals."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -12,6 +12,7 @@ from toolrunner.processes.input_buffer import END_OF_TRANSMISSION
 from toolrunner.processes.live_process import LiveProcess
 from toolrunner.processes.monitor import ProcessMonitor
 from toolrunner.processes.registry import Registry
+from toolrunner.processes.termination import Ends, SignalRequest
 from toolrunner.spawner import set_size
 
 
@@ -119,3 +120,31 @@ def resize(live: LiveProcess, size: TerminalSize) -> None:
     """Set the size of a terminal."""
     if live.terminal_fd >= 0:
         set_size(live.terminal_fd, size.rows, size.columns)
+
+
+@dataclass(frozen=True, slots=True)
+class Terminal:
+    """The terminal of one process; several callers may be attached at a time."""
+
+    live: LiveProcess
+    writes: Writes
+    ends: Ends
+
+    def write(self, data: bytes) -> None:
+        """Write input; input after the end is dropped.
+
+        Raises:
+            InputFull: The process has not read the earlier input.
+        """
+        self.writes.send(self.live, Writing(data, keys=b"", is_end=False))
+
+    def resize(self, size: TerminalSize) -> None:
+        """Set its size."""
+        resize(self.live, size)
+
+    async def signal(self, number: int) -> None:
+        """Send a signal to all processes under it."""
+        if self.live.is_live:
+            await self.ends.send(
+                self.live, SignalRequest(number, leader_only=False, escalate_after_s=0.0)
+            )

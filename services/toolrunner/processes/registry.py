@@ -9,10 +9,9 @@ from toolrunner.journal.records import ProcessRecord
 from toolrunner.journal.thread import JournalThread
 from toolrunner.primitives.domain import ProcessId, ProcessState, Scope
 from toolrunner.primitives.errors import ProcessNotFound, TooManyProcesses
-from toolrunner.processes.live_process import LiveProcess
+from toolrunner.processes.live_process import LiveProcess, Pipes
 from toolrunner.processes.output.excerpt import Source
 from toolrunner.processes.output.log import FinishedLog
-from toolrunner.processes.output.pipes import Pipes
 
 WORKSPACE_PROCESSES_MAX: Final = 64
 CHAT_PROCESSES_MAX: Final = 16

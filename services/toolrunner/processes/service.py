@@ -7,10 +7,10 @@ from signal import SIGTERM
 from types import TracebackType
 
 from parley.clock import Clock
+from parley.rpc import detached
 from parley.tasks import BackgroundTasks, Supervision
 from toolrunner.directories.workspaces import Workspaces
-from toolrunner.egress.routes import EgressRoutes, NoEgress
-from toolrunner.journal.effects import Effects
+from toolrunner.egress.listeners import EgressRoutes, NoEgress
 from toolrunner.journal.records import Effect, ProcessRecord
 from toolrunner.journal.thread import JournalThread
 from toolrunner.primitives.domain import (
@@ -26,7 +26,7 @@ from toolrunner.primitives.domain import (
 )
 from toolrunner.primitives.errors import ProcessNotRunning
 from toolrunner.processes.adoption import Adoption
-from toolrunner.processes.input import Writes, Writing
+from toolrunner.processes.input import Terminal, Writes, Writing
 from toolrunner.processes.monitor import ProcessMonitor
 from toolrunner.processes.node_sandbox import Sandbox
 from toolrunner.processes.output.stream import OutputStream
@@ -34,7 +34,6 @@ from toolrunner.processes.registry import Registry
 from toolrunner.processes.retention import Reaper
 from toolrunner.processes.scan import Leader
 from toolrunner.processes.start import StartResult, Starts
-from toolrunner.processes.terminal import Terminal
 from toolrunner.processes.termination import Ends, SignalRequest
 from toolrunner.processes.wait import Wait, WaitResult, wait_output
 from toolrunner.spawner.client.spawner import GRACE_S, KILL_S, Adopted, Ended, Spawner
@@ -77,7 +76,6 @@ class Processes:
         self._tasks = BackgroundTasks(supervision)
         self._spawner = spawner
         self._workspaces = workspaces
-        self._effects = Effects(self._tasks)
         self._registry = Registry(journal=journal, workspaces=workspaces, clock=clock)
         monitor = ProcessMonitor(journal, spawner, self._registry, self._tasks, clock)
         self._monitor = monitor
@@ -144,7 +142,9 @@ class Processes:
         Raises:
             ToolrunnerError: It is refused, and nothing was started.
         """
-        return await self._effects.run(self._starts.start(effect, scope, spec))
+        return await self._tasks.complete(
+            self._starts.start(effect, scope, spec), context=detached()
+        )
 
     async def wait(self, scope: Scope, process_id: ProcessId, wait: Wait) -> WaitResult:
         """Wait for a process and return its output; a timeout is a normal result.
@@ -190,7 +190,9 @@ class Processes:
             ToolrunnerError: It is refused, and nothing was written.
         """
         await self._registry.get(scope, process_id)
-        return await self._effects.run(self._writes.write(effect, process_id, writing))
+        return await self._tasks.complete(
+            self._writes.write(effect, process_id, writing), context=detached()
+        )
 
     async def resize(
         self, effect: Effect, scope: Scope, process_id: ProcessId, size: TerminalSize
@@ -201,7 +203,9 @@ class Processes:
             ToolrunnerError: It is refused, and nothing was changed.
         """
         await self._registry.get(scope, process_id)
-        await self._effects.run(self._writes.resize(effect, process_id, size))
+        await self._tasks.complete(
+            self._writes.resize(effect, process_id, size), context=detached()
+        )
 
     def running(self) -> Counter[WorkspaceId]:
         """Return how many processes run in each workspace."""
@@ -228,8 +232,9 @@ class Processes:
     ) -> Ended:
         """End all processes of a workspace, also detached ones; return when none is left."""
         directory = self._workspaces.at(workspace_id).directory
-        return await self._effects.run(
-            self._spawner.end_workspace(workspace_id, directory, grace_s, first=first)
+        return await self._tasks.complete(
+            self._spawner.end_workspace(workspace_id, directory, grace_s, first=first),
+            context=detached(),
         )
 
     async def signal(
@@ -241,7 +246,9 @@ class Processes:
             ToolrunnerError: It is refused, and no signal was sent.
         """
         await self._registry.get(scope, process_id)
-        return await self._effects.run(self._ends.signal(effect, process_id, signalling))
+        return await self._tasks.complete(
+            self._ends.signal(effect, process_id, signalling), context=detached()
+        )
 
     async def cancel(self, key: Key) -> Execution:
         """End all processes of an execution, or prevent its start.
@@ -249,7 +256,7 @@ class Processes:
         Raises:
             ToolrunnerError: The caller may not, and nothing was ended.
         """
-        return await self._effects.run(self._ends.cancel(key))
+        return await self._tasks.complete(self._ends.cancel(key), context=detached())
 
     def keep_start(self, process_id: ProcessId) -> None:
         """Write the result of a start to the journal, since the caller's response relies on it."""

@@ -17,7 +17,7 @@ from msgspec import structs
 from parley.clock import Clock
 from toolrunner.directories.workspaces import Workspace, Workspaces
 from toolrunner.egress.domain.errors import SecretUnavailable
-from toolrunner.egress.routes import EgressRoute, EgressRoutes
+from toolrunner.egress.listeners import EgressRoute, EgressRoutes
 from toolrunner.journal.journal import Begun, Known, NotBegun
 from toolrunner.journal.records import Effect, ProcessRecord
 from toolrunner.journal.thread import JournalThread

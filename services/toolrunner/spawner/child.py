@@ -19,9 +19,8 @@ from toolrunner.sandbox import (
     host_limits,
 )
 from toolrunner.spawner.control_groups import join
-from toolrunner.spawner.kernel import PR_SET_PDEATHSIG, open_directory_beneath, prctl
+from toolrunner.spawner.kernel import PR_SET_PDEATHSIG, mark_self, open_directory_beneath, prctl
 from toolrunner.spawner.limits import limit_process, offer_to_the_killer
-from toolrunner.spawner.workspace_marks import mark_self
 
 REPORT_FD = 3
 SHELL = "sh"

@@ -24,11 +24,12 @@ from toolrunner.spawner.kernel import (
     is_working_in,
     look,
     mark_of,
+    mark_of_workspace,
+    mark_on,
     owner_of,
     running_below,
     running_processes,
 )
-from toolrunner.spawner.workspace_marks import mark_of_workspace, mark_on
 
 #: So many forgotten processes are kept before a scan removes those without descendants.
 FORGOTTEN_MAX = 64

@@ -6,9 +6,9 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from toolrunner import egress
-from toolrunner.egress.domain.git_message import A_REPOSITORY
+from toolrunner.egress.domain.grants import REPOSITORY_PATH
 from toolrunner.egress.domain.variables import git_variables
-from toolrunner.egress.routes import EgressRoute
+from toolrunner.egress.listeners import EgressRoute
 from toolrunner.primitives.domain import ProcessId, WorkspaceId
 from toolrunner.workspaces.domain import spec as recipes
 from toolrunner.workspaces.domain.placement import HostState, Placement
@@ -127,7 +127,7 @@ def repository_place(url: str) -> egress.Place | None:
 
 def fetch_grant(grants: Iterable[egress.Grant], place: egress.Place | None) -> egress.Grant | None:
     """Return the secret that git gets for a repository there, if one is granted."""
-    return None if place is None else egress.grant_for(grants, place, A_REPOSITORY)
+    return None if place is None else egress.grant_for(grants, place, REPOSITORY_PATH)
 
 
 def text_of(grant: egress.Grant, secret: egress.SecretValue) -> str:

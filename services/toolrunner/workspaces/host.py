@@ -18,8 +18,8 @@ from weakref import WeakValueDictionary
 
 import msgspec
 
+from parley.rpc import detached
 from parley.tasks import BackgroundTasks, Supervision
-from toolrunner.journal.effects import Effects
 from toolrunner.primitives.domain import NODE_EPOCH, Scope, WorkspaceId
 from toolrunner.primitives.errors import (
     NodeDraining,
@@ -95,23 +95,22 @@ class Host:
         self._resources = resources
         self._workspaces_max = workspaces_max
         self._requires_placement = requires_placement
-        self._tasks = BackgroundTasks(supervision)
-        self.effects = Effects(self._tasks)
+        self.tasks = BackgroundTasks(supervision)
         # Weak references: locks of workspaces that are not in use are dropped.
         self._locks: WeakValueDictionary[WorkspaceId, asyncio.Lock] = WeakValueDictionary()
-        self._runs = Runs(resources, self._tasks, log_directory)
+        self._runs = Runs(resources, self.tasks, log_directory)
         self._endings = WorkspaceTermination(resources, self._runs)
 
     async def __aenter__(self) -> "Host":
-        await self._tasks.__aenter__()
+        await self.tasks.__aenter__()
         resources = self._resources
         resources.workspaces.admission = self
         for placement in resources.placements.all.values():
             if placement.state is not HostState.REMOVED:
                 resources.workspaces.options[placement.workspace_id] = options_of(placement)
         for placement in tuple(resources.placements.all.values()):
-            self._tasks.create_task(self._recovered(placement))
-        self._tasks.create_task(self._tidied())
+            self.tasks.create_task(self._recovered(placement))
+        self.tasks.create_task(self._tidied())
         return self
 
     async def _tidied(self) -> None:
@@ -128,7 +127,7 @@ class Host:
     ) -> None:
         self._runs.stop()
         try:
-            await self._tasks.__aexit__(kind, error, traceback)
+            await self.tasks.__aexit__(kind, error, traceback)
         finally:
             for workspace_id in self._resources.placements.all:
                 self._resources.source_builder.take_off(workspace_id)
@@ -174,7 +173,7 @@ class Host:
         Raises:
             ToolrunnerError: It is refused, and nothing was changed.
         """
-        begun = await self.effects.run(self._begin(request, wanted))
+        begun = await self.tasks.complete(self._begin(request, wanted), context=detached())
         preparation = begun if isinstance(begun, Preparation) else None
         log = self._runs.log(wanted.workspace_id) if preparation is None else preparation.log
         async for line in log.followed(
@@ -210,7 +209,7 @@ class Host:
             await self._move(placement, HostState.STOPPED, epoch, request, response)
             return response
 
-        return await self.effects.run(self._once(request, workspace_id, act))
+        return await self.tasks.complete(self._once(request, workspace_id, act), context=detached())
 
     async def remove(
         self,
@@ -242,7 +241,7 @@ class Host:
             await self._move(bare, HostState.REMOVED, epoch, request, response)
             return response
 
-        return await self.effects.run(self._once(request, workspace_id, act))
+        return await self.tasks.complete(self._once(request, workspace_id, act), context=detached())
 
     async def update(
         self, request: Request, workspace_id: WorkspaceId, epoch: int, policy: Policy, answer: bytes
@@ -265,7 +264,7 @@ class Host:
             await self._resources.exits.refresh(workspace_id)
             return answer
 
-        return await self.effects.run(self._once(request, workspace_id, act))
+        return await self.tasks.complete(self._once(request, workspace_id, act), context=detached())
 
     def current(self, workspace_id: WorkspaceId, epoch: int) -> Placement:
         """Return a workspace of this node.

@@ -15,6 +15,7 @@ from toolrunner.filesystem.beneath import Root
 from toolrunner.primitives.domain import Quota
 from toolrunner.primitives.errors import SandboxTooWeak, SpawnerGone
 from toolrunner.sandbox import Network
+from toolrunner.spawner.client.fault_points import Points
 from toolrunner.workspaces.domain.placement import (
     Failure,
     FailureKind,
@@ -24,7 +25,6 @@ from toolrunner.workspaces.domain.placement import (
     Prepared,
 )
 from toolrunner.workspaces.domain.spec import Limits, NetworkAccess
-from toolrunner.workspaces.fault_points import Points
 from toolrunner.workspaces.preparation_log import PreparationLog
 from toolrunner.workspaces.setup_script import PROFILES, NodeStops, SetupFailed, SetupScript
 from toolrunner.workspaces.sources.builder import SourceBuilder, SourceFailed

@@ -18,6 +18,7 @@ from toolrunner.primitives.errors import SpawnerGone
 from toolrunner.processes.node_sandbox import Sandbox
 from toolrunner.processes.service import Processes
 from toolrunner.sandbox import Level
+from toolrunner.spawner.client.fault_points import Points
 from toolrunner.workspaces.domain.placement import (
     Failure,
     FailureKind,
@@ -29,7 +30,6 @@ from toolrunner.workspaces.domain.placement import (
 )
 from toolrunner.workspaces.domain.spec import SandboxLevel, WorkspaceSpec
 from toolrunner.workspaces.egress import WorkspaceEgress
-from toolrunner.workspaces.fault_points import Points
 from toolrunner.workspaces.preparation import Preparation, Preparing, up_to_date
 from toolrunner.workspaces.preparation_log import PreparationLog
 from toolrunner.workspaces.setup_script import NodeStops

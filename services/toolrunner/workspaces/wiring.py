@@ -16,12 +16,11 @@ from toolrunner.journal.records import ProcessRecord
 from toolrunner.primitives.domain import Limits
 from toolrunner.processes.node_sandbox import Sandbox
 from toolrunner.processes.service import Processes
+from toolrunner.spawner.client.fault_points import Points
 from toolrunner.spawner.client.node_programs import Programs
 from toolrunner.spawner.client.spawner import Spawner
-from toolrunner.workspaces.domain.local_directory import LocalDirectory
-from toolrunner.workspaces.domain.mirror_limits import Bounds
+from toolrunner.workspaces.domain.spec import LocalDirectory
 from toolrunner.workspaces.egress import WorkspaceEgress
-from toolrunner.workspaces.fault_points import Points
 from toolrunner.workspaces.host import Host
 from toolrunner.workspaces.merge.service import Merges
 from toolrunner.workspaces.preparation import Preparing
@@ -30,7 +29,7 @@ from toolrunner.workspaces.setup_script import SetupScript
 from toolrunner.workspaces.sources.builder import OwnedByService, SourceBuilder
 from toolrunner.workspaces.sources.clone import Cloner
 from toolrunner.workspaces.sources.git_command import NodeGit
-from toolrunner.workspaces.sources.mirrors import Mirrors
+from toolrunner.workspaces.sources.mirrors import Bounds, Mirrors
 from toolrunner.workspaces.sources.overlays import Overlays
 from toolrunner.workspaces.sources.remotes import Remotes, SystemResolver
 from toolrunner.workspaces.store import Placements, open_placements

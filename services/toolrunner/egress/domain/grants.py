@@ -9,8 +9,11 @@ from typing import Final
 
 from toolrunner.egress.domain.errors import PolicyInvalid
 from toolrunner.egress.domain.hosts import HostPattern, Place
+from toolrunner.primitives.domain import WorkspaceId
 
 AUTHORIZATION: Final = "Authorization"
+#: A path that every git repository over HTTP has.
+REPOSITORY_PATH: Final = "/repository/info/refs?service=git-upload-pack"
 GIT_USER: Final = "x-access-token"
 VALUE_BYTES_MAX: Final = 8 * 1024
 HEADER: Final = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,99}")
@@ -89,6 +92,21 @@ def grant_for(grants: Iterable[Grant], place: Place, path: str) -> Grant | None:
     if not fitting:
         return None
     return min(fitting, key=_distance)[0]
+
+
+def password_advice(grants: Iterable[Grant], workspace_id: WorkspaceId, place: Place) -> str:
+    """Return why a git host asks for a password, and what to do."""
+    grant = grant_for(grants, place, REPOSITORY_PATH)
+    if grant is None:
+        return (
+            f"No secret for {place} is granted to this workspace. Its owner can store one with "
+            f"`parley secret put NAME --host {place} --delivery {Delivery.GIT}` and grant it with "
+            f"`parley secret grant {workspace_id} NAME`."
+        )
+    return (
+        f"The secret {grant.name!r} was added for {place} and the host did not accept it. It "
+        "may have expired, or lack the right; its owner can store a new value."
+    )
 
 
 def header_of(grant: Grant, secret: SecretValue) -> tuple[str, str]:

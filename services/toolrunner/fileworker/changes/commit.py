@@ -9,7 +9,7 @@ from typing import Final
 
 from toolrunner.filesystem import errors
 from toolrunner.filesystem.beneath import Place, Root
-from toolrunner.filesystem.rename import exchanged
+from toolrunner.filesystem.tree import exchanged
 from toolrunner.fileworker.changes.drafts import Draft
 from toolrunner.fileworker.changes.entries import etag_at, make_entry, moved_back, remove_entry
 from toolrunner.fileworker.changes.git_guard import GitGuard

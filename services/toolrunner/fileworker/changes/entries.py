@@ -7,7 +7,7 @@ from contextlib import suppress
 from typing import Final
 
 from toolrunner.filesystem.beneath import Place, Root
-from toolrunner.filesystem.rename import rename_to_free
+from toolrunner.filesystem.tree import rename_to_free
 from toolrunner.fileworker.content.snapshot import NO_ETAG, hashed, reopened
 from toolrunner.fileworker.values import EntryKind, Image
 

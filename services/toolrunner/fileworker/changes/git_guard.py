@@ -18,11 +18,11 @@ from typing import Final
 
 from toolrunner.filesystem import errors
 from toolrunner.filesystem.beneath import PATH_BYTES_MAX, Place, Root
+from toolrunner.fileworker.search.gitignore import GIT_DIRECTORY
 
-GIT: Final = ".git"
 #: The entries of a git directory; the last two may be elsewhere, in its commondir.
 MARKS: Final = ("HEAD", "refs", "objects")
-COMMON: Final = "commondir"
+COMMON_DIRECTORY: Final = "commondir"
 POINTER_BYTES_MAX: Final = PATH_BYTES_MAX + len("gitdir: ")
 WHY: Final = "git's own files are protected here; use git itself"
 
@@ -42,7 +42,7 @@ class _Used:
 
     def look(self, directory: str) -> None:
         """Add the directories that git would use if it were started in a directory."""
-        path = _beside(directory, GIT)
+        path = _beside(directory, GIT_DIRECTORY)
         with suppress(OSError), self.root.opened(path, os.O_PATH | os.O_NOFOLLOW) as found:
             mode = os.fstat(found).st_mode
             if stat.S_ISLNK(mode):
@@ -58,7 +58,10 @@ class _Used:
         with suppress(OSError), self.root.opened(path, os.O_PATH | os.O_DIRECTORY) as fd:
             self.inodes.add(_inode(fd))
             real = self.root.path_of(fd, path)
-            with suppress(OSError), self.root.opened(f"{real}/{COMMON}", os.O_PATH) as pointer:
+            with (
+                suppress(OSError),
+                self.root.opened(f"{real}/{COMMON_DIRECTORY}", os.O_PATH) as pointer,
+            ):
                 shared = _beside(real, _said(pointer), self.root.prefix)
                 self.paths.add(shared)
                 self.inodes.add(_inode_at(self.root, shared))
@@ -156,7 +159,7 @@ class GitGuard:
 
 def _is_git(name: str) -> bool:
     # Some file systems treat all of these as the same name.
-    return name.casefold().rstrip(". ") == GIT
+    return name.casefold().rstrip(". ") == GIT_DIRECTORY
 
 
 def _inode(fd: int) -> Inode:
@@ -181,11 +184,11 @@ def _looks_like_git(fd: int, extra: str = "") -> bool:
     def has(name: str) -> bool:
         return name == extra or _has(fd, name)
 
-    return has("HEAD") and (has(COMMON) or (has("refs") and has("objects")))
+    return has("HEAD") and (has(COMMON_DIRECTORY) or (has("refs") and has("objects")))
 
 
 def _would_be_git(fd: int, name: str) -> bool:
-    return name in (*MARKS, COMMON) and _looks_like_git(fd, name)
+    return name in (*MARKS, COMMON_DIRECTORY) and _looks_like_git(fd, name)
 
 
 def _said(found: int) -> str:

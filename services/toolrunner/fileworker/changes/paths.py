@@ -9,12 +9,12 @@ from typing import Final
 
 from toolrunner.filesystem import errors
 from toolrunner.filesystem.beneath import Place, Root, kind_of
-from toolrunner.filesystem.rename import rename_to_free
+from toolrunner.filesystem.tree import rename_to_free
 from toolrunner.fileworker.changes.git_guard import GitGuard
 from toolrunner.fileworker.content.snapshot import hashed, info_of, opened_file
 from toolrunner.fileworker.jobs import PAUSE, Pause
 from toolrunner.fileworker.protocol import Count, MakeDirectory, Stat, StatPath
-from toolrunner.fileworker.search.suggestions import suggestions_for
+from toolrunner.fileworker.search.find import suggestions_for
 
 DEPTH_MAX: Final = 500
 NAMES_PER_TURN: Final = 1000

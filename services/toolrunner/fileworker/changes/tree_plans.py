@@ -21,7 +21,7 @@ from toolrunner.fileworker.changes.paths import delete_directory, opened_entry, 
 from toolrunner.fileworker.content.snapshot import info_of, snapshot
 from toolrunner.fileworker.jobs import PAUSE, Pause
 from toolrunner.fileworker.protocol import Done, PlanDelete, PlanMove, Planned, PlanRestore
-from toolrunner.fileworker.search.suggestions import suggestions_for
+from toolrunner.fileworker.search.find import suggestions_for
 from toolrunner.fileworker.values import Change, ChangeKind, EntryKind, Image
 
 #: Deletions beyond this cannot be undone.

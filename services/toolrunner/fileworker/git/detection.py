@@ -10,10 +10,10 @@ from typing import Final
 
 from toolrunner.filesystem.beneath import Root
 from toolrunner.fileworker.git.repositories import DEPTH_MAX
+from toolrunner.fileworker.search.gitignore import GIT_DIRECTORY
 
 #: A larger tree is left to the file worker, which does not block other requests.
 NAMES_MAX: Final = 500
-GIT: Final = ".git"
 
 
 def holds_no_repository(directory: str) -> bool:
@@ -39,7 +39,7 @@ def _is_without(root: Root) -> bool:
         path, depth = todo.pop()
         names, directories = _entries(root, path, left + 1)
         left -= len(names)
-        if left < 0 or GIT in names:
+        if left < 0 or GIT_DIRECTORY in names:
             return False
         if depth < DEPTH_MAX:
             todo += [(f"{path}/{name}" if path else name, depth + 1) for name in directories]

@@ -9,9 +9,10 @@ from typing import Final
 
 from toolrunner.filesystem import errors
 from toolrunner.filesystem.beneath import Root
+from toolrunner.fileworker.changes.git_guard import COMMON_DIRECTORY, POINTER_BYTES_MAX
 from toolrunner.fileworker.git.values import REPOSITORIES_MAX
 from toolrunner.fileworker.jobs import PAUSE, Pause
-from toolrunner.fileworker.search.gitignore import Ignores, ignores_at
+from toolrunner.fileworker.search.gitignore import GIT_DIRECTORY, Ignores, ignores_at
 from toolrunner.fileworker.search.walk import directory_at, joined
 
 DEPTH_MAX: Final = 4
@@ -20,9 +21,8 @@ DIRECTORIES_MAX: Final = 5000
 NAMES_MAX: Final = 20_000
 #: Directories between two pauses.
 DIRECTORIES_PER_TURN: Final = 50
-POINTER_BYTES_MAX: Final = 4096
 #: Large directories of generated files, which are not always ignored.
-SKIPPED: Final = frozenset({".git", "node_modules", "__pycache__", ".venv"})
+SKIPPED: Final = frozenset({GIT_DIRECTORY, "node_modules", "__pycache__", ".venv"})
 
 _UNDER_WAY: Final = (
     ("MERGE_HEAD", "a merge is under way"),
@@ -82,7 +82,7 @@ def place_at(root: Root, directory: str) -> Place | None:
     base = Path(os.readlink(f"/proc/self/fd/{root.fd}"))
     files = base / directory
     try:
-        git = _git_directory(root, f"{directory}/.git" if directory else ".git", files)
+        git = _git_directory(root, joined(directory, GIT_DIRECTORY), files)
         inside = None if git is None else _beneath(base, git)
         if inside is None or not (inside / "HEAD").exists():
             return None
@@ -142,7 +142,7 @@ def _git_directory(root: Root, path: str, files: Path) -> Path | None:
 
 def _common(git: Path) -> Path:
     try:
-        pointer = (git / "commondir").read_bytes()[:POINTER_BYTES_MAX]
+        pointer = (git / COMMON_DIRECTORY).read_bytes()[:POINTER_BYTES_MAX]
     except FileNotFoundError:
         return git
     return git / os.fsdecode(pointer).rstrip("\n")

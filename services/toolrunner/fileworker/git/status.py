@@ -2,18 +2,19 @@
 
 import errno
 import os
+import re
 import stat
 import time
 from collections.abc import Generator
 from dataclasses import dataclass, field
 from typing import Final
+from urllib.parse import urlsplit, urlunsplit
 
 from toolrunner.filesystem import errors
 from toolrunner.filesystem.beneath import Root
 from toolrunner.fileworker.git import configuration
 from toolrunner.fileworker.git.command import Git
 from toolrunner.fileworker.git.diff_output import DiffReader
-from toolrunner.fileworker.git.remote_urls import without_credentials
 from toolrunner.fileworker.git.repositories import Place, find_repositories, repository_of
 from toolrunner.fileworker.git.status_output import Entry, Status, parse_status
 from toolrunner.fileworker.git.values import FileState, GitFile, Repository, bounded_files
@@ -41,6 +42,25 @@ SNIFFED_BYTES: Final = 8000
 READ_BYTES: Final = 256 * 1024
 
 Looking = Generator[Readable | Pause, None, Repository]
+ADDRESS_MAX: Final = 2000
+_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+
+
+def without_credentials(address: str) -> str:
+    """Return a URL without passwords, tokens and the query.
+
+    The user in `git@host:path` and `ssh://git@host` is not a secret.
+    """
+    if not _SCHEME.match(address):
+        return address[:ADDRESS_MAX]
+    try:
+        parts = urlsplit(address)
+    except ValueError:
+        return ""
+    users, at, host = parts.netloc.rpartition("@")
+    is_ssh = parts.scheme in ("ssh", "git+ssh")
+    user = f"{users.partition(':')[0]}@" if at and is_ssh and users else ""
+    return urlunsplit((parts.scheme, f"{user}{host}", parts.path, "", ""))[:ADDRESS_MAX]
 
 
 def find_statuses(

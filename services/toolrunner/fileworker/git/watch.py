@@ -26,7 +26,7 @@ from toolrunner.fileworker.git.repositories import (
 from toolrunner.fileworker.git.status import status_of
 from toolrunner.fileworker.git.values import Repository
 from toolrunner.fileworker.jobs import PAUSE, Pause, Readable
-from toolrunner.fileworker.search.gitignore import Ignores, ignores_at
+from toolrunner.fileworker.search.gitignore import GIT_DIRECTORY, Ignores, ignores_at
 
 DIRECTORIES_MAX: Final = 8192
 #: Files of a repository's own data that indicate a change; the others are written all the time.
@@ -122,7 +122,7 @@ class Watches:
                 self.is_rebuilt_due |= notice.is_directory and not watched.is_named
             return
         path = "/".join(filter(None, (watched.directory, notice.name)))
-        if notice.name == ".git":
+        if notice.name == GIT_DIRECTORY:
             self.is_rebuilt_due = True
         elif watched.ignores.ignores(path, is_directory=notice.is_directory):
             return

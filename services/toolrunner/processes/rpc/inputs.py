@@ -35,10 +35,9 @@ from toolrunner.primitives.domain import (
 from toolrunner.primitives.errors import InvalidRequest
 from toolrunner.processes.input import Writing
 from toolrunner.processes.output.excerpt import MAX_BYTES, Budget
-from toolrunner.processes.output.line_match import PATTERN_CHARACTERS_MAX
 from toolrunner.processes.output.log import LOG_BYTES
 from toolrunner.processes.terminal_keys import bytes_of_keys
-from toolrunner.processes.wait import Until, Wait
+from toolrunner.processes.wait import PATTERN_CHARACTERS_MAX, Until, Wait
 from toolrunner.sandbox import Network, Profile
 
 REQUEST_ID_MAX: Final = 128

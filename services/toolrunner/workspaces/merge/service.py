@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from parley.rpc import detached
 from toolrunner.filesystem.beneath import Root
 from toolrunner.primitives.domain import WorkspaceId
 from toolrunner.primitives.errors import (
@@ -63,7 +64,9 @@ class Merges:
             MergeInterrupted: A file changed meanwhile, and nothing was merged.
             QuotaExceeded: The parent would exceed its quota, and nothing was merged.
         """
-        return await self.host.effects.run(self._merge(request, wanted, encode))
+        return await self.host.tasks.complete(
+            self._merge(request, wanted, encode), context=detached()
+        )
 
     async def recover(self, placement: Placement) -> None:
         """Complete the merge in which an earlier run of the service was killed, if there is one."""

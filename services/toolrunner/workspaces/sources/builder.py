@@ -21,8 +21,15 @@ from toolrunner.primitives.domain import Quota, WorkspaceId
 from toolrunner.primitives.errors import ForkNotPossible, InvalidRequest, QuotaExceeded
 from toolrunner.quotas.disk import passed
 from toolrunner.spawner.client.node_programs import ProgramFailed
-from toolrunner.workspaces.domain.local_directory import LocalDirectory
-from toolrunner.workspaces.domain.spec import Fork, ForkMode, Git, Local, Scratch, Source
+from toolrunner.workspaces.domain.spec import (
+    Fork,
+    ForkMode,
+    Git,
+    Local,
+    LocalDirectory,
+    Scratch,
+    Source,
+)
 from toolrunner.workspaces.merge.fork_base import copy_with_base
 from toolrunner.workspaces.sources.clone import Cloner
 from toolrunner.workspaces.sources.disk_guard import within_disk_limit

@@ -1,22 +1,24 @@
-"""Execution of the node's own git: without the node's settings, and confined where possible."""
+"""The node's own git: without the node's settings, confined where possible, output redacted."""
 
 import os
 import pwd
+import re
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
+from ipaddress import ip_address
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
 from toolrunner.directories.users import FIRST
+from toolrunner.egress.domain.policy import is_public
 from toolrunner.filesystem.beneath import Root
 from toolrunner.filesystem.tree import hand_over
 from toolrunner.primitives.domain import Limits, WorkspaceId
 from toolrunner.processes.node_sandbox import Sandbox
 from toolrunner.sandbox import Confinement, Layer, Network, NotEnforceable, Place, Profile, plan
 from toolrunner.spawner.client.node_programs import OnLine, ProgramFailed, Programs
-from toolrunner.workspaces.sources.git_output import led_names, told
 
 QUICK_S: Final = 60.0
 #: The user of mirrors and unfinished clones; no workspace gets this user.
@@ -57,6 +59,46 @@ GIT: Final = (
     *("-c", "gc.auto=0", "-c", "maintenance.auto=false", "-c", "core.hooksPath=/dev/null"),
     *("-c", "advice.detachedHead=false", "-c", "init.defaultBranch=main"),
 )
+PRIVATE: Final = "(a private address)"
+#: Matches possible IPv4 and IPv6 addresses; they are parsed afterwards.
+_CANDIDATE: Final = re.compile(
+    r"(?<![\w.:])(?:\d{1,3}(?:\.\d{1,3}){3}(?!\.?\d)|[0-9A-Fa-f]*:[0-9A-Fa-f:.]+)"
+)
+_RULE: Final = re.compile(r"url\.(.+)\.insteadof", re.IGNORECASE)
+
+
+def told(line: str, names: Mapping[str, str], asked_host: str = "") -> str:
+    """Return a line without addresses that are not public, except the requested host.
+
+    Args:
+        line: The printed line.
+        names: Replacements for some texts, the longest first.
+        asked_host: The host as the user named it.
+    """
+    for text in sorted(names, key=len, reverse=True):
+        line = line.replace(text, names[text])
+    return _CANDIDATE.sub(lambda found: _shown(found[0], asked_host), line)
+
+
+def led_names(variables: Mapping[str, str]) -> dict[str, str]:
+    """Return the original URLs of repositories that git accesses by a rewritten URL."""
+    names: dict[str, str] = {}
+    for name, value in variables.items():
+        rule = _RULE.fullmatch(value) if name.startswith("GIT_CONFIG_KEY_") else None
+        if rule is not None:
+            names[rule[1]] = variables.get(name.replace("_KEY_", "_VALUE_"), "")
+    return names
+
+
+def _shown(text: str, asked_host: str) -> str:
+    address = text.rstrip(".:")
+    try:
+        ip_address(address)
+    except ValueError:
+        return text
+    if address == asked_host or is_public(address):
+        return text
+    return PRIVATE + text[len(address) :]
 
 
 def ssh_to(host: str, addresses: tuple[str, ...]) -> dict[str, str]:

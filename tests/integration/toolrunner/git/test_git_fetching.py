@@ -23,9 +23,8 @@ from toolrunner.filesystem.trash import Trash
 from toolrunner.primitives.domain import UNLIMITED, Limits, WorkspaceId
 from toolrunner.sandbox import Layer, Level, Network
 from toolrunner.spawner.client.node_programs import ProgramFailed, Programs
-from toolrunner.workspaces.domain.mirror_limits import Bounds
 from toolrunner.workspaces.sources.git_command import GIT_USER, GitWorkdir, NodeGit
-from toolrunner.workspaces.sources.mirrors import Mirrors, NoCredentials
+from toolrunner.workspaces.sources.mirrors import Bounds, Mirrors, NoCredentials
 from toolrunner.workspaces.sources.remotes import RemoteRefused, Remotes
 
 HOST = "repositories.example"

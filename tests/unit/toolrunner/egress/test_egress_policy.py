@@ -18,8 +18,8 @@ from toolrunner.egress import (
     Refused,
     Way,
 )
-from toolrunner.egress.domain.addresses import is_public
 from toolrunner.egress.domain.hosts import canonical_host
+from toolrunner.egress.domain.policy import is_public
 
 LABELS = st.from_regex(r"[a-z][a-z0-9]{0,8}", fullmatch=True)
 HOSTS = st.lists(LABELS, min_size=2, max_size=4).map(".".join)

@@ -11,10 +11,9 @@ from pathlib import Path
 from parley.clock import FakeClock
 from toolrunner.journal.records import ProcessRecord
 from toolrunner.primitives.domain import ChatId, ProcessId, ProcessState, WorkspaceId
-from toolrunner.processes.live_process import LiveProcess
+from toolrunner.processes.live_process import READ_TOGETHER, LiveProcess, Pipes
 from toolrunner.processes.output.buffer import CHUNK_BYTES, KeptOutput
 from toolrunner.processes.output.log import OutputLog
-from toolrunner.processes.output.pipes import READ_TOGETHER, Pipes
 from toolrunner.spawner.client.spawner import Launched
 
 NOISY = 5 * READ_TOGETHER

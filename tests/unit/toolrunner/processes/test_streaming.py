@@ -6,10 +6,9 @@ from toolrunner.directories.workspaces import Workspaces
 from toolrunner.journal.records import ProcessRecord
 from toolrunner.journal.thread import open_journal
 from toolrunner.primitives.domain import ChatId, ProcessId, ProcessState, Scope, WorkspaceId
-from toolrunner.processes.live_process import LiveProcess
+from toolrunner.processes.live_process import LiveProcess, Pipes
 from toolrunner.processes.output.buffer import KeptOutput
 from toolrunner.processes.output.log import OutputLog
-from toolrunner.processes.output.pipes import Pipes
 from toolrunner.processes.output.stream import Chunk, Closed, CloseReason, Heartbeat, OutputStream
 from toolrunner.processes.registry import Registry
 

@@ -25,11 +25,10 @@ from toolrunner.primitives.domain import (
     ProcessState,
     WorkspaceId,
 )
-from toolrunner.processes.live_process import LiveProcess
+from toolrunner.processes.live_process import LiveProcess, Pipes
 from toolrunner.processes.monitor import KEEP_START_S, ProcessMonitor
 from toolrunner.processes.output.buffer import KeptOutput
 from toolrunner.processes.output.log import OutputLog
-from toolrunner.processes.output.pipes import Pipes
 from toolrunner.processes.registry import Registry
 from toolrunner.spawner.client.spawner import Spawner
 

@@ -4,15 +4,22 @@ from pathlib import Path
 
 import pytest
 
-from toolrunner.workspaces.domain.mirror_limits import Bounds, Kept
-from toolrunner.workspaces.sources.git_command import GIT_ENVIRONMENT, KNOWN_HOSTS, SSH, ssh_to
-from toolrunner.workspaces.sources.git_output import PRIVATE, led_names, told
+from toolrunner.egress.domain.policy import is_public
+from toolrunner.workspaces.sources.git_command import (
+    GIT_ENVIRONMENT,
+    KNOWN_HOSTS,
+    PRIVATE,
+    SSH,
+    led_names,
+    ssh_to,
+    told,
+)
+from toolrunner.workspaces.sources.mirrors import Bounds, Kept
 from toolrunner.workspaces.sources.remotes import (
     Remote,
     RemoteRefused,
     Remotes,
     is_led,
-    is_public,
     pinned,
     remote_of,
 )
@@ -98,7 +105,7 @@ INSIDE = (
     ),
     *("168.63.129.16", "100.100.100.200", "224.0.0.1", "255.255.255.255", "192.0.0.192"),
     *("::1", "::", "fe80::1", "fd00:ec2::254", "fc00::1", "::ffff:127.0.0.1", "64:ff9b::7f00:1"),
-    *("2002:7f00:1::", "ff02::1", "2001:0:1::1", "not an address"),
+    *("2002:7f00:1::", "ff02::1", "2001:0:1::1", "fec0::1", "not an address"),
 )
 
 
