@@ -95,16 +95,28 @@ async def open_resources(
     secrets = DeferredSecrets()
     exits = await stack.enter_async_context(running_egress(settings, process, secrets))
     spawner.process.serve_listeners(exits.exits.take_listener)
-    tools = _Tools(sandbox, spawner, journal, Workspaces(places, users, settings.quota), exits)
-    processes = await stack.enter_async_context(_processes(settings, process, tools))
-    files = await stack.enter_async_context(_files(process, tools))
+    workspaces = Workspaces(places, users, settings.quota)
+    processes = await stack.enter_async_context(
+        _processes(settings, process, journal, spawner, workspaces, sandbox, exits)
+    )
+    files = await stack.enter_async_context(
+        FileService(
+            journal=journal,
+            spawner=spawner.process,
+            workspaces=workspaces,
+            sandbox=sandbox,
+            clock=process.clock,
+            supervision=process.supervision,
+            new_id=process.new_id,
+        )
+    )
     return NodeResources(
         directory=directory,
         sandbox=sandbox,
         spawner=spawner,
         journal=journal,
         users=users,
-        workspaces=tools.workspaces,
+        workspaces=workspaces,
         exits=exits,
         secrets=secrets,
         processes=processes,
@@ -113,44 +125,28 @@ async def open_resources(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Tools:
-    """Dependencies that the process service and the file service share."""
-
-    sandbox: Sandbox
-    spawner: RunningSpawner
-    journal: JournalThread
-    workspaces: Workspaces
-    exits: WorkspaceEgress
-
-
-def _processes(settings: Settings, process: Process, tools: _Tools) -> Processes:
-    points = settings.faultpoints_directory
+def _processes(
+    settings: Settings,
+    process: Process,
+    journal: JournalThread,
+    spawner: RunningSpawner,
+    workspaces: Workspaces,
+    sandbox: Sandbox,
+    exits: WorkspaceEgress,
+) -> Processes:
     return Processes(
-        journal=tools.journal,
-        spawner=with_fault_points(tools.spawner.process, points, process.clock),
-        adopted=tools.spawner.adopted,
-        workspaces=tools.workspaces,
-        sandbox=tools.sandbox,
+        journal=journal,
+        spawner=with_fault_points(spawner.process, settings.faultpoints_directory, process.clock),
+        adopted=spawner.adopted,
+        workspaces=workspaces,
+        sandbox=sandbox,
         clock=process.clock,
         supervision=process.supervision,
         new_id=process.new_id,
         encode_started=encode_started,
         cursor_of=cursor_of,
         limits=settings.process_limits,
-        exits=tools.exits,
-    )
-
-
-def _files(process: Process, tools: _Tools) -> FileService:
-    return FileService(
-        journal=tools.journal,
-        spawner=tools.spawner.process,
-        workspaces=tools.workspaces,
-        sandbox=tools.sandbox,
-        clock=process.clock,
-        supervision=process.supervision,
-        new_id=process.new_id,
+        exits=exits,
     )
 
 
