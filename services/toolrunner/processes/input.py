@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from toolrunner.journal.journal import Begun, Known, NotBegun, first_response
 from toolrunner.journal.records import Effect
 from toolrunner.journal.thread import JournalThread
-from toolrunner.primitives.domain import ProcessId, TerminalSize
+from toolrunner.primitives.domain import ProcessId
 from toolrunner.primitives.errors import NotAttachable, ProcessNotRunning, ToolrunnerError
+from toolrunner.processes.domain import TerminalSize
 from toolrunner.processes.input_buffer import END_OF_TRANSMISSION
 from toolrunner.processes.live_process import LiveProcess
 from toolrunner.processes.monitor import ProcessMonitor

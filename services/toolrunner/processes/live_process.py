@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from msgspec import structs
 
-from toolrunner.journal.records import ProcessRecord
-from toolrunner.primitives.domain import LIVE, Exit, ProcessState, StdinMode
+from toolrunner.journal.records import LIVE, ProcessRecord, ProcessState, StdinMode
+from toolrunner.primitives.domain import Exit
 from toolrunner.processes.input_buffer import ProcessInput
 from toolrunner.processes.output.buffer import KeptOutput
 from toolrunner.spawner.client.spawner import Launched

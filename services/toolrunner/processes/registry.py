@@ -5,9 +5,9 @@ from typing import Final
 
 from parley.clock import Clock
 from toolrunner.directories.workspaces import Workspaces
-from toolrunner.journal.records import ProcessRecord
+from toolrunner.journal.records import ProcessRecord, ProcessState
 from toolrunner.journal.thread import JournalThread
-from toolrunner.primitives.domain import ProcessId, ProcessState, Scope
+from toolrunner.primitives.domain import ProcessId, Scope
 from toolrunner.primitives.errors import ProcessNotFound, TooManyProcesses
 from toolrunner.processes.live_process import LiveProcess, Pipes
 from toolrunner.processes.output.excerpt import Source

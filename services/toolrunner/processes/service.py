@@ -11,21 +11,12 @@ from parley.rpc import detached
 from parley.tasks import BackgroundTasks, Supervision
 from toolrunner.directories.workspaces import Workspaces
 from toolrunner.egress.listeners import EgressRoutes, NoEgress
-from toolrunner.journal.records import Effect, ProcessRecord
+from toolrunner.journal.records import Effect, Execution, Key, ProcessRecord
 from toolrunner.journal.thread import JournalThread
-from toolrunner.primitives.domain import (
-    UNLIMITED,
-    Execution,
-    Key,
-    Limits,
-    ProcessId,
-    ProcessSpec,
-    Scope,
-    TerminalSize,
-    WorkspaceId,
-)
+from toolrunner.primitives.domain import UNLIMITED, Limits, ProcessId, Scope, WorkspaceId
 from toolrunner.primitives.errors import ProcessNotRunning
 from toolrunner.processes.adoption import Adoption
+from toolrunner.processes.domain import ProcessSpec, TerminalSize
 from toolrunner.processes.input import Terminal, Writes, Writing
 from toolrunner.processes.monitor import ProcessMonitor
 from toolrunner.processes.node_sandbox import Sandbox

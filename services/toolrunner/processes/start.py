@@ -19,21 +19,18 @@ from toolrunner.directories.workspaces import Workspace, Workspaces
 from toolrunner.egress.domain.errors import SecretUnavailable
 from toolrunner.egress.listeners import EgressRoute, EgressRoutes
 from toolrunner.journal.journal import Begun, Known, NotBegun
-from toolrunner.journal.records import Effect, ProcessRecord
-from toolrunner.journal.thread import JournalThread
-from toolrunner.primitives.domain import (
-    SHELL,
+from toolrunner.journal.records import (
+    Effect,
     Execution,
-    Limits,
     LostReason,
-    ProcessId,
-    ProcessSpec,
+    ProcessRecord,
     ProcessState,
-    Scope,
     StdinMode,
-    WorkspaceId,
 )
+from toolrunner.journal.thread import JournalThread
+from toolrunner.primitives.domain import Limits, ProcessId, Scope, WorkspaceId
 from toolrunner.primitives.errors import ProcessNotFound, ToolrunnerError
+from toolrunner.processes.domain import SHELL, ProcessSpec
 from toolrunner.processes.live_process import LiveProcess
 from toolrunner.processes.monitor import ProcessMonitor
 from toolrunner.processes.node_sandbox import Sandbox

@@ -7,8 +7,8 @@ from typing import Final, assert_never
 
 import re2
 
-from toolrunner.journal.records import ProcessRecord
-from toolrunner.primitives.domain import LIVE, ProcessId, Scope
+from toolrunner.journal.records import LIVE, ProcessRecord
+from toolrunner.primitives.domain import ProcessId, Scope
 from toolrunner.primitives.errors import InvalidPattern, InvalidRequest, ProcessNotFound
 from toolrunner.processes.live_process import ChangeSignal, LiveProcess
 from toolrunner.processes.output.excerpt import Budget, Excerpt, Source, excerpt, without_escapes

@@ -5,8 +5,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from toolrunner.journal.records import Effect, ProcessRecord
-from toolrunner.primitives.domain import NO_CHAT, NODE_EPOCH, ProcessSpec, ProcessState, Scope
+from toolrunner.journal.records import Effect, ProcessRecord, ProcessState
+from toolrunner.primitives.domain import NO_CHAT, NODE_EPOCH, Scope
+from toolrunner.processes.domain import ProcessSpec
 from toolrunner.processes.output.stream import Chunk, Closed, StreamEnded
 from toolrunner.processes.service import Processes
 from toolrunner.sandbox import Network, Profile

@@ -4,7 +4,8 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import Final
 
-from toolrunner.primitives.domain import LIVE, NO_CHAT, NODE_EPOCH, Scope, WorkspaceId
+from toolrunner.journal.records import LIVE
+from toolrunner.primitives.domain import NO_CHAT, NODE_EPOCH, Scope, WorkspaceId
 from toolrunner.workspaces.preparation_runs import HostResources, Runs
 
 #: A process that was accepted just before the stop may start just after it.

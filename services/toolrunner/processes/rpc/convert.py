@@ -9,15 +9,15 @@ from typing import Final
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from parley.api.workspace.v1 import execution_pb2, process_pb2, sandbox_pb2
-from toolrunner.journal.records import ProcessRecord
-from toolrunner.primitives.domain import (
+from toolrunner.journal.records import (
     Execution,
     ExecutionState,
-    Exit,
     LostReason,
+    ProcessRecord,
     ProcessState,
     StdinMode,
 )
+from toolrunner.primitives.domain import Exit
 from toolrunner.processes.output.excerpt import Excerpt
 from toolrunner.processes.wait import Reason
 from toolrunner.sandbox import Layer, Level, Network, Profile, Report, Used

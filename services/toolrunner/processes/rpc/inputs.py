@@ -17,22 +17,18 @@ from parley.api.workspace.v1 import (
 )
 from parley.api.workspace.v1 import process_service_pb2 as api
 from parley.rpc import remaining_s
-from toolrunner.journal.records import Effect, ProcessRecord
+from toolrunner.journal.records import Effect, Key, ProcessRecord, StdinMode
 from toolrunner.primitives.domain import (
     NO_CHAT,
-    SHELL,
     ChatId,
     ExecutionId,
-    Key,
     Limits,
     ProcessId,
-    ProcessSpec,
     Scope,
-    StdinMode,
-    TerminalSize,
     WorkspaceId,
 )
 from toolrunner.primitives.errors import InvalidRequest
+from toolrunner.processes.domain import SHELL, ProcessSpec, TerminalSize
 from toolrunner.processes.input import Writing
 from toolrunner.processes.output.excerpt import MAX_BYTES, Budget
 from toolrunner.processes.output.log import LOG_BYTES

@@ -9,8 +9,8 @@ import grpc
 from parley.api.workspace.v1 import process_pb2
 from parley.api.workspace.v1 import process_service_pb2 as api
 from parley.api.workspace.v1.process_service_pb2_grpc import ProcessServiceServicer
-from toolrunner.journal.records import ProcessRecord
-from toolrunner.primitives.domain import LIVE, Scope
+from toolrunner.journal.records import LIVE, ProcessRecord
+from toolrunner.primitives.domain import Scope
 from toolrunner.primitives.errors import InvalidRequest, ToolrunnerError
 from toolrunner.processes.output.stream import HEARTBEAT_S
 from toolrunner.processes.rpc.convert import (

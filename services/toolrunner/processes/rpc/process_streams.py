@@ -10,8 +10,8 @@ from parley.api.workspace.v1 import process_pb2, workspace_pb2
 from parley.api.workspace.v1 import process_service_pb2 as api
 from parley.identity import ServiceName
 from parley.rpc import current_caller
-from toolrunner.journal.records import ProcessRecord
-from toolrunner.primitives.domain import ProcessId, Scope, StdinMode
+from toolrunner.journal.records import ProcessRecord, StdinMode
+from toolrunner.primitives.domain import ProcessId, Scope
 from toolrunner.primitives.errors import BadTicket, InvalidRequest
 from toolrunner.processes.input import Terminal
 from toolrunner.processes.output.stream import (

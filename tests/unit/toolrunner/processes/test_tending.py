@@ -13,18 +13,9 @@ from parley.clock import FakeClock
 from support.host.conditions import until
 from toolrunner.directories.workspaces import Workspaces
 from toolrunner.journal.journal import Journal
-from toolrunner.journal.records import Effect, ProcessRecord
+from toolrunner.journal.records import Effect, ExecutionState, Key, ProcessRecord, ProcessState
 from toolrunner.journal.thread import JournalThread, open_journal
-from toolrunner.primitives.domain import (
-    ChatId,
-    ExecutionId,
-    ExecutionState,
-    Exit,
-    Key,
-    ProcessId,
-    ProcessState,
-    WorkspaceId,
-)
+from toolrunner.primitives.domain import ChatId, ExecutionId, Exit, ProcessId, WorkspaceId
 from toolrunner.processes.live_process import LiveProcess, Pipes
 from toolrunner.processes.monitor import KEEP_START_S, ProcessMonitor
 from toolrunner.processes.output.buffer import KeptOutput
