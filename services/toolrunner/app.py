@@ -28,7 +28,7 @@ from toolrunner.quotas.socket_memory import SocketMemory
 from toolrunner.resources import JOURNAL, NodeResources, open_resources
 from toolrunner.settings import Settings
 from toolrunner.spawner import PR_SET_CHILD_SUBREAPER, end_descendants, prctl
-from toolrunner.spawner.client.node_programs import Programs
+from toolrunner.spawner.client.node_programs import NodePrograms
 from toolrunner.workspaces.rpc.servicer import WorkspaceHostServicer
 from toolrunner.workspaces.wiring import hosting, registered
 
@@ -103,7 +103,7 @@ def _quotas(process: Process, resources: NodeResources) -> Quotas:
         ProcessScan(
             resources.spawner.pid, resources.workspaces.by_user, resources.workspaces.by_mark
         ),
-        Programs(resources.spawner.process, process.new_id),
+        NodePrograms(resources.spawner.process, process.new_id),
         CpuPriorities(process.clock),
         SocketMemory(resources.spawner.process, process.clock),
         resources.directory,
@@ -115,7 +115,7 @@ def _command_check(
     process: Process, resources: NodeResources, server: RunningServer
 ) -> CommandCheck:
     return CommandCheck(
-        Programs(resources.spawner.process, process.new_id),
+        NodePrograms(resources.spawner.process, process.new_id),
         resources.spawner.process,
         resources.sandbox,
         resources.directory,

@@ -9,7 +9,7 @@ from ipaddress import ip_address
 from typing import Protocol
 
 from toolrunner.egress.domain.errors import Reason, Refused
-from toolrunner.egress.domain.hosts import Place
+from toolrunner.egress.domain.hosts import HostPort
 from toolrunner.egress.domain.policy import Policy
 
 READ_BYTES = 64 * 1024
@@ -18,7 +18,7 @@ READ_BYTES = 64 * 1024
 class Network(Protocol):
     """The network of the node."""
 
-    async def resolve(self, place: Place) -> tuple[str, ...]:
+    async def resolve(self, place: HostPort) -> tuple[str, ...]:
         """Return the addresses of a target, best first.
 
         Raises:
@@ -38,7 +38,7 @@ class Network(Protocol):
 class SystemNetwork:
     """The real network of the node."""
 
-    async def resolve(self, place: Place) -> tuple[str, ...]:
+    async def resolve(self, place: HostPort) -> tuple[str, ...]:
         """Call the node's resolver."""
         loop = asyncio.get_running_loop()
         found = await loop.getaddrinfo(place.host, place.port, type=socket.SOCK_STREAM)
@@ -72,7 +72,7 @@ class FakeNetwork:
     routes: Mapping[tuple[str, int], int] = field(default_factory=dict)
     connected: list[tuple[str, int]] = field(default_factory=list)
 
-    async def resolve(self, place: Place) -> tuple[str, ...]:
+    async def resolve(self, place: HostPort) -> tuple[str, ...]:
         """Return the next answer."""
         if place.is_address:
             return (place.host,)
@@ -98,7 +98,7 @@ class FakeNetwork:
 
 
 @dataclass(frozen=True, slots=True)
-class Line:
+class Connection:
     """A connection to a target.
 
     Attributes:
@@ -123,8 +123,8 @@ class Dialer:
     trust: ssl.SSLContext
 
     async def dial(
-        self, place: Place, policy: Policy, *, is_secured: bool = False, limit_s: float
-    ) -> Line:
+        self, place: HostPort, policy: Policy, *, is_secured: bool = False, limit_s: float
+    ) -> Connection:
         """Connect to a target, over TLS if `is_secured`.
 
         Raises:
@@ -138,7 +138,7 @@ class Dialer:
         except TimeoutError:
             raise Refused(Reason.UNREACHABLE, f"{place} does not answer in time.") from None
 
-    async def _resolved(self, place: Place) -> tuple[str, ...]:
+    async def _resolved(self, place: HostPort) -> tuple[str, ...]:
         try:
             addresses = await self.network.resolve(place)
         except (OSError, UnicodeError):
@@ -148,19 +148,19 @@ class Dialer:
         return addresses
 
     async def _connected(
-        self, place: Place, addresses: tuple[str, ...], *, is_secured: bool
-    ) -> Line:
+        self, place: HostPort, addresses: tuple[str, ...], *, is_secured: bool
+    ) -> Connection:
         for address in addresses:
             try:
                 connection = await self.network.connect(address, place.port)
             except OSError:
                 continue
             reader, writer = await self._opened(place, connection, is_secured=is_secured)
-            return Line(reader, writer, address)
+            return Connection(reader, writer, address)
         raise Refused(Reason.UNREACHABLE, f"{place} takes no connection.")
 
     async def _opened(
-        self, place: Place, connection: socket.socket, *, is_secured: bool
+        self, place: HostPort, connection: socket.socket, *, is_secured: bool
     ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         try:
             return await asyncio.open_connection(

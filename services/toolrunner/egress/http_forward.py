@@ -5,10 +5,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from toolrunner.egress.dialer import Line
+from toolrunner.egress.dialer import Connection
 from toolrunner.egress.domain.errors import Reason, Refused
 from toolrunner.egress.domain.grants import Grant, SecretValue, header_of
-from toolrunner.egress.domain.hosts import Place
+from toolrunner.egress.domain.hosts import HostPort
 from toolrunner.egress.domain.http_heads import (
     Fields,
     RequestHead,
@@ -62,7 +62,7 @@ class Forwarding:
         self,
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
-        line: Line,
+        line: Connection,
         limits: Limits,
         sent: Meter,
         received: Meter,
@@ -124,14 +124,14 @@ class Forwarding:
         )
         return written(f"{self.head.method} {self.target.path} HTTP/1.1", fields), masked
 
-    async def _send_body(self, source: Reading, line: Line, sent: Meter) -> None:
+    async def _send_body(self, source: Reading, line: Connection, sent: Meter) -> None:
         try:
             await pump_body(source, line.writer, self.head.body, sent)
         except OSError:
             # A server that does not read the rest of a request may still respond.
             return
 
-    async def _answer_head(self, line: Line, limits: Limits) -> ResponseHead:
+    async def _answer_head(self, line: Connection, limits: Limits) -> ResponseHead:
         while True:
             text = await head_of(line.reader, limits.idle_s)
             if not text:
@@ -208,5 +208,5 @@ def answer_of(refusal: Refused) -> bytes:
 
 def _authority(target: Plain | Secured) -> str:
     usual = 443 if isinstance(target, Secured) else 80
-    place: Place = target.place
+    place: HostPort = target.place
     return str(place).removesuffix(f":{usual}") if place.port == usual else str(place)

@@ -21,7 +21,7 @@ LOOPBACK: Final = "127.0.0.1"
 
 
 @dataclass(frozen=True, slots=True)
-class Exit:
+class ProxyEndpoint:
     """The proxy's listener for one workspace on the node's own loopback.
 
     Attributes:
@@ -36,13 +36,13 @@ class Exit:
 @dataclass(slots=True)
 class _Listener:
     rules: Rules
-    exit: Exit | None = None
+    exit: ProxyEndpoint | None = None
     server: asyncio.Server | None = None
     door: asyncio.Server | None = None
     visits: "set[asyncio.Task[None]]" = field(default_factory=set)
 
 
-class Egress:
+class ProxyListeners:
     """The egress listeners of a node; those that are open on exit are closed.
 
     A workspace is identified by the socket that it connects to. One with its own network namespace
@@ -80,7 +80,7 @@ class Egress:
         await _everything_scheduled()
         await self._stack.aclose()
 
-    async def open(self, rules: Rules) -> Exit:
+    async def open(self, rules: Rules) -> ProxyEndpoint:
         """Open the listener of a workspace with its rules; an open listener gets the new rules.
 
         Connections under older rules are cancelled. The token of `rules` is not used.
@@ -90,7 +90,7 @@ class Egress:
         _cut_off(listener)
         if listener.exit is None:
             bound = socket.create_server((LOOPBACK, 0), backlog=BACKLOG)
-            listener.exit = Exit(bound.getsockname()[1], self._new_token())
+            listener.exit = ProxyEndpoint(bound.getsockname()[1], self._new_token())
             listener.server = await self._serving(listener, bound, listener.exit.token)
             self._check(listener, listener.server)
         return listener.exit
@@ -109,7 +109,7 @@ class Egress:
         # A task that is cancelled before it started closes nothing itself.
         opening.add_done_callback(lambda done: door.close() if done.cancelled() else None)
 
-    def exit_of(self, workspace_id: WorkspaceId) -> Exit | None:
+    def exit_of(self, workspace_id: WorkspaceId) -> ProxyEndpoint | None:
         """Return the listener of a workspace on the node's loopback, if there is one."""
         listener = self._listeners.get(workspace_id)
         return None if listener is None else listener.exit
@@ -216,7 +216,7 @@ class EgressRoute:
         grants: Secrets that the proxy adds for it.
     """
 
-    exit: Exit
+    exit: ProxyEndpoint
     grants: tuple[Grant, ...] = ()
 
     def variables(self, *, is_apart: bool, has_proxy: bool) -> Mapping[str, str]:

@@ -12,7 +12,7 @@ from typing import Final, assert_never
 from parley.clock import Clock
 from toolrunner.egress import tunnels
 from toolrunner.egress.access_log import AccessLog, ProxyAccessRecord
-from toolrunner.egress.dialer import Dialer, Line
+from toolrunner.egress.dialer import Connection, Dialer
 from toolrunner.egress.domain.errors import Reason, Refused, SecretUnavailable
 from toolrunner.egress.domain.grants import (
     Grant,
@@ -21,9 +21,9 @@ from toolrunner.egress.domain.grants import (
     is_git_path,
     password_advice,
 )
-from toolrunner.egress.domain.hosts import Place
+from toolrunner.egress.domain.hosts import HostPort
 from toolrunner.egress.domain.http_heads import RequestHead, read_request
-from toolrunner.egress.domain.policy import Way
+from toolrunner.egress.domain.policy import Transport
 from toolrunner.egress.domain.rules import Limits, Rules
 from toolrunner.egress.domain.targets import Plain, Secured, Target, Tunnel, target_of
 from toolrunner.egress.http_forward import Forwarding, answer_of
@@ -104,7 +104,7 @@ class _ProxyConnection:
     writer: asyncio.StreamWriter
     passage: ProxyAccessRecord
     sent: Meter
-    line: Line | None = None
+    line: Connection | None = None
     is_answered: bool = False
     is_tunnel: bool = False
 
@@ -138,9 +138,9 @@ class _ProxyConnection:
             case Tunnel():
                 await self._tunnel(target, received)
             case Plain():
-                await self._forward(head, target, Way.HTTP, received)
+                await self._forward(head, target, Transport.HTTP, received)
             case Secured():
-                await self._forward(head, target, Way.TLS, received)
+                await self._forward(head, target, Transport.TLS, received)
             case _:
                 assert_never(target)
 
@@ -154,8 +154,8 @@ class _ProxyConnection:
 
     async def _tunnel(self, target: Tunnel, received: Meter) -> None:
         limits, policy = self.proxy.limits, self.rules.policy
-        is_raw = policy.allows(target.place, Way.RAW)
-        policy.check_place(target.place, Way.RAW if is_raw else Way.TLS)
+        is_raw = policy.allows(target.place, Transport.RAW)
+        policy.check_place(target.place, Transport.RAW if is_raw else Transport.TLS)
         line = await self._dial(target.place, is_secured=False)
         self.is_answered = self.is_tunnel = True
         self.writer.write(ESTABLISHED)
@@ -174,11 +174,11 @@ class _ProxyConnection:
         )
 
     async def _forward(
-        self, head: RequestHead, target: Plain | Secured, way: Way, received: Meter
+        self, head: RequestHead, target: Plain | Secured, way: Transport, received: Meter
     ) -> None:
         limits = self.proxy.limits
         self.rules.policy.check_place(target.place, way)
-        is_secured = way is Way.TLS
+        is_secured = way is Transport.TLS
         grant = grant_for(self.rules.grants, target.place, target.path) if is_secured else None
         line = await self._dial(target.place, is_secured=is_secured)
         secret = await self._secret(grant, target) if grant is not None else None
@@ -190,7 +190,7 @@ class _ProxyConnection:
             self.reader, self.writer, line, limits, self.sent, received, self._answered
         )
 
-    async def _dial(self, place: Place, *, is_secured: bool) -> Line:
+    async def _dial(self, place: HostPort, *, is_secured: bool) -> Connection:
         self.line = await self.proxy.dialer.dial(
             place,
             self.rules.policy,

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from toolrunner.egress.dialer import Line
+from toolrunner.egress.dialer import Connection
 from toolrunner.egress.domain.client_hello import (
     ALERT,
     HelloUnreadable,
@@ -10,12 +10,12 @@ from toolrunner.egress.domain.client_hello import (
     read_hello,
 )
 from toolrunner.egress.domain.errors import Reason, Refused
-from toolrunner.egress.domain.hosts import Place
+from toolrunner.egress.domain.hosts import HostPort
 from toolrunner.egress.domain.rules import Limits
 from toolrunner.egress.relay import Meter, Reading, joint, pump
 
 
-async def greeting_of(reader: asyncio.StreamReader, place: Place, limits: Limits) -> bytes:
+async def greeting_of(reader: asyncio.StreamReader, place: HostPort, limits: Limits) -> bytes:
     """Return the first bytes of a tunnel, once they are a ClientHello for its host.
 
     Raises:
@@ -45,7 +45,7 @@ async def greeting_of(reader: asyncio.StreamReader, place: Place, limits: Limits
 async def join(
     reader: asyncio.StreamReader,
     writer: asyncio.StreamWriter,
-    line: Line,
+    line: Connection,
     *,
     sent: Meter,
     received: Meter,

@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from parley.process import ConfigurationError, Process
-from toolrunner.egress import Dialer, Egress, LoggedAccess, Proxy, SystemNetwork
+from toolrunner.egress import Dialer, LoggedAccess, Proxy, ProxyListeners, SystemNetwork
 from toolrunner.settings import Settings
 from toolrunner.workspaces.egress import WorkspaceEgress
 from toolrunner.workspaces.node.secret_client import DeferredSecrets
@@ -26,8 +26,8 @@ async def running_egress(
     )
     private = frozenset(settings.egress_private_hosts)
     async with (
-        Egress(proxy, process.new_id, process.supervision) as exits,
-        Egress(proxy, process.new_id, process.supervision) as fetches,
+        ProxyListeners(proxy, process.new_id, process.supervision) as exits,
+        ProxyListeners(proxy, process.new_id, process.supervision) as fetches,
     ):
         yield WorkspaceEgress(exits, fetches, secrets, private, settings.egress_presets)
 

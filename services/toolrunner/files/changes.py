@@ -47,7 +47,7 @@ COMMIT_S: Final = 600.0
 
 
 @dataclass
-class Reads:
+class ReadEtags:
     """The content of files that each chat saw last; bounded, and lost at a restart."""
 
     _etags: "OrderedDict[tuple[WorkspaceId, ChatId, str], str]" = field(default_factory=OrderedDict)
@@ -67,7 +67,7 @@ class Reads:
 
 
 @dataclass(frozen=True, slots=True)
-class Changed:
+class ChangeResult:
     """The changes of files, and which of them had changed since the chat read them."""
 
     changes: tuple[Change, ...]
@@ -100,7 +100,7 @@ class FileChanges:
 
     file_workers: FileWorkerPool
     workspaces: Workspaces
-    reads: Reads
+    reads: ReadEtags
     new_token: Callable[[], str]
     _turns: dict[WorkspaceId, _Turn] = field(default_factory=dict)
     _recovered: set[WorkspaceId] = field(default_factory=set)
@@ -128,7 +128,7 @@ class FileChanges:
 
     async def apply(
         self, scope: Scope, request_id: str, plan: Plan, *, dry_run: bool = False
-    ) -> Changed:
+    ) -> ChangeResult:
         """Make a change as a whole, or not at all.
 
         Raises:
@@ -151,11 +151,11 @@ class FileChanges:
             if not dry_run and not planned.problems:
                 for change in planned.changes:
                     self.reads.saw(scope, change.path, change.etag)
-            return Changed(planned.changes, planned, stale, done)
+            return ChangeResult(planned.changes, planned, stale, done)
 
     async def undo(
         self, scope: Scope, request_id: str, *, edit_request_id: str, path: str, guards_git: bool
-    ) -> Changed:
+    ) -> ChangeResult:
         """Restore files to their state before a change.
 
         Raises:
@@ -191,7 +191,7 @@ class FileChanges:
         images: tuple[Image, ...],
         *,
         guards_git: bool,
-    ) -> Changed:
+    ) -> ChangeResult:
         token = self.new_token()
         planned = await self._plan(scope.workspace_id, PlanRestore(token, images, guards_git))
         paths = frozenset(image.path for image in images)
@@ -202,7 +202,7 @@ class FileChanges:
             await self._stored(scope.workspace_id, lambda store: store.finish(undoing))
         for change in planned.changes:
             self.reads.saw(scope, change.path, change.etag)
-        return Changed(planned.changes, planned, frozenset())
+        return ChangeResult(planned.changes, planned, frozenset())
 
     async def _plan(self, workspace_id: WorkspaceId, plan: Plan | PlanRestore) -> Planned:
         planned = await self.file_workers.ask(workspace_id, plan)

@@ -27,7 +27,7 @@ class _Turn:
 
 
 @dataclass
-class Once:
+class IdempotentEffects:
     """Runs each effect once; concurrent and repeated requests get the same response."""
 
     journal: JournalThread

@@ -11,8 +11,8 @@ from parley.clock import Clock, patient
 from parley.rpc import detached
 from parley.tasks import BackgroundTasks, Supervision
 from toolrunner.directories.workspaces import Workspaces
-from toolrunner.files.changes import Changed, FileChanges, Plan, Reads
-from toolrunner.files.idempotency import Once
+from toolrunner.files.changes import ChangeResult, FileChanges, Plan, ReadEtags
+from toolrunner.files.idempotency import IdempotentEffects
 from toolrunner.files.worker_channel import ANSWER_S
 from toolrunner.files.worker_pool import FileWorkerPool, find_git, find_ripgrep
 from toolrunner.filesystem.errors import FileRefused, Reason
@@ -108,10 +108,10 @@ class FileService:
             tasks=self._tasks,
             git=find_git(),
         )
-        self._reads = Reads()
+        self._reads = ReadEtags()
         self._workspaces = workspaces
         self._changes = FileChanges(self._file_workers, workspaces, self._reads, new_id)
-        self._once = Once(journal, self._tasks)
+        self._once = IdempotentEffects(journal, self._tasks)
         self._places = UploadSlots()
         self._clock = clock
         self.new_token = new_id
@@ -195,7 +195,7 @@ class FileService:
         effect: FileEffect,
         scope: Scope,
         plan: Plan,
-        encode: Callable[[Changed], bytes],
+        encode: Callable[[ChangeResult], bytes],
         *,
         dry_run: bool = False,
     ) -> bytes:
@@ -219,7 +219,7 @@ class FileService:
         effect: FileEffect,
         scope: Scope,
         undoing: UndoRequest,
-        encode: Callable[[Changed], bytes],
+        encode: Callable[[ChangeResult], bytes],
     ) -> bytes:
         """Undo a change once; return the serialised response.
 

@@ -20,8 +20,8 @@ from toolrunner.directories.users import FIRST
 from toolrunner.primitives.domain import WorkspaceId
 from toolrunner.primitives.errors import SpawnerGone
 from toolrunner.processes.node_sandbox import Sandbox
-from toolrunner.sandbox import Confinement, Layer, NotEnforceable, Place, Profile, plan
-from toolrunner.spawner.client.node_programs import ProgramFailed, Programs
+from toolrunner.sandbox import Confinement, Layer, NotEnforceable, Profile, SandboxPaths, plan
+from toolrunner.spawner.client.node_programs import NodePrograms, ProgramFailed
 from toolrunner.spawner.client.spawner import Spawner
 
 logger = logging.getLogger(__name__)
@@ -56,7 +56,7 @@ class CommandCheck:
         on_change: Called with whether commands can be run, and the reason if not.
     """
 
-    programs: Programs
+    programs: NodePrograms
     spawner: Spawner
     sandbox: Sandbox
     directory: Path
@@ -106,16 +106,16 @@ class CommandCheck:
             return f"a command cannot be prepared: {error.strerror}"
         return ""
 
-    def _place(self) -> Place:
+    def _place(self) -> SandboxPaths:
         """Return the directories of the command, created if needed."""
         directory = self.directory / DIRECTORY
         directory.mkdir(mode=PRIVATE, exist_ok=True)
         uid = CHECK_USER if Layer.UID in self.sandbox.report.layers else -1
         if uid >= 0 and directory.stat().st_uid != uid:
             os.chown(directory, uid, uid)
-        return Place(str(directory), str(directory), str(directory), uid)
+        return SandboxPaths(str(directory), str(directory), str(directory), uid)
 
-    def _confinement(self, place: Place) -> Confinement | None:
+    def _confinement(self, place: SandboxPaths) -> Confinement | None:
         """Return how the command is confined; None where this node cannot confine it."""
         try:
             return plan(self.sandbox.report, place=place, profile=Profile.FULL)

@@ -13,12 +13,12 @@ from toolrunner.processes.input_buffer import END_OF_TRANSMISSION
 from toolrunner.processes.live_process import LiveProcess
 from toolrunner.processes.monitor import ProcessMonitor
 from toolrunner.processes.registry import Registry
-from toolrunner.processes.termination import Ends, SignalRequest
+from toolrunner.processes.termination import ProcessTerminator, SignalRequest
 from toolrunner.spawner import set_size
 
 
 @dataclass(frozen=True, slots=True)
-class Writing:
+class InputWrite:
     """The data to write."""
 
     data: bytes
@@ -27,7 +27,7 @@ class Writing:
 
 
 @dataclass(frozen=True, slots=True)
-class Writes:
+class InputWriter:
     """Writes to processes.
 
     Attributes:
@@ -39,7 +39,7 @@ class Writes:
     monitor: ProcessMonitor
     cursor_of: Callable[[bytes], int]
 
-    async def write(self, effect: Effect, process_id: ProcessId, writing: Writing) -> int:
+    async def write(self, effect: Effect, process_id: ProcessId, writing: InputWrite) -> int:
         """Write once, and return the output cursor before that.
 
         Raises:
@@ -87,7 +87,7 @@ class Writes:
             response = effect.encode(self.registry.present(live))
             await self.journal.run(lambda journal: journal.finish(effect, response, None))
 
-    def send(self, live: LiveProcess, writing: Writing) -> None:
+    def send(self, live: LiveProcess, writing: InputWrite) -> None:
         """Write to a process.
 
         Raises:
@@ -128,8 +128,8 @@ class Terminal:
     """The terminal of one process; several callers may be attached at a time."""
 
     live: LiveProcess
-    writes: Writes
-    ends: Ends
+    writes: InputWriter
+    ends: ProcessTerminator
 
     def write(self, data: bytes) -> None:
         """Write input; input after the end is dropped.
@@ -137,7 +137,7 @@ class Terminal:
         Raises:
             InputFull: The process has not read the earlier input.
         """
-        self.writes.send(self.live, Writing(data, keys=b"", is_end=False))
+        self.writes.send(self.live, InputWrite(data, keys=b"", is_end=False))
 
     def resize(self, size: TerminalSize) -> None:
         """Set its size."""

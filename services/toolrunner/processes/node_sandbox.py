@@ -19,9 +19,9 @@ from toolrunner.sandbox import (
     Level,
     Network,
     NotEnforceable,
-    Place,
     Profile,
     Report,
+    SandboxPaths,
     Trials,
     judge,
     plan,
@@ -72,7 +72,7 @@ class Sandbox:
             SandboxTooWeak: The node cannot enforce the requested confinement, or not its own
                 minimum because the files belong to the user of the service.
         """
-        place = Place(
+        place = SandboxPaths(
             root=str(workspace.root),
             home=str(workspace.home),
             temporary=str(workspace.temporary),

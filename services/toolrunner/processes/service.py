@@ -17,15 +17,15 @@ from toolrunner.primitives.domain import UNLIMITED, Limits, ProcessId, Scope, Wo
 from toolrunner.primitives.errors import ProcessNotRunning
 from toolrunner.processes.adoption import Adoption
 from toolrunner.processes.domain import ProcessSpec, TerminalSize
-from toolrunner.processes.input import Terminal, Writes, Writing
+from toolrunner.processes.input import InputWrite, InputWriter, Terminal
 from toolrunner.processes.monitor import ProcessMonitor
 from toolrunner.processes.node_sandbox import Sandbox
 from toolrunner.processes.output.stream import OutputStream
 from toolrunner.processes.registry import Registry
 from toolrunner.processes.retention import Reaper
 from toolrunner.processes.scan import Leader
-from toolrunner.processes.start import StartResult, Starts
-from toolrunner.processes.termination import Ends, SignalRequest
+from toolrunner.processes.start import ProcessStarter, StartResult
+from toolrunner.processes.termination import ProcessTerminator, SignalRequest
 from toolrunner.processes.wait import Wait, WaitResult, wait_output
 from toolrunner.spawner.client.spawner import GRACE_S, KILL_S, Adopted, Ended, Spawner
 
@@ -70,7 +70,7 @@ class Processes:
         self._registry = Registry(journal=journal, workspaces=workspaces, clock=clock)
         monitor = ProcessMonitor(journal, spawner, self._registry, self._tasks, clock)
         self._monitor = monitor
-        self._starts = Starts(
+        self._starts = ProcessStarter(
             journal=journal,
             spawner=spawner,
             registry=self._registry,
@@ -82,8 +82,8 @@ class Processes:
             limits=limits,
             exits=exits or NoEgress(),
         )
-        self._ends = Ends(journal, spawner, self._registry, self._tasks, monitor)
-        self._writes = Writes(journal, self._registry, monitor, cursor_of)
+        self._ends = ProcessTerminator(journal, spawner, self._registry, self._tasks, monitor)
+        self._writes = InputWriter(journal, self._registry, monitor, cursor_of)
         self._reaper = Reaper(journal, self._registry, workspaces, clock)
         self._adopted = tuple(adopted)
         self._adoption = Adoption(
@@ -173,7 +173,7 @@ class Processes:
         return self._workspaces.attachments.counted(scope.workspace_id)
 
     async def write(
-        self, effect: Effect, scope: Scope, process_id: ProcessId, writing: Writing
+        self, effect: Effect, scope: Scope, process_id: ProcessId, writing: InputWrite
     ) -> int:
         """Write to a process once, and return the output cursor before it.
 

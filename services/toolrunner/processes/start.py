@@ -54,7 +54,7 @@ class StartResult:
 
 
 @dataclass(frozen=True, slots=True)
-class Starts:
+class ProcessStarter:
     """Starts processes, which the process monitor then monitors."""
 
     journal: JournalThread

@@ -28,7 +28,7 @@ class SignalRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Ends:
+class ProcessTerminator:
     """Ends processes, in the tasks of the owner."""
 
     journal: JournalThread

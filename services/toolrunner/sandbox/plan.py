@@ -38,7 +38,7 @@ NICE = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SandboxPaths:
     """The directories of a workspace, and their owner.
 
     Attributes:
@@ -128,7 +128,7 @@ def outside(trials: Trials, *, is_walled: bool) -> Trials:
 def plan(
     report: Report,
     *,
-    place: Place,
+    place: SandboxPaths,
     profile: Profile | None = None,
     network: Network | None = None,
     processes: int = 0,
@@ -184,7 +184,7 @@ def _check_shared_user(report: Report) -> None:
         raise NotEnforceable(report.level, Level.NS, SHARED_USER)
 
 
-def _is_applied(layer: Layer, report: Report, network: Network, place: Place) -> bool:
+def _is_applied(layer: Layer, report: Report, network: Network, place: SandboxPaths) -> bool:
     match layer:
         case Layer.UID:
             return place.uid >= 0

@@ -28,7 +28,7 @@ STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @dataclass
-class Ends:
+class ChildDescriptors:
     """The child's ends of its pipes or terminal; with a terminal input and output are the same."""
 
     input_fd: int  # -1 for no input.
@@ -38,7 +38,7 @@ class Ends:
 
 
 @dataclass
-class Way:
+class LaunchPlan:
     """How a child is confined; without a namespace set it stays in the spawner's namespaces.
 
     Attributes:
@@ -75,10 +75,10 @@ class Way:
 def become(
     message: dict[str, Any],
     parent: int,
-    ends: Ends,
+    ends: ChildDescriptors,
     groups: list[str],
     open_files: tuple[int, int],
-    way: Way,
+    way: LaunchPlan,
 ) -> NoReturn:
     """Execute the program that a message names, or report the error.
 
@@ -171,7 +171,7 @@ def report(fd: int, **told: object) -> None:
     os.write(fd, json.dumps(told).encode() + b"\n")
 
 
-def connect(ends: Ends) -> int:
+def connect(ends: ChildDescriptors) -> int:
     """Set up descriptors 0 to 3 and close all others; return the report descriptor."""
     # Duplicated to high numbers first: they may have the numbers that the others need.
     report_fd = fcntl.fcntl(ends.report_fd, fcntl.F_DUPFD_CLOEXEC, 16)

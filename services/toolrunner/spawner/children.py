@@ -12,10 +12,10 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from toolrunner.sandbox import Confinement, Layer, SocketUse, is_readable, prepared_filter
-from toolrunner.spawner.child import STOP_SIGNALS, Ends, Way, become, set_size
+from toolrunner.spawner.child import STOP_SIGNALS, ChildDescriptors, LaunchPlan, become, set_size
 from toolrunner.spawner.control_groups import ControlGroups
 from toolrunner.spawner.control_groups_v1 import ControlGroupsV1
-from toolrunner.spawner.frames import CHUNK_BYTES, Line
+from toolrunner.spawner.frames import CHUNK_BYTES, FrameChannel
 from toolrunner.spawner.kernel import Seen, children_of, freeze, send, send_to_child
 from toolrunner.spawner.limits import GROUP_ONLY, limit_group
 from toolrunner.spawner.process_index import ProcessIndex
@@ -34,7 +34,7 @@ SOCKETS_TOLD = 1000
 
 
 @dataclass
-class Kept:
+class ChildProcess:
     """A process, from its fork until it is forgotten."""
 
     id: str
@@ -90,18 +90,18 @@ class ChildProcesses:
 
     Attributes:
         line: The connection to the service, for answers and events.
-        selector: Where the report of a child is waited for; it is registered with its `Kept`.
+        selector: Waits for the reports of children; each is registered with its `ChildProcess`.
         open_files: The limits on open files that children get.
     """
 
-    line: Line
+    line: FrameChannel
     selector: selectors.BaseSelector
     groups: ControlGroups
     open_files: tuple[int, int]
     process_index: ProcessIndex
     control_groups_v1: ControlGroupsV1 = field(default_factory=lambda: ControlGroupsV1({}))
-    kept: dict[str, Kept] = field(default_factory=dict)
-    starting: dict[str, Kept] = field(
+    kept: dict[str, ChildProcess] = field(default_factory=dict)
+    starting: dict[str, ChildProcess] = field(
         default_factory=dict
     )  # Those without an answer, oldest first.
     leaders: dict[int, str] = field(default_factory=dict)  # Those that run, by pid.
@@ -156,7 +156,7 @@ class ChildProcesses:
         self.leaders[pid] = kept.id
         self.selector.register(kept.report_fd, REPORT_OVER, kept)
 
-    def limit(self, group: str, message: dict[str, Any], way: Way) -> bool:
+    def limit(self, group: str, message: dict[str, Any], way: LaunchPlan) -> bool:
         """Limit a control group; return whether it enforces a memory limit.
 
         Raises:
@@ -169,7 +169,7 @@ class ChildProcesses:
             raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP))
         return "memory_bytes" in kept
 
-    def way(self, workspace: str, document: dict[str, Any] | None) -> Way:
+    def way(self, workspace: str, document: dict[str, Any] | None) -> LaunchPlan:
         """Prepare the confinement of a child, which then only has to apply it.
 
         Raises:
@@ -177,16 +177,18 @@ class ChildProcesses:
         """
         if document is None:
             self.process_index.hold(workspace)
-            return Way()
+            return LaunchPlan()
         confinement = Confinement.of(document)
         has_cell = confinement.has(Layer.PID_NAMESPACE)
         self.process_index.hold(workspace, confinement.uid, has_cell=has_cell)
-        way = Way(confinement, prepared_filter(confinement))
+        way = LaunchPlan(confinement, prepared_filter(confinement))
         if has_cell:
             way.cell, way.tree = self.process_index.cells.way(workspace, confinement)
         return way
 
-    def connections(self, message: dict[str, Any], opened: list[int]) -> tuple[Ends, Kept]:
+    def connections(
+        self, message: dict[str, Any], opened: list[int]
+    ) -> tuple[ChildDescriptors, ChildProcess]:
         """Make the pipes or the terminal of a child; each descriptor is added to `opened`."""
 
         def pair(make: Callable[[], tuple[int, int]]) -> tuple[int, int]:
@@ -207,8 +209,8 @@ class ChildProcesses:
         else:
             output_fd, output_end = pair(pipe)
             input_end, input_fd = pair(pipe) if message["has_input"] else (-1, -1)
-        ends = Ends(input_end, output_end, report_end, bool(message["terminal"]))
-        kept = Kept(
+        ends = ChildDescriptors(input_end, output_end, report_end, bool(message["terminal"]))
+        kept = ChildProcess(
             message["id"],
             message["workspace"],
             message["number"],
@@ -219,7 +221,7 @@ class ChildProcesses:
         )
         return ends, kept
 
-    def settle(self, kept: Kept) -> None:
+    def settle(self, kept: ChildProcess) -> None:
         """Answer a start when its report has ended: at exec, or after a failure."""
         if kept.report_fd < 0:
             return
@@ -229,7 +231,7 @@ class ChildProcesses:
                 self.note(kept)
             self.conclude(kept)
 
-    def conclude(self, kept: Kept) -> None:
+    def conclude(self, kept: ChildProcess) -> None:
         """Answer a start whose report has ended."""
         self.selector.unregister(kept.report_fd)
         os.close(kept.report_fd)
@@ -252,14 +254,14 @@ class ChildProcesses:
             self.give_up(kept)
         return None
 
-    def give_up(self, kept: Kept) -> None:
+    def give_up(self, kept: ChildProcess) -> None:
         """Kill a child that has not reached exec."""
         if kept.report_fd >= 0:
             kept.failure = {"stage": START_STAGE, "errno": errno.ETIMEDOUT}
             send_to_child(kept.pid, signal.SIGKILL)
             self.conclude(kept)
 
-    def catch_up(self, kept: Kept) -> None:
+    def catch_up(self, kept: ChildProcess) -> None:
         """Report the exit of a process that was reaped before its start could be answered.
 
         The process outside of a namespace set reports the pid of the one inside, and exits. Both
@@ -274,13 +276,13 @@ class ChildProcesses:
         if not self.starting:
             self.early.clear()
 
-    def tell_exit(self, kept: Kept, status: int) -> None:
+    def tell_exit(self, kept: ChildProcess, status: int) -> None:
         """Keep the exit status of a process, and report it."""
         kept.status = status
         kept.is_oom_killed = self.was_short_of_memory(kept, status)
         self.line.tell({"exited": kept.id, "status": status, "is_oom_killed": kept.is_oom_killed})
 
-    def note(self, kept: Kept) -> None:
+    def note(self, kept: ChildProcess) -> None:
         """Process the complete lines of a child's report."""
         *lines, kept.report = kept.report.split(b"\n")
         for told in map(json.loads, lines):
@@ -295,7 +297,7 @@ class ChildProcesses:
                 case {"stage": _, "errno": _}:
                     kept.failure = told
 
-    def answer(self, kept: Kept) -> None:
+    def answer(self, kept: ChildProcess) -> None:
         """Send the result of a start to the service."""
         if kept.failure is not None:
             self.leaders.pop(kept.pid, None)
@@ -343,7 +345,7 @@ class ChildProcesses:
         if is_idle and self.is_ending:
             self.line.tell({"idle": True})
 
-    def was_short_of_memory(self, kept: Kept, status: int) -> bool:
+    def was_short_of_memory(self, kept: ChildProcess, status: int) -> bool:
         """Return whether the OOM killer killed a process or one of its descendants."""
         if kept.has_memory_limit and self.groups.was_short_of_memory(kept.workspace, kept.id):
             return True
@@ -446,7 +448,7 @@ class ChildProcesses:
             }
             self.line.tell({**told, **(kept.failure or {})}, *kept.descriptors)
 
-    def settle_until(self, kept: Kept, until_s: float) -> None:
+    def settle_until(self, kept: ChildProcess, until_s: float) -> None:
         """Wait for the end of a report."""
         while kept.report_fd >= 0 and (left_s := until_s - time.monotonic()) > 0:
             is_readable(kept.report_fd, left_s)

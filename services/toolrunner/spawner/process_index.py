@@ -36,7 +36,7 @@ FORGOTTEN_MAX = 64
 
 
 @dataclass(frozen=True)
-class Known:
+class ProcessEntry:
     """An index entry of a process: its workspace and its leader."""
 
     workspace: str
@@ -48,7 +48,7 @@ class Known:
         return self.workspace == workspace and not self.is_reaped and self.leader > 0
 
 
-NOBODY = Known("", 0)
+NOBODY = ProcessEntry("", 0)
 
 
 @dataclass
@@ -56,7 +56,7 @@ class ProcessIndex:
     """Finds processes by group, session, mark and descent."""
 
     groups: ControlGroups
-    known: dict[str, Known] = field(default_factory=dict)
+    known: dict[str, ProcessEntry] = field(default_factory=dict)
     known_max: int = FORGOTTEN_MAX
     cells: NamespaceSets = field(default_factory=NamespaceSets)
     #: The workspace of each user id other than ours; empty if several workspaces share it.
@@ -70,7 +70,7 @@ class ProcessIndex:
 
     def enter(self, process_id: str, workspace: str, pid: int) -> None:
         """Add a process with its leader, which has not been reaped."""
-        self.known[process_id] = Known(workspace, pid)
+        self.known[process_id] = ProcessEntry(workspace, pid)
 
     def hold(self, workspace: str, user: int = -1, *, has_cell: bool = False) -> None:
         """Record what contains a process of a workspace: a namespace set, a user id, or nothing."""
@@ -86,7 +86,7 @@ class ProcessIndex:
         """Record that the pid of a process may be reused."""
         known = self.known.get(process_id)
         if known is not None:
-            self.known[process_id] = Known(known.workspace, known.leader, is_reaped=True)
+            self.known[process_id] = ProcessEntry(known.workspace, known.leader, is_reaped=True)
 
     def leader(self, process_id: str) -> int:
         """Return the pid of a process's leader, or 0 if it is not in the index."""
@@ -188,7 +188,7 @@ class ProcessIndex:
                 self.owners[pid] = owner
         return owner
 
-    def found(self, own: dict[str, Known], is_meant: Callable[[Seen], bool]) -> list[Seen]:
+    def found(self, own: dict[str, ProcessEntry], is_meant: Callable[[Seen], bool]) -> list[Seen]:
         """Return our descendants that are of `own` or match `is_meant`, with their descendants."""
         seen = running_processes()
         belongs = ProcessOwnership(own, self.known.keys(), seen)
@@ -208,7 +208,7 @@ class ProcessOwnership:
 
     def __init__(
         self,
-        own: dict[str, Known],
+        own: dict[str, ProcessEntry],
         all_ids: Collection[str],
         seen: Iterable[Seen],
         mark_of: Callable[[int], str | None] = mark_of,

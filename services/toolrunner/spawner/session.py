@@ -25,8 +25,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from toolrunner.spawner.adoption import AdoptionSocket, Candidate
-from toolrunner.spawner.children import ChildProcesses, Kept
-from toolrunner.spawner.frames import CHUNK_BYTES, Frames, Line
+from toolrunner.spawner.children import ChildProcess, ChildProcesses
+from toolrunner.spawner.frames import CHUNK_BYTES, FrameChannel, Frames
 
 #: Spawners and services of different versions are incompatible.
 VERSION = 6
@@ -38,7 +38,7 @@ FAILED_S = 0.1
 class SpawnerSession:
     """The connection to one service at a time: the one that started us, or its successor."""
 
-    line: Line
+    line: FrameChannel
     child_processes: ChildProcesses
     selector: selectors.BaseSelector
     door: AdoptionSocket | None
@@ -70,7 +70,7 @@ class SpawnerSession:
         if key.fd == wakeup_fd:
             os.read(wakeup_fd, CHUNK_BYTES)
             self.child_processes.reap()
-        elif isinstance(key.data, Kept):
+        elif isinstance(key.data, ChildProcess):
             self.child_processes.settle(key.data)
         elif key.data is self.line.channel:
             self.listen()

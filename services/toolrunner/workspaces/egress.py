@@ -35,10 +35,10 @@ class WorkspaceEgress:
         placements: The placements; set by the host service.
     """
 
-    exits: egress.Egress
-    fetches: egress.Egress
+    exits: egress.ProxyListeners
+    fetches: egress.ProxyListeners
     secrets: egress.SecretSource = field(default_factory=egress.NoSecrets)
-    private: frozenset[egress.Place] = frozenset()
+    private: frozenset[egress.HostPort] = frozenset()
     presets: tuple[egress.Preset, ...] = ()
     placements: Mapping[WorkspaceId, Placement] = field(default_factory=dict)
 
@@ -111,21 +111,23 @@ class WorkspaceEgress:
             return egress.Rules(workspace_id)
 
 
-def repository_place(url: str) -> egress.Place | None:
+def repository_place(url: str) -> egress.HostPort | None:
     """Return the host of a repository with an HTTPS or SSH URL; None for other URLs."""
     scheme, mark, rest = url.partition("https://")
     short, colon, _ = url.removeprefix("git@").partition(":")
     try:
         if mark and not scheme:
-            return egress.Place.parse(rest.partition("/")[0], default_port=443)
+            return egress.HostPort.parse(rest.partition("/")[0], default_port=443)
         if url.startswith("git@") and colon:
-            return egress.Place.parse(short, default_port=443)
+            return egress.HostPort.parse(short, default_port=443)
     except ValueError:
         pass
     return None
 
 
-def fetch_grant(grants: Iterable[egress.Grant], place: egress.Place | None) -> egress.Grant | None:
+def fetch_grant(
+    grants: Iterable[egress.Grant], place: egress.HostPort | None
+) -> egress.Grant | None:
     """Return the secret that git gets for a repository there, if one is granted."""
     return None if place is None else egress.grant_for(grants, place, REPOSITORY_PATH)
 
@@ -147,7 +149,7 @@ def text_of(grant: egress.Grant, secret: egress.SecretValue) -> str:
 
 def rules_of(
     placement: Placement,
-    private: Iterable[egress.Place],
+    private: Iterable[egress.HostPort],
     presets: Iterable[egress.Preset] = (),
 ) -> egress.Rules:
     """Return the rules of a placement.

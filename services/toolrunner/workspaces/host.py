@@ -44,7 +44,7 @@ from toolrunner.workspaces.preparation import Preparation, options_of
 from toolrunner.workspaces.preparation_runs import (
     HostResources,
     PreparationEvent,
-    Runs,
+    PreparationRuns,
     decode_outcome,
 )
 from toolrunner.workspaces.sources.builder import SourceFailed, check_fork
@@ -63,7 +63,7 @@ NEXT_STEP: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class PlacementRequest:
     """A workspace that is requested."""
 
     workspace_id: WorkspaceId
@@ -98,7 +98,7 @@ class Host:
         self.tasks = BackgroundTasks(supervision)
         # Weak references: locks of workspaces that are not in use are dropped.
         self._locks: WeakValueDictionary[WorkspaceId, asyncio.Lock] = WeakValueDictionary()
-        self._runs = Runs(resources, self.tasks, log_directory)
+        self._runs = PreparationRuns(resources, self.tasks, log_directory)
         self._endings = WorkspaceTermination(resources, self._runs)
 
     async def __aenter__(self) -> "Host":
@@ -166,7 +166,7 @@ class Host:
         self.used_at[workspace_id] = self._resources.clock.now()
 
     async def prepare(
-        self, request: Request, wanted: Wanted, *, after: int = 0
+        self, request: Request, wanted: PlacementRequest, *, after: int = 0
     ) -> AsyncGenerator[PreparationEvent, None]:
         """Prepare a workspace or attach to its preparation; yield its log and one end.
 
@@ -335,7 +335,7 @@ class Host:
         self._runs.changed.set()
         return moved
 
-    async def _begin(self, request: Request, wanted: Wanted) -> Outcome | Preparation:
+    async def _begin(self, request: Request, wanted: PlacementRequest) -> Outcome | Preparation:
         """Store a requested workspace, and start to prepare it if it is not ready.
 
         Returns the preparation, or its outcome if it has ended.
@@ -375,7 +375,7 @@ class Host:
             step = NEXT_STEP.get(parent.state, "wait_for_it")
             raise WorkspaceNotReady(parent.workspace_id, parent.state, step)
 
-    def _placed(self, before: Placement | None, wanted: Wanted) -> Placement:
+    def _placed(self, before: Placement | None, wanted: PlacementRequest) -> Placement:
         """Return the new placement of a requested workspace."""
         if before is None or before.state is HostState.REMOVED:
             if self.is_draining:

@@ -64,7 +64,7 @@ class Preparation:
 
 
 @dataclass(frozen=True, slots=True)
-class Preparing:
+class PreparationSteps:
     """Prepares workspaces."""
 
     placements: Placements

@@ -30,7 +30,7 @@ from toolrunner.workspaces.domain.placement import (
 )
 from toolrunner.workspaces.domain.spec import SandboxLevel, WorkspaceSpec
 from toolrunner.workspaces.egress import WorkspaceEgress
-from toolrunner.workspaces.preparation import Preparation, Preparing, up_to_date
+from toolrunner.workspaces.preparation import Preparation, PreparationSteps, up_to_date
 from toolrunner.workspaces.preparation_log import PreparationLog
 from toolrunner.workspaces.setup_script import NodeStops
 from toolrunner.workspaces.sources.builder import SourceBuilder
@@ -58,7 +58,7 @@ class HostResources:
     processes: Processes
     files: FileService
     source_builder: SourceBuilder
-    preparing: Preparing
+    preparing: PreparationSteps
     trash: Trash
     points: Points
     sandbox: Sandbox
@@ -66,7 +66,7 @@ class HostResources:
     clock: Clock
 
 
-class Runs:
+class PreparationRuns:
     """Preparations, in the tasks of their owner.
 
     Attributes:

@@ -17,14 +17,14 @@ from toolrunner.quotas.enforcement import Quotas
 from toolrunner.resources import NodeResources
 from toolrunner.settings import Settings
 from toolrunner.spawner.client.fault_points import points_of
-from toolrunner.spawner.client.node_programs import Programs
+from toolrunner.spawner.client.node_programs import NodePrograms
 from toolrunner.workspaces.host import Host
 from toolrunner.workspaces.merge.service import Merges
 from toolrunner.workspaces.node.registration import Registration
 from toolrunner.workspaces.node.registry_client import GrpcRegistry
 from toolrunner.workspaces.node.reporter import NodeFacts, Reporter
 from toolrunner.workspaces.node.secret_client import DeferredSecrets, GrpcSecrets
-from toolrunner.workspaces.preparation import Preparing
+from toolrunner.workspaces.preparation import PreparationSteps
 from toolrunner.workspaces.preparation_runs import HostResources
 from toolrunner.workspaces.setup_script import SetupScript
 from toolrunner.workspaces.sources.builder import OwnedByService, SourceBuilder
@@ -52,7 +52,7 @@ async def hosting(
     async with open_placements(directory / PLACEMENTS, new_id=process.new_id) as placements:
         resources.exits.placements = placements.all
         trash = Trash(directory / "trash")
-        programs = Programs(resources.spawner.process, process.new_id)
+        programs = NodePrograms(resources.spawner.process, process.new_id)
         git = NodeGit(programs, resources.sandbox, settings.git_limits)
         mirrors = _mirrors(settings, process, resources, git, trash, placements)
         source_builder = SourceBuilder(
@@ -144,7 +144,7 @@ def _host_resources(
         processes=resources.processes,
         files=resources.files,
         source_builder=source_builder,
-        preparing=Preparing(placements, workspaces, source_builder, setup, points, clock),
+        preparing=PreparationSteps(placements, workspaces, source_builder, setup, points, clock),
         trash=trash,
         points=points,
         sandbox=resources.sandbox,

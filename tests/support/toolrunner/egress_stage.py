@@ -20,17 +20,17 @@ from support.host.supervised import supervision
 from toolrunner.egress import (
     Access,
     Dialer,
-    Egress,
-    Exit,
     FakeNetwork,
     FakeSecrets,
     Grant,
+    HostPort,
     InMemoryAccessLog,
     Limits,
-    Place,
     Policy,
     Preset,
     Proxy,
+    ProxyEndpoint,
+    ProxyListeners,
     Rules,
     SecretValue,
 )
@@ -150,8 +150,8 @@ class Origin:
 class Stage:
     """The proxy with all that is around it."""
 
-    egress: Egress
-    exit: Exit
+    egress: ProxyListeners
+    exit: ProxyEndpoint
     network: FakeNetwork
     audit: InMemoryAccessLog
     secrets: FakeSecrets
@@ -191,7 +191,7 @@ async def staged(
     grants: tuple[Grant, ...] = (),
     values: dict[str, SecretValue] | None = None,
     answers: dict[str, list[tuple[str, ...]]] | None = None,
-    private: tuple[Place, ...] = (),
+    private: tuple[HostPort, ...] = (),
     certified: tuple[str, ...] = ("secure.example", "*.secure.example"),
     limits: Limits = LIMITS,
 ) -> AsyncIterator[Stage]:
@@ -211,7 +211,9 @@ async def staged(
         )
         audit, secrets = InMemoryAccessLog(), FakeSecrets(values or {})
         proxy = Proxy(Dialer(network, certificates.trust), secrets, audit, SystemClock(), limits)
-        egress = await stack.enter_async_context(Egress(proxy, lambda: TOKEN, supervision()))
+        egress = await stack.enter_async_context(
+            ProxyListeners(proxy, lambda: TOKEN, supervision())
+        )
         policy = Policy.read(
             access,
             presets=presets,

@@ -8,7 +8,7 @@ from enum import StrEnum
 from typing import Final
 
 from toolrunner.egress.domain.errors import PolicyInvalid
-from toolrunner.egress.domain.hosts import HostPattern, Place
+from toolrunner.egress.domain.hosts import HostPattern, HostPort
 from toolrunner.primitives.domain import WorkspaceId
 
 AUTHORIZATION: Final = "Authorization"
@@ -76,7 +76,7 @@ def is_git_path(path: str) -> bool:
     return _WINDING.search(path.partition("?")[0]) is None
 
 
-def grant_for(grants: Iterable[Grant], place: Place, path: str) -> Grant | None:
+def grant_for(grants: Iterable[Grant], place: HostPort, path: str) -> Grant | None:
     """Return the secret to add to a request over TLS, if any.
 
     A secret for git is added to requests of git only; otherwise the most specific host wins.
@@ -94,7 +94,7 @@ def grant_for(grants: Iterable[Grant], place: Place, path: str) -> Grant | None:
     return min(fitting, key=_distance)[0]
 
 
-def password_advice(grants: Iterable[Grant], workspace_id: WorkspaceId, place: Place) -> str:
+def password_advice(grants: Iterable[Grant], workspace_id: WorkspaceId, place: HostPort) -> str:
     """Return why a git host asks for a password, and what to do."""
     grant = grant_for(grants, place, REPOSITORY_PATH)
     if grant is None:

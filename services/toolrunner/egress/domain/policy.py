@@ -13,7 +13,7 @@ from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_add
 from typing import Final, Self, assert_never
 
 from toolrunner.egress.domain.errors import Reason, Refused
-from toolrunner.egress.domain.hosts import HostPattern, Place
+from toolrunner.egress.domain.hosts import HostPattern, HostPort
 from toolrunner.egress.domain.presets import Preset, hosts_of
 
 #: Public addresses that are services of the host inside of clouds.
@@ -54,7 +54,7 @@ class Access(StrEnum):
     OPEN = "open"
 
 
-class Way(Enum):
+class Transport(Enum):
     """The protocol that is used with a target."""
 
     TLS = "TLS"
@@ -62,7 +62,7 @@ class Way(Enum):
     RAW = "anything but TLS and HTTP"
 
 
-USUAL_PORTS: Final = {Way.TLS: 443, Way.HTTP: 80}
+USUAL_PORTS: Final = {Transport.TLS: 443, Transport.HTTP: 80}
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +79,7 @@ class Policy:
     access: Access = Access.NONE
     allowed: tuple[HostPattern, ...] = ()
     denied: tuple[HostPattern, ...] = ()
-    private: frozenset[Place] = frozenset()
+    private: frozenset[HostPort] = frozenset()
 
     @classmethod
     def read(
@@ -90,7 +90,7 @@ class Policy:
         own_presets: Iterable[Preset] = (),
         allowed_hosts: Iterable[str] = (),
         denied_hosts: Iterable[str] = (),
-        private: Iterable[Place] = (),
+        private: Iterable[HostPort] = (),
     ) -> Self:
         """Parse a policy.
 
@@ -106,7 +106,7 @@ class Policy:
             frozenset(private),
         )
 
-    def allows(self, place: Place, way: Way) -> bool:
+    def allows(self, place: HostPort, way: Transport) -> bool:
         """Return whether the target may be requested by name with this protocol."""
         if any(_is_denied(pattern, place) for pattern in self.denied):
             return False
@@ -120,7 +120,7 @@ class Policy:
             case _:
                 assert_never(self.access)
 
-    def check_place(self, place: Place, way: Way) -> None:
+    def check_place(self, place: HostPort, way: Transport) -> None:
         """Refuse a target that may not be requested by name.
 
         Raises:
@@ -136,7 +136,7 @@ class Policy:
             Reason.NOT_ALLOWED, f"{place} is not allowed to this workspace by {way.value}."
         )
 
-    def check_addresses(self, place: Place, addresses: Iterable[str]) -> None:
+    def check_addresses(self, place: HostPort, addresses: Iterable[str]) -> None:
         """Refuse a target if any of its addresses is not public.
 
         Raises:
@@ -150,11 +150,11 @@ class Policy:
             )
 
 
-def _is_denied(pattern: HostPattern, place: Place) -> bool:
+def _is_denied(pattern: HostPattern, place: HostPort) -> bool:
     return pattern.meets(place.host) and pattern.port in (None, place.port)
 
 
-def _is_allowed(pattern: HostPattern, place: Place, way: Way) -> bool:
-    if not pattern.meets(place.host) or (way is Way.RAW) != pattern.is_raw:
+def _is_allowed(pattern: HostPattern, place: HostPort, way: Transport) -> bool:
+    if not pattern.meets(place.host) or (way is Transport.RAW) != pattern.is_raw:
         return False
     return place.port == (pattern.port or USUAL_PORTS.get(way))

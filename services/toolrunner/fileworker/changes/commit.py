@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from toolrunner.filesystem import errors
-from toolrunner.filesystem.beneath import Place, Root
+from toolrunner.filesystem.beneath import Entry, Root
 from toolrunner.filesystem.tree import exchanged
 from toolrunner.fileworker.changes.drafts import Draft
 from toolrunner.fileworker.changes.entries import etag_at, make_entry, moved_back, remove_entry
@@ -70,7 +70,7 @@ def _apply(doing: _Commit, draft: Draft) -> None:
         raise errors.refusal_of(error, draft.shown) from error
 
 
-def _check_same(place: Place, draft: Draft) -> None:
+def _check_same(place: Entry, draft: Draft) -> None:
     """Refuse a file that has changed since it was read."""
     now = place.lstat()
     known = None if draft.before is None else draft.before.identity
@@ -78,7 +78,7 @@ def _check_same(place: Place, draft: Draft) -> None:
         raise errors.changed(draft.shown, "")
 
 
-def _replace(doing: _Commit, place: Place, draft: Draft, content: bytes) -> None:
+def _replace(doing: _Commit, place: Entry, draft: Draft, content: bytes) -> None:
     staged = staged_name(doing.token)
     try:
         _write_staged(place, staged, content, draft.before, draft.mode)
@@ -90,7 +90,7 @@ def _replace(doing: _Commit, place: Place, draft: Draft, content: bytes) -> None
 
 
 def _write_staged(
-    place: Place, staged: str, content: bytes, before: Snapshot | None, mode: int
+    place: Entry, staged: str, content: bytes, before: Snapshot | None, mode: int
 ) -> None:
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
     fd = os.open(staged, flags, mode or NEW_FILE_MODE, dir_fd=place.directory_fd)
@@ -105,7 +105,7 @@ def _write_staged(
         os.close(fd)
 
 
-def keep_attributes(fd: int, place: Place, mode: int) -> None:
+def keep_attributes(fd: int, place: Entry, mode: int) -> None:
     """Give a file the owner, mode and extended attributes of the one that it replaces."""
     with suppress(OSError), place.found() as old:
         link = f"/proc/self/fd/{old}"
@@ -118,7 +118,7 @@ def keep_attributes(fd: int, place: Place, mode: int) -> None:
     os.fchmod(fd, mode)
 
 
-def put_in_place(place: Place, staged: str, before: Snapshot | None, shown: str) -> None:
+def put_in_place(place: Entry, staged: str, before: Snapshot | None, shown: str) -> None:
     """Rename a staged file to its path; a new one never replaces another.
 
     Raises:
@@ -136,7 +136,7 @@ def put_in_place(place: Place, staged: str, before: Snapshot | None, shown: str)
         os.rename(staged, place.name, src_dir_fd=fd, dst_dir_fd=fd)
 
 
-def _exchange(place: Place, staged: str, before: Snapshot, shown: str) -> None:
+def _exchange(place: Entry, staged: str, before: Snapshot, shown: str) -> None:
     """Replace a file; a concurrent change is detected after the exchange, and the file kept."""
     fd = place.directory_fd
     with leased(place) as lease:
@@ -182,7 +182,7 @@ def roll_back(root: Root, image: Image, token: str) -> bool:
         return False
 
 
-def _undo_at(place: Place, image: Image, token: str, *, is_there: bool) -> None:
+def _undo_at(place: Entry, image: Image, token: str, *, is_there: bool) -> None:
     if image.before_etag and image.kind is EntryKind.FILE:
         _put_back(place, image.before or b"", image.mode or 0, token, is_new=not is_there)
         return
@@ -198,7 +198,7 @@ def clear_staged(root: Root, asked: str, token: str) -> None:
         os.unlink(staged_name(token), dir_fd=place.directory_fd)
 
 
-def _put_back(place: Place, content: bytes, mode: int, token: str, *, is_new: bool) -> None:
+def _put_back(place: Entry, content: bytes, mode: int, token: str, *, is_new: bool) -> None:
     staged = staged_name(token)
     _write_staged(place, staged, content, None, mode)
     os.chmod(staged, mode, dir_fd=place.directory_fd)

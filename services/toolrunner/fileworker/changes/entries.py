@@ -6,7 +6,7 @@ import stat
 from contextlib import suppress
 from typing import Final
 
-from toolrunner.filesystem.beneath import Place, Root
+from toolrunner.filesystem.beneath import Entry, Root
 from toolrunner.filesystem.tree import rename_to_free
 from toolrunner.fileworker.content.snapshot import NO_ETAG, hashed, reopened
 from toolrunner.fileworker.values import EntryKind, Image
@@ -14,7 +14,7 @@ from toolrunner.fileworker.values import EntryKind, Image
 DIRECTORY_ETAG: Final = "directory"
 
 
-def etag_at(place: Place) -> str | None:
+def etag_at(place: Entry) -> str | None:
     """Return the etag of an entry, empty if there is none; None if it cannot have one."""
     try:
         with place.found() as found:
@@ -39,13 +39,13 @@ def link_etag(target: bytes) -> str:
     return f"link-{hashlib.sha256(target).hexdigest()}"
 
 
-def inode_etag(place: Place) -> str:
+def inode_etag(place: Entry) -> str:
     """Return an etag that an entry keeps when it is moved; empty if there is none."""
     result = place.lstat()
     return NO_ETAG if result is None else f"inode-{result.st_dev:x}-{result.st_ino:x}"
 
 
-def make_entry(place: Place, image: Image) -> None:
+def make_entry(place: Entry, image: Image) -> None:
     """Create a link or a directory as it was.
 
     Raises:
@@ -58,7 +58,7 @@ def make_entry(place: Place, image: Image) -> None:
         os.chmod(place.name, image.mode or 0o755, dir_fd=place.directory_fd)
 
 
-def remove_entry(place: Place) -> None:
+def remove_entry(place: Entry) -> None:
     """Remove a file, a link or an empty directory.
 
     Raises:

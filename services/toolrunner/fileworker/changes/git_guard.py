@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from toolrunner.filesystem import errors
-from toolrunner.filesystem.beneath import PATH_BYTES_MAX, Place, Root
+from toolrunner.filesystem.beneath import PATH_BYTES_MAX, Entry, Root
 from toolrunner.fileworker.search.gitignore import GIT_DIRECTORY
 
 #: The entries of a git directory; the last two may be elsewhere, in its commondir.
@@ -86,7 +86,7 @@ class GitGuard:
     root: Root
     is_on: bool
 
-    def check(self, place: Place, asked: str) -> None:
+    def check(self, place: Entry, asked: str) -> None:
         """Check that an entry may be created, replaced, moved or deleted.
 
         Raises:
@@ -120,7 +120,7 @@ class GitGuard:
             except OSError:
                 continue
             try:
-                self.check(Place(fd, parts[depth], "/".join(parts[: depth + 1])), asked)
+                self.check(Entry(fd, parts[depth], "/".join(parts[: depth + 1])), asked)
             finally:
                 os.close(fd)
             return

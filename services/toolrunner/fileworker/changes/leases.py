@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Final
 
-from toolrunner.filesystem.beneath import Place
+from toolrunner.filesystem.beneath import Entry
 from toolrunner.fileworker.content.snapshot import reopened
 
 #: A process that holds a file open for longer is not waited for.
@@ -29,7 +29,7 @@ class Lease:
 
 
 @contextmanager
-def leased(place: Place) -> Iterator[Lease]:
+def leased(place: Entry) -> Iterator[Lease]:
     """Take a lease on a file in a context; without effect where leases are not supported.
 
     Some file systems do not support them, and the kernel refuses them for files of another user.

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from toolrunner.filesystem import errors
-from toolrunner.filesystem.beneath import Place, Root
+from toolrunner.filesystem.beneath import Entry, Root
 from toolrunner.fileworker.changes.commit import roll_back
 from toolrunner.fileworker.changes.entries import (
     DIRECTORY_ETAG,
@@ -91,7 +91,7 @@ class Deletion(TreePlan):
         plan.changes = (Change(path, ChangeKind.DELETED, before_etag=plan.images[-1].before_etag),)
         return plan
 
-    def _kept(self, place: Place, there: os.stat_result, request: PlanDelete) -> tuple[Image, ...]:
+    def _kept(self, place: Entry, there: os.stat_result, request: PlanDelete) -> tuple[Image, ...]:
         path = self.root.real_path(place)
         if stat.S_ISDIR(there.st_mode) and not request.recursive:
             with self.root.opened(path, os.O_RDONLY | os.O_DIRECTORY) as fd, os.scandir(fd) as each:
@@ -174,13 +174,13 @@ def _entries(root: Root, path: str, depth: int = KEPT_DEPTH_MAX) -> Iterator[Ima
 
 
 @dataclass
-class Moving(TreePlan):
+class MovePlan(TreePlan):
     """The move of an entry to another path."""
 
     request: PlanMove | None = None
 
     @classmethod
-    def of(cls, root: Root, request: PlanMove) -> "Moving":
+    def of(cls, root: Root, request: PlanMove) -> "MovePlan":
         """Plan it.
 
         Raises:
@@ -260,14 +260,14 @@ def _overwritten(root: Root, path: str, request: PlanMove) -> tuple[Image, ...]:
 
 
 @dataclass
-class Restoring(TreePlan):
+class RestorePlan(TreePlan):
     """The restore of entries."""
 
     undone: tuple[Image, ...] = ()
     guards_git: bool = False
 
     @classmethod
-    def of(cls, root: Root, request: PlanRestore) -> "Restoring":
+    def of(cls, root: Root, request: PlanRestore) -> "RestorePlan":
         """Plan it.
 
         Raises:

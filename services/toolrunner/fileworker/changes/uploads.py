@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from toolrunner.filesystem import errors
-from toolrunner.filesystem.beneath import Place, Root
+from toolrunner.filesystem.beneath import Entry, Root
 from toolrunner.fileworker.changes.commit import (
     NEW_FILE_MODE,
     keep_attributes,
@@ -109,7 +109,7 @@ class Upload:
         assert self.draft is not None, "a commit follows its plan"
         before = self.draft.before
         name = self.path.rpartition("/")[2]
-        place = Place(self.directory_fd, name, self.path)
+        place = Entry(self.directory_fd, name, self.path)
         try:
             GitGuard(self.root, self.request.guards_git).check(place, self.request.path)
             if before is not None:

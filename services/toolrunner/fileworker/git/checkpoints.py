@@ -23,7 +23,7 @@ from toolrunner.fileworker.git.protocol import (
     Created,
     ListCheckpoints,
 )
-from toolrunner.fileworker.git.repositories import Place, repository_of
+from toolrunner.fileworker.git.repositories import RepositoryPaths, repository_of
 from toolrunner.fileworker.git.status import empty_tree
 from toolrunner.fileworker.git.values import Checkpoint, bounded_files
 from toolrunner.fileworker.jobs import Pause, Readable
@@ -80,7 +80,7 @@ def list_checkpoints(
 
 
 def keep(
-    git: Git, place: Place, scope: str, label: str, until_s: float, *, spared: str = ""
+    git: Git, place: RepositoryPaths, scope: str, label: str, until_s: float, *, spared: str = ""
 ) -> Generator[Steps, None, Checkpoint]:
     """Store the state of all files under a label; the oldest of too many are deleted.
 
@@ -110,7 +110,7 @@ def keep(
 
 
 def _prune(
-    git: Git, place: Place, scope: str, spared: frozenset[str], until_s: float
+    git: Git, place: RepositoryPaths, scope: str, spared: frozenset[str], until_s: float
 ) -> Generator[Steps, None, None]:
     """Delete the oldest checkpoints of one scope; git removes their unreferenced objects."""
     listing = ("for-each-ref", "--format=%(refname)", "--sort=-creatordate", f"{REFS}/{scope}/")
@@ -123,7 +123,7 @@ def _prune(
 
 
 def changes(
-    git: Git, place: Place, old: str, new: str, until_s: float, *options: str
+    git: Git, place: RepositoryPaths, old: str, new: str, until_s: float, *options: str
 ) -> Generator[Steps, None, DiffReader]:
     """Return the diff of two states."""
     reader = DiffReader(0)
@@ -134,7 +134,7 @@ def changes(
 
 
 def find_checkpoint(
-    git: Git, place: Place, ref: str, until_s: float
+    git: Git, place: RepositoryPaths, ref: str, until_s: float
 ) -> Generator[Steps, None, str]:
     """Return the commit of a checkpoint.
 
@@ -150,7 +150,7 @@ def find_checkpoint(
     return found[0]
 
 
-def _staged(git: Git, place: Place, until_s: float) -> Generator[Steps, None, Path]:
+def _staged(git: Git, place: RepositoryPaths, until_s: float) -> Generator[Steps, None, Path]:
     """Return the separate index, updated to the current files."""
     own = place.git / OWN_DIRECTORY
     own.mkdir(mode=0o700, exist_ok=True)
@@ -168,7 +168,7 @@ def _staged(git: Git, place: Place, until_s: float) -> Generator[Steps, None, Pa
 
 
 def _mind_ignored(
-    git: Git, place: Place, index: Path, until_s: float
+    git: Git, place: RepositoryPaths, index: Path, until_s: float
 ) -> Generator[Steps, None, None]:
     """Add the ignored files that the repository tracks anyway, and no others."""
     arguments = ("ls-files", "-z", "--cached", "--ignored", "--exclude-standard")
@@ -182,7 +182,7 @@ def _mind_ignored(
             yield from git.output(place, updating, until_s, index=index, is_exact=True, input=data)
 
 
-def _listed(place: Place, line: str) -> Checkpoint | None:
+def _listed(place: RepositoryPaths, line: str) -> Checkpoint | None:
     ref, commit, parents, created = line.split("\0")
     named = _REF.fullmatch(ref)
     if named is None or not created:

@@ -19,7 +19,7 @@ from typing import IO, Final
 
 from toolrunner.filesystem import errors
 from toolrunner.fileworker.git import configuration
-from toolrunner.fileworker.git.repositories import Place
+from toolrunner.fileworker.git.repositories import RepositoryPaths
 from toolrunner.fileworker.jobs import Readable
 
 READ_BYTES: Final = 256 * 1024
@@ -123,7 +123,7 @@ class Git:
             self._own = Path(tempfile.mkdtemp(prefix="git-", dir=self.directory))
         return self._own
 
-    def known(self, place: Place, until_s: float) -> Generator[Readable, None, Known]:
+    def known(self, place: RepositoryPaths, until_s: float) -> Generator[Readable, None, Known]:
         """Return a repository's settings, read again if they have changed.
 
         Raises:
@@ -144,7 +144,7 @@ class Git:
 
     def run(
         self,
-        place: Place,
+        place: RepositoryPaths,
         arguments: Sequence[str],
         until_s: float,
         *,
@@ -180,7 +180,7 @@ class Git:
 
     def output(
         self,
-        place: Place,
+        place: RepositoryPaths,
         arguments: Sequence[str],
         until_s: float,
         *,
@@ -201,7 +201,7 @@ class Git:
         return ran.output
 
     def _settings(
-        self, path: Path, place: Place, until_s: float
+        self, path: Path, place: RepositoryPaths, until_s: float
     ) -> Generator[Readable, None, list[tuple[str, str]]]:
         if not path.is_file():
             return []
@@ -216,7 +216,10 @@ class Git:
         return configuration.parse_list(ran.output)
 
     def _made(
-        self, place: Place, signature: tuple[object, ...], settings: configuration.Settings
+        self,
+        place: RepositoryPaths,
+        signature: tuple[object, ...],
+        settings: configuration.Settings,
     ) -> Known:
         made = []
         kept = configuration.kept(settings)
@@ -317,7 +320,7 @@ def _source(data: bytes, directory: Path) -> IO[bytes]:
     return source
 
 
-def _signature(place: Place, name: str) -> object:
+def _signature(place: RepositoryPaths, name: str) -> object:
     path = (place.common if name == "config" else place.git) / name
     try:
         found = path.stat()

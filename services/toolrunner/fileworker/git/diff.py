@@ -14,7 +14,7 @@ from toolrunner.filesystem.beneath import Root
 from toolrunner.fileworker.git.command import Git, failed
 from toolrunner.fileworker.git.diff_output import DiffReader
 from toolrunner.fileworker.git.protocol import Diff, GitDiff
-from toolrunner.fileworker.git.repositories import Place, repository_of
+from toolrunner.fileworker.git.repositories import RepositoryPaths, repository_of
 from toolrunner.fileworker.git.status import DIFF, empty_tree
 from toolrunner.fileworker.git.values import bounded_files
 from toolrunner.fileworker.jobs import Pause, Readable
@@ -59,7 +59,7 @@ def read_diff(git: Git, root: Root, request: GitDiff) -> Working:
 
 
 def find_commits(
-    git: Git, place: Place, names: Sequence[str], until_s: float
+    git: Git, place: RepositoryPaths, names: Sequence[str], until_s: float
 ) -> Generator[Readable, None, list[str]]:
     """Return the commits of names; empty for names without one."""
     asked = "".join(f"{name}^{{commit}}\n" for name in names)
@@ -77,7 +77,7 @@ def no_commit(field: str, name: str) -> errors.FileRefused:
 
 
 @contextmanager
-def temporary_index(git: Git, place: Place) -> Iterator[Path]:
+def temporary_index(git: Git, place: RepositoryPaths) -> Iterator[Path]:
     """Copy the repository's index in a context; the original is not changed."""
     directory = Path(tempfile.mkdtemp(prefix="index-", dir=git.own()))
     index = directory / "index"
@@ -96,7 +96,7 @@ def temporary_index(git: Git, place: Place) -> Iterator[Path]:
 
 
 def _note_untracked(
-    git: Git, place: Place, index: Path, paths: Sequence[str], until_s: float
+    git: Git, place: RepositoryPaths, index: Path, paths: Sequence[str], until_s: float
 ) -> Generator[Readable, None, None]:
     """Mark new files as added in the index, without storing their content."""
     arguments = ("ls-files", "-z", "--others", "--exclude-standard", "--", *paths)
@@ -109,7 +109,7 @@ def _note_untracked(
 
 def _read(
     git: Git,
-    place: Place,
+    place: RepositoryPaths,
     index: Path,
     ends: Sequence[str],
     request: GitDiff,

@@ -35,7 +35,7 @@ _UNDER_WAY: Final = (
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class RepositoryPaths:
     """The directories of a repository.
 
     Attributes:
@@ -62,7 +62,7 @@ def not_a_repository(path: str) -> errors.FileRefused:
     return errors.FileRefused(errors.Reason.NOT_A_REPOSITORY, text, path=path)
 
 
-def repository_of(root: Root, asked: str) -> Place:
+def repository_of(root: Root, asked: str) -> RepositoryPaths:
     """Return the repository that a directory is in.
 
     Raises:
@@ -77,7 +77,7 @@ def repository_of(root: Root, asked: str) -> Place:
         directory = directory.rpartition("/")[0]
 
 
-def place_at(root: Root, directory: str) -> Place | None:
+def place_at(root: Root, directory: str) -> RepositoryPaths | None:
     """Return the repository whose work tree is a directory; None if there is none."""
     base = Path(os.readlink(f"/proc/self/fd/{root.fd}"))
     files = base / directory
@@ -89,10 +89,10 @@ def place_at(root: Root, directory: str) -> Place | None:
         common = _beneath(base, _common(inside))
     except (OSError, ValueError):
         return None
-    return None if common is None else Place(directory, files, inside, common)
+    return None if common is None else RepositoryPaths(directory, files, inside, common)
 
 
-def find_repositories(root: Root) -> Iterator[Place | Pause]:
+def find_repositories(root: Root) -> Iterator[RepositoryPaths | Pause]:
     """Yield repositories, the outermost first, with pauses in between."""
     todo: list[tuple[str, int, Ignores]] = [("", 0, ignores_at(root, ""))]
     visited = found = 0

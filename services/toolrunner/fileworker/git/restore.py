@@ -18,7 +18,7 @@ from toolrunner.fileworker.git.command import Git
 from toolrunner.fileworker.git.diff import find_commits
 from toolrunner.fileworker.git.diff_output import RawFile
 from toolrunner.fileworker.git.protocol import RestoreCheckpoint, Restored
-from toolrunner.fileworker.git.repositories import Place, repository_of
+from toolrunner.fileworker.git.repositories import RepositoryPaths, repository_of
 from toolrunner.fileworker.git.values import Checkpoint, bounded_files
 from toolrunner.fileworker.jobs import Pause, Readable
 
@@ -56,7 +56,7 @@ def restore_checkpoint(
 
 
 def _kept(
-    git: Git, place: Place, request: RestoreCheckpoint, until_s: float
+    git: Git, place: RepositoryPaths, request: RestoreCheckpoint, until_s: float
 ) -> Generator[Steps, None, tuple[Checkpoint, Checkpoint]]:
     """Return the state before the first attempt, and the one before this attempt."""
     ref = f"{REFS}/{request.scope}/{request.previous_label}"
@@ -77,7 +77,7 @@ def _kept(
 
 
 def _check_unchanged(
-    git: Git, place: Place, request: RestoreCheckpoint, present: str, until_s: float
+    git: Git, place: RepositoryPaths, request: RestoreCheckpoint, present: str, until_s: float
 ) -> Generator[Steps, None, None]:
     ref = request.if_unchanged_since_ref
     since = yield from find_checkpoint(git, place, ref, until_s)
@@ -106,7 +106,7 @@ class Plan:
     """
 
     root: Root
-    place: Place
+    place: RepositoryPaths
     wanted: list[RawFile]
     written: list[str] = field(init=False)
     _removed: set[str] = field(init=False)
@@ -186,7 +186,7 @@ def _above(path: str) -> Iterator[str]:
 
 
 def _write(
-    git: Git, place: Place, target: str, paths: list[str], until_s: float
+    git: Git, place: RepositoryPaths, target: str, paths: list[str], until_s: float
 ) -> Generator[Steps, None, None]:
     if not paths:
         return

@@ -15,7 +15,7 @@ from toolrunner.filesystem.beneath import Root
 from toolrunner.fileworker.git import configuration
 from toolrunner.fileworker.git.command import Git
 from toolrunner.fileworker.git.diff_output import DiffReader
-from toolrunner.fileworker.git.repositories import Place, find_repositories, repository_of
+from toolrunner.fileworker.git.repositories import RepositoryPaths, find_repositories, repository_of
 from toolrunner.fileworker.git.status_output import Entry, Status, parse_status
 from toolrunner.fileworker.git.values import FileState, GitFile, Repository, bounded_files
 from toolrunner.fileworker.jobs import PAUSE, Pause, Readable
@@ -87,7 +87,7 @@ def find_statuses(
     return tuple(looked)
 
 
-def status_of(git: Git, root: Root, place: Place, until_s: float) -> Looking:
+def status_of(git: Git, root: Root, place: RepositoryPaths, until_s: float) -> Looking:
     """Return the status of a repository; an error of git is returned in it."""
     try:
         return (yield from _status(git, root, place, until_s))
@@ -102,7 +102,7 @@ def empty_tree(settings: configuration.Settings) -> str:
     return EMPTY_TREES.get(kind, EMPTY_TREES["sha1"])
 
 
-def _status(git: Git, root: Root, place: Place, until_s: float) -> Looking:
+def _status(git: Git, root: Root, place: RepositoryPaths, until_s: float) -> Looking:
     known = yield from git.known(place, until_s)
     status = parse_status((yield from git.output(place, STATUS, until_s)))
     reader = DiffReader(0)
@@ -110,7 +110,7 @@ def _status(git: Git, root: Root, place: Place, until_s: float) -> Looking:
         base = status.commit or empty_tree(known.settings)
         reader.feed((yield from git.output(place, (*DIFF, base, "--"), until_s)))
         reader.finish()
-    counting = Counting(root, place)
+    counting = UntrackedCounter(root, place)
     files = []
     for entry in status.entries:
         files.append(counting.file(entry, reader))
@@ -136,7 +136,7 @@ def _status(git: Git, root: Root, place: Place, until_s: float) -> Looking:
     )
 
 
-def _problem(place: Place, status: Status) -> str:
+def _problem(place: RepositoryPaths, status: Status) -> str:
     conflicts = sum(entry.state is FileState.CONFLICTED for entry in status.entries)
     what = place.under_way()
     if conflicts:
@@ -145,11 +145,11 @@ def _problem(place: Place, status: Status) -> str:
 
 
 @dataclass
-class Counting:
+class UntrackedCounter:
     """Counts lines of untracked files, without git."""
 
     root: Root
-    place: Place
+    place: RepositoryPaths
     left_files: int = field(default=COUNTED_FILES_MAX)
     left_bytes: int = field(default=COUNTED_BYTES_MAX)
 

@@ -19,7 +19,7 @@ from toolrunner.fileworker.git.inotify import IN_IGNORED, IN_Q_OVERFLOW, Inotify
 from toolrunner.fileworker.git.protocol import GitAnswer, Removed, Repositories, Unchanged, WatchGit
 from toolrunner.fileworker.git.repositories import (
     DIRECTORIES_PER_TURN,
-    Place,
+    RepositoryPaths,
     directories_in,
     find_repositories,
 )
@@ -70,7 +70,7 @@ class Watches:
     """
 
     root: Root
-    places: dict[str, Place] = field(default_factory=dict)
+    places: dict[str, RepositoryPaths] = field(default_factory=dict)
     is_partial: bool = False
     is_rebuilt_due: bool = False
     changed: set[str] = field(default_factory=set)
@@ -140,7 +140,7 @@ class Watches:
                 return path
         return None
 
-    def _watch_own(self, place: Place) -> None:
+    def _watch_own(self, place: RepositoryPaths) -> None:
         for own in {place.git, place.common}:
             self._watch(str(own), Watched("", place.directory, True, Ignores()))
         for name in REFERENCES:
@@ -253,6 +253,6 @@ class Follower:
                 changes.append(looked)
         return changes
 
-    def _look(self, place: Place) -> Generator[Steps, None, Repository]:
+    def _look(self, place: RepositoryPaths) -> Generator[Steps, None, Repository]:
         until_s = time.monotonic() + self.request.timeout_s
         return (yield from status_of(self.git, self.root, place, until_s))

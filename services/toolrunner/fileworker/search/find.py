@@ -13,7 +13,7 @@ from toolrunner.filesystem.beneath import Root
 from toolrunner.fileworker.jobs import Pause
 from toolrunner.fileworker.protocol import FindFiles, FoundFile, FoundFiles
 from toolrunner.fileworker.search.globs import name_pattern
-from toolrunner.fileworker.search.walk import TopN, Walk, Wanted, directory_at
+from toolrunner.fileworker.search.walk import TopN, Walk, WalkOptions, directory_at
 from toolrunner.fileworker.values import PathInfo
 
 #: After this time the results found so far are returned.
@@ -46,7 +46,7 @@ def find_files(root: Root, request: FindFiles) -> Generator[Pause, None, FoundFi
 
     walk = Walk(
         root,
-        Wanted(hidden=request.include_ignored, ignored=request.include_ignored),
+        WalkOptions(hidden=request.include_ignored, ignored=request.include_ignored),
         # Only matching files are stat'ed, which takes longer than comparing names.
         fits=lambda path: score_of(path) is not None,
         until_s=time.monotonic() + FIND_S_MAX,

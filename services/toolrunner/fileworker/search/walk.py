@@ -23,7 +23,7 @@ SLACK: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class WalkOptions:
     """Whether hidden and ignored entries are included."""
 
     hidden: bool
@@ -56,7 +56,7 @@ class Scan:
     fd: int
     path: str
     ignores: Ignores
-    wanted: Wanted
+    wanted: WalkOptions
 
     def chunks(self) -> Iterator[tuple[list[Name], int]]:
         """Yield included names, and the number of excluded ones, in chunks."""
@@ -101,7 +101,7 @@ class Walk:
     """
 
     root: Root
-    wanted: Wanted
+    wanted: WalkOptions
     fits: Callable[[str], bool] = lambda path: True
     until_s: float = float("inf")
     is_truncated: bool = False

@@ -28,7 +28,7 @@ from toolrunner.workspaces.domain.spec import (
     Source,
     WorkspaceSpec,
 )
-from toolrunner.workspaces.host import Wanted
+from toolrunner.workspaces.host import PlacementRequest
 from toolrunner.workspaces.merge.comparison import Strategy
 from toolrunner.workspaces.merge.service import MergeRequest
 from toolrunner.workspaces.sources.builder import check_skeleton
@@ -82,12 +82,12 @@ def workspace_of(text: str, epoch: int, field: str = "workspace_id") -> tuple[Wo
     return WorkspaceId(canonical_uuid(text, field)), epoch
 
 
-def wanted_of(request: api.PrepareWorkspaceRequest) -> Wanted:
+def wanted_of(request: api.PrepareWorkspaceRequest) -> PlacementRequest:
     """Return the requested workspace."""
     workspace_id, epoch = workspace_of(request.workspace_id, request.epoch)
     if request.after_log_sequence < 0:
         raise InvalidRequest("after_log_sequence", "is negative")
-    return Wanted(
+    return PlacementRequest(
         workspace_id, epoch, request.owner_id, recipe_of(request.recipe), request.must_exist
     )
 

@@ -17,8 +17,16 @@ from toolrunner.filesystem.beneath import Root
 from toolrunner.filesystem.tree import hand_over
 from toolrunner.primitives.domain import Limits, WorkspaceId
 from toolrunner.processes.node_sandbox import Sandbox
-from toolrunner.sandbox import Confinement, Layer, Network, NotEnforceable, Place, Profile, plan
-from toolrunner.spawner.client.node_programs import OnLine, ProgramFailed, Programs
+from toolrunner.sandbox import (
+    Confinement,
+    Layer,
+    Network,
+    NotEnforceable,
+    Profile,
+    SandboxPaths,
+    plan,
+)
+from toolrunner.spawner.client.node_programs import NodePrograms, OnLine, ProgramFailed
 
 QUICK_S: Final = 60.0
 #: The user of mirrors and unfinished clones; no workspace gets this user.
@@ -67,7 +75,7 @@ _CANDIDATE: Final = re.compile(
 _RULE: Final = re.compile(r"url\.(.+)\.insteadof", re.IGNORECASE)
 
 
-def told(line: str, names: Mapping[str, str], asked_host: str = "") -> str:
+def redacted(line: str, names: Mapping[str, str], asked_host: str = "") -> str:
     """Return a line without addresses that are not public, except the requested host.
 
     Args:
@@ -80,7 +88,7 @@ def told(line: str, names: Mapping[str, str], asked_host: str = "") -> str:
     return _CANDIDATE.sub(lambda found: _shown(found[0], asked_host), line)
 
 
-def led_names(variables: Mapping[str, str]) -> dict[str, str]:
+def redacted_names(variables: Mapping[str, str]) -> dict[str, str]:
     """Return the original URLs of repositories that git accesses by a rewritten URL."""
     names: dict[str, str] = {}
     for name, value in variables.items():
@@ -131,7 +139,7 @@ class GitWorkdir:
 class NodeGit:
     """Runs git in its working directories."""
 
-    programs: Programs
+    programs: NodePrograms
     sandbox: Sandbox
     limits: Limits
 
@@ -171,11 +179,11 @@ class NodeGit:
         Raises:
             ProgramFailed: It exited with an error, or not in time.
         """
-        names = {**led_names(environment), str(git_workdir.directory): "."}
+        names = {**redacted_names(environment), str(git_workdir.directory): "."}
         names |= dict.fromkeys(git_workdir.readable, "(the node's copy)")
 
         def shown(line: str) -> str:
-            return told(line, names, asked_host)
+            return redacted(line, names, asked_host)
 
         try:
             return await self.programs.run(
@@ -211,7 +219,9 @@ class NodeGit:
     def confinement(self, git_workdir: GitWorkdir, network: Network) -> Confinement | None:
         """Return how git is confined; None where this node cannot confine it."""
         directory = str(git_workdir.directory)
-        place = Place(directory, directory, directory, self._uid(git_workdir), git_workdir.readable)
+        place = SandboxPaths(
+            directory, directory, directory, self._uid(git_workdir), git_workdir.readable
+        )
         is_open = network is Network.OPEN
         try:
             return plan(

@@ -43,7 +43,7 @@ ENTRIES_MAX: Final = 1_000_000
 
 
 @dataclass(frozen=True, slots=True)
-class Kept:
+class MirrorUse:
     """A mirror: its path, its size in bytes, and when it was last used, in seconds."""
 
     mirror: Path
@@ -52,7 +52,7 @@ class Kept:
 
 
 @dataclass(frozen=True, slots=True)
-class Bounds:
+class MirrorBounds:
     """Limits on all mirrors together.
 
     Attributes:
@@ -65,7 +65,7 @@ class Bounds:
     size_max: int
     age_s: float
 
-    def surplus(self, kept: Sequence[Kept], now_s: float) -> tuple[Path, ...]:
+    def surplus(self, kept: Sequence[MirrorUse], now_s: float) -> tuple[Path, ...]:
         """Return the mirrors to remove to meet the limits, least recently used first."""
         gone = []
         count, size = len(kept), sum(each.size for each in kept)
@@ -113,7 +113,7 @@ class Mirrors:
     git: NodeGit
     remotes: Remotes
     credentials: Credentials
-    bounds: Bounds
+    bounds: MirrorBounds
     trash: Trash
     clock: Clock
     is_borrowed: Callable[[Path], bool] = lambda mirror: False
@@ -265,7 +265,7 @@ class Mirrors:
                 await asyncio.to_thread(self._throw, mirror)
         await asyncio.to_thread(self.trash.empty)
 
-    def _kept(self) -> list[Kept]:
+    def _kept(self) -> list[MirrorUse]:
         found = []
         for address in self.directory.glob(f"*{ADDRESS}"):
             mirror = address.with_suffix("")
@@ -274,7 +274,7 @@ class Mirrors:
                 size, _ = measure(root, entries_max=ENTRIES_MAX)
             finally:
                 root.close()
-            found.append(Kept(mirror, size, address.stat().st_mtime))
+            found.append(MirrorUse(mirror, size, address.stat().st_mtime))
         return found
 
 

@@ -19,7 +19,7 @@ from toolrunner.fileworker.protocol import FileMatches, Matches, SearchLine, Sum
 from toolrunner.fileworker.search.find import likeness
 from toolrunner.fileworker.search.globs import name_pattern
 from toolrunner.fileworker.search.grep import search_files
-from toolrunner.fileworker.search.walk import Walk, Wanted
+from toolrunner.fileworker.search.walk import Walk, WalkOptions
 from toolrunner.fileworker.values import PathInfo
 
 TREE = {
@@ -159,7 +159,7 @@ def test_a_walk_without_time_ends_with_what_it_has(tmp_path: Path) -> None:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
     root = Root.open_directory(str(tmp_path))
-    walk = Walk(root, Wanted(hidden=False, ignored=False), until_s=0.0)
+    walk = Walk(root, WalkOptions(hidden=False, ignored=False), until_s=0.0)
     seen = [info.path for info in walk.files("a") if isinstance(info, PathInfo)]
     assert (seen, walk.is_truncated) == (["a/b"], True)
     root.close()

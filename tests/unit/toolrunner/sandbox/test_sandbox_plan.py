@@ -11,9 +11,9 @@ from toolrunner.sandbox import (
     Level,
     Network,
     NotEnforceable,
-    Place,
     Profile,
     Report,
+    SandboxPaths,
     Trials,
     judge,
     plan,
@@ -32,7 +32,7 @@ NO_NAMESPACES = dict.fromkeys(
 CONTAINER = replace(EVERYTHING, failures={**NO_NAMESPACES, Layer.CGROUP: "read-only"})
 ORDINARY = replace(EVERYTHING, is_root=False, failures={**NO_NAMESPACES, Layer.UID: "no root"})
 NO_LANDLOCK = {Layer.LANDLOCK_FILES: "old", Layer.LANDLOCK_NETWORK: "old"}
-PLACE = Place("/w/files", "/w/home", "/w/tmp", uid=20_001)
+PLACE = SandboxPaths("/w/files", "/w/home", "/w/tmp", uid=20_001)
 EGRESS = Egress(4000)
 
 

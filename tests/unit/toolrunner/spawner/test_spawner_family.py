@@ -13,9 +13,9 @@ from typing import Any
 import pytest
 
 from toolrunner.sandbox import is_readable
-from toolrunner.spawner.children import REPORT_OVER, ChildProcesses, Kept
+from toolrunner.spawner.children import REPORT_OVER, ChildProcess, ChildProcesses
 from toolrunner.spawner.control_groups import ControlGroups
-from toolrunner.spawner.frames import Frames, Line
+from toolrunner.spawner.frames import FrameChannel, Frames
 from toolrunner.spawner.process_index import ProcessIndex
 
 CODE = 7
@@ -28,7 +28,7 @@ class Stage:
 
     family: ChildProcesses
     service: socket.socket
-    kept: Kept
+    kept: ChildProcess
     report: int
     outside: int
     inside: int
@@ -75,10 +75,12 @@ def stage() -> Iterator[Stage]:
         os._exit(0)
     ours, theirs = socket.socketpair()
     groups, selector = ControlGroups(""), selectors.DefaultSelector()
-    family = ChildProcesses(Line(ours), selector, groups, (1024, 1024), ProcessIndex(groups))
+    family = ChildProcesses(
+        FrameChannel(ours), selector, groups, (1024, 1024), ProcessIndex(groups)
+    )
     reading, writing = os.pipe2(os.O_NONBLOCK)
     output = os.open(os.devnull, os.O_RDONLY)
-    kept = Kept("p", "w", 1, outside, output, -1, reading)
+    kept = ChildProcess("p", "w", 1, outside, output, -1, reading)
     family.kept["p"] = family.starting["p"] = kept
     family.leaders[outside] = "p"
     family.process_index.enter("p", "w", outside)

@@ -10,11 +10,11 @@ from toolrunner.workspaces.sources.git_command import (
     KNOWN_HOSTS,
     PRIVATE,
     SSH,
-    led_names,
+    redacted,
+    redacted_names,
     ssh_to,
-    told,
 )
-from toolrunner.workspaces.sources.mirrors import Bounds, Kept
+from toolrunner.workspaces.sources.mirrors import MirrorBounds, MirrorUse
 from toolrunner.workspaces.sources.remotes import (
     Remote,
     RemoteRefused,
@@ -153,8 +153,8 @@ def test_what_git_says_has_no_private_address_and_no_path_of_the_node(
         "GIT_CONFIG_KEY_0": "url.http://127.0.0.1:4000/~t0ken/https/example.org:443/.insteadOf",
         "GIT_CONFIG_VALUE_0": "https://example.org/",
     }
-    names = {**led_names(variables), "/data/mirrors/abc": "."}
-    assert told(line, names, "192.168.7.7") == (line if shown is None else shown)
+    names = {**redacted_names(variables), "/data/mirrors/abc": "."}
+    assert redacted(line, names, "192.168.7.7") == (line if shown is None else shown)
 
 
 async def test_a_host_without_an_address_is_told() -> None:
@@ -235,19 +235,19 @@ DAY_S = 86_400
 @pytest.mark.parametrize(
     ("bounds", "gone"),
     [
-        (Bounds(9, 1000, 30 * DAY_S), ()),
-        (Bounds(2, 1000, 30 * DAY_S), ("old",)),
-        (Bounds(9, 500, 30 * DAY_S), ("old",)),
-        (Bounds(9, 100, 30 * DAY_S), ("old", "middle", "new")),
-        (Bounds(9, 1000, 2 * DAY_S), ("old", "middle")),
+        (MirrorBounds(9, 1000, 30 * DAY_S), ()),
+        (MirrorBounds(2, 1000, 30 * DAY_S), ("old",)),
+        (MirrorBounds(9, 500, 30 * DAY_S), ("old",)),
+        (MirrorBounds(9, 100, 30 * DAY_S), ("old", "middle", "new")),
+        (MirrorBounds(9, 1000, 2 * DAY_S), ("old", "middle")),
     ],
 )
 def test_mirrors_not_used_for_longest_go_until_the_rest_keeps_the_bounds(
-    bounds: Bounds, gone: tuple[str, ...]
+    bounds: MirrorBounds, gone: tuple[str, ...]
 ) -> None:
     kept = [
-        Kept(Path("new"), 200, 10 * DAY_S),
-        Kept(Path("old"), 200, 1 * DAY_S),
-        Kept(Path("middle"), 200, 5 * DAY_S),
+        MirrorUse(Path("new"), 200, 10 * DAY_S),
+        MirrorUse(Path("old"), 200, 1 * DAY_S),
+        MirrorUse(Path("middle"), 200, 5 * DAY_S),
     ]
     assert bounds.surplus(kept, 10.0 * DAY_S) == tuple(map(Path, gone))
