@@ -41,7 +41,7 @@ class NodeResources:
         journal: The journal of requests and their outcomes.
         users: The Linux users of workspaces, where each has its own.
         workspaces: The directories of workspaces.
-        exits: The egress routes of workspaces.
+        egress: The egress routes of workspaces.
         secrets: The source of secrets for egress.
         processes: The process service.
         files: The file service.
@@ -54,7 +54,7 @@ class NodeResources:
     journal: JournalThread
     users: Users | None
     workspaces: Workspaces
-    exits: WorkspaceEgress
+    egress: WorkspaceEgress
     secrets: DeferredSecrets
     processes: Processes
     files: FileService
@@ -93,11 +93,11 @@ async def open_resources(
     places = directory / "workspaces"
     users = sandbox.users(places)
     secrets = DeferredSecrets()
-    exits = await stack.enter_async_context(running_egress(settings, process, secrets))
-    spawner.process.serve_listeners(exits.exits.take_listener)
+    egress = await stack.enter_async_context(running_egress(settings, process, secrets))
+    spawner.process.serve_listeners(egress.listeners.take_listener)
     workspaces = Workspaces(places, users, settings.quota)
     processes = await stack.enter_async_context(
-        _processes(settings, process, journal, spawner, workspaces, sandbox, exits)
+        _processes(settings, process, journal, spawner, workspaces, sandbox, egress)
     )
     files = await stack.enter_async_context(
         FileService(
@@ -117,7 +117,7 @@ async def open_resources(
         journal=journal,
         users=users,
         workspaces=workspaces,
-        exits=exits,
+        egress=egress,
         secrets=secrets,
         processes=processes,
         files=files,
@@ -132,7 +132,7 @@ def _processes(
     spawner: RunningSpawner,
     workspaces: Workspaces,
     sandbox: Sandbox,
-    exits: WorkspaceEgress,
+    egress: WorkspaceEgress,
 ) -> Processes:
     return Processes(
         journal=journal,
@@ -146,7 +146,7 @@ def _processes(
         encode_started=encode_started,
         cursor_of=cursor_of,
         limits=settings.process_limits,
-        exits=exits,
+        egress=egress,
     )
 
 

@@ -36,10 +36,10 @@ class ProxyEndpoint:
 @dataclass(slots=True)
 class _Listener:
     rules: Rules
-    exit: ProxyEndpoint | None = None
-    server: asyncio.Server | None = None
-    door: asyncio.Server | None = None
-    visits: "set[asyncio.Task[None]]" = field(default_factory=set)
+    endpoint: ProxyEndpoint | None = None
+    loopback_server: asyncio.Server | None = None
+    namespace_server: asyncio.Server | None = None
+    connections: "set[asyncio.Task[None]]" = field(default_factory=set)
 
 
 class ProxyListeners:
@@ -88,31 +88,31 @@ class ProxyListeners:
         listener = self._listener(rules.workspace_id)
         listener.rules = rules
         _cut_off(listener)
-        if listener.exit is None:
+        if listener.endpoint is None:
             bound = socket.create_server((LOOPBACK, 0), backlog=BACKLOG)
-            listener.exit = ProxyEndpoint(bound.getsockname()[1], self._new_token())
-            listener.server = await self._serving(listener, bound, listener.exit.token)
-            self._check(listener, listener.server)
-        return listener.exit
+            listener.endpoint = ProxyEndpoint(bound.getsockname()[1], self._new_token())
+            listener.loopback_server = await self._serving(listener, bound, listener.endpoint.token)
+            self._check(listener, listener.loopback_server)
+        return listener.endpoint
 
-    def take_listener(self, workspace_id: WorkspaceId, door_fd: int) -> None:
+    def take_listener(self, workspace_id: WorkspaceId, listener_fd: int) -> None:
         """Serve connections to the listener of a network namespace, and own the socket.
 
         A listener may arrive before its rules. All requests are refused until then.
         """
-        door = socket.socket(fileno=door_fd)
+        bound = socket.socket(fileno=listener_fd)
         if self._is_over:
-            door.close()
+            bound.close()
             return
         listener = self._listener(workspace_id)
-        opening = self._tasks.create_task(self._open_listener(listener, door))
+        opening = self._tasks.create_task(self._open_listener(listener, bound))
         # A task that is cancelled before it started closes nothing itself.
-        opening.add_done_callback(lambda done: door.close() if done.cancelled() else None)
+        opening.add_done_callback(lambda done: bound.close() if done.cancelled() else None)
 
-    def exit_of(self, workspace_id: WorkspaceId) -> ProxyEndpoint | None:
+    def endpoint_of(self, workspace_id: WorkspaceId) -> ProxyEndpoint | None:
         """Return the listener of a workspace on the node's loopback, if there is one."""
         listener = self._listeners.get(workspace_id)
-        return None if listener is None else listener.exit
+        return None if listener is None else listener.endpoint
 
     def rules_of(self, workspace_id: WorkspaceId) -> Rules | None:
         """Return the rules of a workspace that has a listener."""
@@ -124,7 +124,7 @@ class ProxyListeners:
         listener = self._listeners.pop(workspace_id, None)
         if listener is None:
             return
-        for server in (listener.server, listener.door):
+        for server in (listener.loopback_server, listener.namespace_server):
             if server is not None:
                 _close(server)
         _cut_off(listener)
@@ -132,9 +132,9 @@ class ProxyListeners:
     def _listener(self, workspace_id: WorkspaceId) -> _Listener:
         return self._listeners.setdefault(workspace_id, _Listener(Rules(workspace_id)))
 
-    async def _open_listener(self, listener: _Listener, door: socket.socket) -> None:
-        opened = await self._serving(listener, door, "")
-        before, listener.door = listener.door, opened
+    async def _open_listener(self, listener: _Listener, bound: socket.socket) -> None:
+        opened = await self._serving(listener, bound, "")
+        before, listener.namespace_server = listener.namespace_server, opened
         if before is not None:
             _close(before)
         self._check(listener, opened)
@@ -153,9 +153,9 @@ class ProxyListeners:
                 writer.transport.abort()
                 return
             rules = replace(listener.rules, token=token)
-            task = self._tasks.create_task(self._visit(listener, rules, reader, writer))
-            listener.visits.add(task)
-            task.add_done_callback(listener.visits.discard)
+            task = self._tasks.create_task(self._serve_connection(listener, rules, reader, writer))
+            listener.connections.add(task)
+            task.add_done_callback(listener.connections.discard)
             # A task that is cancelled before it started closes nothing itself.
             task.add_done_callback(lambda _: writer.transport.abort())
 
@@ -166,7 +166,7 @@ class ProxyListeners:
             bound.close()
             raise
 
-    async def _visit(
+    async def _serve_connection(
         self,
         listener: _Listener,
         rules: Rules,
@@ -174,7 +174,7 @@ class ProxyListeners:
         writer: asyncio.StreamWriter,
     ) -> None:
         most = self._proxy.limits.connections
-        if len(listener.visits) > most:
+        if len(listener.connections) > most:
             problem = f"This workspace has {most} connections already."
             await self._proxy.refuse(rules, writer, Refused(Reason.TOO_MANY, problem))
         else:
@@ -182,8 +182,8 @@ class ProxyListeners:
 
 
 def _cut_off(listener: _Listener) -> None:
-    for visit in listener.visits:
-        visit.cancel()
+    for connection in listener.connections:
+        connection.cancel()
 
 
 def _close(server: asyncio.Server) -> None:
@@ -212,11 +212,11 @@ class EgressRoute:
     """The egress route of one workspace.
 
     Attributes:
-        exit: The proxy's listener for it.
+        endpoint: The proxy's listener for it.
         grants: Secrets that the proxy adds for it.
     """
 
-    exit: ProxyEndpoint
+    endpoint: ProxyEndpoint
     grants: tuple[Grant, ...] = ()
 
     def variables(self, *, is_apart: bool, has_proxy: bool) -> Mapping[str, str]:
@@ -231,7 +231,7 @@ class EgressRoute:
         if is_apart:
             return variables_of(self.grants, has_proxy=has_proxy)
         return variables_of(
-            self.grants, port=self.exit.port, token=self.exit.token, has_proxy=has_proxy
+            self.grants, port=self.endpoint.port, token=self.endpoint.token, has_proxy=has_proxy
         )
 
 

@@ -26,10 +26,10 @@ async def running_egress(
     )
     private = frozenset(settings.egress_private_hosts)
     async with (
-        ProxyListeners(proxy, process.new_id, process.supervision) as exits,
-        ProxyListeners(proxy, process.new_id, process.supervision) as fetches,
+        ProxyListeners(proxy, process.new_id, process.supervision) as listeners,
+        ProxyListeners(proxy, process.new_id, process.supervision) as fetch_listeners,
     ):
-        yield WorkspaceEgress(exits, fetches, secrets, private, settings.egress_presets)
+        yield WorkspaceEgress(listeners, fetch_listeners, secrets, private, settings.egress_presets)
 
 
 def _trust(authorities_file: Path | None) -> ssl.SSLContext:

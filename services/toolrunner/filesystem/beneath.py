@@ -139,7 +139,7 @@ class Root:
             return os.fstat(fd)
 
     @contextmanager
-    def place(self, path: str) -> Iterator[Entry]:
+    def entry(self, path: str) -> Iterator[Entry]:
         """Open the location of a file in a context, with all links resolved.
 
         Raises:
@@ -169,7 +169,7 @@ class Root:
         raise errors.outside(path)
 
     @contextmanager
-    def real_place(self, path: str) -> Iterator[Entry]:
+    def real_entry(self, path: str) -> Iterator[Entry]:
         """Open the location of a path without links in a context.
 
         Raises:
@@ -182,10 +182,10 @@ class Root:
         finally:
             os.close(fd)
 
-    def real_path(self, place: Entry) -> str:
+    def real_path(self, entry: Entry) -> str:
         """Return the path of a location without links."""
-        above = self.path_of(place.directory_fd, place.path.rpartition("/")[0])
-        return f"{above}/{place.name}" if above else place.name
+        above = self.path_of(entry.directory_fd, entry.path.rpartition("/")[0])
+        return f"{above}/{entry.name}" if above else entry.name
 
     def future(self, path: str) -> str:
         """Return the path without links of a file whose parent directories are to be created.

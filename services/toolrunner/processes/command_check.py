@@ -88,16 +88,16 @@ class CommandCheck:
 
     async def _tried(self) -> str:
         try:
-            place = self._place()
+            paths = self._place()
             await self.programs.run(
                 ("true",),
                 workspace_id=NAME,
-                directory=Path(place.root),
+                directory=Path(paths.root),
                 environment={},
                 limit_s=GIVE_UP_S,
-                confinement=self._confinement(place),
+                confinement=self._confinement(paths),
             )
-            await self.spawner.end_workspace(NAME, Path(place.root), 0.0, first=signal.SIGKILL)
+            await self.spawner.end_workspace(NAME, Path(paths.root), 0.0, first=signal.SIGKILL)
         except ProgramFailed as error:
             return f"a command {error.cause}"
         except SpawnerGone:
@@ -115,10 +115,10 @@ class CommandCheck:
             os.chown(directory, uid, uid)
         return SandboxPaths(str(directory), str(directory), str(directory), uid)
 
-    def _confinement(self, place: SandboxPaths) -> Confinement | None:
+    def _confinement(self, paths: SandboxPaths) -> Confinement | None:
         """Return how the command is confined; None where this node cannot confine it."""
         try:
-            return plan(self.sandbox.report, place=place, profile=Profile.FULL)
+            return plan(self.sandbox.report, paths=paths, profile=Profile.FULL)
         except NotEnforceable:
             return None
 

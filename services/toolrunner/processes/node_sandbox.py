@@ -72,7 +72,7 @@ class Sandbox:
             SandboxTooWeak: The node cannot enforce the requested confinement, or not its own
                 minimum because the files belong to the user of the service.
         """
-        place = SandboxPaths(
+        paths = SandboxPaths(
             root=str(workspace.root),
             home=str(workspace.home),
             temporary=str(workspace.temporary),
@@ -83,7 +83,7 @@ class Sandbox:
         try:
             found = plan(
                 self.report,
-                place=place,
+                paths=paths,
                 profile=profile,
                 network=network,
                 processes=processes,

@@ -45,7 +45,7 @@ class Processes:
         encode_started: Encodes a process as the response of the method that started it.
         cursor_of: Reads from the response to a write the output cursor before it.
         limits: The limits of every process.
-        exits: The egress routes of workspaces; None for none.
+        egress: The egress routes of workspaces; None for none.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class Processes:
         encode_started: Callable[[ProcessRecord], bytes],
         cursor_of: Callable[[bytes], int],
         limits: Limits = UNLIMITED,
-        exits: EgressRoutes | None = None,
+        egress: EgressRoutes | None = None,
     ) -> None:
         self._tasks = BackgroundTasks(supervision)
         self._spawner = spawner
@@ -80,7 +80,7 @@ class Processes:
             clock=clock,
             new_id=new_id,
             limits=limits,
-            exits=exits or NoEgress(),
+            egress=egress or NoEgress(),
         )
         self._ends = ProcessTerminator(journal, spawner, self._registry, self._tasks, monitor)
         self._writes = InputWriter(journal, self._registry, monitor, cursor_of)

@@ -66,7 +66,7 @@ class ProcessStarter:
     clock: Clock
     new_id: Callable[[], str]
     limits: Limits  # Of every process; a caller may ask for lower ones.
-    exits: EgressRoutes
+    egress: EgressRoutes
 
     async def start(self, effect: Effect, scope: Scope, spec: ProcessSpec) -> StartResult:
         """Start a process once; a repeated request attaches to it.
@@ -75,7 +75,7 @@ class ProcessStarter:
             ToolrunnerError: It is refused, and nothing was started.
         """
         workspace = self.workspaces.at(scope.workspace_id)
-        egress_route = await self.exits.egress_route(scope.workspace_id)
+        egress_route = await self.egress.egress_route(scope.workspace_id)
         workdir, confinement, refusal = self._judged(workspace, scope, spec, egress_route)
         live = self._entered(effect, scope, spec, workspace.root / workdir, workspace)
         if confinement is not None:
@@ -128,7 +128,7 @@ class ProcessStarter:
                 network=network,
                 readable=workspace.options.readable,
                 processes=limits.pids,
-                egress=None if egress_route is None else Egress(egress_route.exit.port),
+                egress=None if egress_route is None else Egress(egress_route.endpoint.port),
             )
             return workspace.relative(spec.workdir), confinement, None
         except ToolrunnerError as refusal:
@@ -223,7 +223,7 @@ class ProcessStarter:
             else egress_route.variables(is_apart=is_apart, has_proxy=has_proxy)
         )
         try:
-            secret = await self.exits.secret_variables(record.workspace_id, record.process_id)
+            secret = await self.egress.secret_variables(record.workspace_id, record.process_id)
         except SecretUnavailable as error:
             live.fail(f"The program was not run: {error}.", now=self.clock.now())
             live.close()

@@ -47,7 +47,7 @@ class LaunchPlan:
 
     confinement: Confinement | None = None
     filter: bytes = b""
-    cell: NamespaceSet | None = None
+    namespace_set: NamespaceSet | None = None
     tree: int = -1
     is_inside: bool = False
 
@@ -57,16 +57,16 @@ class LaunchPlan:
         Raises:
             OSError: The kernel refused; there is no child.
         """
-        if self.cell is None:
+        if self.namespace_set is None:
             return os.fork()
-        pid, self.is_inside = self.cell.fork()
+        pid, self.is_inside = self.namespace_set.fork()
         return pid
 
     @property
     def user_limits(self) -> dict[str, int]:
         """Its share of the resources that the kernel counts per user."""
-        if self.cell is not None:
-            return self.cell.limits
+        if self.namespace_set is not None:
+            return self.namespace_set.limits
         # Without its own user it shares all counts with the service, which keeps half.
         is_shared = self.confinement is not None and self.confinement.uid < 0
         return {name: number // 2 for name, number in host_limits().items()} if is_shared else {}
@@ -78,7 +78,7 @@ def become(
     ends: ChildDescriptors,
     groups: list[str],
     open_files: tuple[int, int],
-    way: LaunchPlan,
+    launch_plan: LaunchPlan,
 ) -> NoReturn:
     """Execute the program that a message names, or report the error.
 
@@ -92,16 +92,16 @@ def become(
         for group in groups:
             join(group)
         offer_to_the_killer()
-        if way.cell is not None:
+        if launch_plan.namespace_set is not None:
             stage = "namespaces"
-            if way.is_inside:
-                way.cell.join(way.tree)
+            if launch_plan.is_inside:
+                launch_plan.namespace_set.join(launch_plan.tree)
             else:
-                enter(way.cell, way.tree, report_fd)
+                enter(launch_plan.namespace_set, launch_plan.tree, report_fd)
         stage = "session"
         os.setsid()
         prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-        if way.cell is None and os.getppid() != parent:
+        if launch_plan.namespace_set is None and os.getppid() != parent:
             os._exit(1)
         # Signals need no reset: exec restores the default for those with a handler.
         os.umask(0o022)
@@ -111,14 +111,14 @@ def become(
         report_fd = connect(ends)
         stage = "limits"
         limit_process(message["limits"], open_files)
-        bound_process(way.user_limits)
+        bound_process(launch_plan.user_limits)
         mark_self(message["workspace"])
-        if way.confinement is not None:
+        if launch_plan.confinement is not None:
             stage = "confinement"
-            confine(way.confinement, way.filter)
+            confine(launch_plan.confinement, launch_plan.filter)
             # Changing the user clears it.
             prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-            report(report_fd, layers=way.confinement.layers)
+            report(report_fd, layers=launch_plan.confinement.layers)
         stage = "exec"
         execute(message["argv"], message["environment"])
     except LayerFailed as failed:
@@ -158,9 +158,9 @@ def execute(argv: list[str], environment: dict[str, str]) -> NoReturn:
     raise refused
 
 
-def enter(cell: NamespaceSet, tree: int, report_fd: int) -> None:
+def enter(namespace_set: NamespaceSet, tree: int, report_fd: int) -> None:
     """Continue inside of a namespace set; the outer process reports the inner pid and exits."""
-    inside = cell.enter(tree)
+    inside = namespace_set.enter(tree)
     if inside:
         report(report_fd, pid=inside)
         os._exit(0)

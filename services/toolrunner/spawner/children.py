@@ -89,12 +89,12 @@ class ChildProcesses:
     """All processes that were started here and are not forgotten.
 
     Attributes:
-        line: The connection to the service, for answers and events.
+        service: The connection to the service, for answers and events.
         selector: Waits for the reports of children; each is registered with its `ChildProcess`.
         open_files: The limits on open files that children get.
     """
 
-    line: FrameChannel
+    service: FrameChannel
     selector: selectors.BaseSelector
     groups: ControlGroups
     open_files: tuple[int, int]
@@ -111,11 +111,11 @@ class ChildProcesses:
     is_ending: bool = False
 
     def __post_init__(self) -> None:
-        self.process_index.cells.on_listener = self.tell_listener
+        self.process_index.namespace_sets.on_listener = self.tell_listener
 
-    def tell_listener(self, workspace: str, door: int) -> None:
+    def tell_listener(self, workspace: str, listener: int) -> None:
         """Send the listener of a namespace set to the service."""
-        self.line.tell({"door": workspace, "descriptors": 1}, door)
+        self.service.tell({"door": workspace, "descriptors": 1}, listener)
 
     @property
     def is_empty(self) -> bool:
@@ -134,20 +134,20 @@ class ChildProcesses:
             joined += self.control_groups_v1.make(message["workspace"], message["quota"])
             kept.deaths_before = self.control_groups_v1.deaths(message["workspace"])
             stage = "namespaces"
-            way = self.way(message["workspace"], message["confinement"])
+            launch_plan = self.launch_plan(message["workspace"], message["confinement"])
             stage = "limits"
-            kept.has_memory_limit = self.limit(group, message, way)
+            kept.has_memory_limit = self.limit(group, message, launch_plan)
             stage, parent = "fork", os.getpid()
-            pid = way.fork()
+            pid = launch_plan.fork()
         except OSError as error:
             for fd in opened:
                 os.close(fd)
             self.groups.remove(message["workspace"], message["id"])
             self.leave(message["workspace"])
-            self.line.tell({"number": message["number"], "stage": stage, "errno": error.errno})
+            self.service.tell({"number": message["number"], "stage": stage, "errno": error.errno})
             return
         if pid == 0:
-            become(message, parent, ends, joined, self.open_files, way)
+            become(message, parent, ends, joined, self.open_files, launch_plan)
         for fd in {ends.input_fd, ends.output_fd, ends.report_fd} - {-1}:
             os.close(fd)
         kept.pid, kept.give_up_at = pid, time.monotonic() + START_S
@@ -156,20 +156,20 @@ class ChildProcesses:
         self.leaders[pid] = kept.id
         self.selector.register(kept.report_fd, REPORT_OVER, kept)
 
-    def limit(self, group: str, message: dict[str, Any], way: LaunchPlan) -> bool:
+    def limit(self, group: str, message: dict[str, Any], launch_plan: LaunchPlan) -> bool:
         """Limit a control group; return whether it enforces a memory limit.
 
         Raises:
             OSError: It cannot enforce a required limit that only a control group can enforce.
         """
         kept = limit_group(group, message["limits"])
-        if way.confinement is not None and way.confinement.counts_processes:
+        if launch_plan.confinement is not None and launch_plan.confinement.counts_processes:
             kept |= {"pids"}
         if not kept.issuperset(each for each in message["required"] if each in GROUP_ONLY):
             raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP))
         return "memory_bytes" in kept
 
-    def way(self, workspace: str, document: dict[str, Any] | None) -> LaunchPlan:
+    def launch_plan(self, workspace: str, document: dict[str, Any] | None) -> LaunchPlan:
         """Prepare the confinement of a child, which then only has to apply it.
 
         Raises:
@@ -181,10 +181,12 @@ class ChildProcesses:
         confinement = Confinement.of(document)
         has_cell = confinement.has(Layer.PID_NAMESPACE)
         self.process_index.hold(workspace, confinement.uid, has_cell=has_cell)
-        way = LaunchPlan(confinement, prepared_filter(confinement))
+        launch_plan = LaunchPlan(confinement, prepared_filter(confinement))
         if has_cell:
-            way.cell, way.tree = self.process_index.cells.way(workspace, confinement)
-        return way
+            launch_plan.namespace_set, launch_plan.tree = self.process_index.namespace_sets.provide(
+                workspace, confinement
+            )
+        return launch_plan
 
     def connections(
         self, message: dict[str, Any], opened: list[int]
@@ -280,7 +282,9 @@ class ChildProcesses:
         """Keep the exit status of a process, and report it."""
         kept.status = status
         kept.is_oom_killed = self.was_short_of_memory(kept, status)
-        self.line.tell({"exited": kept.id, "status": status, "is_oom_killed": kept.is_oom_killed})
+        self.service.tell(
+            {"exited": kept.id, "status": status, "is_oom_killed": kept.is_oom_killed}
+        )
 
     def note(self, kept: ChildProcess) -> None:
         """Process the complete lines of a child's report."""
@@ -301,11 +305,11 @@ class ChildProcesses:
         """Send the result of a start to the service."""
         if kept.failure is not None:
             self.leaders.pop(kept.pid, None)
-            self.line.tell({"number": kept.number, **kept.failure})
+            self.service.tell({"number": kept.number, **kept.failure})
             return
         message = {"number": kept.number, "pid": kept.pid, "layers": kept.layers}
         message["descriptors"] = len(kept.descriptors)
-        self.line.tell(message, *kept.descriptors)
+        self.service.tell(message, *kept.descriptors)
 
     def reap(self) -> None:
         """Reap all exited children, and report the exits that are waited for."""
@@ -323,7 +327,7 @@ class ChildProcesses:
             self.process_index.owners.pop(pid, None)
             process_id = self.leaders.get(pid, "")
             self.process_index.reaped(process_id)
-            self.process_index.cells.lose(pid)
+            self.process_index.namespace_sets.lose(pid)
             kept = self.kept.get(process_id)
             if kept is not None:
                 self.settle(kept)
@@ -337,13 +341,13 @@ class ChildProcesses:
         due = [name for name, watch in self.watched.items() if watch.may_be_over(reaped)]
         for name in [name for name in due if not self.watched[name].look()]:
             del self.watched[name]
-            self.process_index.cells.end(name)
+            self.process_index.namespace_sets.end(name)
             self.control_groups_v1.remove(name)
-            self.line.tell({"gone": name})
+            self.service.tell({"gone": name})
         if self.is_ending and not is_idle and not self.process_index.everything():
-            self.process_index.cells.end_all()
+            self.process_index.namespace_sets.end_all()
         if is_idle and self.is_ending:
-            self.line.tell({"idle": True})
+            self.service.tell({"idle": True})
 
     def was_short_of_memory(self, kept: ChildProcess, status: int) -> bool:
         """Return whether the OOM killer killed a process or one of its descendants."""
@@ -366,7 +370,7 @@ class ChildProcesses:
             left = self.process_index.members(process_id)
             self.watched[process_id] = Watch(lambda: self.process_index.members(process_id), left)
             self.wake(left, number)
-        self.line.tell({"number": message["number"], "count": count})
+        self.service.tell({"number": message["number"], "count": count})
         self.reap()
 
     def end_workspace(self, message: dict[str, Any]) -> None:
@@ -376,10 +380,10 @@ class ChildProcesses:
         def find() -> list[Seen]:
             return self.process_index.inhabitants(workspace, directory)
 
-        if message["signal"] == signal.SIGKILL and self.process_index.cells.of(workspace):
+        if message["signal"] == signal.SIGKILL and self.process_index.namespace_sets.of(workspace):
             # The kernel kills all processes of a pid namespace at once; none has to be found first.
             count = len(find())
-            self.process_index.cells.end(workspace)
+            self.process_index.namespace_sets.end(workspace)
         elif message["signal"] == signal.SIGKILL and self.groups.base:
             # Atomic, however fast they fork; the remaining ones were never in the group.
             count = len(self.groups.pids(workspace))
@@ -393,14 +397,14 @@ class ChildProcesses:
             left = find()
             self.watched[workspace] = Watch(find, left)
             self.wake(left, message["signal"])
-        self.line.tell({"number": message["number"], "count": count})
+        self.service.tell({"number": message["number"], "count": count})
         self.reap()
 
     def end(self, message: dict[str, Any]) -> None:
         """Signal all processes, and report when none is left."""
         self.is_ending = True
         count = self.signal_all(self.process_index.everything, message["signal"])
-        self.line.tell({"number": message["number"], "count": count})
+        self.service.tell({"number": message["number"], "count": count})
         self.reap()
 
     def signal_all(self, find: Callable[[], list[Seen]], number: int) -> int:
@@ -416,9 +420,12 @@ class ChildProcesses:
 
     def tell_sockets(self, message: dict[str, Any]) -> None:
         """Report the memory use of the sockets of a workspace with its own network namespace."""
-        uses = [cell.socket_use() for cell in self.process_index.cells.of(message["workspace"])]
+        uses = [
+            namespace_set.socket_use()
+            for namespace_set in self.process_index.namespace_sets.of(message["workspace"])
+        ]
         largest = SocketUse(by_inode={k: v for use in uses for k, v in use.by_inode.items()})
-        self.line.tell(
+        self.service.tell(
             {
                 "number": message["number"],
                 "total_bytes": sum(use.total_bytes for use in uses),
@@ -429,11 +436,11 @@ class ChildProcesses:
     def leave(self, workspace: str) -> None:
         """Mark the namespace sets of a workspace as idle, if they have no processes."""
         if self.process_index.is_deserted(workspace, self.leaders):
-            self.process_index.cells.rest(workspace, time.monotonic())
+            self.process_index.namespace_sets.rest(workspace, time.monotonic())
 
     def tell_kept(self) -> None:
         """Send all kept processes; those between fork and exec are waited for."""
-        self.process_index.cells.show_listeners()
+        self.process_index.namespace_sets.show_listeners()
         until_s = time.monotonic() + REPORT_S
         for kept in self.kept.values():
             if kept.report_fd >= 0:
@@ -446,7 +453,7 @@ class ChildProcesses:
                 "is_oom_killed": kept.is_oom_killed,
                 "descriptors": len(kept.descriptors),
             }
-            self.line.tell({**told, **(kept.failure or {})}, *kept.descriptors)
+            self.service.tell({**told, **(kept.failure or {})}, *kept.descriptors)
 
     def settle_until(self, kept: ChildProcess, until_s: float) -> None:
         """Wait for the end of a report."""
@@ -484,7 +491,10 @@ class ChildProcesses:
         self.leave(kept.workspace)
         needed = {*self.kept, *self.leaders.values()}
         children = children_of(os.getpid())
-        if children is not None and children <= {*self.leaders, *self.process_index.cells.firsts}:
+        if children is not None and children <= {
+            *self.leaders,
+            *self.process_index.namespace_sets.firsts,
+        }:
             # No descendants were left behind.
             self.process_index.keep_only(needed)
         else:

@@ -58,7 +58,7 @@ class ProcessIndex:
     groups: ControlGroups
     known: dict[str, ProcessEntry] = field(default_factory=dict)
     known_max: int = FORGOTTEN_MAX
-    cells: NamespaceSets = field(default_factory=NamespaceSets)
+    namespace_sets: NamespaceSets = field(default_factory=NamespaceSets)
     #: The workspace of each user id other than ours; empty if several workspaces share it.
     users: dict[int, str] = field(default_factory=dict)
     #: User ids of children that were not reaped, by pid.
@@ -101,7 +101,9 @@ class ProcessIndex:
         for process_id in [each for each in self.known if each not in process_ids]:
             self.groups.remove(self.known.pop(process_id).workspace, process_id)
         present = {known.workspace for known in self.known.values()} | {""}
-        present |= {key.workspace for key in self.cells.cells} | {*self.cells.dying.values()}
+        present |= {key.workspace for key in self.namespace_sets.sets} | {
+            *self.namespace_sets.dying.values()
+        }
         self.in_namespaces &= present
         self.loose &= present
         for user in [user for user, owner in self.users.items() if owner not in present]:
@@ -129,7 +131,7 @@ class ProcessIndex:
 
     def everything(self) -> list[Seen]:
         """Return all running descendants, except the first processes of namespace sets."""
-        firsts = self.cells.firsts
+        firsts = self.namespace_sets.firsts
         seen = descendants(os.getpid(), running_processes())
         return [each for each in seen if each.pid not in firsts]
 
@@ -140,7 +142,9 @@ class ProcessIndex:
         """
         if any(self.workspace(process_id) == workspace for process_id in leaders.values()):
             return False
-        return not any(children_of(cell.first) for cell in self.cells.of(workspace))
+        return not any(
+            children_of(namespace_set.first) for namespace_set in self.namespace_sets.of(workspace)
+        )
 
     def members(self, process_id: str) -> list[Seen]:
         """Return the members of a process: by group, session or mark, and their descendants."""
@@ -173,9 +177,9 @@ class ProcessIndex:
             return None
         roots = {known.leader for known in self.known.values() if known.is_of(workspace)}
         roots |= {pid for pid in ours if self._owner(pid) in users}
-        firsts = {cell.first for cell in self.cells.of(workspace)}
+        firsts = {namespace_set.first for namespace_set in self.namespace_sets.of(workspace)}
         below = {each.pid: each for pid in roots | firsts for each in running_below(pid)}
-        own = (look(pid) for pid in (roots | self.cells.dying_of(workspace)) - firsts)
+        own = (look(pid) for pid in (roots | self.namespace_sets.dying_of(workspace)) - firsts)
         below |= {each.pid: each for each in own if each is not None}
         return list(below.values())
 
@@ -192,7 +196,7 @@ class ProcessIndex:
         """Return our descendants that are of `own` or match `is_meant`, with their descendants."""
         seen = running_processes()
         belongs = ProcessOwnership(own, self.known.keys(), seen)
-        firsts = self.cells.firsts
+        firsts = self.namespace_sets.firsts
         roots = [
             each
             for each in descendants(os.getpid(), seen)

@@ -69,7 +69,7 @@ class PlacementRequest:
     workspace_id: WorkspaceId
     epoch: int
     owner_id: str
-    recipe: WorkspaceSpec
+    spec: WorkspaceSpec
     must_exist: bool = False
 
 
@@ -166,16 +166,16 @@ class Host:
         self.used_at[workspace_id] = self._resources.clock.now()
 
     async def prepare(
-        self, request: Request, wanted: PlacementRequest, *, after: int = 0
+        self, request: Request, requested: PlacementRequest, *, after: int = 0
     ) -> AsyncGenerator[PreparationEvent, None]:
         """Prepare a workspace or attach to its preparation; yield its log and one end.
 
         Raises:
             ToolrunnerError: It is refused, and nothing was changed.
         """
-        begun = await self.tasks.complete(self._begin(request, wanted), context=detached())
+        begun = await self.tasks.complete(self._begin(request, requested), context=detached())
         preparation = begun if isinstance(begun, Preparation) else None
-        log = self._runs.log(wanted.workspace_id) if preparation is None else preparation.log
+        log = self._runs.log(requested.workspace_id) if preparation is None else preparation.log
         async for line in log.followed(
             after, lambda: preparation is None or self._runs.is_over(preparation)
         ):
@@ -236,7 +236,7 @@ class Host:
             self.used_at.pop(workspace_id, None)
             response = encode(freed_bytes)
             bare = msgspec.structs.replace(
-                placement, recipe=WorkspaceSpec(Scratch()), root="", prepared=None, failure=None
+                placement, spec=WorkspaceSpec(Scratch()), root="", prepared=None, failure=None
             )
             await self._move(bare, HostState.REMOVED, epoch, request, response)
             return response
@@ -255,13 +255,13 @@ class Host:
 
         async def act() -> bytes:
             placement = self.current(workspace_id, epoch)
-            recipe = msgspec.structs.replace(placement.recipe, policy=policy)
-            changed = msgspec.structs.replace(placement, recipe=recipe, epoch=epoch)
+            spec = msgspec.structs.replace(placement.spec, policy=policy)
+            changed = msgspec.structs.replace(placement, spec=spec, epoch=epoch)
             await self._resources.placements.commit(changed, (request, answer))
             if workspace_id in self._resources.workspaces.options:
                 # It applies from the next process on.
                 self._resources.workspaces.options[workspace_id] = options_of(changed)
-            await self._resources.exits.refresh(workspace_id)
+            await self._resources.egress.refresh(workspace_id)
             return answer
 
         return await self.tasks.complete(self._once(request, workspace_id, act), context=detached())
@@ -331,23 +331,23 @@ class Host:
         answers = () if request is None else ((request, response),)
         await self._resources.placements.commit(moved, *answers)
         if state in OVER:
-            self._resources.exits.close(moved.workspace_id)
+            self._resources.egress.close(moved.workspace_id)
         self._runs.changed.set()
         return moved
 
-    async def _begin(self, request: Request, wanted: PlacementRequest) -> Outcome | Preparation:
+    async def _begin(self, request: Request, requested: PlacementRequest) -> Outcome | Preparation:
         """Store a requested workspace, and start to prepare it if it is not ready.
 
         Returns the preparation, or its outcome if it has ended.
         """
-        workspace_id = wanted.workspace_id
+        workspace_id = requested.workspace_id
         async with self.lock(workspace_id):
-            before = self._placement(workspace_id, wanted.epoch)
+            before = self._placement(workspace_id, requested.epoch)
             known = await self._resources.placements.answer(request)
             if known is not None:
                 return decode_outcome(known)
-            placement = self._placed(before, wanted)
-            self._check_parent(before, wanted.recipe.source)
+            placement = self._placed(before, requested)
+            self._check_parent(before, requested.spec.source)
             if placement.state is HostState.READY and placement.prepared is not None:
                 answer = (request, msgspec.json.encode(placement.prepared))
                 await self._resources.placements.commit(placement, answer)
@@ -375,7 +375,7 @@ class Host:
             step = NEXT_STEP.get(parent.state, "wait_for_it")
             raise WorkspaceNotReady(parent.workspace_id, parent.state, step)
 
-    def _placed(self, before: Placement | None, wanted: PlacementRequest) -> Placement:
+    def _placed(self, before: Placement | None, requested: PlacementRequest) -> Placement:
         """Return the new placement of a requested workspace."""
         if before is None or before.state is HostState.REMOVED:
             if self.is_draining:
@@ -383,27 +383,27 @@ class Host:
             if sum(each.state in LIVE for each in self.placements.values()) >= self._workspaces_max:
                 raise NodeFull("workspaces")
             return Placement(
-                wanted.workspace_id,
-                wanted.epoch,
-                wanted.owner_id,
+                requested.workspace_id,
+                requested.epoch,
+                requested.owner_id,
                 HostState.PREPARING,
-                wanted.recipe,
+                requested.spec,
                 self._resources.clock.now(),
-                must_exist=wanted.must_exist,
+                must_exist=requested.must_exist,
             )
         match before.state:
             case HostState.PREPARING | HostState.READY:
-                return msgspec.structs.replace(before, epoch=wanted.epoch)
+                return msgspec.structs.replace(before, epoch=requested.epoch)
             case HostState.STOPPED | HostState.FAILED:
                 return msgspec.structs.replace(
                     before,
-                    epoch=wanted.epoch,
-                    owner_id=wanted.owner_id or before.owner_id,
+                    epoch=requested.epoch,
+                    owner_id=requested.owner_id or before.owner_id,
                     state=HostState.PREPARING,
-                    recipe=wanted.recipe,
+                    spec=requested.spec,
                     attempt=before.attempt + 1,
                     log_start=len(self._runs.log(before.workspace_id).lines),
-                    must_exist=wanted.must_exist,
+                    must_exist=requested.must_exist,
                     failure=None,
                     changed_at=self._resources.clock.now(),
                 )
@@ -414,9 +414,7 @@ class Host:
     async def _show_again(self, placement: Placement) -> None:
         """Mount the overlay of a workspace again; without it the workspace fails."""
         try:
-            self._resources.source_builder.show_again(
-                placement.workspace_id, placement.recipe.source
-            )
+            self._resources.source_builder.show_again(placement.workspace_id, placement.spec.source)
         except SourceFailed as error:
             failure = Failure(FailureKind.SOURCE, str(error), error.is_recreatable)
             failed = msgspec.structs.replace(placement, failure=failure)

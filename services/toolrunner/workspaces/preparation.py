@@ -120,11 +120,11 @@ class PreparationSteps:
                 raise SourceFailed("its files are gone; create it anew")
             placement = await self._sourced(preparation, say)
             await self.points.reached("prepare.sourced", workspace_id)
-        self.source_builder.show_again(workspace_id, placement.recipe.source)
+        self.source_builder.show_again(workspace_id, placement.spec.source)
         if not self.workspaces.at(workspace_id).root.is_dir():
             raise SourceFailed("its files are gone; create it anew")
         self.workspaces.prepared(workspace_id)
-        if placement.recipe.setup_script and not placement.is_set_up:
+        if placement.spec.setup_script and not placement.is_set_up:
             logged = preparation.log.count(SETUP, placement.log_start)
             await self.setup.run(placement, logged, lambda line: say(SETUP, line))
             await self.points.reached("prepare.set_up", workspace_id)
@@ -141,9 +141,9 @@ class PreparationSteps:
         if not self.workspaces.at(workspace_id).root.is_dir():
             # The quota is set before any file is made.
             self.workspaces.options[workspace_id] = options_of(placement)
-            await self.source_builder.make(workspace_id, placement.recipe.source, say)
+            await self.source_builder.make(workspace_id, placement.spec.source, say)
             await self.points.reached("prepare.made", workspace_id)
-        made = self.source_builder.described(placement.recipe.source)
+        made = self.source_builder.described(placement.spec.source)
         placement = msgspec.structs.replace(
             placement,
             is_sourced=True,
@@ -187,8 +187,8 @@ class PreparationSteps:
 
 def up_to_date(placement: Placement, known: Placement) -> Placement:
     """Return a placement with the current epoch and policy, which may have changed meanwhile."""
-    recipe = msgspec.structs.replace(placement.recipe, policy=known.recipe.policy)
-    return msgspec.structs.replace(placement, epoch=known.epoch, recipe=recipe)
+    spec = msgspec.structs.replace(placement.spec, policy=known.spec.policy)
+    return msgspec.structs.replace(placement, epoch=known.epoch, spec=spec)
 
 
 def options_of(placement: Placement) -> WorkspaceOptions:
@@ -196,10 +196,10 @@ def options_of(placement: Placement) -> WorkspaceOptions:
     return WorkspaceOptions(
         Path(placement.root) if placement.root else None,
         placement.readable,
-        placement.recipe.environment,
-        PROFILES.get(placement.recipe.profile),
-        NETWORKS.get(placement.recipe.policy.network.access),
-        _quota(placement.recipe.policy.limits),
+        placement.spec.environment,
+        PROFILES.get(placement.spec.profile),
+        NETWORKS.get(placement.spec.policy.network.access),
+        _quota(placement.spec.policy.limits),
     )
 
 

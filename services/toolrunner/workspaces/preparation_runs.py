@@ -62,7 +62,7 @@ class HostResources:
     trash: Trash
     points: Points
     sandbox: Sandbox
-    exits: WorkspaceEgress
+    egress: WorkspaceEgress
     clock: Clock
 
 
@@ -107,7 +107,7 @@ class PreparationRuns:
         workspace_id = preparation.placement.workspace_id
         resources = self._resources
         try:
-            failure = self._sandbox_failure(preparation.placement.recipe)
+            failure = self._sandbox_failure(preparation.placement.spec)
             if failure is not None:
                 now = resources.clock.now()
                 placement = msgspec.structs.replace(
@@ -133,9 +133,9 @@ class PreparationRuns:
             preparation.log.grew.changed()
             self.changed.set()
 
-    def _sandbox_failure(self, recipe: WorkspaceSpec) -> Failure | None:
+    def _sandbox_failure(self, spec: WorkspaceSpec) -> Failure | None:
         """Return why a workspace cannot be confined at the required level, if so."""
-        level, required = self._resources.sandbox.report.level, recipe.sandbox_minimum
+        level, required = self._resources.sandbox.report.level, spec.sandbox_minimum
         if required is SandboxLevel.UNSPECIFIED or Level[required.name] <= level:
             return None
         text = (

@@ -70,25 +70,25 @@ class SetupScript:
             SetupFailed: It failed, took too long, or its outcome is unknown.
             NodeStops: The node stops before it has ended.
         """
-        recipe = placement.recipe
+        spec = placement.spec
         scope = Scope(placement.workspace_id, NO_CHAT, NODE_EPOCH)
-        spec = ProcessSpec(
-            argv=("sh", "-c", recipe.setup_script),
+        process_spec = ProcessSpec(
+            argv=("sh", "-c", spec.setup_script),
             command="setup script",
             workdir="",
-            environment=recipe.environment,
+            environment=spec.environment,
             is_background=True,
-            timeout_s=recipe.setup_timeout_s,
+            timeout_s=spec.setup_timeout_s,
             log_bytes_max=LOG_BYTES_MAX,
-            profile=PROFILES.get(recipe.profile, Profile.WORKSPACE_WRITE),
-            network=network_of(recipe.policy.network),
+            profile=PROFILES.get(spec.profile, Profile.WORKSPACE_WRITE),
+            network=network_of(spec.policy.network),
         )
-        body_hash = hashlib.sha256(recipe.setup_script.encode()).digest()
+        body_hash = hashlib.sha256(spec.setup_script.encode()).digest()
         request_id = f"setup:{placement.workspace_id}:{placement.attempt}"
         effect = Effect(request_id, None, METHOD, body_hash, self.encode_started)
-        started = await self.processes.start(effect, scope, spec)
+        started = await self.processes.start(effect, scope, process_spec)
         record = await self._followed(scope, started.record, _Lines(logged, on_line))
-        _judge(record, recipe.setup_timeout_s)
+        _judge(record, spec.setup_timeout_s)
 
     async def _followed(
         self, scope: Scope, record: ProcessRecord, lines: "_Lines"

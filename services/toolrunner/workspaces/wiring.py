@@ -50,7 +50,7 @@ async def hosting(
     directory = resources.directory
     overlays = KernelOverlays(directory / "overlay-probe")
     async with open_placements(directory / PLACEMENTS, new_id=process.new_id) as placements:
-        resources.exits.placements = placements.all
+        resources.egress.placements = placements.all
         trash = Trash(directory / "trash")
         programs = NodePrograms(resources.spawner.process, process.new_id)
         git = NodeGit(programs, resources.sandbox, settings.git_limits)
@@ -79,7 +79,7 @@ async def hosting(
             merges = Merges(host, host_resources)
             for workspace_id in tuple(placements.all):
                 # Processes that outlived the service may have open listeners.
-                await resources.exits.egress_route(workspace_id)
+                await resources.egress.egress_route(workspace_id)
             for placement in tuple(host.placements.values()):
                 await merges.recover(placement)
             yield (
@@ -119,7 +119,7 @@ def _mirrors(
         Remotes(
             settings.git_protocols, settings.git_private_hosts, SystemResolver(), str(directory)
         ),
-        resources.exits,
+        resources.egress,
         settings.mirror_bounds,
         trash,
         process.clock,
@@ -148,7 +148,7 @@ def _host_resources(
         trash=trash,
         points=points,
         sandbox=resources.sandbox,
-        exits=resources.exits,
+        egress=resources.egress,
         clock=clock,
     )
 
@@ -176,7 +176,7 @@ async def registered(
             host=reporter.host,
             hosted=reporter.hosted,
             clock=process.clock,
-            chance=process.random.random,
+            rng=process.random.random,
             new_id=process.new_id,
         )
         secrets.source = GrpcSecrets(

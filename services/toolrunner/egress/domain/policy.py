@@ -106,55 +106,56 @@ class Policy:
             frozenset(private),
         )
 
-    def allows(self, place: HostPort, way: Transport) -> bool:
+    def allows(self, host_port: HostPort, transport: Transport) -> bool:
         """Return whether the target may be requested by name with this protocol."""
-        if any(_is_denied(pattern, place) for pattern in self.denied):
+        if any(_is_denied(pattern, host_port) for pattern in self.denied):
             return False
         match self.access:
             case Access.NONE:
                 return False
             case Access.PROXY:
-                return any(_is_allowed(pattern, place, way) for pattern in self.allowed)
+                return any(_is_allowed(pattern, host_port, transport) for pattern in self.allowed)
             case Access.OPEN:
                 return True
             case _:
                 assert_never(self.access)
 
-    def check_place(self, place: HostPort, way: Transport) -> None:
+    def check_host_port(self, host_port: HostPort, transport: Transport) -> None:
         """Refuse a target that may not be requested by name.
 
         Raises:
             Refused: It may not.
         """
-        if self.allows(place, way):
+        if self.allows(host_port, transport):
             return
         if self.access is Access.NONE:
-            raise Refused(Reason.NO_NETWORK, f"{place} cannot be reached from this workspace.")
-        if any(_is_denied(pattern, place) for pattern in self.denied):
-            raise Refused(Reason.DENIED, f"{place} is denied to this workspace.")
+            raise Refused(Reason.NO_NETWORK, f"{host_port} cannot be reached from this workspace.")
+        if any(_is_denied(pattern, host_port) for pattern in self.denied):
+            raise Refused(Reason.DENIED, f"{host_port} is denied to this workspace.")
         raise Refused(
-            Reason.NOT_ALLOWED, f"{place} is not allowed to this workspace by {way.value}."
+            Reason.NOT_ALLOWED,
+            f"{host_port} is not allowed to this workspace by {transport.value}.",
         )
 
-    def check_addresses(self, place: HostPort, addresses: Iterable[str]) -> None:
+    def check_addresses(self, host_port: HostPort, addresses: Iterable[str]) -> None:
         """Refuse a target if any of its addresses is not public.
 
         Raises:
             Refused: One is not, and the operator did not allow this target.
         """
-        if place in self.private:
+        if host_port in self.private:
             return
         if not all(map(is_public, addresses)):
             raise Refused(
-                Reason.PRIVATE_ADDRESS, f"{place} leads to an address that is not public."
+                Reason.PRIVATE_ADDRESS, f"{host_port} leads to an address that is not public."
             )
 
 
-def _is_denied(pattern: HostPattern, place: HostPort) -> bool:
-    return pattern.meets(place.host) and pattern.port in (None, place.port)
+def _is_denied(pattern: HostPattern, host_port: HostPort) -> bool:
+    return pattern.meets(host_port.host) and pattern.port in (None, host_port.port)
 
 
-def _is_allowed(pattern: HostPattern, place: HostPort, way: Transport) -> bool:
-    if not pattern.meets(place.host) or (way is Transport.RAW) != pattern.is_raw:
+def _is_allowed(pattern: HostPattern, host_port: HostPort, transport: Transport) -> bool:
+    if not pattern.meets(host_port.host) or (transport is Transport.RAW) != pattern.is_raw:
         return False
-    return place.port == (pattern.port or USUAL_PORTS.get(way))
+    return host_port.port == (pattern.port or USUAL_PORTS.get(transport))

@@ -86,20 +86,20 @@ class GitGuard:
     root: Root
     is_on: bool
 
-    def check(self, place: Entry, asked: str) -> None:
+    def check(self, entry: Entry, asked: str) -> None:
         """Check that an entry may be created, replaced, moved or deleted.
 
         Raises:
             FileRefused: It is git's, or would make the directory a git directory.
         """
         if self.is_on and (
-            _is_git(place.name)
-            or _would_be_git(place.directory_fd, place.name)
-            or self._is_inside(place.directory_fd, place.name)
+            _is_git(entry.name)
+            or _would_be_git(entry.directory_fd, entry.name)
+            or self._is_inside(entry.directory_fd, entry.name)
         ):
             raise errors.forbidden(asked, WHY)
         # Git's directory itself may have another name.
-        with suppress(OSError), place.found() as found:
+        with suppress(OSError), entry.found() as found:
             if self.is_on and stat.S_ISDIR(os.fstat(found).st_mode) and self._is_inside(found):
                 raise errors.forbidden(asked, WHY)
 

@@ -113,7 +113,7 @@ def rename_entry(source: Entry, target: Entry, *, overwrite: bool, asked: str) -
         rename_to_free(fds[0], source.name, fds[1], target.name)
 
 
-def delete_directory(place: Entry, *, recursive: bool) -> Generator[Pause, None, int]:
+def delete_directory(entry: Entry, *, recursive: bool) -> Generator[Pause, None, int]:
     """Delete a directory; return the number of entries.
 
     It pauses in between, because a large directory takes long.
@@ -123,8 +123,8 @@ def delete_directory(place: Entry, *, recursive: bool) -> Generator[Pause, None,
     """
     count = 1
     if recursive:
-        count += yield from _emptied(place.directory_fd, place.name, DEPTH_MAX)
-    os.rmdir(place.name, dir_fd=place.directory_fd)
+        count += yield from _emptied(entry.directory_fd, entry.name, DEPTH_MAX)
+    os.rmdir(entry.name, dir_fd=entry.directory_fd)
     return count
 
 

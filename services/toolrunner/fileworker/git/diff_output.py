@@ -101,10 +101,10 @@ class DiffReader:
 
     def _take_records(self) -> None:
         *records, rest = bytes(self._buffer).split(b"\0")
-        for place, record in enumerate(records):
+        for repository_paths, record in enumerate(records):
             if not record and not self._tokens:
                 self._is_text = True
-                self._buffer = bytearray(b"\0".join([*records[place + 1 :], rest]))
+                self._buffer = bytearray(b"\0".join([*records[repository_paths + 1 :], rest]))
                 return
             self._tokens.append(record)
             self._take_tokens()
@@ -139,17 +139,17 @@ class DiffReader:
         self._tokens.clear()
 
     def _take_lines(self) -> None:
-        data, place = bytes(self._buffer), 0
+        data, repository_paths = bytes(self._buffer), 0
         self._buffer.clear()
-        while place < len(data):
-            end = data.find(b"\n", place) + 1 or len(data)
-            part = data[place:end]
+        while repository_paths < len(data):
+            end = data.find(b"\n", repository_paths) + 1 or len(data)
+            part = data[repository_paths:end]
             if self._at_start and end == len(data) and _START.startswith(part):
                 # More bytes are needed to decide whether the next file begins here.
                 self._buffer += part
                 return
             self._take_part(part)
-            place = end
+            repository_paths = end
 
     def _take_part(self, part: bytes) -> None:
         if self._at_start and part.startswith(_START):

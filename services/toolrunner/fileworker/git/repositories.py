@@ -70,14 +70,14 @@ def repository_of(root: Root, asked: str) -> RepositoryPaths:
     """
     directory = directory_at(root, asked)
     while True:
-        if (place := place_at(root, directory)) is not None:
-            return place
+        if (repository_paths := repository_paths_at(root, directory)) is not None:
+            return repository_paths
         if not directory:
             raise not_a_repository(asked)
         directory = directory.rpartition("/")[0]
 
 
-def place_at(root: Root, directory: str) -> RepositoryPaths | None:
+def repository_paths_at(root: Root, directory: str) -> RepositoryPaths | None:
     """Return the repository whose work tree is a directory; None if there is none."""
     base = Path(os.readlink(f"/proc/self/fd/{root.fd}"))
     files = base / directory
@@ -99,9 +99,9 @@ def find_repositories(root: Root) -> Iterator[RepositoryPaths | Pause]:
     while todo and visited < DIRECTORIES_MAX and found < REPOSITORIES_MAX:
         directory, depth, ignores = todo.pop(0)
         visited += 1
-        if (place := place_at(root, directory)) is not None:
+        if (repository_paths := repository_paths_at(root, directory)) is not None:
             found += 1
-            yield place
+            yield repository_paths
         if depth < DEPTH_MAX:
             for below in directories_in(root, directory, ignores):
                 todo.append((below, depth + 1, ignores.below(root, below)))

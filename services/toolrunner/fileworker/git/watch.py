@@ -140,12 +140,12 @@ class Watches:
                 return path
         return None
 
-    def _watch_own(self, place: RepositoryPaths) -> None:
-        for own in {place.git, place.common}:
-            self._watch(str(own), Watched("", place.directory, True, Ignores()))
+    def _watch_own(self, repository_paths: RepositoryPaths) -> None:
+        for own in {repository_paths.git, repository_paths.common}:
+            self._watch(str(own), Watched("", repository_paths.directory, True, Ignores()))
         for name in REFERENCES:
-            for directory, _, _ in os.walk(place.common / name):
-                self._watch(directory, Watched("", place.directory, False, Ignores()))
+            for directory, _, _ in os.walk(repository_paths.common / name):
+                self._watch(directory, Watched("", repository_paths.directory, False, Ignores()))
 
     def _watch(self, path: str, watched: Watched) -> bool:
         """Watch a directory; return whether there may be more."""
@@ -180,8 +180,8 @@ class Follower:
         watches = Watches(self.root)
         try:
             yield from watches.build()
-            for place in watches.places.values():
-                self._known[place.directory] = yield from self._look(place)
+            for repository_paths in watches.places.values():
+                self._known[repository_paths.directory] = yield from self._look(repository_paths)
             yield Repositories(tuple(self._known.values()))
             looked_s = told_s = time.monotonic()
             while True:
@@ -253,6 +253,6 @@ class Follower:
                 changes.append(looked)
         return changes
 
-    def _look(self, place: RepositoryPaths) -> Generator[Steps, None, Repository]:
+    def _look(self, repository_paths: RepositoryPaths) -> Generator[Steps, None, Repository]:
         until_s = time.monotonic() + self.request.timeout_s
-        return (yield from status_of(self.git, self.root, place, until_s))
+        return (yield from status_of(self.git, self.root, repository_paths, until_s))

@@ -65,14 +65,14 @@ class Git(msgspec.Struct, frozen=True, tag="git"):
         ref: Branch, tag or commit to start from; empty for the default branch.
         branch: Branch to create; empty to stay on the one to start from.
         depth: Commits of history to fetch; 0 for all.
-        borrows: Whether objects are read from the node's mirror instead of copied.
+        is_worktree: Whether objects are read from the node's mirror instead of copied.
     """
 
     url: str
     ref: str = ""
     branch: str = ""
     depth: int = 0
-    borrows: bool = False
+    is_worktree: bool = msgspec.field(default=False, name="borrows")
 
 
 class Local(msgspec.Struct, frozen=True, tag="local"):

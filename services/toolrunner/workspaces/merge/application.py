@@ -127,17 +127,17 @@ def _clearing(changes: tuple[Change, ...]) -> list[MergeStep]:
 
 def _making(changes: tuple[Change, ...], parent: Root) -> list[MergeStep]:
     """Return the directories to create, outermost first, with their missing parents."""
-    wanted: set[str] = set()
+    requested: set[str] = set()
     for change in changes:
         if change.kind is None:
             continue
         above = change.path if change.kind is Kind.DIRECTORY else change.path.rpartition("/")[0]
-        while above and above not in wanted:
+        while above and above not in requested:
             found = look(parent, above)
             if found is None or found.kind is not Kind.DIRECTORY:
-                wanted.add(above)
+                requested.add(above)
             above = above.rpartition("/")[0]
-    return [MakeDirectory(os.fsencode(path)) for path in sorted(wanted)]
+    return [MakeDirectory(os.fsencode(path)) for path in sorted(requested)]
 
 
 def _placing(

@@ -139,7 +139,7 @@ class Registration:
         host: Executes the orders.
         hosted: Returns all hosted workspaces.
         clock: Time between heartbeats.
-        chance: Returns a random number below 1 as jitter, so that nodes do not all retry at once.
+        rng: Returns a random number below 1 as jitter, so that nodes do not all retry at once.
         new_id: Ids of requests.
         registered: The last response to a registration; None before.
     """
@@ -148,7 +148,7 @@ class Registration:
     host: OrderTarget
     hosted: Callable[[], tuple[Hosted, ...]]
     clock: Clock
-    chance: Callable[[], float]
+    rng: Callable[[], float]
     new_id: Callable[[], str]
     registered: Registered | None = None
     known: asyncio.Event = field(default_factory=asyncio.Event)
@@ -171,7 +171,7 @@ class Registration:
                     logger.info("chatd does not know this node any more; it registers again")
                 except RegistryUnreachable as error:
                     logger.warning("no chatd takes this node: %s", error)
-                    await self.clock.sleep(delay_s * (1 + self.chance() / 4))
+                    await self.clock.sleep(delay_s * (1 + self.rng() / 4))
                     delay_s = min(REGISTER_MAX_S, delay_s * 2)
 
     async def leave(self) -> None:
@@ -214,7 +214,7 @@ class Registration:
                 return await self.registry.heartbeat(request_id, registration_epoch, changed)
             except RegistryUnreachable as error:
                 logger.warning("a heartbeat was not heard: %s", error)
-                await self.clock.sleep(delay_s * (1 + self.chance() / 4))
+                await self.clock.sleep(delay_s * (1 + self.rng() / 4))
                 delay_s = min(RETRY_MAX_S, delay_s * 2)
 
     def _changes(self, hosted: dict[WorkspaceId, Hosted], *, is_all: bool) -> tuple[Hosted, ...]:

@@ -116,9 +116,9 @@ class SourceBuilder:
         """
         match source:
             case Git():
-                borrows = source.borrows and not source.depth and self.may_borrow
+                is_worktree = source.is_worktree and not source.depth and self.may_borrow
                 objects = self.cloner.mirrors.at(source.url) / "objects"
-                return Made(readable=(str(objects),) if borrows else ())
+                return Made(readable=(str(objects),) if is_worktree else ())
             case Local(has_overlay=False):
                 return Made(root=str(self.registered(source).path))
             case Fork():
@@ -163,9 +163,9 @@ class SourceBuilder:
             case Scratch(skeleton):
                 await asyncio.to_thread(write_skeleton, unfinished, skeleton)
             case Git():
-                if source.borrows and not self.may_borrow:
+                if source.is_worktree and not self.may_borrow:
                     say("clone", "copying objects: its user may not read the node's mirror")
-                    source = msgspec.structs.replace(source, borrows=False)
+                    source = msgspec.structs.replace(source, is_worktree=False)
                 clone = self.cloner.clone(
                     workspace_id, source, unfinished, lambda line: say("clone", line)
                 )

@@ -219,14 +219,14 @@ class NodeGit:
     def confinement(self, git_workdir: GitWorkdir, network: Network) -> Confinement | None:
         """Return how git is confined; None where this node cannot confine it."""
         directory = str(git_workdir.directory)
-        place = SandboxPaths(
+        paths = SandboxPaths(
             directory, directory, directory, self._uid(git_workdir), git_workdir.readable
         )
         is_open = network is Network.OPEN
         try:
             return plan(
                 self.sandbox.report,
-                place=place,
+                paths=paths,
                 profile=Profile.FULL,
                 network=Network.OPEN if is_open else None,
                 processes=self.limits.pids,

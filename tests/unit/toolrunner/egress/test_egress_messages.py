@@ -164,7 +164,7 @@ def test_a_port_wants_to_be_shown_the_workspaces_token(line: str, extra: str) ->
 
     assert refusal.value.reason is Reason.WRONG_TOKEN
     if extra or "~" in line:
-        assert target_of(head, "token").place == HostPort("a.example", 443)
+        assert target_of(head, "token").host_port == HostPort("a.example", 443)
 
 
 def hello_for(name: str | None) -> bytes:
@@ -239,7 +239,7 @@ ENVIRONMENT = Grant("env", (HostPattern.parse("other.test"),), Delivery.ENVIRONM
 
 
 @pytest.mark.parametrize(
-    ("place", "path", "grant"),
+    ("host_port", "path", "grant"),
     [
         ("git.host.example:443", "/a/b.git/info/refs?service=git-upload-pack", GIT),
         ("git.host.example:443", "/a/b.git/git-receive-pack", GIT),
@@ -254,10 +254,10 @@ ENVIRONMENT = Grant("env", (HostPattern.parse("other.test"),), Delivery.ENVIRONM
         ("other.test:443", "/", None),
     ],
 )
-def test_a_secret_goes_where_its_grant_says(place: str, path: str, grant: Grant | None) -> None:
+def test_a_secret_goes_where_its_grant_says(host_port: str, path: str, grant: Grant | None) -> None:
     grants = (ENVIRONMENT, KEY, API, GIT)
 
-    assert grant_for(grants, HostPort.parse(place), path) is grant
+    assert grant_for(grants, HostPort.parse(host_port), path) is grant
 
 
 @pytest.mark.parametrize(

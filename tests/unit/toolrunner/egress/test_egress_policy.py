@@ -101,7 +101,7 @@ TABLE = Policy.read(
 
 
 @pytest.mark.parametrize(
-    ("place", "way", "is_allowed"),
+    ("host_port", "transport", "is_allowed"),
     [
         ("github.com:443", Transport.TLS, True),
         ("github.com:80", Transport.HTTP, False),
@@ -131,8 +131,10 @@ TABLE = Policy.read(
         ("192.0.2.8:443", Transport.TLS, False),
     ],
 )
-def test_a_policy_allows_what_it_names(place: str, way: Transport, is_allowed: bool) -> None:
-    assert TABLE.allows(HostPort.parse(place), way) is is_allowed
+def test_a_policy_allows_what_it_names(
+    host_port: str, transport: Transport, is_allowed: bool
+) -> None:
+    assert TABLE.allows(HostPort.parse(host_port), transport) is is_allowed
 
 
 @pytest.mark.parametrize(
@@ -145,7 +147,7 @@ def test_a_policy_allows_what_it_names(place: str, way: Transport, is_allowed: b
 )
 def test_a_refusal_says_why_and_what_to_do(policy: Policy, reason: Reason) -> None:
     with pytest.raises(Refused) as refusal:
-        policy.check_place(HostPort("a.example", 443), Transport.TLS)
+        policy.check_host_port(HostPort("a.example", 443), Transport.TLS)
 
     assert refusal.value.reason is reason
     assert "a.example:443" in str(refusal.value)
@@ -169,22 +171,28 @@ def test_every_preset_can_be_read(preset: str) -> None:
 
 
 @given(PLACES, st.sampled_from(Transport), st.sampled_from(Access))
-def test_denying_wins_whatever_allows(place: HostPort, way: Transport, access: Access) -> None:
-    prefix = "tcp://" if way is Transport.RAW else ""
+def test_denying_wins_whatever_allows(
+    host_port: HostPort, transport: Transport, access: Access
+) -> None:
+    prefix = "tcp://" if transport is Transport.RAW else ""
     policy = Policy.read(
-        access, allowed_hosts=[f"{prefix}{place}", f"{place}"], denied_hosts=[place.host]
+        access,
+        allowed_hosts=[f"{prefix}{host_port}", f"{host_port}"],
+        denied_hosts=[host_port.host],
     )
 
-    assert not policy.allows(place, way)
+    assert not policy.allows(host_port, transport)
 
 
 @given(PLACES, PLACES, st.sampled_from(Transport))
-def test_one_allowed_place_opens_no_other(one: HostPort, other: HostPort, way: Transport) -> None:
-    prefix = "tcp://" if way is Transport.RAW else ""
+def test_one_allowed_place_opens_no_other(
+    one: HostPort, other: HostPort, transport: Transport
+) -> None:
+    prefix = "tcp://" if transport is Transport.RAW else ""
     policy = Policy.read(Access.PROXY, allowed_hosts=[f"{prefix}{one}"])
 
-    assert policy.allows(one, way)
-    assert policy.allows(other, way) is (one == other)
+    assert policy.allows(one, transport)
+    assert policy.allows(other, transport) is (one == other)
 
 
 @given(st.text(max_size=40))
@@ -225,11 +233,11 @@ def test_no_private_address_is_public(address: IPv4Address | IPv6Address) -> Non
 
 
 def test_one_private_address_among_public_ones_is_refused() -> None:
-    place = HostPort("a.example", 443)
+    host_port = HostPort("a.example", 443)
 
     with pytest.raises(Refused) as refusal:
-        Policy(Access.OPEN).check_addresses(place, ["8.8.8.8", "10.0.0.1"])
+        Policy(Access.OPEN).check_addresses(host_port, ["8.8.8.8", "10.0.0.1"])
 
     assert refusal.value.reason is Reason.PRIVATE_ADDRESS
     assert "TOOLRUNNER_EGRESS_PRIVATE_HOSTS" in str(refusal.value)
-    Policy(Access.OPEN, private=frozenset({place})).check_addresses(place, ["10.0.0.1"])
+    Policy(Access.OPEN, private=frozenset({host_port})).check_addresses(host_port, ["10.0.0.1"])

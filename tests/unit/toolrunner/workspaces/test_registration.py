@@ -93,7 +93,7 @@ class Stage:
             host=self.host,
             hosted=lambda: tuple(self.hosted),
             clock=self.clock,
-            chance=lambda: 0.0,
+            rng=lambda: 0.0,
             new_id=lambda: f"r{next(numbers)}",
         )
 
