@@ -24,7 +24,7 @@ Work = Callable[[Client], Awaitable[T]]
 Connecting = Callable[[], AbstractAsyncContextManager[Client]]
 
 
-class OwnedSession:
+class TaskSession:
     """One session with a stateful server, owned by one task."""
 
     def __init__(self, connecting: Connecting, limit_ms: int, now: float) -> None:
@@ -45,7 +45,7 @@ class OwnedSession:
         """Whether no new operation may use it."""
         return self.stopping.is_set() or self.ended.is_set()
 
-    async def own(self) -> None:
+    async def run_client(self) -> None:
         """Enter the client, keep it until `stop` is called, and exit it, all in this task."""
         self._owner = asyncio.current_task()
         exchange = Exchange()
@@ -103,7 +103,7 @@ class OwnedSession:
             self.used_at = clock.monotonic()
 
 
-async def one_off(connecting: Connecting, work: Work[T]) -> T:
+async def short_lived(connecting: Connecting, work: Work[T]) -> T:
     """Run `work` with a new client.
 
     Raises:
@@ -123,7 +123,7 @@ async def _watched(
     """Run `work` in its own task until it, its session or its HTTP exchange ends."""
     exchange = Exchange()
 
-    async def contained() -> T | UpstreamFailed:
+    async def without_raising() -> T | UpstreamFailed:
         EXCHANGE.set(exchange)
         try:
             return await work()
@@ -131,7 +131,7 @@ async def _watched(
             return failed_exchange(error, exchange, has_session=has_session)
 
     async with asyncio.TaskGroup() as tasks:
-        working = tasks.create_task(contained())
+        working = tasks.create_task(without_raising())
         watching: list[Coroutine[Any, Any, object]] = [ended.wait(), exchange.broken.wait()]
         watchers = {tasks.create_task(watch) for watch in watching}
         await asyncio.wait({working, *watchers}, return_when=asyncio.FIRST_COMPLETED)
