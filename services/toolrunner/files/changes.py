@@ -100,7 +100,7 @@ class FileChanges:
 
     file_workers: FileWorkerPool
     workspaces: Workspaces
-    reads: ReadEtags
+    read_etags: ReadEtags
     new_token: Callable[[], str]
     _turns: dict[WorkspaceId, _Turn] = field(default_factory=dict)
     _recovered: set[WorkspaceId] = field(default_factory=set)
@@ -140,7 +140,7 @@ class FileChanges:
             await self._recover(scope.workspace_id)
             planned = await self._plan(scope.workspace_id, plan)
             stale = frozenset(
-                change.path for change in planned.changes if self.reads.is_stale(scope, change)
+                change.path for change in planned.changes if self.read_etags.is_stale(scope, change)
             )
             done = Done()
             if not dry_run and not planned.problems and planned.images:
@@ -150,7 +150,7 @@ class FileChanges:
                     await self._stored(scope.workspace_id, lambda store: store.finish(record))
             if not dry_run and not planned.problems:
                 for change in planned.changes:
-                    self.reads.saw(scope, change.path, change.etag)
+                    self.read_etags.saw(scope, change.path, change.etag)
             return ChangeResult(planned.changes, planned, stale, done)
 
     async def undo(
@@ -201,7 +201,7 @@ class FileChanges:
             undoing, _ = await self._commit(scope, commit)
             await self._stored(scope.workspace_id, lambda store: store.finish(undoing))
         for change in planned.changes:
-            self.reads.saw(scope, change.path, change.etag)
+            self.read_etags.saw(scope, change.path, change.etag)
         return ChangeResult(planned.changes, planned, frozenset())
 
     async def _plan(self, workspace_id: WorkspaceId, plan: Plan | PlanRestore) -> Planned:

@@ -108,11 +108,11 @@ class FileService:
             tasks=self._tasks,
             git=find_git(),
         )
-        self._reads = ReadEtags()
+        self._read_etags = ReadEtags()
         self._workspaces = workspaces
-        self._changes = FileChanges(self._file_workers, workspaces, self._reads, new_id)
-        self._once = IdempotentEffects(journal, self._tasks)
-        self._places = UploadSlots()
+        self._changes = FileChanges(self._file_workers, workspaces, self._read_etags, new_id)
+        self._idempotent_effects = IdempotentEffects(journal, self._tasks)
+        self._upload_slots = UploadSlots()
         self._clock = clock
         self.new_token = new_id
 
@@ -170,7 +170,7 @@ class FileService:
         """
         page = await self.ask(scope, request, Page)
         if page.etag:
-            self._reads.saw(scope, page.info.path, page.etag)
+            self._read_etags.saw(scope, page.info.path, page.etag)
         return page
 
     async def stream(
@@ -212,7 +212,7 @@ class FileService:
 
         self._workspaces.check(scope)
         self._workspaces.check_space(scope.workspace_id)
-        return await self._once.run(effect, act)
+        return await self._idempotent_effects.run(effect, act)
 
     async def undo(
         self,
@@ -239,7 +239,7 @@ class FileService:
             return encode(changed)
 
         self._workspaces.check(scope)
-        return await self._once.run(effect, act)
+        return await self._idempotent_effects.run(effect, act)
 
     async def act(
         self,
@@ -265,7 +265,7 @@ class FileService:
         self._workspaces.check(scope)
         self._workspaces.check_space(scope.workspace_id)
         await self._changes.recover(scope.workspace_id)
-        return await self._once.run(effect, act)
+        return await self._idempotent_effects.run(effect, act)
 
     async def end(self, workspace_id: WorkspaceId) -> None:
         """End the file worker of a workspace, if there is one."""
@@ -286,7 +286,7 @@ class FileService:
                 return await act()
 
         self._workspaces.check(scope)
-        return await self._once.run(effect, alone)
+        return await self._idempotent_effects.run(effect, alone)
 
     async def stage(
         self, scope: Scope, start: StartUpload, chunks: AsyncIterator[bytes]
@@ -302,7 +302,7 @@ class FileService:
         workspace_id = scope.workspace_id
         coming = patient(chunks, silence_s=SILENCE_S, clock=self._clock)
         try:
-            with self._places.place(workspace_id):
+            with self._upload_slots.place(workspace_id):
                 await self._file_workers.ask(workspace_id, start)
                 async with aclosing(coming):
                     async for data in coming:

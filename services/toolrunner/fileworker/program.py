@@ -121,7 +121,7 @@ class FileWorker:
 
     def _step(self, running: Running) -> None:
         try:
-            said = next(running.job)
+            result = next(running.job)
         except StopIteration as end:
             self._tell(running.number, end.value, is_last=True)
             return
@@ -135,11 +135,11 @@ class FileWorker:
         except Exception:
             self._tell(running.number, WorkerError(traceback.format_exc()), is_last=True)
             return
-        match said:
+        match result:
             case Pause():
                 self.ready.append(running)
             case Readable(fd, _):
-                running.readable = said
+                running.readable = result
                 self.waiting[running.number] = running
                 self.selector.register(fd, selectors.EVENT_READ, running)
             case _:
@@ -148,7 +148,7 @@ class FileWorker:
                     self.ready.append(running)
                 else:
                     self.stopped[running.number] = running
-                self._tell(running.number, said, is_last=False)
+                self._tell(running.number, result, is_last=False)
 
     def _tell(self, number: int, answer: Answer, *, is_last: bool) -> None:
         try:

@@ -39,7 +39,7 @@ class InputWriter:
     monitor: ProcessMonitor
     cursor_of: Callable[[bytes], int]
 
-    async def write(self, effect: Effect, process_id: ProcessId, writing: InputWrite) -> int:
+    async def write(self, effect: Effect, process_id: ProcessId, input_write: InputWrite) -> int:
         """Write once, and return the output cursor before that.
 
         Raises:
@@ -48,7 +48,7 @@ class InputWriter:
             ToolrunnerError: It is refused, and nothing was written.
         """
         live = self.registry.live(process_id)
-        refusal = self.refusal(process_id, live, wants_terminal=bool(writing.keys))
+        refusal = self.refusal(process_id, live, wants_terminal=bool(input_write.keys))
         beginning = await self.journal.run(
             lambda journal: journal.begin(effect, None, may_begin=refusal is None)
         )
@@ -61,7 +61,7 @@ class InputWriter:
         before = self.registry.present(live)
         await live.settled.wait()
         try:
-            self.send(live, writing)
+            self.send(live, input_write)
         except ToolrunnerError:
             await self.journal.run(lambda journal: journal.withdraw(effect))
             raise
@@ -87,7 +87,7 @@ class InputWriter:
             response = effect.encode(self.registry.present(live))
             await self.journal.run(lambda journal: journal.finish(effect, response, None))
 
-    def send(self, live: LiveProcess, writing: InputWrite) -> None:
+    def send(self, live: LiveProcess, input_write: InputWrite) -> None:
         """Write to a process.
 
         Raises:
@@ -95,13 +95,13 @@ class InputWriter:
         """
         if live.input is None:
             return
-        data = writing.data + writing.keys
-        if writing.is_end and live.input.is_terminal:
+        data = input_write.data + input_write.keys
+        if input_write.is_end and live.input.is_terminal:
             # In one write, so that the end is not refused after its data was accepted.
             live.input.write(data + END_OF_TRANSMISSION)
             return
         live.input.write(data)
-        if writing.is_end:
+        if input_write.is_end:
             self.monitor.end_input(live)
 
     def refusal(
@@ -128,8 +128,8 @@ class Terminal:
     """The terminal of one process; several callers may be attached at a time."""
 
     live: LiveProcess
-    writes: InputWriter
-    ends: ProcessTerminator
+    input_writer: InputWriter
+    terminator: ProcessTerminator
 
     def write(self, data: bytes) -> None:
         """Write input; input after the end is dropped.
@@ -137,7 +137,7 @@ class Terminal:
         Raises:
             InputFull: The process has not read the earlier input.
         """
-        self.writes.send(self.live, InputWrite(data, keys=b"", is_end=False))
+        self.input_writer.send(self.live, InputWrite(data, keys=b"", is_end=False))
 
     def resize(self, size: TerminalSize) -> None:
         """Set its size."""
@@ -146,6 +146,6 @@ class Terminal:
     async def signal(self, number: int) -> None:
         """Send a signal to all processes under it."""
         if self.live.is_live:
-            await self.ends.send(
+            await self.terminator.send(
                 self.live, SignalRequest(number, leader_only=False, escalate_after_s=0.0)
             )

@@ -196,7 +196,7 @@ class LiveProcess:
 
     def exit(self, exit: Exit, *, now: datetime, now_s: float) -> None:
         """Record how it ended."""
-        told = replace(
+        ended_as = replace(
             exit,
             is_timed_out=self.is_timed_out,
             has_open_pipes=not self.drained.is_set(),
@@ -206,7 +206,7 @@ class LiveProcess:
         self.record = structs.replace(
             self.record,
             state=ProcessState.EXITED,
-            exit=told,
+            exit=ended_as,
             ended_at=now,
             wall_duration_ms=self._wall_ms(now_s),
         )

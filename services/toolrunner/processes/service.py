@@ -70,7 +70,7 @@ class Processes:
         self._registry = Registry(journal=journal, workspaces=workspaces, clock=clock)
         monitor = ProcessMonitor(journal, spawner, self._registry, self._tasks, clock)
         self._monitor = monitor
-        self._starts = ProcessStarter(
+        self._starter = ProcessStarter(
             journal=journal,
             spawner=spawner,
             registry=self._registry,
@@ -82,8 +82,8 @@ class Processes:
             limits=limits,
             egress=egress or NoEgress(),
         )
-        self._ends = ProcessTerminator(journal, spawner, self._registry, self._tasks, monitor)
-        self._writes = InputWriter(journal, self._registry, monitor, cursor_of)
+        self._terminator = ProcessTerminator(journal, spawner, self._registry, self._tasks, monitor)
+        self._input_writer = InputWriter(journal, self._registry, monitor, cursor_of)
         self._reaper = Reaper(journal, self._registry, workspaces, clock)
         self._adopted = tuple(adopted)
         self._adoption = Adoption(
@@ -134,7 +134,7 @@ class Processes:
             ToolrunnerError: It is refused, and nothing was started.
         """
         return await self._tasks.complete(
-            self._starts.start(effect, scope, spec), context=detached()
+            self._starter.start(effect, scope, spec), context=detached()
         )
 
     async def wait(self, scope: Scope, process_id: ProcessId, wait: Wait) -> WaitResult:
@@ -163,17 +163,17 @@ class Processes:
         """
         await self._registry.get(scope, process_id)
         live = self._registry.live(process_id)
-        refusal = self._writes.refusal(process_id, live, wants_terminal=True)
+        refusal = self._input_writer.refusal(process_id, live, wants_terminal=True)
         if refusal is not None or live is None:
             raise refusal or ProcessNotRunning(process_id)
-        return Terminal(live, self._writes, self._ends)
+        return Terminal(live, self._input_writer, self._terminator)
 
     def attached(self, scope: Scope) -> AbstractContextManager[None]:
         """Count an attached terminal of a workspace, in a context."""
         return self._workspaces.attachments.counted(scope.workspace_id)
 
     async def write(
-        self, effect: Effect, scope: Scope, process_id: ProcessId, writing: InputWrite
+        self, effect: Effect, scope: Scope, process_id: ProcessId, input_write: InputWrite
     ) -> int:
         """Write to a process once, and return the output cursor before it.
 
@@ -182,7 +182,7 @@ class Processes:
         """
         await self._registry.get(scope, process_id)
         return await self._tasks.complete(
-            self._writes.write(effect, process_id, writing), context=detached()
+            self._input_writer.write(effect, process_id, input_write), context=detached()
         )
 
     async def resize(
@@ -195,7 +195,7 @@ class Processes:
         """
         await self._registry.get(scope, process_id)
         await self._tasks.complete(
-            self._writes.resize(effect, process_id, size), context=detached()
+            self._input_writer.resize(effect, process_id, size), context=detached()
         )
 
     def running(self) -> Counter[WorkspaceId]:
@@ -238,7 +238,7 @@ class Processes:
         """
         await self._registry.get(scope, process_id)
         return await self._tasks.complete(
-            self._ends.signal(effect, process_id, signalling), context=detached()
+            self._terminator.signal(effect, process_id, signalling), context=detached()
         )
 
     async def cancel(self, key: Key) -> Execution:
@@ -247,7 +247,7 @@ class Processes:
         Raises:
             ToolrunnerError: The caller may not, and nothing was ended.
         """
-        return await self._tasks.complete(self._ends.cancel(key), context=detached())
+        return await self._tasks.complete(self._terminator.cancel(key), context=detached())
 
     def keep_start(self, process_id: ProcessId) -> None:
         """Write the result of a start to the journal, since the caller's response relies on it."""

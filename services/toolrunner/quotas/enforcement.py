@@ -279,14 +279,14 @@ class Quotas:
 
     async def _total(self, paths: tuple[Path, ...], kind: str) -> int:
         """Run `du`, which is many times as fast as Python."""
-        told = await self.programs.run(
+        output = await self.programs.run(
             ("du", "--summarize", "--total", "--one-file-system", kind, "--", *map(str, paths)),
             workspace_id=NODE,
             directory=self.directory,
             environment={"LC_ALL": "C"},
             limit_s=MEASURE_S,
         )
-        return int(told[-1].split()[0])
+        return int(output[-1].split()[0])
 
 
 def _may_hide(

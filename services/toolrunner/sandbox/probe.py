@@ -102,9 +102,9 @@ def outcome(work: Callable[[], None]) -> int:
             os._exit(0)
     os.close(writing)
     with os.fdopen(reading, "rb") as file:
-        said = file.read(4)
+        received = file.read(4)
     os.waitpid(pid, 0)
-    return int(struct.unpack("=i", said)[0]) if len(said) == 4 else _DIED
+    return int(struct.unpack("=i", received)[0]) if len(received) == 4 else _DIED
 
 
 def _try_seccomp() -> None:

@@ -75,7 +75,7 @@ class LaunchPlan:
 def become(
     message: dict[str, Any],
     parent: int,
-    ends: ChildDescriptors,
+    descriptors: ChildDescriptors,
     groups: list[str],
     open_files: tuple[int, int],
     launch_plan: LaunchPlan,
@@ -86,7 +86,7 @@ def become(
     by another fork; before exec the layers that were applied; otherwise the stage and errno of the
     failure.
     """
-    stage, report_fd = "session", ends.report_fd
+    stage, report_fd = "session", descriptors.report_fd
     try:
         stage = "group"
         for group in groups:
@@ -108,7 +108,7 @@ def become(
         stage = "workdir"
         os.fchdir(open_directory_beneath(message["root"], message["workdir"]))
         stage = "descriptors"
-        report_fd = connect(ends)
+        report_fd = connect(descriptors)
         stage = "limits"
         limit_process(message["limits"], open_files)
         bound_process(launch_plan.user_limits)
@@ -166,18 +166,20 @@ def enter(namespace_set: NamespaceSet, tree: int, report_fd: int) -> None:
         os._exit(0)
 
 
-def report(fd: int, **told: object) -> None:
+def report(fd: int, **document: object) -> None:
     """Send a report to the spawner, in one write."""
-    os.write(fd, json.dumps(told).encode() + b"\n")
+    os.write(fd, json.dumps(document).encode() + b"\n")
 
 
-def connect(ends: ChildDescriptors) -> int:
+def connect(descriptors: ChildDescriptors) -> int:
     """Set up descriptors 0 to 3 and close all others; return the report descriptor."""
     # Duplicated to high numbers first: they may have the numbers that the others need.
-    report_fd = fcntl.fcntl(ends.report_fd, fcntl.F_DUPFD_CLOEXEC, 16)
-    output_fd = fcntl.fcntl(ends.output_fd, fcntl.F_DUPFD_CLOEXEC, 16)
-    input_fd = os.open(os.devnull, os.O_RDONLY) if ends.input_fd < 0 else ends.input_fd
-    if ends.is_terminal:
+    report_fd = fcntl.fcntl(descriptors.report_fd, fcntl.F_DUPFD_CLOEXEC, 16)
+    output_fd = fcntl.fcntl(descriptors.output_fd, fcntl.F_DUPFD_CLOEXEC, 16)
+    input_fd = (
+        os.open(os.devnull, os.O_RDONLY) if descriptors.input_fd < 0 else descriptors.input_fd
+    )
+    if descriptors.is_terminal:
         fcntl.ioctl(input_fd, termios.TIOCSCTTY, 0)
     os.dup2(input_fd, 0)
     os.dup2(output_fd, 1)

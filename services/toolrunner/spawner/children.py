@@ -100,7 +100,7 @@ class ChildProcesses:
     open_files: tuple[int, int]
     process_index: ProcessIndex
     control_groups_v1: ControlGroupsV1 = field(default_factory=lambda: ControlGroupsV1({}))
-    kept: dict[str, ChildProcess] = field(default_factory=dict)
+    children: dict[str, ChildProcess] = field(default_factory=dict)
     starting: dict[str, ChildProcess] = field(
         default_factory=dict
     )  # Those without an answer, oldest first.
@@ -120,23 +120,23 @@ class ChildProcesses:
     @property
     def is_empty(self) -> bool:
         """Whether no process is kept and none runs."""
-        return not self.kept and not self.process_index.everything()
+        return not self.children and not self.process_index.everything()
 
     def start(self, message: dict[str, Any]) -> None:
         """Fork; the answer follows when the child has executed the program, or failed."""
         opened: list[int] = []
         stage = "fork"
         try:
-            ends, kept = self.connections(message, opened)
+            descriptors, child = self.connections(message, opened)
             group = self.groups.make(message["workspace"], message["id"])
             self.groups.bound(message["workspace"], message["quota"])
             joined = [group] if group else []
             joined += self.control_groups_v1.make(message["workspace"], message["quota"])
-            kept.deaths_before = self.control_groups_v1.deaths(message["workspace"])
+            child.deaths_before = self.control_groups_v1.deaths(message["workspace"])
             stage = "namespaces"
             launch_plan = self.launch_plan(message["workspace"], message["confinement"])
             stage = "limits"
-            kept.has_memory_limit = self.limit(group, message, launch_plan)
+            child.has_memory_limit = self.limit(group, message, launch_plan)
             stage, parent = "fork", os.getpid()
             pid = launch_plan.fork()
         except OSError as error:
@@ -147,14 +147,14 @@ class ChildProcesses:
             self.service.tell({"number": message["number"], "stage": stage, "errno": error.errno})
             return
         if pid == 0:
-            become(message, parent, ends, joined, self.open_files, launch_plan)
-        for fd in {ends.input_fd, ends.output_fd, ends.report_fd} - {-1}:
+            become(message, parent, descriptors, joined, self.open_files, launch_plan)
+        for fd in {descriptors.input_fd, descriptors.output_fd, descriptors.report_fd} - {-1}:
             os.close(fd)
-        kept.pid, kept.give_up_at = pid, time.monotonic() + START_S
-        self.kept[kept.id] = self.starting[kept.id] = kept
-        self.process_index.enter(kept.id, kept.workspace, pid)
-        self.leaders[pid] = kept.id
-        self.selector.register(kept.report_fd, REPORT_OVER, kept)
+        child.pid, child.give_up_at = pid, time.monotonic() + START_S
+        self.children[child.id] = self.starting[child.id] = child
+        self.process_index.enter(child.id, child.workspace, pid)
+        self.leaders[pid] = child.id
+        self.selector.register(child.report_fd, REPORT_OVER, child)
 
     def limit(self, group: str, message: dict[str, Any], launch_plan: LaunchPlan) -> bool:
         """Limit a control group; return whether it enforces a memory limit.
@@ -162,12 +162,12 @@ class ChildProcesses:
         Raises:
             OSError: It cannot enforce a required limit that only a control group can enforce.
         """
-        kept = limit_group(group, message["limits"])
+        enforced = limit_group(group, message["limits"])
         if launch_plan.confinement is not None and launch_plan.confinement.counts_processes:
-            kept |= {"pids"}
-        if not kept.issuperset(each for each in message["required"] if each in GROUP_ONLY):
+            enforced |= {"pids"}
+        if not enforced.issuperset(each for each in message["required"] if each in GROUP_ONLY):
             raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP))
-        return "memory_bytes" in kept
+        return "memory_bytes" in enforced
 
     def launch_plan(self, workspace: str, document: dict[str, Any] | None) -> LaunchPlan:
         """Prepare the confinement of a child, which then only has to apply it.
@@ -211,8 +211,8 @@ class ChildProcesses:
         else:
             output_fd, output_end = pair(pipe)
             input_end, input_fd = pair(pipe) if message["has_input"] else (-1, -1)
-        ends = ChildDescriptors(input_end, output_end, report_end, bool(message["terminal"]))
-        kept = ChildProcess(
+        descriptors = ChildDescriptors(input_end, output_end, report_end, bool(message["terminal"]))
+        child = ChildProcess(
             message["id"],
             message["workspace"],
             message["number"],
@@ -221,26 +221,26 @@ class ChildProcesses:
             input_fd,
             report_fd,
         )
-        return ends, kept
+        return descriptors, child
 
-    def settle(self, kept: ChildProcess) -> None:
+    def settle(self, child: ChildProcess) -> None:
         """Answer a start when its report has ended: at exec, or after a failure."""
-        if kept.report_fd < 0:
+        if child.report_fd < 0:
             return
         with suppress(BlockingIOError):
-            while piece := os.read(kept.report_fd, CHUNK_BYTES):
-                kept.report += piece
-                self.note(kept)
-            self.conclude(kept)
+            while piece := os.read(child.report_fd, CHUNK_BYTES):
+                child.report += piece
+                self.note(child)
+            self.conclude(child)
 
-    def conclude(self, kept: ChildProcess) -> None:
+    def conclude(self, child: ChildProcess) -> None:
         """Answer a start whose report has ended."""
-        self.selector.unregister(kept.report_fd)
-        os.close(kept.report_fd)
-        kept.report_fd = -1
-        self.starting.pop(kept.id, None)
-        self.answer(kept)
-        self.catch_up(kept)
+        self.selector.unregister(child.report_fd)
+        os.close(child.report_fd)
+        child.report_fd = -1
+        self.starting.pop(child.id, None)
+        self.answer(child)
+        self.catch_up(child)
 
     def end_late(self, now_s: float) -> float | None:
         """Kill children that did not reach exec in time; return when the next one expires.
@@ -248,22 +248,22 @@ class ChildProcesses:
         Other processes of its workspace can stop a child that has the same user.
         """
         while self.starting:
-            kept = next(iter(self.starting.values()))
-            if kept.give_up_at > now_s:
-                return kept.give_up_at
+            child = next(iter(self.starting.values()))
+            if child.give_up_at > now_s:
+                return child.give_up_at
             # The report contains the pid of a child that entered a namespace set.
-            self.settle(kept)
-            self.give_up(kept)
+            self.settle(child)
+            self.give_up(child)
         return None
 
-    def give_up(self, kept: ChildProcess) -> None:
+    def give_up(self, child: ChildProcess) -> None:
         """Kill a child that has not reached exec."""
-        if kept.report_fd >= 0:
-            kept.failure = {"stage": START_STAGE, "errno": errno.ETIMEDOUT}
-            send_to_child(kept.pid, signal.SIGKILL)
-            self.conclude(kept)
+        if child.report_fd >= 0:
+            child.failure = {"stage": START_STAGE, "errno": errno.ETIMEDOUT}
+            send_to_child(child.pid, signal.SIGKILL)
+            self.conclude(child)
 
-    def catch_up(self, kept: ChildProcess) -> None:
+    def catch_up(self, child: ChildProcess) -> None:
         """Report the exit of a process that was reaped before its start could be answered.
 
         The process outside of a namespace set reports the pid of the one inside, and exits. Both
@@ -271,45 +271,45 @@ class ChildProcesses:
         """
         if not self.early:
             return
-        status = self.early.pop(kept.pid, None)
-        if status is not None and self.leaders.pop(kept.pid, None) is not None:
-            self.process_index.reaped(kept.id)
-            self.tell_exit(kept, status)
+        status = self.early.pop(child.pid, None)
+        if status is not None and self.leaders.pop(child.pid, None) is not None:
+            self.process_index.reaped(child.id)
+            self.tell_exit(child, status)
         if not self.starting:
             self.early.clear()
 
-    def tell_exit(self, kept: ChildProcess, status: int) -> None:
+    def tell_exit(self, child: ChildProcess, status: int) -> None:
         """Keep the exit status of a process, and report it."""
-        kept.status = status
-        kept.is_oom_killed = self.was_short_of_memory(kept, status)
+        child.status = status
+        child.is_oom_killed = self.was_short_of_memory(child, status)
         self.service.tell(
-            {"exited": kept.id, "status": status, "is_oom_killed": kept.is_oom_killed}
+            {"exited": child.id, "status": status, "is_oom_killed": child.is_oom_killed}
         )
 
-    def note(self, kept: ChildProcess) -> None:
+    def note(self, child: ChildProcess) -> None:
         """Process the complete lines of a child's report."""
-        *lines, kept.report = kept.report.split(b"\n")
-        for told in map(json.loads, lines):
-            match told:
+        *lines, child.report = child.report.split(b"\n")
+        for document in map(json.loads, lines):
+            match document:
                 case {"pid": pid}:
-                    self.leaders.pop(kept.pid, None)
-                    kept.pid = pid
-                    self.leaders[pid] = kept.id
-                    self.process_index.enter(kept.id, kept.workspace, pid)
+                    self.leaders.pop(child.pid, None)
+                    child.pid = pid
+                    self.leaders[pid] = child.id
+                    self.process_index.enter(child.id, child.workspace, pid)
                 case {"layers": layers}:
-                    kept.layers = layers
+                    child.layers = layers
                 case {"stage": _, "errno": _}:
-                    kept.failure = told
+                    child.failure = document
 
-    def answer(self, kept: ChildProcess) -> None:
+    def answer(self, child: ChildProcess) -> None:
         """Send the result of a start to the service."""
-        if kept.failure is not None:
-            self.leaders.pop(kept.pid, None)
-            self.service.tell({"number": kept.number, **kept.failure})
+        if child.failure is not None:
+            self.leaders.pop(child.pid, None)
+            self.service.tell({"number": child.number, **child.failure})
             return
-        message = {"number": kept.number, "pid": kept.pid, "layers": kept.layers}
-        message["descriptors"] = len(kept.descriptors)
-        self.service.tell(message, *kept.descriptors)
+        message = {"number": child.number, "pid": child.pid, "layers": child.layers}
+        message["descriptors"] = len(child.descriptors)
+        self.service.tell(message, *child.descriptors)
 
     def reap(self) -> None:
         """Reap all exited children, and report the exits that are waited for."""
@@ -328,14 +328,14 @@ class ChildProcesses:
             process_id = self.leaders.get(pid, "")
             self.process_index.reaped(process_id)
             self.process_index.namespace_sets.lose(pid)
-            kept = self.kept.get(process_id)
-            if kept is not None:
-                self.settle(kept)
-            is_early = kept is not None and kept.pid == pid and kept.report_fd >= 0
+            child = self.children.get(process_id)
+            if child is not None:
+                self.settle(child)
+            is_early = child is not None and child.pid == pid and child.report_fd >= 0
             if is_early or not process_id:
                 self.early[pid] = status
-            elif self.leaders.pop(pid, None) is not None and kept is not None:
-                self.tell_exit(kept, status)
+            elif self.leaders.pop(pid, None) is not None and child is not None:
+                self.tell_exit(child, status)
         if not self.starting:
             self.early.clear()
         due = [name for name, watch in self.watched.items() if watch.may_be_over(reaped)]
@@ -349,12 +349,12 @@ class ChildProcesses:
         if is_idle and self.is_ending:
             self.service.tell({"idle": True})
 
-    def was_short_of_memory(self, kept: ChildProcess, status: int) -> bool:
+    def was_short_of_memory(self, child: ChildProcess, status: int) -> bool:
         """Return whether the OOM killer killed a process or one of its descendants."""
-        if kept.has_memory_limit and self.groups.was_short_of_memory(kept.workspace, kept.id):
+        if child.has_memory_limit and self.groups.was_short_of_memory(child.workspace, child.id):
             return True
         # Cgroup v1 counts the workspace as a whole; a process that exited with 0 was not killed.
-        return status != 0 and self.control_groups_v1.deaths(kept.workspace) > kept.deaths_before
+        return status != 0 and self.control_groups_v1.deaths(child.workspace) > child.deaths_before
 
     def signal(self, message: dict[str, Any]) -> None:
         """Signal a process and its descendants, or only its leader while that is not reaped."""
@@ -442,54 +442,54 @@ class ChildProcesses:
         """Send all kept processes; those between fork and exec are waited for."""
         self.process_index.namespace_sets.show_listeners()
         until_s = time.monotonic() + REPORT_S
-        for kept in self.kept.values():
-            if kept.report_fd >= 0:
-                self.settle_until(kept, until_s)
-            told = {
-                "adopted": kept.id,
-                "pid": kept.pid,
-                "status": kept.status,
-                "layers": kept.layers,
-                "is_oom_killed": kept.is_oom_killed,
-                "descriptors": len(kept.descriptors),
+        for child in self.children.values():
+            if child.report_fd >= 0:
+                self.settle_until(child, until_s)
+            document = {
+                "adopted": child.id,
+                "pid": child.pid,
+                "status": child.status,
+                "layers": child.layers,
+                "is_oom_killed": child.is_oom_killed,
+                "descriptors": len(child.descriptors),
             }
-            self.service.tell({**told, **(kept.failure or {})}, *kept.descriptors)
+            self.service.tell({**document, **(child.failure or {})}, *child.descriptors)
 
-    def settle_until(self, kept: ChildProcess, until_s: float) -> None:
+    def settle_until(self, child: ChildProcess, until_s: float) -> None:
         """Wait for the end of a report."""
-        while kept.report_fd >= 0 and (left_s := until_s - time.monotonic()) > 0:
-            is_readable(kept.report_fd, left_s)
-            self.settle(kept)
+        while child.report_fd >= 0 and (left_s := until_s - time.monotonic()) > 0:
+            is_readable(child.report_fd, left_s)
+            self.settle(child)
 
     def unbind(self) -> None:
         """Clear the request numbers, so that earlier requests get no answer."""
-        for kept in self.kept.values():
-            kept.number = 0
+        for child in self.children.values():
+            child.number = 0
 
     def close_input(self, process_id: str) -> None:
         """Close the spawner's copy of a process's input.
 
         The process reads EOF once the service has closed its own copy too.
         """
-        kept = self.kept.get(process_id)
-        if kept is not None and kept.input_fd >= 0:
-            os.close(kept.input_fd)
-            kept.input_fd = -1
+        child = self.children.get(process_id)
+        if child is not None and child.input_fd >= 0:
+            os.close(child.input_fd)
+            child.input_fd = -1
 
     def forget(self, process_id: str) -> None:
         """Drop a process; the process index keeps what is needed to find its descendants."""
-        kept = self.kept.pop(process_id, None)
-        if kept is None:
+        child = self.children.pop(process_id, None)
+        if child is None:
             return
-        if kept.report_fd >= 0:
+        if child.report_fd >= 0:
             # The caller has given up, so no caller would end the process.
-            self.settle(kept)
-            self.give_up(kept)
-        for fd in kept.descriptors:
+            self.settle(child)
+            self.give_up(child)
+        for fd in child.descriptors:
             os.close(fd)
-        self.groups.remove(kept.workspace, process_id)
-        self.leave(kept.workspace)
-        needed = {*self.kept, *self.leaders.values()}
+        self.groups.remove(child.workspace, process_id)
+        self.leave(child.workspace)
+        needed = {*self.children, *self.leaders.values()}
         children = children_of(os.getpid())
         if children is not None and children <= {
             *self.leaders,

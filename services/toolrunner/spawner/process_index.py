@@ -48,7 +48,7 @@ class ProcessEntry:
         return self.workspace == workspace and not self.is_reaped and self.leader > 0
 
 
-NOBODY = ProcessEntry("", 0)
+NO_PROCESS = ProcessEntry("", 0)
 
 
 @dataclass
@@ -90,11 +90,11 @@ class ProcessIndex:
 
     def leader(self, process_id: str) -> int:
         """Return the pid of a process's leader, or 0 if it is not in the index."""
-        return self.known.get(process_id, NOBODY).leader
+        return self.known.get(process_id, NO_PROCESS).leader
 
     def workspace(self, process_id: str) -> str:
         """Return the workspace of a process, empty if it is not in the index."""
-        return self.known.get(process_id, NOBODY).workspace
+        return self.known.get(process_id, NO_PROCESS).workspace
 
     def keep_only(self, process_ids: Collection[str]) -> None:
         """Remove all other processes from the index: they left no descendants."""
@@ -148,7 +148,7 @@ class ProcessIndex:
 
     def members(self, process_id: str) -> list[Seen]:
         """Return the members of a process: by group, session or mark, and their descendants."""
-        known = self.known.get(process_id, NOBODY)
+        known = self.known.get(process_id, NO_PROCESS)
         held = self.groups.pids(known.workspace, process_id) if known.workspace else set()
         return self.found({process_id: known}, lambda each: each.pid in held)
 

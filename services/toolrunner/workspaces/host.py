@@ -98,8 +98,8 @@ class Host:
         self.tasks = BackgroundTasks(supervision)
         # Weak references: locks of workspaces that are not in use are dropped.
         self._locks: WeakValueDictionary[WorkspaceId, asyncio.Lock] = WeakValueDictionary()
-        self._runs = PreparationRuns(resources, self.tasks, log_directory)
-        self._endings = WorkspaceTermination(resources, self._runs)
+        self._preparations = PreparationRuns(resources, self.tasks, log_directory)
+        self._termination = WorkspaceTermination(resources, self._preparations)
 
     async def __aenter__(self) -> "Host":
         await self.tasks.__aenter__()
@@ -115,7 +115,7 @@ class Host:
 
     async def _tidied(self) -> None:
         try:
-            await self._endings.empty_trash()
+            await self._termination.empty_trash()
         except OSError as error:
             logger.warning("what was thrown away could not all be removed: %s", error)
 
@@ -125,7 +125,7 @@ class Host:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self._runs.stop()
+        self._preparations.stop()
         try:
             await self.tasks.__aexit__(kind, error, traceback)
         finally:
@@ -135,7 +135,7 @@ class Host:
     @property
     def changed(self) -> asyncio.Event:
         """Set when a workspace changed, for the registration."""
-        return self._runs.changed
+        return self._preparations.changed
 
     @property
     def placements(self) -> dict[WorkspaceId, Placement]:
@@ -175,12 +175,16 @@ class Host:
         """
         begun = await self.tasks.complete(self._begin(request, requested), context=detached())
         preparation = begun if isinstance(begun, Preparation) else None
-        log = self._runs.log(requested.workspace_id) if preparation is None else preparation.log
+        log = (
+            self._preparations.log(requested.workspace_id)
+            if preparation is None
+            else preparation.log
+        )
         async for line in log.followed(
-            after, lambda: preparation is None or self._runs.is_over(preparation)
+            after, lambda: preparation is None or self._preparations.is_over(preparation)
         ):
             yield line
-        yield self._runs.outcome(begun) if isinstance(begun, Preparation) else begun
+        yield self._preparations.outcome(begun) if isinstance(begun, Preparation) else begun
 
     async def stop(
         self,
@@ -203,7 +207,7 @@ class Host:
                 return await self._answered(placement, request, encode(Stopped()))
             placement = await self._move(placement, HostState.STOPPING, epoch, request)
             await self._resources.points.reached("stop.begun", workspace_id)
-            stopped = await self._endings.end_everything(workspace_id, grace_s)
+            stopped = await self._termination.end_everything(workspace_id, grace_s)
             await self._resources.points.reached("stop.ended", workspace_id)
             response = encode(stopped)
             await self._move(placement, HostState.STOPPED, epoch, request, response)
@@ -232,7 +236,7 @@ class Host:
                 return await self._answered(placement, request, encode(0))
             placement = await self._move(placement, HostState.REMOVING, epoch, request)
             await self._resources.points.reached("remove.begun", workspace_id)
-            freed_bytes = await self._endings.remove_files(workspace_id)
+            freed_bytes = await self._termination.remove_files(workspace_id)
             self.used_at.pop(workspace_id, None)
             response = encode(freed_bytes)
             bare = msgspec.structs.replace(
@@ -332,7 +336,7 @@ class Host:
         await self._resources.placements.commit(moved, *answers)
         if state in OVER:
             self._resources.egress.close(moved.workspace_id)
-        self._runs.changed.set()
+        self._preparations.changed.set()
         return moved
 
     async def _begin(self, request: Request, requested: PlacementRequest) -> Outcome | Preparation:
@@ -353,8 +357,8 @@ class Host:
                 await self._resources.placements.commit(placement, answer)
                 return placement.prepared
             await self._resources.placements.commit(placement, (request, None))
-            self._runs.changed.set()
-            preparation = self._runs.start(placement)
+            self._preparations.changed.set()
+            preparation = self._preparations.start(placement)
             preparation.requests[request.request_id] = request
             return preparation
 
@@ -402,7 +406,7 @@ class Host:
                     state=HostState.PREPARING,
                     spec=requested.spec,
                     attempt=before.attempt + 1,
-                    log_start=len(self._runs.log(before.workspace_id).lines),
+                    log_start=len(self._preparations.log(before.workspace_id).lines),
                     must_exist=requested.must_exist,
                     failure=None,
                     changed_at=self._resources.clock.now(),
@@ -431,7 +435,7 @@ class Host:
                         if not placement.is_sourced:
                             # The process that made its files may still run, without an owner.
                             await self._resources.processes.end_workspace(workspace_id, 0.0)
-                        self._runs.start(placement)
+                        self._preparations.start(placement)
                 case HostState.STOPPING:
                     await self.stop(None, workspace_id, epoch)
                 case HostState.REMOVING:

@@ -58,7 +58,7 @@ class HostResources:
     processes: Processes
     files: FileService
     source_builder: SourceBuilder
-    preparing: PreparationSteps
+    steps: PreparationSteps
     trash: Trash
     points: Points
     sandbox: Sandbox
@@ -114,7 +114,7 @@ class PreparationRuns:
                     preparation.placement, state=HostState.FAILED, failure=failure, changed_at=now
                 )
             else:
-                placement = await resources.preparing.run(preparation)
+                placement = await resources.steps.run(preparation)
             await resources.points.reached("prepare.done", workspace_id)
             placement = up_to_date(placement, resources.placements.all[workspace_id])
             outcome = placement.failure or placement.prepared

@@ -114,8 +114,8 @@ class SetupScript:
 class _Lines:
     """Splits output into lines, and skips those that were logged before."""
 
-    def __init__(self, told: int, on_line: Callable[[str], None]) -> None:
-        self._told = told
+    def __init__(self, logged: int, on_line: Callable[[str], None]) -> None:
+        self._logged = logged
         self._on_line = on_line
         self._pending = b""
 
@@ -129,8 +129,8 @@ class _Lines:
             self._tell(self._pending)
 
     def _tell(self, line: bytes) -> None:
-        if self._told:
-            self._told -= 1
+        if self._logged:
+            self._logged -= 1
         else:
             self._on_line(line.rstrip(b"\r").decode(errors="replace"))
 

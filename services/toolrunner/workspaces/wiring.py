@@ -144,7 +144,7 @@ def _host_resources(
         processes=resources.processes,
         files=resources.files,
         source_builder=source_builder,
-        preparing=PreparationSteps(placements, workspaces, source_builder, setup, points, clock),
+        steps=PreparationSteps(placements, workspaces, source_builder, setup, points, clock),
         trash=trash,
         points=points,
         sandbox=resources.sandbox,

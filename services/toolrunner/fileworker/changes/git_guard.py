@@ -50,8 +50,8 @@ class _Used:
             if not stat.S_ISREG(mode):
                 self._add(path)
         with suppress(OSError), self.root.opened(path, os.O_PATH) as found:
-            if said := _said(found).removeprefix("gitdir:").strip():
-                self._add(_beside(directory, said, self.root.prefix))
+            if output := _pointer_text(found).removeprefix("gitdir:").strip():
+                self._add(_beside(directory, output, self.root.prefix))
 
     def _add(self, path: str) -> None:
         self.paths.add(path)
@@ -62,7 +62,7 @@ class _Used:
                 suppress(OSError),
                 self.root.opened(f"{real}/{COMMON_DIRECTORY}", os.O_PATH) as pointer,
             ):
-                shared = _beside(real, _said(pointer), self.root.prefix)
+                shared = _beside(real, _pointer_text(pointer), self.root.prefix)
                 self.paths.add(shared)
                 self.inodes.add(_inode_at(self.root, shared))
 
@@ -191,7 +191,7 @@ def _would_be_git(fd: int, name: str) -> bool:
     return name in (*MARKS, COMMON_DIRECTORY) and _looks_like_git(fd, name)
 
 
-def _said(found: int) -> str:
+def _pointer_text(found: int) -> str:
     """Return the content of a small pointer file; empty if it is not a regular file."""
     if not stat.S_ISREG(os.fstat(found).st_mode):
         return ""

@@ -75,8 +75,10 @@ def list_checkpoints(
     below = f"{REFS}/{request.scope}/" if request.scope else f"{REFS}/"
     end = request.start + request.limit
     arguments = ("for-each-ref", f"--format={FORMAT}", "--sort=-creatordate", f"--count={end + 1}")
-    said = yield from git.output(repository_paths, (*arguments, below), until_s)
-    found = [_listed(repository_paths, line) for line in said.decode(errors="replace").splitlines()]
+    output = yield from git.output(repository_paths, (*arguments, below), until_s)
+    found = [
+        _listed(repository_paths, line) for line in output.decode(errors="replace").splitlines()
+    ]
     known = [checkpoint for checkpoint in found if checkpoint is not None]
     return Checkpoints(tuple(known[request.start : end]), len(known) > end)
 
@@ -104,10 +106,10 @@ def keep(
         FileRefused: Git fails.
     """
     index = yield from _staged(git, repository_paths, until_s)
-    said = yield from git.output(
+    output = yield from git.output(
         repository_paths, ("write-tree",), until_s, index=index, is_exact=True
     )
-    tree = said.decode().strip()
+    tree = output.decode().strip()
     (parent,) = yield from find_commits(git, repository_paths, ["HEAD"], until_s)
     above = ("-p", parent) if parent else ()
     made = ("commit-tree", *above, "-m", f"Checkpoint {label}", tree)
@@ -126,8 +128,8 @@ def _prune(
 ) -> Generator[Steps, None, None]:
     """Delete the oldest checkpoints of one scope; git removes their unreferenced objects."""
     listing = ("for-each-ref", "--format=%(refname)", "--sort=-creatordate", f"{REFS}/{scope}/")
-    said = yield from git.output(repository_paths, listing, until_s)
-    refs = said.decode(errors="replace").splitlines()
+    output = yield from git.output(repository_paths, listing, until_s)
+    refs = output.decode(errors="replace").splitlines()
     surplus = [ref for ref in refs[CHECKPOINTS_MAX:] if ref not in spared]
     if surplus:
         deleting = "".join(f"delete {ref}\n" for ref in surplus).encode()

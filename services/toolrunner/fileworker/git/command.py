@@ -258,14 +258,14 @@ class Git:
         if not self.program:
             raise failed("", "there is no git on this node")
         self.runs += 1
-        with tempfile.TemporaryFile(dir=self.own()) as said, _source(input, self.own()) as source:
+        with tempfile.TemporaryFile(dir=self.own()) as stderr, _source(input, self.own()) as source:
             child = subprocess.Popen(
                 [self.program, "--no-pager", *arguments],
                 cwd=directory,
                 env={**self.environment, **ENVIRONMENT, **variables},
                 stdin=source,
                 stdout=subprocess.PIPE,
-                stderr=said,
+                stderr=stderr,
             )
             with child:
                 try:
@@ -275,7 +275,7 @@ class Git:
                     if child.returncode is None:
                         child.kill()
                         child.wait()
-            return GitResult(code, output, _tail(said))
+            return GitResult(code, output, _tail(stderr))
 
 
 @dataclass
@@ -316,9 +316,9 @@ def _read(
     return bytes(take.data) if isinstance(take, _Kept) else b""
 
 
-def _tail(said: IO[bytes]) -> str:
-    said.seek(0)
-    return said.read(ERROR_BYTES_MAX).decode(errors="replace")
+def _tail(stderr: IO[bytes]) -> str:
+    stderr.seek(0)
+    return stderr.read(ERROR_BYTES_MAX).decode(errors="replace")
 
 
 def _source(data: bytes, directory: Path) -> IO[bytes]:

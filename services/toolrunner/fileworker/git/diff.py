@@ -64,9 +64,10 @@ def find_commits(
     """Return the commits of names; empty for names without one."""
     asked = "".join(f"{name}^{{commit}}\n" for name in names)
     arguments = ("cat-file", "--batch-check=%(objectname)")
-    said = yield from git.output(repository_paths, arguments, until_s, input=os.fsencode(asked))
+    output = yield from git.output(repository_paths, arguments, until_s, input=os.fsencode(asked))
     return [
-        "" if line.endswith(MISSING) else line.decode() for line in said.splitlines()[: len(names)]
+        "" if line.endswith(MISSING) else line.decode()
+        for line in output.splitlines()[: len(names)]
     ]
 
 
@@ -100,8 +101,8 @@ def _note_untracked(
 ) -> Generator[Readable, None, None]:
     """Mark new files as added in the index, without storing their content."""
     arguments = ("ls-files", "-z", "--others", "--exclude-standard", "--", *paths)
-    said = yield from git.output(repository_paths, arguments, until_s)
-    new = [path for path in said.split(b"\0") if path and not path.endswith(b"/")]
+    output = yield from git.output(repository_paths, arguments, until_s)
+    new = [path for path in output.split(b"\0") if path and not path.endswith(b"/")]
     if new:
         adding = ("add", "--intent-to-add", "--pathspec-from-file=-", "--pathspec-file-nul")
         yield from git.run(repository_paths, adding, until_s, index=index, input=b"\0".join(new))
@@ -132,5 +133,5 @@ def _read(
         raise failed(repository_paths.directory, ran.error)
     reader.finish()
     if seen > SKIPPED_BYTES_MAX:
-        reader.omitted.extend(raw.path for raw in reader.raw if raw.path not in reader.told)
+        reader.omitted.extend(raw.path for raw in reader.raw if raw.path not in reader.read_paths)
     return reader

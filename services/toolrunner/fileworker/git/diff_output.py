@@ -46,14 +46,14 @@ class DiffReader:
         max_bytes: How much text to keep.
         counts: Lines by path; None for binary files.
         omitted: Paths whose text did not fit.
-        told: Paths whose text was read, whether it fit or not.
+        read_paths: Paths whose text was read, whether it fit or not.
     """
 
     max_bytes: int
     raw: list[RawFile] = field(default_factory=list)
     counts: dict[str, tuple[int, int] | None] = field(default_factory=dict)
     omitted: list[str] = field(default_factory=list)
-    told: set[str] = field(default_factory=set)
+    read_paths: set[str] = field(default_factory=set)
     _kept: list[bytes] = field(default_factory=list)
     _kept_bytes: int = 0
     _buffer: bytearray = field(default_factory=bytearray)
@@ -172,7 +172,7 @@ class DiffReader:
         elif piece and not self._is_dropping:
             self._kept.append(piece)
             self._kept_bytes += len(piece)
-        self.told.add(path)
+        self.read_paths.add(path)
         self._piece.clear()
         self._is_dropping = False
 

@@ -77,10 +77,10 @@ def _kept(
     present = yield from keep(
         git, repository_paths, request.scope, again, until_s, spared=request.ref
     )
-    said = yield from git.output(
+    output = yield from git.output(
         repository_paths, ("show", "-s", "--format=%P %ct", before), until_s
     )
-    *parents, created = said.decode().split()
+    *parents, created = output.decode().split()
     label = request.previous_label
     return Checkpoint(
         ref, repository_paths.directory, before, next(iter(parents), ""), label, int(created)

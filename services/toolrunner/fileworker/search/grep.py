@@ -22,8 +22,8 @@ from toolrunner.fileworker.search.ripgrep_output import Outcome
 #: The number of cached rules of directories.
 KNOWN_MAX: Final = 1000
 #: How long results wait for more, and the maximum of lines that wait.
-HELD_S: Final = 0.05
-HELD_LINES_MAX: Final = 2000
+BATCH_S: Final = 0.05
+BATCH_LINES_MAX: Final = 2000
 
 Found = Readable | FileMatches
 
@@ -43,7 +43,7 @@ def search_files(
     found = 0
     for asked in request.paths or ("",):
         rest = msgspec.structs.replace(request, limit=request.limit - found)
-        outcome = yield from _noted(_with_ripgrep(root, program, asked, rest, until_s), files)
+        outcome = yield from _batched(_with_ripgrep(root, program, asked, rest, until_s), files)
         total = replace(
             total,
             matches=total.matches + outcome.matches,
@@ -64,43 +64,43 @@ def search_files(
     )
 
 
-def _noted(
+def _batched(
     search: Generator[Found, None, Outcome], files: set[str]
 ) -> Generator[Readable | Matches, None, Outcome]:
     """Pass results on in few batches: each message costs more than its content."""
-    held = _Held()
+    batch = _Batch()
     while True:
         try:
-            said = next(search)
+            output = next(search)
         except StopIteration as end:
-            if held.found:
-                yield held.let_go()
+            if batch.found:
+                yield batch.flush()
             outcome: Outcome = end.value
             return outcome
-        if isinstance(said, FileMatches):
-            files.add(said.path)
-            held.add(said)
-            if held.lines >= HELD_LINES_MAX:
-                yield held.let_go()
+        if isinstance(output, FileMatches):
+            files.add(output.path)
+            batch.add(output)
+            if batch.lines >= BATCH_LINES_MAX:
+                yield batch.flush()
         else:
-            yield from _patiently(said, held)
+            yield from _until_readable(output, batch)
 
 
-def _patiently(said: Readable, held: "_Held") -> Generator[Readable | Matches, None, None]:
+def _until_readable(output: Readable, batch: "_Batch") -> Generator[Readable | Matches, None, None]:
     """Wait for a readable descriptor, and pass on results that are due meanwhile."""
-    if held.found:
-        yield Readable(said.fd, min(said.until_s, held.due_s))
-        if held.is_due():
-            yield held.let_go()
-        elif time.monotonic() < said.until_s:
+    if batch.found:
+        yield Readable(output.fd, min(output.until_s, batch.due_s))
+        if batch.is_due():
+            yield batch.flush()
+        elif time.monotonic() < output.until_s:
             return
-        if select.select([said.fd], [], [], 0)[0]:
+        if select.select([output.fd], [], [], 0)[0]:
             return
-    yield said
+    yield output
 
 
 @dataclass
-class _Held:
+class _Batch:
     """Results that are not passed on yet."""
 
     found: list[FileMatches] = field(default_factory=list)
@@ -109,14 +109,14 @@ class _Held:
 
     def add(self, file: FileMatches) -> None:
         if not self.found:
-            self.due_s = time.monotonic() + HELD_S
+            self.due_s = time.monotonic() + BATCH_S
         self.found.append(file)
         self.lines += 1 + len(file.lines)
 
     def is_due(self) -> bool:
         return bool(self.found) and time.monotonic() >= self.due_s
 
-    def let_go(self) -> Matches:
+    def flush(self) -> Matches:
         matches = Matches(tuple(self.found))
         self.found, self.lines = [], 0
         return matches
@@ -154,13 +154,13 @@ def _with_ripgrep(
         search = ripgrep.search(program, ripgrep.Where(fd, name, shown), request, until_s)
         while True:
             try:
-                said = next(search)
+                output = next(search)
             except StopIteration as end:
                 outcome: Outcome = end.value
                 return outcome
-            if base and isinstance(said, FileMatches):
-                said = msgspec.structs.replace(said, path=_joined(base, said.path))
-            yield said
+            if base and isinstance(output, FileMatches):
+                output = msgspec.structs.replace(output, path=_joined(base, output.path))
+            yield output
     finally:
         os.close(fd)
 

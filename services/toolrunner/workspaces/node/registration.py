@@ -152,7 +152,7 @@ class Registration:
     new_id: Callable[[], str]
     registered: Registered | None = None
     known: asyncio.Event = field(default_factory=asyncio.Event)
-    _told: dict[WorkspaceId, Hosted] = field(default_factory=dict)
+    _reported: dict[WorkspaceId, Hosted] = field(default_factory=dict)
     _obeying: set[Order] = field(default_factory=set)
     _undone: set[WorkspaceId] = field(default_factory=set)
 
@@ -189,7 +189,7 @@ class Registration:
         hosted = self.hosted()
         self.registered = await self.registry.register(self.new_id(), hosted)
         self.known.set()
-        self._told = {each.workspace_id: each for each in hosted}
+        self._reported = {each.workspace_id: each for each in hosted}
         self._obey(tasks, self.registered.orders)
 
     async def _beat(self, tasks: asyncio.TaskGroup) -> None:
@@ -201,7 +201,7 @@ class Registration:
             changed = self._changes(hosted, is_all=beat % ALL_EVERY_BEATS == 0)
             self._undone.clear()
             heard = await self._heard(self.registered.registration_epoch, changed)
-            self._told = hosted
+            self._reported = hosted
             self.host.is_draining = heard.is_draining
             self._obey(tasks, heard.orders)
 
@@ -220,8 +220,8 @@ class Registration:
     def _changes(self, hosted: dict[WorkspaceId, Hosted], *, is_all: bool) -> tuple[Hosted, ...]:
         """Return the workspaces that changed or are due, and those removed since the last one."""
         gone = [
-            Hosted(workspace_id, told.epoch, HostState.REMOVED)
-            for workspace_id, told in self._told.items()
+            Hosted(workspace_id, reported.epoch, HostState.REMOVED)
+            for workspace_id, reported in self._reported.items()
             if workspace_id not in hosted
         ]
         changed = [
@@ -232,7 +232,7 @@ class Registration:
             or each.waits
             or each.attachments
             or each.workspace_id in self._undone
-            or self._told.get(each.workspace_id) != each
+            or self._reported.get(each.workspace_id) != each
         ]
         return (*changed, *gone)
 

@@ -206,13 +206,13 @@ class Mirrors:
         if is_commit(ref) and not await self._has(git_workdir, ref):
             await going("fetch", "--quiet", "--", url, ref)
         if not ref:
-            told = await going("ls-remote", "--symref", "--", url, "HEAD", on_line=_ignored)
-            await self._follow_head(git_workdir, told)
+            output = await going("ls-remote", "--symref", "--", url, "HEAD", on_line=_ignored)
+            await self._follow_head(git_workdir, output)
         await asyncio.to_thread(write_atomically, self._address(mirror), url.encode())
 
-    async def _follow_head(self, git_workdir: GitWorkdir, told: tuple[str, ...]) -> None:
+    async def _follow_head(self, git_workdir: GitWorkdir, output: tuple[str, ...]) -> None:
         """Set the default branch of the mirror to that of the repository."""
-        for line in told:
+        for line in output:
             if line.startswith("ref: refs/heads/"):
                 branch = line.removeprefix("ref: ").split("\t")[0]
                 await self.git.run(git_workdir, "symbolic-ref", "HEAD", branch)

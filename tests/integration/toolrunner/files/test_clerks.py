@@ -33,7 +33,7 @@ from toolrunner.fileworker.protocol import (
     StatPath,
     UploadChunk,
 )
-from toolrunner.fileworker.search.grep import HELD_LINES_MAX
+from toolrunner.fileworker.search.grep import BATCH_LINES_MAX
 from toolrunner.primitives.domain import WorkspaceId
 from toolrunner.primitives.errors import FileWorkerGone
 from toolrunner.spawner.client.spawner import Launch, Launched, OnExit, SpawnerProcess
@@ -211,7 +211,7 @@ async def test_no_more_is_read_than_a_slow_reader_takes(office: Office) -> None:
 async def test_a_long_search_lets_others_in_between(office: Office) -> None:
     root = office.directory / ONE / "files"
     root.mkdir(parents=True)
-    for number in range(2 * HELD_LINES_MAX + 1):
+    for number in range(2 * BATCH_LINES_MAX + 1):
         (root / f"f{number}").write_text("x\n")
     searching = office.file_workers.stream(ONE, SEARCH)
     first = await anext(searching)
@@ -223,7 +223,7 @@ async def test_a_long_search_lets_others_in_between(office: Office) -> None:
     assert [file.info.path for file in found.files] == ["f1"]  # type: ignore[union-attr]
     matches = [piece for piece in pieces if isinstance(piece, Matches)]
     assert len(matches) > 1
-    assert sum(len(each.files) for each in matches) == 2 * HELD_LINES_MAX + 1
+    assert sum(len(each.files) for each in matches) == 2 * BATCH_LINES_MAX + 1
 
 
 async def test_a_name_that_is_no_text_is_shown_and_ends_nothing(office: Office) -> None:
