@@ -10,7 +10,7 @@ from mcpgateway.client.egress import Policy
 from mcpgateway.client.sessions import Sessions
 from mcpgateway.runtime.call_executor import CallExecutor
 from mcpgateway.runtime.journal import Journal
-from mcpgateway.runtime.servicer import Runtime, RuntimeServicer
+from mcpgateway.runtime.servicer import RuntimeServicer
 from mcpgateway.runtime.tool_listing import CatalogueCache, ToolListing
 from mcpgateway.servers.domain import ApprovalPolicy, Availability, ServerId, ServerSettings
 from mcpgateway.servers.problems import DOMAIN, ERRORS
@@ -74,7 +74,7 @@ async def mcpgateway(settings: Settings, process: Process) -> AsyncIterator[Runn
 
         catalogues = CatalogueCache(sessions, process.clock, changed)
         listing = ToolListing(servers, catalogues)
-        runtime = RuntimeServicer(Runtime(servers, listing, catalogues, journal, executor))
+        runtime = RuntimeServicer(servers, listing, catalogues, journal, executor)
         background = await stack.enter_async_context(BackgroundTasks(process.supervision))
         background.keep("lease.renew", executor.renew_lease)
         neighbours = Neighbours(settings, process)

@@ -2,7 +2,7 @@
 
 import base64
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 from mcpgateway.client.call import CallKey, CallRecord, CallRequest, Progress
@@ -44,26 +44,22 @@ PAGE_BYTES_MAX: Final = 3 * 1024 * 1024
 ACKNOWLEDGED_AT_ONCE_MAX: Final = 500
 
 
-@dataclass(frozen=True, slots=True)
-class Runtime:
-    """The dependencies of the runtime service."""
-
-    servers: Servers
-    listing: ToolListing
-    catalogues: CatalogueCache
-    journal: Journal
-    executor: CallExecutor
-
-
 class RuntimeServicer(McpRuntimeServiceServicer):
     """Serves tools of the stored servers, and calls through the journal."""
 
-    def __init__(self, runtime: Runtime) -> None:
-        self._servers = runtime.servers
-        self._listing = runtime.listing
-        self._catalogues = runtime.catalogues
-        self._journal = runtime.journal
-        self._executor = runtime.executor
+    def __init__(
+        self,
+        servers: Servers,
+        listing: ToolListing,
+        catalogues: CatalogueCache,
+        journal: Journal,
+        executor: CallExecutor,
+    ) -> None:
+        self._servers = servers
+        self._listing = listing
+        self._catalogues = catalogues
+        self._journal = journal
+        self._executor = executor
 
     async def ResolveSelection(  # noqa: N802 (the name is the proto's)
         self, request: api.ResolveSelectionRequest, context: Any

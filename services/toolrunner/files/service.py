@@ -16,7 +16,7 @@ from toolrunner.files.idempotency import IdempotentEffects
 from toolrunner.files.worker_channel import ANSWER_S
 from toolrunner.files.worker_pool import FileWorkerPool, find_git, find_ripgrep
 from toolrunner.filesystem.errors import FileRefused, Reason
-from toolrunner.fileworker.git.detection import holds_no_repository
+from toolrunner.fileworker.git.repositories import holds_no_repository
 from toolrunner.fileworker.protocol import (
     Answer,
     DropUpload,

@@ -41,7 +41,7 @@ COUNTED_BYTES_MAX: Final = 32 * 1024 * 1024
 SNIFFED_BYTES: Final = 8000
 READ_BYTES: Final = 256 * 1024
 
-Looking = Generator[Readable | Pause, None, Repository]
+StatusJob = Generator[Readable | Pause, None, Repository]
 ADDRESS_MAX: Final = 2000
 _SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 
@@ -87,7 +87,7 @@ def find_statuses(
     return tuple(looked)
 
 
-def status_of(git: Git, root: Root, repository_paths: RepositoryPaths, until_s: float) -> Looking:
+def status_of(git: Git, root: Root, repository_paths: RepositoryPaths, until_s: float) -> StatusJob:
     """Return the status of a repository; an error of git is returned in it."""
     try:
         return (yield from _status(git, root, repository_paths, until_s))
@@ -102,7 +102,7 @@ def empty_tree(settings: configuration.Settings) -> str:
     return EMPTY_TREES.get(kind, EMPTY_TREES["sha1"])
 
 
-def _status(git: Git, root: Root, repository_paths: RepositoryPaths, until_s: float) -> Looking:
+def _status(git: Git, root: Root, repository_paths: RepositoryPaths, until_s: float) -> StatusJob:
     known = yield from git.known(repository_paths, until_s)
     status = parse_status((yield from git.output(repository_paths, STATUS, until_s)))
     reader = DiffReader(0)
