@@ -1,4 +1,4 @@
-"""The child between fork and exec: it executes the program, or reports the error."""
+"""One child: its record, and its way from fork to exec, where it runs the program or reports."""
 
 import errno
 import fcntl
@@ -7,7 +7,7 @@ import os
 import signal
 import struct
 import termios
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 from toolrunner.sandbox import (
@@ -19,7 +19,12 @@ from toolrunner.sandbox import (
     host_limits,
 )
 from toolrunner.spawner.control_groups import join
-from toolrunner.spawner.kernel import PR_SET_PDEATHSIG, mark_self, open_directory_beneath, prctl
+from toolrunner.spawner.kernel import (
+    PR_SET_PDEATHSIG,
+    mark_self,
+    open_directory_beneath,
+    prctl,
+)
 from toolrunner.spawner.limits import limit_process, offer_to_the_killer
 
 REPORT_FD = 3
@@ -192,3 +197,29 @@ def connect(descriptors: ChildDescriptors) -> int:
 def set_size(terminal_fd: int, rows: int, columns: int) -> None:
     """Set the size of a terminal; its foreground processes get SIGWINCH."""
     fcntl.ioctl(terminal_fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+
+@dataclass
+class ChildProcess:
+    """A process, from its fork until it is forgotten."""
+
+    id: str
+    workspace: str
+    number: int
+    pid: int
+    output_fd: int
+    input_fd: int  # -1 if there is none, or it was closed.
+    report_fd: int  # -1 once the child has executed the program, or failed.
+    give_up_at: float = 0.0
+    report: bytes = b""
+    layers: list[int] = field(default_factory=list)
+    failure: dict[str, Any] | None = None
+    status: int | None = None
+    has_memory_limit: bool = False  # A control group enforces a memory limit on it.
+    is_oom_killed: bool = False
+    deaths_before: int = 0  # OOM kills of its workspace, when it started.
+
+    @property
+    def descriptors(self) -> list[int]:
+        """The descriptors that are sent to the service."""
+        return [fd for fd in (self.output_fd, self.input_fd) if fd >= 0]

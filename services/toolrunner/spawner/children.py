@@ -12,7 +12,14 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from toolrunner.sandbox import Confinement, Layer, SocketUse, is_readable, prepared_filter
-from toolrunner.spawner.child import STOP_SIGNALS, ChildDescriptors, LaunchPlan, become, set_size
+from toolrunner.spawner.child import (
+    STOP_SIGNALS,
+    ChildDescriptors,
+    ChildProcess,
+    LaunchPlan,
+    become,
+    set_size,
+)
 from toolrunner.spawner.control_groups import ControlGroups
 from toolrunner.spawner.control_groups_v1 import ControlGroupsV1
 from toolrunner.spawner.frames import CHUNK_BYTES, FrameChannel
@@ -31,32 +38,6 @@ START_S = 20.0
 START_STAGE = "start"
 #: The memory use is reported for at most this many sockets.
 SOCKETS_TOLD = 1000
-
-
-@dataclass
-class ChildProcess:
-    """A process, from its fork until it is forgotten."""
-
-    id: str
-    workspace: str
-    number: int
-    pid: int
-    output_fd: int
-    input_fd: int  # -1 if there is none, or it was closed.
-    report_fd: int  # -1 once the child has executed the program, or failed.
-    give_up_at: float = 0.0
-    report: bytes = b""
-    layers: list[int] = field(default_factory=list)
-    failure: dict[str, Any] | None = None
-    status: int | None = None
-    has_memory_limit: bool = False  # A control group enforces a memory limit on it.
-    is_oom_killed: bool = False
-    deaths_before: int = 0  # OOM kills of its workspace, when it started.
-
-    @property
-    def descriptors(self) -> list[int]:
-        """The descriptors that are sent to the service."""
-        return [fd for fd in (self.output_fd, self.input_fd) if fd >= 0]
 
 
 @dataclass

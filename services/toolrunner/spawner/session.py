@@ -25,7 +25,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from toolrunner.spawner.adoption import AdoptionSocket, Candidate
-from toolrunner.spawner.children import ChildProcess, ChildProcesses
+from toolrunner.spawner.child import ChildProcess
+from toolrunner.spawner.children import ChildProcesses
 from toolrunner.spawner.frames import CHUNK_BYTES, FrameChannel, Frames
 
 #: Spawners and services of different versions are incompatible.

@@ -13,7 +13,8 @@ from typing import Any
 import pytest
 
 from toolrunner.sandbox import is_readable
-from toolrunner.spawner.children import REPORT_OVER, ChildProcess, ChildProcesses
+from toolrunner.spawner.child import ChildProcess
+from toolrunner.spawner.children import REPORT_OVER, ChildProcesses
 from toolrunner.spawner.control_groups import ControlGroups
 from toolrunner.spawner.frames import FrameChannel, Frames
 from toolrunner.spawner.process_index import ProcessIndex
