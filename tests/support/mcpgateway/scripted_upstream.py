@@ -1,38 +1,13 @@
-"""The port to MCP servers, and a scripted fake for tests."""
+"""MCP servers with scripted responses, which record the requests."""
 
 import asyncio
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
 
-from mcpgateway.client.call import Progress
+from mcpgateway.client.call import OnProgress, Progress
 from mcpgateway.client.content import ToolAnswer
 from mcpgateway.servers.domain import Catalogue, ServerId, Target
 from mcpgateway.servers.errors import UpstreamFailed
-
-OnProgress = Callable[[Progress], None]
-
-
-class Upstream(Protocol):
-    """The operations on MCP servers that the service uses."""
-
-    async def list_tools(self, target: Target) -> Catalogue:
-        """Return the server's tools, within its connect timeout.
-
-        Raises:
-            UpstreamFailed: It does not respond, or its response is invalid.
-        """
-        ...
-
-    async def call_tool(
-        self, target: Target, tool: str, arguments_json: bytes, on_progress: OnProgress
-    ) -> ToolAnswer:
-        """Call a tool once and return its answer; on cancellation the server is notified.
-
-        Raises:
-            UpstreamFailed: The tool did not respond; the error contains whether it may have run.
-        """
-        ...
 
 
 @dataclass(frozen=True, slots=True)

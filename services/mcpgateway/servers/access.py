@@ -1,10 +1,16 @@
-"""Resolves servers for one user: access check and decrypted secrets."""
+"""Access of one user to a server: why it is refused, or the server with decrypted secrets."""
 
 from dataclasses import dataclass
 
-from mcpgateway.servers.domain import ChatContext, Reason, Server, Target
-from mcpgateway.servers.errors import UpstreamFailed
-from mcpgateway.servers.selection import access_error
+from mcpgateway.servers.domain import AuthKind, ChatContext, Reason, Server, Target
+from mcpgateway.servers.errors import (
+    McpError,
+    NeedsConnect,
+    PlanModeDenied,
+    ServerDisabled,
+    ServerNotFound,
+    UpstreamFailed,
+)
 from mcpgateway.servers.store import Servers
 from parley.secrets import SecretsError
 
@@ -42,5 +48,20 @@ async def target_for(servers: Servers, server_id: str, caller_context: CallerCon
     server = found.get(server_id)
     problem = access_error(server_id, server, caller_context.context)
     if problem is not None or server is None:
-        raise problem or AssertionError("a server that is not there is a barrier")
+        raise problem or AssertionError("a missing server is refused")
     return await open_target(servers, server, caller_context)
+
+
+def access_error(server_id: str, server: Server | None, context: ChatContext) -> McpError | None:
+    """Return why a chat may not use a server, before any request to the server."""
+    if server is None:
+        return ServerNotFound(server_id)
+    if not server.settings.is_enabled:
+        return ServerDisabled(server_id)
+    if not context.allows(server.settings):
+        return PlanModeDenied(server_id)
+    if server.settings.auth_kind is AuthKind.OAUTH2:
+        # Grants require the authorization service, which is not implemented; until then no user has
+        # one.
+        return NeedsConnect(server_id)
+    return None

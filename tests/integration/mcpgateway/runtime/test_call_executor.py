@@ -8,7 +8,6 @@ import pytest
 
 from mcpgateway.client.call import CallEnd, CallRecord, CallRequest, Outcome, Progress
 from mcpgateway.client.content import BlobPart, TextPart, ToolAnswer
-from mcpgateway.client.upstream import ScriptedCall, ScriptedUpstream
 from mcpgateway.runtime.call_executor import CallExecutor, JournaledCall
 from mcpgateway.runtime.journal import Journal
 from mcpgateway.servers.domain import Limits, Reason
@@ -16,6 +15,7 @@ from mcpgateway.servers.errors import ExecutionIdReused, StaleOwner, TooManyCall
 from parley.clock import FakeClock
 from parley.postgres import Database
 from support.host.supervised import supervision
+from support.mcpgateway.scripted_upstream import ScriptedCall, ScriptedUpstream
 from support.mcpgateway.values import a_server, a_target, an_order
 
 ANSWER = ToolAnswer(False, (TextPart("hello"),))
@@ -32,8 +32,8 @@ class Fixture:
     upstream: ScriptedUpstream
     clock: FakeClock
 
-    async def start(self, order: CallRequest | None = None) -> JournaledCall:
-        return await self.executor.start(order or an_order(), a_target(), None)
+    async def start(self, call_request: CallRequest | None = None) -> JournaledCall:
+        return await self.executor.start(call_request or an_order(), a_target(), None)
 
     async def events(self, record: CallRecord) -> list[Progress | CallEnd | None]:
         return [
@@ -179,14 +179,14 @@ async def test_a_cancellation_asked_of_another_replica_arrives_with_the_next_ren
 
 
 async def test_silence_ends_a_call_and_progress_puts_that_off(fixture: Fixture) -> None:
-    order = an_order(idle_s=10.0, limit_s=100.0)
+    call_request = an_order(idle_s=10.0, limit_s=100.0)
     notes = asyncio.Queue[Progress]()
     upstream = TalkingUpstream(notes)
     async with (
         asyncio.timeout(5),
         CallExecutor.open(fixture.journal, upstream, supervision(fixture.clock)) as executor,
     ):
-        opened = await executor.start(order, a_target(), None)
+        opened = await executor.start(call_request, a_target(), None)
         assert await fixture.clock.until_sleeping() == 10
         fixture.clock.advance(9)
         notes.put_nowait(Progress(1, None, ""))

@@ -50,4 +50,4 @@ def test_only_a_trusted_servers_harmless_tool_is_repeatable(
 def test_the_deny_list_wins_over_the_allow_list() -> None:
     settings = a_server(tool_allow_list=("a", "b"), tool_deny_list=("b",)).settings
 
-    assert [settings.offers(tool) for tool in ("a", "b", "c")] == [True, False, False]
+    assert [settings.allows_tool(tool) for tool in ("a", "b", "c")] == [True, False, False]
