@@ -7,7 +7,7 @@ from chatd.chats.domain.transitions import fence_of
 from chatd.chats.store.reading import EXPORT_PAGE_LENGTH
 from chatd.content.domain.messages import FinishReason, Role, Visibility
 from chatd.content.domain.parts import ContextFile, Skill, Text
-from chatd.models.domain.model_use import ModelUse
+from chatd.models.domain.price import ModelUse
 from chatd.primitives.domain.ids import ChatId
 from parley.api.chat.v1 import chat_pb2, message_pb2
 from parley.api.chat.v1 import chat_service_pb2 as api
