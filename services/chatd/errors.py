@@ -32,9 +32,9 @@ from chatd.primitives.domain.errors import (
     VersionConflict,
     WorkspaceNotFound,
 )
-from chatd.spend.domain.errors import UsageLimitReached
-from chatd.spend.domain.limits import dollars
-from chatd.users.domain.errors import GroupsUnavailable, UserSuspended
+from chatd.spend.domain.limits import UsageLimitReached, dollars
+from chatd.users.domain.groups import GroupsUnavailable
+from chatd.users.domain.status import UserSuspended
 from chatd.workspaces.rpc.errors import WORKSPACE_ERRORS
 from parley.postgres import DatabaseBusy, DatabaseUnavailable
 from parley.rpc import ErrorTable, Problem, Violation

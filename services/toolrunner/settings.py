@@ -8,12 +8,12 @@ from parley.process import Environment, ServiceSettings
 from parley.rpc import Address
 from parley.settings import setting
 from toolrunner.directories.users import DEFAULT_RANGE, UserRange
-from toolrunner.egress.domain.hosts import Place
+from toolrunner.egress.domain.hosts import HostPort
 from toolrunner.egress.domain.presets import Preset
 from toolrunner.primitives.domain import Limits, Quota
 from toolrunner.sandbox import Level
-from toolrunner.workspaces.domain.local_directory import LocalDirectory
-from toolrunner.workspaces.domain.mirror_limits import Bounds
+from toolrunner.workspaces.domain.spec import LocalDirectory
+from toolrunner.workspaces.sources.mirrors import MirrorBounds
 
 DAY_S = 86_400
 
@@ -164,7 +164,7 @@ class Settings(ServiceSettings):
     git_mirrors_days: float = setting(
         "How long a mirror is kept that nobody uses, in days.", default=30.0, at_least=0
     )
-    egress_private_hosts: tuple[Place, ...] = setting(
+    egress_private_hosts: tuple[HostPort, ...] = setting(
         "Services of the node's own network that workspaces may reach through the egress proxy if "
         "their policy allows them, each as HOST:PORT.",
         default=(),
@@ -218,10 +218,10 @@ class Settings(ServiceSettings):
         return self.process_limits.narrowed(Limits(file_bytes=self.git_mirrors_bytes))
 
     @property
-    def mirror_bounds(self) -> Bounds:
+    def mirror_bounds(self) -> MirrorBounds:
         """The limits on mirrors."""
         age_s = self.git_mirrors_days * DAY_S
-        return Bounds(self.git_mirrors_max, self.git_mirrors_bytes, age_s)
+        return MirrorBounds(self.git_mirrors_max, self.git_mirrors_bytes, age_s)
 
     def __post_init__(self) -> None:
         if problem := self.user_range.problem():

@@ -25,7 +25,7 @@ Work = Callable[[Client], Awaitable[T]]
 Connecting = Callable[[], AbstractAsyncContextManager[Client]]
 
 
-class OwnedSession:
+class TaskSession:
     """One session with a stateful server, owned by one task."""
 
     def __init__(self, connecting: Connecting, limit_ms: int, now: float) -> None:
@@ -46,7 +46,7 @@ class OwnedSession:
         """Whether no new operation may use it."""
         return self.stopping.is_set() or self.ended.is_set()
 
-    async def own(self) -> None:
+    async def run_client(self) -> None:
         """Enter the client, keep it until `stop` is called, and exit it, all in this task."""
         self._owner = asyncio.current_task()
         exchange = Exchange()
@@ -104,7 +104,7 @@ class OwnedSession:
             self.used_at = clock.monotonic()
 
 
-async def one_off(connecting: Connecting, work: Work[T]) -> T:
+async def short_lived(connecting: Connecting, work: Work[T]) -> T:
     """Run `work` with a new client.
 
     Raises:
@@ -124,7 +124,7 @@ async def _watched(
     """Run `work` in its own task until it, its session or its HTTP exchange ends."""
     exchange = Exchange()
 
-    async def contained() -> T:
+    async def with_own_errors() -> T:
         EXCHANGE.set(exchange)
         try:
             return await work()
@@ -132,7 +132,7 @@ async def _watched(
             raise failed_exchange(error, exchange, has_session=has_session) from None
 
     try:
-        return await run_unless(contained(), ended.wait(), exchange.broken.wait())
+        return await run_unless(with_own_errors(), ended.wait(), exchange.broken.wait())
     except Overtaken:
         if exchange.error is not None:
             error = failed_exchange(exchange.error, exchange, has_session=has_session)

@@ -101,16 +101,16 @@ class Journal:
         generation: The identity of the journal; a missing call in another journal proves nothing.
     """
 
-    def __init__(self, database: Database, generation: str, gateway_id: str) -> None:
+    def __init__(self, database: Database, generation: str, process_id: str) -> None:
         self._database = database
-        self._gateway_id = gateway_id
+        self._process_id = process_id
         self.generation = generation
 
     @classmethod
-    async def open(cls, database: Database, gateway_id: str) -> Self:
+    async def open(cls, database: Database, process_id: str) -> Self:
         """Register this process and return the journal."""
         generation = await database.pool.fetchval("SELECT generation FROM mcp.journal")
-        journal = cls(database, generation, gateway_id)
+        journal = cls(database, generation, process_id)
         await journal.renew()
         return journal
 
@@ -140,14 +140,14 @@ class Journal:
         assert row is not None
         return _record(row)
 
-    async def begin(self, order: CallRequest) -> tuple[CallRecord, bool]:
+    async def begin(self, call_request: CallRequest) -> tuple[CallRecord, bool]:
         """Journal a call that is about to be made; return it, and whether it is new.
 
         Raises:
             StaleOwner: A newer owner has asked before.
             ExecutionIdReused: The id names a call of another caller, chat or content.
         """
-        key = order.key
+        key = call_request.key
         async with self._for_owner(key) as connection:
             row = await connection.fetchrow(
                 _BEGIN,
@@ -155,18 +155,18 @@ class Journal:
                 key.caller,
                 key.chat_id,
                 key.owner_epoch,
-                order.sha256,
-                order.server_id,
-                order.user_id,
-                order.tool,
-                self._gateway_id,
+                call_request.sha256,
+                call_request.server_id,
+                call_request.user_id,
+                call_request.tool,
+                self._process_id,
             )
             is_new = row is not None
             if row is None:
                 row = await connection.fetchrow(_FIND, key.execution_id)
         assert row is not None
         record = _checked(row, key)
-        check_content(record, order)
+        check_content(record, call_request)
         return record, is_new
 
     async def finish(self, execution_id: str, end: CallEnd) -> CallRecord:
@@ -212,8 +212,8 @@ class Journal:
 
     async def renew(self) -> tuple[LeasedCall, ...]:
         """Renew the lease of this process; return its running calls."""
-        await self._database.pool.execute(_RENEW, self._gateway_id, LEASE)
-        rows = await self._database.pool.fetch(_OWN, self._gateway_id)
+        await self._database.pool.execute(_RENEW, self._process_id, LEASE)
+        rows = await self._database.pool.fetch(_OWN, self._process_id)
         return tuple(LeasedCall(row["execution_id"], row["is_cancelled"]) for row in rows)
 
     async def fail_abandoned_calls(self) -> None:
@@ -240,14 +240,14 @@ class Journal:
             yield connection
 
 
-def check_content(record: CallRecord, order: CallRequest) -> None:
+def check_content(record: CallRecord, call_request: CallRequest) -> None:
     """Reject an execution id that was journaled with other content.
 
     Raises:
         ExecutionIdReused: The content differs.
     """
-    if record.sha256 is not None and record.sha256 != order.sha256:
-        raise ExecutionIdReused(order.key.execution_id)
+    if record.sha256 is not None and record.sha256 != call_request.sha256:
+        raise ExecutionIdReused(call_request.key.execution_id)
 
 
 def _checked(row: "asyncpg.Record", key: CallKey) -> CallRecord:

@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
+from mcpgateway.client.call import Upstream
 from mcpgateway.client.tool_names import combined_digest, model_names
-from mcpgateway.client.upstream import Upstream
+from mcpgateway.servers.access import CallerContext, access_error, open_target
 from mcpgateway.servers.domain import (
     ApprovalPolicy,
     Catalogue,
@@ -25,9 +26,7 @@ from mcpgateway.servers.errors import (
     ServerDisabled,
     UpstreamFailed,
 )
-from mcpgateway.servers.selection import access_error
 from mcpgateway.servers.store import Servers
-from mcpgateway.servers.targets import CallerContext, open_target
 from parley.cache import BoundedCache
 from parley.clock import Clock
 
@@ -219,7 +218,7 @@ def _ready(server: Server, known: CachedCatalogue) -> tuple[tuple[OfferedTool, .
     offered = tuple(
         OfferedTool(names[name], server, tool)
         for name, tool in known.catalogue.tools.items()
-        if name in names and server.settings.offers(name)
+        if name in names and server.settings.allows_tool(name)
     )
     outcome = ServerOutcome(
         server_id=server.id,

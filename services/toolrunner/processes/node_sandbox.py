@@ -19,9 +19,9 @@ from toolrunner.sandbox import (
     Level,
     Network,
     NotEnforceable,
-    Place,
     Profile,
     Report,
+    SandboxPaths,
     Trials,
     judge,
     plan,
@@ -80,7 +80,7 @@ class Sandbox:
             SandboxTooWeak: The node cannot enforce the requested confinement, or not its own
                 minimum because the files belong to the user of the service.
         """
-        place = Place(
+        paths = SandboxPaths(
             root=str(workspace.root),
             home=str(workspace.home),
             temporary=str(workspace.temporary),
@@ -91,7 +91,7 @@ class Sandbox:
         try:
             found = plan(
                 self.report,
-                place=place,
+                paths=paths,
                 profile=profile,
                 network=network,
                 processes=processes,

@@ -2,10 +2,8 @@
 
 from collections.abc import Callable
 from datetime import datetime
-from types import TracebackType
-from typing import Self
 
-from chatd.chats.domain.chat import ChatState, Message, NewMessage, QueuedMessage
+from chatd.chats.domain.chat import NO_FACTS, ChatState, Facts, Message, NewMessage, QueuedMessage
 from chatd.chats.domain.commands import (
     Command,
     DeleteQueuedMessage,
@@ -13,15 +11,14 @@ from chatd.chats.domain.commands import (
     PromoteQueuedMessage,
     RequestCompaction,
 )
-from chatd.chats.domain.facts import NO_FACTS, Facts
 from chatd.chats.store import queries
-from chatd.chats.store.applying import Appended, Applied, Applier
+from chatd.chats.store.applying import Appended, Applier
 from chatd.chats.store.creation import NewChat, insert_chat
 from chatd.chats.store.rows import message_of, queued_message_of, state_of, stored_execution_of
 from chatd.chats.store.statements import SELECT_STATE
 from chatd.content.domain.tools import StoredExecution
 from chatd.primitives.domain.errors import ChatNotFound
-from chatd.primitives.domain.ids import ChatId, MessageId, Owner, WorkerId
+from chatd.primitives.domain.ids import ChatId, MessageId, WorkerId
 from chatd.primitives.domain.requests import ClientKey
 from parley.clock import Clock
 from parley.postgres import Pool
@@ -33,7 +30,7 @@ def ignore_event(
     """Ignore a write."""
 
 
-class PostgresChats:
+class PostgresChats(Applier):
     """Chats in PostgreSQL.
 
     `state_changed` is called with every state that was written, after its commit. `appended` is
@@ -49,37 +46,9 @@ class PostgresChats:
         *,
         appended: Appended = ignore_event,
     ) -> None:
-        self._pool = pool
-        self._state_changed = state_changed
-        self._applier = Applier(
+        super().__init__(
             pool, facts_of=self._facts, state_changed=state_changed, appended=appended, clock=clock
         )
-
-    async def __aenter__(self) -> Self:
-        await self._applier.__aenter__()
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        await self._applier.__aexit__(kind, error, traceback)
-
-    async def create(
-        self,
-        chat_id: ChatId,
-        *,
-        owner: Owner,
-        title: str,
-        has_own_title: bool,
-        message: NewMessage,
-        claimed_by: WorkerId | None,
-    ) -> bool:
-        """Create a running chat with one message; return whether it is new."""
-        new = NewChat(chat_id, owner, title, has_own_title, (message,))
-        return await self.add(new, claimed_by=claimed_by) is not None
 
     async def add(
         self,
@@ -96,24 +65,8 @@ class PostgresChats:
 
     def publish_state(self, state: ChatState) -> None:
         """Publish a state that was written by other means than `apply`."""
-        self._applier.known.learn(state)
+        self.known.learn(state)
         self._state_changed(state)
-
-    async def apply(
-        self, chat_id: ChatId, command: Command, client_key: ClientKey | None = None
-    ) -> ChatState:
-        """Execute a command and return the state after it, unchanged if it has no effect.
-
-        Raises:
-            ChatError: The command is refused; see `domain.errors`.
-        """
-        return (await self.applied(chat_id, command, client_key)).state
-
-    async def applied(
-        self, chat_id: ChatId, command: Command, client_key: ClientKey | None = None
-    ) -> Applied:
-        """Execute a command as `apply` does and return its outcome."""
-        return await self._applier.applied(chat_id, command, client_key)
 
     async def state(self, chat_id: ChatId) -> ChatState:
         """Return the current state of a chat's execution.

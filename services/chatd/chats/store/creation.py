@@ -13,7 +13,7 @@ from chatd.content.domain.errors import FileNotFound
 from chatd.content.domain.messages import ChatMode
 from chatd.content.domain.tools import ClientTool
 from chatd.content.store.client_tools import tools_to_json
-from chatd.models.domain.choice import ReasoningEffort
+from chatd.models.domain.profile import ReasoningEffort
 from chatd.primitives.domain.ids import ChatId, MessageId, Owner, WorkerId
 from chatd.primitives.domain.requests import ClientKey
 from chatd.primitives.store.constraints import Constraint

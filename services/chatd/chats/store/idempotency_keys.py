@@ -16,8 +16,7 @@ from chatd.chats.domain.chat import Message, QueuedMessage
 from chatd.chats.domain.commands import Command
 from chatd.chats.domain.views import ChatView
 from chatd.chats.store.applying import Applied
-from chatd.chats.store.queued_rows import queue_of
-from chatd.chats.store.rows import message_of
+from chatd.chats.store.rows import message_of, queue_of
 from chatd.chats.store.view_rows import CHATS, VIEW_COLUMNS, view_of
 from chatd.primitives.domain.errors import ChatError, ChatNotFound, RequestIdReused
 from chatd.primitives.domain.ids import ChatId, OwnerId

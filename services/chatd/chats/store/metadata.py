@@ -7,7 +7,7 @@ from chatd.chats.store.pins import lock_pins, move_pin
 from chatd.chats.store.preconditions import expect
 from chatd.chats.store.view_rows import labels_to_json
 from chatd.content.domain.messages import ChatMode
-from chatd.models.domain.choice import ReasoningEffort
+from chatd.models.domain.profile import ReasoningEffort
 from chatd.primitives.domain.errors import ChatNotFound, InvalidRequest
 from chatd.primitives.domain.ids import ChatId, MessageId, OwnerId
 from parley.postgres import Connection, Pool

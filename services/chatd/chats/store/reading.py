@@ -8,8 +8,7 @@ import asyncpg
 from chatd.chats.domain.chat import Message, QueuedMessage
 from chatd.chats.domain.views import ChatView
 from chatd.chats.store.queries import MESSAGE_COLUMNS
-from chatd.chats.store.queued_rows import queue_column, queue_of
-from chatd.chats.store.rows import message_of
+from chatd.chats.store.rows import message_of, queue_column, queue_of
 from chatd.chats.store.view_rows import ASKING, CHATS, READABLE, VIEW_COLUMNS, asking_of, view_of
 from chatd.primitives.domain.errors import ChatNotFound
 from chatd.primitives.domain.ids import ChatId, MessageId, OwnerId

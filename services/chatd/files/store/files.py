@@ -1,5 +1,6 @@
-"""Files as uploaded and downloaded; every statement checks authorisation."""
+"""Files as uploaded, downloaded and read by turns; every statement checks authorisation."""
 
+from collections.abc import Collection, Mapping
 from hashlib import sha256
 
 import asyncpg
@@ -33,8 +34,14 @@ SELECT_OWN = f"SELECT {COLUMNS} FROM chat.files f WHERE f.id = $1 AND f.owner_id
 SELECT_VISIBLE = f"SELECT {COLUMNS} FROM chat.files f WHERE {VISIBLE}"
 
 # A byte range of a file, for a reader.
-SELECT_STRETCH = f"""
+SELECT_RANGE = f"""
     SELECT substring(f.data FROM $4 FOR $5) FROM chat.files f WHERE {VISIBLE}
+"""
+
+# Files of an owner with their bytes.
+SELECT_FILE_BYTES = """
+    SELECT id, name, media_type, data FROM chat.files
+    WHERE id = ANY ($1::uuid[]) AND owner_id = $2
 """
 
 
@@ -75,7 +82,7 @@ class StoredFiles:
             raise FileNotFound(file_id)
         return _file_of(row)
 
-    async def stretch(
+    async def read_range(
         self, file_id: str, reader: Reader, *, offset_bytes: int, length_bytes: int
     ) -> bytes:
         """Return a byte range of a file, shorter at its end.
@@ -84,7 +91,7 @@ class StoredFiles:
             FileNotFound: there is none for this reader, or no longer.
         """
         data = await self._pool.fetchval(
-            SELECT_STRETCH, file_id, reader.id, reader.group_ids, offset_bytes + 1, length_bytes
+            SELECT_RANGE, file_id, reader.id, reader.group_ids, offset_bytes + 1, length_bytes
         )
         if data is None:
             raise FileNotFound(file_id)
@@ -101,3 +108,17 @@ def _file_of(row: asyncpg.Record) -> StoredFile:
         sha256=row["sha256"],
         created_at=row["created_at"],
     )
+
+
+class PostgresFiles:
+    """Files in PostgreSQL."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def load(self, file_ids: Collection[str], owner_id: OwnerId) -> Mapping[str, FileData]:
+        """Return the files of an owner by their ids; deleted files are left out."""
+        rows = await self._pool.fetch(SELECT_FILE_BYTES, list(file_ids), owner_id)
+        return {
+            str(row["id"]): FileData(row["name"], row["media_type"], row["data"]) for row in rows
+        }

@@ -108,7 +108,7 @@ class ConfigurationCache:
         """
         return await self._chats.get_or_read(chat_id, lambda: self._stored.chat(chat_id))
 
-    def give(self, given: Catalogue) -> None:
+    def add_discovered(self, given: Catalogue) -> None:
         """Update the catalogue of the environment, for example with listed models."""
         self._given = given
         self._outdate()

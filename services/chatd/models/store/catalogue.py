@@ -9,8 +9,8 @@ from chatd.content.domain.messages import ChatMode
 from chatd.content.domain.tools import ClientTool
 from chatd.content.store.client_tools import tools_from_json
 from chatd.models.domain.catalogue import Catalogue, ProviderKey
-from chatd.models.domain.choice import ModelChoice, ReasoningEffort
 from chatd.models.domain.preferences import UserSettings
+from chatd.models.domain.profile import ModelChoice, ReasoningEffort
 from chatd.models.store.config_version import SELECT_VERSION
 from chatd.models.store.preferences import INSTALLATION, SELECT_SETTINGS, installation_of, user_of
 from chatd.models.store.providers import COLUMN, TABLE

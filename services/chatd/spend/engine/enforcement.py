@@ -11,20 +11,19 @@ from typing import Protocol
 
 from chatd.content.domain.messages import TurnError
 from chatd.primitives.domain.ids import ChatId, Owner, OwnerId
-from chatd.spend.domain.errors import UsageLimitReached
 from chatd.spend.domain.limits import (
     LimitPeriod,
     Limits,
     SpendLimit,
     SpendStatus,
+    UsageLimitReached,
     binding_limit,
     depends_on_groups,
     limit_error,
     span_of,
 )
 from chatd.spend.store.limits import ChatSpending
-from chatd.users.domain.errors import GroupsUnavailable
-from chatd.users.domain.groups import Groups
+from chatd.users.domain.groups import Groups, GroupsUnavailable
 from parley.cache import BoundedCache
 from parley.clock import Clock
 

@@ -7,8 +7,7 @@ its chat: a call is charged even if the chat was deleted.
 import asyncpg
 
 from chatd.primitives.domain.ids import ChatId, Fence, OwnerId, WorkerId
-from chatd.spend.domain.ledger import Bill, CallOutcome, CallPurpose, LedgerEntry
-from chatd.spend.domain.open_calls import OpenCall
+from chatd.spend.domain.ledger import Bill, CallOutcome, CallPurpose, LedgerEntry, OpenCall
 from chatd.spend.store.ledger import ENTER, entry_arguments, entry_id, episode_id
 from chatd.spend.store.use_codec import use_from_json, use_to_json
 from parley.postgres import Pool

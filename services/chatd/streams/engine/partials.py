@@ -8,8 +8,7 @@ import logging
 from dataclasses import dataclass, field
 
 from chatd.chats.domain.chat import ChatState
-from chatd.chats.domain.partials import Chunk, PartialStore
-from chatd.chats.domain.pieces import Piece
+from chatd.chats.domain.pieces import Chunk, PartialStore, Piece
 from chatd.primitives.domain.ids import ChatId
 from chatd.streams.engine.live import LivePart
 from parley.clock import Clock

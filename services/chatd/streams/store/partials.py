@@ -6,8 +6,7 @@ lost in a crash of the database was never acknowledged.
 
 import msgspec
 
-from chatd.chats.domain.partials import Chunk
-from chatd.chats.domain.pieces import Piece
+from chatd.chats.domain.pieces import Chunk, Piece
 from chatd.chats.store.codec import stored_text, text_as_stored
 from chatd.primitives.domain.ids import ChatId
 from parley.postgres import Pool

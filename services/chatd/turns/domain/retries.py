@@ -1,8 +1,9 @@
 """Whether a failed model call is tried again, and when."""
 
 from dataclasses import dataclass, replace
+from datetime import datetime
 
-from chatd.chats.domain.chat import ChatState
+from chatd.chats.domain.chat import ChatState, Retry
 from chatd.content.domain.messages import ErrorKind, TurnError
 from chatd.models.domain.language_model import ModelError
 from chatd.turns.domain.compaction import COMPACTIONS_MAX
@@ -160,3 +161,22 @@ def _asked_to_wait(error: ModelError, hint_s: float) -> TurnError:
         status_code=error.status_code,
         is_retryable=True,
     )
+
+
+def held_back_since_of(before: Retry | None, error: ModelError, now: datetime) -> datetime | None:
+    """Return when the call of the current attempt was first held back; None if it was made."""
+    if not error.is_breaker_open:
+        return None
+    return now if before is None else before.held_back_since or now
+
+
+def seconds_since(moment: datetime | None, now: datetime) -> float:
+    """Return the seconds since a moment; 0 without one."""
+    return 0.0 if moment is None else (now - moment).total_seconds()
+
+
+def unreachable_since(before: Retry | None, error: ModelError, now: datetime) -> datetime | None:
+    """Return when the first of the current series of unreachable attempts failed."""
+    if not error.is_unreachable:
+        return None
+    return now if before is None else before.unreachable_since or now

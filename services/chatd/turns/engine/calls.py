@@ -199,7 +199,7 @@ def derived_id(chat_id: ChatId, fence: Fence, name: str) -> str:
     return str(uuid.uuid5(uuid.UUID(chat_id), f"{fence.history_version}.{name}"))
 
 
-def stand_in(dispatch: Dispatch) -> ToolSpec:
+def placeholder_spec(dispatch: Dispatch) -> ToolSpec:
     """Return a spec for a tool that is no longer in the catalogue, enough to query its calls."""
     call = dispatch.call
     spec = ToolSpec(call.tool_name, "", "{}", dispatch.executor, dispatch.journal_generation)

@@ -15,16 +15,15 @@ from collections.abc import Awaitable
 from contextlib import suppress
 from contextvars import Context
 
-from chatd.chats.domain.chat import ChatState, Claimed
+from chatd.chats.domain.chat import ChatState, Claimed, Slot
 from chatd.chats.domain.commands import Release
 from chatd.chats.domain.transitions import fence_of
-from chatd.chats.engine.slots import Slot
 from chatd.primitives.domain.errors import ChatError
 from chatd.primitives.domain.ids import ChatId, OwnerId, WorkerId
 from chatd.turns.engine.mailbox import Mailbox
 from chatd.turns.worker.ports import WorkerLimits, WorkerPorts
 from chatd.turns.worker.reconciliation import Reconciler
-from chatd.turns.worker.slot_pool import SlotPool
+from chatd.turns.worker.runners import SlotPool
 from chatd.turns.worker.sweeps import Sweeper
 from chatd.workers.domain import is_ownerless
 from chatd.workers.engine.lease_keeper import LeaseKeeper
@@ -84,7 +83,7 @@ class Worker:
 
         So a writer may pass any state that its command led to.
         """
-        self._slot_pool.start(claimed, slot, context)
+        self._slot_pool.runners.start(claimed, slot, context)
 
     def owns(self, chat_id: ChatId) -> bool:
         """Return whether the chat has a runner here."""

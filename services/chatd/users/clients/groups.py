@@ -14,8 +14,7 @@ from weakref import WeakValueDictionary
 import grpc
 
 from chatd.primitives.domain.ids import OwnerId
-from chatd.users.domain.errors import GroupsUnavailable
-from chatd.users.domain.groups import Groups
+from chatd.users.domain.groups import Groups, GroupsUnavailable
 from parley.api.identity.v1 import group_service_pb2 as groups_api
 from parley.api.identity.v1 import user_service_pb2 as users_api
 from parley.api.identity.v1.group_service_pb2_grpc import GroupServiceStub

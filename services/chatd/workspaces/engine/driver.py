@@ -178,7 +178,7 @@ class Driver:
         rest_s = 0.0
         try:
             while workspace.state in DRIVEN:
-                after = await self._moved(workspace)
+                after = await self._advance(workspace)
                 if after is None:
                     rest_s = self.timing.retry_s
                     break
@@ -211,7 +211,7 @@ class Driver:
         except Exception:
             logger.exception("driving a workspace failed", extra={"workspace_id": workspace.id})
 
-    async def _moved(self, workspace: Workspace) -> Workspace | None:
+    async def _advance(self, workspace: Workspace) -> Workspace | None:
         """Perform one action; return the workspace after it, None if it must be retried later."""
         command: Command | Workspace | None
         match workspace.state:

@@ -128,7 +128,7 @@ class ChatWorkspaceLocator:
         self._keep(chat_id, await self._location(found), found).is_fresh = True
         return workspace_description(found.workspace, found.now, is_child=found.is_child)
 
-    async def begin(self, chat_id: ChatId) -> WorkspaceLocation:
+    async def locate_for_turn(self, chat_id: ChatId) -> WorkspaceLocation:
         """Return the expected location of a turn's tools; creates nothing.
 
         Raises:
@@ -151,7 +151,7 @@ class ChatWorkspaceLocator:
             known.is_looked_up = False
         return known.location
 
-    async def ready(self, chat_id: ChatId, owner: Owner) -> WorkspaceLocation:
+    async def ensure_ready(self, chat_id: ChatId, owner: Owner) -> WorkspaceLocation:
         """Return the current location of a tool; a chat without a workspace gets a scratch one.
 
         Raises:
@@ -207,7 +207,7 @@ class ChatWorkspaceLocator:
             workspace.id, lambda: self._workspaces.get(workspace.id), self._waiting_s
         )
 
-    async def seen(self, chat_id: ChatId) -> WorkspaceLocation:
+    async def locate(self, chat_id: ChatId) -> WorkspaceLocation:
         """Read the location of a chat for a read-only request; creates nothing.
 
         Raises:
@@ -219,7 +219,7 @@ class ChatWorkspaceLocator:
         is_made = workspace is not None and workspace.has_files and not workspace.is_gone
         return replace(await self._location(found), is_made=is_made)
 
-    async def recent(self, chat_id: ChatId) -> WorkspaceLocation:
+    async def last_known(self, chat_id: ChatId) -> WorkspaceLocation:
         """Return the last location of a chat's tools; it is read only if it is not cached.
 
         Raises:
@@ -228,10 +228,12 @@ class ChatWorkspaceLocator:
         """
         known = self._known.get(chat_id)
         return (
-            known.location if known is not None and known.is_looked_up else await self.seen(chat_id)
+            known.location
+            if known is not None and known.is_looked_up
+            else await self.locate(chat_id)
         )
 
-    async def made(self, chat_id: ChatId, owner: Owner) -> WorkspaceLocation:
+    async def ensure_scratch(self, chat_id: ChatId, owner: Owner) -> WorkspaceLocation:
         """Read the current location of a chat for a request outside of a turn.
 
         Raises:
@@ -240,9 +242,9 @@ class ChatWorkspaceLocator:
             ChatNotFound: there is no such chat.
         """
         self.forget(chat_id)
-        return await self.ready(chat_id, owner)
+        return await self.ensure_ready(chat_id, owner)
 
-    async def own(self, workspace_id: str, owner_id: OwnerId) -> WorkspaceLocation:
+    async def locate_own(self, workspace_id: str, owner_id: OwnerId) -> WorkspaceLocation:
         """Return the location of a workspace of an owner.
 
         Raises:

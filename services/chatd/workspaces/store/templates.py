@@ -9,7 +9,7 @@ import asyncpg
 from chatd.primitives.domain.errors import NameTaken, RequestIdReused, VersionConflict
 from chatd.primitives.domain.ids import OwnerId
 from chatd.workspaces.domain.errors import TemplateNotFound
-from chatd.workspaces.domain.ranking import LOOK_BACK, Habit
+from chatd.workspaces.domain.ranking import LOOK_BACK, TemplateUsage
 from chatd.workspaces.domain.templates import Template
 from chatd.workspaces.store.rows import definition_of, template_of
 from chatd.workspaces.store.tables import TEMPLATE_NAME_INDEX
@@ -135,7 +135,7 @@ class PostgresTemplates:
         *,
         is_all_seen: bool = False,
         for_agents: bool = False,
-    ) -> tuple[tuple[tuple[Template, Habit], ...], datetime | None]:
+    ) -> tuple[tuple[tuple[Template, TemplateUsage], ...], datetime | None]:
         """Return the templates that a user may use, with their use, and the database time."""
         rows = await self._pool.fetch(
             SELECT_ALL, owner_id, list(group_ids), is_all_seen, LOOK_BACK, for_agents
@@ -143,7 +143,7 @@ class PostgresTemplates:
         entries = tuple(
             (
                 template_of(row),
-                Habit(row["live"], row["deleted"], row["used_at"], row["active_users"]),
+                TemplateUsage(row["live"], row["deleted"], row["used_at"], row["active_users"]),
             )
             for row in rows
         )

@@ -140,7 +140,7 @@ class Registration:
         host: Executes the orders.
         hosted: Returns all hosted workspaces.
         clock: Time between heartbeats.
-        chance: Returns a random number below 1 as jitter, so that nodes do not all retry at once.
+        rng: Returns a random number below 1 as jitter, so that nodes do not all retry at once.
         new_id: Ids of requests.
         registered: The last response to a registration; None before.
     """
@@ -149,11 +149,11 @@ class Registration:
     host: OrderTarget
     hosted: Callable[[], tuple[Hosted, ...]]
     clock: Clock
-    chance: Callable[[], float]
+    rng: Callable[[], float]
     new_id: Callable[[], str]
     registered: Registered | None = None
     known: asyncio.Event = field(default_factory=asyncio.Event)
-    _told: dict[WorkspaceId, Hosted] = field(default_factory=dict)
+    _reported: dict[WorkspaceId, Hosted] = field(default_factory=dict)
     _obeying: set[Order] = field(default_factory=set)
     _undone: set[WorkspaceId] = field(default_factory=set)
 
@@ -172,7 +172,7 @@ class Registration:
                     logger.info("chatd does not know this node any more; it registers again")
                 except RegistryUnreachable as error:
                     logger.warning("no chatd takes this node: %s", error)
-                    await self.clock.sleep(delay_s * (1 + self.chance() / 4))
+                    await self.clock.sleep(delay_s * (1 + self.rng() / 4))
                     delay_s = min(REGISTER_MAX_S, delay_s * 2)
 
     async def leave(self) -> None:
@@ -190,7 +190,7 @@ class Registration:
         hosted = self.hosted()
         self.registered = await self.registry.register(self.new_id(), hosted)
         self.known.set()
-        self._told = {each.workspace_id: each for each in hosted}
+        self._reported = {each.workspace_id: each for each in hosted}
         self._obey(tasks, self.registered.orders)
 
     async def _beat(self, tasks: asyncio.TaskGroup) -> None:
@@ -202,7 +202,7 @@ class Registration:
             changed = self._changes(hosted, is_all=beat % ALL_EVERY_BEATS == 0)
             self._undone.clear()
             heard = await self._heard(self.registered.registration_epoch, changed)
-            self._told = hosted
+            self._reported = hosted
             self.host.is_draining = heard.is_draining
             self._obey(tasks, heard.orders)
 
@@ -215,14 +215,14 @@ class Registration:
                 return await self.registry.heartbeat(request_id, registration_epoch, changed)
             except RegistryUnreachable as error:
                 logger.warning("a heartbeat was not heard: %s", error)
-                await self.clock.sleep(delay_s * (1 + self.chance() / 4))
+                await self.clock.sleep(delay_s * (1 + self.rng() / 4))
                 delay_s = min(RETRY_MAX_S, delay_s * 2)
 
     def _changes(self, hosted: dict[WorkspaceId, Hosted], *, is_all: bool) -> tuple[Hosted, ...]:
         """Return the workspaces that changed or are due, and those removed since the last one."""
         gone = [
-            Hosted(workspace_id, told.epoch, HostState.REMOVED)
-            for workspace_id, told in self._told.items()
+            Hosted(workspace_id, reported.epoch, HostState.REMOVED)
+            for workspace_id, reported in self._reported.items()
             if workspace_id not in hosted
         ]
         changed = [
@@ -233,7 +233,7 @@ class Registration:
             or each.waits
             or each.attachments
             or each.workspace_id in self._undone
-            or self._told.get(each.workspace_id) != each
+            or self._reported.get(each.workspace_id) != each
         ]
         return (*changed, *gone)
 

@@ -14,8 +14,8 @@ from toolrunner.filesystem.tree import measure
 from toolrunner.primitives.domain import WorkspaceId
 from toolrunner.processes.node_sandbox import Sandbox
 from toolrunner.processes.service import Processes
-from toolrunner.workspaces.domain.local_directory import LocalDirectory
 from toolrunner.workspaces.domain.placement import LIVE, Hosted, HostState, Usage
+from toolrunner.workspaces.domain.spec import LocalDirectory
 from toolrunner.workspaces.host import Host
 from toolrunner.workspaces.sources.mirrors import Mirrors
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from chatd.models.domain.catalogue import Catalogue, Provider, ProviderKey, ProviderType
-from chatd.models.domain.key_checks import KeyChecked
+from chatd.models.domain.provider_keys import KeyChecked
 from chatd.models.store.catalogue import KeyValues
 from chatd.providers.checking import check
 from chatd.providers.discovery import (

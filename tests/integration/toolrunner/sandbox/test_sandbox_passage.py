@@ -71,7 +71,7 @@ print(json.dumps([held, bound, libc.prctl(39, 0, 0, 0, 0), os.getresuid(), os.ge
 """
     ran = await jail.python(script)
     user = [FIRST, FIRST, FIRST]
-    assert json.loads(ran.text) == [[jail.sandbox.report.passage], [], 1, user, []]
+    assert json.loads(ran.text) == [[jail.sandbox.report.kept_capability], [], 1, user, []]
 
 
 async def test_e10_it_watches_no_directory_of_others(jail: Jail) -> None:

@@ -110,19 +110,19 @@ async def test_e18_and_e19_no_dangerous_call_is_made_and_no_process_meddled_with
 
 
 async def test_what_this_level_cannot_keep_is_refused_and_not_promised(jail: Jail) -> None:
-    place = jail.workspace()
+    paths = jail.workspace()
     for asked in (
         {"profile": Profile.READ_ONLY, "network": None},
         {"profile": Profile.FULL, "network": Network.NONE},
         {"profile": Profile.FULL, "network": Network.PROXY},
     ):
         with pytest.raises(SandboxTooWeak):
-            jail.sandbox.confined(place, **asked)
+            jail.sandbox.confined(paths, **asked)
 
 
 async def test_a_directory_of_the_service_is_not_worked_in(jail: Jail) -> None:
     os.chown(jail.workspace().root, 0, 0)
-    place = jail.workspaces.at(jail.launch("true").workspace_id)
-    os.chown(place.root, 0, 0)
+    paths = jail.workspaces.at(jail.launch("true").workspace_id)
+    os.chown(paths.root, 0, 0)
     with pytest.raises(SandboxTooWeak):
-        jail.sandbox.confined(place, profile=Profile.FULL, network=None)
+        jail.sandbox.confined(paths, profile=Profile.FULL, network=None)

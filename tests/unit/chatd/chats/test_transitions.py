@@ -9,6 +9,7 @@ import pytest
 from chatd.chats.domain.chat import (
     QUEUE_LENGTH_MAX,
     ChatState,
+    Facts,
     Message,
     NewMessage,
     PendingCall,
@@ -52,7 +53,6 @@ from chatd.chats.domain.errors import (
     ResultProblem,
     TransitionNotAllowed,
 )
-from chatd.chats.domain.facts import Facts
 from chatd.chats.domain.transitions import (
     ACTION_TIMEOUT_S,
     Decision,

@@ -10,8 +10,8 @@ from chatd.model_limits import retry_policy, silent_s, turn_limits
 from chatd.models.domain.language_model import ModelError
 from chatd.settings import Settings
 from chatd.turns.domain.retries import Failed, GiveUp, RetryIn, RetryPolicy, after_failure
+from chatd.turns.engine.dependencies import TurnLimits
 from chatd.turns.engine.stream import StreamLimits
-from chatd.turns.engine.turn import TurnLimits
 from parley.clock.fake import EPOCH
 from parley.settings import SettingsError, read
 from support.chatd.turns.turn_stage import Stage

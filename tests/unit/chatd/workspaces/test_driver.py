@@ -8,7 +8,6 @@ from dataclasses import replace
 import pytest
 
 from chatd.primitives.domain.ids import WorkerId
-from chatd.workspaces.clients.in_memory_host import InMemoryHost
 from chatd.workspaces.domain.commands import Command, Remove, Start, Stop
 from chatd.workspaces.domain.nodes import Node, NodeState
 from chatd.workspaces.domain.ports import HostRefused
@@ -23,6 +22,7 @@ from chatd.workspaces.domain.workspace import (
 )
 from chatd.workspaces.engine.driver import PARENT_GONE, Driver
 from parley.clock import FakeClock
+from support.chatd.workspaces.in_memory_host import InMemoryHost
 from support.chatd.workspaces.in_memory_workspaces import (
     Crash,
     CrashPlan,
