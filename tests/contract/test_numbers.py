@@ -10,7 +10,6 @@ import pytest
 from gateway.api.convert import models as convert_models
 from gateway.api.convert import usage as convert_usage
 from gateway.api.convert import workspace_access as convert_workspaces
-from gateway.api.convert import workspaces as convert_catalogue
 from gateway.api.json_output import to_json
 from parley.api.chat.v1 import (
     chat_pb2,
@@ -35,11 +34,11 @@ CONVERSIONS: tuple[tuple[Callable[[Any], Any], Any], ...] = (
     (to_json, chat_pb2.Chat()),
     (to_json, message_pb2.Message()),
     (to_json, chat_pb2.QueuedMessage()),
-    (convert_catalogue.template_to_json, template_pb2.Template()),
-    (convert_catalogue.summary_to_json, template_pb2.TemplateSummary()),
-    (convert_catalogue.workspace_to_json, workspace_pb2.Workspace()),
-    (convert_catalogue.merge_to_json, workspace_pb2.MergeReport()),
-    (convert_catalogue.node_to_json, node_pb2.Node()),
+    (to_json, template_pb2.Template()),
+    (to_json, template_pb2.TemplateSummary()),
+    (to_json, workspace_pb2.Workspace()),
+    (to_json, workspace_pb2.MergeReport()),
+    (to_json, node_pb2.Node()),
     (convert_models.model_to_json, model_pb2.Model()),
     (convert_models.provider_to_json, model_pb2.Provider()),
     (convert_models.installation_to_json, settings_pb2.InstallationSettings()),

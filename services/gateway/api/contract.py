@@ -1,6 +1,7 @@
 """The routes that the protos declare, with their access rules."""
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import cache
 from typing import Final
 
@@ -9,6 +10,7 @@ from google.protobuf.descriptor import FileDescriptor
 from gateway.api.transcoded_route import Calls, TranscodedRoute
 from gateway.http.application import UserRoute
 from gateway.http.limits.admission import Duration
+from gateway.http.limits.route_durations import duration_of
 from gateway.http.route_access import ACCESS as HAND_WRITTEN
 from gateway.http.route_access import CHATTERS, EVERYONE, MANAGERS, READERS_OF_ALL, Access
 from parley.api.chat.v1 import (
@@ -71,11 +73,17 @@ def access_table() -> Mapping[tuple[str, str], Access]:
     """Return the access rule of every route, by its method and path."""
     declared = {
         (each.verb, each.path): Access(
-            each.options.summary, roles=AUDIENCES[each.options.audience], method=each.call_path
+            each.options.summary,
+            roles=AUDIENCES[each.options.audience],
+            method=each.call_path,
+            duration=DURATIONS[each.options.duration],
         )
         for each in bindings()
     }
-    return {**HAND_WRITTEN, **declared}
+    written = {
+        route: replace(rule, duration=duration_of(*route)) for route, rule in HAND_WRITTEN.items()
+    }
+    return {**written, **declared}
 
 
 def contract_routes(

@@ -26,7 +26,6 @@ from gateway.http.addresses import PublicUrl
 from gateway.http.authentication import Authentication, Principal
 from gateway.http.limits.admission import Admission, Duration, Requester
 from gateway.http.limits.client_address import ClientAddresses
-from gateway.http.limits.route_durations import duration_of
 from gateway.http.problems.errors import (
     PROBLEM_MEDIA_TYPE,
     Answer,
@@ -300,7 +299,7 @@ class _PathEndpoint:
             case UserRoute(handle=handle_user):
                 principal = await self._principal(route, request)
                 requester = self._requester(request, principal.user.id)
-                duration = duration_of(route.method, route.path)
+                duration = self._access[route.method, route.path].duration
                 async with self._admission.admitted(requester, duration) as is_open:
                     response = await handle_user(request, principal)
                     is_open()

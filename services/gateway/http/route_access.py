@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from google.protobuf.descriptor import FileDescriptor
 
+from gateway.http.limits.admission import Duration
 from parley.api.chat.v1 import (
     file_service_pb2,
     model_service_pb2,
@@ -15,10 +16,8 @@ from parley.api.chat.v1 import (
 )
 from parley.api.identity.v1 import group_service_pb2, token_service_pb2, user_service_pb2
 from parley.api.workspace.v1 import (
-    node_service_pb2,
     secret_service_pb2,
     workspace_access_service_pb2,
-    workspace_service_pb2,
 )
 from parley.identity import Role, rule_of
 
@@ -39,12 +38,14 @@ class Access:
         need: Whether a sign-in is required.
         roles: The allowed roles, if so.
         method: The equivalent gRPC method; empty if there is none.
+        duration: How long its requests may take.
     """
 
     doc: str
     need: Need = Need.SIGN_IN
     roles: frozenset[Role] = frozenset()
     method: str = ""
+    duration: Duration = Duration.SHORT
 
     @property
     def scope(self) -> str | None:
@@ -84,8 +85,6 @@ _users = _Service(user_service_pb2.DESCRIPTOR)
 _groups = _Service(group_service_pb2.DESCRIPTOR)
 _tokens = _Service(token_service_pb2.DESCRIPTOR)
 _workspaces = _Service(workspace_access_service_pb2.DESCRIPTOR)
-_catalogue = _Service(workspace_service_pb2.DESCRIPTOR)
-_nodes = _Service(node_service_pb2.DESCRIPTOR)
 _secrets = _Service(secret_service_pb2.DESCRIPTOR)
 
 _API = "/api/v1"
@@ -124,9 +123,6 @@ WORKSPACES: Mapping[tuple[str, str], Access] = {
     ("POST", f"{_PROCESS}/signal"): _workspaces(
         "SignalWorkspaceProcess", "Send a signal to a process and all it started."
     ),
-    ("GET", f"{_PROCESS}/terminal"): _catalogue(
-        "IssueAttachTicket", "Be the terminal of a process, over a WebSocket."
-    ),
     ("GET", f"{_CHAT}/files"): _workspaces(
         "ListWorkspaceDirectory", "List a directory of its workspace."
     ),
@@ -151,38 +147,7 @@ WORKSPACES: Mapping[tuple[str, str], Access] = {
     ),
 }
 _WORKSPACE = f"{_API}/workspaces/{{workspace_id}}"
-_TEMPLATE = f"{_API}/templates/{{template_id}}"
-CATALOGUE: Mapping[tuple[str, str], Access] = {
-    ("GET", f"{_API}/templates"): _catalogue(
-        "ListTemplates", "List what workspaces can be made from."
-    ),
-    ("POST", f"{_API}/templates"): _catalogue("CreateTemplate", "Make a template known.", MANAGERS),
-    ("GET", _TEMPLATE): _catalogue("GetTemplate", "Read a template."),
-    ("PATCH", _TEMPLATE): _catalogue("UpdateTemplate", "Change a template.", MANAGERS),
-    ("DELETE", _TEMPLATE): _catalogue("DeleteTemplate", "Forget a template.", MANAGERS),
-    ("GET", f"{_API}/workspaces"): _catalogue("ListWorkspaces", "List workspaces."),
-    ("POST", f"{_API}/workspaces"): _catalogue("CreateWorkspace", "Ask for a new workspace."),
-    ("GET", _WORKSPACE): _catalogue("GetWorkspace", "Read a workspace."),
-    ("DELETE", _WORKSPACE): _catalogue("DeleteWorkspace", "Remove it with its files."),
-    ("GET", f"{_WORKSPACE}/terminal"): _catalogue(
-        "IssueAttachTicket", "Start a shell in a workspace and be its terminal, over a WebSocket."
-    ),
-    ("GET", f"{_WORKSPACE}/processes/{{process_id}}/terminal"): _catalogue(
-        "IssueAttachTicket", "Be the terminal of a process of a workspace, over a WebSocket."
-    ),
-    ("POST", f"{_WORKSPACE}/start"): _catalogue("StartWorkspace", "Start it, or make it again."),
-    ("POST", f"{_WORKSPACE}/stop"): _catalogue("StopWorkspace", "Stop it and keep its files."),
-    ("POST", f"{_WORKSPACE}/fork"): _catalogue("ForkWorkspace", "Copy it to work beside it."),
-    ("POST", f"{_WORKSPACE}/merge"): _catalogue("MergeFork", "Bring a fork home."),
-    ("GET", f"{_WORKSPACE}/events"): _catalogue(
-        "WatchWorkspace", "Follow it: its state, its setup log, the warning before it stops."
-    ),
-    ("PUT", f"{_WORKSPACE}/ttl"): _catalogue("SetWorkspaceTtl", "Change its lifetime."),
-    ("PUT", f"{_WORKSPACE}/policy"): _catalogue(
-        "SetWorkspacePolicy", "Change what it may reach and use, also while it runs.", MANAGERS
-    ),
-    ("GET", f"{_API}/quota"): _catalogue("GetQuota", "What one has and may have of workspaces."),
-    ("GET", f"{_API}/nodes"): _nodes("ListNodes", "List the machines that host.", MANAGERS),
+SECRETS: Mapping[tuple[str, str], Access] = {
     ("GET", f"{_API}/secrets"): _secrets("ListSecrets", "List secrets, without their values."),
     ("POST", f"{_API}/secrets"): _secrets("PutSecret", "Store a secret, or a new value of it."),
     ("DELETE", f"{_API}/secrets/{{secret_id}}"): _secrets("DeleteSecret", "Forget a secret."),
@@ -313,7 +278,7 @@ ACCESS: Mapping[tuple[str, str], Access] = {
     **PAGES,
     **CHATS,
     **WORKSPACES,
-    **CATALOGUE,
+    **SECRETS,
     **FILES,
     **MODELS,
     **SETTINGS,

@@ -8,7 +8,6 @@ from gateway.api.inputs import models as inputs_models
 from gateway.api.inputs import secrets as inputs_secrets
 from gateway.api.inputs import users as inputs_users
 from gateway.api.inputs import workspace_access as inputs_workspaces
-from gateway.api.inputs import workspaces as inputs_catalogue
 from gateway.api.openapi import described
 from gateway.http.application import AnyRoute, OpenHandler, OpenRoute, UserRoute
 from gateway.http.responses import json_response
@@ -21,7 +20,6 @@ from gateway.routes.providers import ProviderRoutes
 from gateway.routes.secrets import SecretRoutes
 from gateway.routes.service_tokens import TokenRoutes
 from gateway.routes.settings import SettingsRoutes
-from gateway.routes.templates import TemplateRoutes
 from gateway.routes.usage import UsageRoutes
 from gateway.routes.users import UserRoutes
 from gateway.routes.wiring import Handlers
@@ -50,7 +48,7 @@ def routes(handlers: Handlers) -> tuple[AnyRoute, ...]:
         *_streams(handlers),
         *_workspaces(handlers.processes, handlers.workspace_files),
         *_terminals(handlers.terminal),
-        *_catalogue(handlers.templates, handlers.workspaces),
+        *_workspace_events(handlers.workspaces),
         *_secrets(handlers.secrets),
         *_checkpoints(handlers.checkpoints),
         *_files(handlers.files),
@@ -121,36 +119,9 @@ def _secrets(secrets: SecretRoutes) -> tuple[AnyRoute, ...]:
     )
 
 
-def _catalogue(templates: TemplateRoutes, workspaces: WorkspaceRoutes) -> tuple[AnyRoute, ...]:
-    template, workspace = f"{API}/templates/{{template_id}}", f"{API}/workspaces/{{workspace_id}}"
-    listed = ("owner_id", "node_id", *PAGE, "state")
-    given = inputs_catalogue
-    return (
-        UserRoute("GET", f"{API}/templates", templates.list, query=("query", "for_agents", *PAGE)),
-        UserRoute("POST", f"{API}/templates", templates.create, body=given.NewTemplate),
-        UserRoute("GET", template, templates.read),
-        UserRoute("PATCH", template, templates.update, body=given.TemplatePatch, conditional=True),
-        UserRoute("DELETE", template, templates.delete),
-        UserRoute("GET", f"{API}/workspaces", workspaces.list, query=listed),
-        UserRoute("POST", f"{API}/workspaces", workspaces.create, body=given.NewWorkspace),
-        UserRoute("GET", workspace, workspaces.read),
-        UserRoute("DELETE", workspace, workspaces.delete, query=("force",)),
-        UserRoute(
-            "GET",
-            f"{workspace}/events",
-            workspaces.events,
-            answers_head=False,
-            query=("after", "types"),
-        ),
-        UserRoute("POST", f"{workspace}/start", workspaces.start, body=given.StartInput),
-        UserRoute("POST", f"{workspace}/stop", workspaces.stop, body=given.StopInput),
-        UserRoute("POST", f"{workspace}/fork", workspaces.fork, body=given.ForkInput),
-        UserRoute("POST", f"{workspace}/merge", workspaces.merge, body=given.MergeInput),
-        UserRoute("PUT", f"{workspace}/ttl", workspaces.set_ttl, body=given.TtlInput),
-        UserRoute("PUT", f"{workspace}/policy", workspaces.set_policy, body=given.PolicyInput),
-        UserRoute("GET", f"{API}/quota", workspaces.quota, query=("owner_id",)),
-        UserRoute("GET", f"{API}/nodes", workspaces.nodes, query=PAGE),
-    )
+def _workspace_events(workspaces: WorkspaceRoutes) -> tuple[AnyRoute, ...]:
+    path, query = f"{API}/workspaces/{{workspace_id}}/events", ("after", "types")
+    return (UserRoute("GET", path, workspaces.events, answers_head=False, query=query),)
 
 
 def _checkpoints(checkpoints: CheckpointRoutes) -> tuple[AnyRoute, ...]:

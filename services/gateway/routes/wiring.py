@@ -16,7 +16,6 @@ from gateway.routes.providers import ProviderRoutes
 from gateway.routes.secrets import SecretRoutes
 from gateway.routes.service_tokens import TokenRoutes
 from gateway.routes.settings import SettingsRoutes
-from gateway.routes.templates import TemplateRoutes
 from gateway.routes.usage import UsageRoutes
 from gateway.routes.users import UserRoutes
 from gateway.routes.workspace_files import WorkspaceFileRoutes
@@ -71,7 +70,6 @@ class Handlers:
     processes: ProcessRoutes
     terminal: TerminalRoutes
     workspace_files: WorkspaceFileRoutes
-    templates: TemplateRoutes
     secrets: SecretRoutes
     workspaces: WorkspaceRoutes
     checkpoints: CheckpointRoutes
@@ -110,9 +108,8 @@ def open_handlers(
             chatd, behind.nodes, identity.sign_ins, new_id=new_id, clock=process.clock
         ),
         workspace_files=WorkspaceFileRoutes(workspaces, stream=events.stream),
-        templates=TemplateRoutes(chatd, new_id=new_id),
         secrets=SecretRoutes(chatd, new_id=new_id),
-        workspaces=WorkspaceRoutes(chatd, stream=events.stream, new_id=new_id),
+        workspaces=WorkspaceRoutes(chatd, stream=events.stream),
         checkpoints=CheckpointRoutes(workspaces, new_id=new_id),
         files=FileRoutes(chatd, new_id=new_id, clock=process.clock),
         models=ModelRoutes(chatd, new_id=new_id),

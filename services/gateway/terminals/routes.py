@@ -61,8 +61,9 @@ class TerminalRoutes:
     async def attach(self, request: Request, principal: Principal) -> ASGIApp:
         """Attach to a process of a chat's workspace, from a cursor on."""
         chat_id = chat_id_of(request)
+        asked = api.IssueAttachTicketRequest(chat_id=chat_id)
         try:
-            return await self._attach(request, principal, chat_id)
+            return await self._attach(request, principal, asked)
         except UpstreamProblem as refused:
             if is_chat_missing(refused, chat_id):
                 raise chat_not_found() from None
@@ -70,7 +71,8 @@ class TerminalRoutes:
 
     async def attach_in_workspace(self, request: Request, principal: Principal) -> ASGIApp:
         """Attach to a process of a workspace, from a cursor on."""
-        return await self._attach(request, principal, workspace_id_of(request))
+        asked = api.IssueAttachTicketRequest(workspace_id=workspace_id_of(request))
+        return await self._attach(request, principal, asked)
 
     async def open_shell(self, request: Request, principal: Principal) -> ASGIApp:
         """Start a shell in a workspace and attach to it."""
@@ -87,15 +89,13 @@ class TerminalRoutes:
         )
         return await self._open_bridge(principal, asked, node_api.AttachOpen(size=size))
 
-    async def _attach(self, request: Request, principal: Principal, workspace_id: str) -> ASGIApp:
+    async def _attach(
+        self, request: Request, principal: Principal, asked: api.IssueAttachTicketRequest
+    ) -> ASGIApp:
         query = read_query(request, "cursor", "rows", "columns", "view_only")
         require_websocket(request)
-        asked = api.IssueAttachTicketRequest(
-            request_id=self._new_id(),
-            workspace_id=workspace_id,
-            process_id=process_id_of(request),
-            view_only=flag(query, "view_only"),
-        )
+        asked.request_id, asked.process_id = self._new_id(), process_id_of(request)
+        asked.view_only = flag(query, "view_only")
         since = _cursor(query.get("cursor"), query)
         return await self._open_bridge(
             principal, asked, node_api.AttachOpen(since_cursor=since, size=_size(query))
@@ -109,7 +109,7 @@ class TerminalRoutes:
     ) -> ASGIApp:
         ticket, _ = await self._chatd.ask(
             principal.user,
-            asked.workspace_id,
+            asked.chat_id or asked.workspace_id,
             lambda stubs: stubs.catalogue.IssueAttachTicket(asked),
         )
         opening.ticket, opening.process_id = ticket.ticket, ticket.process_id

@@ -1,4 +1,4 @@
-"""The duration class of each route; routes that are not listed here are short."""
+"""The duration classes of routes that no proto declares; those not listed are short."""
 
 from collections.abc import Mapping
 from typing import Final
@@ -8,23 +8,16 @@ from gateway.http.limits.admission import Duration
 _API: Final = "/api/v1"
 _CHAT: Final = f"{_API}/chats/{{chat_id}}"
 _PROCESS: Final = f"{_CHAT}/processes/{{process_id}}"
-_WORKSPACE: Final = f"{_API}/workspaces/{{workspace_id}}"
 
 #: Method and path -> duration class.
 DURATIONS: Final[Mapping[tuple[str, str], Duration]] = {
     ("GET", f"{_CHAT}/events"): Duration.STREAM,
     ("GET", f"{_API}/events"): Duration.STREAM,
     ("GET", f"{_CHAT}/git/events"): Duration.LONG_RUNNING,
-    ("GET", f"{_WORKSPACE}/events"): Duration.LONG_RUNNING,
     ("GET", f"{_PROCESS}/output"): Duration.LONG_RUNNING,
-    ("GET", f"{_PROCESS}/terminal"): Duration.LONG_RUNNING,
-    ("GET", f"{_WORKSPACE}/terminal"): Duration.LONG_RUNNING,
-    ("GET", f"{_WORKSPACE}/processes/{{process_id}}/terminal"): Duration.LONG_RUNNING,
     ("GET", f"{_CHAT}/files/content"): Duration.LONG_RUNNING,
-    ("GET", f"{_CHAT}/export"): Duration.LONG_RUNNING,
     ("POST", f"{_CHAT}/checkpoints"): Duration.LONG_RUNNING,
     ("POST", f"{_CHAT}/checkpoints/restore"): Duration.LONG_RUNNING,
-    ("POST", f"{_WORKSPACE}/merge"): Duration.LONG_RUNNING,
     ("POST", f"{_API}/files"): Duration.LONG_RUNNING,
     ("GET", f"{_API}/files/{{file_id}}"): Duration.LONG_RUNNING,
 }

@@ -5,7 +5,6 @@ from gateway.api.inputs.models import NewModel, NewSpendLimit
 from gateway.api.inputs.secrets import NewSecret
 from gateway.api.inputs.users import UserPatch
 from gateway.api.inputs.workspace_access import NewProcess, RestoreInput
-from gateway.api.inputs.workspaces import NewTemplate, NewWorkspace
 from gateway.http.problems.errors import (
     FACT_NAMES,
     GENERIC_DETAIL,
@@ -27,6 +26,8 @@ from support.gateway.bodies import body
 NEW_CHAT = body("POST /chats").type
 NEW_MESSAGE = body("POST /chats/{chat_id}/messages").type
 CHAT_PATCH = body("PATCH /chats/{chat_id}").type
+NEW_TEMPLATE = body("POST /templates").type
+NEW_WORKSPACE = body("POST /workspaces").type
 
 CREATION = RouteInputs("/api/v1/chats", (), NEW_CHAT)
 HERE = ProblemContext("https://parley.test", "/api/v1/chats", "request-1", "f" * 32, CREATION)
@@ -134,7 +135,7 @@ def test_no_fact_hides_a_member_that_every_problem_has() -> None:
     [
         ("MODEL_NOT_FOUND", RouteInputs("/chats", (), NEW_CHAT), "/model_id"),
         ("FILE_NOT_FOUND", RouteInputs("/chats", (), NEW_CHAT), "/content"),
-        ("TEMPLATE_NOT_FOUND", RouteInputs("/workspaces", (), NewWorkspace), "/template_id"),
+        ("TEMPLATE_NOT_FOUND", RouteInputs("/workspaces", (), NEW_WORKSPACE), "/template_id"),
         ("RESOURCE_NOT_FOUND", RouteInputs("/models", (), NewModel), "/provider_id"),
         ("MODEL_NOT_FOUND", RouteInputs("/models/{model_id}"), None),
         ("CHAT_NOT_FOUND", RouteInputs("/chats/{chat_id}", (), CHAT_PATCH), None),
@@ -189,13 +190,13 @@ def asked(path: str = "", *query: str, body: type | None = None) -> RouteInputs:
         ("user.role", asked(body=UserPatch), {"pointer": "/role"}),
         ("limit.limit_micros", asked(body=NewSpendLimit), {"pointer": "/limit_micros"}),
         ("secret.hosts", asked(body=NewSecret), {"pointer": "/hosts"}),
-        ("template.git.url", asked(body=NewTemplate), {"pointer": "/git/url"}),
+        ("template.git.url", asked(body=NEW_TEMPLATE), {"pointer": "/git/url"}),
         (
             "template.parameters[1].options",
-            asked(body=NewTemplate),
+            asked(body=NEW_TEMPLATE),
             {"pointer": "/parameters/1/options"},
         ),
-        ("parameters.cpus", asked(body=NewWorkspace), {"pointer": "/parameters/cpus"}),
+        ("parameters.cpus", asked(body=NEW_WORKSPACE), {"pointer": "/parameters/cpus"}),
         ("spec.command", asked(body=NewProcess), {"pointer": "/command"}),
         ("spec.argv.arguments", asked(body=NewProcess), {"pointer": "/argv"}),
         ("spec.environment['A=B']", asked(body=NewProcess), {"pointer": "/environment/A=B"}),

@@ -9,7 +9,6 @@ from msgspec import inspect
 
 from gateway.api.inputs.models import NewModel
 from gateway.api.inputs.workspace_access import StdinInput
-from gateway.api.inputs.workspaces import NewTemplate
 from gateway.http.application import UserRoute
 from gateway.http.body_errors import FIELD_ERRORS_MAX, field_errors_of
 from gateway.http.problems.errors import HttpProblem
@@ -179,7 +178,7 @@ def test_all_faults_of_a_body_are_told_at_once() -> None:
         ),
         (
             {"name": "t", "kind": "scratch", "ttl_ms": "60000"},
-            NewTemplate,
+            body_of_route("POST /templates").type,
             {
                 "pointer": "/ttl_ms",
                 "code": "WRONG_TYPE",
