@@ -242,7 +242,7 @@ def _scalar_type(descriptor: FieldDescriptor, rules: Rules, field: JsonField) ->
                 rules, is_required=field.is_required or descriptor is not field.descriptor
             )
         case FieldDescriptor.TYPE_BYTES:
-            return _sized(bytes, rules)
+            return _sized(str if options.utf8_text else bytes, rules)
         case FieldDescriptor.TYPE_DOUBLE:
             return _bounded(float, rules.least, rules.most)
         case _:
@@ -358,7 +358,7 @@ def _from_json(field: JsonField) -> Callable[[Any], Any]:
     if descriptor.enum_type is not None:
         numbers = {word: number for number, word in enum_words(descriptor.enum_type).items()}
         return lambda word: numbers[word]
-    return lambda value: value
+    return str.encode if options.utf8_text else lambda value: value
 
 
 def _json_text(document: msgspec.Raw | JsonObject) -> str:

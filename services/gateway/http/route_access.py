@@ -16,7 +16,6 @@ from parley.api.chat.v1 import (
 )
 from parley.api.identity.v1 import group_service_pb2, token_service_pb2, user_service_pb2
 from parley.api.workspace.v1 import (
-    secret_service_pb2,
     workspace_access_service_pb2,
 )
 from parley.identity import Role, rule_of
@@ -85,7 +84,6 @@ _users = _Service(user_service_pb2.DESCRIPTOR)
 _groups = _Service(group_service_pb2.DESCRIPTOR)
 _tokens = _Service(token_service_pb2.DESCRIPTOR)
 _workspaces = _Service(workspace_access_service_pb2.DESCRIPTOR)
-_secrets = _Service(secret_service_pb2.DESCRIPTOR)
 
 _API = "/api/v1"
 _CHAT = f"{_API}/chats/{{chat_id}}"
@@ -145,15 +143,6 @@ WORKSPACES: Mapping[tuple[str, str], Access] = {
     ("POST", f"{_CHAT}/checkpoints/restore"): _workspaces(
         "RestoreWorkspaceCheckpoint", "Put files back as a checkpoint holds them."
     ),
-}
-_WORKSPACE = f"{_API}/workspaces/{{workspace_id}}"
-SECRETS: Mapping[tuple[str, str], Access] = {
-    ("GET", f"{_API}/secrets"): _secrets("ListSecrets", "List secrets, without their values."),
-    ("POST", f"{_API}/secrets"): _secrets("PutSecret", "Store a secret, or a new value of it."),
-    ("DELETE", f"{_API}/secrets/{{secret_id}}"): _secrets("DeleteSecret", "Forget a secret."),
-    ("GET", f"{_API}/secrets/uses"): _secrets("ListSecretUses", "List uses of secrets."),
-    ("GET", f"{_WORKSPACE}/grants"): _secrets("ListGrants", "List what it may use of secrets."),
-    ("PUT", f"{_WORKSPACE}/grants"): _secrets("SetGrants", "Replace what it may use of secrets."),
 }
 FILES: Mapping[tuple[str, str], Access] = {
     ("POST", f"{_API}/files"): _files("UploadFile", "Store a file, to be sent with a message."),
@@ -278,7 +267,6 @@ ACCESS: Mapping[tuple[str, str], Access] = {
     **PAGES,
     **CHATS,
     **WORKSPACES,
-    **SECRETS,
     **FILES,
     **MODELS,
     **SETTINGS,

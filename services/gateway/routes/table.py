@@ -5,7 +5,6 @@ from starlette.responses import Response
 
 from gateway.api.inputs import chats as inputs
 from gateway.api.inputs import models as inputs_models
-from gateway.api.inputs import secrets as inputs_secrets
 from gateway.api.inputs import users as inputs_users
 from gateway.api.inputs import workspace_access as inputs_workspaces
 from gateway.api.openapi import described
@@ -17,7 +16,6 @@ from gateway.routes.groups import GroupRoutes
 from gateway.routes.models import ModelRoutes
 from gateway.routes.processes import ProcessRoutes
 from gateway.routes.providers import ProviderRoutes
-from gateway.routes.secrets import SecretRoutes
 from gateway.routes.service_tokens import TokenRoutes
 from gateway.routes.settings import SettingsRoutes
 from gateway.routes.usage import UsageRoutes
@@ -49,7 +47,6 @@ def routes(handlers: Handlers) -> tuple[AnyRoute, ...]:
         *_workspaces(handlers.processes, handlers.workspace_files),
         *_terminals(handlers.terminal),
         *_workspace_events(handlers.workspaces),
-        *_secrets(handlers.secrets),
         *_checkpoints(handlers.checkpoints),
         *_files(handlers.files),
         *_models(handlers.models),
@@ -102,20 +99,6 @@ def _streams(handlers: Handlers) -> tuple[AnyRoute, ...]:
         UserRoute(
             "GET", f"{API}/events", events.feed, answers_head=False, query=("cursor", "types")
         ),
-    )
-
-
-def _secrets(secrets: SecretRoutes) -> tuple[AnyRoute, ...]:
-    grants = f"{API}/workspaces/{{workspace_id}}/grants"
-    return (
-        UserRoute("GET", f"{API}/secrets", secrets.list, query=PAGE),
-        UserRoute(
-            "POST", f"{API}/secrets", secrets.put, body=inputs_secrets.NewSecret, conditional=True
-        ),
-        UserRoute("GET", f"{API}/secrets/uses", secrets.uses, query=("workspace_id", *PAGE)),
-        UserRoute("DELETE", f"{API}/secrets/{{secret_id}}", secrets.delete),
-        UserRoute("GET", grants, secrets.grants, query=PAGE),
-        UserRoute("PUT", grants, secrets.grant, body=inputs_secrets.GrantsInput),
     )
 
 

@@ -13,7 +13,6 @@ from gateway.routes.groups import GroupRoutes
 from gateway.routes.models import ModelRoutes
 from gateway.routes.processes import ProcessRoutes
 from gateway.routes.providers import ProviderRoutes
-from gateway.routes.secrets import SecretRoutes
 from gateway.routes.service_tokens import TokenRoutes
 from gateway.routes.settings import SettingsRoutes
 from gateway.routes.usage import UsageRoutes
@@ -70,7 +69,6 @@ class Handlers:
     processes: ProcessRoutes
     terminal: TerminalRoutes
     workspace_files: WorkspaceFileRoutes
-    secrets: SecretRoutes
     workspaces: WorkspaceRoutes
     checkpoints: CheckpointRoutes
     files: FileRoutes
@@ -108,7 +106,6 @@ def open_handlers(
             chatd, behind.nodes, identity.sign_ins, new_id=new_id, clock=process.clock
         ),
         workspace_files=WorkspaceFileRoutes(workspaces, stream=events.stream),
-        secrets=SecretRoutes(chatd, new_id=new_id),
         workspaces=WorkspaceRoutes(chatd, stream=events.stream),
         checkpoints=CheckpointRoutes(workspaces, new_id=new_id),
         files=FileRoutes(chatd, new_id=new_id, clock=process.clock),

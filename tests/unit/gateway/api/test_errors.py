@@ -2,7 +2,6 @@ import grpc
 import pytest
 
 from gateway.api.inputs.models import NewModel, NewSpendLimit
-from gateway.api.inputs.secrets import NewSecret
 from gateway.api.inputs.users import UserPatch
 from gateway.api.inputs.workspace_access import NewProcess, RestoreInput
 from gateway.http.problems.errors import (
@@ -28,6 +27,7 @@ NEW_MESSAGE = body("POST /chats/{chat_id}/messages").type
 CHAT_PATCH = body("PATCH /chats/{chat_id}").type
 NEW_TEMPLATE = body("POST /templates").type
 NEW_WORKSPACE = body("POST /workspaces").type
+NEW_SECRET = body("POST /secrets").type
 
 CREATION = RouteInputs("/api/v1/chats", (), NEW_CHAT)
 HERE = ProblemContext("https://parley.test", "/api/v1/chats", "request-1", "f" * 32, CREATION)
@@ -189,7 +189,7 @@ def asked(path: str = "", *query: str, body: type | None = None) -> RouteInputs:
         ("model.prices.input", asked(body=NewModel), {"pointer": "/prices/input"}),
         ("user.role", asked(body=UserPatch), {"pointer": "/role"}),
         ("limit.limit_micros", asked(body=NewSpendLimit), {"pointer": "/limit_micros"}),
-        ("secret.hosts", asked(body=NewSecret), {"pointer": "/hosts"}),
+        ("secret.hosts", asked(body=NEW_SECRET), {"pointer": "/hosts"}),
         ("template.git.url", asked(body=NEW_TEMPLATE), {"pointer": "/git/url"}),
         (
             "template.parameters[1].options",
