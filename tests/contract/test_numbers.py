@@ -9,7 +9,6 @@ import pytest
 
 from gateway.api.convert import models as convert_models
 from gateway.api.convert import usage as convert_usage
-from gateway.api.convert import workspace_access as convert_workspaces
 from gateway.api.json_output import to_json
 from parley.api.chat.v1 import (
     chat_pb2,
@@ -46,13 +45,13 @@ CONVERSIONS: tuple[tuple[Callable[[Any], Any], Any], ...] = (
     (convert_usage.user_usage_to_json, usage_service_pb2.GetUserUsageResponse()),
     (convert_usage.limit_to_json, usage_pb2.SpendLimit()),
     (convert_usage.status_to_json, usage_pb2.SpendStatus()),
-    (convert_workspaces.process_to_json, process_pb2.Process()),
+    (to_json, process_pb2.Process()),
     (
-        convert_workspaces.waited_to_json,
+        to_json,
         workspace_access_service_pb2.WaitWorkspaceOutputResponse(),
     ),
-    (convert_workspaces.entry_to_json, file_pb2.DirectoryEntry()),
-    (convert_workspaces.repository_to_json, git_pb2.GitRepository()),
+    (to_json, file_pb2.DirectoryEntry()),
+    (to_json, git_pb2.GitRepository()),
 )
 # Texts by nature: the mode of a file is octal digits.
 TEXTS = {"mode"}

@@ -15,9 +15,6 @@ from parley.api.chat.v1 import (
     usage_service_pb2,
 )
 from parley.api.identity.v1 import group_service_pb2, token_service_pb2, user_service_pb2
-from parley.api.workspace.v1 import (
-    workspace_access_service_pb2,
-)
 from parley.identity import Role, rule_of
 
 
@@ -83,7 +80,6 @@ _usage = _Service(usage_service_pb2.DESCRIPTOR)
 _users = _Service(user_service_pb2.DESCRIPTOR)
 _groups = _Service(group_service_pb2.DESCRIPTOR)
 _tokens = _Service(token_service_pb2.DESCRIPTOR)
-_workspaces = _Service(workspace_access_service_pb2.DESCRIPTOR)
 
 _API = "/api/v1"
 _CHAT = f"{_API}/chats/{{chat_id}}"
@@ -102,47 +98,6 @@ CHATS: Mapping[tuple[str, str], Access] = {
     ("GET", f"{_CHAT}/events"): _streams("Subscribe", "Follow what happens."),
     ("GET", f"{_API}/events"): _streams("WatchChats", "Follow the list of chats."),
     ("GET", f"{_CHAT}/usage"): _usage("GetChatUsage", "Sum up what its tree used and cost."),
-}
-_PROCESS = f"{_CHAT}/processes/{{process_id}}"
-WORKSPACES: Mapping[tuple[str, str], Access] = {
-    ("GET", f"{_CHAT}/processes"): _workspaces(
-        "ListWorkspaceProcesses", "List the processes of its workspace."
-    ),
-    ("POST", f"{_CHAT}/processes"): _workspaces(
-        "StartWorkspaceProcess", "Start a process in its workspace."
-    ),
-    ("GET", _PROCESS): _workspaces("WaitWorkspaceOutput", "Read a process."),
-    ("GET", f"{_PROCESS}/output"): _workspaces(
-        "WaitWorkspaceOutput", "Wait for a process, and read its output after a cursor."
-    ),
-    ("POST", f"{_PROCESS}/stdin"): _workspaces(
-        "WriteWorkspaceStdin", "Write to the standard input of a process."
-    ),
-    ("POST", f"{_PROCESS}/signal"): _workspaces(
-        "SignalWorkspaceProcess", "Send a signal to a process and all it started."
-    ),
-    ("GET", f"{_CHAT}/files"): _workspaces(
-        "ListWorkspaceDirectory", "List a directory of its workspace."
-    ),
-    ("GET", f"{_CHAT}/files/content"): _workspaces(
-        "DownloadWorkspaceFile", "Download a file of its workspace, or a range of it."
-    ),
-    ("GET", f"{_CHAT}/git"): _workspaces(
-        "GetWorkspaceGitStatus", "Tell how its repositories differ from their last commits."
-    ),
-    ("GET", f"{_CHAT}/git/events"): _workspaces(
-        "WatchWorkspaceGit", "Follow how its repositories differ from their last commits."
-    ),
-    ("GET", f"{_CHAT}/diff"): _workspaces("GetWorkspaceDiff", "Read a difference as text."),
-    ("GET", f"{_CHAT}/checkpoints"): _workspaces(
-        "ListWorkspaceCheckpoints", "List the checkpoints of a repository."
-    ),
-    ("POST", f"{_CHAT}/checkpoints"): _workspaces(
-        "CreateWorkspaceCheckpoint", "Keep the state of all files of a repository."
-    ),
-    ("POST", f"{_CHAT}/checkpoints/restore"): _workspaces(
-        "RestoreWorkspaceCheckpoint", "Put files back as a checkpoint holds them."
-    ),
 }
 FILES: Mapping[tuple[str, str], Access] = {
     ("POST", f"{_API}/files"): _files("UploadFile", "Store a file, to be sent with a message."),
@@ -266,7 +221,6 @@ GROUPS: Mapping[tuple[str, str], Access] = {
 ACCESS: Mapping[tuple[str, str], Access] = {
     **PAGES,
     **CHATS,
-    **WORKSPACES,
     **FILES,
     **MODELS,
     **SETTINGS,

@@ -6,11 +6,9 @@ from starlette.responses import Response
 from gateway.api.inputs import chats as inputs
 from gateway.api.inputs import models as inputs_models
 from gateway.api.inputs import users as inputs_users
-from gateway.api.inputs import workspace_access as inputs_workspaces
 from gateway.api.openapi import described
 from gateway.http.application import AnyRoute, OpenHandler, OpenRoute, UserRoute
 from gateway.http.responses import json_response
-from gateway.routes.checkpoints import CheckpointRoutes
 from gateway.routes.files import UPLOADED_TYPES, FileRoutes
 from gateway.routes.groups import GroupRoutes
 from gateway.routes.models import ModelRoutes
@@ -47,7 +45,6 @@ def routes(handlers: Handlers) -> tuple[AnyRoute, ...]:
         *_workspaces(handlers.processes, handlers.workspace_files),
         *_terminals(handlers.terminal),
         *_workspace_events(handlers.workspaces),
-        *_checkpoints(handlers.checkpoints),
         *_files(handlers.files),
         *_models(handlers.models),
         *_providers(handlers.providers),
@@ -107,42 +104,15 @@ def _workspace_events(workspaces: WorkspaceRoutes) -> tuple[AnyRoute, ...]:
     return (UserRoute("GET", path, workspaces.events, answers_head=False, query=query),)
 
 
-def _checkpoints(checkpoints: CheckpointRoutes) -> tuple[AnyRoute, ...]:
-    path = f"{CHAT}/checkpoints"
-    kept, restored = inputs_workspaces.NewCheckpoint, inputs_workspaces.RestoreInput
-    return (
-        UserRoute("GET", path, checkpoints.list, query=("repository", *PAGE)),
-        UserRoute("POST", path, checkpoints.create, body=kept),
-        UserRoute("POST", f"{path}/restore", checkpoints.restore, body=restored),
-    )
-
-
 def _workspaces(processes: ProcessRoutes, files: WorkspaceFileRoutes) -> tuple[AnyRoute, ...]:
-    process, waited = (
-        f"{CHAT}/processes/{{process_id}}",
-        ("wait", "until", "pattern", "cursor", "max_bytes"),
-    )
-    listed = ("path", "depth", "include_ignored", *PAGE)
-    compared = ("repository", "base", "target", "max_bytes", "paths")
-    started, written, sent = (
-        inputs_workspaces.NewProcess,
-        inputs_workspaces.StdinInput,
-        inputs_workspaces.SignalInput,
-    )
+    output = f"{CHAT}/processes/{{process_id}}/output"
+    waited = ("wait", "until", "pattern", "cursor", "max_bytes")
     return (
-        UserRoute("GET", f"{CHAT}/processes", processes.list, query=(*PAGE, "state")),
-        UserRoute("POST", f"{CHAT}/processes", processes.start, body=started),
-        UserRoute("GET", process, processes.read),
-        UserRoute("GET", f"{process}/output", processes.output, query=waited),
-        UserRoute("POST", f"{process}/stdin", processes.write, body=written),
-        UserRoute("POST", f"{process}/signal", processes.signal, body=sent),
-        UserRoute("GET", f"{CHAT}/files", files.list, query=listed),
+        UserRoute("GET", output, processes.output, query=waited),
         UserRoute("GET", f"{CHAT}/files/content", files.download, query=("path",)),
-        UserRoute("GET", f"{CHAT}/git", files.git),
         UserRoute(
             "GET", f"{CHAT}/git/events", files.git_events, answers_head=False, query=("types",)
         ),
-        UserRoute("GET", f"{CHAT}/diff", files.diff, query=compared),
     )
 
 

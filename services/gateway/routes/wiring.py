@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from gateway.api.contract import contract_routes
 from gateway.http.application import UserRoute
 from gateway.identity.wiring import Identity
-from gateway.routes.checkpoints import CheckpointRoutes
 from gateway.routes.export import ExportRoutes
 from gateway.routes.files import FileRoutes
 from gateway.routes.groups import GroupRoutes
@@ -70,7 +69,6 @@ class Handlers:
     terminal: TerminalRoutes
     workspace_files: WorkspaceFileRoutes
     workspaces: WorkspaceRoutes
-    checkpoints: CheckpointRoutes
     files: FileRoutes
     models: ModelRoutes
     providers: ProviderRoutes
@@ -101,13 +99,12 @@ def open_handlers(
         ),
         events=events,
         export=ExportRoutes(chatd),
-        processes=ProcessRoutes(workspaces, new_id=new_id, draining=behind.draining),
+        processes=ProcessRoutes(workspaces, draining=behind.draining),
         terminal=TerminalRoutes(
             chatd, behind.nodes, identity.sign_ins, new_id=new_id, clock=process.clock
         ),
         workspace_files=WorkspaceFileRoutes(workspaces, stream=events.stream),
         workspaces=WorkspaceRoutes(chatd, stream=events.stream),
-        checkpoints=CheckpointRoutes(workspaces, new_id=new_id),
         files=FileRoutes(chatd, new_id=new_id, clock=process.clock),
         models=ModelRoutes(chatd, new_id=new_id),
         providers=ProviderRoutes(chatd, new_id=new_id),

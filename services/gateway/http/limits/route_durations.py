@@ -7,17 +7,11 @@ from gateway.http.limits.admission import Duration
 
 _API: Final = "/api/v1"
 _CHAT: Final = f"{_API}/chats/{{chat_id}}"
-_PROCESS: Final = f"{_CHAT}/processes/{{process_id}}"
 
 #: Method and path -> duration class.
 DURATIONS: Final[Mapping[tuple[str, str], Duration]] = {
     ("GET", f"{_CHAT}/events"): Duration.STREAM,
     ("GET", f"{_API}/events"): Duration.STREAM,
-    ("GET", f"{_CHAT}/git/events"): Duration.LONG_RUNNING,
-    ("GET", f"{_PROCESS}/output"): Duration.LONG_RUNNING,
-    ("GET", f"{_CHAT}/files/content"): Duration.LONG_RUNNING,
-    ("POST", f"{_CHAT}/checkpoints"): Duration.LONG_RUNNING,
-    ("POST", f"{_CHAT}/checkpoints/restore"): Duration.LONG_RUNNING,
     ("POST", f"{_API}/files"): Duration.LONG_RUNNING,
     ("GET", f"{_API}/files/{{file_id}}"): Duration.LONG_RUNNING,
 }

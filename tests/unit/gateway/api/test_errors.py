@@ -3,7 +3,6 @@ import pytest
 
 from gateway.api.inputs.models import NewModel, NewSpendLimit
 from gateway.api.inputs.users import UserPatch
-from gateway.api.inputs.workspace_access import NewProcess, RestoreInput
 from gateway.http.problems.errors import (
     FACT_NAMES,
     GENERIC_DETAIL,
@@ -28,6 +27,8 @@ CHAT_PATCH = body("PATCH /chats/{chat_id}").type
 NEW_TEMPLATE = body("POST /templates").type
 NEW_WORKSPACE = body("POST /workspaces").type
 NEW_SECRET = body("POST /secrets").type
+NEW_PROCESS = body("POST /chats/{chat_id}/processes").type
+RESTORED = body("POST /chats/{chat_id}/checkpoints/restore").type
 
 CREATION = RouteInputs("/api/v1/chats", (), NEW_CHAT)
 HERE = ProblemContext("https://parley.test", "/api/v1/chats", "request-1", "f" * 32, CREATION)
@@ -197,14 +198,14 @@ def asked(path: str = "", *query: str, body: type | None = None) -> RouteInputs:
             {"pointer": "/parameters/1/options"},
         ),
         ("parameters.cpus", asked(body=NEW_WORKSPACE), {"pointer": "/parameters/cpus"}),
-        ("spec.command", asked(body=NewProcess), {"pointer": "/command"}),
-        ("spec.argv.arguments", asked(body=NewProcess), {"pointer": "/argv"}),
-        ("spec.environment['A=B']", asked(body=NewProcess), {"pointer": "/environment/A=B"}),
-        ("spec.program", asked(body=NewProcess), {"pointer": ""}),
-        ("paths", asked(body=RestoreInput), {"pointer": "/paths"}),
+        ("spec.command", asked(body=NEW_PROCESS), {"pointer": "/command"}),
+        ("spec.argv.arguments", asked(body=NEW_PROCESS), {"pointer": "/argv"}),
+        ("spec.environment['A=B']", asked(body=NEW_PROCESS), {"pointer": "/environment/A=B"}),
+        ("spec.program", asked(body=NEW_PROCESS), {"pointer": ""}),
+        ("paths", asked(body=RESTORED), {"pointer": "/paths"}),
         ("paths", asked("/diff", "paths"), {"parameter": "paths"}),
         ("repository", asked("/diff", "repository"), {"parameter": "repository"}),
-        ("repository", asked(body=RestoreInput), {"pointer": "/repository"}),
+        ("repository", asked(body=RESTORED), {"pointer": "/repository"}),
         ("query", asked("/chats", "q"), {"parameter": "q"}),
         ("query", asked("/templates", "query"), {"parameter": "query"}),
         ("page_token", asked("/chats", "cursor"), {"parameter": "cursor"}),

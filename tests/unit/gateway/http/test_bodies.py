@@ -2,7 +2,6 @@ import pytest
 from starlette.requests import Request
 
 from gateway.api.inputs.chats import NewServiceToken
-from gateway.api.inputs.workspace_access import SignalInput
 from gateway.api.paging import page_request
 from gateway.http.problems.errors import FieldError, HttpProblem
 from gateway.http.request_body import decode, flag, idempotency_key, int_parameter, read_query
@@ -13,6 +12,7 @@ from support.gateway.bodies import body as body_of_route
 
 NEW_CHAT = body_of_route("POST /chats")
 NEW_MESSAGE = body_of_route("POST /chats/{chat_id}/messages")
+SIGNAL = body_of_route("POST /chats/{chat_id}/processes/{process_id}/signal")
 
 
 def request_with(*, query: str = "", headers: dict[str, str] | None = None) -> Request:
@@ -236,7 +236,7 @@ def test_a_number_in_a_query_keeps_to_its_range(text: str) -> None:
 
 def test_a_word_that_is_none_is_answered_with_those_that_are() -> None:
     with pytest.raises(HttpProblem) as refused:
-        decode(b'{"signal":"hup"}', SignalInput)
+        decode(b'{"signal":"hup"}', SIGNAL.type)
 
     assert refused.value.detail == (
         "/signal: Give one of interrupt, terminate, kill, hangup, stop, continue."

@@ -8,7 +8,6 @@ import pytest
 from msgspec import inspect
 
 from gateway.api.inputs.models import NewModel
-from gateway.api.inputs.workspace_access import StdinInput
 from gateway.http.application import UserRoute
 from gateway.http.body_errors import FIELD_ERRORS_MAX, field_errors_of
 from gateway.http.problems.errors import HttpProblem
@@ -19,6 +18,7 @@ from support.gateway.routes import every_route
 
 NEW_CHAT = body_of_route("POST /chats").type
 NEW_SHARES = body_of_route("PUT /chats/{chat_id}/shares").type
+STDIN = body_of_route("POST /chats/{chat_id}/processes/{process_id}/stdin").type
 
 OWN_ID = "00000000-0000-0000-0000-000000000001"
 BODIES = list(
@@ -187,7 +187,7 @@ def test_all_faults_of_a_body_are_told_at_once() -> None:
         ),
         (
             {"data": "?"},
-            StdinInput,
+            STDIN,
             {
                 "pointer": "/data",
                 "code": "WRONG_FORMAT",
@@ -196,7 +196,7 @@ def test_all_faults_of_a_body_are_told_at_once() -> None:
         ),
         (
             {"text": "x", "end_of_input": "yes"},
-            StdinInput,
+            STDIN,
             {
                 "pointer": "/end_of_input",
                 "code": "WRONG_TYPE",
@@ -205,7 +205,7 @@ def test_all_faults_of_a_body_are_told_at_once() -> None:
         ),
         (
             [],
-            StdinInput,
+            STDIN,
             {"pointer": "", "code": "WRONG_TYPE", "detail": "Give an object, not a list."},
         ),
     ],
