@@ -30,10 +30,10 @@ from chatd.models.domain.language_model import (
 from chatd.primitives.domain.ids import ChatId, Owner, WorkerId
 from chatd.primitives.domain.requests import ClientKey
 from chatd.turns.engine.mailbox import Mailbox
-from chatd.turns.engine.tasks import owned_tasks
 from chatd.turns.worker.runners import Runner
 from parley.postgres import Pool
 from parley.process import Process
+from parley.tasks import owned_tasks
 from parley.testing.faultpoints import FaultpointDirectory, OffsetClock
 
 if TYPE_CHECKING:

@@ -116,6 +116,7 @@ async def gateway(
             serve_http(
                 app,
                 settings.http_listen,
+                public_url=str(settings.public_url),
                 open_connections=_open_connections(settings, process, addresses),
             )
         )

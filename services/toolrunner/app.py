@@ -71,7 +71,10 @@ async def serve_node(settings: Settings, process: Process, directory: Path) -> N
             )
         )
         server.set_serving(False, NOT_TRIED)
-        quotas, check = _quotas(process, resources), _command_check(process, resources, server)
+        quotas, check = (
+            _quotas(process, resources),
+            _command_check(process, resources, server, reporter),
+        )
         async with known(settings, process, neighbours, reporter, resources.secrets, quotas, check):
             try:
                 await _until_stopped(process.stopping, resources.spawner.process.gone)
@@ -145,15 +148,19 @@ def _quotas(process: Process, resources: NodeResources) -> Quotas:
 
 
 def _command_check(
-    process: Process, resources: NodeResources, server: RunningServer
+    process: Process, resources: NodeResources, server: RunningServer, reporter: Reporter
 ) -> CommandCheck:
+    def on_change(is_serving: bool, reason: str) -> None:
+        server.set_serving(is_serving, reason)
+        reporter.set_problem(reason)
+
     return CommandCheck(
         Programs(resources.spawner.process, process.new_id),
         resources.spawner.process,
         resources.sandbox,
         resources.directory,
         process.clock,
-        server.set_serving,
+        on_change,
     )
 
 

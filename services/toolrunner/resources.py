@@ -92,6 +92,8 @@ async def open_resources(
     end_marked(journal.lost)
     places = directory / "workspaces"
     users = sandbox.users(places)
+    if users is not None:
+        _log_users(users)
     secrets = DeferredSecrets()
     exits = await stack.enter_async_context(running_egress(settings, process, secrets))
     spawner.process.serve_listeners(exits.exits.take_listener)
@@ -154,6 +156,16 @@ def _files(process: Process, tools: _Tools) -> FileService:
     )
 
 
+def _log_users(users: Users) -> None:
+    logger.info("workspaces get the users %d to %d", users.range.first, users.range.last)
+    if outside := users.outside():
+        logger.warning(
+            "workspaces keep a user outside of TOOLRUNNER_FIRST_USER and TOOLRUNNER_USERS_MAX, "
+            "which another node of this machine may have too; make them anew to part them",
+            extra={"workspaces": len(outside), "workspace_id": outside[0]},
+        )
+
+
 def _sandbox(settings: Settings, directory: Path) -> Sandbox:
     """Probe how commands can be confined, and log it.
 
@@ -164,6 +176,7 @@ def _sandbox(settings: Settings, directory: Path) -> Sandbox:
     try:
         sandbox = find_sandbox(
             directory,
+            settings.user_range,
             minimum=settings.sandbox_minimum.level,
             forced=None if forced is None else forced.level,
         )

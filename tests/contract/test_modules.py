@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent.parent
+GENERATED = ("libs/parley/api", "libs/buf")
 LINES_MAX = 500
 FOLDER_MODULES_MAX = 25
 LAYERS_MAX = 6
@@ -36,7 +37,7 @@ def tracked_modules() -> list[Path]:
         path
         for path in paths
         if path.suffix in {".py", ".ts", ".tsx"}
-        and not path.is_relative_to("libs/parley/api")
+        and not any(map(path.is_relative_to, GENERATED))
         and (ROOT / path).exists()
     ]
 

@@ -61,14 +61,15 @@ def _checks(message: Descriptor) -> list[MessageCheck]:
             found.append(check)
     for oneof in message.oneofs:
         if oneof.GetOptions().Extensions[validate_pb2.oneof].required:
-            found.append(_oneof_check(oneof.name))
+            found.append(_oneof_check(oneof.name, [field.name for field in oneof.fields]))
     return found
 
 
-def _oneof_check(name: str) -> MessageCheck:
+def _oneof_check(name: str, members: list[str]) -> MessageCheck:
     def check(message: Any, prefix: str, found: list[RuleViolation]) -> None:
         if message.WhichOneof(name) is None:
-            found.append(RuleViolation(f"{prefix}{name}", MUST_BE_GIVEN))
+            problem = f"must have one of {', '.join(members)}"
+            found.append(RuleViolation(prefix.removesuffix(".") or name, problem))
 
     return check
 

@@ -7,9 +7,9 @@ cancelled when either fails.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from mcp import Client
 
@@ -18,6 +18,7 @@ from mcpgateway.client.failures import failed_exchange, lost_session
 from mcpgateway.servers.domain import Reason
 from mcpgateway.servers.errors import UpstreamFailed
 from parley.clock import Clock
+from parley.tasks import Overtaken, run_unless
 
 T = TypeVar("T")
 Work = Callable[[Client], Awaitable[T]]
@@ -123,25 +124,17 @@ async def _watched(
     """Run `work` in its own task until it, its session or its HTTP exchange ends."""
     exchange = Exchange()
 
-    async def contained() -> T | UpstreamFailed:
+    async def contained() -> T:
         EXCHANGE.set(exchange)
         try:
             return await work()
         except Exception as error:  # The SDK raises any error of its transport.
-            return failed_exchange(error, exchange, has_session=has_session)
+            raise failed_exchange(error, exchange, has_session=has_session) from None
 
-    async with asyncio.TaskGroup() as tasks:
-        working = tasks.create_task(contained())
-        watching: list[Coroutine[Any, Any, object]] = [ended.wait(), exchange.broken.wait()]
-        watchers = {tasks.create_task(watch) for watch in watching}
-        await asyncio.wait({working, *watchers}, return_when=asyncio.FIRST_COMPLETED)
-        for task in (working, *watchers):
-            task.cancel()
-    if working.cancelled():
+    try:
+        return await run_unless(contained(), ended.wait(), exchange.broken.wait())
+    except Overtaken:
         if exchange.error is not None:
-            raise failed_exchange(exchange.error, exchange, has_session=has_session)
-        raise lost_session(is_sent=exchange.is_sent)
-    result = working.result()
-    if isinstance(result, UpstreamFailed):
-        raise result
-    return result
+            error = failed_exchange(exchange.error, exchange, has_session=has_session)
+            raise error from None
+        raise lost_session(is_sent=exchange.is_sent) from None

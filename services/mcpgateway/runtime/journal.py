@@ -17,7 +17,7 @@ from mcpgateway.client.call import CallEnd, CallKey, CallRecord, CallRequest, Ou
 from mcpgateway.client.content import decode_parts, encode_parts
 from mcpgateway.servers.domain import Reason
 from mcpgateway.servers.errors import ExecutionIdReused, JournalChanged, StaleOwner
-from parley.postgres import Database, typed_outages
+from parley.postgres import Database
 
 LEASE: Final = timedelta(seconds=15)
 KEPT: Final = timedelta(days=30)
@@ -136,8 +136,7 @@ class Journal:
 
     async def read(self, execution_id: str) -> CallRecord:
         """Return a call that is certainly journaled."""
-        with typed_outages():
-            row = await self._database.pool.fetchrow(_FIND, execution_id)
+        row = await self._database.pool.fetchrow(_FIND, execution_id)
         assert row is not None
         return _record(row)
 
@@ -172,18 +171,17 @@ class Journal:
 
     async def finish(self, execution_id: str, end: CallEnd) -> CallRecord:
         """Store the end of a call, unless one is stored already; return the stored record."""
-        with typed_outages():
-            row = await self._database.pool.fetchrow(
-                _FINISH,
-                execution_id,
-                end.outcome,
-                end.reason,
-                end.message.replace("\0", "")[:1024],
-                end.may_have_executed,
-                end.retry_after_ms,
-                end.original_bytes,
-                encode_parts(end.parts),
-            )
+        row = await self._database.pool.fetchrow(
+            _FINISH,
+            execution_id,
+            end.outcome,
+            end.reason,
+            end.message.replace("\0", "")[:1024],
+            end.may_have_executed,
+            end.retry_after_ms,
+            end.original_bytes,
+            encode_parts(end.parts),
+        )
         return await self.read(execution_id) if row is None else _record(row)
 
     async def cancel(self, key: CallKey) -> CallRecord:
@@ -205,32 +203,27 @@ class Journal:
 
     async def cancel_calls_of(self, server_id: str) -> None:
         """Request the cancellation of all running calls of a server."""
-        with typed_outages():
-            await self._database.pool.execute(_ASK_CANCEL_OF_SERVER, server_id)
+        await self._database.pool.execute(_ASK_CANCEL_OF_SERVER, server_id)
 
     async def acknowledge(self, caller: str, execution_ids: Sequence[str]) -> frozenset[str]:
         """Drop the parts of finished calls; return the ids that are acknowledged now."""
-        with typed_outages():
-            rows = await self._database.pool.fetch(_ACKNOWLEDGE, list(execution_ids), caller)
+        rows = await self._database.pool.fetch(_ACKNOWLEDGE, list(execution_ids), caller)
         return frozenset(row["execution_id"] for row in rows)
 
     async def renew(self) -> tuple[LeasedCall, ...]:
         """Renew the lease of this process; return its running calls."""
-        with typed_outages():
-            await self._database.pool.execute(_RENEW, self._gateway_id, LEASE)
-            rows = await self._database.pool.fetch(_OWN, self._gateway_id)
+        await self._database.pool.execute(_RENEW, self._gateway_id, LEASE)
+        rows = await self._database.pool.fetch(_OWN, self._gateway_id)
         return tuple(LeasedCall(row["execution_id"], row["is_cancelled"]) for row in rows)
 
     async def fail_abandoned_calls(self) -> None:
         """End the calls of processes whose lease expired: their outcome is unknown."""
-        with typed_outages():
-            await self._database.pool.execute(_FAIL_ABANDONED_CALLS)
+        await self._database.pool.execute(_FAIL_ABANDONED_CALLS)
 
     async def delete_expired(self) -> None:
         """Drop results that will not be requested, and delete calls acknowledged long ago."""
-        with typed_outages():
-            await self._database.pool.execute(_DROP_TOKEN_RESULTS, TOKEN_RESULTS_KEPT, TOKEN_PREFIX)
-            await self._database.pool.execute(_FORGET, KEPT)
+        await self._database.pool.execute(_DROP_TOKEN_RESULTS, TOKEN_RESULTS_KEPT, TOKEN_PREFIX)
+        await self._database.pool.execute(_FORGET, KEPT)
 
     @asynccontextmanager
     async def _for_owner(self, key: CallKey) -> "AsyncIterator[Any]":
@@ -239,13 +232,12 @@ class Journal:
         Raises:
             StaleOwner: A newer owner has asked before.
         """
-        with typed_outages():
-            async with self._database.pool.acquire() as connection, connection.transaction():
-                if key.chat_id:
-                    epoch = await connection.fetchval(_STORE_EPOCH, key.chat_id, key.owner_epoch)
-                    if epoch > key.owner_epoch:
-                        raise StaleOwner(epoch)
-                yield connection
+        async with self._database.pool.acquire() as connection, connection.transaction():
+            if key.chat_id:
+                epoch = await connection.fetchval(_STORE_EPOCH, key.chat_id, key.owner_epoch)
+                if epoch > key.owner_epoch:
+                    raise StaleOwner(epoch)
+            yield connection
 
 
 def check_content(record: CallRecord, order: CallRequest) -> None:

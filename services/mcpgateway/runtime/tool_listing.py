@@ -28,6 +28,7 @@ from mcpgateway.servers.errors import (
 from mcpgateway.servers.selection import access_error
 from mcpgateway.servers.store import Servers
 from mcpgateway.servers.targets import CallerContext, open_target
+from parley.cache import BoundedCache
 from parley.clock import Clock
 
 TTL_S: Final = 300.0
@@ -62,7 +63,9 @@ class CatalogueCache:
         self._upstream = upstream
         self._clock = clock
         self._changed = changed
-        self._known: dict[tuple[str, int, str], CachedCatalogue] = {}
+        self._known: BoundedCache[tuple[str, int, str], CachedCatalogue] = BoundedCache(
+            CATALOGUES_MAX
+        )
 
     def known(self, target: Target) -> CachedCatalogue | None:
         """Return the last catalogue, of any age."""
@@ -88,12 +91,10 @@ class CatalogueCache:
         catalogue = await self._upstream.list_tools(target)
         ttl_s = TTL_S if catalogue.ttl_s is None else min(max(catalogue.ttl_s, TTL_MIN_S), TTL_S)
         fetched = CachedCatalogue(catalogue, self._clock.now(), self._clock.monotonic() + ttl_s)
-        before = self._known.pop(target.catalogue_key, None)
+        before = self.known(target)
         if before is not None and before.catalogue.tools != catalogue.tools:
             self._changed()
-        self._known[target.catalogue_key] = fetched
-        while len(self._known) > CATALOGUES_MAX:
-            del self._known[next(iter(self._known))]
+        self._known.put(target.catalogue_key, fetched)
         return fetched
 
 

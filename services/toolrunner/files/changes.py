@@ -8,12 +8,12 @@ the same way, before anything else is done in the workspace.
 """
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
+from parley.cache import BoundedCache
 from toolrunner.directories.workspaces import Workspaces
 from toolrunner.files.undo_store import Undone, UndoRecord, UndoStore
 from toolrunner.files.worker_pool import FileWorkerPool
@@ -50,15 +50,13 @@ COMMIT_S: Final = 600.0
 class Reads:
     """The content of files that each chat saw last; bounded, and lost at a restart."""
 
-    _etags: "OrderedDict[tuple[WorkspaceId, ChatId, str], str]" = field(default_factory=OrderedDict)
+    _etags: BoundedCache[tuple[WorkspaceId, ChatId, str], str] = field(
+        default_factory=lambda: BoundedCache(READS_MAX)
+    )
 
     def saw(self, scope: Scope, path: str, etag: str) -> None:
         """Record the content that a chat has seen."""
-        name = (scope.workspace_id, scope.chat_id, path)
-        self._etags[name] = etag
-        self._etags.move_to_end(name)
-        if len(self._etags) > READS_MAX:
-            self._etags.popitem(last=False)
+        self._etags.put((scope.workspace_id, scope.chat_id, path), etag)
 
     def is_stale(self, scope: Scope, change: Change) -> bool:
         """Return whether a file was changed since the chat that changes it has read it."""

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Final
 
 from parley.clock import Clock
-from toolrunner.directories.users import FIRST
 from toolrunner.primitives.domain import WorkspaceId
 from toolrunner.primitives.errors import SpawnerGone
 from toolrunner.processes.node_sandbox import Sandbox
@@ -26,8 +25,6 @@ from toolrunner.spawner.client.spawner import Spawner
 
 logger = logging.getLogger(__name__)
 
-#: The user of the command, where workspaces have users; no workspace gets this one.
-CHECK_USER: Final = FIRST - 2
 NAME: Final = WorkspaceId("command-check")
 DIRECTORY: Final = "command-check"
 PRIVATE: Final = 0o700
@@ -110,7 +107,8 @@ class CommandCheck:
         """Return the directories of the command, created if needed."""
         directory = self.directory / DIRECTORY
         directory.mkdir(mode=PRIVATE, exist_ok=True)
-        uid = CHECK_USER if Layer.UID in self.sandbox.report.layers else -1
+        has_users = Layer.UID in self.sandbox.report.layers
+        uid = self.sandbox.user_range.command_check if has_users else -1
         if uid >= 0 and directory.stat().st_uid != uid:
             os.chown(directory, uid, uid)
         return Place(str(directory), str(directory), str(directory), uid)

@@ -34,13 +34,18 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """A failed attempt and the wait before the next."""
+    """A failed attempt, or one that waits because its call was held back, and the wait.
+
+    A call is held back by the circuit breaker or the retry budget: it was not made, so the attempt
+    stays the same.
+    """
 
     attempt: int
     delay_ms: int
     retrying_at: datetime
     error: TurnError
     unreachable_since: datetime | None = None  # First attempt of the current unreachable series.
+    held_back_since: datetime | None = None  # When the call of this attempt was first held back.
 
 
 @dataclass(frozen=True, slots=True)

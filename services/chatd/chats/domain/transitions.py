@@ -225,7 +225,7 @@ def _decide_for_worker(moved: ChatState, command: WorkerCommand) -> Decision:
                 moved,
                 retry=retry,
                 retry_version=moved.snapshot_version,
-                generation_attempt=moved.generation_attempt + 1,
+                generation_attempt=moved.generation_attempt + (retry.held_back_since is None),
             )
             return Decision(retried)
         case FinishTurn(_, messages):

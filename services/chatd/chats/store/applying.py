@@ -7,7 +7,7 @@ even when its caller is gone, because a cancelled statement may have been commit
 """
 
 import asyncio
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -37,6 +37,7 @@ from chatd.models.domain.choice import ModelChoice
 from chatd.primitives.domain.errors import ChatError, ChatNotFound
 from chatd.primitives.domain.ids import ChatId
 from chatd.primitives.domain.requests import ClientKey
+from parley.cache import BoundedCache
 from parley.clock import Clock
 from parley.postgres import (
     Connection,
@@ -46,7 +47,6 @@ from parley.postgres import (
     Pool,
     PoolExhausted,
     StatementEnded,
-    typed_outages,
 )
 from parley.tasks import ShieldedTasks
 
@@ -99,7 +99,7 @@ class KnownStates:
     """The newest state of each chat that this process has seen; an LRU cache."""
 
     def __init__(self) -> None:
-        self._states: OrderedDict[ChatId, ChatState] = OrderedDict()
+        self._states: BoundedCache[ChatId, ChatState] = BoundedCache(KNOWN_STATES_MAX)
 
     def get(self, chat_id: ChatId) -> ChatState | None:
         """Return the cached state, if any."""
@@ -109,14 +109,11 @@ class KnownStates:
         """Cache a state that was written or read; an older one is ignored."""
         known = self._states.get(state.chat_id)
         if known is None or state.snapshot_version >= known.snapshot_version:
-            self._states[state.chat_id] = state
-        self._states.move_to_end(state.chat_id)
-        if len(self._states) > KNOWN_STATES_MAX:
-            self._states.popitem(last=False)
+            self._states.put(state.chat_id, state)
 
     def forget(self, chat_id: ChatId) -> None:
         """Drop the cached state of a chat."""
-        self._states.pop(chat_id, None)
+        self._states.pop(chat_id)
 
 
 class Applier:
@@ -247,18 +244,17 @@ class Applier:
         self, chat_id: ChatId, command: Command, client_key: ClientKey | None
     ) -> Applied:
         """Decide under a row lock; for chats with many concurrent writers."""
-        with typed_outages():
-            async with self._pool.acquire() as connection, connection.transaction():
-                seen = await self._read(connection, chat_id, lock=" FOR UPDATE")
-                decision = await self._decide(seen, command, is_fresh=True)
-                assert decision is not None  # A fresh state gives a decision or an error.
-                if decision.state is seen:
-                    return Applied(seen)
+        async with self._pool.acquire() as connection, connection.transaction():
+            seen = await self._read(connection, chat_id, lock=" FOR UPDATE")
+            decision = await self._decide(seen, command, is_fresh=True)
+            assert decision is not None  # A fresh state gives a decision or an error.
+            if decision.state is seen:
+                return Applied(seen)
+            written = await self._write(connection, seen, decision, client_key)
+            if not isinstance(written, Wrote):
+                decision = await self._decide(seen, _without_claim(command), is_fresh=True)
+                assert decision is not None
                 written = await self._write(connection, seen, decision, client_key)
-                if not isinstance(written, Wrote):
-                    decision = await self._decide(seen, _without_claim(command), is_fresh=True)
-                    assert decision is not None
-                    written = await self._write(connection, seen, decision, client_key)
         assert isinstance(written, Wrote)  # Locked, and nothing is claimed.
         return self._learned(seen, decision, written)
 
@@ -273,8 +269,7 @@ class Applier:
         statement = decision_statement(seen, decision, client_key)
         for attempt in range(1, DEADLOCKS_MAX + 1):
             try:
-                with typed_outages():
-                    row = await source.fetchrow(statement.text, *statement.arguments)
+                row = await source.fetchrow(statement.text, *statement.arguments)
             except Deadlocked:
                 if attempt == DEADLOCKS_MAX or source is not self._pool:
                     raise
@@ -327,8 +322,7 @@ class Applier:
                 await self._clock.sleep(OUTAGE_PAUSE_S)
 
     async def _is_used(self, chat_id: ChatId, client_key: ClientKey) -> bool:
-        with typed_outages():
-            return await self._pool.fetchval(SELECT_KEY, chat_id, client_key.key) is not None
+        return await self._pool.fetchval(SELECT_KEY, chat_id, client_key.key) is not None
 
     async def _read(
         self,
@@ -336,8 +330,7 @@ class Applier:
         chat_id: ChatId,
         lock: str = "",
     ) -> ChatState:
-        with typed_outages():
-            row = await source.fetchrow(SELECT_STATE + lock, chat_id)
+        row = await source.fetchrow(SELECT_STATE + lock, chat_id)
         if row is None:
             self.known.forget(chat_id)
             raise ChatNotFound(chat_id)

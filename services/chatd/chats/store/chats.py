@@ -24,7 +24,7 @@ from chatd.primitives.domain.errors import ChatNotFound
 from chatd.primitives.domain.ids import ChatId, MessageId, Owner, WorkerId
 from chatd.primitives.domain.requests import ClientKey
 from parley.clock import Clock
-from parley.postgres import Pool, typed_outages
+from parley.postgres import Pool
 
 
 def ignore_event(
@@ -121,8 +121,7 @@ class PostgresChats:
         Raises:
             ChatNotFound: The chat does not exist.
         """
-        with typed_outages():
-            row = await self._pool.fetchrow(SELECT_STATE, chat_id)
+        row = await self._pool.fetchrow(SELECT_STATE, chat_id)
         if row is None:
             raise ChatNotFound(chat_id)
         return state_of(row)
@@ -132,39 +131,33 @@ class PostgresChats:
 
         Changed messages include deleted ones, marked as such.
         """
-        with typed_outages():
-            rows = await self._pool.fetch(queries.SELECT_HISTORY, chat_id, after_revision)
+        rows = await self._pool.fetch(queries.SELECT_HISTORY, chat_id, after_revision)
         return tuple(map(message_of, rows))
 
     async def executions(
         self, chat_id: ChatId, message_id: MessageId
     ) -> tuple[StoredExecution, ...]:
         """Return the dispatched calls of an assistant message."""
-        with typed_outages():
-            rows = await self._pool.fetch(queries.SELECT_EXECUTIONS, chat_id, message_id)
+        rows = await self._pool.fetch(queries.SELECT_EXECUTIONS, chat_id, message_id)
         return tuple(map(stored_execution_of, rows))
 
     async def queue(self, chat_id: ChatId) -> tuple[QueuedMessage, ...]:
         """Return the queued messages, in order."""
-        with typed_outages():
-            rows = await self._pool.fetch(queries.SELECT_QUEUE, chat_id)
+        rows = await self._pool.fetch(queries.SELECT_QUEUE, chat_id)
         return tuple(map(queued_message_of, rows))
 
     async def _facts(self, chat_id: ChatId, command: Command) -> Facts:
         """Read the inputs of `command` beside the state; the guard ensures that they still hold."""
         match command:
             case DeleteQueuedMessage(wanted) | PromoteQueuedMessage(wanted, _):
-                with typed_outages():
-                    row = await self._pool.fetchrow(queries.SELECT_QUEUED_FACTS, chat_id, wanted)
+                row = await self._pool.fetchrow(queries.SELECT_QUEUED_FACTS, chat_id, wanted)
                 assert row is not None  # An aggregate always returns a row.
                 return Facts(is_queued=row["is_queued"], is_queue_head=bool(row["is_head"]))
             case EditMessage(message_id):
-                with typed_outages():
-                    row = await self._pool.fetchrow(queries.SELECT_MESSAGE, chat_id, message_id)
+                row = await self._pool.fetchrow(queries.SELECT_MESSAGE, chat_id, message_id)
                 return Facts(target=None if row is None else message_of(row))
             case RequestCompaction():
-                with typed_outages():
-                    found = await self._pool.fetchval(queries.SELECT_HAS_MATERIAL, chat_id)
+                found = await self._pool.fetchval(queries.SELECT_HAS_MATERIAL, chat_id)
                 return Facts(has_material=bool(found))
             case _:
                 return NO_FACTS

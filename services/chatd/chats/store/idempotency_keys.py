@@ -23,7 +23,7 @@ from chatd.primitives.domain.errors import ChatError, ChatNotFound, RequestIdReu
 from chatd.primitives.domain.ids import ChatId, OwnerId
 from chatd.primitives.domain.requests import ClientKey
 from chatd.primitives.store.constraints import Constraint
-from parley.postgres import Pool, typed_outages
+from parley.postgres import Pool
 
 # The body hash of a key; used only for a chat whose owner was checked.
 SELECT_BODY_HASH = "SELECT body_hash FROM chat.client_keys WHERE chat_id = $1 AND key = $2"
@@ -134,8 +134,7 @@ class Keys:
             RequestIdReused: It was used for another body.
             Exception: `otherwise`, if it was never used.
         """
-        with typed_outages():
-            body_hash = await self._pool.fetchval(SELECT_BODY_HASH, chat_id, key.key)
+        body_hash = await self._pool.fetchval(SELECT_BODY_HASH, chat_id, key.key)
         if body_hash is None:
             raise otherwise
         if body_hash != key.body_hash:
@@ -147,8 +146,7 @@ class Keys:
         Raises:
             ChatNotFound: The chat is gone.
         """
-        with typed_outages():
-            row = await self._pool.fetchrow(SELECT_OUTCOME, chat_id, owner_id, key)
+        row = await self._pool.fetchrow(SELECT_OUTCOME, chat_id, owner_id, key)
         if row is None:
             raise ChatNotFound(chat_id)
         recorded = msgspec.json.decode(row["outcome"], type=Recorded)

@@ -4,7 +4,7 @@ from collections.abc import Collection, Mapping
 
 from chatd.models.domain.language_model import FileData
 from chatd.primitives.domain.ids import OwnerId
-from parley.postgres import Pool, typed_outages
+from parley.postgres import Pool
 
 # Files of an owner with their bytes.
 SELECT_FILE_BYTES = """
@@ -21,8 +21,7 @@ class PostgresFiles:
 
     async def load(self, file_ids: Collection[str], owner_id: OwnerId) -> Mapping[str, FileData]:
         """Return the files of an owner by their ids; deleted files are left out."""
-        with typed_outages():
-            rows = await self._pool.fetch(SELECT_FILE_BYTES, list(file_ids), owner_id)
+        rows = await self._pool.fetch(SELECT_FILE_BYTES, list(file_ids), owner_id)
         return {
             str(row["id"]): FileData(row["name"], row["media_type"], row["data"]) for row in rows
         }

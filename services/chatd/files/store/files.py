@@ -12,7 +12,7 @@ from chatd.models.domain.language_model import FileData
 from chatd.primitives.domain.errors import RequestIdReused
 from chatd.primitives.domain.ids import OwnerId
 from chatd.primitives.domain.requests import Reader
-from parley.postgres import Pool, typed_outages
+from parley.postgres import Pool
 
 COLUMNS = """
     f.id, f.owner_id, f.name, f.media_type, octet_length(f.data) AS size_bytes, f.sha256,
@@ -53,11 +53,10 @@ class StoredFiles:
             RequestIdReused: another file was stored with this request id before.
         """
         digest = sha256(file.data).digest()
-        with typed_outages():
-            await self._pool.execute(
-                INSERT_FILE, file_id, owner_id, file.name, file.media_type, digest, file.data
-            )
-            row = await self._pool.fetchrow(SELECT_OWN, file_id, owner_id)
+        await self._pool.execute(
+            INSERT_FILE, file_id, owner_id, file.name, file.media_type, digest, file.data
+        )
+        row = await self._pool.fetchrow(SELECT_OWN, file_id, owner_id)
         if row is None:
             raise FileNotFound(file_id)
         stored = _file_of(row)
@@ -71,8 +70,7 @@ class StoredFiles:
         Raises:
             FileNotFound: there is none for this reader.
         """
-        with typed_outages():
-            row = await self._pool.fetchrow(SELECT_VISIBLE, file_id, reader.id, reader.group_ids)
+        row = await self._pool.fetchrow(SELECT_VISIBLE, file_id, reader.id, reader.group_ids)
         if row is None:
             raise FileNotFound(file_id)
         return _file_of(row)
@@ -85,10 +83,9 @@ class StoredFiles:
         Raises:
             FileNotFound: there is none for this reader, or no longer.
         """
-        with typed_outages():
-            data = await self._pool.fetchval(
-                SELECT_STRETCH, file_id, reader.id, reader.group_ids, offset_bytes + 1, length_bytes
-            )
+        data = await self._pool.fetchval(
+            SELECT_STRETCH, file_id, reader.id, reader.group_ids, offset_bytes + 1, length_bytes
+        )
         if data is None:
             raise FileNotFound(file_id)
         return bytes(data)

@@ -1,6 +1,6 @@
 """Fingerprints of the master keys used with this database, to detect a wrong key file."""
 
-from parley.postgres import Pool, typed_outages
+from parley.postgres import Pool
 from parley.secrets import Keyring
 
 # Every key that ever sealed something here.
@@ -19,7 +19,6 @@ async def check_keyring(pool: Pool, keyring: Keyring) -> None:
     Raises:
         WrongKey: It is another keyring.
     """
-    with typed_outages():
-        rows = await pool.fetch(SELECT_FINGERPRINTS)
-        new = keyring.check({row["key_id"]: row["fingerprint"] for row in rows})
-        await pool.execute(INSERT_FINGERPRINTS, list(new), list(new.values()))
+    rows = await pool.fetch(SELECT_FINGERPRINTS)
+    new = keyring.check({row["key_id"]: row["fingerprint"] for row in rows})
+    await pool.execute(INSERT_FINGERPRINTS, list(new), list(new.values()))

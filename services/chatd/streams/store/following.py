@@ -18,7 +18,7 @@ from chatd.chats.store.view_rows import ASKING, PLACE_IN_LINE, asking_of
 from chatd.content.domain.parts import ToolCall
 from chatd.primitives.domain.ids import ChatId, OwnerId
 from chatd.primitives.domain.requests import Reader
-from parley.postgres import Pool, typed_outages
+from parley.postgres import Pool
 
 # Chats, each for a reader that may read it or for this process itself, with the newest of the
 # messages that changed after a version, and on request the version of the last deletion. Deleted
@@ -141,18 +141,17 @@ class PostgresStreamReads:
             for place, each in enumerate(asked, 1)
             for group_id in (each.reader.group_ids if each.reader is not None else ())
         ]
-        with typed_outages():
-            rows = await self._pool.fetch(
-                SELECT_FOLLOWED,
-                [each.chat_id for each in asked],
-                [each.after for each in asked],
-                # One more than requested shows whether there are more.
-                [each.limit + 1 if each.limit else 0 for each in asked],
-                [each.with_deletions for each in asked],
-                [None if each.reader is None else each.reader.id for each in asked],
-                [place for place, _ in members],
-                [group_id for _, group_id in members],
-            )
+        rows = await self._pool.fetch(
+            SELECT_FOLLOWED,
+            [each.chat_id for each in asked],
+            [each.after for each in asked],
+            # One more than requested shows whether there are more.
+            [each.limit + 1 if each.limit else 0 for each in asked],
+            [each.with_deletions for each in asked],
+            [None if each.reader is None else each.reader.id for each in asked],
+            [place for place, _ in members],
+            [group_id for _, group_id in members],
+        )
         found: dict[int, list[asyncpg.Record]] = {}
         for row in rows:
             found.setdefault(row["place"], []).append(row)
@@ -165,14 +164,12 @@ class PostgresStreamReads:
         self, chat_id: ChatId, *, behind_id: int, after: int, upto: int, limit: int
     ) -> tuple[Message, ...]:
         """Return the next live messages with a larger id that changed after a version."""
-        with typed_outages():
-            rows = await self._pool.fetch(SELECT_STRETCH, chat_id, behind_id, after, upto, limit)
+        rows = await self._pool.fetch(SELECT_STRETCH, chat_id, behind_id, after, upto, limit)
         return tuple(map(message_of, rows))
 
     async def versions(self, chat_ids: Sequence[ChatId]) -> dict[ChatId, int]:
         """Return the current versions of those chats that exist."""
-        with typed_outages():
-            rows = await self._pool.fetch(SELECT_VERSIONS, chat_ids)
+        rows = await self._pool.fetch(SELECT_VERSIONS, chat_ids)
         return {ChatId(str(row["chat_id"])): row["snapshot_version"] for row in rows}
 
     async def still_readable(self, asked: Sequence[ChatReader]) -> frozenset[ChatReader]:
@@ -182,14 +179,13 @@ class PostgresStreamReads:
             for place, each in enumerate(asked, 1)
             for grantee in (each.reader.id, *each.reader.group_ids)
         ]
-        with typed_outages():
-            rows = await self._pool.fetch(
-                SELECT_STILL_READABLE,
-                [each.chat_id for each in asked],
-                [each.reader.id for each in asked],
-                [place for place, _ in members],
-                [grantee for _, grantee in members],
-            )
+        rows = await self._pool.fetch(
+            SELECT_STILL_READABLE,
+            [each.chat_id for each in asked],
+            [each.reader.id for each in asked],
+            [place for place, _ in members],
+            [grantee for _, grantee in members],
+        )
         return frozenset(asked[row["place"] - 1] for row in rows)
 
 

@@ -23,8 +23,8 @@ from chatd.content.domain.tools import (
 )
 from chatd.primitives.domain.ids import ChatId, ExecutionId, Fence
 from chatd.turns.domain.calls import crashed, error_result
-from chatd.turns.engine.tasks import first_of
 from parley.clock import Clock
+from parley.tasks import first_of
 
 logger = logging.getLogger(__name__)
 

@@ -48,8 +48,8 @@ from chatd.turns.engine.preparation import PreparedTurn, prepare
 from chatd.turns.engine.session import Session
 from chatd.turns.engine.step import Done, ModelStep, StepEnd, Stepped
 from chatd.turns.engine.stream import Broken, Superseded
-from chatd.turns.engine.tasks import first_of
 from chatd.turns.engine.tools import Dispatched, ToolBatch
+from parley.tasks import first_of
 
 
 class ChatRun:
@@ -200,21 +200,28 @@ class ChatRun:
             self._tell(Ending.FAILED)
 
     async def _broken(self, error: ModelError) -> None:
-        """Open the next attempt, or end the turn."""
+        """Open the next attempt, wait with the same if its call was not made, or end the turn."""
         session, clock = self._session, self._clock
         session.unfinished = None
         attempt = session.state.generation_attempt
         limits = self._dependencies.limits.retries
         since = _unreachable_since(session.state.retry, error, clock.now())
-        unreachable_s = 0.0 if since is None else (clock.now() - since).total_seconds()
-        failed = Failed(error, attempt, self._dependencies.chats_running(), unreachable_s)
+        held_back_since = _held_back_since(session.state.retry, error, clock.now())
+        failed = Failed(
+            error,
+            attempt,
+            self._dependencies.chats_running(),
+            _seconds_since(since, clock.now()),
+            _seconds_since(held_back_since, clock.now()),
+        )
         match after_failed_step(failed, self._dependencies.jitter(), limits):
             case GiveUp(final):
                 await self._fail(final)
             case RetryIn(delay_s):
                 retrying_at = clock.now() + timedelta(seconds=delay_s)
                 delay_ms = round(delay_s * 1000)
-                retry = Retry(attempt, delay_ms, retrying_at, error.turn_error, since)
+                told = error.turn_error
+                retry = Retry(attempt, delay_ms, retrying_at, told, since, held_back_since)
                 bill = session.billed(CallOutcome.FAILED)
                 await session.apply(RecordRetry(session.fence, retry, bill))
 
@@ -306,6 +313,17 @@ def _unreachable_since(before: Retry | None, error: ModelError, now: datetime) -
     if not error.is_unreachable:
         return None
     return now if before is None else before.unreachable_since or now
+
+
+def _held_back_since(before: Retry | None, error: ModelError, now: datetime) -> datetime | None:
+    """Return when the call of the current attempt was first held back; None if it was made."""
+    if not error.is_breaker_open:
+        return None
+    return now if before is None else before.held_back_since or now
+
+
+def _seconds_since(moment: datetime | None, now: datetime) -> float:
+    return 0.0 if moment is None else (now - moment).total_seconds()
 
 
 def _use_of_answer(inherited: OpenCall | None) -> ModelUse | None:

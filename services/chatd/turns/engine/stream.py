@@ -15,8 +15,8 @@ from chatd.models.domain.language_model import (
     RequestSent,
 )
 from chatd.turns.engine.answer import Answer
-from chatd.turns.engine.tasks import first_of
 from parley.clock import Clock
+from parley.tasks import first_of
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,8 @@ from chatd.turns.domain.ports import Chats
 from chatd.turns.engine.answer import Show
 from chatd.turns.engine.calls import LeaseExpired, OpenCall, ToolCaller, stand_in
 from chatd.turns.engine.session import Session
-from chatd.turns.engine.tasks import Start, owned_tasks
 from parley.clock import Clock
+from parley.tasks import Start, owned_tasks
 
 
 @dataclass(frozen=True, slots=True)

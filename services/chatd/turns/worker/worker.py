@@ -29,7 +29,7 @@ from chatd.turns.worker.sweeps import Sweeper
 from chatd.workers.domain import is_ownerless
 from chatd.workers.engine.lease_keeper import LeaseKeeper
 from chatd.workers.engine.leases import LeaseTiming
-from parley.tasks import BackgroundTasks
+from parley.tasks import BackgroundTasks, Overtaken, run_unless
 
 logger = logging.getLogger(__name__)
 
@@ -162,14 +162,10 @@ class Worker:
 
     async def _within(self, limit_s: float, work: Awaitable[object]) -> None:
         """Wait for `work`, but not longer than `limit_s`."""
-        async with asyncio.TaskGroup() as group:
-            working = group.create_task(_logged("settle", work))
-            limit = group.create_task(self._ports.clock.sleep(limit_s))
-            await asyncio.wait((working, limit), return_when=asyncio.FIRST_COMPLETED)
-            limit.cancel()
-            if not working.done():
-                logger.warning("a drain went on without waiting any longer")
-                working.cancel()
+        try:
+            await run_unless(_logged("settle", work), self._ports.clock.sleep(limit_s))
+        except Overtaken:
+            logger.warning("a drain went on without waiting any longer")
 
 
 async def _logged(what: str, work: Awaitable[object]) -> None:

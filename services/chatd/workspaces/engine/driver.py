@@ -47,6 +47,7 @@ from chatd.workspaces.domain.workspace import (
 )
 from parley.clock import Clock
 from parley.postgres import DatabaseUnavailable
+from parley.tasks import is_set_within
 
 logger = logging.getLogger(__name__)
 
@@ -169,7 +170,7 @@ class Driver:
                         tasks.create_task(self._drive_safely(workspace))
                 except DatabaseUnavailable as outage:
                     logger.warning("no workspace can be driven: %s", outage)
-                await self._until_change_or_due()
+                await is_set_within(self._changed, self.timing.sweep_s, self._clock)
 
     async def drive(self, workspace: Workspace) -> Workspace:
         """Drive a claimed workspace until it requires no action, or none is possible now."""
@@ -381,14 +382,6 @@ class Driver:
     def _forget_trouble(self, workspace: Workspace) -> None:
         for key in [each for each in self._troubled_s if each[0] == workspace.id]:
             del self._troubled_s[key]
-
-    async def _until_change_or_due(self) -> None:
-        async with asyncio.TaskGroup() as group:
-            due = group.create_task(self._clock.sleep(self.timing.sweep_s))
-            change = group.create_task(self._changed.wait())
-            await asyncio.wait((due, change), return_when=asyncio.FIRST_COMPLETED)
-            due.cancel()
-            change.cancel()
 
 
 async def _plain(effect: Awaitable[Command | None]) -> Command | None:

@@ -8,7 +8,6 @@ or when a node refuses a stale location. A bound workspace is read once in every
 """
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final, Protocol
@@ -18,7 +17,8 @@ from chatd.models.store.catalogue import ChatFacts
 from chatd.primitives.domain.errors import ChatNotFound
 from chatd.primitives.domain.ids import ChatId, Owner, OwnerId, WorkerId
 from chatd.workspaces.domain.commands import Place
-from chatd.workspaces.domain.errors import NodeLost, WorkspaceNotReady
+from chatd.workspaces.domain.errors import NodeLost, NoNode, WorkspaceNotReady
+from chatd.workspaces.domain.nodes import NO_COMMANDS
 from chatd.workspaces.domain.ports import ChatWorkspace, WorkspaceLocation
 from chatd.workspaces.domain.spec import Kind, WorkspaceSpec
 from chatd.workspaces.domain.templates import SCRATCH_ID, SCRATCH_NAME
@@ -26,7 +26,6 @@ from chatd.workspaces.domain.transitions import decide
 from chatd.workspaces.domain.workspace import (
     DRIVEN,
     Lifetime,
-    NodeId,
     State,
     Workspace,
     WorkspaceId,
@@ -36,6 +35,7 @@ from chatd.workspaces.engine.control import PREPARING_S
 from chatd.workspaces.engine.driver import Driver
 from chatd.workspaces.engine.node_list import NodeList
 from chatd.workspaces.engine.watchers import Changes
+from parley.cache import BoundedCache
 from parley.clock import Clock
 
 LOCATIONS_MAX: Final = 10_000
@@ -116,7 +116,7 @@ class ChatWorkspaceLocator:
         self._changes = changes
         self._clock = clock
         self._waiting_s = waiting_s
-        self._known: OrderedDict[str, _Known] = OrderedDict()
+        self._known: BoundedCache[str, _Known] = BoundedCache(LOCATIONS_MAX)
         self._looking: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         changes.listen(self._heard)
 
@@ -267,7 +267,8 @@ class ChatWorkspaceLocator:
     def _heard(self, workspace_id: str | None) -> None:
         """Invalidate the locations of a workspace's chats after a change; None for all."""
         # A scratch workspace has the id of its chat; a bound one is read in every turn anyway.
-        known = self._known.values() if workspace_id is None else [self._known.get(workspace_id)]
+        all_known = (each for _, each in self._known.items())
+        known = all_known if workspace_id is None else [self._known.get(workspace_id)]
         for each in known:
             if each is not None:
                 each.is_looked_up = False
@@ -300,7 +301,9 @@ class ChatWorkspaceLocator:
         """Create the scratch workspace of a chat on the node of its catalogue, if possible."""
         known = self._known.get(chat_id)
         likely = self._nodes.at(known.location.address) if known is not None else None
-        node_id = (likely or self._nodes.likely()).id
+        node = likely if likely is not None and not likely.load.problem else self._nodes.likely()
+        if node.load.problem:
+            raise NoNode(NO_COMMANDS)
         # The database time, which other processes compare with, and not that of this process.
         now = found.now
         pending = Workspace(
@@ -316,7 +319,7 @@ class ChatWorkspaceLocator:
             template_name=SCRATCH_NAME,
             is_scratch_of_chat=True,
         )
-        placed = decide(pending, Place(NodeId(node_id)), now)
+        placed = decide(pending, Place(node.id), now)
         workspace = await self._workspaces.add_scratch(
             placed, self._driver.driver_id, self._driver.timing.lease_s
         )
@@ -329,10 +332,7 @@ class ChatWorkspaceLocator:
     ) -> _Known:
         is_usable = found is not None and found.workspace is not None and found.workspace.is_usable
         known = _Known(location, is_looked_up=is_usable and not (found and found.is_node_lost))
-        self._known[chat_id] = known
-        self._known.move_to_end(chat_id)
-        if len(self._known) > LOCATIONS_MAX:
-            self._known.popitem(last=False)
+        self._known.put(chat_id, known)
         return known
 
 

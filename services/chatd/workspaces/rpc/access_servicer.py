@@ -411,7 +411,7 @@ def _problem_of(access: AuthorizedAccess, refusal: Exception) -> Exception:
     if not access.is_of_chat:
         return refusal
     told = {"workspace_id": access.workspace_id}
-    return Refusal(Problem(grpc.StatusCode.FAILED_PRECONDITION, WORKSPACE_NOT_READY, LACKING, told))
+    return Refusal(Problem.of(WORKSPACE_NOT_READY, LACKING, told))
 
 
 async def _changed(access: AuthorizedAccess, request_id: str, ask: Callable[[], Awaitable[R]]) -> R:

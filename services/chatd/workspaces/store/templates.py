@@ -13,7 +13,7 @@ from chatd.workspaces.domain.ranking import LOOK_BACK, Habit
 from chatd.workspaces.domain.templates import Template
 from chatd.workspaces.store.rows import definition_of, template_of
 from chatd.workspaces.store.tables import TEMPLATE_NAME_INDEX
-from parley.postgres import Pool, typed_outages
+from parley.postgres import Pool
 
 _TEMPLATE = (
     "t.id, t.name, t.kind, t.is_for_agents, t.group_ids, t.definition, t.version, t.created_at"
@@ -75,16 +75,15 @@ class PostgresTemplates:
             RequestIdReused: the request came with another body before.
             TemplateNotFound: it was created by this request and deleted since.
         """
-        with typed_outages():
-            async with self._pool.acquire() as connection, connection.transaction():
-                with _names_taken(template):
-                    row = await connection.fetchrow(INSERT, *_arguments(template), request_hash)
+        async with self._pool.acquire() as connection, connection.transaction():
+            with _names_taken(template):
+                row = await connection.fetchrow(INSERT, *_arguments(template), request_hash)
+            if row is None:
+                row = await connection.fetchrow(LOCK, template.id)
                 if row is None:
-                    row = await connection.fetchrow(LOCK, template.id)
-                    if row is None:
-                        raise TemplateNotFound(template.id)
-                    if row["request_hash"] != request_hash:
-                        raise RequestIdReused(template.id)
+                    raise TemplateNotFound(template.id)
+                if row["request_hash"] != request_hash:
+                    raise RequestIdReused(template.id)
         return template_of(row)
 
     async def update(
@@ -100,23 +99,21 @@ class PostgresTemplates:
             VersionConflict: it changed since that version.
             NameTaken: another one has the name.
         """
-        with typed_outages():
-            async with self._pool.acquire() as connection, connection.transaction():
-                stored = await connection.fetchrow(LOCK, template_id)
-                if stored is None:
-                    raise TemplateNotFound(template_id)
-                if expected_version not in (None, stored["version"]):
-                    raise VersionConflict(str(stored["version"]))
-                template = edit(template_of(stored))
-                with _names_taken(template):
-                    row = await connection.fetchrow(UPDATE, *_arguments(template))
+        async with self._pool.acquire() as connection, connection.transaction():
+            stored = await connection.fetchrow(LOCK, template_id)
+            if stored is None:
+                raise TemplateNotFound(template_id)
+            if expected_version not in (None, stored["version"]):
+                raise VersionConflict(str(stored["version"]))
+            template = edit(template_of(stored))
+            with _names_taken(template):
+                row = await connection.fetchrow(UPDATE, *_arguments(template))
         assert row is not None  # The row was locked.
         return template_of(row)
 
     async def delete(self, template_id: str) -> None:
         """Delete a template, if it exists."""
-        with typed_outages():
-            await self._pool.execute(DELETE, template_id)
+        await self._pool.execute(DELETE, template_id)
 
     async def get(
         self, template_id: str, group_ids: frozenset[str], *, is_all_seen: bool = False
@@ -126,8 +123,7 @@ class PostgresTemplates:
         Raises:
             TemplateNotFound: there is none.
         """
-        with typed_outages():
-            row = await self._pool.fetchrow(SELECT, template_id, list(group_ids), is_all_seen)
+        row = await self._pool.fetchrow(SELECT, template_id, list(group_ids), is_all_seen)
         if row is None:
             raise TemplateNotFound(template_id)
         return template_of(row)
@@ -141,10 +137,9 @@ class PostgresTemplates:
         for_agents: bool = False,
     ) -> tuple[tuple[tuple[Template, Habit], ...], datetime | None]:
         """Return the templates that a user may use, with their use, and the database time."""
-        with typed_outages():
-            rows = await self._pool.fetch(
-                SELECT_ALL, owner_id, list(group_ids), is_all_seen, LOOK_BACK, for_agents
-            )
+        rows = await self._pool.fetch(
+            SELECT_ALL, owner_id, list(group_ids), is_all_seen, LOOK_BACK, for_agents
+        )
         entries = tuple(
             (
                 template_of(row),

@@ -16,6 +16,7 @@ from itertools import count
 from typing import Final, Protocol
 
 from parley.clock import Clock
+from parley.tasks import is_set_within
 from toolrunner.primitives.domain import WorkspaceId
 from toolrunner.primitives.errors import StalePlacement, ToolrunnerError
 from toolrunner.workspaces.domain.placement import Hosted, HostState
@@ -238,14 +239,7 @@ class Registration:
 
     async def _until_due(self, heartbeat_s: float) -> None:
         """Wait for the next heartbeat, or for a change and those that follow it closely."""
-        async with asyncio.TaskGroup() as tasks:
-            due = tasks.create_task(self.clock.sleep(heartbeat_s))
-            changed = tasks.create_task(self.host.changed.wait())
-            await asyncio.wait((due, changed), return_when=asyncio.FIRST_COMPLETED)
-            is_due = due.done()
-            due.cancel()
-            changed.cancel()
-        if not is_due:
+        if await is_set_within(self.host.changed, heartbeat_s, self.clock):
             await self.clock.sleep(min(GATHER_S, heartbeat_s))
 
     def _obey(self, tasks: asyncio.TaskGroup, orders: tuple[Order, ...]) -> None:

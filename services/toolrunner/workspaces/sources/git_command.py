@@ -9,7 +9,6 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from toolrunner.directories.users import FIRST
 from toolrunner.filesystem.beneath import Root
 from toolrunner.filesystem.tree import hand_over
 from toolrunner.primitives.domain import Limits, WorkspaceId
@@ -19,8 +18,6 @@ from toolrunner.spawner.client.node_programs import OnLine, ProgramFailed, Progr
 from toolrunner.workspaces.sources.git_output import led_names, told
 
 QUICK_S: Final = 60.0
-#: The user of mirrors and unfinished clones; no workspace gets this user.
-GIT_USER: Final = FIRST - 1
 NOBODY: Final = "nobody"
 #: Other users may traverse it.
 PASSABLE: Final = 0o711
@@ -75,14 +72,14 @@ class GitWorkdir:
         name: Its workspace id for the spawner; one name, one directory.
         directory: The only one that git may write.
         readable: Paths it may read besides the system's programs.
-        user: The owner of the directory and the user of git, where there are users; -1 for the
-            service's own.
+        user: The owner of the directory and the user of git, where there are users: None for the
+            user of the node's git, -1 for the service's own.
     """
 
     name: str
     directory: Path
     readable: tuple[str, ...] = ()
-    user: int = GIT_USER
+    user: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -183,8 +180,10 @@ class NodeGit:
             return None
 
     def _uid(self, git_workdir: GitWorkdir) -> int:
-        has_users = Layer.UID in self.sandbox.report.layers
-        return git_workdir.user if has_users else -1
+        if Layer.UID not in self.sandbox.report.layers:
+            return -1
+        user = git_workdir.user
+        return self.sandbox.user_range.git if user is None else user
 
 
 def named_user() -> int:

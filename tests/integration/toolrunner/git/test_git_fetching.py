@@ -19,12 +19,13 @@ from parley.clock import SystemClock
 from support.toolrunner.hosted_workspaces import Repository
 from support.toolrunner.jail import Jail
 from support.toolrunner.sandboxes import all_offered, tell
+from support.toolrunner.worker_users import WORKER_USERS
 from toolrunner.filesystem.trash import Trash
 from toolrunner.primitives.domain import UNLIMITED, Limits, WorkspaceId
 from toolrunner.sandbox import Layer, Level, Network
 from toolrunner.spawner.client.node_programs import ProgramFailed, Programs
 from toolrunner.workspaces.domain.mirror_limits import Bounds
-from toolrunner.workspaces.sources.git_command import GIT_USER, GitWorkdir, NodeGit
+from toolrunner.workspaces.sources.git_command import GitWorkdir, NodeGit
 from toolrunner.workspaces.sources.mirrors import Mirrors, NoCredentials
 from toolrunner.workspaces.sources.remotes import RemoteRefused, Remotes
 
@@ -147,7 +148,7 @@ async def test_a_repository_is_fetched_from_the_address_that_was_judged(
     bench = await fetch(mirrors, f"http://{HOST}:{served.port}/r.git")
     told = await mirrors.git.run(bench, "log", "--format=%s", "refs/heads/trunk")
     assert told == ("a change",)
-    owner = GIT_USER if IS_ROOT else os.geteuid()
+    owner = WORKER_USERS.git if IS_ROOT else os.geteuid()
     assert bench.directory.stat().st_uid == owner
 
 
@@ -213,7 +214,7 @@ async def test_git_is_confined_to_its_mirror(jail: Jail) -> None:
     successes = [line for line in told if line in ("read", "written")]
     tell("git out of its mirror", jail.level, len(successes), len(looked) + 3)
     assert successes == []
-    assert told == (str(GIT_USER if IS_ROOT else os.geteuid()), "own")
+    assert told == (str(WORKER_USERS.git if IS_ROOT else os.geteuid()), "own")
     confinement = runs.confinement(bench, Network.OPEN)
     assert confinement is not None
     assert Layer.SECCOMP in confinement.layers

@@ -13,7 +13,7 @@ from support.toolrunner import attacks
 from support.toolrunner.jail import Jail
 from support.toolrunner.sandboxes import all_offered, judged
 from support.toolrunner.victims import SECRET, Service, service
-from toolrunner.directories.users import FIRST
+from support.toolrunner.worker_users import WORKER_USERS
 from toolrunner.primitives.errors import SandboxTooWeak
 from toolrunner.sandbox import Layer, Level, Network, Profile
 
@@ -45,8 +45,9 @@ async def victim(directory: Path) -> AsyncIterator[Service]:
 async def test_a_workspace_belongs_to_its_own_user_and_runs_as_it(jail: Jail) -> None:
     ran = await jail.shell("id -u; id -G; echo made > made")
     root = jail.workspace().root
-    assert ran.text == f"{FIRST}\n{FIRST}\n"
-    assert {root.stat().st_uid, (root / "made").stat().st_uid} == {FIRST}
+    user = WORKER_USERS.first
+    assert ran.text == f"{user}\n{user}\n"
+    assert {root.stat().st_uid, (root / "made").stat().st_uid} == {user}
     assert root.stat().st_mode & 0o777 == 0o700
     assert {Layer.UID, Layer.NO_NEW_PRIVILEGES, Layer.SECCOMP} <= set(ran.layers)
 

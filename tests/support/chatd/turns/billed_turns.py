@@ -31,7 +31,7 @@ from chatd.turns.engine.mailbox import Mailbox
 from chatd.turns.engine.open_calls import OpenCallWriter
 from chatd.turns.engine.turn import TurnPorts, TurnRunner
 from parley.clock import FakeClock
-from parley.postgres import Pool
+from parley.postgres import DatabaseUnavailable, Pool
 from support.chatd.turns.journaling_tools import JournalingTools
 
 CHAT = ChatId("00000000-0000-0000-0000-000000000001")
@@ -88,7 +88,7 @@ class CutPool:
         row = await self._pool.fetchrow(text, *arguments)
         if self.cuts and self.cuts[0] in text:
             self.cuts.pop(0)
-            raise asyncpg.ConnectionDoesNotExistError("the line was cut")
+            raise DatabaseUnavailable("the line was cut")
         return row
 
     def __getattr__(self, name: str) -> Any:

@@ -106,7 +106,8 @@ def test_a_turn_that_ends_while_its_call_is_held_back_tells_what_failed(
         is_unreachable=is_unreachable,
         is_breaker_open=True,
     )
-    last = after_failure(Failed(held_back, 4), 0.5, RetryPolicy(attempts_max=4))
+    policy = RetryPolicy(held_back_max_s=60)
+    last = after_failure(Failed(held_back, 4, held_back_s=60), 0.5, policy)
     assert isinstance(last, GiveUp)
     assert (last.error.message, last.error.detail) == (told, "connection refused")
 

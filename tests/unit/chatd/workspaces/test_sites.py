@@ -11,8 +11,10 @@ from chatd.models.store.catalogue import ChatFacts
 from chatd.primitives.domain.ids import ChatId, Owner, WorkerId
 from chatd.workspaces.clients.in_memory_host import InMemoryHost
 from chatd.workspaces.domain.commands import FinishPreparing, FinishRemoving, Place
+from chatd.workspaces.domain.errors import NoNode
+from chatd.workspaces.domain.nodes import Load
 from chatd.workspaces.domain.ports import ChatWorkspace, WorkspaceLocation
-from chatd.workspaces.domain.workspace import State, WorkspaceId
+from chatd.workspaces.domain.workspace import NodeId, State, WorkspaceId
 from chatd.workspaces.engine.driver import Driver
 from chatd.workspaces.engine.locator import ChatWorkspaceLocator
 from chatd.workspaces.engine.node_list import NodeList
@@ -45,7 +47,7 @@ class Stage:
         self.store = InMemoryWorkspaces(self.clock)
         self.known = Known()
         self.nodes = InMemoryNodes(self.clock, {NODE: node()})
-        listed = NodeList(self.nodes, [ADDRESS])
+        self.listed = listed = NodeList(self.nodes, [ADDRESS])
         self.changes = changes = Changes(self.clock)
         self.driver = Driver(WorkerId("d"), self.store, self.nodes, InMemoryHost(), self.clock)
         self.locator = ChatWorkspaceLocator(
@@ -132,6 +134,27 @@ async def test_a_chat_that_gave_up_what_it_chose_goes_back_to_its_scratch_worksp
     assert await stage.turn(1) == [WorkspaceLocation(ADDRESS, WORKSPACE, 1)]
     del stage.known.facts[CHAT], stage.store.chats[CHAT]
     assert await stage.turn(1) == [WorkspaceLocation(ADDRESS, CHAT, 1)]
+
+
+async def test_a_scratch_workspace_is_made_on_no_node_that_cannot_run_commands(
+    stage: Stage,
+) -> None:
+    other = NodeId("00000000-0000-0000-0000-0000000000f2")
+    await stage.locator.begin(CHAT)
+    broken = node(load=Load(disk_free_bytes=1 << 30, problem="not run within 10 s"))
+    stage.nodes.rows = {NODE: broken}
+    await stage.listed.refresh()
+    with pytest.raises(NoNode) as refused:
+        await stage.locator.ready(CHAT, OWNER)
+    assert (refused.value.cause, stage.store.rows) == ("they cannot run commands now", {})
+    stage.nodes.rows[other] = node(id=other, address="unix:/run/other.sock", placed=9)
+    await stage.listed.refresh()
+    async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
+        made = tasks.create_task(stage.locator.ready(CHAT, OWNER))
+        while CHAT not in stage.store.rows:
+            await stage.changes.next(CHAT, within_s=0)
+        made.cancel()
+    assert stage.store.rows[CHAT].node_id == other
 
 
 @pytest.mark.parametrize("calls", [0, 1, 20])

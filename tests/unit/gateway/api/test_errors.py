@@ -5,9 +5,6 @@ from gateway.api.inputs.models import NewModel, NewSpendLimit
 from gateway.api.inputs.users import UserPatch
 from gateway.http.problems.errors import (
     FACT_NAMES,
-    GENERIC_DETAIL,
-    HTTP_STATUS,
-    SHOWN_METADATA,
     ProblemContext,
     UpstreamProblem,
     _title,
@@ -16,7 +13,8 @@ from gateway.http.problems.errors import (
 )
 from gateway.http.problems.field_paths import RouteInputs, pointer_of
 from gateway.identity.errors import ERRORS, IdentityError, InvalidRequest, TooManyTokens
-from gateway.web.problem_pages import PROBLEM_REASONS, index_body, problem_body
+from gateway.web.problem_pages import index_body, problem_body
+from parley.contract.errors import ERROR_SPECS
 from parley.postgres import DatabaseUnavailable
 from parley.rpc import Problem, Violation
 from support.gateway.bodies import body
@@ -38,14 +36,11 @@ def upstream(status: grpc.StatusCode, reason: str, message: str = "said") -> Ups
     return UpstreamProblem(Problem(status, reason, message))
 
 
-def test_every_status_of_grpc_has_one_of_http() -> None:
-    assert set(HTTP_STATUS) == set(grpc.StatusCode) - {grpc.StatusCode.OK}
-
-
 @pytest.mark.parametrize(
     ("status", "reason", "http_status"),
     [
-        (grpc.StatusCode.INVALID_ARGUMENT, "MODEL_NOT_FOUND", 400),
+        (grpc.StatusCode.INVALID_ARGUMENT, "BAD_ARGUMENTS", 400),
+        (grpc.StatusCode.INVALID_ARGUMENT, "INVALID_ARGUMENT", 400),
         (grpc.StatusCode.INVALID_ARGUMENT, "INVALID_REQUEST", 422),
         (grpc.StatusCode.FAILED_PRECONDITION, "CHAT_ARCHIVED", 409),
         (grpc.StatusCode.NOT_FOUND, "CHAT_NOT_FOUND", 404),
@@ -70,12 +65,35 @@ def test_a_refusal_of_another_service_keeps_its_reason(
 
 
 @pytest.mark.parametrize(
+    ("status", "http_status", "is_retryable"),
+    [
+        (grpc.StatusCode.FAILED_PRECONDITION, 409, False),
+        (grpc.StatusCode.UNAVAILABLE, 503, True),
+    ],
+)
+def test_a_reason_of_a_newer_service_is_answered_by_its_status(
+    status: grpc.StatusCode, http_status: int, is_retryable: bool
+) -> None:
+    answer = answer_to(upstream(status, "NOT_KNOWN_HERE", "it is new"), HERE)
+
+    document = answer.document
+    assert (answer.status, document["code"], document["detail"], document["retryable"]) == (
+        http_status,
+        "NOT_KNOWN_HERE",
+        "It is new.",
+        is_retryable,
+    )
+
+
+@pytest.mark.parametrize(
     "error",
     [
         RuntimeError("secret"),
         upstream(grpc.StatusCode.INTERNAL, "INTERNAL", "secret"),
         upstream(grpc.StatusCode.UNKNOWN, "UNKNOWN", "secret"),
         upstream(grpc.StatusCode.UNAUTHENTICATED, "TOKEN_EXPIRED", "secret"),
+        upstream(grpc.StatusCode.UNAUTHENTICATED, "UNAUTHENTICATED", "secret"),
+        upstream(grpc.StatusCode.DATA_LOSS, "DATA_LOSS", "secret"),
     ],
 )
 def test_what_is_our_own_fault_tells_nothing_of_itself(error: Exception) -> None:
@@ -83,7 +101,7 @@ def test_what_is_our_own_fault_tells_nothing_of_itself(error: Exception) -> None
         "type": "https://parley.test/problems/INTERNAL",
         "title": "Internal",
         "status": 500,
-        "detail": GENERIC_DETAIL[500],
+        "detail": "Something went wrong here; the operator finds it in the logs by trace_id.",
         "instance": "/api/v1/chats",
         "code": "INTERNAL",
         "request_id": "request-1",
@@ -96,7 +114,9 @@ def test_what_grpc_itself_says_is_not_repeated() -> None:
     refused = upstream(grpc.StatusCode.UNAVAILABLE, "UNAVAILABLE", "failed: unix:/home/x.sock")
     answer = answer_to(refused, HERE)
 
-    assert answer.document["detail"] == GENERIC_DETAIL[503]
+    assert answer.document["detail"] == (
+        "A service behind this one does not answer; try again shortly."
+    )
     assert (answer.headers, answer.document["retry_after_ms"]) == ({"retry-after": "1"}, 1000)
 
 
@@ -126,7 +146,9 @@ def test_metadata_is_shown_only_where_the_table_says_so() -> None:
 
 def test_no_fact_hides_a_member_that_every_problem_has() -> None:
     members = set(answer_to(RuntimeError("x"), HERE).document)
-    facts = {FACT_NAMES.get(name, name) for names in SHOWN_METADATA.values() for name in names}
+    facts = {
+        FACT_NAMES.get(name, name) for spec in ERROR_SPECS.values() for name in spec.public_metadata
+    }
 
     assert facts & members == set()
 
@@ -333,6 +355,6 @@ def test_a_reused_key_is_told_by_the_name_of_its_header() -> None:
 
 
 def test_pages_of_problems_show_code_as_code() -> None:
-    pages = [index_body(), *map(problem_body, PROBLEM_REASONS)]
+    pages = [index_body(), *map(problem_body, ERROR_SPECS.values())]
 
     assert not [page for page in pages if "`" in page]

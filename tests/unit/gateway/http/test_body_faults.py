@@ -12,7 +12,7 @@ from gateway.http.application import UserRoute
 from gateway.http.body_errors import FIELD_ERRORS_MAX, field_errors_of
 from gateway.http.problems.errors import HttpProblem
 from gateway.http.request_body import decode
-from gateway.web.problem_pages import FIELD_CODES
+from parley.contract.errors import FIELD_CODES
 from support.gateway.bodies import body as body_of_route
 from support.gateway.routes import every_route
 
@@ -83,7 +83,7 @@ def test_all_faults_of_a_body_are_told_at_once() -> None:
         "workspace_id": "mine",
         "labels": {"-": "x", "b/c": ""},
         "client_tools": [{"name": "a b", "input_schema": []}],
-        "system_prompt": None,
+        "system_prompt": 7,
     }
 
     assert told(body, NEW_CHAT) == [

@@ -1,13 +1,20 @@
-"""Tasks that are bound to a code block: at its end none of them runs any more."""
+"""Several coroutines of which the first to end decides; the others are cancelled."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Coroutine
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from typing import Any, TypeVar
+
+from parley.clock import Clock
+from parley.tasks.completion import captured, result_of
 
 T = TypeVar("T")
 
 Start = Callable[[Coroutine[Any, Any, T]], asyncio.Task[T]]
+
+
+class Overtaken(Exception):
+    """Work was cancelled, because something else ended first."""
 
 
 @asynccontextmanager
@@ -34,7 +41,7 @@ async def owned_tasks() -> AsyncIterator[Start[Any]]:
                 for task in tasks:
                     task.cancel()
     except BaseExceptionGroup as errors:
-        raise errors.exceptions[0] from None
+        raise errors.exceptions[0] from errors.exceptions[0].__cause__
     if failure is not None:
         raise failure
 
@@ -55,3 +62,27 @@ async def first_of(
         done = next(task for task in tasks if task.done())
     result: T = done.result()
     return result
+
+
+async def run_unless(work: Coroutine[Any, Any, T], *ends: Coroutine[Any, Any, object]) -> T:
+    """Return the result of `work` or raise its error; cancel it when one of `ends` returns.
+
+    Raises:
+        Overtaken: One of `ends` returned first.
+    """
+    async with asyncio.TaskGroup() as group:
+        working = group.create_task(captured(work))
+        tasks = (working, *(group.create_task(end) for end in ends))
+        await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+        for task in tasks:
+            task.cancel()
+    if working.cancelled():
+        raise Overtaken
+    return result_of(working.result())
+
+
+async def is_set_within(event: asyncio.Event, limit_s: float, clock: Clock) -> bool:
+    """Wait for `event` for at most `limit_s` of `clock`; return whether it is set."""
+    with suppress(Overtaken):
+        await run_unless(event.wait(), clock.sleep(limit_s))
+    return event.is_set()
