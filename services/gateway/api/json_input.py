@@ -6,7 +6,7 @@ field. In a patch an absent field is not changed, and null clears a field that m
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from enum import Enum, StrEnum
 from functools import cache
@@ -114,8 +114,11 @@ def _members(message: Descriptor, kind: BodyKind) -> dict[str, _Member]:
             continue
         attribute = field.descriptor.name
         if field.options.flatten:
+            is_one_of = field.descriptor.containing_oneof is not None
             for name, inner in _members(field.message, kind).items():
-                found[name] = _Member(inner.field, inner.path, _nested(attribute, inner.put))
+                # The members of a message that may be absent may be absent too.
+                shown = replace(inner.field, is_required=False) if is_one_of else inner.field
+                found[name] = _Member(shown, inner.path, _nested(attribute, inner.put))
         else:
             found[field.name] = _Member(field, attribute, _setter(field))
     return found

@@ -257,11 +257,6 @@ def event_types(query: Mapping[str, str], known: tuple[str, ...]) -> frozenset[s
     return wanted
 
 
-def invalid_field(pointer: str, detail: str) -> HttpProblem:
-    """Return the error for a value in the body."""
-    return invalid_request(FieldError("INVALID", detail, pointer=pointer))
-
-
 def invalid_parameter(name: str, detail: str) -> HttpProblem:
     """Return the error for a query parameter's value."""
     return invalid_request(FieldError("INVALID", detail, parameter=name))
