@@ -136,6 +136,8 @@ class Schemas:
             return {"type": "number", "minimum": 0, "maximum": options.decimal_max}
         if descriptor.cpp_type == FieldDescriptor.CPPTYPE_BOOL:
             return {"type": "boolean"}
+        if options.octal_digits:
+            return {"type": "string", "pattern": f"^[0-7]{{{options.octal_digits},}}$"}
         if descriptor.cpp_type in _NUMBERS:
             return {"type": _NUMBERS[descriptor.cpp_type]}
         if descriptor.type == FieldDescriptor.TYPE_BYTES:

@@ -7,8 +7,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from gateway.api.convert import workspace_access as convert_workspaces
-from gateway.api.convert import workspaces as convert_catalogue
 from gateway.api.json_output import to_json
 from parley.api.chat.v1 import (
     chat_pb2,
@@ -33,11 +31,11 @@ CONVERSIONS: tuple[tuple[Callable[[Any], Any], Any], ...] = (
     (to_json, chat_pb2.Chat()),
     (to_json, message_pb2.Message()),
     (to_json, chat_pb2.QueuedMessage()),
-    (convert_catalogue.template_to_json, template_pb2.Template()),
-    (convert_catalogue.summary_to_json, template_pb2.TemplateSummary()),
-    (convert_catalogue.workspace_to_json, workspace_pb2.Workspace()),
-    (convert_catalogue.merge_to_json, workspace_pb2.MergeReport()),
-    (convert_catalogue.node_to_json, node_pb2.Node()),
+    (to_json, template_pb2.Template()),
+    (to_json, template_pb2.TemplateSummary()),
+    (to_json, workspace_pb2.Workspace()),
+    (to_json, workspace_pb2.MergeReport()),
+    (to_json, node_pb2.Node()),
     (to_json, model_pb2.Model()),
     (to_json, model_pb2.Provider()),
     (to_json, settings_pb2.InstallationSettings()),
@@ -45,13 +43,13 @@ CONVERSIONS: tuple[tuple[Callable[[Any], Any], Any], ...] = (
     (to_json, usage_service_pb2.GetUserUsageResponse()),
     (to_json, usage_pb2.SpendLimit()),
     (to_json, usage_pb2.SpendStatus()),
-    (convert_workspaces.process_to_json, process_pb2.Process()),
+    (to_json, process_pb2.Process()),
     (
-        convert_workspaces.waited_to_json,
+        to_json,
         workspace_access_service_pb2.WaitWorkspaceOutputResponse(),
     ),
-    (convert_workspaces.entry_to_json, file_pb2.DirectoryEntry()),
-    (convert_workspaces.repository_to_json, git_pb2.GitRepository()),
+    (to_json, file_pb2.DirectoryEntry()),
+    (to_json, git_pb2.GitRepository()),
 )
 # Texts by nature: the mode of a file is octal digits.
 TEXTS = {"mode"}

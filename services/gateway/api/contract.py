@@ -1,7 +1,6 @@
 """The routes that the protos declare, with their access rules."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from functools import cache
 from typing import Final
 
@@ -10,9 +9,14 @@ from google.protobuf.descriptor import FileDescriptor
 from gateway.api.transcoded_route import Calls, TranscodedRoute
 from gateway.http.application import UserRoute
 from gateway.http.limits.admission import Duration
-from gateway.http.limits.route_durations import duration_of
-from gateway.http.route_access import ACCESS as HAND_WRITTEN
-from gateway.http.route_access import CHATTERS, EVERYONE, MANAGERS, READERS_OF_ALL, Access
+from gateway.http.route_access import (
+    CHATTERS,
+    EVERYONE,
+    MANAGERS,
+    PAGES,
+    READERS_OF_ALL,
+    Access,
+)
 from parley.api.chat.v1 import (
     chat_service_pb2,
     file_service_pb2,
@@ -80,10 +84,7 @@ def access_table() -> Mapping[tuple[str, str], Access]:
         )
         for each in bindings()
     }
-    written = {
-        route: replace(rule, duration=duration_of(*route)) for route, rule in HAND_WRITTEN.items()
-    }
-    return {**written, **declared}
+    return {**PAGES, **declared}
 
 
 def contract_routes(

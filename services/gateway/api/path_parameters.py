@@ -37,31 +37,6 @@ def workspace_id_of(request: Request) -> str:
     )
 
 
-def template_id_of(request: Request) -> str:
-    """Return the template id of the path.
-
-    Raises:
-        HttpProblem: It is not an id, so there is no such template (404).
-    """
-    return _uuid(
-        request,
-        "template_id",
-        "TEMPLATE_NOT_FOUND",
-        "There is no such template, or you may not use it.",
-    )
-
-
-def secret_id_of(request: Request) -> str:
-    """Return the secret id of the path.
-
-    Raises:
-        HttpProblem: It is not an id, so there is no such secret (404).
-    """
-    return _uuid(
-        request, "secret_id", "SECRET_NOT_FOUND", "There is no such secret, or it is not yours."
-    )
-
-
 def process_id_of(request: Request) -> str:
     """Return the process id of the path.
 

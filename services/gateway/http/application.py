@@ -166,7 +166,7 @@ class Application:
             by_path.setdefault(route.path, {})[route.method] = route
         endpoints = [
             Route(path, _PathEndpoint(path, methods, access, around))
-            for path, methods in by_path.items()
+            for path, methods in sorted(by_path.items(), key=_precedence)
         ]
         self._router = Router(endpoints, redirect_slashes=False, default=_no_such_path)
         self._around = around
@@ -369,6 +369,11 @@ def host_name(host: str) -> str:
     if name.startswith("["):
         return name[1:].partition("]")[0]
     return name if name.count(":") > 1 else name.partition(":")[0]
+
+
+def _precedence(entry: tuple[str, object]) -> list[bool]:
+    """Return a key that sorts fixed segments of paths before parameters."""
+    return [segment.startswith("{") for segment in entry[0].split("/")]
 
 
 def _check_upgrade(scope: Scope, route: AnyRoute) -> None:

@@ -7,9 +7,8 @@ reported with its location.
 import asyncio
 import json
 import re
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Iterator, Mapping
 from contextlib import aclosing
-from datetime import datetime
 from sys import float_info
 from typing import Any, TypeVar
 
@@ -158,7 +157,6 @@ def read_query(
     request: Request,
     *known: str,
     repeatable: tuple[str, ...] = (),
-    checks: Iterable[Callable[[Mapping[str, str]], object]] = (),
 ) -> Mapping[str, str]:
     """Return the query parameters; of a repeatable one the last value.
 
@@ -166,11 +164,9 @@ def read_query(
         request: The request.
         known: The names that may be given once.
         repeatable: The names that may be given more than once.
-        checks: Each raises HttpProblem for invalid values; all are run before the request is
-            rejected.
 
     Raises:
-        HttpProblem: One is unknown, repeated, contains NUL or is rejected by a check (422).
+        HttpProblem: One is unknown, repeated, or contains NUL (422).
     """
     known = (*known, *repeatable)
     found: dict[str, str] = {}
@@ -186,12 +182,6 @@ def read_query(
         elif "\0" in value:
             faults.append(FieldError("NUL", "Leave out the NUL character.", parameter=name))
         found[name] = value
-    told = {fault.parameter for fault in faults}
-    for check in checks:
-        try:
-            check(found)
-        except HttpProblem as refusal:
-            faults += [each for each in refusal.errors if each.parameter not in told]
     if faults:
         raise invalid_request(*faults[:FIELD_ERRORS_MAX])
     return found
@@ -210,25 +200,6 @@ def int_parameter(query: Mapping[str, str], name: str, *, least: int, most: int)
         return int(text)
     detail = f"Give a whole number from {least} to {most}."
     raise invalid_request(FieldError("NOT_IN_RANGE", detail, parameter=name))
-
-
-def moment(query: Mapping[str, str], name: str) -> datetime | None:
-    """Return a parameter as a time; None if it is absent.
-
-    Raises:
-        HttpProblem: It is not an RFC 3339 time with an offset (422).
-    """
-    text = query.get(name)
-    if text is None:
-        return None
-    try:
-        # An unencoded plus sign arrives as a space.
-        found = datetime.fromisoformat(text.replace(" ", "+"))
-    except ValueError:
-        found = None
-    if found is None or found.tzinfo is None:
-        raise invalid_parameter(name, "Give a time like 2026-01-31T12:00:00Z.")
-    return found
 
 
 def flag(query: Mapping[str, str], name: str) -> bool:
@@ -255,11 +226,6 @@ def event_types(query: Mapping[str, str], known: tuple[str, ...]) -> frozenset[s
         detail = f"{unknown[0][:64]!r} is no type of event here. Give some of {', '.join(known)}."
         raise invalid_parameter("types", detail)
     return wanted
-
-
-def invalid_field(pointer: str, detail: str) -> HttpProblem:
-    """Return the error for a value in the body."""
-    return invalid_request(FieldError("INVALID", detail, pointer=pointer))
 
 
 def invalid_parameter(name: str, detail: str) -> HttpProblem:

@@ -4,15 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from google.protobuf.descriptor import FileDescriptor
-
 from gateway.http.limits.admission import Duration
-from parley.api.workspace.v1 import (
-    node_service_pb2,
-    secret_service_pb2,
-    workspace_access_service_pb2,
-    workspace_service_pb2,
-)
 from parley.identity import Role, rule_of
 
 
@@ -59,25 +51,6 @@ def _anyone(doc: str) -> Access:
     return Access(doc, Need.NOTHING)
 
 
-class _Service:
-    """A gRPC service whose methods are offered over HTTP."""
-
-    def __init__(self, file: FileDescriptor) -> None:
-        (self._service,) = file.services_by_name.values()
-
-    def __call__(self, method: str, doc: str, roles: frozenset[Role] = CHATTERS) -> Access:
-        name = self._service.methods_by_name[method].name
-        return Access(doc, roles=roles, method=f"/{self._service.full_name}/{name}")
-
-
-_workspaces = _Service(workspace_access_service_pb2.DESCRIPTOR)
-_catalogue = _Service(workspace_service_pb2.DESCRIPTOR)
-_nodes = _Service(node_service_pb2.DESCRIPTOR)
-_secrets = _Service(secret_service_pb2.DESCRIPTOR)
-
-_API = "/api/v1"
-_CHAT = f"{_API}/chats/{{chat_id}}"
-
 PAGES: Mapping[tuple[str, str], Access] = {
     ("GET", "/"): _anyone("The page."),
     ("GET", "/docs"): _anyone("This list of routes."),
@@ -87,95 +60,6 @@ PAGES: Mapping[tuple[str, str], Access] = {
     ("GET", "/healthz"): _anyone("Whether this process lives."),
     ("GET", "/readyz"): _anyone("Whether this process can do its work."),
     ("GET", "/openapi.json"): _anyone("The description of this API for programs."),
-}
-_PROCESS = f"{_CHAT}/processes/{{process_id}}"
-WORKSPACES: Mapping[tuple[str, str], Access] = {
-    ("GET", f"{_CHAT}/processes"): _workspaces(
-        "ListWorkspaceProcesses", "List the processes of its workspace."
-    ),
-    ("POST", f"{_CHAT}/processes"): _workspaces(
-        "StartWorkspaceProcess", "Start a process in its workspace."
-    ),
-    ("GET", _PROCESS): _workspaces("WaitWorkspaceOutput", "Read a process."),
-    ("GET", f"{_PROCESS}/output"): _workspaces(
-        "WaitWorkspaceOutput", "Wait for a process, and read its output after a cursor."
-    ),
-    ("POST", f"{_PROCESS}/stdin"): _workspaces(
-        "WriteWorkspaceStdin", "Write to the standard input of a process."
-    ),
-    ("POST", f"{_PROCESS}/signal"): _workspaces(
-        "SignalWorkspaceProcess", "Send a signal to a process and all it started."
-    ),
-    ("GET", f"{_PROCESS}/terminal"): _catalogue(
-        "IssueAttachTicket", "Be the terminal of a process, over a WebSocket."
-    ),
-    ("GET", f"{_CHAT}/files"): _workspaces(
-        "ListWorkspaceDirectory", "List a directory of its workspace."
-    ),
-    ("GET", f"{_CHAT}/files/content"): _workspaces(
-        "DownloadWorkspaceFile", "Download a file of its workspace, or a range of it."
-    ),
-    ("GET", f"{_CHAT}/git"): _workspaces(
-        "GetWorkspaceGitStatus", "Tell how its repositories differ from their last commits."
-    ),
-    ("GET", f"{_CHAT}/git/events"): _workspaces(
-        "WatchWorkspaceGit", "Follow how its repositories differ from their last commits."
-    ),
-    ("GET", f"{_CHAT}/diff"): _workspaces("GetWorkspaceDiff", "Read a difference as text."),
-    ("GET", f"{_CHAT}/checkpoints"): _workspaces(
-        "ListWorkspaceCheckpoints", "List the checkpoints of a repository."
-    ),
-    ("POST", f"{_CHAT}/checkpoints"): _workspaces(
-        "CreateWorkspaceCheckpoint", "Keep the state of all files of a repository."
-    ),
-    ("POST", f"{_CHAT}/checkpoints/restore"): _workspaces(
-        "RestoreWorkspaceCheckpoint", "Put files back as a checkpoint holds them."
-    ),
-}
-_WORKSPACE = f"{_API}/workspaces/{{workspace_id}}"
-_TEMPLATE = f"{_API}/templates/{{template_id}}"
-CATALOGUE: Mapping[tuple[str, str], Access] = {
-    ("GET", f"{_API}/templates"): _catalogue(
-        "ListTemplates", "List what workspaces can be made from."
-    ),
-    ("POST", f"{_API}/templates"): _catalogue("CreateTemplate", "Make a template known.", MANAGERS),
-    ("GET", _TEMPLATE): _catalogue("GetTemplate", "Read a template."),
-    ("PATCH", _TEMPLATE): _catalogue("UpdateTemplate", "Change a template.", MANAGERS),
-    ("DELETE", _TEMPLATE): _catalogue("DeleteTemplate", "Forget a template.", MANAGERS),
-    ("GET", f"{_API}/workspaces"): _catalogue("ListWorkspaces", "List workspaces."),
-    ("POST", f"{_API}/workspaces"): _catalogue("CreateWorkspace", "Ask for a new workspace."),
-    ("GET", _WORKSPACE): _catalogue("GetWorkspace", "Read a workspace."),
-    ("DELETE", _WORKSPACE): _catalogue("DeleteWorkspace", "Remove it with its files."),
-    ("GET", f"{_WORKSPACE}/terminal"): _catalogue(
-        "IssueAttachTicket", "Start a shell in a workspace and be its terminal, over a WebSocket."
-    ),
-    ("GET", f"{_WORKSPACE}/processes/{{process_id}}/terminal"): _catalogue(
-        "IssueAttachTicket", "Be the terminal of a process of a workspace, over a WebSocket."
-    ),
-    ("POST", f"{_WORKSPACE}/start"): _catalogue("StartWorkspace", "Start it, or make it again."),
-    ("POST", f"{_WORKSPACE}/stop"): _catalogue("StopWorkspace", "Stop it and keep its files."),
-    ("POST", f"{_WORKSPACE}/fork"): _catalogue("ForkWorkspace", "Copy it to work beside it."),
-    ("POST", f"{_WORKSPACE}/merge"): _catalogue("MergeFork", "Bring a fork home."),
-    ("GET", f"{_WORKSPACE}/events"): _catalogue(
-        "WatchWorkspace", "Follow it: its state, its setup log, the warning before it stops."
-    ),
-    ("PUT", f"{_WORKSPACE}/ttl"): _catalogue("SetWorkspaceTtl", "Change its lifetime."),
-    ("PUT", f"{_WORKSPACE}/policy"): _catalogue(
-        "SetWorkspacePolicy", "Change what it may reach and use, also while it runs.", MANAGERS
-    ),
-    ("GET", f"{_API}/quota"): _catalogue("GetQuota", "What one has and may have of workspaces."),
-    ("GET", f"{_API}/nodes"): _nodes("ListNodes", "List the machines that host.", MANAGERS),
-    ("GET", f"{_API}/secrets"): _secrets("ListSecrets", "List secrets, without their values."),
-    ("POST", f"{_API}/secrets"): _secrets("PutSecret", "Store a secret, or a new value of it."),
-    ("DELETE", f"{_API}/secrets/{{secret_id}}"): _secrets("DeleteSecret", "Forget a secret."),
-    ("GET", f"{_API}/secrets/uses"): _secrets("ListSecretUses", "List uses of secrets."),
-    ("GET", f"{_WORKSPACE}/grants"): _secrets("ListGrants", "List what it may use of secrets."),
-    ("PUT", f"{_WORKSPACE}/grants"): _secrets("SetGrants", "Replace what it may use of secrets."),
-}
-ACCESS: Mapping[tuple[str, str], Access] = {
-    **PAGES,
-    **WORKSPACES,
-    **CATALOGUE,
 }
 
 

@@ -3,17 +3,11 @@
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gateway.api.inputs import secrets as inputs_secrets
-from gateway.api.inputs import workspace_access as inputs_workspaces
-from gateway.api.inputs import workspaces as inputs_catalogue
 from gateway.api.openapi import described
 from gateway.http.application import AnyRoute, OpenHandler, OpenRoute, UserRoute
 from gateway.http.responses import json_response
-from gateway.routes.checkpoints import CheckpointRoutes
 from gateway.routes.files import UPLOADED_TYPES, FileRoutes
 from gateway.routes.processes import ProcessRoutes
-from gateway.routes.secrets import SecretRoutes
-from gateway.routes.templates import TemplateRoutes
 from gateway.routes.wiring import Handlers
 from gateway.routes.workspace_files import WorkspaceFileRoutes
 from gateway.routes.workspaces import WorkspaceRoutes
@@ -33,9 +27,7 @@ def routes(handlers: Handlers) -> tuple[AnyRoute, ...]:
         *_streams(handlers),
         *_workspaces(handlers.processes, handlers.workspace_files),
         *_terminals(handlers.terminal),
-        *_catalogue(handlers.templates, handlers.workspaces),
-        *_secrets(handlers.secrets),
-        *_checkpoints(handlers.checkpoints),
+        *_workspace_events(handlers.workspaces),
         *_files(handlers.files),
     )
     declared = {(route.method, route.path): route for route in handlers.declared}
@@ -83,88 +75,20 @@ def _streams(handlers: Handlers) -> tuple[AnyRoute, ...]:
     )
 
 
-def _secrets(secrets: SecretRoutes) -> tuple[AnyRoute, ...]:
-    grants = f"{API}/workspaces/{{workspace_id}}/grants"
-    return (
-        UserRoute("GET", f"{API}/secrets", secrets.list, query=PAGE),
-        UserRoute(
-            "POST", f"{API}/secrets", secrets.put, body=inputs_secrets.NewSecret, conditional=True
-        ),
-        UserRoute("GET", f"{API}/secrets/uses", secrets.uses, query=("workspace_id", *PAGE)),
-        UserRoute("DELETE", f"{API}/secrets/{{secret_id}}", secrets.delete),
-        UserRoute("GET", grants, secrets.grants, query=PAGE),
-        UserRoute("PUT", grants, secrets.grant, body=inputs_secrets.GrantsInput),
-    )
-
-
-def _catalogue(templates: TemplateRoutes, workspaces: WorkspaceRoutes) -> tuple[AnyRoute, ...]:
-    template, workspace = f"{API}/templates/{{template_id}}", f"{API}/workspaces/{{workspace_id}}"
-    listed = ("owner_id", "node_id", *PAGE, "state")
-    given = inputs_catalogue
-    return (
-        UserRoute("GET", f"{API}/templates", templates.list, query=("query", "for_agents", *PAGE)),
-        UserRoute("POST", f"{API}/templates", templates.create, body=given.NewTemplate),
-        UserRoute("GET", template, templates.read),
-        UserRoute("PATCH", template, templates.update, body=given.TemplatePatch, conditional=True),
-        UserRoute("DELETE", template, templates.delete),
-        UserRoute("GET", f"{API}/workspaces", workspaces.list, query=listed),
-        UserRoute("POST", f"{API}/workspaces", workspaces.create, body=given.NewWorkspace),
-        UserRoute("GET", workspace, workspaces.read),
-        UserRoute("DELETE", workspace, workspaces.delete, query=("force",)),
-        UserRoute(
-            "GET",
-            f"{workspace}/events",
-            workspaces.events,
-            answers_head=False,
-            query=("after", "types"),
-        ),
-        UserRoute("POST", f"{workspace}/start", workspaces.start, body=given.StartInput),
-        UserRoute("POST", f"{workspace}/stop", workspaces.stop, body=given.StopInput),
-        UserRoute("POST", f"{workspace}/fork", workspaces.fork, body=given.ForkInput),
-        UserRoute("POST", f"{workspace}/merge", workspaces.merge, body=given.MergeInput),
-        UserRoute("PUT", f"{workspace}/ttl", workspaces.set_ttl, body=given.TtlInput),
-        UserRoute("PUT", f"{workspace}/policy", workspaces.set_policy, body=given.PolicyInput),
-        UserRoute("GET", f"{API}/quota", workspaces.quota, query=("owner_id",)),
-        UserRoute("GET", f"{API}/nodes", workspaces.nodes, query=PAGE),
-    )
-
-
-def _checkpoints(checkpoints: CheckpointRoutes) -> tuple[AnyRoute, ...]:
-    path = f"{CHAT}/checkpoints"
-    kept, restored = inputs_workspaces.NewCheckpoint, inputs_workspaces.RestoreInput
-    return (
-        UserRoute("GET", path, checkpoints.list, query=("repository", *PAGE)),
-        UserRoute("POST", path, checkpoints.create, body=kept),
-        UserRoute("POST", f"{path}/restore", checkpoints.restore, body=restored),
-    )
+def _workspace_events(workspaces: WorkspaceRoutes) -> tuple[AnyRoute, ...]:
+    path, query = f"{API}/workspaces/{{workspace_id}}/events", ("after", "types")
+    return (UserRoute("GET", path, workspaces.events, answers_head=False, query=query),)
 
 
 def _workspaces(processes: ProcessRoutes, files: WorkspaceFileRoutes) -> tuple[AnyRoute, ...]:
-    process, waited = (
-        f"{CHAT}/processes/{{process_id}}",
-        ("wait", "until", "pattern", "cursor", "max_bytes"),
-    )
-    listed = ("path", "depth", "include_ignored", *PAGE)
-    compared = ("repository", "base", "target", "max_bytes", "paths")
-    started, written, sent = (
-        inputs_workspaces.NewProcess,
-        inputs_workspaces.StdinInput,
-        inputs_workspaces.SignalInput,
-    )
+    output = f"{CHAT}/processes/{{process_id}}/output"
+    waited = ("wait", "until", "pattern", "cursor", "max_bytes")
     return (
-        UserRoute("GET", f"{CHAT}/processes", processes.list, query=(*PAGE, "state")),
-        UserRoute("POST", f"{CHAT}/processes", processes.start, body=started),
-        UserRoute("GET", process, processes.read),
-        UserRoute("GET", f"{process}/output", processes.output, query=waited),
-        UserRoute("POST", f"{process}/stdin", processes.write, body=written),
-        UserRoute("POST", f"{process}/signal", processes.signal, body=sent),
-        UserRoute("GET", f"{CHAT}/files", files.list, query=listed),
+        UserRoute("GET", output, processes.output, query=waited),
         UserRoute("GET", f"{CHAT}/files/content", files.download, query=("path",)),
-        UserRoute("GET", f"{CHAT}/git", files.git),
         UserRoute(
             "GET", f"{CHAT}/git/events", files.git_events, answers_head=False, query=("types",)
         ),
-        UserRoute("GET", f"{CHAT}/diff", files.diff, query=compared),
     )
 
 

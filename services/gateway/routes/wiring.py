@@ -7,13 +7,10 @@ from gateway.api.contract import contract_routes
 from gateway.api.transcoded_route import Calls
 from gateway.http.application import UserRoute
 from gateway.identity.wiring import Identity
-from gateway.routes.checkpoints import CheckpointRoutes
 from gateway.routes.export import ExportRoutes
 from gateway.routes.files import FileRoutes
 from gateway.routes.identity_calls import SERVICERS, IdentityCalls
 from gateway.routes.processes import ProcessRoutes
-from gateway.routes.secrets import SecretRoutes
-from gateway.routes.templates import TemplateRoutes
 from gateway.routes.workspace_files import WorkspaceFileRoutes
 from gateway.routes.workspaces import WorkspaceRoutes
 from gateway.streams.chatd_calls import STUBS, ChatdCalls
@@ -66,10 +63,7 @@ class Handlers:
     processes: ProcessRoutes
     terminal: TerminalRoutes
     workspace_files: WorkspaceFileRoutes
-    templates: TemplateRoutes
-    secrets: SecretRoutes
     workspaces: WorkspaceRoutes
-    checkpoints: CheckpointRoutes
     files: FileRoutes
 
 
@@ -96,15 +90,12 @@ def open_handlers(
         ),
         events=events,
         export=ExportRoutes(chatd),
-        processes=ProcessRoutes(workspaces, new_id=new_id, draining=behind.draining),
+        processes=ProcessRoutes(workspaces, draining=behind.draining),
         terminal=TerminalRoutes(
             chatd, behind.nodes, identity.sign_ins, new_id=new_id, clock=process.clock
         ),
         workspace_files=WorkspaceFileRoutes(workspaces, stream=events.stream),
-        templates=TemplateRoutes(chatd, new_id=new_id),
-        secrets=SecretRoutes(chatd, new_id=new_id),
-        workspaces=WorkspaceRoutes(chatd, stream=events.stream, new_id=new_id),
-        checkpoints=CheckpointRoutes(workspaces, new_id=new_id),
+        workspaces=WorkspaceRoutes(chatd, stream=events.stream),
         files=FileRoutes(chatd, new_id=new_id, clock=process.clock),
     )
 

@@ -10,15 +10,14 @@ import asyncio
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from enum import IntEnum
-from typing import Any, Final, Literal, assert_never
+from enum import IntEnum, StrEnum
+from typing import Annotated, Any, Final, Literal, assert_never
 
 import grpc
 import msgspec
 from starlette.types import Message, Receive, Scope, Send
 
-from gateway.api.convert.workspace_access import process_to_json
-from gateway.api.inputs.workspace_access import Cells, Signal
+from gateway.api.json_output import to_json
 from gateway.http.problems.errors import HttpProblem, UpstreamProblem, http_problem_of
 from gateway.http.request_body import decode
 from gateway.http.websockets import closed
@@ -34,6 +33,8 @@ FRAMES_PER_S_MAX: Final = 500
 #: How long a client may not read.
 UNREAD_S_MAX: Final = 30.0
 
+Cells = Annotated[int, msgspec.Meta(ge=1, le=1000)]
+
 
 class CloseCode(IntEnum):
     """Why a connection was closed, as codes of RFC 6455."""
@@ -42,6 +43,17 @@ class CloseCode(IntEnum):
     REFUSED = 1008
     FAILED = 1011
     COME_BACK = 1012
+
+
+class Signal(StrEnum):
+    """A signal that a client may send."""
+
+    INTERRUPT = "interrupt"
+    TERMINATE = "terminate"
+    KILL = "kill"
+    HANGUP = "hangup"
+    STOP = "stop"
+    CONTINUE = "continue"
 
 
 class Resize(msgspec.Struct, frozen=True, tag="resize", forbid_unknown_fields=True):
@@ -150,7 +162,7 @@ class TerminalBridge:
             send,
             {
                 "type": "opened",
-                "process": process_to_json(opened.process),
+                "process": to_json(opened.process),
                 "cursor": opened.cursor,
                 "view_only": opened.view_only,
             },
@@ -174,7 +186,7 @@ class TerminalBridge:
                     case "heartbeat":
                         await self._tell(send, {"type": "heartbeat", "cursor": cursor})
                     case "ended":
-                        process = process_to_json(answer.ended.process)
+                        process = to_json(answer.ended.process)
                         said = {"type": "exited", "process": process, "cursor": cursor}
                         return AttachmentEnd(CloseCode.DONE, said)
                     case "closed":

@@ -19,6 +19,8 @@ def filled(message: Any) -> Any:
         if field.message_type is not None and field.message_type.GetOptions().map_entry:
             value = field.message_type.fields_by_name["value"]
             getattr(message, field.name)["key"] = _value_of(value)
+        elif field.message_type is message.DESCRIPTOR:
+            getattr(message, field.name).add()
         elif field.message_type is not None and field.is_repeated:
             filled(getattr(message, field.name).add())
         elif field.message_type is not None:

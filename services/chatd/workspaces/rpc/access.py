@@ -38,6 +38,11 @@ class AuthorizedAccess:
     is_there: bool = True
     is_of_chat: bool = True
 
+    @property
+    def chat_id(self) -> str:
+        """The chat that the request named; empty if it named a workspace."""
+        return self.named if self.is_of_chat else ""
+
     def context(self, chat_id: str = "") -> workspace_pb2.WorkspaceContext:
         """Return the context for a node; without a chat it is a user's call: it sees all chats."""
         return workspace_pb2.WorkspaceContext(

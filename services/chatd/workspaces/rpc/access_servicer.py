@@ -7,7 +7,7 @@ from typing import Any, Final, TypeVar
 
 import grpc
 
-from chatd.primitives.domain.errors import RequestIdReused
+from chatd.primitives.domain.errors import InvalidRequest, RequestIdReused
 from chatd.primitives.domain.ids import ChatId, Owner
 from chatd.primitives.rpc import fields
 from chatd.primitives.rpc.stopping import DRAINING, unless_stopping
@@ -16,9 +16,11 @@ from chatd.workspaces.clients.nodes import Nodes, answered, node_error_of
 from chatd.workspaces.domain.errors import WorkspaceNotReady
 from chatd.workspaces.domain.workspace import State
 from chatd.workspaces.rpc.access import AuthorizedAccess, WorkspaceAccess
+from chatd.workspaces.rpc.attach_tickets import COLUMNS, ROWS
 from parley.api.workspace.v1 import (
     file_service_pb2,
     git_service_pb2,
+    process_pb2,
     process_service_pb2,
     workspace_pb2,
 )
@@ -121,7 +123,7 @@ class WorkspaceAccessServicer(WorkspaceAccessServiceServicer):
         asked = process_service_pb2.StartProcessRequest(
             context=access.context(),
             request_id=access.request_id(request.request_id),
-            spec=request.spec,
+            spec=with_defaults(request.spec),
         )
         node = self._nodes.processes(access.workspace_id)
         started = await _changed(
@@ -134,12 +136,15 @@ class WorkspaceAccessServicer(WorkspaceAccessServiceServicer):
         self, request: api.WriteWorkspaceStdinRequest, context: Context
     ) -> api.WriteWorkspaceStdinResponse:
         """Write to a process once for each request id."""
+        data = request.text.encode() or request.data
+        if not data and not request.end_of_input:
+            raise InvalidRequest("text", "is empty: give text or data to write, or end_of_input")
         access = await self._workspace_access.for_changing(request.workspace_id)
         asked = process_service_pb2.WriteStdinRequest(
             context=access.context(),
             request_id=access.request_id(request.request_id),
             process_id=request.process_id,
-            data=request.data,
+            data=data,
             end_of_input=request.end_of_input,
         )
         node = self._nodes.processes(access.workspace_id)
@@ -215,9 +220,7 @@ class WorkspaceAccessServicer(WorkspaceAccessServiceServicer):
         access = await self._workspace_access.for_reading(request.workspace_id)
         if not access.is_there:
             return api.GetWorkspaceGitStatusResponse()
-        asked = git_service_pb2.GetStatusRequest(
-            context=access.context(fields.optional_uuid(request.chat_id, "chat_id"))
-        )
+        asked = git_service_pb2.GetStatusRequest(context=access.context(access.chat_id))
         node = self._nodes.git(access.workspace_id)
         found = await _answered(access, lambda: node.GetStatus(asked, timeout=ANSWER_S))
         return api.GetWorkspaceGitStatusResponse(repositories=found.repositories)
@@ -227,9 +230,7 @@ class WorkspaceAccessServicer(WorkspaceAccessServiceServicer):
     ) -> AsyncIterator[api.WatchWorkspaceGitResponse]:
         """Stream changes of repositories from the node, until it or this process stops."""
         access = await self._workspace_access.for_reading(request.workspace_id)
-        asked = git_service_pb2.WatchGitRequest(
-            context=access.context(fields.optional_uuid(request.chat_id, "chat_id"))
-        )
+        asked = git_service_pb2.WatchGitRequest(context=access.context(access.chat_id))
         with acting_for(access.user):
             call = self._nodes.git(access.workspace_id).WatchGit(asked)
         try:
@@ -345,6 +346,21 @@ class WorkspaceAccessServicer(WorkspaceAccessServiceServicer):
             raise _problem_of(access, node_error_of(error)) from error
         finally:
             call.cancel()
+
+
+def with_defaults(spec: process_pb2.ProcessSpec) -> process_pb2.ProcessSpec:
+    """Return what a user starts, with the standard input and the size of terminal it leaves out."""
+    filled = process_pb2.ProcessSpec()
+    filled.CopyFrom(spec)
+    if spec.HasField("terminal"):
+        filled.terminal.rows = spec.terminal.rows or ROWS
+        filled.terminal.columns = spec.terminal.columns or COLUMNS
+    if not spec.stdin_mode:
+        has_terminal = spec.HasField("terminal")
+        filled.stdin_mode = (
+            process_pb2.STDIN_MODE_TERMINAL if has_terminal else process_pb2.STDIN_MODE_CLOSED
+        )
+    return filled
 
 
 async def _next(call: Any) -> git_service_pb2.WatchGitResponse | None:

@@ -1,9 +1,6 @@
 import grpc
 import pytest
 
-from gateway.api.inputs.secrets import NewSecret
-from gateway.api.inputs.workspace_access import NewProcess, RestoreInput
-from gateway.api.inputs.workspaces import NewTemplate, NewWorkspace
 from gateway.http.problems.errors import (
     FACT_NAMES,
     ProblemContext,
@@ -26,6 +23,11 @@ CHAT_PATCH = body("PATCH /chats/{chat_id}").type
 NEW_MODEL = body("POST /models").type
 USER_PATCH = body("PATCH /users/{user_id}").type
 NEW_SPEND_LIMIT = body("PUT /spend-limits/everyone").type
+NEW_TEMPLATE = body("POST /templates").type
+NEW_WORKSPACE = body("POST /workspaces").type
+NEW_SECRET = body("POST /secrets").type
+NEW_PROCESS = body("POST /chats/{chat_id}/processes").type
+RESTORED = body("POST /chats/{chat_id}/checkpoints/restore").type
 
 CREATION = RouteInputs("/api/v1/chats", (), NEW_CHAT)
 HERE = ProblemContext("https://parley.test", "/api/v1/chats", "request-1", "f" * 32, CREATION)
@@ -157,7 +159,7 @@ def test_no_fact_hides_a_member_that_every_problem_has() -> None:
     [
         ("MODEL_NOT_FOUND", RouteInputs("/chats", (), NEW_CHAT), "/model_id"),
         ("FILE_NOT_FOUND", RouteInputs("/chats", (), NEW_CHAT), "/content"),
-        ("TEMPLATE_NOT_FOUND", RouteInputs("/workspaces", (), NewWorkspace), "/template_id"),
+        ("TEMPLATE_NOT_FOUND", RouteInputs("/workspaces", (), NEW_WORKSPACE), "/template_id"),
         ("RESOURCE_NOT_FOUND", RouteInputs("/models", (), NEW_MODEL), "/provider_id"),
         ("MODEL_NOT_FOUND", RouteInputs("/models/{model_id}"), None),
         ("CHAT_NOT_FOUND", RouteInputs("/chats/{chat_id}", (), CHAT_PATCH), None),
@@ -211,22 +213,22 @@ def asked(path: str = "", *query: str, body: type | None = None) -> RouteInputs:
         ("model.prices.input", asked(body=NEW_MODEL), {"pointer": "/prices/input"}),
         ("user.role", asked(body=USER_PATCH), {"pointer": "/role"}),
         ("limit.limit_micros", asked(body=NEW_SPEND_LIMIT), {"pointer": "/limit_micros"}),
-        ("secret.hosts", asked(body=NewSecret), {"pointer": "/hosts"}),
-        ("template.git.url", asked(body=NewTemplate), {"pointer": "/git/url"}),
+        ("secret.hosts", asked(body=NEW_SECRET), {"pointer": "/hosts"}),
+        ("template.git.url", asked(body=NEW_TEMPLATE), {"pointer": "/git/url"}),
         (
             "template.parameters[1].options",
-            asked(body=NewTemplate),
+            asked(body=NEW_TEMPLATE),
             {"pointer": "/parameters/1/options"},
         ),
-        ("parameters.cpus", asked(body=NewWorkspace), {"pointer": "/parameters/cpus"}),
-        ("spec.command", asked(body=NewProcess), {"pointer": "/command"}),
-        ("spec.argv.arguments", asked(body=NewProcess), {"pointer": "/argv"}),
-        ("spec.environment['A=B']", asked(body=NewProcess), {"pointer": "/environment/A=B"}),
-        ("spec.program", asked(body=NewProcess), {"pointer": ""}),
-        ("paths", asked(body=RestoreInput), {"pointer": "/paths"}),
+        ("parameters.cpus", asked(body=NEW_WORKSPACE), {"pointer": "/parameters/cpus"}),
+        ("spec.command", asked(body=NEW_PROCESS), {"pointer": "/command"}),
+        ("spec.argv.arguments", asked(body=NEW_PROCESS), {"pointer": "/argv"}),
+        ("spec.environment['A=B']", asked(body=NEW_PROCESS), {"pointer": "/environment/A=B"}),
+        ("spec.program", asked(body=NEW_PROCESS), {"pointer": ""}),
+        ("paths", asked(body=RESTORED), {"pointer": "/paths"}),
         ("paths", asked("/diff", "paths"), {"parameter": "paths"}),
         ("repository", asked("/diff", "repository"), {"parameter": "repository"}),
-        ("repository", asked(body=RestoreInput), {"pointer": "/repository"}),
+        ("repository", asked(body=RESTORED), {"pointer": "/repository"}),
         ("query", asked("/chats", "q"), {"parameter": "q"}),
         ("query", asked("/templates", "query"), {"parameter": "query"}),
         ("page_token", asked("/chats", "cursor"), {"parameter": "cursor"}),

@@ -25,23 +25,23 @@ _sym_db = _symbol_database.Default()
 from google.protobuf import descriptor_pb2 as google_dot_protobuf_dot_descriptor__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n$parley/api/contract/v1/options.proto\x12\x16parley.api.contract.v1\x1a google/protobuf/descriptor.proto\"\x98\x02\n\tJsonField\x12\x0e\n\x06public\x18\x01 \x01(\x08\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x15\n\rnull_if_empty\x18\x03 \x01(\x08\x12\x15\n\romit_if_empty\x18\x04 \x01(\x08\x12\x15\n\rembedded_json\x18\x05 \x01(\x08\x12\x10\n\x08\x61ny_json\x18\x06 \x01(\x08\x12\x0f\n\x07\x66latten\x18\x07 \x01(\x08\x12\x13\n\x0b\x64\x65\x63imal_max\x18\x08 \x01(\x01\x12\x15\n\rdefault_value\x18\t \x01(\t\x12\x18\n\x10not_found_reason\x18\n \x01(\t\x12\x1b\n\x13pattern_description\x18\x0b \x01(\t\x12\x10\n\x08resource\x18\x0c \x01(\t\x12\x10\n\x08type_tag\x18\r \x01(\t\"(\n\x08\x43onstant\x12\r\n\x05\x66ield\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t\"\x91\x04\n\x07\x42inding\x12\x0f\n\x07summary\x18\x01 \x01(\t\x12\x0e\n\x06status\x18\x02 \x01(\x05\x12\x32\n\x08\x61udience\x18\x03 \x01(\x0e\x32 .parley.api.contract.v1.Audience\x12\x33\n\tconstants\x18\x04 \x03(\x0b\x32 .parley.api.contract.v1.Constant\x12\x14\n\x0c\x63\x61ller_field\x18\x05 \x01(\t\x12\x16\n\x0eif_match_field\x18\x06 \x01(\t\x12\x12\n\netag_field\x18\x07 \x01(\t\x12\x17\n\x0f\x65tag_of_content\x18\x08 \x01(\x08\x12\x10\n\x08location\x18\t \x01(\t\x12\x13\n\x0b\x62ody_fields\x18\n \x03(\t\x12\x15\n\rbody_optional\x18\x0b \x01(\x08\x12\x32\n\x08\x64uration\x18\x0c \x01(\x0e\x32 .parley.api.contract.v1.Duration\x12\x12\n\ntimeout_ms\x18\r \x01(\x03\x12\x19\n\x11served_by_gateway\x18\x0e \x01(\x08\x12\r\n\x05query\x18\x0f \x03(\t\x12\x0f\n\x07no_head\x18\x10 \x01(\x08\x12\x16\n\x0ereplayed_field\x18\x11 \x01(\t\x12\x18\n\x10\x64\x65rived_id_field\x18\x12 \x01(\t\x12\x14\n\x0coperation_id\x18\x13 \x01(\t\x12\x18\n\x10\x63redential_field\x18\x14 \x01(\t\"9\n\x04Http\x12\x31\n\x08\x62indings\x18\x01 \x03(\x0b\x32\x1f.parley.api.contract.v1.Binding*\x82\x01\n\x08\x41udience\x12\x18\n\x14\x41UDIENCE_UNSPECIFIED\x10\x00\x12\x15\n\x11\x41UDIENCE_EVERYONE\x10\x01\x12\x1b\n\x17\x41UDIENCE_ADMINISTRATORS\x10\x02\x12(\n$AUDIENCE_ADMINISTRATORS_AND_AUDITORS\x10\x03*h\n\x08\x44uration\x12\x18\n\x14\x44URATION_UNSPECIFIED\x10\x00\x12\x12\n\x0e\x44URATION_SHORT\x10\x01\x12\x19\n\x15\x44URATION_LONG_RUNNING\x10\x02\x12\x13\n\x0f\x44URATION_STREAM\x10\x03:P\n\x04json\x12\x1d.google.protobuf.FieldOptions\x18\x98\x88\x03 \x01(\x0b\x32!.parley.api.contract.v1.JsonField:/\n\x06tagged\x12\x1d.google.protobuf.OneofOptions\x18\x99\x88\x03 \x01(\x08:L\n\x04http\x12\x1e.google.protobuf.MethodOptions\x18\x9a\x88\x03 \x01(\x0b\x32\x1c.parley.api.contract.v1.Httpb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n$parley/api/contract/v1/options.proto\x12\x16parley.api.contract.v1\x1a google/protobuf/descriptor.proto\"\xc1\x02\n\tJsonField\x12\x0e\n\x06public\x18\x01 \x01(\x08\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x15\n\rnull_if_empty\x18\x03 \x01(\x08\x12\x15\n\romit_if_empty\x18\x04 \x01(\x08\x12\x15\n\rembedded_json\x18\x05 \x01(\x08\x12\x10\n\x08\x61ny_json\x18\x06 \x01(\x08\x12\x0f\n\x07\x66latten\x18\x07 \x01(\x08\x12\x13\n\x0b\x64\x65\x63imal_max\x18\x08 \x01(\x01\x12\x15\n\rdefault_value\x18\t \x01(\t\x12\x18\n\x10not_found_reason\x18\n \x01(\t\x12\x1b\n\x13pattern_description\x18\x0b \x01(\t\x12\x10\n\x08resource\x18\x0c \x01(\t\x12\x10\n\x08type_tag\x18\r \x01(\t\x12\x11\n\tutf8_text\x18\x0e \x01(\x08\x12\x14\n\x0coctal_digits\x18\x0f \x01(\x05\"(\n\x08\x43onstant\x12\r\n\x05\x66ield\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t\"\x91\x04\n\x07\x42inding\x12\x0f\n\x07summary\x18\x01 \x01(\t\x12\x0e\n\x06status\x18\x02 \x01(\x05\x12\x32\n\x08\x61udience\x18\x03 \x01(\x0e\x32 .parley.api.contract.v1.Audience\x12\x33\n\tconstants\x18\x04 \x03(\x0b\x32 .parley.api.contract.v1.Constant\x12\x14\n\x0c\x63\x61ller_field\x18\x05 \x01(\t\x12\x16\n\x0eif_match_field\x18\x06 \x01(\t\x12\x12\n\netag_field\x18\x07 \x01(\t\x12\x17\n\x0f\x65tag_of_content\x18\x08 \x01(\x08\x12\x10\n\x08location\x18\t \x01(\t\x12\x13\n\x0b\x62ody_fields\x18\n \x03(\t\x12\x15\n\rbody_optional\x18\x0b \x01(\x08\x12\x32\n\x08\x64uration\x18\x0c \x01(\x0e\x32 .parley.api.contract.v1.Duration\x12\x12\n\ntimeout_ms\x18\r \x01(\x03\x12\x19\n\x11served_by_gateway\x18\x0e \x01(\x08\x12\r\n\x05query\x18\x0f \x03(\t\x12\x0f\n\x07no_head\x18\x10 \x01(\x08\x12\x16\n\x0ereplayed_field\x18\x11 \x01(\t\x12\x18\n\x10\x64\x65rived_id_field\x18\x12 \x01(\t\x12\x14\n\x0coperation_id\x18\x13 \x01(\t\x12\x18\n\x10\x63redential_field\x18\x14 \x01(\t\"9\n\x04Http\x12\x31\n\x08\x62indings\x18\x01 \x03(\x0b\x32\x1f.parley.api.contract.v1.Binding*\x82\x01\n\x08\x41udience\x12\x18\n\x14\x41UDIENCE_UNSPECIFIED\x10\x00\x12\x15\n\x11\x41UDIENCE_EVERYONE\x10\x01\x12\x1b\n\x17\x41UDIENCE_ADMINISTRATORS\x10\x02\x12(\n$AUDIENCE_ADMINISTRATORS_AND_AUDITORS\x10\x03*h\n\x08\x44uration\x12\x18\n\x14\x44URATION_UNSPECIFIED\x10\x00\x12\x12\n\x0e\x44URATION_SHORT\x10\x01\x12\x19\n\x15\x44URATION_LONG_RUNNING\x10\x02\x12\x13\n\x0f\x44URATION_STREAM\x10\x03:P\n\x04json\x12\x1d.google.protobuf.FieldOptions\x18\x98\x88\x03 \x01(\x0b\x32!.parley.api.contract.v1.JsonField:/\n\x06tagged\x12\x1d.google.protobuf.OneofOptions\x18\x99\x88\x03 \x01(\x08:L\n\x04http\x12\x1e.google.protobuf.MethodOptions\x18\x9a\x88\x03 \x01(\x0b\x32\x1c.parley.api.contract.v1.Httpb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'parley.api.contract.v1.options_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_AUDIENCE']._serialized_start=1015
-  _globals['_AUDIENCE']._serialized_end=1145
-  _globals['_DURATION']._serialized_start=1147
-  _globals['_DURATION']._serialized_end=1251
+  _globals['_AUDIENCE']._serialized_start=1056
+  _globals['_AUDIENCE']._serialized_end=1186
+  _globals['_DURATION']._serialized_start=1188
+  _globals['_DURATION']._serialized_end=1292
   _globals['_JSONFIELD']._serialized_start=99
-  _globals['_JSONFIELD']._serialized_end=379
-  _globals['_CONSTANT']._serialized_start=381
-  _globals['_CONSTANT']._serialized_end=421
-  _globals['_BINDING']._serialized_start=424
-  _globals['_BINDING']._serialized_end=953
-  _globals['_HTTP']._serialized_start=955
-  _globals['_HTTP']._serialized_end=1012
+  _globals['_JSONFIELD']._serialized_end=420
+  _globals['_CONSTANT']._serialized_start=422
+  _globals['_CONSTANT']._serialized_end=462
+  _globals['_BINDING']._serialized_start=465
+  _globals['_BINDING']._serialized_end=994
+  _globals['_HTTP']._serialized_start=996
+  _globals['_HTTP']._serialized_end=1053
 # @@protoc_insertion_point(module_scope)

@@ -98,6 +98,8 @@ class JsonField(_message.Message):
     PATTERN_DESCRIPTION_FIELD_NUMBER: _builtins.int
     RESOURCE_FIELD_NUMBER: _builtins.int
     TYPE_TAG_FIELD_NUMBER: _builtins.int
+    UTF8_TEXT_FIELD_NUMBER: _builtins.int
+    OCTAL_DIGITS_FIELD_NUMBER: _builtins.int
     public: _builtins.bool
     """Whether HTTP clients see or set the field. Fields without this option are internal."""
     name: _builtins.str
@@ -126,6 +128,10 @@ class JsonField(_message.Message):
     """Metadata `resource` of the 404 answer, if its reason is RESOURCE_NOT_FOUND."""
     type_tag: _builtins.str
     """Text of a member `type` that each item of a list gets; empty for none."""
+    utf8_text: _builtins.bool
+    """Whether the bytes of a request are text in JSON, which is sent as UTF-8; otherwise they are base64."""
+    octal_digits: _builtins.int
+    """Digits of a number that is written as an octal text, as permission bits are; 0 for other numbers."""
     def __init__(
         self,
         *,
@@ -142,10 +148,12 @@ class JsonField(_message.Message):
         pattern_description: _builtins.str = ...,
         resource: _builtins.str = ...,
         type_tag: _builtins.str = ...,
+        utf8_text: _builtins.bool = ...,
+        octal_digits: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["any_json", b"any_json", "decimal_max", b"decimal_max", "default_value", b"default_value", "embedded_json", b"embedded_json", "flatten", b"flatten", "name", b"name", "not_found_reason", b"not_found_reason", "null_if_empty", b"null_if_empty", "omit_if_empty", b"omit_if_empty", "pattern_description", b"pattern_description", "public", b"public", "resource", b"resource", "type_tag", b"type_tag"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["any_json", b"any_json", "decimal_max", b"decimal_max", "default_value", b"default_value", "embedded_json", b"embedded_json", "flatten", b"flatten", "name", b"name", "not_found_reason", b"not_found_reason", "null_if_empty", b"null_if_empty", "octal_digits", b"octal_digits", "omit_if_empty", b"omit_if_empty", "pattern_description", b"pattern_description", "public", b"public", "resource", b"resource", "type_tag", b"type_tag", "utf8_text", b"utf8_text"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
