@@ -24,12 +24,14 @@ from mcpgateway.servers.domain import (
     Transport,
 )
 from mcpgateway.servers.errors import RequestIdReused, ServerNotFound, SlugTaken
-from mcpgateway.servers.schema import keys, requests, servers
+from mcpgateway.servers.schema import requests, servers
 from parley.postgres import Database
-from parley.secrets import Keyring, Sealed, SecretBox
+from parley.process.stored_keys import SealedColumn, StoredKeys
+from parley.secrets import Sealed, SecretBox
 
 TABLE = "mcp.servers"
 COLUMN = "credentials"
+STORED_KEYS = StoredKeys("mcp.keys", (SealedColumn(TABLE, COLUMN, "credentials_key_id"),))
 
 
 # All columns except the ciphertext; built once, because SQLAlchemy takes a millisecond for it.
@@ -185,19 +187,6 @@ class Servers:
         sealed = Sealed(row.credentials, row.credentials_key_id)
         plain = self._box.open(sealed, table=TABLE, column=COLUMN, row_id=server.id)
         return msgspec.json.decode(plain, type=Credentials)
-
-    async def check_keys(self, keyring: Keyring) -> None:
-        """Compare the keyring with the keys recorded in the database, and record new keys.
-
-        Raises:
-            WrongKey: It is another keyring.
-        """
-        async with self._database.transaction() as connection:
-            stored = await connection.execute(select(keys.c.key_id, keys.c.fingerprint))
-            new = keyring.check({row.key_id: row.fingerprint for row in stored})
-            rows = [{"key_id": key, "fingerprint": print_} for key, print_ in new.items()]
-            if rows:
-                await connection.execute(insert_or(keys).on_conflict_do_nothing(), rows)
 
     async def _read(self, statement: Select[Any]) -> Mapping[str, Server]:
         async with self._database.reading() as connection:
