@@ -2,11 +2,10 @@
 
 from toolrunner.egress.access_log import (
     AccessLog,
-    InMemoryAccessLog,
     LoggedAccess,
     ProxyAccessRecord,
 )
-from toolrunner.egress.dialer import Dialer, FakeNetwork, Network, SystemNetwork
+from toolrunner.egress.dialer import Dialer, Network, SystemNetwork
 from toolrunner.egress.domain.errors import (
     EgressError,
     PolicyInvalid,
@@ -23,7 +22,7 @@ from toolrunner.egress.domain.rules import Rules
 from toolrunner.egress.domain.variables import git_variables, variables_of
 from toolrunner.egress.listeners import Egress, Exit
 from toolrunner.egress.proxy import Proxy
-from toolrunner.egress.secrets import FakeSecrets, NoSecrets, SecretSource, SecretUse
+from toolrunner.egress.secrets import NoSecrets, SecretSource, SecretUse
 
 __all__ = [
     "PRESETS",
@@ -34,11 +33,8 @@ __all__ = [
     "Egress",
     "EgressError",
     "Exit",
-    "FakeNetwork",
-    "FakeSecrets",
     "Grant",
     "HostPattern",
-    "InMemoryAccessLog",
     "Limits",
     "LoggedAccess",
     "Network",

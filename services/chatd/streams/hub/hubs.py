@@ -34,16 +34,6 @@ class Relays(Protocol):
         ...
 
 
-class NoRelays:
-    """Relays of a deployment with a single process."""
-
-    def target(self, state: ChatState) -> None:
-        """Do nothing."""
-
-    def drop(self, chat_id: ChatId) -> None:
-        """Do nothing."""
-
-
 class Hubs:
     """Finds the hub of a chat and forwards events to it; its owner runs `run`."""
 

@@ -79,16 +79,3 @@ class UtilityModels(Protocol):
             ModelError: The configured one cannot be used; then nothing is generated.
         """
         ...
-
-
-class FixedUtilityModels:
-    """Returns the same model for every purpose, or None for the chat's own."""
-
-    def __init__(self, model: ModelProfile | None = None) -> None:
-        self._model = model
-
-    async def for_purpose(
-        self, chat_id: ChatId, owner: Owner, purpose: CallPurpose
-    ) -> ModelProfile | None:
-        """Return the configured model."""
-        return self._model

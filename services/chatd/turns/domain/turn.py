@@ -5,7 +5,6 @@ from enum import StrEnum
 
 from chatd.chats.domain.chat import ChatState
 from chatd.content.domain.tools import ToolSpec
-from chatd.models.domain.choice import ModelChoice
 from chatd.models.domain.profile import THRESHOLD_PERCENT, ModelProfile
 from chatd.primitives.domain.ids import Owner
 from chatd.turns.domain.briefing import Briefing
@@ -39,19 +38,6 @@ class TurnSetup:
         models = (self.model,) if self.summariser is None else (self.model, self.summariser)
         known = [model.context_limit_tokens for model in models if model.context_limit_tokens > 0]
         return min(known, default=0)
-
-
-class FixedSetups:
-    """Returns the same setup for every turn."""
-
-    def __init__(self, setup: TurnSetup) -> None:
-        self._setup = setup
-
-    async def prepare(
-        self, chat_id: str, owner: Owner, choice: ModelChoice | None = None
-    ) -> TurnSetup:
-        """Return the setup."""
-        return self._setup
 
 
 class Ending(StrEnum):

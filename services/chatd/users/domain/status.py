@@ -22,14 +22,3 @@ class UserStatuses(Protocol):
     async def of(self, user_ids: Sequence[OwnerId]) -> dict[OwnerId, UserStatus]:
         """Return the status of each of at most 500 users."""
         ...
-
-
-class FixedUserStatuses:
-    """Fixed statuses, for tests; all other users are active."""
-
-    def __init__(self, statuses: dict[OwnerId, UserStatus]) -> None:
-        self.statuses = statuses
-
-    async def of(self, user_ids: Sequence[OwnerId]) -> dict[OwnerId, UserStatus]:
-        """Return the fixed statuses."""
-        return {user_id: self.statuses.get(user_id, UserStatus.ACTIVE) for user_id in user_ids}

@@ -13,9 +13,9 @@ from chatd.primitives.store.constraints import Constraint
 from chatd.spend.domain.limits import EVERYONE, LimitPeriod, SpendLimit
 from chatd.spend.engine.enforcement import LimitedSpending
 from chatd.spend.store.limits import PostgresLimits
-from chatd.users.domain.groups import KnownGroups
 from parley.clock import FakeClock
 from parley.postgres import Pool
+from support.chatd.chats.known_references import KnownGroups
 from support.chatd.turns.billed_turns import (
     ANN,
     CHAT,

@@ -8,7 +8,6 @@ import pytest
 
 from mcpgateway.client.call import CallEnd, CallRecord, CallRequest, Outcome, Progress
 from mcpgateway.client.content import BlobPart, TextPart, ToolAnswer
-from mcpgateway.client.upstream import ScriptedCall, ScriptedUpstream
 from mcpgateway.runtime.call_executor import CallExecutor, JournaledCall
 from mcpgateway.runtime.journal import Journal
 from mcpgateway.servers.domain import Limits, Reason
@@ -16,6 +15,7 @@ from mcpgateway.servers.errors import ExecutionIdReused, StaleOwner, TooManyCall
 from parley.clock import FakeClock
 from parley.postgres import Database
 from support.host.supervised import supervision
+from support.mcpgateway.scripted_upstream import ScriptedCall, ScriptedUpstream
 from support.mcpgateway.values import a_server, a_target, an_order
 
 ANSWER = ToolAnswer(False, (TextPart("hello"),))

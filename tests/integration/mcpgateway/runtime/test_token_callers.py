@@ -4,7 +4,6 @@ import asyncio
 
 import pytest
 
-from mcpgateway.client.upstream import ScriptedUpstream
 from mcpgateway.runtime.call_executor import CallExecutor
 from mcpgateway.runtime.journal import Journal
 from mcpgateway.runtime.servicer import Runtime, RuntimeServicer
@@ -16,6 +15,7 @@ from parley.api.mcp.v1 import tool_pb2
 from parley.clock import FakeClock
 from parley.identity import Caller, Role, User, UserId
 from parley.rpc.call import SERVED_CALL, ServedCall
+from support.mcpgateway.scripted_upstream import ScriptedUpstream
 from support.mcpgateway.values import an_order
 
 TOKEN = Caller(None, User(UserId("ann"), Role.MEMBER), frozenset({"mcp:call"}), "1", "robot")

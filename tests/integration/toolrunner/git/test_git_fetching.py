@@ -18,6 +18,7 @@ import pytest
 from parley.clock import SystemClock
 from support.toolrunner.hosted_workspaces import Repository
 from support.toolrunner.jail import Jail
+from support.toolrunner.no_credentials import NoCredentials
 from support.toolrunner.sandboxes import all_offered, tell
 from toolrunner.filesystem.trash import Trash
 from toolrunner.primitives.domain import UNLIMITED, Limits, WorkspaceId
@@ -25,7 +26,7 @@ from toolrunner.sandbox import Layer, Level, Network
 from toolrunner.spawner.client.node_programs import ProgramFailed, Programs
 from toolrunner.workspaces.domain.mirror_limits import Bounds
 from toolrunner.workspaces.sources.git_command import GIT_USER, GitWorkdir, NodeGit
-from toolrunner.workspaces.sources.mirrors import Mirrors, NoCredentials
+from toolrunner.workspaces.sources.mirrors import Mirrors
 from toolrunner.workspaces.sources.remotes import RemoteRefused, Remotes
 
 HOST = "repositories.example"

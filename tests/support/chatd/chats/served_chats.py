@@ -11,7 +11,6 @@ import grpc
 
 from chatd.chats.domain.chat import ChatState, Claimed, NewMessage
 from chatd.chats.domain.commands import FinishTurn
-from chatd.chats.domain.references import KnownServers
 from chatd.chats.domain.transitions import fence_of
 from chatd.chats.engine.slots import Slot
 from chatd.chats.rpc.references import References
@@ -30,7 +29,7 @@ from chatd.spend.rpc.servicer import UsagePorts, UsageServicer
 from chatd.spend.store.limits import PostgresLimits
 from chatd.spend.store.usage import PostgresUsage
 from chatd.streams.engine.live import LiveChats
-from chatd.streams.hub.hubs import Hubs, NoRelays
+from chatd.streams.hub.hubs import Hubs
 from chatd.streams.rpc.access import Access
 from chatd.streams.rpc.feeds import Feeds
 from chatd.streams.rpc.relay_source import RelaySource
@@ -41,8 +40,7 @@ from chatd.streams.store.feeds import PostgresFeeds
 from chatd.streams.store.following import PostgresStreamReads
 from chatd.turns.store.workers import PostgresWorkers
 from chatd.users.domain.errors import UserSuspended
-from chatd.users.domain.grantees import Grantee, GranteeKind, KnownGrantees
-from chatd.users.domain.groups import KnownGroups
+from chatd.users.domain.grantees import Grantee, GranteeKind
 from chatd.workspaces.clients.nodes import Nodes
 from chatd.workspaces.rpc.access import WorkspaceAccess
 from chatd.workspaces.rpc.access_servicer import WorkspaceAccessServicer
@@ -61,6 +59,8 @@ from parley.rpc import (
 from parley.tasks import BackgroundTasks, Starter
 from parley.telemetry import InMemoryTelemetry
 from support.chatd.chats.chat_people import ANN_ID, BOB_ID, EVE_ID, EVES_GROUP, Person
+from support.chatd.chats.known_references import KnownGrantees, KnownGroups, KnownServers
+from support.chatd.streams.no_relays import NoRelays
 from support.chatd.workspaces.served_catalogue import Catalogue
 from support.host.supervised import supervision
 from support.rpc.echo_service import Identities, make_identities

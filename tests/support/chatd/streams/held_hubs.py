@@ -11,12 +11,13 @@ from chatd.content.domain.parts import Text
 from chatd.primitives.domain.ids import ChatId, MessageId, OwnerId, WorkerId
 from chatd.primitives.domain.requests import Reader
 from chatd.streams.engine.live import LiveChats
-from chatd.streams.hub.hubs import Hubs, NoRelays
+from chatd.streams.hub.hubs import Hubs
 from chatd.streams.rpc.subscription import Subscription
 from chatd.streams.store.following import ChatReader, ChatReadRequest, FollowedChat
 from parley.clock import FakeClock
 from parley.clock.fake import EPOCH
 from parley.tasks import Starter
+from support.chatd.streams.no_relays import NoRelays
 
 CHAT = ChatId("00000000-0000-0000-0000-000000000001")
 WORKER = WorkerId("00000000-0000-0000-0000-0000000000aa")

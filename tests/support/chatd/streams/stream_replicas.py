@@ -38,7 +38,6 @@ from chatd.streams.rpc.servicer import StreamServicer
 from chatd.streams.store.feeds import PostgresFeeds
 from chatd.streams.store.following import PostgresStreamReads
 from chatd.turns.store.workers import PostgresWorkers
-from chatd.users.domain.groups import KnownGroups
 from chatd.workers.domain import SweepLimits
 from parley.api.chat.v1 import stream_service_pb2 as api
 from parley.api.chat.v1.stream_service_pb2_grpc import StreamServiceStub
@@ -66,6 +65,7 @@ from parley.rpc import (
     serve,
 )
 from parley.telemetry import InMemoryTelemetry
+from support.chatd.chats.known_references import KnownGroups
 
 ANN = Owner(OwnerId("00000000-0000-0000-0000-00000000000a"), "member")
 BOB = Owner(OwnerId("00000000-0000-0000-0000-00000000000b"), "member")

@@ -26,12 +26,13 @@ from chatd.spend.store.ledger import PostgresLedger
 from chatd.spend.store.open_calls import PostgresOpenCalls
 from chatd.streams.engine.live import LiveChats
 from chatd.streams.store.partials import PostgresPartials
-from chatd.turns.domain.turn import FixedSetups, TurnSetup
+from chatd.turns.domain.turn import TurnSetup
 from chatd.turns.engine.mailbox import Mailbox
 from chatd.turns.engine.open_calls import OpenCallWriter
 from chatd.turns.engine.turn import TurnPorts, TurnRunner
 from parley.clock import FakeClock
 from parley.postgres import Pool
+from support.chatd.turns.fixed_setups import FixedSetups
 from support.chatd.turns.journaling_tools import JournalingTools
 
 CHAT = ChatId("00000000-0000-0000-0000-000000000001")

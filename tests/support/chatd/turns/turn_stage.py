@@ -33,11 +33,12 @@ from chatd.spend.domain.ledger import LedgerEntry
 from chatd.spend.domain.ports import Spending, Unlimited
 from chatd.streams.engine.live import LiveChats, LivePart
 from chatd.turns.domain.ports import Partials
-from chatd.turns.domain.turn import FixedSetups, TurnEnded, TurnSetup
+from chatd.turns.domain.turn import TurnEnded, TurnSetup
 from chatd.turns.engine.mailbox import Mailbox
 from chatd.turns.engine.turn import TurnLimits, TurnPorts, TurnRunner
 from parley.clock import FakeClock
 from support.chatd.chats.in_memory_chats import InMemoryChats
+from support.chatd.turns.fixed_setups import FixedSetups
 from support.chatd.turns.journaling_tools import Crash, JournalingTools
 
 CHAT = ChatId("00000000-0000-0000-0000-000000000001")

@@ -9,12 +9,13 @@ from chatd.primitives.domain.errors import WorkspaceNotFound
 from chatd.primitives.domain.ids import ChatId, OwnerId, WorkerId
 from chatd.workspaces.domain.commands import Command, Start
 from chatd.workspaces.domain.errors import NodeNotFound, WorkspaceNotReady
-from chatd.workspaces.domain.lifetime import is_due, is_warning_due
+from chatd.workspaces.domain.lifetime import is_due
 from chatd.workspaces.domain.nodes import LOST_AFTER_HEARTBEATS, Load, Node, NodeState
 from chatd.workspaces.domain.ports import ChatWorkspace, LogLine, Seen
 from chatd.workspaces.domain.transitions import decide
 from chatd.workspaces.domain.workspace import DRIVEN, USABLE, State, Workspace, WorkspaceId
 from parley.clock import Clock
+from support.chatd.workspaces.autostop_warnings import is_warning_due
 
 
 class Crash(BaseException):

@@ -16,9 +16,9 @@ from chatd.spend.domain.limits import (
     limit_error,
 )
 from chatd.spend.engine.enforcement import LimitedSpending
-from chatd.users.domain.groups import KnownGroups
 from parley.clock import FakeClock
 from parley.clock.fake import EPOCH
+from support.chatd.chats.known_references import KnownGroups
 from support.chatd.turns.in_memory_money import InMemorySpending
 
 ANN = Owner(OwnerId("ann"), "member")

@@ -16,10 +16,10 @@ from chatd.streams.hub.reads import READ_TRIES
 from chatd.streams.rpc.access import CHECK_S, Access
 from chatd.streams.rpc.subscription import Close
 from chatd.streams.store.following import ChatReadRequest
-from chatd.users.domain.groups import KnownGroups
 from parley.api.chat.v1.event_pb2 import ChatEvent
 from parley.postgres import DatabaseUnavailable, PoolExhausted
 from parley.tasks import BackgroundTasks
+from support.chatd.chats.known_references import KnownGroups
 from support.chatd.streams.held_hubs import ANN, CHAT, FIRST, Stage, settle, staged
 from support.host.supervised import supervision
 

@@ -29,9 +29,9 @@ from chatd.titles.engine.jobs import JobQueue
 from chatd.titles.engine.side_calls import SideCallPorts, SideCalls
 from chatd.titles.engine.titles import TitleWriter
 from chatd.titles.store.title_store import ChatFacts
-from chatd.turns.domain.ports import FixedUtilityModels
-from chatd.turns.domain.turn import Ending, FixedSetups, TurnEnded, TurnSetup
+from chatd.turns.domain.turn import Ending, TurnEnded, TurnSetup
 from parley.clock import FakeClock
+from support.chatd.turns.fixed_setups import FixedSetups, FixedUtilityModels
 from support.chatd.turns.in_memory_money import InMemoryNotes
 from support.chatd.turns.turn_stage import NotingModel
 

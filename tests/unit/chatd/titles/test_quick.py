@@ -26,9 +26,10 @@ from chatd.providers.scripted import Play
 from chatd.spend.domain.ledger import Bill, CallOutcome, CallPurpose, LedgerEntry
 from chatd.spend.domain.ports import Spending, Unlimited
 from chatd.titles.engine.side_calls import Generated, SideCallPorts, SideCallRequest, SideCalls
-from chatd.turns.domain.ports import FixedUtilityModels, UtilityModels
-from chatd.turns.domain.turn import FixedSetups, TurnSetup
+from chatd.turns.domain.ports import UtilityModels
+from chatd.turns.domain.turn import TurnSetup
 from parley.clock import FakeClock
+from support.chatd.turns.fixed_setups import FixedSetups, FixedUtilityModels
 from support.chatd.turns.turn_stage import NotingModel
 
 CHAT = ChatId("c")

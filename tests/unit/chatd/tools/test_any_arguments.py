@@ -12,9 +12,10 @@ from hypothesis import strategies as st
 from chatd.content.domain.parts import ToolCall, ToolOutcome
 from chatd.content.domain.tools import Dispatch, Execution, Executor, ExecutorUnreachable
 from chatd.primitives.domain.ids import ChatId, ExecutionId, Owner, OwnerId
-from chatd.tools.workspace import TOOLS, Call, InMemoryAttachmentStore
+from chatd.tools.workspace import TOOLS, Call
 from chatd.workspaces.domain.ports import WorkspaceLocation
 from parley.clock import FakeClock
+from support.chatd.workspaces.in_memory_attachments import InMemoryAttachmentStore
 
 CHAT = ChatId("00000000-0000-0000-0000-000000000001")
 ANN = Owner(OwnerId("00000000-0000-0000-0000-00000000000a"), "member")

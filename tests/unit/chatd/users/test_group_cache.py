@@ -7,8 +7,8 @@ import pytest
 from chatd.primitives.domain.ids import OwnerId
 from chatd.users.clients.groups import FRESH_S, RETRY_S, STALE_S, USERS_MAX, CachedGroups
 from chatd.users.domain.errors import GroupsUnavailable
-from chatd.users.domain.groups import KnownGroups
 from parley.clock import FakeClock
+from support.chatd.chats.known_references import KnownGroups
 
 ANN = OwnerId("ann")
 BOB = OwnerId("bob")

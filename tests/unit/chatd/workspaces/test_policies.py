@@ -5,7 +5,6 @@ import asyncio
 import pytest
 
 from chatd.primitives.domain.ids import WorkerId
-from chatd.workspaces.clients.in_memory_host import InMemoryHost
 from chatd.workspaces.domain.commands import Grant, SetPolicy, Stop
 from chatd.workspaces.domain.nodes import NodeState
 from chatd.workspaces.domain.ports import HostRefused
@@ -14,6 +13,7 @@ from chatd.workspaces.domain.workspace import State, StopReason, Workspace
 from chatd.workspaces.engine.driver import Driver
 from chatd.workspaces.engine.policies import Policies
 from parley.clock import FakeClock
+from support.chatd.workspaces.in_memory_host import InMemoryHost
 from support.chatd.workspaces.in_memory_workspaces import InMemoryNodes, InMemoryWorkspaces
 from support.chatd.workspaces.workspace_values import NODE, NOON, WORKSPACE, node, workspace
 

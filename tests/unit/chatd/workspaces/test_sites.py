@@ -9,7 +9,6 @@ from chatd.content.domain.messages import ChatMode
 from chatd.models.domain.choice import ModelChoice
 from chatd.models.store.catalogue import ChatFacts
 from chatd.primitives.domain.ids import ChatId, Owner, WorkerId
-from chatd.workspaces.clients.in_memory_host import InMemoryHost
 from chatd.workspaces.domain.commands import FinishPreparing, FinishRemoving, Place
 from chatd.workspaces.domain.ports import ChatWorkspace, WorkspaceLocation
 from chatd.workspaces.domain.workspace import State, WorkspaceId
@@ -18,6 +17,7 @@ from chatd.workspaces.engine.locator import ChatWorkspaceLocator
 from chatd.workspaces.engine.node_list import NodeList
 from chatd.workspaces.engine.watchers import Changes
 from parley.clock import FakeClock
+from support.chatd.workspaces.in_memory_host import InMemoryHost
 from support.chatd.workspaces.in_memory_workspaces import InMemoryNodes, InMemoryWorkspaces
 from support.chatd.workspaces.workspace_values import ANN, NODE, NOON, WORKSPACE, node, workspace
 
