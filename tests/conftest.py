@@ -19,6 +19,7 @@ from support.session.parallel_run import (
     marks_of_workers,
 )
 from support.session.run_guard import end_with, start_guard
+from support.session.sandbox_levels import keep_levels
 from support.session.told_results import keep_attacks, told_results
 
 SEEDS = 1000
@@ -35,7 +36,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--second-chance",
         action="store_true",
-        help="these tests failed beside others: tell which pass now, and fail if they are many",
+        help="these tests failed beside others: tell which pass now, and fail also then",
     )
     parser.addoption(
         "--end-with",
@@ -85,6 +86,7 @@ def pytest_runtest_makereport(
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
     keep_attacks(report)
+    keep_levels(item, report)
     return report
 
 
@@ -97,10 +99,9 @@ def pytest_sessionfinish(session: pytest.Session) -> Generator[None]:
     if is_xdist_worker(session):
         end_undisturbed()
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
-    if reporter is not None and session.config.getoption("--second-chance"):
-        names = second_chance.passed_alone(reporter.stats)
-        if len(names) > second_chance.PASSED_ALONE_MAX:
-            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+    stats = {} if reporter is None else reporter.stats
+    if session.config.getoption("--second-chance") and second_chance.passed_alone(stats):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
     try:
         yield
     finally:

@@ -16,17 +16,17 @@ import pytest
 
 from support.toolrunner import attacks
 from support.toolrunner.jail import Jail
-from support.toolrunner.sandboxes import judged, offered
+from support.toolrunner.sandboxes import judged, requires
 from support.toolrunner.victims import SECRET, Service, service
 from toolrunner.directories.users import COUNT, FIRST, Users
 from toolrunner.directories.workspaces import Workspaces
 from toolrunner.primitives.domain import Limits
 from toolrunner.sandbox import Layer, Level
 
-pytestmark = pytest.mark.skipif(
-    os.geteuid() != 0 or Level.LANDLOCK not in offered(),
-    reason="only root gives workspaces a user of their own, and only Landlock lets them walk",
-)
+pytestmark = [
+    pytest.mark.skipif(os.geteuid() != 0, reason="only root gives workspaces a user of their own"),
+    requires(Level.LANDLOCK),
+]
 
 
 @pytest.fixture
