@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 from parley.postgres import Pool, typed_outages
 from parley.secrets import CiphertextDamaged, Keyring, Sealed, SecretBox, WrongKey
+from parley.telemetry import audit
 
 logger = logging.getLogger(__name__)
 
@@ -45,6 +46,7 @@ class StoredKeys:
     fingerprints: str
     columns: Sequence[SealedColumn]
 
+    # May run: process.
     async def adopt(self, pool: Pool, keyring: Keyring) -> int:
         """Check the keyring against the database and encrypt all values for its first key.
 
@@ -75,6 +77,7 @@ class StoredKeys:
         if missing:
             raise WrongKey(tuple(sorted(missing)))
 
+    # May run: process.
     async def _in_use(self, pool: Pool) -> set[str]:
         """Return the ids of the keys that values are encrypted with."""
         found = set[str]()
@@ -86,6 +89,7 @@ class StoredKeys:
             found |= {row["key_id"] for row in rows}
         return found
 
+    # May run: process.
     async def _record(self, pool: Pool, keyring: Keyring) -> None:
         key = keyring.writing_key
         await pool.execute(
@@ -95,6 +99,7 @@ class StoredKeys:
             key.fingerprint,
         )
 
+    # May run: process.
     async def _forget(self, pool: Pool, keyring: Keyring) -> None:
         needed = await self._in_use(pool) | {keyring.writing_key.id}
         gone = await pool.fetch(
@@ -102,9 +107,10 @@ class StoredKeys:
             sorted(needed),
         )
         for row in gone:
-            logger.info("no value needs this master key any more", extra={"key_id": row["key_id"]})
+            audit("master_key.replaced", user_id="", key_id=row["key_id"])
 
 
+# May run: process.
 async def _rewrap_column(pool: Pool, keyring: Keyring, box: SecretBox, column: SealedColumn) -> int:
     changed, after_id = 0, FIRST_ID
     while True:
@@ -121,13 +127,12 @@ async def _rewrap_column(pool: Pool, keyring: Keyring, box: SecretBox, column: S
         found = {str(row["id"]): Sealed(row["sealed"], row["key_id"]) for row in rows}
         changed += await _rewrap(pool, box, column, found)
     if changed:
-        logger.info(
-            "secrets were encrypted for the first master key",
-            extra={"table": column.table, "key_id": keyring.writing_key.id, "rows": changed},
-        )
+        key_id = keyring.writing_key.id
+        audit("secrets.rewrapped", user_id="", table=column.table, key_id=key_id, rows=changed)
     return changed
 
 
+# May run: process.
 async def _rewrap(
     pool: Pool, box: SecretBox, column: SealedColumn, found: dict[str, Sealed]
 ) -> int:

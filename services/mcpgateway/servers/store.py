@@ -101,6 +101,7 @@ class Servers:
             raise
         return await self.get(earlier)
 
+    # May run: process.
     async def ensure(self, server_id: ServerId, settings: ServerSettings) -> None:
         """Create a server with this slug at this URL, or update its URL; other changes are kept.
 
@@ -163,6 +164,7 @@ class Servers:
         found = await self._read(statement)
         return tuple(found.values())
 
+    # May run: administrator.
     async def delete(self, server_id: str) -> None:
         """Delete the server and its secrets, if it exists."""
         if not _is_uuid(server_id):
@@ -170,6 +172,7 @@ class Servers:
         async with self._database.transaction() as connection:
             await connection.execute(delete(servers).where(servers.c.id == server_id))
 
+    # May run: process.
     async def credentials(self, server: Server) -> Credentials:
         """Return the server's secrets, decrypted.
 
@@ -188,6 +191,7 @@ class Servers:
         plain = self._box.open(sealed, table=TABLE, column=COLUMN, row_id=server.id)
         return msgspec.json.decode(plain, type=Credentials)
 
+    # May run: user, service.
     async def _read(self, statement: Select[Any]) -> Mapping[str, Server]:
         async with self._database.reading() as connection:
             rows = await connection.execute(statement)
@@ -210,6 +214,7 @@ class Servers:
         }
 
 
+# May run: administrator.
 async def _remember(
     connection: AsyncConnection, request: RequestRecord, server_id: ServerId
 ) -> ServerId | None:
@@ -238,6 +243,7 @@ async def _remember(
     return ServerId(row.server_id)
 
 
+# May run: administrator.
 async def _insert(connection: AsyncConnection, values: dict[str, Any]) -> Row[Any]:
     inserted = await connection.execute(
         insert(servers).values(values).returning(*_EVERYTHING.selected_columns)

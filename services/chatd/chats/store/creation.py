@@ -21,6 +21,7 @@ from parley.postgres import Pool, typed_outages
 
 # Create a running chat, for its owner; an existing id inserts nothing. As everywhere, a worker may
 # claim only while its lease is valid for some seconds more and it is not draining.
+# May run: owner.
 INSERT_CHAT = """
     WITH claim AS MATERIALIZED (
         SELECT id FROM chat.workers WHERE id = $13::uuid AND NOT is_draining

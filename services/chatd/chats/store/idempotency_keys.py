@@ -26,10 +26,12 @@ from chatd.primitives.store.constraints import Constraint
 from parley.postgres import Pool, typed_outages
 
 # The body hash of a key; used only for a chat whose owner was checked.
+# May run: user.
 SELECT_BODY_HASH = "SELECT body_hash FROM chat.client_keys WHERE chat_id = $1 AND key = $2"
 
 # The outcome of a key and the current chat, for the owner. The message of the turn is found also
 # after it was deleted by an edit.
+# May run: owner.
 SELECT_OUTCOME = f"""
     SELECT {VIEW_COLUMNS}, used.snapshot_version AS used_version, used.outcome::text AS outcome,
         used.created_at AS used_at, message.id AS message_id, message.revision AS message_revision,

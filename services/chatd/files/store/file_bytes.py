@@ -7,6 +7,7 @@ from chatd.primitives.domain.ids import OwnerId
 from parley.postgres import Pool, typed_outages
 
 # Files of an owner with their bytes.
+# May run: owner.
 SELECT_FILE_BYTES = """
     SELECT id, name, media_type, data FROM chat.files
     WHERE id = ANY ($1::uuid[]) AND owner_id = $2

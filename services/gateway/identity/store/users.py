@@ -32,6 +32,7 @@ class UserStore:
     def __init__(self, database: Database) -> None:
         self._database = database
 
+    # May run: administrator.
     async def add(
         self, user: UserRecord, *, creation_request: str, group_ids: tuple[str, ...] = ()
     ) -> UserRecord:
@@ -106,6 +107,7 @@ class UserStore:
                 raise
             raise LoginTaken(str(values.get("login"))) from error
 
+    # May run: administrator.
     async def deactivate(self, user_id: str, *, now: datetime) -> UserRecord:
         """Deactivate a user: their sessions, keys and tokens become invalid.
 
@@ -128,6 +130,7 @@ class UserStore:
             locked_out = {"state": UserState.DEACTIVATED, "deactivated_at": now}
             return await write_user(connection, user, locked_out, now)
 
+    # May run: administrator.
     async def erase(self, user_id: str, *, now: datetime) -> UserRecord:
         """Delete everything but the id of a deactivated user.
 
@@ -153,6 +156,7 @@ class UserStore:
             return await write_user(connection, user, values, now)
 
 
+# May run: administrator.
 async def locked_user(
     connection: AsyncConnection, user_id: str, *, also_deleted: bool = False
 ) -> UserRecord:
@@ -169,6 +173,7 @@ async def locked_user(
     return user
 
 
+# May run: administrator.
 async def _check_owner_remains(connection: AsyncConnection, user: UserRecord) -> None:
     """Reject the loss of the last active owner; changes of owners are serialised."""
     if user.role is not Role.OWNER or not user.is_active:
@@ -185,6 +190,7 @@ async def _check_owner_remains(connection: AsyncConnection, user: UserRecord) ->
         raise LastOwner(user.id)
 
 
+# May run: administrator.
 async def write_user(
     connection: AsyncConnection, user: UserRecord, values: Mapping[str, object], now: datetime
 ) -> UserRecord:

@@ -70,7 +70,9 @@ def fingerprint(keyring: Keyring) -> dict[str, str]:
     return {keyring.writing_key.id: keyring.writing_key.fingerprint}
 
 
-async def test_after_a_rotation_every_value_opens_with_the_new_key_alone(pool: Pool) -> None:
+async def test_after_a_rotation_every_value_opens_with_the_new_key_alone(
+    pool: Pool, caplog: pytest.LogCaptureFixture
+) -> None:
     await KEYS.adopt(pool, OLD)
     numbers = range(1, BATCH_ROWS + 3)
     await store(pool, OLD, numbers)
@@ -81,6 +83,11 @@ async def test_after_a_rotation_every_value_opens_with_the_new_key_alone(pool: P
     alone = NEW.without_old_keys()
     assert await opened(pool, alone) == [str(number) for number in numbers]
     assert await recorded(pool) == fingerprint(NEW)
+    audited = [vars(record) for record in caplog.records if record.name == "parley.audit"]
+    assert [(each["action"], each["key_id"], each.get("rows")) for each in audited] == [
+        ("secrets.rewrapped", NEW.writing_key.id, len(numbers)),
+        ("master_key.replaced", OLD.writing_key.id, None),
+    ]
     assert await KEYS.adopt(pool, alone) == 0
 
 
