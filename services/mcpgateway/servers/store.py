@@ -11,6 +11,7 @@ from sqlalchemy.dialects.postgresql import insert as insert_or
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from mcpgateway.servers.constraints import Constraint
 from mcpgateway.servers.domain import (
     ApprovalPolicy,
     AuthKind,
@@ -96,7 +97,7 @@ class Servers:
                     row = await _insert(connection, self._values(server_id, settings, credentials))
                     return _server(row)
         except IntegrityError as error:
-            if "servers_slug_unique" in str(error.orig):
+            if Constraint.SERVERS_SLUG_UNIQUE in str(error.orig):
                 raise SlugTaken(settings.slug) from error
             raise
         return await self.get(earlier)

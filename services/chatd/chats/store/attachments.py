@@ -81,7 +81,7 @@ class Attachments:
         try:
             await self._link(chat_id, file_ids, owner_id)
         except asyncpg.ForeignKeyViolationError as violation:
-            if violation.constraint_name != Constraint.CHAT_FILES_FILE:
+            if violation.constraint_name != Constraint.CHAT_FILES_FILE_FKEY:
                 raise
             raise FileNotFound(file_ids[0]) from violation
 

@@ -132,7 +132,7 @@ def _removed_files(file_ids: tuple[str, ...]) -> Iterator[None]:
     try:
         yield
     except asyncpg.ForeignKeyViolationError as violation:
-        if violation.constraint_name != Constraint.CHAT_FILES_FILE:
+        if violation.constraint_name != Constraint.CHAT_FILES_FILE_FKEY:
             raise
         raise FileNotFound(file_ids[0]) from violation
 

@@ -124,7 +124,7 @@ class Keys:
             await self.require_used(chat_id, key, refusal)
             return None
         except asyncpg.UniqueViolationError as violation:
-            if violation.constraint_name != Constraint.CLIENT_KEYS_KEY:
+            if violation.constraint_name != Constraint.CLIENT_KEYS_PKEY:
                 raise
             await self.require_used(chat_id, key, violation)
             return None

@@ -8,13 +8,13 @@ import asyncpg
 from chatd.models.domain.catalogue import Model, ModelOverride, Purpose
 from chatd.models.store.config_version import ConfigChanges
 from chatd.models.store.rows import MODEL_COLUMNS, model_arguments, model_of
-from chatd.models.store.tables import MODEL_NAME_INDEX
 from chatd.primitives.domain.errors import (
     NameTaken,
     RequestIdReused,
     ResourceNotFound,
     VersionConflict,
 )
+from chatd.primitives.store.constraints import Constraint
 from parley.postgres import Connection
 
 # Insert a model of a live provider, for administrators; an existing id is the same request.
@@ -151,6 +151,6 @@ def _names_taken(model: Model) -> Iterator[None]:
     try:
         yield
     except asyncpg.UniqueViolationError as violation:
-        if violation.constraint_name != MODEL_NAME_INDEX:
+        if violation.constraint_name != Constraint.MODELS_BY_LIVE_NAME:
             raise
         raise NameTaken("model", model.display_name) from violation

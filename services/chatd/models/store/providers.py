@@ -17,13 +17,13 @@ from chatd.models.store.rows import (
     provider_arguments,
     provider_of,
 )
-from chatd.models.store.tables import PROVIDER_NAME_INDEX
 from chatd.primitives.domain.errors import (
     NameTaken,
     RequestIdReused,
     ResourceNotFound,
     VersionConflict,
 )
+from chatd.primitives.store.constraints import Constraint
 from parley.postgres import Connection
 from parley.secrets import SecretBox
 from parley.settings import Secret
@@ -260,6 +260,6 @@ def _names_taken(provider: Provider) -> Iterator[None]:
     try:
         yield
     except asyncpg.UniqueViolationError as violation:
-        if violation.constraint_name != PROVIDER_NAME_INDEX:
+        if violation.constraint_name != Constraint.PROVIDERS_BY_LIVE_NAME:
             raise
         raise NameTaken("provider", provider.name) from violation

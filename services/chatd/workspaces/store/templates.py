@@ -8,11 +8,11 @@ import asyncpg
 
 from chatd.primitives.domain.errors import NameTaken, RequestIdReused, VersionConflict
 from chatd.primitives.domain.ids import OwnerId
+from chatd.primitives.store.constraints import Constraint
 from chatd.workspaces.domain.errors import TemplateNotFound
 from chatd.workspaces.domain.ranking import LOOK_BACK, Habit
 from chatd.workspaces.domain.templates import Template
 from chatd.workspaces.store.rows import definition_of, template_of
-from chatd.workspaces.store.tables import TEMPLATE_NAME_INDEX
 from parley.postgres import Pool, typed_outages
 
 _TEMPLATE = (
@@ -178,6 +178,6 @@ def _names_taken(template: Template) -> Iterator[None]:
     try:
         yield
     except asyncpg.UniqueViolationError as violation:
-        if violation.constraint_name != TEMPLATE_NAME_INDEX:
+        if violation.constraint_name != Constraint.TEMPLATES_BY_NAME:
             raise
         raise NameTaken("template", template.name) from violation

@@ -11,6 +11,7 @@ import asyncpg
 
 from chatd.primitives.domain.errors import NameTaken, RequestIdReused, WorkspaceNotFound
 from chatd.primitives.domain.ids import ChatId, OwnerId, WorkerId
+from chatd.primitives.store.constraints import Constraint
 from chatd.workspaces.domain.commands import Command, Start
 from chatd.workspaces.domain.errors import QuotaExhausted, WorkspaceNotReady
 from chatd.workspaces.domain.ports import LogLine, Seen
@@ -26,7 +27,6 @@ from chatd.workspaces.store.rows import (
     workspace_arguments,
     workspace_of,
 )
-from chatd.workspaces.store.tables import WORKSPACE_NAME_INDEX
 from parley.postgres import Connection, Pool, typed_outages
 
 LINES_MAX = 2000
@@ -166,7 +166,7 @@ class PostgresWorkspaces(WorkspaceReads):
                         INSERT, *workspace_arguments(workspace), request_hash, None, 0.0
                     )
                 except asyncpg.UniqueViolationError as violation:
-                    if violation.constraint_name != WORKSPACE_NAME_INDEX:
+                    if violation.constraint_name != Constraint.WORKSPACES_BY_NAME:
                         raise
                     raise NameTaken("workspace", workspace.name) from violation
         assert row is not None  # The owner is locked, and the row did not exist.

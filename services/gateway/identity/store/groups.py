@@ -12,12 +12,11 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.identity.domain import GroupRecord
 from gateway.identity.errors import GroupNameTaken, GroupNotFound, VersionConflict
+from gateway.identity.store.constraints import Constraint
 from gateway.identity.store.memberships import group_ids_of, replace_groups
 from gateway.identity.store.schema import group_members, groups
 from gateway.identity.store.users import locked_user, write_user
 from parley.postgres import Database
-
-NAME_UNIQUE = "groups_name_unique"
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +103,7 @@ class GroupStore:
                 )
                 return _group((await connection.execute(same)).mappings().one())
         except IntegrityError as error:
-            if NAME_UNIQUE not in str(error.orig):
+            if Constraint.GROUPS_NAME_UNIQUE not in str(error.orig):
                 raise
             raise GroupNameTaken(group.name) from error
 
@@ -131,7 +130,7 @@ class GroupStore:
                 )
                 return await _required(connection, group_id)
         except IntegrityError as error:
-            if NAME_UNIQUE not in str(error.orig):
+            if Constraint.GROUPS_NAME_UNIQUE not in str(error.orig):
                 raise
             raise GroupNameTaken(name) from error
 

@@ -16,14 +16,13 @@ from gateway.identity.errors import (
     UserStillActive,
     VersionConflict,
 )
+from gateway.identity.store.constraints import Constraint
 from gateway.identity.store.credentials import user_of_table
 from gateway.identity.store.memberships import replace_groups
 from gateway.identity.store.schema import api_keys, sessions, users
 from gateway.identity.store.service_tokens import revoke_all
 from parley.identity import Role
 from parley.postgres import Database
-
-LOGIN_UNIQUE = "users_login_unique"
 
 
 class UserStore:
@@ -66,7 +65,7 @@ class UserStore:
                     await replace_groups(connection, user.id, group_ids, now=user.created_at)
                 return user_of_table((await connection.execute(same)).mappings().one())
         except IntegrityError as error:
-            if LOGIN_UNIQUE not in str(error.orig):
+            if Constraint.USERS_LOGIN_UNIQUE not in str(error.orig):
                 raise
             raise LoginTaken(user.login) from error
 
@@ -103,7 +102,7 @@ class UserStore:
                     await replace_groups(connection, user.id, group_ids, now=now)
                 return await write_user(connection, user, values, now)
         except IntegrityError as error:
-            if LOGIN_UNIQUE not in str(error.orig):
+            if Constraint.USERS_LOGIN_UNIQUE not in str(error.orig):
                 raise
             raise LoginTaken(str(values.get("login"))) from error
 
