@@ -11,6 +11,7 @@ from xdist.remote import Producer
 
 from parley.process.linux import end_with_parent
 from support.session import second_chance
+from support.session.examples import FULL_SIZE, PLAIN
 from support.session.leftover_processes import end_leftovers
 from support.session.parallel_run import (
     WholeFiles,
@@ -24,8 +25,13 @@ from support.session.told_results import keep_attacks, told_results
 
 SEEDS = 1000
 
-settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("patient")
+for name, examples in (("plain", PLAIN), ("full size", FULL_SIZE)):
+    settings.register_profile(
+        name,
+        max_examples=examples,
+        deadline=None,
+        suppress_health_check=[HealthCheck.too_slow],
+    )
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -48,11 +54,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.getgroup("toolrunner").addoption(
         "--full-size",
         action="store_true",
-        help="rows about many commands and long stops at the size of the fault matrix",
+        help="rows about many commands and long stops at the size of the fault matrix, "
+        "and properties with four times the examples",
     )
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # Before any test is imported: decorators read the profile.
+    settings.load_profile("full size" if config.getoption("--full-size") else "plain")
     # Jobs of a shell in the background ignore Ctrl-C, and so would every program that tests start.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
