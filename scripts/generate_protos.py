@@ -1,4 +1,4 @@
-"""Generates `libs/parley/api` from `protos/`, or checks that it is up to date."""
+"""Generates `libs/parley/api` and `libs/buf` from `protos/`, or checks that they are up to date."""
 
 import filecmp
 import shutil
@@ -7,11 +7,13 @@ import tempfile
 from importlib.resources import files
 from pathlib import Path
 
+from google.api import http_pb2
 from grpc_tools import protoc
 
 ROOT = Path(__file__).resolve().parent.parent
 PROTOS = ROOT / "protos"
-GENERATED = ROOT / "libs" / "parley" / "api"
+#: Generated packages, below `libs/`.
+PACKAGES = ("parley/api", "buf")
 DOCSTRING = '"""Generated from protos/ by scripts/protos; never edited."""\n'
 
 
@@ -19,15 +21,17 @@ def main() -> int:
     """Generate into a scratch directory, then compare with or replace the committed code."""
     with tempfile.TemporaryDirectory() as scratch:
         generate(Path(scratch))
-        fresh = Path(scratch) / "parley" / "api"
-        if "--check" in sys.argv[1:]:
-            stale = different_files(fresh, GENERATED)
-            for path in stale:
-                print(f"libs/parley/api/{path} is stale; run scripts/protos", file=sys.stderr)
-            return 1 if stale else 0
-        shutil.rmtree(GENERATED, ignore_errors=True)
-        shutil.copytree(fresh, GENERATED)
-    return 0
+        stale = False
+        for package in PACKAGES:
+            fresh, committed = Path(scratch) / package, ROOT / "libs" / package
+            if "--check" in sys.argv[1:]:
+                for path in different_files(fresh, committed):
+                    print(f"libs/{package}/{path} is stale; run scripts/protos", file=sys.stderr)
+                    stale = True
+                continue
+            shutil.rmtree(committed, ignore_errors=True)
+            shutil.copytree(fresh, committed)
+    return int(stale)
 
 
 def generate(output: Path) -> None:
@@ -38,9 +42,10 @@ def generate(output: Path) -> None:
     services = [name for name in sources if name.endswith("_service.proto")]
     typed = f"--mypy_grpc_out=quiet,only_async,generate_concrete_servicer_stubs:{output}"
     run_protoc(f"--grpc_python_out={output}", typed, *services)
-    for directory in [output / "parley" / "api", *(output / "parley" / "api").rglob("*")]:
-        if directory.is_dir():
-            (directory / "__init__.py").write_text(DOCSTRING)
+    for package in PACKAGES:
+        for directory in [output / package, *(output / package).rglob("*")]:
+            if directory.is_dir():
+                (directory / "__init__.py").write_text(DOCSTRING)
 
 
 def run_protoc(*arguments: str) -> None:
@@ -51,6 +56,7 @@ def run_protoc(*arguments: str) -> None:
             "protoc",
             f"--proto_path={PROTOS}",
             f"--proto_path={files('grpc_tools') / '_proto'}",
+            f"--proto_path={Path(http_pb2.__file__).parents[2]}",
             f"--plugin=protoc-gen-mypy={binaries / 'protoc-gen-mypy'}",
             f"--plugin=protoc-gen-mypy_grpc={binaries / 'protoc-gen-mypy_grpc'}",
             *arguments,

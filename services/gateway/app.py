@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 
+from gateway.api.contract import access_table
 from gateway.http.access_log import AccessLog
 from gateway.http.addresses import HttpAddress
 from gateway.http.application import Application, ApplicationDependencies, served_operation
@@ -115,6 +116,7 @@ async def gateway(
             serve_http(
                 app,
                 settings.http_listen,
+                public_url=str(settings.public_url),
                 open_connections=_open_connections(settings, process, addresses),
             )
         )
@@ -201,7 +203,7 @@ def _application(
         addresses=addresses,
         access_log=AccessLog(settings.access_log, process.random),
     )
-    return Application(routes(handlers), around)
+    return Application(routes(handlers), around, access_table())
 
 
 @asynccontextmanager

@@ -8,8 +8,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from gateway.api.convert.chats import CHAT_EVENTS, FEED_EVENTS, event_to_json, feed_event_to_json
-from gateway.api.convert.parts import part_to_json
+from gateway.api.events import CHAT_EVENTS, FEED_EVENTS, event_to_json, feed_event_to_json
+from gateway.api.json_output import to_json
 from gateway.http import sse
 from parley.api.chat.v1 import event_pb2, message_pb2
 from support.rpc.filled_protos import filled
@@ -118,7 +118,7 @@ def every_part() -> list[Any]:
     for field in message_pb2.Part.DESCRIPTOR.oneofs_by_name["kind"].fields:
         part = message_pb2.Part()
         filled(getattr(part, field.name)).SetInParent()
-        shown = part_to_json(part)
+        shown = to_json(part)
         assert shown is not None
         parts.append(shown)
     return parts

@@ -7,11 +7,11 @@ from typing import Any
 import msgspec
 import pytest
 
-from gateway.api.convert import chats as convert
 from gateway.api.convert import models as convert_models
 from gateway.api.convert import usage as convert_usage
 from gateway.api.convert import workspace_access as convert_workspaces
 from gateway.api.convert import workspaces as convert_catalogue
+from gateway.api.json_output import to_json
 from parley.api.chat.v1 import (
     chat_pb2,
     message_pb2,
@@ -32,9 +32,9 @@ from parley.api.workspace.v1 import (
 from support.rpc.filled_protos import filled
 
 CONVERSIONS: tuple[tuple[Callable[[Any], Any], Any], ...] = (
-    (convert.chat_to_json, chat_pb2.Chat()),
-    (convert.message_to_json, message_pb2.Message()),
-    (convert.queued_to_json, chat_pb2.QueuedMessage()),
+    (to_json, chat_pb2.Chat()),
+    (to_json, message_pb2.Message()),
+    (to_json, chat_pb2.QueuedMessage()),
     (convert_catalogue.template_to_json, template_pb2.Template()),
     (convert_catalogue.summary_to_json, template_pb2.TemplateSummary()),
     (convert_catalogue.workspace_to_json, workspace_pb2.Workspace()),

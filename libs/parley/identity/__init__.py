@@ -2,7 +2,7 @@
 
 from parley.identity.api_keys import ApiKey
 from parley.identity.authority import CertificateAuthority
-from parley.identity.caller import ANONYMOUS, Caller, User
+from parley.identity.caller import ANONYMOUS, Caller, Role, ServiceName, User, UserId
 from parley.identity.certificates import (
     CertificateFacts,
     CertificateFiles,
@@ -29,7 +29,6 @@ from parley.identity.errors import (
     UnknownKey,
 )
 from parley.identity.guard import Guard
-from parley.identity.names import Role, ServiceName, UserId
 from parley.identity.revocations import InMemoryRevocations, Revocations
 from parley.identity.rules import CallerRule, rule_of
 from parley.identity.tickets import TICKET_LIFETIME_S, AttachTicket, TicketIssuer, TicketReader

@@ -6,7 +6,7 @@ from google.protobuf import descriptor_pool
 from google.protobuf.descriptor import MethodDescriptor
 
 from parley.api.identity.v1 import access_pb2
-from parley.identity.names import Role, ServiceName
+from parley.identity.caller import Role, ServiceName
 
 _SERVICES = {
     access_pb2.SERVICE_GATEWAY: ServiceName.GATEWAY,

@@ -15,8 +15,7 @@ from sqlalchemy.pool import NullPool
 from parley.clock import Clock, SystemClock
 from parley.postgres.database import STARTUP_PATIENCE_S
 from parley.postgres.errors import MigrationFailed, SchemaTooNew
-from parley.postgres.identifiers import quoted
-from parley.postgres.session import Session, SessionLimits, first_line, typed_outages
+from parley.postgres.session import Session, SessionLimits, first_line, quoted, typed_outages
 
 ENVIRONMENT = Path(__file__).with_name("environment")
 # A data migration may take long, and a process that waits for another's needs the same timeout.

@@ -9,7 +9,7 @@ import logging
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from parley.postgres import Pool, typed_outages
+from parley.postgres import Pool
 from parley.secrets import CiphertextDamaged, Keyring, Sealed, SecretBox, WrongKey
 from parley.telemetry import audit
 
@@ -58,17 +58,16 @@ class StoredKeys:
         Raises:
             WrongKey: A key that the database needs is missing or another one.
         """
-        with typed_outages():
-            stored = await pool.fetch(f"SELECT key_id, fingerprint FROM {self.fingerprints}")
-            keyring.check({row["key_id"]: row["fingerprint"] for row in stored})
-            # A process with an older keyring may have written after the last start.
-            await self._require(pool, keyring)
-            await self._record(pool, keyring)
-            box = SecretBox(keyring)
-            changed = 0
-            for column in self.columns:
-                changed += await _rewrap_column(pool, keyring, box, column)
-            await self._forget(pool, keyring)
+        stored = await pool.fetch(f"SELECT key_id, fingerprint FROM {self.fingerprints}")
+        keyring.check({row["key_id"]: row["fingerprint"] for row in stored})
+        # A process with an older keyring may have written after the last start.
+        await self._require(pool, keyring)
+        await self._record(pool, keyring)
+        box = SecretBox(keyring)
+        changed = 0
+        for column in self.columns:
+            changed += await _rewrap_column(pool, keyring, box, column)
+        await self._forget(pool, keyring)
         return changed
 
     async def _require(self, pool: Pool, keyring: Keyring) -> None:

@@ -4,12 +4,11 @@ Each format ends with the number of messages, so that a reader can check that it
 """
 
 from enum import StrEnum
-from typing import Protocol
+from typing import Any, Protocol
 
 import msgspec
 
-from gateway.api.convert.chats import ROLE, chat_to_json, message_to_json
-from gateway.api.convert.parts import Json, parts_to_json
+from gateway.api.json_output import Json, to_json
 from parley.api.chat.v1 import chat_pb2, message_pb2
 
 # Why an answer is incomplete, as text.
@@ -69,13 +68,13 @@ class JsonWriter:
 
     def head(self, chat: chat_pb2.Chat) -> bytes:
         """Return the document up to its messages."""
-        return b'{"chat":' + _encode(chat_to_json(chat)) + b',"messages":['
+        return b'{"chat":' + _encode(to_json(chat)) + b',"messages":['
 
     def message(self, message: message_pb2.Message) -> bytes:
         """Return one element of the list."""
         comma = b"" if self._is_first else b","
         self._is_first = False
-        return comma + _encode(message_to_json(message))
+        return comma + _encode(to_json(message))
 
     def end(self, message_count: int) -> bytes:
         """Return the rest of the document."""
@@ -89,11 +88,11 @@ class JsonLinesWriter:
 
     def head(self, chat: chat_pb2.Chat) -> bytes:
         """Return the line of the chat."""
-        return self._line({"chat": chat_to_json(chat)})
+        return self._line({"chat": to_json(chat)})
 
     def message(self, message: message_pb2.Message) -> bytes:
         """Return the line of a message."""
-        return self._line({"message": message_to_json(message)})
+        return self._line({"message": to_json(message)})
 
     def end(self, message_count: int) -> bytes:
         """Return the last line."""
@@ -115,8 +114,9 @@ class MarkdownWriter:
 
     def message(self, message: message_pb2.Message) -> bytes:
         """Return a section for one message; parts that are not text are quoted as JSON."""
-        role = (ROLE.get(message.role) or "unknown").capitalize()
-        blocks = "".join(_block(part) for part in parts_to_json(message.content))
+        shown: dict[str, Any] = to_json(message)
+        role = (shown["role"] or "unknown").capitalize()
+        blocks = "".join(_block(part) for part in shown["content"])
         cut = CUT.get(message.finish_reason)
         ending = f"\n*{cut}*\n" if cut else ""
         return f"\n## {role} ({message.id})\n{blocks}{ending}".encode()

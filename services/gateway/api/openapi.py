@@ -10,9 +10,10 @@ from typing import Any
 
 import msgspec
 
+from gateway.api.contract import access_table
 from gateway.http.application import AnyRoute, UserRoute
 from gateway.http.problems.errors import PROBLEM_MEDIA_TYPE
-from gateway.http.route_access import ACCESS, Access
+from gateway.http.route_access import Access
 
 OPENAPI_VERSION = "3.1.1"
 API_VERSION = "1"
@@ -88,7 +89,7 @@ def described(routes: Iterable[AnyRoute]) -> dict[str, object]:
     paths: dict[str, dict[str, object]] = {}
     for route in served:
         body = None if route.body is None else ref_of[route.body]
-        operation = _operation(route, ACCESS[route.method, route.path], body)
+        operation = _operation(route, access_table()[route.method, route.path], body)
         paths.setdefault(route.path, {})[route.method.lower()] = operation
     return {
         "openapi": OPENAPI_VERSION,

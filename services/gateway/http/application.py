@@ -38,7 +38,7 @@ from gateway.http.problems.errors import (
 from gateway.http.problems.field_paths import ANYTHING, RouteInputs
 from gateway.http.protocol import PRESENCE
 from gateway.http.request_body import drain
-from gateway.http.route_access import ACCESS, Access, Need, RouteUndeclared
+from gateway.http.route_access import Access, Need, RouteUndeclared
 from gateway.http.websockets import as_request, is_websocket, refusing
 from parley.rpc import current_method
 from parley.telemetry import Durations, Telemetry
@@ -153,7 +153,7 @@ class Application:
         self,
         routes: Iterable[AnyRoute],
         around: ApplicationDependencies,
-        access: Mapping[tuple[str, str], Access] = ACCESS,
+        access: Mapping[tuple[str, str], Access],
     ) -> None:
         """Build the routing table.
 
@@ -241,8 +241,7 @@ class Application:
     def _check_host(self, request: Request) -> None:
         host = host_name(request.headers.get("host", ""))
         if host not in self._hosts:
-            raise HttpProblem(
-                421,
+            raise HttpProblem.of(
                 "HOST_NOT_ALLOWED",
                 "This host name is not served here; use the public URL, or have the operator "
                 "add the name to GATEWAY_ALLOWED_HOSTS.",
@@ -287,7 +286,7 @@ class _PathEndpoint:
         if route is None:
             allowed = ", ".join(sorted(self._routes))
             detail = f"This path answers {allowed}."
-            raise HttpProblem(405, "METHOD_NOT_ALLOWED", detail, headers={"allow": allowed})
+            raise HttpProblem.of("METHOD_NOT_ALLOWED", detail, headers={"allow": allowed})
         if isinstance(route, UserRoute):
             scope[ASKED] = RouteInputs(route.path, route.query, route.body)
         _check_upgrade(scope, route)
@@ -311,7 +310,7 @@ class _PathEndpoint:
     async def _principal(self, route: UserRoute, request: Request) -> Principal:
         principal = await self._authentication.require(request)
         if principal.user.role not in self._access[route.method, route.path].roles:
-            raise HttpProblem(403, "FORBIDDEN", f"The role {principal.user.role} may not do this.")
+            raise HttpProblem.of("FORBIDDEN", f"The role {principal.user.role} may not do this.")
         request.scope[USER_ID] = principal.user.id
         return principal
 
@@ -337,7 +336,7 @@ class _ResponseSender:
             if self._http_version == "1.0" and "content-length" not in headers:
                 # The response would be chunked, which an HTTP/1.0 client takes for part of the
                 # body.
-                raise HttpProblem(505, "HTTP_VERSION_TOO_OLD", TOO_OLD)
+                raise HttpProblem.of("HTTP_VERSION_TOO_OLD", TOO_OLD)
             self.status = message["status"]
             self.started_at = time.perf_counter()
             for name, value in self._headers.items():
@@ -375,7 +374,7 @@ def host_name(host: str) -> str:
 
 def _check_upgrade(scope: Scope, route: AnyRoute) -> None:
     if is_websocket(scope) and not (isinstance(route, UserRoute) and route.upgrades):
-        raise HttpProblem(400, "NOT_A_WEBSOCKET", "This path is no WebSocket; send a request.")
+        raise HttpProblem.of("NOT_A_WEBSOCKET", "This path is no WebSocket; send a request.")
 
 
 def _check_declared(routes: tuple[AnyRoute, ...], access: Mapping[tuple[str, str], Access]) -> None:
@@ -390,4 +389,4 @@ def _check_declared(routes: tuple[AnyRoute, ...], access: Mapping[tuple[str, str
 
 
 async def _no_such_path(scope: Scope, receive: Receive, send: Send) -> None:
-    raise HttpProblem(404, "NO_SUCH_PATH", "There is nothing at this path; see /docs.")
+    raise HttpProblem.of("NO_SUCH_PATH", "There is nothing at this path; see /docs.")

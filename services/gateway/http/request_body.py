@@ -100,14 +100,13 @@ async def read_bytes(
                 if len(body) > bytes_max:
                     raise too_large
     except TimeoutError:
-        raise HttpProblem(
-            408,
+        raise HttpProblem.of(
             "BODY_TOO_SLOW",
             f"The body did not arrive within {s_max:g} s, or stopped on its way.",
             headers={"connection": "close"},
         ) from None
     except ClientDisconnect:
-        raise HttpProblem(499, "CLIENT_CLOSED_REQUEST", "The client went away.") from None
+        raise HttpProblem.of("CLIENT_CLOSED_REQUEST", "The client went away.") from None
     return bytes(body)
 
 
@@ -152,7 +151,7 @@ def _parsed(body: bytes) -> object:
 
 
 def _too_deep() -> HttpProblem:
-    return HttpProblem(400, "INVALID_JSON", "The body is nested too deeply.")
+    return HttpProblem.of("INVALID_JSON", "The body is nested too deeply.")
 
 
 def read_query(
@@ -282,8 +281,7 @@ def idempotency_key(request: Request) -> str | None:
     key = re.sub(r'\\(["\\])', r"\1", key)
     if not 1 <= len(key) <= IDEMPOTENCY_KEY_CHARACTERS_MAX or not key.isascii():
         detail = f"Give 1 to {IDEMPOTENCY_KEY_CHARACTERS_MAX} printable ASCII characters."
-        raise HttpProblem(
-            400,
+        raise HttpProblem.of(
             "INVALID_IDEMPOTENCY_KEY",
             f"Idempotency-Key: {detail}",
             errors=(FieldError("WRONG_FORMAT", detail, parameter="Idempotency-Key"),),
@@ -311,8 +309,7 @@ async def drain(receive: Receive) -> None:
 def _check_media_type(request: Request, *accepted: str) -> None:
     given = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if given not in accepted:
-        raise HttpProblem(
-            415,
+        raise HttpProblem.of(
             "UNSUPPORTED_MEDIA_TYPE",
             f"Send the body as Content-Type: {' or '.join(accepted)}.",
             errors=(
@@ -328,8 +325,7 @@ async def _bounded(request: Request) -> bytes:
 
 
 def _too_large() -> HttpProblem:
-    return HttpProblem(
-        413,
+    return HttpProblem.of(
         "BODY_TOO_LARGE",
         f"The body may have {BODY_BYTES_MAX} bytes; send less, or send files as files.",
         headers={"connection": "close"},
@@ -370,11 +366,10 @@ def _not_json(body: bytes, error: Exception) -> HttpProblem:
             if is_number
             else "The body has half of a surrogate pair, such as \\ud800 without the other half."
         )
-        return HttpProblem(400, "INVALID_JSON", detail)
+        return HttpProblem.of("INVALID_JSON", detail)
     before = body[:where].decode(errors="replace")
     line, column = before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1
-    return HttpProblem(
-        400,
+    return HttpProblem.of(
         "INVALID_JSON",
         f"The body is not one JSON document in UTF-8; see line {line}, column {column}.",
         facts={"line": line, "column": column},

@@ -7,7 +7,6 @@ from enum import StrEnum
 from google.protobuf.descriptor import FileDescriptor
 
 from parley.api.chat.v1 import (
-    chat_service_pb2,
     file_service_pb2,
     model_service_pb2,
     settings_service_pb2,
@@ -76,7 +75,6 @@ class _Service:
         return Access(doc, roles=roles, method=f"/{self._service.full_name}/{name}")
 
 
-_chats = _Service(chat_service_pb2.DESCRIPTOR)
 _streams = _Service(stream_service_pb2.DESCRIPTOR)
 _files = _Service(file_service_pb2.DESCRIPTOR)
 _models = _Service(model_service_pb2.DESCRIPTOR)
@@ -104,36 +102,6 @@ PAGES: Mapping[tuple[str, str], Access] = {
     ("GET", "/openapi.json"): _anyone("The description of this API for programs."),
 }
 CHATS: Mapping[tuple[str, str], Access] = {
-    ("POST", f"{_API}/chats"): _chats("CreateChat", "Create a chat and start its turn."),
-    ("GET", f"{_API}/chats"): _chats("ListChats", "List chats, filtered and searched."),
-    ("GET", _CHAT): _chats("GetChat", "Read a chat."),
-    ("PATCH", _CHAT): _chats("UpdateChat", "Change its title, labels, pin, mode or model."),
-    ("DELETE", _CHAT): _chats("DeleteChat", "Remove it and its children for good."),
-    ("POST", f"{_CHAT}/archive"): _chats("SetArchived", "Put it and its children away."),
-    ("POST", f"{_CHAT}/unarchive"): _chats("SetArchived", "Take it and its children back."),
-    ("PUT", f"{_CHAT}/read"): _chats("MarkRead", "Remember how far its owner has read."),
-    ("GET", f"{_CHAT}/export"): _chats("ExportChat", "Read all of it, as json, jsonl or md."),
-    ("GET", f"{_CHAT}/shares"): _chats("GetShares", "Read with whom it is shared."),
-    ("PUT", f"{_CHAT}/shares"): _chats("SetShares", "Share it with exactly these readers."),
-    ("GET", f"{_CHAT}/messages"): _chats("ListMessages", "Read its history and its queue."),
-    ("POST", f"{_CHAT}/messages"): _chats("SendMessage", "Send a message."),
-    ("PATCH", f"{_CHAT}/messages/{{message_id}}"): _chats(
-        "EditMessage", "Replace a message and run anew from there."
-    ),
-    ("DELETE", f"{_CHAT}/queue/{{queued_message_id}}"): _chats(
-        "DeleteQueuedMessage", "Drop a message that waits."
-    ),
-    ("POST", f"{_CHAT}/queue/{{queued_message_id}}/promote"): _chats(
-        "PromoteQueuedMessage", "Send a message that waits now."
-    ),
-    ("POST", f"{_CHAT}/interrupt"): _chats("Interrupt", "Stop its turn, keep what was said."),
-    ("POST", f"{_CHAT}/compact"): _chats("RequestCompaction", "Summarise its history now."),
-    ("POST", f"{_CHAT}/tool-results"): _chats(
-        "SubmitToolResults", "Answer the tools that the client executes."
-    ),
-    ("POST", f"{_CHAT}/reconcile"): _chats(
-        "ReconcileChat", "Bring an impossible state to rest as an error."
-    ),
     ("GET", f"{_CHAT}/events"): _streams("Subscribe", "Follow what happens."),
     ("GET", f"{_API}/events"): _streams("WatchChats", "Follow the list of chats."),
     ("GET", f"{_CHAT}/usage"): _usage("GetChatUsage", "Sum up what its tree used and cost."),

@@ -6,7 +6,7 @@ from msgspec import UnsetType
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gateway.api.convert.chats import group_to_json, managed_user_to_json
+from gateway.api.convert.users import group_to_json, managed_user_to_json
 from gateway.api.inputs.users import GroupPatch, NewGroupInput
 from gateway.api.paging import page_request, page_to_json
 from gateway.api.path_parameters import group_id_of, user_id_of

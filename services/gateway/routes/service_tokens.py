@@ -5,7 +5,7 @@ from collections.abc import Callable
 from starlette.requests import Request
 from starlette.responses import Response
 
-from gateway.api.convert.chats import token_to_json
+from gateway.api.convert.users import token_to_json
 from gateway.api.inputs.chats import NewServiceToken
 from gateway.http.authentication import Principal
 from gateway.http.request_body import (

@@ -47,8 +47,7 @@ def routes(handlers: Handlers) -> tuple[AnyRoute, ...]:
     """Return every route."""
     served = (
         *_pages(handlers.pages),
-        *_chats(handlers),
-        *_turns(handlers),
+        *_streams(handlers),
         *_workspaces(handlers.processes, handlers.workspace_files),
         *_terminals(handlers.terminal),
         *_catalogue(handlers.templates, handlers.workspaces),
@@ -63,7 +62,10 @@ def routes(handlers: Handlers) -> tuple[AnyRoute, ...]:
         *_groups(handlers.groups),
         *_tokens(handlers.tokens),
     )
-    return (*served, OpenRoute("GET", "/openapi.json", _describing(served)))
+    declared = {(route.method, route.path): route for route in handlers.declared}
+    rest = [route for route in served if (route.method, route.path) not in declared]
+    everything = (*declared.values(), *rest)
+    return (*everything, OpenRoute("GET", "/openapi.json", _describing(everything)))
 
 
 def _describing(served: tuple[AnyRoute, ...]) -> OpenHandler:
@@ -88,57 +90,20 @@ def _pages(pages: PageRoutes) -> tuple[AnyRoute, ...]:
     )
 
 
-def _chats(handlers: Handlers) -> tuple[AnyRoute, ...]:
-    chats, shares, export = handlers.chats, handlers.shares, handlers.export.export
-    listed = ("q", "archived", "shared_with_me", *PAGE, "label")
+def _streams(handlers: Handlers) -> tuple[AnyRoute, ...]:
+    export, events = handlers.export, handlers.events
     return (
-        UserRoute("POST", f"{API}/chats", chats.create, body=inputs.NewChat),
-        UserRoute("GET", f"{API}/chats", chats.list, query=listed),
-        UserRoute("GET", CHAT, chats.read),
-        UserRoute("PATCH", CHAT, chats.update, body=inputs.ChatPatch, conditional=True),
-        UserRoute("DELETE", CHAT, chats.delete, conditional=True),
-        UserRoute("POST", f"{CHAT}/archive", chats.archive, body=inputs.Nothing, conditional=True),
-        UserRoute(
-            "POST", f"{CHAT}/unarchive", chats.unarchive, body=inputs.Nothing, conditional=True
-        ),
-        UserRoute("PUT", f"{CHAT}/read", chats.mark_read, body=inputs.ReadMark),
-        UserRoute("GET", f"{CHAT}/export", export, answers_head=False, query=("format",)),
-        UserRoute("GET", f"{CHAT}/shares", shares.list),
-        UserRoute("PUT", f"{CHAT}/shares", shares.replace, body=inputs.NewShares),
+        UserRoute("GET", f"{CHAT}/export", export.export, answers_head=False, query=("format",)),
         UserRoute(
             "GET",
             f"{CHAT}/events",
-            handlers.events.chat,
+            events.chat,
             answers_head=False,
             query=("cursor", "after_id", "types"),
         ),
         UserRoute(
-            "GET",
-            f"{API}/events",
-            handlers.events.feed,
-            answers_head=False,
-            query=("cursor", "types"),
+            "GET", f"{API}/events", events.feed, answers_head=False, query=("cursor", "types")
         ),
-    )
-
-
-def _turns(handlers: Handlers) -> tuple[AnyRoute, ...]:
-    messages, queue, turns = handlers.messages, handlers.queue, handlers.turns
-    bounds = ("before_id", "after_id", "limit")
-    message, queued = f"{CHAT}/messages/{{message_id}}", f"{CHAT}/queue/{{queued_message_id}}"
-    nothing = inputs.Nothing
-    return (
-        UserRoute("GET", f"{CHAT}/messages", messages.list, query=bounds),
-        UserRoute("POST", f"{CHAT}/messages", messages.send, body=inputs.NewMessage),
-        UserRoute("PATCH", message, messages.edit, body=inputs.MessageEdit),
-        UserRoute("DELETE", queued, queue.delete),
-        UserRoute("POST", f"{queued}/promote", queue.promote, body=nothing),
-        UserRoute("POST", f"{CHAT}/interrupt", turns.interrupt, body=inputs.TurnToInterrupt),
-        UserRoute("POST", f"{CHAT}/compact", turns.compact, body=nothing),
-        UserRoute(
-            "POST", f"{CHAT}/tool-results", turns.submit_tool_results, body=inputs.ToolResults
-        ),
-        UserRoute("POST", f"{CHAT}/reconcile", turns.reconcile, body=nothing),
     )
 
 

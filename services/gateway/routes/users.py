@@ -7,7 +7,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gateway.api.convert.chat_requests import given_fields
-from gateway.api.convert.chats import managed_user_to_json, user_to_json
+from gateway.api.convert.users import managed_user_to_json, user_to_json
 from gateway.api.inputs.chats import Nothing
 from gateway.api.inputs.users import MePatch, NewUserInput, UserPatch
 from gateway.api.paging import page_request, page_to_json

@@ -3,27 +3,25 @@
 import asyncio
 from dataclasses import dataclass
 
+from gateway.api.contract import contract_routes
+from gateway.http.application import UserRoute
 from gateway.identity.wiring import Identity
-from gateway.routes.chats import ChatRoutes
 from gateway.routes.checkpoints import CheckpointRoutes
 from gateway.routes.export import ExportRoutes
 from gateway.routes.files import FileRoutes
 from gateway.routes.groups import GroupRoutes
-from gateway.routes.messages import MessageRoutes
 from gateway.routes.models import ModelRoutes
 from gateway.routes.processes import ProcessRoutes
 from gateway.routes.providers import ProviderRoutes
-from gateway.routes.queue import QueueRoutes
 from gateway.routes.secrets import SecretRoutes
 from gateway.routes.service_tokens import TokenRoutes
 from gateway.routes.settings import SettingsRoutes
-from gateway.routes.shares import ShareRoutes
 from gateway.routes.templates import TemplateRoutes
-from gateway.routes.turns import TurnRoutes
 from gateway.routes.usage import UsageRoutes
 from gateway.routes.users import UserRoutes
 from gateway.routes.workspace_files import WorkspaceFileRoutes
 from gateway.routes.workspaces import WorkspaceRoutes
+from gateway.streams.chatd_calls import STUBS, ChatdCalls
 from gateway.streams.chatd_client import ChatdClient
 from gateway.streams.event_stream import StreamLimits
 from gateway.streams.links import Links
@@ -60,15 +58,15 @@ class Dependencies:
 
 @dataclass(frozen=True, slots=True)
 class Handlers:
-    """The handlers, by resource."""
+    """The handlers, by resource.
 
+    Attributes:
+        declared: The routes that the protos declare.
+    """
+
+    declared: tuple[UserRoute, ...]
     pages: PageRoutes
     events: EventRoutes
-    chats: ChatRoutes
-    messages: MessageRoutes
-    queue: QueueRoutes
-    turns: TurnRoutes
-    shares: ShareRoutes
     export: ExportRoutes
     processes: ProcessRoutes
     terminal: TerminalRoutes
@@ -94,7 +92,9 @@ def open_handlers(
     identity, chatd, new_id = behind.identity, behind.chatd, process.new_id
     workspaces = Workspaces(chatd)
     events = _events(behind, process, limits)
+    calls = dict.fromkeys(STUBS, ChatdCalls(chatd))
     return Handlers(
+        declared=contract_routes(calls, new_id=new_id),
         pages=PageRoutes(
             identity.authentication,
             identity.people,
@@ -104,11 +104,6 @@ def open_handlers(
             draining=behind.draining,
         ),
         events=events,
-        chats=ChatRoutes(chatd, new_id=new_id),
-        messages=MessageRoutes(chatd, new_id=new_id),
-        queue=QueueRoutes(chatd, new_id=new_id),
-        turns=TurnRoutes(chatd, new_id=new_id),
-        shares=ShareRoutes(chatd, new_id=new_id),
         export=ExportRoutes(chatd),
         processes=ProcessRoutes(workspaces, new_id=new_id, draining=behind.draining),
         terminal=TerminalRoutes(

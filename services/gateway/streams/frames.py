@@ -2,7 +2,7 @@
 
 import msgspec
 
-from gateway.api.convert.chats import event_to_json, feed_event_to_json
+from gateway.api.events import event_to_json, feed_event_to_json
 from gateway.http import sse
 from parley.api.chat.v1 import event_pb2
 

@@ -7,7 +7,7 @@ from functools import partial
 
 from starlette.requests import Request
 
-from gateway.api.convert.chats import CHAT_EVENTS, FEED_EVENTS
+from gateway.api.events import CHAT_EVENTS, FEED_EVENTS
 from gateway.api.inputs.chats import INTEGER_MAX
 from gateway.api.path_parameters import chat_id_of
 from gateway.http.authentication import Principal

@@ -26,6 +26,7 @@ from parley.api.workspace.v1 import process_pb2, workspace_pb2
 from parley.api.workspace.v1 import process_service_pb2 as api
 from parley.clock import Clock
 from parley.rpc import problem_of
+from parley.tasks import first_of
 
 INPUT_BYTES_MAX: Final = 64 * 1024
 #: Frames per second, far above the rate of typing or pasting.
@@ -154,16 +155,9 @@ class TerminalBridge:
                 "view_only": opened.view_only,
             },
         )
-        async with asyncio.TaskGroup() as tasks:
-            works = (
-                tasks.create_task(self._print(send)),
-                tasks.create_task(self._type(receive)),
-                tasks.create_task(_signed_out(signed_out)),
-            )
-            done, _ = await asyncio.wait(works, return_when=asyncio.FIRST_COMPLETED)
-            for work in works:
-                work.cancel()
-        return next(iter(done)).result()
+        return await first_of(
+            self._print(send), lambda: self._type(receive), lambda: _signed_out(signed_out)
+        )
 
     async def _print(self, send: Send) -> AttachmentEnd | None:
         """Forward the node's output, with the backpressure of the client.

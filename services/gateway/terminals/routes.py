@@ -27,9 +27,7 @@ from parley.rpc import LIMITS, Address, Channels, Problem, acting_for, problem_o
 
 CELLS_MAX: Final = 1000
 FROM_NOW: Final = -1
-GONE: Final = Problem(
-    grpc.StatusCode.UNAVAILABLE, "UPSTREAM_UNAVAILABLE", "the node ended the attachment"
-)
+GONE: Final = Problem.of("UPSTREAM_UNAVAILABLE", "the node ended the attachment")
 
 
 class TerminalRoutes:

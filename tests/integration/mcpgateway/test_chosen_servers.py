@@ -14,7 +14,7 @@ from parley.clock import FakeClock, SystemClock
 from parley.identity import ServiceName, Signer, SigningKey
 from parley.rpc import Address, Channels, acting_for, connect
 from parley.telemetry import InMemoryTelemetry
-from support.chatd.chats.known_references import KnownServers
+from support.chatd.chats.known_servers import KnownServers
 from support.mcpgateway.gateway import ADMIN, MEMBER, McpGateway
 
 CHAT = ChatId("00000000-0000-0000-0000-0000000000aa")

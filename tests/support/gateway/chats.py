@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from gateway.api.convert.chats import chat_to_json
+from gateway.api.json_output import to_json
 from support.gateway.stack import GatewayStack
 
 HELLO: dict[str, Any] = {"content": [{"type": "text", "text": "hello"}]}
@@ -22,7 +22,7 @@ async def new_chat(stack: GatewayStack, **fields: Any) -> str:
 
 def chat_json(stack: GatewayStack, chat_id: str) -> Any:
     """Return a chat as it is now behind the gateway, as JSON shows it."""
-    return json.loads(msgspec.json.encode(chat_to_json(stack.chatd.chats[chat_id])))
+    return json.loads(msgspec.json.encode(to_json(stack.chatd.chats[chat_id])))
 
 
 def last_request(stack: GatewayStack) -> Any:

@@ -60,7 +60,9 @@ class FakeChatMethods(ChatServiceServicer):
             return answer
         message = self._message(request)
         self._fake.messages[request.chat_id].append(message)
-        return chats_api.SendMessageResponse(chat=chat, message=message)
+        return chats_api.SendMessageResponse(
+            chat=chat, message=message, snapshot_version=chat.versions.snapshot
+        )
 
     async def ListChats(self, request: Any, context: Any) -> chats_api.ListChatsResponse:  # noqa: N802
         self._fake.take(request)
@@ -116,6 +118,7 @@ class FakeChatMethods(ChatServiceServicer):
             deleted_message_ids=gone,
             chat=chat,
             dropped_queued_messages=self._fake.queues.pop(request.chat_id, []),
+            snapshot_version=chat.versions.snapshot,
         )
 
     async def DeleteQueuedMessage(  # noqa: N802

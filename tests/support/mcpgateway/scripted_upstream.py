@@ -1,12 +1,11 @@
-"""MCP servers with scripted answers."""
+"""MCP servers with scripted responses, which record the requests."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from mcpgateway.client.call import Progress
+from mcpgateway.client.call import OnProgress, Progress
 from mcpgateway.client.content import ToolAnswer
-from mcpgateway.client.upstream import OnProgress
 from mcpgateway.servers.domain import Catalogue, ServerId, Target
 from mcpgateway.servers.errors import UpstreamFailed
 

@@ -4,9 +4,14 @@ from typing import Any
 
 
 def filled(message: Any) -> Any:
-    """Return a message all of whose fields are set, each list with one item."""
+    """Return a message all of whose fields are set, each list with one item.
+
+    Messages of the same type inside it are left out.
+    """
     oneofs = set()
     for field in message.DESCRIPTOR.fields:
+        if field.message_type is message.DESCRIPTOR:
+            continue
         if field.containing_oneof is not None and field.containing_oneof.name in oneofs:
             continue
         if field.containing_oneof is not None:

@@ -6,6 +6,7 @@ from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[3]
+GENERATED = ("libs/parley/api", "libs/buf")
 
 
 def tracked_modules() -> list[Path]:
@@ -22,7 +23,7 @@ def tracked_modules() -> list[Path]:
         path
         for path in paths
         if path.suffix in {".py", ".ts", ".tsx"}
-        and not path.is_relative_to("libs/parley/api")
+        and not any(map(path.is_relative_to, GENERATED))
         and (ROOT / path).exists()
     ]
 

@@ -10,7 +10,7 @@ from toolrunner.egress.access_log import ProxyAccessRecord
 from toolrunner.egress.dialer import SystemNetwork
 from toolrunner.egress.domain.errors import SecretUnavailable
 from toolrunner.egress.domain.grants import SecretValue
-from toolrunner.egress.domain.hosts import Place
+from toolrunner.egress.domain.hosts import HostPort
 from toolrunner.egress.secrets import SecretUse
 
 
@@ -26,9 +26,9 @@ class InMemoryAccessLog:
     access_records: list[ProxyAccessRecord] = field(default_factory=list)
     changed: asyncio.Event = field(default_factory=asyncio.Event)
 
-    def note(self, passage: ProxyAccessRecord) -> None:
+    def note(self, record: ProxyAccessRecord) -> None:
         """Append it."""
-        self.access_records.append(passage)
+        self.access_records.append(record)
         self.changed.set()
 
 
@@ -46,13 +46,13 @@ class FakeNetwork:
     routes: Mapping[tuple[str, int], int] = field(default_factory=dict)
     connected: list[tuple[str, int]] = field(default_factory=list)
 
-    async def resolve(self, place: Place) -> tuple[str, ...]:
+    async def resolve(self, host_port: HostPort) -> tuple[str, ...]:
         """Return the next answer."""
-        if place.is_address:
-            return (place.host,)
-        if place.host not in self.answers:
+        if host_port.is_address:
+            return (host_port.host,)
+        if host_port.host not in self.answers:
             raise OSError("no such name")
-        left = self.answers[place.host]
+        left = self.answers[host_port.host]
         return left.pop(0) if len(left) > 1 else left[0]
 
     async def connect(self, address: str, port: int) -> socket.socket:

@@ -33,6 +33,7 @@ from parley.rpc import Address, connect, problem_of
 from parley.settings import read
 from parley.telemetry import InMemoryTelemetry
 from support.session.sandbox_levels import levels_of_tests
+from support.toolrunner.worker_users import WORKER_USERS
 from toolrunner.app import serve_node
 from toolrunner.settings import Settings
 
@@ -80,6 +81,8 @@ class House:
             "TOOLRUNNER_TRUST_FILE": str(self.directory / "trust.json"),
             "TOOLRUNNER_SIGNING_KEY_FILE": str(self.directory / "key.pem"),
             "TOOLRUNNER_DATA_DIRECTORY": str(self.data),
+            "TOOLRUNNER_FIRST_USER": str(WORKER_USERS.first),
+            "TOOLRUNNER_USERS_MAX": str(WORKER_USERS.count),
             # What is tested with a sandbox says so itself.
             "TOOLRUNNER_SANDBOX_LEVEL": self.sandbox_level,
             "TOOLRUNNER_SANDBOX_MINIMUM": self.sandbox_level,

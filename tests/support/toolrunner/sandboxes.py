@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from support.session.sandbox_levels import levels_of_tests
+from support.toolrunner.worker_users import WORKER_USERS
 from toolrunner.processes.node_sandbox import Sandbox, probe
 from toolrunner.sandbox import Layer, Level, Report, Trials, judge
 
@@ -18,14 +19,15 @@ UNCONFINED = Sandbox(
         missing=(),
         landlock_abi=0,
         kernel="of a test",
-    )
+    ),
+    WORKER_USERS,
 )
 
 
 @cache
 def trials() -> Trials:
     """Try everything on this machine, once."""
-    return probe(Path("/"))
+    return probe(Path("/"), WORKER_USERS.first)
 
 
 def offered() -> tuple[Level, ...]:
@@ -89,4 +91,4 @@ def told_line(row: str, level: str, successes: int, attempts: int) -> str:
 
 def sandbox_at(level: Level) -> Sandbox:
     """Return this machine's sandbox, held at a level."""
-    return Sandbox(judge(trials(), minimum=level, forced=level))
+    return Sandbox(judge(trials(), minimum=level, forced=level), WORKER_USERS)

@@ -81,7 +81,10 @@ class Answer:
                 return self._end_line()
             case "retry":
                 delay_s = payload.get("delay_ms", 0) / 1000
-                return [*self._end_line(), Note(f"retrying in {delay_s:g} s: {_words(payload)}")]
+                return [
+                    *self._end_line(),
+                    Note(f"retrying in {delay_s:g} s: {_words(payload.get('error', {}))}"),
+                ]
             case "error":
                 self.problem = _words(payload)
             case "status":

@@ -39,7 +39,7 @@ def show(chat_id: str, count: int, as_json: bool) -> None:
         click.echo(sanitized(f"error: {problem.get('message')}"))
     retry = chat.get("retry")
     if retry:
-        at, why = retry.get("retrying_at"), retry.get("error")
+        at, why = retry.get("retrying_at"), retry.get("error", {}).get("message")
         click.echo(sanitized(f"attempt {retry.get('attempt')} failed, next one at {at}: {why}"))
     for message in said["messages"]:
         for line in message_lines(message):

@@ -12,7 +12,7 @@ from chatd.models.domain.language_model import FileData
 from chatd.primitives.domain.errors import ChatNotFound
 from chatd.primitives.domain.ids import ChatId, OwnerId
 from chatd.primitives.store.constraints import Constraint
-from parley.postgres import Pool, typed_outages
+from parley.postgres import Pool
 
 # Files of an owner.
 # May run: owner.
@@ -60,8 +60,7 @@ class Attachments:
         """
         if len(file_ids) > FILES_MAX:
             raise TooManyFiles(FILES_MAX)
-        with typed_outages():
-            rows = await self._pool.fetch(SELECT_FILES, file_ids, owner_id)
+        rows = await self._pool.fetch(SELECT_FILES, file_ids, owner_id)
         found = {
             str(row["id"]): File(str(row["id"]), row["media_type"], row["name"]) for row in rows
         }
@@ -86,14 +85,13 @@ class Attachments:
             raise FileNotFound(file_ids[0]) from violation
 
     async def _link(self, chat_id: ChatId, file_ids: tuple[str, ...], owner_id: OwnerId) -> None:
-        with typed_outages():
-            async with self._pool.acquire() as connection, connection.transaction():
-                if await connection.fetchval(LOCK_HOLDER, chat_id, owner_id) is None:
-                    raise ChatNotFound(chat_id)
-                others = await connection.fetchval(COUNT_OTHERS, chat_id, file_ids)
-                if others + len(file_ids) > FILES_MAX:
-                    raise TooManyFiles(FILES_MAX)
-                await connection.execute(INSERT_LINKS, chat_id, file_ids)
+        async with self._pool.acquire() as connection, connection.transaction():
+            if await connection.fetchval(LOCK_HOLDER, chat_id, owner_id) is None:
+                raise ChatNotFound(chat_id)
+            others = await connection.fetchval(COUNT_OTHERS, chat_id, file_ids)
+            if others + len(file_ids) > FILES_MAX:
+                raise TooManyFiles(FILES_MAX)
+            await connection.execute(INSERT_LINKS, chat_id, file_ids)
 
     async def keep(self, chat_id: ChatId, owner_id: OwnerId, file_id: str, file: FileData) -> None:
         """Store a file for a chat of its owner; an existing one is not changed.
@@ -102,14 +100,13 @@ class Attachments:
             ChatNotFound: There is no such chat of this owner.
             TooManyFiles: The chat would have too many files.
         """
-        with typed_outages():
-            async with self._pool.acquire() as connection, connection.transaction():
-                if await connection.fetchval(LOCK_HOLDER, chat_id, owner_id) is None:
-                    raise ChatNotFound(chat_id)
-                if await connection.fetchval(COUNT_OTHERS, chat_id, [file_id]) >= FILES_MAX:
-                    raise TooManyFiles(FILES_MAX)
-                digest = sha256(file.data).digest()
-                await connection.execute(
-                    INSERT_FILE, file_id, owner_id, file.name, file.media_type, digest, file.data
-                )
-                await connection.execute(INSERT_LINKS, chat_id, [file_id])
+        async with self._pool.acquire() as connection, connection.transaction():
+            if await connection.fetchval(LOCK_HOLDER, chat_id, owner_id) is None:
+                raise ChatNotFound(chat_id)
+            if await connection.fetchval(COUNT_OTHERS, chat_id, [file_id]) >= FILES_MAX:
+                raise TooManyFiles(FILES_MAX)
+            digest = sha256(file.data).digest()
+            await connection.execute(
+                INSERT_FILE, file_id, owner_id, file.name, file.media_type, digest, file.data
+            )
+            await connection.execute(INSERT_LINKS, chat_id, [file_id])

@@ -13,11 +13,11 @@ from chatd.content.domain.errors import FileNotFound
 from chatd.content.domain.messages import ChatMode
 from chatd.content.domain.tools import ClientTool
 from chatd.content.store.client_tools import tools_to_json
-from chatd.models.domain.choice import ReasoningEffort
+from chatd.models.domain.profile import ReasoningEffort
 from chatd.primitives.domain.ids import ChatId, MessageId, Owner, WorkerId
 from chatd.primitives.domain.requests import ClientKey
 from chatd.primitives.store.constraints import Constraint
-from parley.postgres import Pool, typed_outages
+from parley.postgres import Pool
 
 # Create a running chat, for its owner; an existing id inserts nothing. As everywhere, a worker may
 # claim only while its lease is valid for some seconds more and it is not draining.
@@ -96,7 +96,7 @@ async def insert_chat(
     Raises:
         FileNotFound: One of its files was deleted concurrently.
     """
-    with typed_outages(), _removed_files(new.file_ids):
+    with _removed_files(new.file_ids):
         row = await pool.fetchrow(
             INSERT_CHAT,
             new.id,

@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from parley.postgres import Pool, typed_outages
+from parley.postgres import Pool
 
 KEYS_KEPT = timedelta(hours=24)  # How long a client may repeat a request.
 WORKERS_KEPT = timedelta(days=1)
@@ -136,18 +136,17 @@ class PostgresHousekeeping:
 
         Does nothing while another process deletes.
         """
-        with typed_outages():
-            async with self._pool.acquire() as connection, connection.transaction():
-                if not await connection.fetchval(TRY_TO_BEGIN):
-                    return False
-                unheld = await connection.fetch(LOCK_UNHELD, FILES_KEPT, rows_max)
-                removed: tuple[int, ...] = (
-                    await connection.fetchval(DELETE_KEYS, KEYS_KEPT, rows_max),
-                    await connection.fetchval(DELETE_PARTIALS, rows_max),
-                    await connection.fetchval(DELETE_WORKERS, WORKERS_KEPT, rows_max),
-                    await connection.fetchval(DELETE_WORKSPACES, WORKSPACES_KEPT, rows_max),
-                    await connection.fetchval(DELETE_UNHELD, [row["id"] for row in unheld]),
-                    await connection.fetchval(DELETE_OLD_USES, USES_KEPT, rows_max),
-                    await connection.fetchval(DELETE_CROWDED_USES, self._uses_max, rows_max),
-                )
+        async with self._pool.acquire() as connection, connection.transaction():
+            if not await connection.fetchval(TRY_TO_BEGIN):
+                return False
+            unheld = await connection.fetch(LOCK_UNHELD, FILES_KEPT, rows_max)
+            removed: tuple[int, ...] = (
+                await connection.fetchval(DELETE_KEYS, KEYS_KEPT, rows_max),
+                await connection.fetchval(DELETE_PARTIALS, rows_max),
+                await connection.fetchval(DELETE_WORKERS, WORKERS_KEPT, rows_max),
+                await connection.fetchval(DELETE_WORKSPACES, WORKSPACES_KEPT, rows_max),
+                await connection.fetchval(DELETE_UNHELD, [row["id"] for row in unheld]),
+                await connection.fetchval(DELETE_OLD_USES, USES_KEPT, rows_max),
+                await connection.fetchval(DELETE_CROWDED_USES, self._uses_max, rows_max),
+            )
         return max(removed) >= rows_max

@@ -16,14 +16,13 @@ from chatd.chats.domain.chat import Message, QueuedMessage
 from chatd.chats.domain.commands import Command
 from chatd.chats.domain.views import ChatView
 from chatd.chats.store.applying import Applied
-from chatd.chats.store.queued_rows import queue_of
-from chatd.chats.store.rows import message_of
+from chatd.chats.store.rows import message_of, queue_of
 from chatd.chats.store.view_rows import CHATS, VIEW_COLUMNS, view_of
 from chatd.primitives.domain.errors import ChatError, ChatNotFound, RequestIdReused
 from chatd.primitives.domain.ids import ChatId, OwnerId
 from chatd.primitives.domain.requests import ClientKey
 from chatd.primitives.store.constraints import Constraint
-from parley.postgres import Pool, typed_outages
+from parley.postgres import Pool
 
 # The body hash of a key; used only for a chat whose owner was checked.
 # May run: user.
@@ -136,8 +135,7 @@ class Keys:
             RequestIdReused: It was used for another body.
             Exception: `otherwise`, if it was never used.
         """
-        with typed_outages():
-            body_hash = await self._pool.fetchval(SELECT_BODY_HASH, chat_id, key.key)
+        body_hash = await self._pool.fetchval(SELECT_BODY_HASH, chat_id, key.key)
         if body_hash is None:
             raise otherwise
         if body_hash != key.body_hash:
@@ -149,8 +147,7 @@ class Keys:
         Raises:
             ChatNotFound: The chat is gone.
         """
-        with typed_outages():
-            row = await self._pool.fetchrow(SELECT_OUTCOME, chat_id, owner_id, key)
+        row = await self._pool.fetchrow(SELECT_OUTCOME, chat_id, owner_id, key)
         if row is None:
             raise ChatNotFound(chat_id)
         recorded = msgspec.json.decode(row["outcome"], type=Recorded)

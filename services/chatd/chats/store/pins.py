@@ -44,7 +44,7 @@ UNPIN = """
 SELECT_PLACE = "SELECT pin_order FROM chat.chats WHERE id = $2 AND owner_id = $1"
 
 
-def moved(pinned: tuple[ChatId, ...], chat_id: ChatId, place: int) -> tuple[ChatId, ...]:
+def with_pin_moved(pinned: tuple[ChatId, ...], chat_id: ChatId, place: int) -> tuple[ChatId, ...]:
     """Return the pins with one chat moved to `place`, whether it was pinned before or not.
 
     1 is the first place, 0 unpins. A place beyond the last is the last.
@@ -74,7 +74,7 @@ async def move_pin(
         The chats whose position changed.
     """
     unpinned = [] if place else await connection.fetch(UNPIN, owner_id, chat_id)
-    wanted = moved(await _pinned(connection, owner_id), chat_id, place)
+    wanted = with_pin_moved(await _pinned(connection, owner_id), chat_id, place)
     return _ids(unpinned) | _ids(await connection.fetch(UPDATE_PINS, owner_id, wanted))
 
 

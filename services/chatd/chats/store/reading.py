@@ -8,13 +8,12 @@ import asyncpg
 from chatd.chats.domain.chat import Message, QueuedMessage
 from chatd.chats.domain.views import ChatView
 from chatd.chats.store.queries import MESSAGE_COLUMNS
-from chatd.chats.store.queued_rows import queue_column, queue_of
-from chatd.chats.store.rows import message_of
+from chatd.chats.store.rows import message_of, queue_column, queue_of
 from chatd.chats.store.view_rows import ASKING, CHATS, READABLE, VIEW_COLUMNS, asking_of, view_of
 from chatd.primitives.domain.errors import ChatNotFound
 from chatd.primitives.domain.ids import ChatId, MessageId, OwnerId
 from chatd.primitives.domain.requests import Reader
-from parley.postgres import Pool, typed_outages
+from parley.postgres import Pool
 
 EXPORT_PAGE_LENGTH = 200
 
@@ -103,8 +102,7 @@ class Reading:
         Raises:
             ChatNotFound: There is none for this reader.
         """
-        with typed_outages():
-            row = await self._pool.fetchrow(SELECT_VIEW, chat_id, reader.id, reader.group_ids)
+        row = await self._pool.fetchrow(SELECT_VIEW, chat_id, reader.id, reader.group_ids)
         if row is None:
             raise ChatNotFound(chat_id)
         view = view_of(row)
@@ -112,8 +110,7 @@ class Reading:
 
     async def children(self, chat_id: ChatId, reader: Reader) -> tuple[ChatView, ...]:
         """Return the children of a root, in the order they were spawned."""
-        with typed_outages():
-            rows = await self._pool.fetch(SELECT_CHILDREN, chat_id, reader.id, reader.group_ids)
+        rows = await self._pool.fetch(SELECT_CHILDREN, chat_id, reader.id, reader.group_ids)
         return tuple(map(view_of, rows))
 
     async def page(self, chat_id: ChatId, reader: Reader, bounds: Bounds) -> Page:
@@ -155,8 +152,7 @@ class Reading:
         self, chat_id: ChatId, *, owner_id: OwnerId, snapshot_version: int
     ) -> tuple[MessageId, ...]:
         """Return which messages the change with that version deleted."""
-        with typed_outages():
-            rows = await self._pool.fetch(SELECT_DELETED, chat_id, owner_id, snapshot_version)
+        rows = await self._pool.fetch(SELECT_DELETED, chat_id, owner_id, snapshot_version)
         return tuple(MessageId(row["id"]) for row in rows)
 
     # May run: reader.
@@ -166,8 +162,7 @@ class Reading:
         """Return the requested rows and one more if there is one."""
         who = (reader.id, reader.group_ids)
         which = (bounds.before_id, bounds.after_id, bounds.limit + 1)
-        with typed_outages():
-            rows = await self._pool.fetch(statement, chat_id, *who, *which)
+        rows = await self._pool.fetch(statement, chat_id, *who, *which)
         if not rows:
             raise ChatNotFound(chat_id)
         return rows

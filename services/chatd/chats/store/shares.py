@@ -8,7 +8,7 @@ from chatd.chats.domain.views import Share
 from chatd.primitives.domain.errors import ChatNotFound, InvalidRequest
 from chatd.primitives.domain.ids import ChatId, OwnerId
 from chatd.users.domain.grantees import Grantee, GranteeKind
-from parley.postgres import Connection, Pool, typed_outages
+from parley.postgres import Connection, Pool
 
 # Whether a chat is a root, for its owner; locked against concurrent changes of its shares.
 # May run: owner.
@@ -61,10 +61,9 @@ class Shares:
             ChatNotFound: There is no such chat of this owner.
             InvalidRequest: It is a child, which is shared with its root.
         """
-        with typed_outages():
-            async with self._pool.acquire() as connection, connection.transaction():
-                await self._lock(connection, chat_id, owner_id)
-                rows = await connection.fetch(SELECT_SHARES, chat_id)
+        async with self._pool.acquire() as connection, connection.transaction():
+            await self._lock(connection, chat_id, owner_id)
+            rows = await connection.fetch(SELECT_SHARES, chat_id)
         return tuple(map(_share_of, rows))
 
     async def replace(
@@ -77,12 +76,11 @@ class Shares:
             InvalidRequest: It is a child, which is shared with its root.
         """
         wanted = ([each.kind for each in grantees], [each.id for each in grantees])
-        with typed_outages():
-            async with self._pool.acquire() as connection, connection.transaction():
-                await self._lock(connection, chat_id, owner_id)
-                await connection.execute(DELETE_SHARES, chat_id, *wanted)
-                await connection.execute(INSERT_SHARES, chat_id, *wanted)
-                rows = await connection.fetch(SELECT_SHARES, chat_id)
+        async with self._pool.acquire() as connection, connection.transaction():
+            await self._lock(connection, chat_id, owner_id)
+            await connection.execute(DELETE_SHARES, chat_id, *wanted)
+            await connection.execute(INSERT_SHARES, chat_id, *wanted)
+            rows = await connection.fetch(SELECT_SHARES, chat_id)
         self._metadata_changed(chat_id)
         return tuple(map(_share_of, rows))
 

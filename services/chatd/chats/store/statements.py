@@ -13,7 +13,7 @@ from chatd.chats.domain.transitions import Decision
 from chatd.chats.domain.writes import ClearQueue
 from chatd.chats.store.clauses import CHOICE, Clause, clause_of, numbered
 from chatd.chats.store.codec import error_to_json, pending_to_json, retry_to_json
-from chatd.chats.store.queued_rows import queue_column
+from chatd.chats.store.rows import queue_column
 from chatd.primitives.domain.ids import MessageId
 from chatd.primitives.domain.requests import ClientKey
 

@@ -14,9 +14,9 @@ from chatd.models.domain.catalogue import (
     ProviderType,
     Purpose,
 )
-from chatd.models.domain.choice import ReasoningEffort
 from chatd.models.domain.price import Price
 from chatd.models.domain.price_book import PriceBook
+from chatd.models.domain.profile import ReasoningEffort
 from chatd.models.domain.resolution import price_of
 from chatd.primitives.rpc.times import optional_time
 from parley.api.chat.v1 import chat_pb2, model_pb2

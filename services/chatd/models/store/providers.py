@@ -8,7 +8,7 @@ from typing import assert_never
 import asyncpg
 
 from chatd.models.domain.catalogue import Provider, ProviderKey
-from chatd.models.domain.key_changes import KeyEffect, ProviderChange
+from chatd.models.domain.provider_keys import KeyEffect, ProviderChange
 from chatd.models.store.config_version import CATALOGUE, ConfigChanges
 from chatd.models.store.rows import (
     KEY_COLUMNS,

@@ -5,7 +5,7 @@ These statements have no authorisation: they run for the cleanup, not for a call
 
 from collections.abc import Iterable
 
-from parley.postgres import Pool, typed_outages
+from parley.postgres import Pool
 
 # May run: process.
 SELECT_NAMED = """
@@ -40,14 +40,12 @@ class PostgresGroupCleanup:
 
     async def named(self, after: str, limit: int) -> tuple[str, ...]:
         """Return groups that a share or a limit names, in the order of their ids."""
-        with typed_outages():
-            rows = await self._pool.fetch(SELECT_NAMED, after, limit)
+        rows = await self._pool.fetch(SELECT_NAMED, after, limit)
         return tuple(str(row["group_id"]) for row in rows)
 
     async def remove(self, group_ids: Iterable[str]) -> bool:
         """Remove the shares and limits of these groups; return whether a limit was removed."""
         gone = list(group_ids)
-        with typed_outages():
-            await self._pool.execute(DELETE_SHARES, gone)
-            limits: int = await self._pool.fetchval(DELETE_LIMITS, gone)
+        await self._pool.execute(DELETE_SHARES, gone)
+        limits: int = await self._pool.fetchval(DELETE_LIMITS, gone)
         return limits > 0

@@ -6,7 +6,7 @@ These statements have no authorisation: they run for the offboarding, not for a 
 from dataclasses import dataclass
 
 from chatd.primitives.domain.ids import ChatId, MessageId, OwnerId
-from parley.postgres import Pool, typed_outages
+from parley.postgres import Pool
 
 BATCH_MAX = 100
 
@@ -77,39 +77,32 @@ class PostgresSuspendedUsers:
 
     async def suspend(self, user_id: OwnerId, *, is_deleted: bool) -> None:
         """Store that a user is suspended or deleted."""
-        with typed_outages():
-            await self._pool.execute(SUSPEND, user_id, is_deleted)
+        await self._pool.execute(SUSPEND, user_id, is_deleted)
 
     async def reinstate(self, user_id: OwnerId) -> None:
         """Remove the suspension of a user, unless they are deleted."""
-        with typed_outages():
-            await self._pool.execute(REINSTATE, user_id)
+        await self._pool.execute(REINSTATE, user_id)
 
     async def suspended(self) -> frozenset[OwnerId]:
         """Return all suspended users."""
-        with typed_outages():
-            rows = await self._pool.fetch(SELECT_SUSPENDED)
+        rows = await self._pool.fetch(SELECT_SUSPENDED)
         return frozenset(OwnerId(str(row["user_id"])) for row in rows)
 
     async def owners(self, after: OwnerId, limit: int) -> tuple[OwnerId, ...]:
         """Return owners of chats and workspaces in the order of their ids."""
-        with typed_outages():
-            rows = await self._pool.fetch(SELECT_OWNERS, after, limit)
+        rows = await self._pool.fetch(SELECT_OWNERS, after, limit)
         return tuple(OwnerId(str(row["owner_id"])) for row in rows)
 
     async def running_turns(self) -> tuple[RunningTurn, ...]:
         """Return a batch of running turns of suspended users."""
-        with typed_outages():
-            rows = await self._pool.fetch(SELECT_RUNNING_TURNS, BATCH_MAX)
+        rows = await self._pool.fetch(SELECT_RUNNING_TURNS, BATCH_MAX)
         return tuple(RunningTurn(ChatId(str(row["chat_id"])), row["turn_id"]) for row in rows)
 
     async def roots_of_deleted(self) -> tuple[tuple[ChatId, OwnerId], ...]:
         """Return a batch of root chats of deleted users, with their owners."""
-        with typed_outages():
-            rows = await self._pool.fetch(SELECT_ROOTS_OF_DELETED, BATCH_MAX)
+        rows = await self._pool.fetch(SELECT_ROOTS_OF_DELETED, BATCH_MAX)
         return tuple((ChatId(str(row["id"])), OwnerId(str(row["owner_id"]))) for row in rows)
 
     async def delete_rest(self) -> None:
         """Delete the data of deleted users that belongs to no chat."""
-        with typed_outages():
-            await self._pool.execute(DELETE_REST)
+        await self._pool.execute(DELETE_REST)

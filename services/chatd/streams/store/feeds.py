@@ -13,7 +13,7 @@ from datetime import timedelta
 from chatd.chats.domain.views import ChatView
 from chatd.chats.store.view_rows import CHATS, VIEW_COLUMNS, view_of
 from chatd.primitives.domain.ids import ChatId, OwnerId
-from parley.postgres import Pool, typed_outages
+from parley.postgres import Pool
 
 KEPT = timedelta(days=7)
 
@@ -94,8 +94,7 @@ class PostgresFeeds:
 
     async def horizon(self) -> int:
         """Return the horizon from which a query that starts now misses no later commit."""
-        with typed_outages():
-            horizon: int = await self._pool.fetchval(HORIZON)
+        horizon: int = await self._pool.fetchval(HORIZON)
         return horizon
 
     async def changes(
@@ -116,15 +115,14 @@ class PostgresFeeds:
             is_thorough: Whether to find metadata changes too, not only those of the execution.
             metadata_changed: Chats that are returned in any case.
         """
-        with typed_outages():
-            # Deletions first: a chat deleted in between is found by the next query.
-            gone = await self._pool.fetch(SELECT_DELETED, owners, str(since), limit)
-            rows = await self._pool.fetch(SELECT_CHANGES, owners, str(since), limit, is_thorough)
-            more = (
-                await self._pool.fetch(SELECT_METADATA_CHANGED, owners, [*metadata_changed])
-                if metadata_changed
-                else []
-            )
+        # Deletions first: a chat deleted in between is found by the next query.
+        gone = await self._pool.fetch(SELECT_DELETED, owners, str(since), limit)
+        rows = await self._pool.fetch(SELECT_CHANGES, owners, str(since), limit, is_thorough)
+        more = (
+            await self._pool.fetch(SELECT_METADATA_CHANGED, owners, [*metadata_changed])
+            if metadata_changed
+            else []
+        )
         changed = {
             row["view_id"]: ChangedChat(view_of(row), row["created_xid"])
             for row in (*rows, *more)
@@ -139,5 +137,4 @@ class PostgresFeeds:
 
     async def forget(self) -> None:
         """Delete old records of deleted chats."""
-        with typed_outages():
-            await self._pool.execute(FORGET_DELETED, KEPT)
+        await self._pool.execute(FORGET_DELETED, KEPT)

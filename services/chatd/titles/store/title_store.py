@@ -12,7 +12,7 @@ from chatd.chats.store.rows import message_of
 from chatd.primitives.domain.ids import ChatId, Owner
 from chatd.spend.domain.ledger import LedgerEntry
 from chatd.spend.store.ledger import ENTER, entry_arguments
-from parley.postgres import Pool, typed_outages
+from parley.postgres import Pool
 
 # Without authorisation, for the engine: a chat whose turn just ended in this process.
 # May run: process.
@@ -97,14 +97,12 @@ class PostgresTitles:
 
     async def facts(self, chat_id: ChatId) -> ChatFacts | None:
         """Return the facts that decide what to generate for a chat; None if it is deleted."""
-        with typed_outages():
-            row = await self._pool.fetchrow(SELECT_FACTS, chat_id)
+        row = await self._pool.fetchrow(SELECT_FACTS, chat_id)
         return None if row is None else ChatFacts(**dict(row))
 
     async def newest(self, chat_id: ChatId, messages_max: int) -> tuple[Message, ...]:
         """Return the newest messages that users see, in order."""
-        with typed_outages():
-            rows = await self._pool.fetch(SELECT_NEWEST, chat_id, messages_max)
+        rows = await self._pool.fetch(SELECT_NEWEST, chat_id, messages_max)
         return tuple(message_of(row) for row in reversed(rows))
 
     async def set_title(
@@ -127,18 +125,14 @@ class PostgresTitles:
 
     async def set_label(self, chat_id: ChatId, label: str, history_version: int) -> int | None:
         """Store a label of a root chat's last turn without a bill, unless its history changed."""
-        with typed_outages():
-            version: int | None = await self._pool.fetchval(
-                SET_LABEL, chat_id, label, history_version
-            )
+        version: int | None = await self._pool.fetchval(SET_LABEL, chat_id, label, history_version)
         return version
 
     async def set_report(self, chat_id: ChatId, summary: str, history_version: int) -> int | None:
         """Store a child's report as its summary, unless its history changed."""
-        with typed_outages():
-            version: int | None = await self._pool.fetchval(
-                SET_REPORT, chat_id, summary, history_version
-            )
+        version: int | None = await self._pool.fetchval(
+            SET_REPORT, chat_id, summary, history_version
+        )
         return version
 
     # May run: process.
@@ -146,6 +140,5 @@ class PostgresTitles:
         self, statement: str, entry: LedgerEntry, owner: Owner, *rest: object
     ) -> int | None:
         arguments = (*entry_arguments(entry), entry.chat_id, owner.id, *rest)
-        with typed_outages():
-            version: int | None = await self._pool.fetchval(statement, *arguments)
+        version: int | None = await self._pool.fetchval(statement, *arguments)
         return version

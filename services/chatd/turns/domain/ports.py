@@ -6,8 +6,7 @@ from chatd.chats.domain.chat import ChatState, Message
 from chatd.chats.domain.commands import Command
 from chatd.chats.domain.pieces import Piece
 from chatd.content.domain.tools import StoredExecution
-from chatd.models.domain.choice import ModelChoice
-from chatd.models.domain.profile import ModelProfile
+from chatd.models.domain.profile import ModelChoice, ModelProfile
 from chatd.primitives.domain.ids import ChatId, MessageId, Owner
 from chatd.spend.domain.ledger import CallPurpose
 from chatd.turns.domain.turn import TurnSetup

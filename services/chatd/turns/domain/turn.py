@@ -7,7 +7,7 @@ from chatd.chats.domain.chat import ChatState
 from chatd.content.domain.tools import ToolSpec
 from chatd.models.domain.profile import THRESHOLD_PERCENT, ModelProfile
 from chatd.primitives.domain.ids import Owner
-from chatd.turns.domain.briefing import Briefing
+from chatd.turns.domain.system_prompt import SystemPrompt
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,7 +21,7 @@ class TurnSetup:
             never.
         is_final_step_compacted: Whether a turn whose last answer crossed the threshold is
             summarised and continues from there.
-        briefing: The inputs of the system blocks before the history.
+        system_prompt: The inputs of the system blocks before the history.
         client_tools: Tools that the client executes.
     """
 
@@ -29,7 +29,7 @@ class TurnSetup:
     summariser: ModelProfile | None = None
     threshold_percent: int = THRESHOLD_PERCENT
     is_final_step_compacted: bool = True
-    briefing: Briefing = field(default_factory=Briefing)
+    system_prompt: SystemPrompt = field(default_factory=SystemPrompt)
     client_tools: tuple[ToolSpec, ...] = ()
 
     @property

@@ -195,8 +195,7 @@ class PostgresWorkers:
 
     async def register(self, worker_id: WorkerId, address: str, lease_s: float) -> None:
         """Insert the row of a worker that starts."""
-        with typed_outages():
-            await self._pool.execute(REGISTER, worker_id, address, lease_s)
+        await self._pool.execute(REGISTER, worker_id, address, lease_s)
 
     async def renew(self, worker_id: WorkerId, lease_s: float) -> tuple[NamedChat, ...] | None:
         """Extend the lease; return the chats that name the worker, None if its row is gone.
@@ -222,53 +221,46 @@ class PostgresWorkers:
 
     async def begin_drain(self, worker_id: WorkerId) -> None:
         """Mark the worker as draining, so that it claims no more chats."""
-        with typed_outages():
-            await self._pool.execute(BEGIN_DRAIN, worker_id)
+        await self._pool.execute(BEGIN_DRAIN, worker_id)
 
     async def expire(self, worker_id: WorkerId) -> None:
         """End the lease permanently by deleting the row."""
-        with typed_outages():
-            await self._pool.execute(EXPIRE, worker_id)
+        await self._pool.execute(EXPIRE, worker_id)
 
     async def replicas(self) -> tuple[Replica, ...]:
         """Return the live processes."""
-        with typed_outages():
-            rows = await self._pool.fetch(REPLICAS)
+        rows = await self._pool.fetch(REPLICAS)
         return tuple(
             Replica(WorkerId(str(row["id"])), row["address"], row["is_draining"]) for row in rows
         )
 
     async def sweep(self, worker_id: WorkerId, limits: SweepLimits) -> tuple[Claimed, ...]:
         """Claim chats without a live owner: interrupting ones first, then by oldest change."""
-        with typed_outages():
-            rows = await self._pool.fetch(
-                SWEEP,
-                worker_id,
-                limits.chats_max,
-                limits.running_per_user_max,
-                limits.may_take_suspect,
-                limits.may_take_orphans,
-            )
+        rows = await self._pool.fetch(
+            SWEEP,
+            worker_id,
+            limits.chats_max,
+            limits.running_per_user_max,
+            limits.may_take_suspect,
+            limits.may_take_orphans,
+        )
         return tuple(map(_claimed_of, rows))
 
     async def park(self, worker_id: WorkerId, chats_max: int) -> tuple[ChatState, ...]:
         """End the turns that failed in three takeovers in a row."""
-        with typed_outages():
-            rows = await self._pool.fetch(PARK, worker_id, chats_max, error_to_json(CRASH_LOOP))
+        rows = await self._pool.fetch(PARK, worker_id, chats_max, error_to_json(CRASH_LOOP))
         return tuple(map(state_of, rows))
 
     async def reclaim(
         self, worker_id: WorkerId, chat_id: ChatId, owner_epoch: int
     ) -> Claimed | None:
         """Claim again a chat that the worker owns already; None if that has changed."""
-        with typed_outages():
-            row = await self._pool.fetchrow(RECLAIM, worker_id, chat_id, owner_epoch)
+        row = await self._pool.fetchrow(RECLAIM, worker_id, chat_id, owner_epoch)
         return None if row is None else _claimed_of(row)
 
     async def due_actions(self, chats_max: int) -> tuple[DueAction, ...]:
         """Return chats whose client is late, the longest overdue first."""
-        with typed_outages():
-            rows = await self._pool.fetch(DUE_ACTIONS, chats_max)
+        rows = await self._pool.fetch(DUE_ACTIONS, chats_max)
         return tuple(
             DueAction(ChatId(str(row["chat_id"])), _owner_of(row), row["history_version"])
             for row in rows
@@ -276,20 +268,17 @@ class PostgresWorkers:
 
     async def owned(self, worker_id: WorkerId) -> tuple[ChatState, ...]:
         """Return the chats that name the worker."""
-        with typed_outages():
-            rows = await self._pool.fetch(OWNED, worker_id)
+        rows = await self._pool.fetch(OWNED, worker_id)
         return tuple(map(state_of, rows))
 
     async def states(self, chat_ids: tuple[ChatId, ...]) -> tuple[ChatState, ...]:
         """Return the current states of those that exist."""
-        with typed_outages():
-            rows = await self._pool.fetch(STATES, chat_ids)
+        rows = await self._pool.fetch(STATES, chat_ids)
         return tuple(map(state_of, rows))
 
     async def place_in_line(self, chat_id: ChatId) -> int | None:
         """Return the queue position of a chat that waits for an owner, from 1; else None."""
-        with typed_outages():
-            place: int = await self._pool.fetchval(PLACE_IN_LINE, chat_id)
+        place: int = await self._pool.fetchval(PLACE_IN_LINE, chat_id)
         return place or None
 
 

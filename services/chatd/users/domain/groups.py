@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from typing import Protocol
 
+from chatd.primitives.domain.errors import ChatError
 from chatd.primitives.domain.ids import OwnerId
 
 
@@ -28,3 +29,10 @@ class DeletedGroups(Protocol):
             GroupsUnavailable: no gateway answers.
         """
         ...
+
+
+class GroupsUnavailable(ChatError):
+    """No gateway can be asked for groups."""
+
+    def __init__(self) -> None:
+        super().__init__("no gateway tells about groups; try again")

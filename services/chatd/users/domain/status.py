@@ -4,7 +4,16 @@ from collections.abc import Sequence
 from enum import StrEnum
 from typing import Protocol
 
+from chatd.primitives.domain.errors import ChatError
 from chatd.primitives.domain.ids import OwnerId
+
+
+class UserSuspended(ChatError):
+    """The user is suspended or deleted."""
+
+    def __init__(self, user_id: str) -> None:
+        super().__init__("this user is locked out; an administrator can let them in again")
+        self.user_id = user_id
 
 
 class UserStatus(StrEnum):

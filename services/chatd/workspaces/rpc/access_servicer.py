@@ -69,7 +69,7 @@ class WorkspaceAccessServicer(WorkspaceAccessServiceServicer):
         self._stopping = stopping
         self._files_changed = files_changed
 
-    async def ListWorkspaceProcesses(  # noqa: N802 (the name is the proto's)
+    async def ListWorkspaceProcesses(
         self, request: api.ListWorkspaceProcessesRequest, context: Context
     ) -> api.ListWorkspaceProcessesResponse:
         """List processes, including those of users."""
@@ -88,7 +88,7 @@ class WorkspaceAccessServicer(WorkspaceAccessServiceServicer):
             processes=page.processes, next_page_token=page.next_page_token
         )
 
-    async def WaitWorkspaceOutput(  # noqa: N802 (the name is the proto's)
+    async def WaitWorkspaceOutput(
         self, request: api.WaitWorkspaceOutputRequest, context: Context
     ) -> api.WaitWorkspaceOutputResponse:
         """Wait for a process as long as requested, and return its output."""
@@ -113,7 +113,7 @@ class WorkspaceAccessServicer(WorkspaceAccessServiceServicer):
             process=waited.process, output=waited.output, reason=waited.reason
         )
 
-    async def StartWorkspaceProcess(  # noqa: N802 (the name is the proto's)
+    async def StartWorkspaceProcess(
         self, request: api.StartWorkspaceProcessRequest, context: Context
     ) -> api.StartWorkspaceProcessResponse:
         """Start a process once for each request id."""
@@ -130,7 +130,7 @@ class WorkspaceAccessServicer(WorkspaceAccessServiceServicer):
         self._files_changed(ChatId(access.named), caller_as_owner())
         return api.StartWorkspaceProcessResponse(process=started.process)
 
-    async def WriteWorkspaceStdin(  # noqa: N802 (the name is the proto's)
+    async def WriteWorkspaceStdin(
         self, request: api.WriteWorkspaceStdinRequest, context: Context
     ) -> api.WriteWorkspaceStdinResponse:
         """Write to a process once for each request id."""
@@ -149,7 +149,7 @@ class WorkspaceAccessServicer(WorkspaceAccessServiceServicer):
         self._files_changed(ChatId(access.named), caller_as_owner())
         return api.WriteWorkspaceStdinResponse(process=written.process)
 
-    async def SignalWorkspaceProcess(  # noqa: N802 (the name is the proto's)
+    async def SignalWorkspaceProcess(
         self, request: api.SignalWorkspaceProcessRequest, context: Context
     ) -> api.SignalWorkspaceProcessResponse:
         """Signal a process once for each request id."""
@@ -167,7 +167,7 @@ class WorkspaceAccessServicer(WorkspaceAccessServiceServicer):
         )
         return api.SignalWorkspaceProcessResponse(process=signalled.process)
 
-    async def ListWorkspaceDirectory(  # noqa: N802 (the name is the proto's)
+    async def ListWorkspaceDirectory(
         self, request: api.ListWorkspaceDirectoryRequest, context: Context
     ) -> api.ListWorkspaceDirectoryResponse:
         """List a directory."""
@@ -190,7 +190,7 @@ class WorkspaceAccessServicer(WorkspaceAccessServiceServicer):
             entries=page.entries, next_page_token=page.next_page_token
         )
 
-    async def DownloadWorkspaceFile(  # noqa: N802 (the name is the proto's)
+    async def DownloadWorkspaceFile(
         self, request: api.DownloadWorkspaceFileRequest, context: Context
     ) -> AsyncIterator[api.DownloadWorkspaceFileResponse]:
         """Stream a file from its node, with the backpressure of the caller."""
@@ -208,7 +208,7 @@ class WorkspaceAccessServicer(WorkspaceAccessServiceServicer):
                     case "closed":
                         yield api.DownloadWorkspaceFileResponse(closed=piece.closed)
 
-    async def GetWorkspaceGitStatus(  # noqa: N802 (the name is the proto's)
+    async def GetWorkspaceGitStatus(
         self, request: api.GetWorkspaceGitStatusRequest, context: Context
     ) -> api.GetWorkspaceGitStatusResponse:
         """Return how repositories differ from their last commit."""
@@ -222,7 +222,7 @@ class WorkspaceAccessServicer(WorkspaceAccessServiceServicer):
         found = await _answered(access, lambda: node.GetStatus(asked, timeout=ANSWER_S))
         return api.GetWorkspaceGitStatusResponse(repositories=found.repositories)
 
-    async def WatchWorkspaceGit(  # noqa: N802 (the name is the proto's)
+    async def WatchWorkspaceGit(
         self, request: api.WatchWorkspaceGitRequest, context: Context
     ) -> AsyncIterator[api.WatchWorkspaceGitResponse]:
         """Stream changes of repositories from the node, until it or this process stops."""
@@ -247,7 +247,7 @@ class WorkspaceAccessServicer(WorkspaceAccessServiceServicer):
             closed=workspace_pb2.StreamEnd(reason=workspace_pb2.STREAM_END_REASON_GOING_AWAY)
         )
 
-    async def GetWorkspaceDiff(  # noqa: N802 (the name is the proto's)
+    async def GetWorkspaceDiff(
         self, request: api.GetWorkspaceDiffRequest, context: Context
     ) -> api.GetWorkspaceDiffResponse:
         """Return a diff."""
@@ -266,7 +266,7 @@ class WorkspaceAccessServicer(WorkspaceAccessServiceServicer):
             files=found.files, patch=found.patch, truncated=found.truncated
         )
 
-    async def CreateWorkspaceCheckpoint(  # noqa: N802 (the name is the proto's)
+    async def CreateWorkspaceCheckpoint(
         self, request: api.CreateWorkspaceCheckpointRequest, context: Context
     ) -> api.CreateWorkspaceCheckpointResponse:
         """Store a checkpoint of all files once for each request id."""
@@ -283,7 +283,7 @@ class WorkspaceAccessServicer(WorkspaceAccessServiceServicer):
         )
         return api.CreateWorkspaceCheckpointResponse(checkpoint=made.checkpoint, files=made.files)
 
-    async def ListWorkspaceCheckpoints(  # noqa: N802 (the name is the proto's)
+    async def ListWorkspaceCheckpoints(
         self, request: api.ListWorkspaceCheckpointsRequest, context: Context
     ) -> api.ListWorkspaceCheckpointsResponse:
         """List all checkpoints, regardless of their creator."""
@@ -302,7 +302,7 @@ class WorkspaceAccessServicer(WorkspaceAccessServiceServicer):
             checkpoints=page.checkpoints, next_page_token=page.next_page_token
         )
 
-    async def RestoreWorkspaceCheckpoint(  # noqa: N802 (the name is the proto's)
+    async def RestoreWorkspaceCheckpoint(
         self, request: api.RestoreWorkspaceCheckpointRequest, context: Context
     ) -> api.RestoreWorkspaceCheckpointResponse:
         """Restore files once for each request id."""
@@ -395,7 +395,7 @@ def _problem_of(access: AuthorizedAccess, refusal: Exception) -> Exception:
     if not access.is_of_chat:
         return refusal
     told = {"workspace_id": access.workspace_id}
-    return Refusal(Problem(grpc.StatusCode.FAILED_PRECONDITION, WORKSPACE_NOT_READY, LACKING, told))
+    return Refusal(Problem.of(WORKSPACE_NOT_READY, LACKING, told))
 
 
 async def _changed(access: AuthorizedAccess, request_id: str, ask: Callable[[], Awaitable[R]]) -> R:

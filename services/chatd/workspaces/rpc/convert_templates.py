@@ -5,8 +5,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
-from chatd.primitives.domain.checks import all_of
-from chatd.primitives.domain.errors import InvalidRequest
+from chatd.primitives.domain.errors import InvalidRequest, all_of
 from chatd.primitives.rpc import fields
 from chatd.primitives.rpc.times import optional_time
 from chatd.workspaces.clients.specs import (
@@ -205,9 +204,9 @@ def summary_to_proto(entry: Ranked) -> template_pb2.TemplateSummary:
     return template_pb2.TemplateSummary(
         template=template_to_proto(entry.template, is_whole=False),
         readme_excerpt=entry.template.readme[:EXCERPT_CHARACTERS],
-        active_users=entry.habit.active_users,
-        own_workspaces=entry.habit.live,
-        last_used_at=optional_time(entry.habit.last_used_at),
+        active_users=entry.usage.active_users,
+        own_workspaces=entry.usage.live,
+        last_used_at=optional_time(entry.usage.last_used_at),
     )
 
 

@@ -8,7 +8,7 @@ from chatd.workspaces.domain.errors import NodeNotFound, StaleNode
 from chatd.workspaces.domain.nodes import LOST_AFTER_HEARTBEATS, Load, Node, NodeState
 from chatd.workspaces.domain.workspace import NodeId
 from chatd.workspaces.store.rows import NODE_COLUMNS, columns_of, node_of, written
-from parley.postgres import Pool, typed_outages
+from parley.postgres import Pool
 
 _NODE = columns_of("n", NODE_COLUMNS)
 
@@ -116,24 +116,23 @@ class PostgresNodes:
 
     async def register(self, node: Node, request_id: str) -> Node:
         """Register a node, or register it again, and return it with its registration epoch."""
-        with typed_outages():
-            row = await self._pool.fetchrow(
-                REGISTER,
-                node.id,
-                node.name,
-                node.address,
-                written(node.capacity),
-                written(node.load),
-                node.sandbox_level,
-                node.sandbox,
-                written(node.labels),
-                written(node.directories),
-                written(node.mirrors),
-                node.journal_generation,
-                node.version,
-                request_id,
-                static_node_id(node.address),
-            )
+        row = await self._pool.fetchrow(
+            REGISTER,
+            node.id,
+            node.name,
+            node.address,
+            written(node.capacity),
+            written(node.load),
+            node.sandbox_level,
+            node.sandbox,
+            written(node.labels),
+            written(node.directories),
+            written(node.mirrors),
+            node.journal_generation,
+            node.version,
+            request_id,
+            static_node_id(node.address),
+        )
         assert row is not None
         return node_of(row)
 
@@ -144,8 +143,7 @@ class PostgresNodes:
             NodeNotFound: it never registered.
             StaleNode: it has registered again since, was marked as lost, or left.
         """
-        with typed_outages():
-            row = await self._pool.fetchrow(HEARTBEAT, node_id, registration_epoch, written(load))
+        row = await self._pool.fetchrow(HEARTBEAT, node_id, registration_epoch, written(load))
         if row is None:
             await self.get(node_id)
             raise StaleNode(node_id)
@@ -160,8 +158,7 @@ class PostgresNodes:
             NodeNotFound: it never registered.
             StaleNode: it has registered again since.
         """
-        with typed_outages():
-            row = await self._pool.fetchrow(DRAIN, node_id, registration_epoch, grace, is_leaving)
+        row = await self._pool.fetchrow(DRAIN, node_id, registration_epoch, grace, is_leaving)
         if row is None:
             await self.get(node_id)
             raise StaleNode(node_id)
@@ -173,8 +170,7 @@ class PostgresNodes:
         Raises:
             NodeNotFound: there is none.
         """
-        with typed_outages():
-            row = await self._pool.fetchrow(SELECT_NODE, node_id)
+        row = await self._pool.fetchrow(SELECT_NODE, node_id)
         if row is None:
             raise NodeNotFound(node_id)
         return node_of(row, row["placed"])
@@ -184,28 +180,24 @@ class PostgresNodes:
     ) -> tuple[Node, ...]:
         """Return a page of nodes, ordered by id."""
         states = tuple(NodeState) if is_gone_shown else PRESENT
-        with typed_outages():
-            rows = await self._pool.fetch(
-                SELECT_NODES, list(states), None if after is None else after.id, length
-            )
+        rows = await self._pool.fetch(
+            SELECT_NODES, list(states), None if after is None else after.id, length
+        )
         return tuple(node_of(row, row["placed"]) for row in rows)
 
     async def lose(self, after: timedelta = LOST_AFTER_HEARTBEATS) -> tuple[Node, ...]:
         """Mark nodes without recent heartbeats as lost, and return them; each is returned once."""
-        with typed_outages():
-            rows = await self._pool.fetch(LOSE, after)
+        rows = await self._pool.fetch(LOSE, after)
         return tuple(map(node_of, rows))
 
     async def drained(self) -> tuple[Node, ...]:
         """Return nodes whose drain period is over."""
-        with typed_outages():
-            rows = await self._pool.fetch(SELECT_DRAINED)
+        rows = await self._pool.fetch(SELECT_DRAINED)
         return tuple(node_of(row, row["placed"]) for row in rows)
 
     async def leave(self, node_id: str) -> None:
         """Mark an empty node that is leaving as gone."""
-        with typed_outages():
-            await self._pool.execute(LEAVE, node_id)
+        await self._pool.execute(LEAVE, node_id)
 
 
 def static_node_id(address: str) -> NodeId:

@@ -14,7 +14,7 @@ from chatd.workspaces.domain.lifetime import WARNING
 from chatd.workspaces.domain.ports import ChatWorkspace, LogLine, Seen
 from chatd.workspaces.domain.workspace import LIVE, State, Workspace, WorkspaceId
 from chatd.workspaces.store.rows import columns_of, workspace_of
-from parley.postgres import Pool, typed_outages
+from parley.postgres import Pool
 
 _ALL = columns_of("w")
 _SEEN = f"{_ALL}, clock_timestamp() AS now"
@@ -191,8 +191,7 @@ class WorkspaceReads:
 
     async def now(self) -> datetime:
         """Return the database time, which is the same for all processes."""
-        with typed_outages():
-            moment: datetime = await self._pool.fetchval(SELECT_NOW)
+        moment: datetime = await self._pool.fetchval(SELECT_NOW)
         return moment
 
     async def get(self, workspace_id: str) -> Workspace:
@@ -201,8 +200,7 @@ class WorkspaceReads:
         Raises:
             WorkspaceNotFound: there is none.
         """
-        with typed_outages():
-            row = await self._pool.fetchrow(SELECT, workspace_id)
+        row = await self._pool.fetchrow(SELECT, workspace_id)
         if row is None:
             raise WorkspaceNotFound(workspace_id)
         return workspace_of(row)
@@ -213,65 +211,54 @@ class WorkspaceReads:
         Raises:
             WorkspaceNotFound: the owner has no such workspace.
         """
-        with typed_outages():
-            row = await self._pool.fetchrow(SELECT_OWN, workspace_id, owner_id)
+        row = await self._pool.fetchrow(SELECT_OWN, workspace_id, owner_id)
         if row is None:
             raise WorkspaceNotFound(workspace_id)
         return workspace_of(row)
 
     async def due(self, rows_max: int) -> tuple[Seen, ...]:
         """Return workspaces with a due deadline."""
-        with typed_outages():
-            return _seen(await self._pool.fetch(SELECT_DUE, WARNING, rows_max))
+        return _seen(await self._pool.fetch(SELECT_DUE, WARNING, rows_max))
 
     async def orphaned(self, rows_max: int) -> tuple[Seen, ...]:
         """Return scratch workspaces whose chats were deleted."""
-        with typed_outages():
-            return _seen(await self._pool.fetch(SELECT_ORPHANED, rows_max))
+        return _seen(await self._pool.fetch(SELECT_ORPHANED, rows_max))
 
     async def of_suspended(self, rows_max: int) -> tuple[tuple[Seen, bool], ...]:
         """Return workspaces of suspended users, and whether the user is deleted."""
-        with typed_outages():
-            rows = await self._pool.fetch(SELECT_OF_SUSPENDED, rows_max)
+        rows = await self._pool.fetch(SELECT_OF_SUSPENDED, rows_max)
         return tuple(zip(_seen(rows), (row["is_deleted"] for row in rows), strict=True))
 
     async def on_node(self, node_id: str) -> tuple[Seen, ...]:
         """Return the workspaces on a node."""
-        with typed_outages():
-            return _seen(await self._pool.fetch(SELECT_ON_NODE, node_id))
+        return _seen(await self._pool.fetch(SELECT_ON_NODE, node_id))
 
     async def idle_scratch(self, idle: timedelta) -> tuple[Seen, ...]:
         """Return idle scratch workspaces of nodes that are nearly full."""
-        with typed_outages():
-            return _seen(await self._pool.fetch(SELECT_IDLE_SCRATCH, idle))
+        return _seen(await self._pool.fetch(SELECT_IDLE_SCRATCH, idle))
 
     async def unpublished(self, rows_max: int) -> tuple[Seen, ...]:
         """Return workspaces whose nodes have applied an older policy."""
-        with typed_outages():
-            return _seen(await self._pool.fetch(SELECT_UNPUBLISHED, rows_max))
+        return _seen(await self._pool.fetch(SELECT_UNPUBLISHED, rows_max))
 
     async def on_lost_nodes(self, rows_max: int) -> tuple[Seen, ...]:
         """Return workspaces on lost nodes that are not marked as failed yet."""
-        with typed_outages():
-            return _seen(await self._pool.fetch(SELECT_ON_LOST_NODES, rows_max))
+        return _seen(await self._pool.fetch(SELECT_ON_LOST_NODES, rows_max))
 
     async def hosted(
         self, node_id: str, workspace_ids: Collection[str], *, is_all: bool
     ) -> dict[str, Seen]:
         """Return the existing workspaces of these ids; with `is_all`, also others of the node."""
-        with typed_outages():
-            rows = await self._pool.fetch(SELECT_HOSTED, list(workspace_ids), node_id, is_all)
+        rows = await self._pool.fetch(SELECT_HOSTED, list(workspace_ids), node_id, is_all)
         return {seen.workspace.id: seen for seen in _seen(rows)}
 
     async def used_by_worker(self, worker_id: WorkerId) -> tuple[Seen, ...]:
         """Return the workspaces of the chats that a worker runs."""
-        with typed_outages():
-            return _seen(await self._pool.fetch(SELECT_USED_BY_WORKER, worker_id))
+        return _seen(await self._pool.fetch(SELECT_USED_BY_WORKER, worker_id))
 
     async def of_chat(self, chat_id: ChatId) -> ChatWorkspace | None:
         """Return the workspace of a chat, None if there is no such chat."""
-        with typed_outages():
-            row = await self._pool.fetchrow(SELECT_OF_CHAT, chat_id)
+        row = await self._pool.fetchrow(SELECT_OF_CHAT, chat_id)
         if row is None:
             return None
         return ChatWorkspace(
@@ -287,8 +274,7 @@ class WorkspaceReads:
 
     async def counted(self, owner_id: OwnerId) -> tuple[Workspace, ...]:
         """Return all workspaces that count against an owner's quota."""
-        with typed_outages():
-            rows = await self._pool.fetch(SELECT_COUNTED, owner_id)
+        rows = await self._pool.fetch(SELECT_COUNTED, owner_id)
         return tuple(map(workspace_of, rows))
 
     async def page(
@@ -301,26 +287,24 @@ class WorkspaceReads:
         length: int,
     ) -> tuple[Workspace, ...]:
         """Return a page of workspaces: live ones first, then by last use."""
-        with typed_outages():
-            rows = await self._pool.fetch(
-                SELECT_PAGE,
-                owner_id,
-                list(states),
-                node_id or None,
-                None if after is None else after.is_live,
-                None if after is None else after.last_used_at,
-                sorted(LIVE),
-                None if after is None else after.id,
-                length,
-            )
+        rows = await self._pool.fetch(
+            SELECT_PAGE,
+            owner_id,
+            list(states),
+            node_id or None,
+            None if after is None else after.is_live,
+            None if after is None else after.last_used_at,
+            sorted(LIVE),
+            None if after is None else after.id,
+            length,
+        )
         return tuple(map(workspace_of, rows))
 
     async def lines(
         self, workspace_id: str, epoch: int, after: int, lines_max: int = 500
     ) -> tuple[LogLine, ...]:
         """Return log lines of a preparation after a sequence number."""
-        with typed_outages():
-            rows = await self._pool.fetch(SELECT_LINES, workspace_id, epoch, after, lines_max)
+        rows = await self._pool.fetch(SELECT_LINES, workspace_id, epoch, after, lines_max)
         return tuple(
             LogLine(row["sequence"], row["logged_at"], row["stage"], row["line"]) for row in rows
         )

@@ -23,7 +23,7 @@ from chatd.workspaces.domain.secrets import (
 from chatd.workspaces.domain.spec import WorkspaceSpec
 from chatd.workspaces.store.nodes import static_node_id
 from chatd.workspaces.store.rows import read_json
-from parley.postgres import Connection, Pool, typed_outages
+from parley.postgres import Connection, Pool
 from parley.secrets import Sealed, SecretBox
 
 TABLE = "chat.secrets"
@@ -154,8 +154,7 @@ class PostgresSecrets:
     ) -> tuple[Secret, ...]:
         """Return a user's own secrets and the installation's, by name."""
         place = after or SecretPlace("", INSTALLATION)
-        with typed_outages():
-            rows = await self._pool.fetch(SELECT_PAGE, owner_id, place.name, place.id, length)
+        rows = await self._pool.fetch(SELECT_PAGE, owner_id, place.name, place.id, length)
         return tuple(map(_secret_of, rows))
 
     async def put(
@@ -170,16 +169,13 @@ class PostgresSecrets:
             RequestIdReused: the request came with another value before.
         """
         while True:
-            with typed_outages():
-                async with self._pool.acquire() as connection, connection.transaction():
-                    row = await connection.fetchrow(
-                        LOCK, secret.owner_id or INSTALLATION, secret.name
+            async with self._pool.acquire() as connection, connection.transaction():
+                row = await connection.fetchrow(LOCK, secret.owner_id or INSTALLATION, secret.name)
+                if row is not None:
+                    return await self._replace(
+                        connection, row, secret, value, request_hash, expected_version
                     )
-                    if row is not None:
-                        return await self._replace(
-                            connection, row, secret, value, request_hash, expected_version
-                        )
-                    made = await self._insert(connection, secret, value, request_hash)
+                made = await self._insert(connection, secret, value, request_hash)
             # Otherwise another request stored a secret with this name meanwhile.
             if made is not None:
                 return PutSecret(made)
@@ -190,15 +186,13 @@ class PostgresSecrets:
         Raises:
             SecretNotFound: there is none that this user may delete.
         """
-        with typed_outages():
-            row = await self._pool.fetchrow(DELETE, secret_id, owner_id, is_administrator)
+        row = await self._pool.fetchrow(DELETE, secret_id, owner_id, is_administrator)
         if row is None:
             raise SecretNotFound(secret_id)
 
     async def named(self, owner_id: str, names: Collection[str]) -> tuple[Secret, ...]:
         """Return the secrets with these names that a user may use, in their order."""
-        with typed_outages():
-            rows = await self._pool.fetch(SELECT_NAMED, owner_id, [*names])
+        rows = await self._pool.fetch(SELECT_NAMED, owner_id, [*names])
         found = {row["name"]: _secret_of(row) for row in rows}
         return tuple(found[name] for name in dict.fromkeys(names) if name in found)
 
@@ -210,27 +204,26 @@ class PostgresSecrets:
             StaleNode: it has registered again since, or was marked as lost.
             SecretNotGranted: the workspace may not use it there; that is recorded too.
         """
-        with typed_outages():
-            async with self._pool.acquire() as connection, connection.transaction():
-                address = await _address_of(connection, wish)
-                # Workspaces that were placed before the node registered have the id derived from
-                # its address.
-                node_ids = (wish.node_id, static_node_id(address))
-                outcome, owner_id, row = await _judged(connection, wish, node_ids)
-                await connection.execute(
-                    INSERT_USE,
-                    wish.node_id,
-                    wish.request_id,
-                    wish.workspace_id,
-                    owner_id,
-                    None if row is None else row["id"],
-                    wish.secret_name,
-                    wish.host,
-                    wish.purpose,
-                    outcome,
-                )
-                if row is not None and outcome is Outcome.GIVEN:
-                    await connection.execute(TOUCH, row["id"])
+        async with self._pool.acquire() as connection, connection.transaction():
+            address = await _address_of(connection, wish)
+            # Workspaces that were placed before the node registered have the id derived from
+            # its address.
+            node_ids = (wish.node_id, static_node_id(address))
+            outcome, owner_id, row = await _judged(connection, wish, node_ids)
+            await connection.execute(
+                INSERT_USE,
+                wish.node_id,
+                wish.request_id,
+                wish.workspace_id,
+                owner_id,
+                None if row is None else row["id"],
+                wish.secret_name,
+                wish.host,
+                wish.purpose,
+                outcome,
+            )
+            if row is not None and outcome is Outcome.GIVEN:
+                await connection.execute(TOUCH, row["id"])
         if row is None or outcome is not Outcome.GIVEN:
             raise SecretNotGranted(wish.secret_name, outcome)
         return _secret_of(row), self._open(row)
@@ -240,10 +233,9 @@ class PostgresSecrets:
     ) -> tuple[RecordedUse, ...]:
         """Return the uses of a user's workspaces, or of one of them, newest first."""
         time, use_id = (None, None) if after is None else (after.used_at, after.id)
-        with typed_outages():
-            rows = await self._pool.fetch(
-                SELECT_USES, owner_id, workspace_id or None, time, use_id, length
-            )
+        rows = await self._pool.fetch(
+            SELECT_USES, owner_id, workspace_id or None, time, use_id, length
+        )
         return tuple(map(_use_of, rows))
 
     async def _insert(

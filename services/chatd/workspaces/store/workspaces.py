@@ -27,7 +27,7 @@ from chatd.workspaces.store.rows import (
     workspace_arguments,
     workspace_of,
 )
-from parley.postgres import Connection, Pool, typed_outages
+from parley.postgres import Connection, Pool
 
 LINES_MAX = 2000
 
@@ -152,23 +152,22 @@ class PostgresWorkspaces(WorkspaceReads):
             QuotaExhausted: its owner has reached a limit.
             NameTaken: the owner has another one with that name.
         """
-        with typed_outages():
-            async with self._pool.acquire() as connection, connection.transaction():
-                await connection.execute(LOCK_OWNER, workspace.owner_id)
-                known = await connection.fetchrow(SELECT, workspace.id)
-                if known is not None:
-                    if known["request_hash"] != request_hash:
-                        raise RequestIdReused(workspace.id)
-                    return workspace_of(known), False
-                await _count(connection, workspace.owner_id, limits, is_new=True)
-                try:
-                    row = await connection.fetchrow(
-                        INSERT, *workspace_arguments(workspace), request_hash, None, 0.0
-                    )
-                except asyncpg.UniqueViolationError as violation:
-                    if violation.constraint_name != Constraint.WORKSPACES_BY_NAME:
-                        raise
-                    raise NameTaken("workspace", workspace.name) from violation
+        async with self._pool.acquire() as connection, connection.transaction():
+            await connection.execute(LOCK_OWNER, workspace.owner_id)
+            known = await connection.fetchrow(SELECT, workspace.id)
+            if known is not None:
+                if known["request_hash"] != request_hash:
+                    raise RequestIdReused(workspace.id)
+                return workspace_of(known), False
+            await _count(connection, workspace.owner_id, limits, is_new=True)
+            try:
+                row = await connection.fetchrow(
+                    INSERT, *workspace_arguments(workspace), request_hash, None, 0.0
+                )
+            except asyncpg.UniqueViolationError as violation:
+                if violation.constraint_name != Constraint.WORKSPACES_BY_NAME:
+                    raise
+                raise NameTaken("workspace", workspace.name) from violation
         assert row is not None  # The owner is locked, and the row did not exist.
         return self._notify(workspace_of(row)), True
 
@@ -180,10 +179,9 @@ class PostgresWorkspaces(WorkspaceReads):
         Raises:
             WorkspaceNotFound: the one with that id belongs to another user.
         """
-        with typed_outages():
-            row = await self._pool.fetchrow(
-                INSERT, *workspace_arguments(workspace), b"", driver_id, lease_s
-            )
+        row = await self._pool.fetchrow(
+            INSERT, *workspace_arguments(workspace), b"", driver_id, lease_s
+        )
         if row is None:
             return await self.own(workspace.id, workspace.owner_id)
         return self._notify(workspace_of(row))
@@ -200,15 +198,14 @@ class PostgresWorkspaces(WorkspaceReads):
             WorkspaceNotFound: there is none.
             WorkspaceNotReady: the command is not allowed in its state.
         """
-        with typed_outages():
-            while True:
-                row = await self._pool.fetchrow(SELECT, workspace_id)
-                if row is None:
-                    raise WorkspaceNotFound(workspace_id)
-                before = workspace_of(row)
-                after = decide(before, command, row["now"])
-                if after is before or await self._pool.fetchrow(UPDATE, *_guarded(before, after)):
-                    break
+        while True:
+            row = await self._pool.fetchrow(SELECT, workspace_id)
+            if row is None:
+                raise WorkspaceNotFound(workspace_id)
+            before = workspace_of(row)
+            after = decide(before, command, row["now"])
+            if after is before or await self._pool.fetchrow(UPDATE, *_guarded(before, after)):
+                break
         return before, after if after is before else self._notify(after)
 
     async def apply_all(self, commands: Iterable[tuple[Seen, Command]]) -> None:
@@ -226,8 +223,7 @@ class PostgresWorkspaces(WorkspaceReads):
         if not moved:
             return
         rows = [_guarded(before, after) for before, after, _ in moved.values()]
-        with typed_outages():
-            written = await self._pool.fetch(UPDATE_MANY, *map(list, zip(*rows, strict=True)))
+        written = await self._pool.fetch(UPDATE_MANY, *map(list, zip(*rows, strict=True)))
         for row in written:
             self._notify(moved.pop(str(row["id"]))[1])
         for before, _, command in moved.values():
@@ -254,71 +250,64 @@ class PostgresWorkspaces(WorkspaceReads):
             WorkspaceNotReady: it is stopping or deleted.
             QuotaExhausted: the limit of live workspaces is reached.
         """
-        with typed_outages():
-            async with self._pool.acquire() as connection, connection.transaction():
-                row = await connection.fetchrow(f"{SELECT} FOR UPDATE", workspace_id)
-                if row is None:
-                    raise WorkspaceNotFound(workspace_id)
-                before = workspace_of(row)
-                after = decide(before, command, row["now"])
-                if after is before:
-                    return before, before
-                if not before.is_scratch_of_chat:
-                    await connection.execute(LOCK_OWNER, before.owner_id)
-                    await _count(connection, before.owner_id, limits, is_new=False)
-                after = change(after)
-                await connection.execute(UPDATE, *_guarded(before, after))
+        async with self._pool.acquire() as connection, connection.transaction():
+            row = await connection.fetchrow(f"{SELECT} FOR UPDATE", workspace_id)
+            if row is None:
+                raise WorkspaceNotFound(workspace_id)
+            before = workspace_of(row)
+            after = decide(before, command, row["now"])
+            if after is before:
+                return before, before
+            if not before.is_scratch_of_chat:
+                await connection.execute(LOCK_OWNER, before.owner_id)
+                await _count(connection, before.owner_id, limits, is_new=False)
+            after = change(after)
+            await connection.execute(UPDATE, *_guarded(before, after))
         return before, self._notify(after)
 
     async def claim(
         self, driver_id: WorkerId, lease_s: float, rows_max: int
     ) -> tuple[Workspace, ...]:
         """Claim workspaces that require an action."""
-        with typed_outages():
-            rows = await self._pool.fetch(CLAIM, driver_id, lease_s, rows_max)
+        rows = await self._pool.fetch(CLAIM, driver_id, lease_s, rows_max)
         return tuple(map(workspace_of, rows))
 
     async def claim_one(
         self, driver_id: WorkerId, workspace_id: str, lease_s: float
     ) -> Workspace | None:
         """Claim one of them, None if it requires no action or another driver has it."""
-        with typed_outages():
-            row = await self._pool.fetchrow(CLAIM_ONE, driver_id, lease_s, workspace_id)
+        row = await self._pool.fetchrow(CLAIM_ONE, driver_id, lease_s, workspace_id)
         return None if row is None else workspace_of(row)
 
     async def renew(
         self, driver_id: WorkerId, workspace_id: str, lease_s: float
     ) -> Workspace | None:
         """Renew a claim and return the workspace, None if another driver has it."""
-        with typed_outages():
-            row = await self._pool.fetchrow(RENEW, driver_id, workspace_id, lease_s)
+        row = await self._pool.fetchrow(RENEW, driver_id, workspace_id, lease_s)
         return None if row is None else workspace_of(row)
 
     async def release(self, driver_id: WorkerId, workspace_id: str, rest_s: float) -> None:
         """Release a claim; the workspace is not claimed again for `rest_s` seconds."""
-        with typed_outages():
-            await self._pool.execute(RELEASE, driver_id, workspace_id, rest_s)
+        await self._pool.execute(RELEASE, driver_id, workspace_id, rest_s)
 
     async def bind(self, chat_id: ChatId, workspace_id: str) -> bool:
         """Bind a chat to a workspace of the same owner; return whether both exist."""
-        with typed_outages():
-            return await self._pool.fetchval(BIND, chat_id, workspace_id) is not None
+        return await self._pool.fetchval(BIND, chat_id, workspace_id) is not None
 
     async def log(self, workspace_id: str, epoch: int, lines: Sequence[LogLine]) -> None:
         """Store log lines of a preparation; existing lines are not changed."""
         kept = [line for line in lines if line.sequence <= LINES_MAX]
         if not kept:
             return
-        with typed_outages():
-            await self._pool.execute(
-                INSERT_LINES,
-                workspace_id,
-                epoch,
-                [line.sequence for line in kept],
-                [line.logged_at for line in kept],
-                [line.stage for line in kept],
-                [line.text for line in kept],
-            )
+        await self._pool.execute(
+            INSERT_LINES,
+            workspace_id,
+            epoch,
+            [line.sequence for line in kept],
+            [line.logged_at for line in kept],
+            [line.stage for line in kept],
+            [line.text for line in kept],
+        )
 
     def _notify(self, workspace: Workspace) -> Workspace:
         self._changed(workspace)

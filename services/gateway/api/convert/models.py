@@ -9,8 +9,7 @@ from typing import Any
 from google.protobuf.field_mask_pb2 import FieldMask
 
 from gateway.api.convert.chat_requests import effort_to_proto, given_fields, json_text
-from gateway.api.convert.chats import EFFORT
-from gateway.api.convert.parts import Json, embedded_json, enum_names, time_of
+from gateway.api.convert.parts import EFFORT, Json, embedded_json, enum_names, time_of
 from gateway.api.inputs.models import (
     InstallationPatch,
     ModelPatch,

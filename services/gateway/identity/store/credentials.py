@@ -21,7 +21,7 @@ from gateway.identity.store.schema import (
     users,
 )
 from parley.identity import ApiKey, Role, User, UserId
-from parley.postgres import Database, DatabaseUnavailable, typed_outages
+from parley.postgres import Database, DatabaseUnavailable
 
 OWNER_LOGIN = "owner"
 OWNER_NAME = "Owner"
@@ -77,8 +77,7 @@ class IdentityStore:
             DatabaseUnavailable: It does not respond.
         """
         try:
-            with typed_outages():
-                await self._database.pool.fetchval("SELECT 1")
+            await self._database.pool.fetchval("SELECT 1")
         except asyncpg.PostgresError as error:
             raise DatabaseUnavailable(str(error)) from error
 
@@ -114,8 +113,7 @@ class IdentityStore:
 
     async def find_api_key(self, key_id: str) -> StoredApiKey | None:
         """Return the key with this id, in any state."""
-        with typed_outages():
-            row = await self._database.pool.fetchrow(SELECT_API_KEY, key_id)
+        row = await self._database.pool.fetchrow(SELECT_API_KEY, key_id)
         if row is None:
             return None
         return StoredApiKey(
@@ -129,21 +127,18 @@ class IdentityStore:
 
     async def touch_api_key(self, key_id: str, now: datetime) -> None:
         """Record that the key was used."""
-        with typed_outages():
-            await self._database.pool.execute(TOUCH_API_KEY, key_id, now)
+        await self._database.pool.execute(TOUCH_API_KEY, key_id, now)
 
     async def find_session(self, digest: bytes) -> StoredSession | None:
         """Return the session whose token has this digest, even if it has expired."""
-        with typed_outages():
-            row = await self._database.pool.fetchrow(SELECT_SESSION, digest)
+        row = await self._database.pool.fetchrow(SELECT_SESSION, digest)
         if row is None:
             return None
         return StoredSession(_user(row), row["last_seen_at"], row["expires_at"])
 
     async def touch_session(self, digest: bytes, now: datetime) -> None:
         """Record that the session was used."""
-        with typed_outages():
-            await self._database.pool.execute(TOUCH_SESSION, digest, now)
+        await self._database.pool.execute(TOUCH_SESSION, digest, now)
 
     async def users_of_api_keys(self, key_ids: Sequence[str], now: datetime) -> Mapping[str, User]:
         """Return the user of each of the keys that is valid."""
@@ -160,8 +155,7 @@ class IdentityStore:
     ) -> Mapping[str, User]:
         if not credentials:
             return {}
-        with typed_outages():
-            rows = await self._database.pool.fetch(statement, credentials, now)
+        rows = await self._database.pool.fetch(statement, credentials, now)
         return {row["id"]: User(UserId(str(row["user_id"])), Role(row["role"])) for row in rows}
 
     # May run: credential.

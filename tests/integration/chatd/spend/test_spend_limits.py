@@ -15,7 +15,6 @@ from chatd.spend.engine.enforcement import LimitedSpending
 from chatd.spend.store.limits import PostgresLimits
 from parley.clock import FakeClock
 from parley.postgres import Pool
-from support.chatd.chats.known_references import KnownGroups
 from support.chatd.turns.billed_turns import (
     ANN,
     CHAT,
@@ -25,6 +24,7 @@ from support.chatd.turns.billed_turns import (
     Plays,
     billed_turns,
 )
+from support.chatd.users.fixed_users import KnownGroups
 
 CALL = ToolCallRequested(ToolCall("a", "unknown", "{}"))
 ANSWER = (TextDelta("hi"), USED, Finished())

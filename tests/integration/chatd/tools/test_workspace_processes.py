@@ -265,17 +265,17 @@ class MovingSites:
     address: str
     placements: list[int]
 
-    async def begin(self, chat_id: ChatId) -> WorkspaceLocation:
+    async def locate_for_turn(self, chat_id: ChatId) -> WorkspaceLocation:
         return WorkspaceLocation(self.address, chat_id, self.placements[0])
 
-    async def ready(self, chat_id: ChatId, owner: Owner) -> WorkspaceLocation:
-        return await self.begin(chat_id)
+    async def ensure_ready(self, chat_id: ChatId, owner: Owner) -> WorkspaceLocation:
+        return await self.locate_for_turn(chat_id)
 
-    async def seen(self, chat_id: ChatId) -> WorkspaceLocation:
-        return await self.begin(chat_id)
+    async def locate(self, chat_id: ChatId) -> WorkspaceLocation:
+        return await self.locate_for_turn(chat_id)
 
-    async def recent(self, chat_id: ChatId) -> WorkspaceLocation:
-        return await self.begin(chat_id)
+    async def last_known(self, chat_id: ChatId) -> WorkspaceLocation:
+        return await self.locate_for_turn(chat_id)
 
     def forget(self, chat_id: ChatId) -> None:
         self.placements = self.placements[1:] or self.placements

@@ -3,7 +3,7 @@ from uuid import UUID
 import grpc
 import pytest
 
-from gateway.routes.chats import chat_id_for
+from gateway.api.transcoded_route import derived_id
 from parley.api.chat.v1 import chat_service_pb2 as api
 from parley.api.chat.v1 import message_pb2
 from parley.identity import Role, User, UserId
@@ -23,7 +23,7 @@ async def test_a_chat_is_created_read_and_written_to(stack: GatewayStack) -> Non
     sent = await stack.owner.request("POST", f"/api/v1/chats/{chat_id}/messages", HELLO)
     listed = await stack.owner.request("GET", f"/api/v1/chats/{chat_id}/messages?limit=10")
 
-    assert chat_id == chat_id_for(UserId(me["id"]), "key-1")
+    assert chat_id == derived_id(UserId(me["id"]), "key-1")
     assert (created.status, created.headers["location"]) == (201, f"/api/v1/chats/{chat_id}")
     assert read.json() == created.json()
     assert (created.json()["title"], created.json()["status"]) == ("Greetings", "running")
@@ -51,7 +51,7 @@ async def test_chatd_is_called_for_the_user_with_the_key_as_request_id(stack: Ga
     user = User(UserId(me["id"]), Role.OWNER)
     expected = api.CreateChatRequest(
         request_id="key-2",
-        chat_id=chat_id_for(user.id, "key-2"),
+        chat_id=derived_id(user.id, "key-2"),
         content=[message_pb2.Part(text=message_pb2.TextPart(text="hello"))],
     )
     assert stack.chatd.calls == [(user, expected)]

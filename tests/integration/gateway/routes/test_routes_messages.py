@@ -89,7 +89,8 @@ async def test_a_message_that_waits_and_was_sent_before_says_both(stack: Gateway
     chat_id = await new_chat(stack)
     stack.chatd.answers["SendMessage"] = api.SendMessageResponse(
         queued_message=queued(),
-        chat=chat_pb2.Chat(versions=chat_pb2.Versions(snapshot=8)),
+        queued=True,
+        snapshot_version=8,
         replayed=True,
     )
 

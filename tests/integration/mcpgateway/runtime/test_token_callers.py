@@ -6,7 +6,7 @@ import pytest
 
 from mcpgateway.runtime.call_executor import CallExecutor
 from mcpgateway.runtime.journal import Journal
-from mcpgateway.runtime.servicer import Runtime, RuntimeServicer
+from mcpgateway.runtime.servicer import RuntimeServicer
 from mcpgateway.runtime.tool_listing import CatalogueCache, ToolListing
 from mcpgateway.servers.errors import InvalidRequest
 from mcpgateway.servers.store import Servers
@@ -27,7 +27,7 @@ def servicer(journal: Journal, servers: Servers) -> RuntimeServicer:
     catalogues = CatalogueCache(upstream, clock, lambda: None)
     executor = CallExecutor(journal, upstream, clock, asyncio.TaskGroup())
     listing = ToolListing(servers, catalogues)
-    return RuntimeServicer(Runtime(servers, listing, catalogues, journal, executor))
+    return RuntimeServicer(servers, listing, catalogues, journal, executor)
 
 
 async def asked(servicer: RuntimeServicer, key: api.CallKey) -> api.GetCallResponse:

@@ -15,9 +15,9 @@ from parley.postgres import (
     Database,
     DatabaseMisconfigured,
     DatabaseUnavailable,
+    Pool,
     PoolExhausted,
     compose_url,
-    typed_outages,
     with_database,
 )
 from support.database.postgres import TestPostgres
@@ -94,30 +94,30 @@ async def test_losing_every_connection_fails_one_call_and_not_the_next(
 
 
 async def test_a_lost_pool_connection_is_a_typed_outage(empty_database: str) -> None:
-    async with (
-        Database.open(empty_database, application_name="t", connections_max=4) as database,
-        database.pool.acquire() as connection,
-    ):
-        with pytest.raises(DatabaseUnavailable), typed_outages():
-            await connection.execute("SELECT pg_terminate_backend(pg_backend_pid())")
+    async with Database.open(empty_database, application_name="t", connections_max=4) as database:
+        with pytest.raises(DatabaseUnavailable):
+            await database.pool.execute("SELECT pg_terminate_backend(pg_backend_pid())")
 
 
 async def test_a_killed_backend_cuts_everybody_and_everybody_comes_back(
     postgres: TestPostgres, empty_database: str
 ) -> None:
     async with asyncio.timeout(20):
-        async with (
-            Database.open(empty_database, application_name="t", connections_max=4) as database,
-            database.pool.acquire() as connection,
-        ):
-            victim = await connection.fetchval("SELECT pg_backend_pid()")
-            os.kill(victim, signal.SIGKILL)
-            with pytest.raises(DatabaseUnavailable), typed_outages():
-                await connection.execute("SELECT pg_sleep(10)")
+        async with Database.open(
+            empty_database, application_name="t", connections_max=4
+        ) as database:
+            with pytest.raises(DatabaseUnavailable):
+                await ask_a_killed_backend(database.pool)
         async with Database.open(
             empty_database, application_name="t", connections_max=4
         ) as database:
             assert await database.pool.fetchval("SELECT 1") == 1
+
+
+async def ask_a_killed_backend(pool: Pool) -> None:
+    async with pool.acquire() as connection:
+        os.kill(await connection.fetchval("SELECT pg_backend_pid()"), signal.SIGKILL)
+        await connection.execute("SELECT pg_sleep(10)")
 
 
 async def test_a_transaction_left_open_does_not_leave_the_pool(empty_database: str) -> None:

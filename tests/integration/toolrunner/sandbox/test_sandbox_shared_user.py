@@ -121,10 +121,10 @@ async def test_a_directory_of_the_services_user_is_refused_at_a_minimum_of_landl
     directory: Path,
 ) -> None:
     async with Jail.opened(directory, Level.LANDLOCK) as jail:
-        place = jail.workspace("w1")
-        os.chown(place.root, os.geteuid(), os.getegid())
+        paths = jail.workspace("w1")
+        os.chown(paths.root, os.geteuid(), os.getegid())
         with pytest.raises(SandboxTooWeak) as refused:
-            jail.sandbox.confined(place, profile=Profile.FULL, network=None)
+            jail.sandbox.confined(paths, profile=Profile.FULL, network=None)
     assert (refused.value.level, refused.value.required) == ("none", "landlock")
     assert "TOOLRUNNER_SANDBOX_MINIMUM=none" in str(refused.value)
 

@@ -1,7 +1,6 @@
-"""Turns that all have the same setup and models."""
+"""Setups of turns and models of side calls that are always the same."""
 
-from chatd.models.domain.choice import ModelChoice
-from chatd.models.domain.profile import ModelProfile
+from chatd.models.domain.profile import ModelChoice, ModelProfile
 from chatd.primitives.domain.ids import ChatId, Owner
 from chatd.spend.domain.ledger import CallPurpose
 from chatd.turns.domain.turn import TurnSetup

@@ -11,6 +11,7 @@ from chatd.primitives.domain.ids import ChatId, ExecutionId, Owner, OwnerId
 from chatd.tools.toolrunner import WorkspaceTools
 from parley.clock import Clock
 from parley.rpc import Channels
+from support.chatd.workspaces.fixed_locator import FixedLocator
 from support.chatd.workspaces.in_memory_attachments import InMemoryAttachmentStore
 
 CHAT = ChatId("00000000-0000-0000-0000-000000000001")
@@ -28,7 +29,10 @@ class Calls:
     @classmethod
     def through(cls, channels: Channels, clock: Clock) -> "Calls":
         attachment_store = InMemoryAttachmentStore()
-        return cls(WorkspaceTools(channels, clock, attachment_store), attachment_store)
+        return cls(
+            WorkspaceTools(channels, clock, attachment_store, FixedLocator(channels)),
+            attachment_store,
+        )
 
     async def execution(
         self, name: str, args_json: str, budget_bytes: int = BUDGET_BYTES_UNKNOWN

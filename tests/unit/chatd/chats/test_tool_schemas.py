@@ -8,9 +8,9 @@ import pytest
 from chatd.chats.rpc.content import client_tools_from_proto
 from chatd.chats.rpc.tool_schemas import schema_problems
 from chatd.primitives.domain.errors import InvalidRequest
-from gateway.api.inputs.chats import NewChat
 from gateway.http.problems.field_paths import RouteInputs, location_of
 from parley.api.chat.v1 import chat_pb2
+from support.gateway.bodies import body
 
 
 def problems_of(schema: Any) -> dict[str, str]:
@@ -62,7 +62,7 @@ def test_a_fault_in_the_schema_of_a_client_tool_points_into_the_body() -> None:
     schema = json.dumps({"properties": {"p": {"type": "strin"}}})
     with pytest.raises(InvalidRequest) as refused:
         client_tools_from_proto([chat_pb2.ClientTool(name="t", input_schema_json=schema)])
-    asked = RouteInputs(path="/chats", body=NewChat)
+    asked = RouteInputs(path="/chats", body=body("POST /chats").type)
     assert [location_of(field, asked).pointer for field, _ in refused.value.faults] == [
         "/client_tools/0/input_schema/properties/p/type"
     ]

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chatd.tools.workspace.arguments import BadArguments, read
-from chatd.tools.workspace.durations import seconds_of
+from chatd.tools.workspace.arguments import BadArguments, read, seconds_of
 from chatd.tools.workspace.execute import ExecuteInput
 from chatd.tools.workspace.file_changes import EditFilesInput
 from chatd.tools.workspace.file_reading import ReadFileInput

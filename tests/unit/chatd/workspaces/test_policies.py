@@ -62,7 +62,7 @@ async def test_a_node_is_told_of_a_policy_once(stage: Stage) -> None:
 async def test_a_node_that_does_not_answer_is_told_when_it_does(stage: Stage) -> None:
     _, granted = await stage.store.apply(WORKSPACE, Grant(("deploy",)))
     stage.host.away["update_policy"] = 1
-    await stage.policies.tell(granted)
+    await stage.policies.publish(granted)
     assert (stage.told, stage.row.policy_told) == ([], 0)
     stage.nodes.rows[NODE] = node(state=NodeState.LOST)
     await stage.policies.publish_all()
@@ -106,6 +106,6 @@ async def test_a_stopped_workspace_is_started_with_the_policy_that_it_has_then(
 ) -> None:
     await stage.store.apply(WORKSPACE, Stop(StopReason.REQUESTED))
     _, changed = await stage.store.apply(WORKSPACE, SetPolicy(network=OPEN))
-    await stage.policies.tell(changed)
+    await stage.policies.publish(changed)
     await stage.policies.publish_all()
     assert (stage.told, stage.row.policy) == ([], 1)

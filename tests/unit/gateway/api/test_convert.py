@@ -5,8 +5,8 @@ from typing import Any
 import msgspec
 from google.protobuf.timestamp_pb2 import Timestamp
 
-from gateway.api.convert.chats import chat_to_json, event_to_json, message_to_json
-from gateway.api.convert.parts import part_to_json
+from gateway.api.events import event_to_json
+from gateway.api.json_output import converter_of, to_json
 from parley.api.chat.v1 import chat_pb2, event_pb2, message_pb2
 
 
@@ -31,6 +31,7 @@ def test_a_chat_shows_every_field_of_the_contract() -> None:
     chat = chat_pb2.Chat(
         id="c",
         etag="7-ab",
+        root_chat_id="c",
         owner_id="u",
         title="Greetings",
         status=chat_pb2.CHAT_STATUS_REQUIRES_ACTION,
@@ -54,7 +55,7 @@ def test_a_chat_shows_every_field_of_the_contract() -> None:
         ),
     )
 
-    assert as_sent(chat_to_json(chat)) == {
+    assert as_sent(to_json(chat)) == {
         "id": "c",
         "etag": "7-ab",
         "owner_id": "u",
@@ -73,11 +74,14 @@ def test_a_chat_shows_every_field_of_the_contract() -> None:
             "attempt": 2,
             "delay_ms": 1500,
             "retrying_at": "2026-01-01T00:00:09Z",
-            "error": "Too many requests.",
-            "kind": "rate_limit",
-            "provider": "scripted",
-            "status_code": 429,
-            "retryable": True,
+            "error": {
+                "message": "Too many requests.",
+                "detail": None,
+                "kind": "rate_limit",
+                "provider": "scripted",
+                "status_code": 429,
+                "retryable": True,
+            },
         },
         "required_action": {
             "tool_calls": [{"tool_call_id": "t", "tool_name": "ask", "args": {"a": 1.5}}],
@@ -118,7 +122,7 @@ def test_how_the_workspace_of_a_chat_differs_is_shown() -> None:
         branch="main", repositories=1, changed_files=2, added_lines=3, refreshed_at=timestamp(4)
     )
 
-    assert as_sent(chat_to_json(chat_pb2.Chat(diff_status=status)))["diff_status"] == {
+    assert as_sent(to_json(chat_pb2.Chat(diff_status=status)))["diff_status"] == {
         "branch": "main",
         "origin_url": None,
         "repositories": 1,
@@ -131,7 +135,7 @@ def test_how_the_workspace_of_a_chat_differs_is_shown() -> None:
 
 def test_a_free_answer_costs_zero_and_an_unpriced_one_null() -> None:
     def cost(usage: message_pb2.Usage) -> object:
-        return as_sent(message_to_json(message_pb2.Message(usage=usage)))["usage"]["cost_micros"]
+        return as_sent(to_json(message_pb2.Message(usage=usage)))["usage"]["cost_micros"]
 
     assert cost(message_pb2.Usage(cost_micros=0)) == 0
     assert cost(message_pb2.Usage()) is None
@@ -143,14 +147,14 @@ def test_a_finished_tool_call_has_arguments_and_a_streaming_one_pieces() -> None
     )
     streaming = message_pb2.ToolCallPart(tool_call_id="t", tool_name="read", args_delta='{"pa')
 
-    assert as_sent(part_to_json(message_pb2.Part(tool_call=finished))) == {
+    assert as_sent(to_json(message_pb2.Part(tool_call=finished))) == {
         "type": "tool-call",
         "tool_call_id": "t",
         "tool_name": "read",
         "args": {"path": "a"},
         "created_at": "2026-01-01T00:00:03Z",
     }
-    assert as_sent(part_to_json(message_pb2.Part(tool_call=streaming))) == {
+    assert as_sent(to_json(message_pb2.Part(tool_call=streaming))) == {
         "type": "tool-call",
         "tool_call_id": "t",
         "tool_name": "read",
@@ -159,27 +163,29 @@ def test_a_finished_tool_call_has_arguments_and_a_streaming_one_pieces() -> None
 
 
 def test_a_result_says_how_the_call_ended() -> None:
-    def ended(outcome: "message_pb2.ToolOutcome.ValueType") -> tuple[object, object]:
-        result = message_pb2.ToolResultPart(result_json='"x"', outcome=outcome)
-        shown = as_sent(part_to_json(message_pb2.Part(tool_result=result)))
-        return shown["outcome"], shown["is_error"]
+    ended = message_pb2.ToolResultPart(outcome=message_pb2.TOOL_OUTCOME_FAILED, is_error=True)
+    done = message_pb2.ToolResultPart(outcome=message_pb2.TOOL_OUTCOME_DONE, is_error=False)
 
-    assert ended(message_pb2.TOOL_OUTCOME_DONE) == ("done", False)
-    assert ended(message_pb2.TOOL_OUTCOME_UNKNOWN) == ("unknown", True)
+    shown = [as_sent(to_json(message_pb2.Part(tool_result=each))) for each in (ended, done)]
+
+    assert [(each["outcome"], each["is_error"]) for each in shown] == [
+        ("failed", True),
+        ("done", False),
+    ]
 
 
 def test_a_result_shows_the_files_that_the_call_handed_over() -> None:
     file = message_pb2.FilePart(file_id="f", media_type="text/csv", name="a.csv")
     result = message_pb2.ToolResultPart(result_json='"x"', files=[file])
 
-    assert as_sent(part_to_json(message_pb2.Part(tool_result=result)))["files"] == [
+    assert as_sent(to_json(message_pb2.Part(tool_result=result)))["files"] == [
         {"type": "file", "file_id": "f", "media_type": "text/csv", "name": "a.csv"}
     ]
 
 
 def test_json_is_embedded_on_one_line_with_its_numbers_as_written() -> None:
     call = message_pb2.ToolCallPart(args_json="[1.50,\r\n 12345678901234567890123]")
-    shown = part_to_json(message_pb2.Part(tool_call=call))
+    shown = to_json(message_pb2.Part(tool_call=call))
 
     assert msgspec.json.encode(shown).endswith(b'"args":[1.50,12345678901234567890123]}')
 
@@ -187,7 +193,7 @@ def test_json_is_embedded_on_one_line_with_its_numbers_as_written() -> None:
 def test_arguments_that_are_no_json_are_shown_as_text() -> None:
     call = message_pb2.ToolCallPart(args_json="{oops")
 
-    assert as_sent(part_to_json(message_pb2.Part(tool_call=call)))["args"] == "{oops"
+    assert as_sent(to_json(message_pb2.Part(tool_call=call)))["args"] == "{oops"
 
 
 def test_every_kind_of_part_is_shown() -> None:
@@ -195,7 +201,7 @@ def test_every_kind_of_part_is_shown() -> None:
     for field in message_pb2.Part.DESCRIPTOR.oneofs_by_name["kind"].fields:
         part = message_pb2.Part()
         getattr(part, field.name).SetInParent()
-        shown.append(part_to_json(part))
+        shown.append(converter_of(part.DESCRIPTOR)(part))
 
     assert [None if part is None else part["type"] for part in shown] == [
         "text",

@@ -1,24 +1,9 @@
-from msgspec import UNSET
-
-from gateway.api.convert.chat_requests import (
-    chat_patch_to_proto,
-    effort_to_proto,
-    given_fields,
-    json_text,
-    tool_result_to_proto,
-)
 from gateway.api.convert.models import model_to_json, override_to_proto, provider_to_json
 from gateway.api.convert.usage import limit_to_json, period_to_proto
-from gateway.api.inputs.chats import ChatPatch, Effort, NewChat, ToolResults
-from gateway.api.inputs.models import LimitPeriod, ModelPatch, ProviderType
+from gateway.api.inputs.models import LimitPeriod, ProviderType
 from gateway.http.request_body import decode
 from parley.api.chat.v1 import chat_pb2, chat_service_pb2, model_pb2, usage_pb2
-
-
-def test_every_effort_and_the_model_s_own_has_its_value() -> None:
-    values = [effort_to_proto(effort) for effort in (None, *Effort)]
-
-    assert values == list(chat_pb2.ReasoningEffort.values())
+from support.gateway.bodies import body
 
 
 def test_every_period_has_its_value() -> None:
@@ -35,37 +20,36 @@ def test_every_type_of_provider_but_the_demo_s_can_be_asked_for() -> None:
 
 
 def test_a_patch_names_only_what_was_given_and_null_is_given() -> None:
-    patch = decode(b'{"model_id":null,"pin_order":0}', ChatPatch)
+    patch = body("PATCH /chats/{chat_id}")
+    chat = chat_pb2.Chat()
 
-    assert given_fields(patch) == {"pin_order": 0, "model_id": None}
-    assert (patch.title, patch.labels) == (UNSET, UNSET)
-    asked = chat_patch_to_proto(patch, request_id="r", chat_id="c", etag="7-ab")
-    assert asked.chat == chat_pb2.Chat(id="c", etag="7-ab")
+    given = patch.fill(chat, decode(b'{"model_id":null,"pin_order":3}', patch.type))
 
-
-def test_every_field_of_a_patch_is_one_of_the_proto_s() -> None:
-    assert set(ChatPatch.__struct_fields__) <= set(chat_pb2.Chat.DESCRIPTOR.fields_by_name)
-    known = set(model_pb2.Model.DESCRIPTOR.fields_by_name) | {"options"}
-    assert set(ModelPatch.__struct_fields__) <= known
+    assert (chat, sorted(given)) == (chat_pb2.Chat(pin_order=3), ["model_id", "pin_order"])
 
 
 def test_a_json_object_is_sent_with_its_numbers_as_written() -> None:
-    body = decode(
+    created, asked = body("POST /chats"), chat_service_pb2.CreateChatRequest()
+    text = (
         b'{"content":[{"type":"text","text":"x"}],"client_tools":[{"name":"t","input_schema":'
-        b'{"a": 12345678901234567890, "b": [1.50]}}]}',
-        NewChat,
+        b'{"a": 12345678901234567890, "b": [1.50]}}]}'
     )
 
-    assert json_text(body.client_tools[0].input_schema) == ('{"a":12345678901234567890,"b":[1.50]}')
-    assert json_text(None) == ""
+    created.fill(asked, decode(text, created.type))
+
+    assert asked.client_tools[0].input_schema_json == '{"a":12345678901234567890,"b":[1.50]}'
 
 
 def test_a_tool_s_output_is_sent_byte_for_byte() -> None:
-    body = decode(b'{"results":[{"tool_call_id":"t","output": [1.0 ,  "\xc3\xa9"] }]}', ToolResults)
+    submitted = body("POST /chats/{chat_id}/tool-results")
+    asked = chat_service_pb2.SubmitToolResultsRequest()
+    text = b'{"results":[{"tool_call_id":"t","output": [1.0 ,  "\xc3\xa9"] }]}'
 
-    assert tool_result_to_proto(body.results[0]) == chat_service_pb2.ClientToolResult(
-        tool_call_id="t", output_json='[1.0 ,  "é"]'
-    )
+    submitted.fill(asked, decode(text, submitted.type))
+
+    assert asked.results == [
+        chat_service_pb2.ClientToolResult(tool_call_id="t", output_json='[1.0 ,  "é"]')
+    ]
 
 
 def test_what_is_unknown_of_a_model_is_null() -> None:

@@ -1,7 +1,6 @@
 import grpc
 import pytest
 
-from gateway.api.inputs.chats import ChatPatch, NewChat, NewMessage
 from gateway.api.inputs.models import NewModel, NewSpendLimit
 from gateway.api.inputs.secrets import NewSecret
 from gateway.api.inputs.users import UserPatch
@@ -9,9 +8,6 @@ from gateway.api.inputs.workspace_access import NewProcess, RestoreInput
 from gateway.api.inputs.workspaces import NewTemplate, NewWorkspace
 from gateway.http.problems.errors import (
     FACT_NAMES,
-    GENERIC_DETAIL,
-    HTTP_STATUS,
-    SHOWN_METADATA,
     ProblemContext,
     UpstreamProblem,
     _title,
@@ -20,11 +16,17 @@ from gateway.http.problems.errors import (
 )
 from gateway.http.problems.field_paths import RouteInputs, pointer_of
 from gateway.identity.errors import ERRORS, IdentityError, InvalidRequest, TooManyTokens
-from gateway.web.problem_pages import PROBLEM_REASONS, index_body, problem_body
+from gateway.web.problem_pages import index_body, problem_body
+from parley.contract.errors import ERROR_SPECS
 from parley.postgres import DatabaseUnavailable
 from parley.rpc import Problem, Violation
+from support.gateway.bodies import body
 
-CREATION = RouteInputs("/api/v1/chats", (), NewChat)
+NEW_CHAT = body("POST /chats").type
+NEW_MESSAGE = body("POST /chats/{chat_id}/messages").type
+CHAT_PATCH = body("PATCH /chats/{chat_id}").type
+
+CREATION = RouteInputs("/api/v1/chats", (), NEW_CHAT)
 HERE = ProblemContext("https://parley.test", "/api/v1/chats", "request-1", "f" * 32, CREATION)
 
 
@@ -32,14 +34,11 @@ def upstream(status: grpc.StatusCode, reason: str, message: str = "said") -> Ups
     return UpstreamProblem(Problem(status, reason, message))
 
 
-def test_every_status_of_grpc_has_one_of_http() -> None:
-    assert set(HTTP_STATUS) == set(grpc.StatusCode) - {grpc.StatusCode.OK}
-
-
 @pytest.mark.parametrize(
     ("status", "reason", "http_status"),
     [
-        (grpc.StatusCode.INVALID_ARGUMENT, "MODEL_NOT_FOUND", 400),
+        (grpc.StatusCode.INVALID_ARGUMENT, "BAD_ARGUMENTS", 400),
+        (grpc.StatusCode.INVALID_ARGUMENT, "INVALID_ARGUMENT", 400),
         (grpc.StatusCode.INVALID_ARGUMENT, "INVALID_REQUEST", 422),
         (grpc.StatusCode.FAILED_PRECONDITION, "CHAT_ARCHIVED", 409),
         (grpc.StatusCode.NOT_FOUND, "CHAT_NOT_FOUND", 404),
@@ -64,12 +63,35 @@ def test_a_refusal_of_another_service_keeps_its_reason(
 
 
 @pytest.mark.parametrize(
+    ("status", "http_status", "is_retryable"),
+    [
+        (grpc.StatusCode.FAILED_PRECONDITION, 409, False),
+        (grpc.StatusCode.UNAVAILABLE, 503, True),
+    ],
+)
+def test_a_reason_of_a_newer_service_is_answered_by_its_status(
+    status: grpc.StatusCode, http_status: int, is_retryable: bool
+) -> None:
+    answer = answer_to(upstream(status, "NOT_KNOWN_HERE", "it is new"), HERE)
+
+    document = answer.document
+    assert (answer.status, document["code"], document["detail"], document["retryable"]) == (
+        http_status,
+        "NOT_KNOWN_HERE",
+        "It is new.",
+        is_retryable,
+    )
+
+
+@pytest.mark.parametrize(
     "error",
     [
         RuntimeError("secret"),
         upstream(grpc.StatusCode.INTERNAL, "INTERNAL", "secret"),
         upstream(grpc.StatusCode.UNKNOWN, "UNKNOWN", "secret"),
         upstream(grpc.StatusCode.UNAUTHENTICATED, "TOKEN_EXPIRED", "secret"),
+        upstream(grpc.StatusCode.UNAUTHENTICATED, "UNAUTHENTICATED", "secret"),
+        upstream(grpc.StatusCode.DATA_LOSS, "DATA_LOSS", "secret"),
     ],
 )
 def test_what_is_our_own_fault_tells_nothing_of_itself(error: Exception) -> None:
@@ -77,7 +99,7 @@ def test_what_is_our_own_fault_tells_nothing_of_itself(error: Exception) -> None
         "type": "https://parley.test/problems/INTERNAL",
         "title": "Internal",
         "status": 500,
-        "detail": GENERIC_DETAIL[500],
+        "detail": "Something went wrong here; the operator finds it in the logs by trace_id.",
         "instance": "/api/v1/chats",
         "code": "INTERNAL",
         "request_id": "request-1",
@@ -90,7 +112,9 @@ def test_what_grpc_itself_says_is_not_repeated() -> None:
     refused = upstream(grpc.StatusCode.UNAVAILABLE, "UNAVAILABLE", "failed: unix:/home/x.sock")
     answer = answer_to(refused, HERE)
 
-    assert answer.document["detail"] == GENERIC_DETAIL[503]
+    assert answer.document["detail"] == (
+        "A service behind this one does not answer; try again shortly."
+    )
     assert (answer.headers, answer.document["retry_after_ms"]) == ({"retry-after": "1"}, 1000)
 
 
@@ -120,7 +144,9 @@ def test_metadata_is_shown_only_where_the_table_says_so() -> None:
 
 def test_no_fact_hides_a_member_that_every_problem_has() -> None:
     members = set(answer_to(RuntimeError("x"), HERE).document)
-    facts = {FACT_NAMES.get(name, name) for names in SHOWN_METADATA.values() for name in names}
+    facts = {
+        FACT_NAMES.get(name, name) for spec in ERROR_SPECS.values() for name in spec.public_metadata
+    }
 
     assert facts & members == set()
 
@@ -128,12 +154,12 @@ def test_no_fact_hides_a_member_that_every_problem_has() -> None:
 @pytest.mark.parametrize(
     ("reason", "route", "pointer"),
     [
-        ("MODEL_NOT_FOUND", RouteInputs("/chats", (), NewChat), "/model_id"),
-        ("FILE_NOT_FOUND", RouteInputs("/chats", (), NewChat), "/content"),
+        ("MODEL_NOT_FOUND", RouteInputs("/chats", (), NEW_CHAT), "/model_id"),
+        ("FILE_NOT_FOUND", RouteInputs("/chats", (), NEW_CHAT), "/content"),
         ("TEMPLATE_NOT_FOUND", RouteInputs("/workspaces", (), NewWorkspace), "/template_id"),
         ("RESOURCE_NOT_FOUND", RouteInputs("/models", (), NewModel), "/provider_id"),
         ("MODEL_NOT_FOUND", RouteInputs("/models/{model_id}"), None),
-        ("CHAT_NOT_FOUND", RouteInputs("/chats/{chat_id}", (), ChatPatch), None),
+        ("CHAT_NOT_FOUND", RouteInputs("/chats/{chat_id}", (), CHAT_PATCH), None),
     ],
 )
 def test_what_a_body_names_and_is_not_there_is_pointed_at(
@@ -167,20 +193,20 @@ def asked(path: str = "", *query: str, body: type | None = None) -> RouteInputs:
 @pytest.mark.parametrize(
     ("field", "route", "place"),
     [
-        ("content[0].text", asked(body=NewChat), {"pointer": "/content/0/text"}),
-        ("content[0].file.file_id", asked(body=NewMessage), {"pointer": "/content/0/file_id"}),
+        ("content[0].text", asked(body=NEW_CHAT), {"pointer": "/content/0/text"}),
+        ("content[0].file.file_id", asked(body=NEW_MESSAGE), {"pointer": "/content/0/file_id"}),
         (
             "content[2].file_reference.start_line",
-            asked(body=NewMessage),
+            asked(body=NEW_MESSAGE),
             {"pointer": "/content/2/start_line"},
         ),
         (
             "client_tools[1].input_schema_json",
-            asked(body=NewChat),
+            asked(body=NEW_CHAT),
             {"pointer": "/client_tools/1/input_schema"},
         ),
-        ("chat.title", asked(body=ChatPatch), {"pointer": "/title"}),
-        ("labels.a/b.c", asked(body=NewChat), {"pointer": "/labels/a~1b.c"}),
+        ("chat.title", asked(body=CHAT_PATCH), {"pointer": "/title"}),
+        ("labels.a/b.c", asked(body=NEW_CHAT), {"pointer": "/labels/a~1b.c"}),
         ("model.prices.input", asked(body=NewModel), {"pointer": "/prices/input"}),
         ("user.role", asked(body=UserPatch), {"pointer": "/role"}),
         ("limit.limit_micros", asked(body=NewSpendLimit), {"pointer": "/limit_micros"}),
@@ -205,9 +231,9 @@ def asked(path: str = "", *query: str, body: type | None = None) -> RouteInputs:
         ("page_token", asked("/chats", "cursor"), {"parameter": "cursor"}),
         ("page_size", asked("/chats", "limit"), {"parameter": "limit"}),
         ("since_cursor", asked("/output", "cursor"), {"parameter": "cursor"}),
-        ("chat_id", asked("/chats/{chat_id}/pin", body=ChatPatch), {"parameter": "chat_id"}),
-        ("request_id", asked(body=NewChat), {"parameter": "Idempotency-Key"}),
-        ("chat.etag", asked(body=ChatPatch), {"parameter": "If-Match"}),
+        ("chat_id", asked("/chats/{chat_id}/pin", body=CHAT_PATCH), {"parameter": "chat_id"}),
+        ("request_id", asked(body=NEW_CHAT), {"parameter": "Idempotency-Key"}),
+        ("chat.etag", asked(body=CHAT_PATCH), {"parameter": "If-Match"}),
     ],
 )
 def test_a_field_of_a_proto_is_told_as_what_the_client_wrote(
@@ -237,7 +263,7 @@ def test_ids_that_name_nothing_are_told_by_their_places_and_with_their_reason() 
         violations=(Violation("chat.mcp_server_ids[1]", "names no server"),),
     )
 
-    refusal = http_problem_of(UpstreamProblem(problem), asked(body=ChatPatch))
+    refusal = http_problem_of(UpstreamProblem(problem), asked(body=CHAT_PATCH))
 
     assert (refusal.status, refusal.code, refusal.facts) == (
         422,
@@ -327,6 +353,6 @@ def test_a_reused_key_is_told_by_the_name_of_its_header() -> None:
 
 
 def test_pages_of_problems_show_code_as_code() -> None:
-    pages = [index_body(), *map(problem_body, PROBLEM_REASONS)]
+    pages = [index_body(), *map(problem_body, ERROR_SPECS.values())]
 
     assert not [page for page in pages if "`" in page]

@@ -1,14 +1,18 @@
 import pytest
 from starlette.requests import Request
 
-from gateway.api.convert.chat_requests import new_chat_to_proto
-from gateway.api.inputs.chats import BusyBehavior, NewChat, NewMessage, NewServiceToken, TextInput
+from gateway.api.inputs.chats import NewServiceToken
 from gateway.api.inputs.workspace_access import SignalInput
 from gateway.api.paging import page_request
 from gateway.http.problems.errors import FieldError, HttpProblem
 from gateway.http.request_body import decode, flag, idempotency_key, int_parameter, read_query
 from gateway.settings import GatewaySettings
+from parley.api.chat.v1 import chat_service_pb2, message_pb2
 from parley.settings import describe
+from support.gateway.bodies import body as body_of_route
+
+NEW_CHAT = body_of_route("POST /chats")
+NEW_MESSAGE = body_of_route("POST /chats/{chat_id}/messages")
 
 
 def request_with(*, query: str = "", headers: dict[str, str] | None = None) -> Request:
@@ -26,16 +30,20 @@ def request_with(*, query: str = "", headers: dict[str, str] | None = None) -> R
 
 def head_error(body: bytes) -> tuple[int, FieldError | None]:
     with pytest.raises(HttpProblem) as refused:
-        decode(body, NewChat)
+        decode(body, NEW_CHAT.type)
     errors = refused.value.errors
     return refused.value.status, errors[0] if errors else None
 
 
-def test_a_body_becomes_its_type() -> None:
+def test_a_body_becomes_its_message() -> None:
     body = b'{"content":[{"type":"text","text":"hi"}],"busy_behavior":"interrupt"}'
+    asked = chat_service_pb2.SendMessageRequest()
 
-    assert decode(body, NewMessage) == NewMessage(
-        content=(TextInput("hi"),), busy_behavior=BusyBehavior.INTERRUPT
+    NEW_MESSAGE.fill(asked, decode(body, NEW_MESSAGE.type))
+
+    assert asked == chat_service_pb2.SendMessageRequest(
+        content=[message_pb2.Part(text=message_pb2.TextPart(text="hi"))],
+        busy_behavior=chat_service_pb2.BUSY_BEHAVIOR_INTERRUPT,
     )
 
 
@@ -121,7 +129,7 @@ def test_what_is_no_json_is_refused_with_line_and_column(
     body: bytes, line: int, column: int
 ) -> None:
     with pytest.raises(HttpProblem) as refused:
-        decode(body, NewChat)
+        decode(body, NEW_CHAT.type)
 
     assert (refused.value.status, refused.value.code) == (400, "INVALID_JSON")
     assert refused.value.facts == {"line": line, "column": column}
@@ -137,7 +145,9 @@ def test_half_of_a_surrogate_pair_is_no_json() -> None:
 def test_an_escaped_backslash_before_u0000_is_no_nul() -> None:
     body = b'{"content":[{"type":"text","text":"\\\\u0000"}]}'
 
-    assert decode(body, NewChat).content == (TextInput("\\u0000"),)
+    asked = chat_service_pb2.CreateChatRequest()
+    NEW_CHAT.fill(asked, decode(body, NEW_CHAT.type))
+    assert asked.content[0].text.text == "\\u0000"
 
 
 def test_depth_cannot_hurt() -> None:
@@ -236,7 +246,8 @@ def test_a_word_that_is_none_is_answered_with_those_that_are() -> None:
 def test_a_new_chat_takes_null_for_no_model_and_no_workspace() -> None:
     body = b'{"content":[{"type":"text","text":"a"}],"model_id":null,"workspace_id":null}'
 
-    asked = new_chat_to_proto(decode(body, NewChat), request_id="r", chat_id="c")
+    asked = chat_service_pb2.CreateChatRequest()
+    NEW_CHAT.fill(asked, decode(body, NEW_CHAT.type))
 
     assert (asked.model_id, asked.workspace_id) == ("", "")
 

@@ -7,7 +7,6 @@ import msgspec
 import pytest
 from msgspec import inspect
 
-from gateway.api.inputs.chats import NewChat, NewShares
 from gateway.api.inputs.models import NewModel
 from gateway.api.inputs.workspace_access import StdinInput
 from gateway.api.inputs.workspaces import NewTemplate
@@ -15,8 +14,12 @@ from gateway.http.application import UserRoute
 from gateway.http.body_errors import FIELD_ERRORS_MAX, field_errors_of
 from gateway.http.problems.errors import HttpProblem
 from gateway.http.request_body import decode
-from gateway.web.problem_pages import FIELD_CODES
+from parley.contract.errors import FIELD_CODES
+from support.gateway.bodies import body as body_of_route
 from support.gateway.routes import every_route
+
+NEW_CHAT = body_of_route("POST /chats").type
+NEW_SHARES = body_of_route("PUT /chats/{chat_id}/shares").type
 
 OWN_ID = "00000000-0000-0000-0000-000000000001"
 BODIES = list(
@@ -81,10 +84,10 @@ def test_all_faults_of_a_body_are_told_at_once() -> None:
         "workspace_id": "mine",
         "labels": {"-": "x", "b/c": ""},
         "client_tools": [{"name": "a b", "input_schema": []}],
-        "system_prompt": None,
+        "system_prompt": 7,
     }
 
-    assert told(body, NewChat) == [
+    assert told(body, NEW_CHAT) == [
         {
             "pointer": "/titel",
             "code": "UNKNOWN_FIELD",
@@ -148,7 +151,7 @@ def test_all_faults_of_a_body_are_told_at_once() -> None:
             "code": "TOO_SHORT",
             "detail": "Give 1 to 256 characters; these are 0.",
         },
-        {"pointer": "/system_prompt", "code": "WRONG_TYPE", "detail": "Give a text, not null."},
+        {"pointer": "/system_prompt", "code": "WRONG_TYPE", "detail": "Give a text, not a number."},
         {
             "pointer": "/client_tools/0/name",
             "code": "WRONG_FORMAT",
@@ -215,7 +218,7 @@ def test_a_fault_says_what_would_be_right(
 
 
 def test_a_body_full_of_faults_is_answered_with_a_bounded_list() -> None:
-    errors = told({f"x{index}": 1 for index in range(5000)}, NewChat)
+    errors = told({f"x{index}": 1 for index in range(5000)}, NEW_CHAT)
 
     assert len(errors) == FIELD_ERRORS_MAX
 
@@ -279,7 +282,7 @@ def undescribed(kind: Any, is_described: bool) -> list[Any]:
 def test_shares_that_name_none_or_two_are_told_beside_other_faults() -> None:
     shares = [{}, {"user_id": "x"}, {"user_id": OWN_ID, "group_id": OWN_ID}]
 
-    faults = field_errors_of({"shares": shares}, NewShares)
+    faults = field_errors_of({"shares": shares}, NEW_SHARES)
 
     assert [(each.pointer, each.code) for each in faults] == [
         ("/shares/0", "INVALID"),
@@ -291,6 +294,6 @@ def test_shares_that_name_none_or_two_are_told_beside_other_faults() -> None:
 def test_the_known_fields_of_a_part_have_its_type() -> None:
     body = {"content": [{"type": "text", "text": "a", "zzzz": 1}]}
 
-    (fault,) = field_errors_of(body, NewChat)
+    (fault,) = field_errors_of(body, NEW_CHAT)
 
     assert fault.detail == "Unknown field. Known: type, text."

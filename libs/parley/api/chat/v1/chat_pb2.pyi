@@ -570,6 +570,7 @@ class Chat(_message.Message):
     DIFF_STATUS_FIELD_NUMBER: _builtins.int
     ETAG_FIELD_NUMBER: _builtins.int
     REQUIRED_ACTION_FIELD_NUMBER: _builtins.int
+    CHILDREN_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     """Id, a UUIDv7."""
     owner_id: _builtins.str
@@ -648,6 +649,10 @@ class Chat(_message.Message):
     def required_action(self) -> Global___RequiredAction:
         """What it waits for; absent unless the status is requires_action, and in lists and feeds."""
 
+    @_builtins.property
+    def children(self) -> _containers.RepeatedCompositeFieldContainer[Global___Chat]:
+        """Its child chats, if it is a root; only in the answer to a request for this one chat."""
+
     def __init__(
         self,
         *,
@@ -680,10 +685,11 @@ class Chat(_message.Message):
         diff_status: Global___DiffStatus | None = ...,
         etag: _builtins.str = ...,
         required_action: Global___RequiredAction | None = ...,
+        children: _abc.Iterable[Global___Chat] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["created_at", b"created_at", "diff_status", b"diff_status", "last_error", b"last_error", "required_action", b"required_action", "retry", b"retry", "updated_at", b"updated_at", "versions", b"versions"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["archived", b"archived", "client_tools", b"client_tools", "created_at", b"created_at", "diff_status", b"diff_status", "etag", b"etag", "has_unread", b"has_unread", "id", b"id", "labels", b"labels", "last_error", b"last_error", "last_turn_summary", b"last_turn_summary", "mcp_server_ids", b"mcp_server_ids", "mode", b"mode", "model_id", b"model_id", "owner_id", b"owner_id", "parent_chat_id", b"parent_chat_id", "pin_order", b"pin_order", "place_in_line", b"place_in_line", "queue_length", b"queue_length", "reasoning_effort", b"reasoning_effort", "required_action", b"required_action", "retry", b"retry", "root_chat_id", b"root_chat_id", "shared", b"shared", "status", b"status", "summary", b"summary", "title", b"title", "updated_at", b"updated_at", "versions", b"versions", "workspace_id", b"workspace_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["archived", b"archived", "children", b"children", "client_tools", b"client_tools", "created_at", b"created_at", "diff_status", b"diff_status", "etag", b"etag", "has_unread", b"has_unread", "id", b"id", "labels", b"labels", "last_error", b"last_error", "last_turn_summary", b"last_turn_summary", "mcp_server_ids", b"mcp_server_ids", "mode", b"mode", "model_id", b"model_id", "owner_id", b"owner_id", "parent_chat_id", b"parent_chat_id", "pin_order", b"pin_order", "place_in_line", b"place_in_line", "queue_length", b"queue_length", "reasoning_effort", b"reasoning_effort", "required_action", b"required_action", "retry", b"retry", "root_chat_id", b"root_chat_id", "shared", b"shared", "status", b"status", "summary", b"summary", "title", b"title", "updated_at", b"updated_at", "versions", b"versions", "workspace_id", b"workspace_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

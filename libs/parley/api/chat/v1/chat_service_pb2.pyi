@@ -200,24 +200,18 @@ class GetChatResponse(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     CHAT_FIELD_NUMBER: _builtins.int
-    CHILDREN_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def chat(self) -> _chat_pb2.Chat:
-        """The chat."""
-
-    @_builtins.property
-    def children(self) -> _containers.RepeatedCompositeFieldContainer[_chat_pb2.Chat]:
-        """Its children, if it is a root."""
+        """The chat, with its children if it is a root."""
 
     def __init__(
         self,
         *,
         chat: _chat_pb2.Chat | None = ...,
-        children: _abc.Iterable[_chat_pb2.Chat] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["chat", b"chat"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["chat", b"chat", "children", b"children"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["chat", b"chat"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -688,8 +682,14 @@ class SendMessageResponse(_message.Message):
     QUEUED_MESSAGE_FIELD_NUMBER: _builtins.int
     CHAT_FIELD_NUMBER: _builtins.int
     REPLAYED_FIELD_NUMBER: _builtins.int
+    QUEUED_FIELD_NUMBER: _builtins.int
+    SNAPSHOT_VERSION_FIELD_NUMBER: _builtins.int
     replayed: _builtins.bool
     """Whether this is the stored outcome of an earlier request with the same id."""
+    queued: _builtins.bool
+    """Whether the message is queued."""
+    snapshot_version: _builtins.int
+    """Version of the chat after it."""
     @_builtins.property
     def message(self) -> _message_pb2.Message:
         """The message, if it went into the history."""
@@ -709,10 +709,12 @@ class SendMessageResponse(_message.Message):
         queued_message: _chat_pb2.QueuedMessage | None = ...,
         chat: _chat_pb2.Chat | None = ...,
         replayed: _builtins.bool = ...,
+        queued: _builtins.bool = ...,
+        snapshot_version: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["chat", b"chat", "message", b"message", "queued_message", b"queued_message"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["chat", b"chat", "message", b"message", "queued_message", b"queued_message", "replayed", b"replayed"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["chat", b"chat", "message", b"message", "queued", b"queued", "queued_message", b"queued_message", "replayed", b"replayed", "snapshot_version", b"snapshot_version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -772,6 +774,9 @@ class EditMessageResponse(_message.Message):
     DELETED_MESSAGE_IDS_FIELD_NUMBER: _builtins.int
     CHAT_FIELD_NUMBER: _builtins.int
     DROPPED_QUEUED_MESSAGES_FIELD_NUMBER: _builtins.int
+    SNAPSHOT_VERSION_FIELD_NUMBER: _builtins.int
+    snapshot_version: _builtins.int
+    """Version of the chat after it."""
     @_builtins.property
     def message(self) -> _message_pb2.Message:
         """The replacement."""
@@ -795,10 +800,11 @@ class EditMessageResponse(_message.Message):
         deleted_message_ids: _abc.Iterable[_builtins.int] | None = ...,
         chat: _chat_pb2.Chat | None = ...,
         dropped_queued_messages: _abc.Iterable[_chat_pb2.QueuedMessage] | None = ...,
+        snapshot_version: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["chat", b"chat", "message", b"message"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["chat", b"chat", "deleted_message_ids", b"deleted_message_ids", "dropped_queued_messages", b"dropped_queued_messages", "message", b"message"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["chat", b"chat", "deleted_message_ids", b"deleted_message_ids", "dropped_queued_messages", b"dropped_queued_messages", "message", b"message", "snapshot_version", b"snapshot_version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

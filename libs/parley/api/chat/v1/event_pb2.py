@@ -25,35 +25,86 @@ _sym_db = _symbol_database.Default()
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 from parley.api.chat.v1 import chat_pb2 as parley_dot_api_dot_chat_dot_v1_dot_chat__pb2
 from parley.api.chat.v1 import message_pb2 as parley_dot_api_dot_chat_dot_v1_dot_message__pb2
+from parley.api.contract.v1 import options_pb2 as parley_dot_api_dot_contract_dot_v1_dot_options__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1eparley/api/chat/v1/event.proto\x12\x12parley.api.chat.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1dparley/api/chat/v1/chat.proto\x1a parley/api/chat/v1/message.proto\"\xb8\x01\n\x10MessagePartEvent\x12&\n\x04role\x18\x01 \x01(\x0e\x32\x18.parley.api.chat.v1.Role\x12&\n\x04part\x18\x02 \x01(\x0b\x32\x18.parley.api.chat.v1.Part\x12\x17\n\x0fhistory_version\x18\x03 \x01(\x03\x12\x1a\n\x12generation_attempt\x18\x04 \x01(\x03\x12\x0b\n\x03seq\x18\x05 \x01(\x03\x12\x12\n\npart_index\x18\x06 \x01(\x05\"T\n\x0bStatusEvent\x12.\n\x06status\x18\x01 \x01(\x0e\x32\x1e.parley.api.chat.v1.ChatStatus\x12\x15\n\rplace_in_line\x18\x02 \x01(\x05\"H\n\nQueueEvent\x12:\n\x0fqueued_messages\x18\x01 \x03(\x0b\x32!.parley.api.chat.v1.QueuedMessage\"J\n\x0cRequiredCall\x12\x14\n\x0ctool_call_id\x18\x01 \x01(\t\x12\x11\n\ttool_name\x18\x02 \x01(\t\x12\x11\n\targs_json\x18\x03 \x01(\t\"|\n\x13\x41\x63tionRequiredEvent\x12\x34\n\ntool_calls\x18\x01 \x03(\x0b\x32 .parley.api.chat.v1.RequiredCall\x12/\n\x0b\x64\x65\x61\x64line_at\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\x13\n\x11PreviewResetEvent\"&\n\x11HistoryResetEvent\x12\x11\n\ttruncated\x18\x01 \x01(\x08\"\x17\n\x15PreviewTruncatedEvent\"\xe9\x04\n\tChatEvent\x12\x0e\n\x06\x63ursor\x18\x01 \x01(\t\x12<\n\x0cmessage_part\x18\x02 \x01(\x0b\x32$.parley.api.chat.v1.MessagePartEventH\x00\x12.\n\x07message\x18\x03 \x01(\x0b\x32\x1b.parley.api.chat.v1.MessageH\x00\x12\x31\n\x06status\x18\x04 \x01(\x0b\x32\x1f.parley.api.chat.v1.StatusEventH\x00\x12.\n\x05\x65rror\x18\x05 \x01(\x0b\x32\x1d.parley.api.chat.v1.ChatErrorH\x00\x12\x36\n\x0cqueue_update\x18\x06 \x01(\x0b\x32\x1e.parley.api.chat.v1.QueueEventH\x00\x12\x42\n\x0f\x61\x63tion_required\x18\x07 \x01(\x0b\x32\'.parley.api.chat.v1.ActionRequiredEventH\x00\x12/\n\x05retry\x18\x08 \x01(\x0b\x32\x1e.parley.api.chat.v1.RetryStateH\x00\x12>\n\rpreview_reset\x18\t \x01(\x0b\x32%.parley.api.chat.v1.PreviewResetEventH\x00\x12>\n\rhistory_reset\x18\n \x01(\x0b\x32%.parley.api.chat.v1.HistoryResetEventH\x00\x12\x46\n\x11preview_truncated\x18\x0b \x01(\x0b\x32).parley.api.chat.v1.PreviewTruncatedEventH\x00\x42\x06\n\x04kind\"s\n\tFeedEvent\x12\x0e\n\x06\x63ursor\x18\x01 \x01(\t\x12.\n\x06\x63hange\x18\x02 \x01(\x0e\x32\x1e.parley.api.chat.v1.FeedChange\x12&\n\x04\x63hat\x18\x03 \x01(\x0b\x32\x18.parley.api.chat.v1.Chat*t\n\nFeedChange\x12\x1b\n\x17\x46\x45\x45\x44_CHANGE_UNSPECIFIED\x10\x00\x12\x17\n\x13\x46\x45\x45\x44_CHANGE_CREATED\x10\x01\x12\x17\n\x13\x46\x45\x45\x44_CHANGE_DELETED\x10\x02\x12\x17\n\x13\x46\x45\x45\x44_CHANGE_UPDATED\x10\x03\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1eparley/api/chat/v1/event.proto\x12\x12parley.api.chat.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1dparley/api/chat/v1/chat.proto\x1a parley/api/chat/v1/message.proto\x1a$parley/api/contract/v1/options.proto\"\xe8\x01\n\x10MessagePartEvent\x12.\n\x04role\x18\x01 \x01(\x0e\x32\x18.parley.api.chat.v1.RoleB\x06\xc2\xc1\x18\x02\x08\x01\x12.\n\x04part\x18\x02 \x01(\x0b\x32\x18.parley.api.chat.v1.PartB\x06\xc2\xc1\x18\x02\x08\x01\x12\x1f\n\x0fhistory_version\x18\x03 \x01(\x03\x42\x06\xc2\xc1\x18\x02\x08\x01\x12\"\n\x12generation_attempt\x18\x04 \x01(\x03\x42\x06\xc2\xc1\x18\x02\x08\x01\x12\x13\n\x03seq\x18\x05 \x01(\x03\x42\x06\xc2\xc1\x18\x02\x08\x01\x12\x1a\n\npart_index\x18\x06 \x01(\x05\x42\x06\xc2\xc1\x18\x02\x08\x01\"d\n\x0bStatusEvent\x12\x36\n\x06status\x18\x01 \x01(\x0e\x32\x1e.parley.api.chat.v1.ChatStatusB\x06\xc2\xc1\x18\x02\x08\x01\x12\x1d\n\rplace_in_line\x18\x02 \x01(\x05\x42\x06\xc2\xc1\x18\x02\x08\x01\"P\n\nQueueEvent\x12\x42\n\x0fqueued_messages\x18\x01 \x03(\x0b\x32!.parley.api.chat.v1.QueuedMessageB\x06\xc2\xc1\x18\x02\x08\x01\"d\n\x0cRequiredCall\x12\x1c\n\x0ctool_call_id\x18\x01 \x01(\tB\x06\xc2\xc1\x18\x02\x08\x01\x12\x19\n\ttool_name\x18\x02 \x01(\tB\x06\xc2\xc1\x18\x02\x08\x01\x12\x1b\n\targs_json\x18\x03 \x01(\tB\x08\xc2\xc1\x18\x04\x08\x01(\x01\"\x8c\x01\n\x13\x41\x63tionRequiredEvent\x12<\n\ntool_calls\x18\x01 \x03(\x0b\x32 .parley.api.chat.v1.RequiredCallB\x06\xc2\xc1\x18\x02\x08\x01\x12\x37\n\x0b\x64\x65\x61\x64line_at\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x06\xc2\xc1\x18\x02\x08\x01\"\x13\n\x11PreviewResetEvent\".\n\x11HistoryResetEvent\x12\x19\n\ttruncated\x18\x01 \x01(\x08\x42\x06\xc2\xc1\x18\x02\x08\x01\"\x17\n\x15PreviewTruncatedEvent\"\xb9\x05\n\tChatEvent\x12\x0e\n\x06\x63ursor\x18\x01 \x01(\t\x12\x44\n\x0cmessage_part\x18\x02 \x01(\x0b\x32$.parley.api.chat.v1.MessagePartEventB\x06\xc2\xc1\x18\x02\x08\x01H\x00\x12\x36\n\x07message\x18\x03 \x01(\x0b\x32\x1b.parley.api.chat.v1.MessageB\x06\xc2\xc1\x18\x02\x08\x01H\x00\x12\x39\n\x06status\x18\x04 \x01(\x0b\x32\x1f.parley.api.chat.v1.StatusEventB\x06\xc2\xc1\x18\x02\x08\x01H\x00\x12\x36\n\x05\x65rror\x18\x05 \x01(\x0b\x32\x1d.parley.api.chat.v1.ChatErrorB\x06\xc2\xc1\x18\x02\x08\x01H\x00\x12>\n\x0cqueue_update\x18\x06 \x01(\x0b\x32\x1e.parley.api.chat.v1.QueueEventB\x06\xc2\xc1\x18\x02\x08\x01H\x00\x12J\n\x0f\x61\x63tion_required\x18\x07 \x01(\x0b\x32\'.parley.api.chat.v1.ActionRequiredEventB\x06\xc2\xc1\x18\x02\x08\x01H\x00\x12\x37\n\x05retry\x18\x08 \x01(\x0b\x32\x1e.parley.api.chat.v1.RetryStateB\x06\xc2\xc1\x18\x02\x08\x01H\x00\x12\x46\n\rpreview_reset\x18\t \x01(\x0b\x32%.parley.api.chat.v1.PreviewResetEventB\x06\xc2\xc1\x18\x02\x08\x01H\x00\x12\x46\n\rhistory_reset\x18\n \x01(\x0b\x32%.parley.api.chat.v1.HistoryResetEventB\x06\xc2\xc1\x18\x02\x08\x01H\x00\x12N\n\x11preview_truncated\x18\x0b \x01(\x0b\x32).parley.api.chat.v1.PreviewTruncatedEventB\x06\xc2\xc1\x18\x02\x08\x01H\x00\x42\x06\n\x04kind\"s\n\tFeedEvent\x12\x0e\n\x06\x63ursor\x18\x01 \x01(\t\x12.\n\x06\x63hange\x18\x02 \x01(\x0e\x32\x1e.parley.api.chat.v1.FeedChange\x12&\n\x04\x63hat\x18\x03 \x01(\x0b\x32\x18.parley.api.chat.v1.Chat*t\n\nFeedChange\x12\x1b\n\x17\x46\x45\x45\x44_CHANGE_UNSPECIFIED\x10\x00\x12\x17\n\x13\x46\x45\x45\x44_CHANGE_CREATED\x10\x01\x12\x17\n\x13\x46\x45\x45\x44_CHANGE_DELETED\x10\x02\x12\x17\n\x13\x46\x45\x45\x44_CHANGE_UPDATED\x10\x03\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'parley.api.chat.v1.event_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_FEEDCHANGE']._serialized_start=1524
-  _globals['_FEEDCHANGE']._serialized_end=1640
-  _globals['_MESSAGEPARTEVENT']._serialized_start=153
-  _globals['_MESSAGEPARTEVENT']._serialized_end=337
-  _globals['_STATUSEVENT']._serialized_start=339
-  _globals['_STATUSEVENT']._serialized_end=423
-  _globals['_QUEUEEVENT']._serialized_start=425
-  _globals['_QUEUEEVENT']._serialized_end=497
-  _globals['_REQUIREDCALL']._serialized_start=499
-  _globals['_REQUIREDCALL']._serialized_end=573
-  _globals['_ACTIONREQUIREDEVENT']._serialized_start=575
-  _globals['_ACTIONREQUIREDEVENT']._serialized_end=699
-  _globals['_PREVIEWRESETEVENT']._serialized_start=701
-  _globals['_PREVIEWRESETEVENT']._serialized_end=720
-  _globals['_HISTORYRESETEVENT']._serialized_start=722
-  _globals['_HISTORYRESETEVENT']._serialized_end=760
-  _globals['_PREVIEWTRUNCATEDEVENT']._serialized_start=762
-  _globals['_PREVIEWTRUNCATEDEVENT']._serialized_end=785
-  _globals['_CHATEVENT']._serialized_start=788
-  _globals['_CHATEVENT']._serialized_end=1405
-  _globals['_FEEDEVENT']._serialized_start=1407
-  _globals['_FEEDEVENT']._serialized_end=1522
+  _globals['_MESSAGEPARTEVENT'].fields_by_name['role']._loaded_options = None
+  _globals['_MESSAGEPARTEVENT'].fields_by_name['role']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_MESSAGEPARTEVENT'].fields_by_name['part']._loaded_options = None
+  _globals['_MESSAGEPARTEVENT'].fields_by_name['part']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_MESSAGEPARTEVENT'].fields_by_name['history_version']._loaded_options = None
+  _globals['_MESSAGEPARTEVENT'].fields_by_name['history_version']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_MESSAGEPARTEVENT'].fields_by_name['generation_attempt']._loaded_options = None
+  _globals['_MESSAGEPARTEVENT'].fields_by_name['generation_attempt']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_MESSAGEPARTEVENT'].fields_by_name['seq']._loaded_options = None
+  _globals['_MESSAGEPARTEVENT'].fields_by_name['seq']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_MESSAGEPARTEVENT'].fields_by_name['part_index']._loaded_options = None
+  _globals['_MESSAGEPARTEVENT'].fields_by_name['part_index']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_STATUSEVENT'].fields_by_name['status']._loaded_options = None
+  _globals['_STATUSEVENT'].fields_by_name['status']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_STATUSEVENT'].fields_by_name['place_in_line']._loaded_options = None
+  _globals['_STATUSEVENT'].fields_by_name['place_in_line']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_QUEUEEVENT'].fields_by_name['queued_messages']._loaded_options = None
+  _globals['_QUEUEEVENT'].fields_by_name['queued_messages']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_REQUIREDCALL'].fields_by_name['tool_call_id']._loaded_options = None
+  _globals['_REQUIREDCALL'].fields_by_name['tool_call_id']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_REQUIREDCALL'].fields_by_name['tool_name']._loaded_options = None
+  _globals['_REQUIREDCALL'].fields_by_name['tool_name']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_REQUIREDCALL'].fields_by_name['args_json']._loaded_options = None
+  _globals['_REQUIREDCALL'].fields_by_name['args_json']._serialized_options = b'\302\301\030\004\010\001(\001'
+  _globals['_ACTIONREQUIREDEVENT'].fields_by_name['tool_calls']._loaded_options = None
+  _globals['_ACTIONREQUIREDEVENT'].fields_by_name['tool_calls']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_ACTIONREQUIREDEVENT'].fields_by_name['deadline_at']._loaded_options = None
+  _globals['_ACTIONREQUIREDEVENT'].fields_by_name['deadline_at']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_HISTORYRESETEVENT'].fields_by_name['truncated']._loaded_options = None
+  _globals['_HISTORYRESETEVENT'].fields_by_name['truncated']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_CHATEVENT'].fields_by_name['message_part']._loaded_options = None
+  _globals['_CHATEVENT'].fields_by_name['message_part']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_CHATEVENT'].fields_by_name['message']._loaded_options = None
+  _globals['_CHATEVENT'].fields_by_name['message']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_CHATEVENT'].fields_by_name['status']._loaded_options = None
+  _globals['_CHATEVENT'].fields_by_name['status']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_CHATEVENT'].fields_by_name['error']._loaded_options = None
+  _globals['_CHATEVENT'].fields_by_name['error']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_CHATEVENT'].fields_by_name['queue_update']._loaded_options = None
+  _globals['_CHATEVENT'].fields_by_name['queue_update']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_CHATEVENT'].fields_by_name['action_required']._loaded_options = None
+  _globals['_CHATEVENT'].fields_by_name['action_required']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_CHATEVENT'].fields_by_name['retry']._loaded_options = None
+  _globals['_CHATEVENT'].fields_by_name['retry']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_CHATEVENT'].fields_by_name['preview_reset']._loaded_options = None
+  _globals['_CHATEVENT'].fields_by_name['preview_reset']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_CHATEVENT'].fields_by_name['history_reset']._loaded_options = None
+  _globals['_CHATEVENT'].fields_by_name['history_reset']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_CHATEVENT'].fields_by_name['preview_truncated']._loaded_options = None
+  _globals['_CHATEVENT'].fields_by_name['preview_truncated']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_FEEDCHANGE']._serialized_start=1765
+  _globals['_FEEDCHANGE']._serialized_end=1881
+  _globals['_MESSAGEPARTEVENT']._serialized_start=191
+  _globals['_MESSAGEPARTEVENT']._serialized_end=423
+  _globals['_STATUSEVENT']._serialized_start=425
+  _globals['_STATUSEVENT']._serialized_end=525
+  _globals['_QUEUEEVENT']._serialized_start=527
+  _globals['_QUEUEEVENT']._serialized_end=607
+  _globals['_REQUIREDCALL']._serialized_start=609
+  _globals['_REQUIREDCALL']._serialized_end=709
+  _globals['_ACTIONREQUIREDEVENT']._serialized_start=712
+  _globals['_ACTIONREQUIREDEVENT']._serialized_end=852
+  _globals['_PREVIEWRESETEVENT']._serialized_start=854
+  _globals['_PREVIEWRESETEVENT']._serialized_end=873
+  _globals['_HISTORYRESETEVENT']._serialized_start=875
+  _globals['_HISTORYRESETEVENT']._serialized_end=921
+  _globals['_PREVIEWTRUNCATEDEVENT']._serialized_start=923
+  _globals['_PREVIEWTRUNCATEDEVENT']._serialized_end=946
+  _globals['_CHATEVENT']._serialized_start=949
+  _globals['_CHATEVENT']._serialized_end=1646
+  _globals['_FEEDEVENT']._serialized_start=1648
+  _globals['_FEEDEVENT']._serialized_end=1763
 # @@protoc_insertion_point(module_scope)

@@ -248,6 +248,7 @@ class ToolResultPart(_message.Message):
     PROVIDER_EXECUTED_FIELD_NUMBER: _builtins.int
     CREATED_AT_FIELD_NUMBER: _builtins.int
     FILES_FIELD_NUMBER: _builtins.int
+    IS_ERROR_FIELD_NUMBER: _builtins.int
     tool_call_id: _builtins.str
     """Id of the call."""
     tool_name: _builtins.str
@@ -266,6 +267,8 @@ class ToolResultPart(_message.Message):
     """MCP server that offers the tool; empty for others."""
     provider_executed: _builtins.bool
     """Whether the provider executed it itself."""
+    is_error: _builtins.bool
+    """Whether it ended otherwise than done; absent while it streams."""
     @_builtins.property
     def created_at(self) -> _timestamp_pb2.Timestamp:
         """When the result was there."""
@@ -287,12 +290,15 @@ class ToolResultPart(_message.Message):
         provider_executed: _builtins.bool = ...,
         created_at: _timestamp_pb2.Timestamp | None = ...,
         files: _abc.Iterable[Global___FilePart] | None = ...,
+        is_error: _builtins.bool | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["created_at", b"created_at"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_is_error", b"_is_error", "created_at", b"created_at", "is_error", b"is_error"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["created_at", b"created_at", "files", b"files", "mcp_server_id", b"mcp_server_id", "outcome", b"outcome", "provider_executed", b"provider_executed", "result_delta", b"result_delta", "result_json", b"result_json", "result_reset", b"result_reset", "tool_call_id", b"tool_call_id", "tool_name", b"tool_name"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_is_error", b"_is_error", "created_at", b"created_at", "files", b"files", "is_error", b"is_error", "mcp_server_id", b"mcp_server_id", "outcome", b"outcome", "provider_executed", b"provider_executed", "result_delta", b"result_delta", "result_json", b"result_json", "result_reset", b"result_reset", "tool_call_id", b"tool_call_id", "tool_name", b"tool_name"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType__is_error: _TypeAlias = _typing.Literal["is_error"]  # noqa: Y015
+    _WhichOneofArgType__is_error: _TypeAlias = _typing.Literal["_is_error", b"_is_error"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__is_error) -> _WhichOneofReturnType__is_error | None: ...
 
 Global___ToolResultPart: _TypeAlias = ToolResultPart  # noqa: Y015
 

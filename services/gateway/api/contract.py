@@ -1,0 +1,107 @@
+"""The routes that the protos declare, with their access rules."""
+
+from collections.abc import Callable, Mapping
+from functools import cache
+from typing import Final
+
+from google.protobuf.descriptor import FileDescriptor
+
+from gateway.api.transcoded_route import Calls, TranscodedRoute
+from gateway.http.application import UserRoute
+from gateway.http.limits.admission import Duration
+from gateway.http.route_access import ACCESS as HAND_WRITTEN
+from gateway.http.route_access import CHATTERS, EVERYONE, MANAGERS, READERS_OF_ALL, Access
+from parley.api.chat.v1 import (
+    chat_service_pb2,
+    file_service_pb2,
+    model_service_pb2,
+    settings_service_pb2,
+    stream_service_pb2,
+    usage_service_pb2,
+)
+from parley.api.contract.v1 import options_pb2
+from parley.api.identity.v1 import group_service_pb2, token_service_pb2, user_service_pb2
+from parley.api.workspace.v1 import (
+    node_service_pb2,
+    secret_service_pb2,
+    workspace_access_service_pb2,
+    workspace_service_pb2,
+)
+from parley.contract.bindings import HttpBinding, bindings_of
+from parley.identity import Role
+
+FILES: Final[tuple[FileDescriptor, ...]] = (
+    chat_service_pb2.DESCRIPTOR,
+    stream_service_pb2.DESCRIPTOR,
+    file_service_pb2.DESCRIPTOR,
+    model_service_pb2.DESCRIPTOR,
+    settings_service_pb2.DESCRIPTOR,
+    usage_service_pb2.DESCRIPTOR,
+    user_service_pb2.DESCRIPTOR,
+    group_service_pb2.DESCRIPTOR,
+    token_service_pb2.DESCRIPTOR,
+    workspace_service_pb2.DESCRIPTOR,
+    workspace_access_service_pb2.DESCRIPTOR,
+    secret_service_pb2.DESCRIPTOR,
+    node_service_pb2.DESCRIPTOR,
+)
+AUDIENCES: Final[Mapping[int, frozenset[Role]]] = {
+    options_pb2.AUDIENCE_UNSPECIFIED: CHATTERS,
+    options_pb2.AUDIENCE_EVERYONE: EVERYONE,
+    options_pb2.AUDIENCE_ADMINISTRATORS: MANAGERS,
+    options_pb2.AUDIENCE_ADMINISTRATORS_AND_AUDITORS: READERS_OF_ALL,
+}
+DURATIONS: Final[Mapping[int, Duration]] = {
+    options_pb2.DURATION_UNSPECIFIED: Duration.SHORT,
+    options_pb2.DURATION_SHORT: Duration.SHORT,
+    options_pb2.DURATION_LONG_RUNNING: Duration.LONG_RUNNING,
+    options_pb2.DURATION_STREAM: Duration.STREAM,
+}
+
+
+@cache
+def bindings() -> tuple[HttpBinding, ...]:
+    """Return all bindings of the protos."""
+    services = (service for file in FILES for service in file.services_by_name.values())
+    return bindings_of(services)
+
+
+@cache
+def access_table() -> Mapping[tuple[str, str], Access]:
+    """Return the access rule of every route, by its method and path."""
+    declared = {
+        (each.verb, each.path): Access(
+            each.options.summary, roles=AUDIENCES[each.options.audience], method=each.call_path
+        )
+        for each in bindings()
+    }
+    return {**HAND_WRITTEN, **declared}
+
+
+def contract_routes(
+    calls: Mapping[str, Calls], *, new_id: Callable[[], str]
+) -> tuple[UserRoute, ...]:
+    """Return the routes that are one call.
+
+    Args:
+        calls: How the methods of a service are called, by its full name.
+        new_id: Generates the ids of requests without an Idempotency-Key.
+    """
+    return tuple(
+        _route(binding, calls[binding.method.containing_service.full_name], new_id)
+        for binding in bindings()
+        if not binding.options.served_by_gateway
+    )
+
+
+def _route(binding: HttpBinding, calls: Calls, new_id: Callable[[], str]) -> UserRoute:
+    handler = TranscodedRoute(binding, calls, new_id=new_id)
+    return UserRoute(
+        binding.verb,
+        binding.path,
+        handler,
+        answers_head=not binding.options.no_head,
+        body=None if handler.body is None else handler.body.type,
+        query=tuple(handler.query),
+        conditional=bool(binding.options.if_match_field),
+    )

@@ -1,0 +1,39 @@
+"""Converts events of chats and of lists of chats to JSON."""
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from gateway.api.json_output import Json, converter_of, to_json
+from parley.api.chat.v1 import event_pb2
+from parley.contract.json_fields import enum_words, json_fields
+
+_KINDS: Final[Mapping[str, Callable[[Any], Json | None]]] = {
+    field.descriptor.name: converter_of(field.message)
+    for field in json_fields(event_pb2.ChatEvent.DESCRIPTOR)
+}
+_CHANGES: Final = enum_words(event_pb2.FeedChange.DESCRIPTOR)
+#: Events whose fields are members of the event itself.
+_FLAT: Final = frozenset({"queue_update", "preview_reset", "preview_truncated"})
+#: The types of events that each stream sends.
+CHAT_EVENTS: Final = tuple(_KINDS)
+FEED_EVENTS: Final = tuple(_CHANGES.values())
+
+
+def event_to_json(chat_id: str, event: event_pb2.ChatEvent) -> tuple[str, Json] | None:
+    """Return the type of an event and its JSON; None for a type that is not supported."""
+    kind = event.WhichOneof("kind")
+    if kind is None or kind not in _KINDS:
+        return None
+    payload = _KINDS[kind](getattr(event, kind))
+    if payload is None or (kind == "message_part" and payload["part"] is None):
+        return None
+    shown: Json = payload if kind in _FLAT else {kind: payload}
+    return kind, {"type": kind, "chat_id": chat_id, **shown}
+
+
+def feed_event_to_json(event: event_pb2.FeedEvent) -> tuple[str, Json]:
+    """Return the type of a change in a list of chats, and its JSON."""
+    kind = _CHANGES.get(event.change, "updated")
+    if event.change == event_pb2.FEED_CHANGE_DELETED:
+        return kind, {"type": kind, "chat_id": event.chat.id}
+    return kind, {"type": kind, "chat_id": event.chat.id, "chat": to_json(event.chat)}
