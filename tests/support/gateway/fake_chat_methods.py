@@ -52,6 +52,12 @@ class FakeChatMethods(ChatServiceServicer):
             queued_messages=self._fake.queues.get(request.chat_id, []),
         )
 
+    async def GetMessage(self, request: Any, context: Any) -> chats_api.GetMessageResponse:  # noqa: N802
+        self._fake.take(request)
+        known = self._fake.messages[request.chat_id]
+        (message,) = [each for each in known if each.id == request.message_id]
+        return chats_api.GetMessageResponse(message=message)
+
     async def SendMessage(self, request: Any, context: Any) -> chats_api.SendMessageResponse:  # noqa: N802
         self._fake.take(request)
         chat = self._fake.chat_of(request.chat_id)

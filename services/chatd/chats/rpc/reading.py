@@ -2,6 +2,7 @@
 
 from collections.abc import AsyncIterator, Iterable
 
+from chatd.chats.domain.errors import MessageNotFound
 from chatd.chats.domain.views import ChatView
 from chatd.chats.rpc.bounding import EXPORTED_BYTES_MAX, PAGE_BYTES_MAX
 from chatd.chats.rpc.convert import chat_to_proto, message_to_proto, queued_to_proto
@@ -10,6 +11,7 @@ from chatd.chats.rpc.search import searched
 from chatd.chats.store.listing import Filter, Source
 from chatd.chats.store.reading import Bounds
 from chatd.primitives.domain.errors import InvalidRequest
+from chatd.primitives.domain.ids import MessageId
 from chatd.primitives.domain.requests import Reader
 from chatd.primitives.rpc import fields
 from chatd.users.rpc.callers import caller_as_reader
@@ -77,6 +79,20 @@ class ReadMethods(ChatMethods):
             has_more=page.has_more or len(messages) < len(page.messages),
             queued_messages=[queued_to_proto(queued) for queued in page.queue],
         )
+
+    async def GetMessage(
+        self, request: api.GetMessageRequest, context: Context
+    ) -> api.GetMessageResponse:
+        """Return one message of a history."""
+        chat_id, message_id = fields.chat_id_of(request.chat_id), MessageId(request.message_id)
+        page = await self._stores.reading.page(
+            chat_id,
+            await caller_as_reader(self._groups),
+            Bounds(before_id=message_id + 1, after_id=message_id - 1, limit=1),
+        )
+        if not page.messages:
+            raise MessageNotFound(message_id)
+        return api.GetMessageResponse(message=message_to_proto(chat_id, page.messages[0]))
 
     async def ExportChat(
         self, request: api.ExportChatRequest, context: Context

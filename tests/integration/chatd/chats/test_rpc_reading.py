@@ -170,6 +170,23 @@ async def test_a_child_is_shared_with_its_root(served: ServedChats) -> None:
     assert (await served.eve.get(child_id)).shared
 
 
+async def test_one_message_is_read_by_its_id(served: ServedChats) -> None:
+    chat = await served.ann.create()
+    await served.finish(chat.id)
+    page = await served.ann.ask(api.ListMessagesRequest(chat_id=chat.id))
+
+    got = [
+        (await served.ann.ask(api.GetMessageRequest(chat_id=chat.id, message_id=each.id))).message
+        for each in page.messages
+    ]
+
+    assert got == list(page.messages)
+    problem = await served.ann.refusal(api.GetMessageRequest(chat_id=chat.id, message_id=99))
+    assert (problem.reason, problem.metadata["message_id"]) == ("MESSAGE_NOT_FOUND", "99")
+    problem = await served.ann.refusal(api.GetMessageRequest(chat_id=chat.id))
+    assert (problem.reason, problem.metadata) == ("INVALID_REQUEST", {"field": "message_id"})
+
+
 async def test_pages_of_messages_go_back_from_the_newest_or_on_from_a_bound(
     served: ServedChats,
 ) -> None:

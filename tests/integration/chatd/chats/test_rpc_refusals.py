@@ -21,7 +21,7 @@ METHODS = [
 ]
 WITHOUT_CHAT = {"CreateChat", "ListChats"}
 ABOUT_CHAT = [name for name in METHODS if name not in WITHOUT_CHAT]
-READS = {"GetChat", "ListMessages", "ExportChat"}
+READS = {"GetChat", "GetMessage", "ListMessages", "ExportChat"}
 CHANGES = [name for name in METHODS if name not in READS | {"ListChats", "GetShares"}]
 
 
@@ -36,6 +36,7 @@ def well_formed(method: str, chat_id: str) -> Any:
         "SetArchived": {"archived": True},
         "SendMessage": {"content": [text("hi")]},
         "EditMessage": {"content": [text("hi")], "message_id": 1},
+        "GetMessage": {"message_id": 1},
         "DeleteQueuedMessage": {"queued_message_id": ABSENT},
         "PromoteQueuedMessage": {"queued_message_id": ABSENT},
         "SubmitToolResults": {"results": [api.ClientToolResult(tool_call_id="c", output_json="1")]},
