@@ -60,8 +60,10 @@ TEXTS = {"mode"}
 
 
 def numbers_in(descriptor: Any) -> Iterator[str]:
-    """Yield the names of all numeric fields below a message."""
+    """Yield the names of all numeric fields below a message; it may contain its own type."""
     for field in descriptor.fields:
+        if field.message_type is descriptor:
+            continue
         if field.message_type is not None:
             yield from numbers_in(field.message_type)
         elif field.cpp_type not in (

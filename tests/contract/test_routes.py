@@ -3,7 +3,8 @@
 import pytest
 from google.protobuf.descriptor import FileDescriptor
 
-from gateway.http.route_access import ACCESS, Need
+from gateway.api.contract import access_table
+from gateway.http.route_access import Need
 from parley.api.chat.v1 import (
     chat_service_pb2,
     file_service_pb2,
@@ -65,7 +66,7 @@ def methods() -> list[str]:
 
 @pytest.mark.parametrize("method", methods())
 def test_every_method_has_a_route_or_a_reason_why_not(method: str) -> None:
-    offered = {access.method for access in ACCESS.values()}
+    offered = {access.method for access in access_table().values()}
     name = method.rpartition("/")[2]
     is_excused = name in NOT_OVER_HTTP or name in STREAMS_BETWEEN_PROCESSES
 
@@ -75,7 +76,7 @@ def test_every_method_has_a_route_or_a_reason_why_not(method: str) -> None:
 def test_every_route_behind_a_sign_in_stands_for_a_method_but_ones_own_name() -> None:
     without = [
         route
-        for route, access in ACCESS.items()
+        for route, access in access_table().items()
         if access.need is Need.SIGN_IN and not access.method
     ]
 
@@ -84,7 +85,7 @@ def test_every_route_behind_a_sign_in_stands_for_a_method_but_ones_own_name() ->
 
 def test_no_route_lets_in_whom_its_method_refuses() -> None:
     refused: list[tuple[tuple[str, str], Role]] = []
-    for route, access in ACCESS.items():
+    for route, access in access_table().items():
         rule = rule_of(access.method) if access.method else None
         if rule is None:
             continue
@@ -95,7 +96,9 @@ def test_no_route_lets_in_whom_its_method_refuses() -> None:
 
 
 def test_every_route_tells_its_scope_but_those_that_no_token_may_use() -> None:
-    without = [route for route, access in ACCESS.items() if access.method and access.scope is None]
+    without = [
+        route for route, access in access_table().items() if access.method and access.scope is None
+    ]
 
     assert without == [
         ("POST", "/api/v1/service-tokens"),
