@@ -9,8 +9,14 @@ from google.protobuf.descriptor import FileDescriptor
 from gateway.api.transcoded_route import Calls, TranscodedRoute
 from gateway.http.application import UserRoute
 from gateway.http.limits.admission import Duration
-from gateway.http.route_access import ACCESS as HAND_WRITTEN
-from gateway.http.route_access import CHATTERS, EVERYONE, MANAGERS, READERS_OF_ALL, Access
+from gateway.http.route_access import (
+    ACCESS,
+    CHATTERS,
+    EVERYONE,
+    MANAGERS,
+    READERS_OF_ALL,
+    Access,
+)
 from parley.api.chat.v1 import (
     chat_service_pb2,
     file_service_pb2,
@@ -75,7 +81,7 @@ def access_table() -> Mapping[tuple[str, str], Access]:
         )
         for each in bindings()
     }
-    return {**HAND_WRITTEN, **declared}
+    return {**ACCESS, **declared}
 
 
 def contract_routes(

@@ -5,7 +5,6 @@ from uuid import UUID
 
 from starlette.requests import Request
 
-from gateway.api.inputs.chats import INTEGER_MAX
 from gateway.http.problems.errors import HttpProblem
 
 CHAT_NOT_FOUND = ("CHAT_NOT_FOUND", "There is no such chat, or you may not see it.")
@@ -25,36 +24,6 @@ def chat_id_of(request: Request) -> str:
 def chat_not_found() -> HttpProblem:
     """Return the error for a chat that does not exist for this user."""
     return HttpProblem(404, *CHAT_NOT_FOUND)
-
-
-def message_id_of(request: Request) -> int:
-    """Return the message id of the path.
-
-    Raises:
-        HttpProblem: It is not a number, so there is no such message (404).
-    """
-    text = request.path_params["message_id"]
-    if text.isascii() and text.isdigit() and len(text) <= 16 and 0 < int(text) <= INTEGER_MAX:
-        return int(text)
-    raise HttpProblem(
-        404,
-        "MESSAGE_NOT_FOUND",
-        "There is no such message in the chat; read its messages anew.",
-    )
-
-
-def queued_message_id_of(request: Request) -> str:
-    """Return the queued message id of the path.
-
-    Raises:
-        HttpProblem: It is not an id, so there is no such queued message (404).
-    """
-    return _uuid(
-        request,
-        "queued_message_id",
-        "QUEUED_MESSAGE_NOT_FOUND",
-        "No such message waits; it may have been sent or dropped meanwhile.",
-    )
 
 
 def workspace_id_of(request: Request) -> str:
