@@ -15,7 +15,7 @@ from mcpgateway.runtime.tool_listing import CatalogueCache, ToolListing
 from mcpgateway.servers.domain import ApprovalPolicy, Availability, ServerId, ServerSettings
 from mcpgateway.servers.problems import DOMAIN, ERRORS
 from mcpgateway.servers.schema import MIGRATIONS, SCHEMA
-from mcpgateway.servers.store import Servers
+from mcpgateway.servers.store import STORED_KEYS, Servers
 from mcpgateway.settings import Settings
 from parley.api.mcp.v1.authorization_service_pb2_grpc import McpAuthorizationServiceServicer
 from parley.bus import Notice, PostgresBus
@@ -56,7 +56,7 @@ async def mcpgateway(settings: Settings, process: Process) -> AsyncIterator[Runn
             )
         )
         servers = Servers(database, SecretBox(keyring))
-        await servers.check_keys(keyring)
+        await STORED_KEYS.adopt(database.pool, keyring)
         policy = await _with_demo(settings, servers, process)
         journal = await Journal.open(database, process.new_id())
         sessions = await stack.enter_async_context(Sessions.open(policy, process.supervision))

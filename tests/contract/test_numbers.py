@@ -56,8 +56,10 @@ TEXTS = {"mode"}
 
 
 def numbers_in(descriptor: Any) -> Iterator[str]:
-    """Yield the names of all numeric fields below a message."""
+    """Yield the names of all numeric fields below a message; it may contain its own type."""
     for field in descriptor.fields:
+        if field.message_type is descriptor:
+            continue
         if field.message_type is not None:
             if field.message_type is not descriptor:
                 yield from numbers_in(field.message_type)

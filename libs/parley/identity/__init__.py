@@ -30,7 +30,7 @@ from parley.identity.errors import (
 )
 from parley.identity.guard import Guard
 from parley.identity.revocations import InMemoryRevocations, Revocations
-from parley.identity.rules import CallerRule, rule_of, undeclared_methods
+from parley.identity.rules import CallerRule, rule_of
 from parley.identity.tickets import TICKET_LIFETIME_S, AttachTicket, TicketIssuer, TicketReader
 from parley.identity.tokens import CALL_TOKEN_LIFETIME_S, Signer, SigningKey
 from parley.identity.trust import Trust, TrustedKey, TrustFile
@@ -80,5 +80,4 @@ __all__ = [
     "rule_of",
     "server_name",
     "service_of_names",
-    "undeclared_methods",
 ]

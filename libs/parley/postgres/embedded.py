@@ -128,14 +128,6 @@ class EmbeddedServer:
             port=self.port,
         )
 
-    def tcp_url(self, *, role: str, password: str, database: str) -> str:
-        """Return a URL that connects through loopback, for a server that has a TCP port."""
-        if self._tcp_port is None:
-            raise ValueError("this server listens on its UNIX socket only; give it a tcp_port")
-        return compose_url(
-            role=role, password=password, database=database, host="127.0.0.1", port=self.port
-        )
-
     def admin_url(self, database: str = "postgres") -> str:
         """Return the superuser's URL."""
         return self.url(role=SUPERUSER, password=self._place.password(), database=database)

@@ -83,7 +83,6 @@ class FollowedRevocations:
         self._random = random
         self._timing = timing or RevocationTiming()
         self._known: _Known | None = None
-        self._first_snapshot = asyncio.Event()
         self._failures = 0
 
     def is_revoked(self, token_id: str) -> bool:
@@ -95,10 +94,6 @@ class FollowedRevocations:
         if self._known is None:
             raise RevocationsUnknown
         return token_id in self._known.revoked
-
-    async def until_known(self) -> None:
-        """Return once the first snapshot has arrived."""
-        await self._first_snapshot.wait()
 
     async def run(self) -> NoReturn:
         """Follow the list until cancelled; no failure of a gateway ends it."""
@@ -164,7 +159,6 @@ class FollowedRevocations:
             # This gateway lags behind the one before; tokens revoked there stay revoked.
             revoked = {**known.revoked, **revoked}
         self._know(snapshot.version, revoked)
-        self._first_snapshot.set()
 
     def _continue(self, change: api.RevocationChange) -> str | None:
         gap = self._check(change.previous_version)

@@ -24,24 +24,29 @@ KEPT: Final = timedelta(days=30)
 TOKEN_RESULTS_KEPT: Final = timedelta(hours=24)
 TOKEN_PREFIX: Final = "token:"
 
+# May run: service.
 _STORE_EPOCH = """
     INSERT INTO mcp.chat_owners (chat_id, owner_epoch) VALUES ($1, $2)
     ON CONFLICT (chat_id) DO UPDATE SET
         owner_epoch = GREATEST(chat_owners.owner_epoch, excluded.owner_epoch), changed_at = now()
     RETURNING owner_epoch
 """
+# May run: service.
 _FIND = "SELECT * FROM mcp.calls WHERE execution_id = $1"
+# May run: service.
 _BEGIN = """
     INSERT INTO mcp.calls (execution_id, caller, chat_id, owner_epoch, sha256, server_id, user_id,
         tool, gateway_id)
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
     ON CONFLICT (execution_id) DO NOTHING RETURNING *
 """
+# May run: process.
 _FINISH = """
     UPDATE mcp.calls SET finished_at = now(), outcome = $2, reason = $3, message = $4,
         may_have_executed = $5, retry_after_ms = $6, original_bytes = $7, parts = $8
     WHERE execution_id = $1 AND finished_at IS NULL RETURNING *
 """
+# May run: service.
 _INSERT_CANCELLED = """
     INSERT INTO mcp.calls (execution_id, caller, chat_id, owner_epoch, server_id, user_id, tool,
         finished_at, outcome, reason, message, may_have_executed)
@@ -49,27 +54,33 @@ _INSERT_CANCELLED = """
         'cancelled before it started', false)
     ON CONFLICT (execution_id) DO NOTHING RETURNING *
 """
+# May run: service.
 _ASK_CANCEL = """
     UPDATE mcp.calls SET cancel_requested_at = coalesce(cancel_requested_at, now())
     WHERE execution_id = $1 AND finished_at IS NULL
 """
+# May run: administrator.
 _ASK_CANCEL_OF_SERVER = """
     UPDATE mcp.calls SET cancel_requested_at = coalesce(cancel_requested_at, now())
     WHERE server_id = $1 AND finished_at IS NULL
 """
+# May run: service.
 _ACKNOWLEDGE = """
     UPDATE mcp.calls SET acknowledged_at = coalesce(acknowledged_at, now()), parts = NULL
     WHERE execution_id = ANY($1) AND caller = $2 AND finished_at IS NOT NULL
     RETURNING execution_id
 """
+# May run: process.
 _RENEW = """
     INSERT INTO mcp.gateways (id, lease_expires_at) VALUES ($1, now() + $2)
     ON CONFLICT (id) DO UPDATE SET lease_expires_at = excluded.lease_expires_at
 """
+# May run: process.
 _OWN = """
     SELECT execution_id, cancel_requested_at IS NOT NULL AS is_cancelled
     FROM mcp.calls WHERE gateway_id = $1 AND finished_at IS NULL
 """
+# May run: process.
 _FAIL_ABANDONED_CALLS = """
     WITH dead AS (
         DELETE FROM mcp.gateways WHERE lease_expires_at < now())
@@ -78,11 +89,13 @@ _FAIL_ABANDONED_CALLS = """
     WHERE finished_at IS NULL AND NOT EXISTS (
         SELECT FROM mcp.gateways g WHERE g.id = gateway_id AND g.lease_expires_at >= now())
 """
+# May run: process.
 _DROP_TOKEN_RESULTS = """
     UPDATE mcp.calls SET acknowledged_at = now(), parts = NULL
     WHERE acknowledged_at IS NULL AND finished_at < now() - $1::interval
         AND starts_with(caller, $2)
 """
+# May run: process.
 _FORGET = "DELETE FROM mcp.calls WHERE acknowledged_at < now() - $1::interval"
 
 
@@ -106,6 +119,7 @@ class Journal:
         self._process_id = process_id
         self.generation = generation
 
+    # May run: process.
     @classmethod
     async def open(cls, database: Database, process_id: str) -> Self:
         """Register this process and return the journal."""

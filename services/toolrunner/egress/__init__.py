@@ -2,11 +2,10 @@
 
 from toolrunner.egress.access_log import (
     AccessLog,
-    InMemoryAccessLog,
     LoggedAccess,
     ProxyAccessRecord,
 )
-from toolrunner.egress.dialer import Dialer, FakeNetwork, Network, SystemNetwork
+from toolrunner.egress.dialer import Dialer, Network, SystemNetwork
 from toolrunner.egress.domain.errors import (
     EgressError,
     PolicyInvalid,
@@ -22,7 +21,7 @@ from toolrunner.egress.domain.rules import Limits, Rules
 from toolrunner.egress.domain.variables import git_variables, variables_of
 from toolrunner.egress.listeners import ProxyEndpoint, ProxyListeners
 from toolrunner.egress.proxy import Proxy
-from toolrunner.egress.secrets import FakeSecrets, NoSecrets, SecretSource, SecretUse
+from toolrunner.egress.secrets import NoSecrets, SecretSource, SecretUse
 
 __all__ = [
     "PRESETS",
@@ -31,12 +30,9 @@ __all__ = [
     "Delivery",
     "Dialer",
     "EgressError",
-    "FakeNetwork",
-    "FakeSecrets",
     "Grant",
     "HostPattern",
     "HostPort",
-    "InMemoryAccessLog",
     "Limits",
     "LoggedAccess",
     "Network",

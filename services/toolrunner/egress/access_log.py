@@ -1,8 +1,7 @@
 """The access log of the egress proxy: every request of a workspace, forwarded or refused."""
 
-import asyncio
 import logging
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
 
 from opentelemetry.metrics import Meter
@@ -82,21 +81,3 @@ class LoggedAccess:
         self._requests.add(1, {"outcome": record.outcome, "secret": has_secret})
         self._bytes.add(record.sent_bytes, {"direction": "sent"})
         self._bytes.add(record.received_bytes, {"direction": "received"})
-
-
-@dataclass(slots=True)
-class InMemoryAccessLog:
-    """Keeps the records in memory, for tests.
-
-    Attributes:
-        access_records: The records.
-        changed: Set with each record.
-    """
-
-    access_records: list[ProxyAccessRecord] = field(default_factory=list)
-    changed: asyncio.Event = field(default_factory=asyncio.Event)
-
-    def note(self, record: ProxyAccessRecord) -> None:
-        """Append it."""
-        self.access_records.append(record)
-        self.changed.set()

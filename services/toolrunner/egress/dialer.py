@@ -3,8 +3,7 @@
 import asyncio
 import socket
 import ssl
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import Protocol
 
@@ -56,45 +55,6 @@ class SystemNetwork:
             connection.close()
             raise
         return connection
-
-
-@dataclass(slots=True)
-class FakeNetwork:
-    """A network for tests: with its own names, and public addresses mapped to local ports.
-
-    Attributes:
-        answers: For each host the results of successive resolutions; the last one is repeated.
-        routes: Ports on loopback, by the address and port that they stand for.
-        connected: Every connection that was made.
-    """
-
-    answers: Mapping[str, list[tuple[str, ...]]]
-    routes: Mapping[tuple[str, int], int] = field(default_factory=dict)
-    connected: list[tuple[str, int]] = field(default_factory=list)
-
-    async def resolve(self, host_port: HostPort) -> tuple[str, ...]:
-        """Return the next answer."""
-        if host_port.is_address:
-            return (host_port.host,)
-        if host_port.host not in self.answers:
-            raise OSError("no such name")
-        left = self.answers[host_port.host]
-        return left.pop(0) if len(left) > 1 else left[0]
-
-    async def connect(self, address: str, port: int) -> socket.socket:
-        """Connect to the mapped port, or to an address of this machine."""
-        self.connected.append((address, port))
-        there = (
-            ("127.0.0.1", self.routes[address, port])
-            if (address, port) in self.routes
-            else (
-                address,
-                port,
-            )
-        )
-        if there[0] == address and not ip_address(address).is_loopback:
-            raise ConnectionRefusedError("there is no such address in the test")
-        return await SystemNetwork().connect(*there)
 
 
 @dataclass(frozen=True, slots=True)

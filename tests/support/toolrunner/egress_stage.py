@@ -17,14 +17,12 @@ from cryptography.x509.oid import NameOID
 
 from parley.clock import SystemClock
 from support.host.supervised import supervision
+from support.toolrunner.egress_fakes import FakeNetwork, FakeSecrets, InMemoryAccessLog
 from toolrunner.egress import (
     Access,
     Dialer,
-    FakeNetwork,
-    FakeSecrets,
     Grant,
     HostPort,
-    InMemoryAccessLog,
     Limits,
     Policy,
     Preset,

@@ -13,6 +13,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from support.session.sandbox_levels import levels_of_tests
 from support.toolrunner.worker_users import WORKER_USERS
 from toolrunner.directories.workspaces import Workspace, Workspaces
 from toolrunner.primitives.domain import NO_CHAT, UNLIMITED, Exit, Limits, ProcessId, WorkspaceId
@@ -88,7 +89,8 @@ class Jail:
         places = directory / "workspaces"
         async with running_spawner(directory, adoption_s=0, has_groups=has_groups) as running:
             workspaces = Workspaces(places, sandbox.users(places))
-            yield cls(running.process, running.pid, sandbox, workspaces, directory)
+            with levels_of_tests.held(level.word):
+                yield cls(running.process, running.pid, sandbox, workspaces, directory)
 
     @property
     def level(self) -> Level:

@@ -65,6 +65,11 @@ class Home:
         return self.keys / "master.keyring"
 
     @property
+    def former_master_key_file(self) -> Path:
+        """Return the keyring with keys that were removed from the other one."""
+        return self.keys / "master.keyring.old"
+
+    @property
     def login_token_file(self) -> Path:
         """Return the file with the login token of this start."""
         return self.keys / "login_token"

@@ -257,6 +257,7 @@ class Applier:
         assert isinstance(written, Wrote)  # Locked, and nothing is claimed.
         return self._publish_write(seen, decision, written)
 
+    # May run: checked by Ownership, process.
     async def _write(
         self,
         source: "Pool | Connection",

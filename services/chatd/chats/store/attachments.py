@@ -15,25 +15,30 @@ from chatd.primitives.store.constraints import Constraint
 from parley.postgres import Pool
 
 # Files of an owner.
+# May run: owner.
 SELECT_FILES = """
     SELECT id, media_type, name FROM chat.files WHERE id = ANY ($1::uuid[]) AND owner_id = $2
 """
 
 # A chat, for its owner, locked against concurrent links of other files.
+# May run: owner.
 LOCK_HOLDER = "SELECT id FROM chat.chats WHERE id = $1 AND owner_id = $2 FOR NO KEY UPDATE"
 
 # How many files are linked to a chat beside some; the owner was checked.
+# May run: checked by LOCK_HOLDER.
 COUNT_OTHERS = """
     SELECT count(*) FROM chat.chat_files WHERE chat_id = $1 AND file_id <> ALL ($2::uuid[])
 """
 
 # Link existing files to a chat; owners of both were checked.
+# May run: checked by LOCK_HOLDER.
 INSERT_LINKS = """
     INSERT INTO chat.chat_files (chat_id, file_id) SELECT $1, unnest($2::uuid[])
     ON CONFLICT DO NOTHING
 """
 
 # A file that a chat made; the same one may be inserted twice.
+# May run: owner.
 INSERT_FILE = """
     INSERT INTO chat.files (id, owner_id, name, media_type, sha256, data, created_at)
     VALUES ($1, $2, $3, $4, $5, $6, now()) ON CONFLICT (id) DO NOTHING
@@ -75,7 +80,7 @@ class Attachments:
         try:
             await self._link(chat_id, file_ids, owner_id)
         except asyncpg.ForeignKeyViolationError as violation:
-            if violation.constraint_name != Constraint.CHAT_FILES_FILE:
+            if violation.constraint_name != Constraint.CHAT_FILES_FILE_FKEY:
                 raise
             raise FileNotFound(file_ids[0]) from violation
 

@@ -21,6 +21,7 @@ from parley.postgres import Pool
 
 # Create a running chat, for its owner; an existing id inserts nothing. As everywhere, a worker may
 # claim only while its lease is valid for some seconds more and it is not draining.
+# May run: owner.
 INSERT_CHAT = """
     WITH claim AS MATERIALIZED (
         SELECT id FROM chat.workers WHERE id = $13::uuid AND NOT is_draining
@@ -131,7 +132,7 @@ def _removed_files(file_ids: tuple[str, ...]) -> Iterator[None]:
     try:
         yield
     except asyncpg.ForeignKeyViolationError as violation:
-        if violation.constraint_name != Constraint.CHAT_FILES_FILE:
+        if violation.constraint_name != Constraint.CHAT_FILES_FILE_FKEY:
             raise
         raise FileNotFound(file_ids[0]) from violation
 

@@ -7,6 +7,7 @@ from chatd.primitives.domain.ids import ChatId
 from parley.postgres import Pool
 
 # Only changes are written: feeds publish every new row version.
+# May run: process.
 SET_DIFF_STATUS = """
     UPDATE chat.chats c SET diff_status = $2::text::jsonb FROM chat.chat_exec e
     WHERE c.id = $1 AND e.chat_id = c.id

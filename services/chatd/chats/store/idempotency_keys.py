@@ -25,10 +25,12 @@ from chatd.primitives.store.constraints import Constraint
 from parley.postgres import Pool
 
 # The body hash of a key; used only for a chat whose owner was checked.
+# May run: user.
 SELECT_BODY_HASH = "SELECT body_hash FROM chat.client_keys WHERE chat_id = $1 AND key = $2"
 
 # The outcome of a key and the current chat, for the owner. The message of the turn is found also
 # after it was deleted by an edit.
+# May run: owner.
 SELECT_OUTCOME = f"""
     SELECT {VIEW_COLUMNS}, used.snapshot_version AS used_version, used.outcome::text AS outcome,
         used.created_at AS used_at, message.id AS message_id, message.revision AS message_revision,
@@ -121,7 +123,7 @@ class Keys:
             await self.require_used(chat_id, key, refusal)
             return None
         except asyncpg.UniqueViolationError as violation:
-            if violation.constraint_name != Constraint.CLIENT_KEYS_KEY:
+            if violation.constraint_name != Constraint.CLIENT_KEYS_PKEY:
                 raise
             await self.require_used(chat_id, key, violation)
             return None

@@ -89,12 +89,14 @@ LIST = f"""
 """
 
 # The reader's own root chats: pinned first, then the newest change.
+# May run: owner.
 LIST_OWN = LIST.format(
     rank=f"CASE c.pin_order WHEN 0 THEN {UNPINNED} ELSE c.pin_order END",
     readable="c.owner_id = $2 AND $3::uuid[] IS NOT NULL",
 )
 
 # Root chats of others that are shared with the reader; the owners' pins are ignored.
+# May run: reader.
 LIST_SHARED = LIST.format(
     rank=f"{UNPINNED}",
     readable="""c.owner_id <> $2 AND c.id IN (SELECT share.chat_id FROM chat.chat_shares share

@@ -13,6 +13,7 @@ from chatd.primitives.domain.ids import ChatId, MessageId, OwnerId
 from parley.postgres import Connection, Pool
 
 # Change the given fields of a chat, for its owner. The order of lists depends on none of them.
+# May run: owner.
 UPDATE_CHAT = """
     UPDATE chat.chats SET
         title = coalesce($3::text, title), has_own_title = has_own_title OR $3::text IS NOT NULL,
@@ -26,6 +27,7 @@ UPDATE_CHAT = """
 """
 
 # Whether a chat can be pinned, for its owner.
+# May run: owner.
 SELECT_PINNABLE = """
     SELECT c.parent_chat_id IS NULL AS is_root, e.archived
     FROM chat.chats c JOIN chat.chat_exec e ON e.chat_id = c.id
@@ -33,6 +35,7 @@ SELECT_PINNABLE = """
 """
 
 # Move the owner's read mark forward, never back and never beyond the last message.
+# May run: owner.
 MARK_READ = """
     UPDATE chat.chats c SET last_read_message_id
         = greatest(c.last_read_message_id, least($3::bigint, e.next_message_id - 1))

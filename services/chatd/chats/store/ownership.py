@@ -8,6 +8,7 @@ from parley.postgres import Pool
 OWNERS_MAX = 10_000
 
 # The owner of a chat; the caller compares.
+# May run: user.
 SELECT_OWNER = "SELECT owner_id FROM chat.chats WHERE id = $1"
 
 

@@ -18,11 +18,13 @@ from parley.postgres import Pool
 EXPORT_PAGE_LENGTH = 200
 
 # One chat, for a reader.
+# May run: reader.
 SELECT_VIEW = f"""
     SELECT {VIEW_COLUMNS}, {ASKING} AS asking FROM {CHATS} WHERE c.id = $1 AND {READABLE}
 """
 
 # The children of a root, for a reader, in the order they were spawned.
+# May run: reader.
 SELECT_CHILDREN = f"""
     SELECT {VIEW_COLUMNS} FROM {CHATS}
     WHERE c.root_chat_id = $1 AND c.id <> $1 AND {READABLE} ORDER BY c.created_at, c.id
@@ -30,6 +32,7 @@ SELECT_CHILDREN = f"""
 
 # A page of what users see, for a reader: no row means no chat, one empty row an empty page. The
 # first row has the queue, if it is requested.
+# May run: reader.
 SELECT_PAGE = f"""
     WITH readable AS (
         SELECT c.id, {{queue}} AS queue FROM chat.chats c WHERE c.id = $1 AND {READABLE})
@@ -47,6 +50,7 @@ SELECT_PAGE_DESCENDING = SELECT_PAGE.format(order="DESC", queue="NULL::text")
 SELECT_NEWEST_PAGE = SELECT_PAGE.format(order="DESC", queue=queue_column("c.id"))
 
 # The messages that one change deleted, for the owner.
+# May run: owner.
 SELECT_DELETED = """
     SELECT message.id FROM chat.chats c JOIN chat.chat_messages message ON message.chat_id = c.id
     WHERE c.id = $1 AND c.owner_id = $2 AND message.revision = $3
@@ -151,6 +155,7 @@ class Reading:
         rows = await self._pool.fetch(SELECT_DELETED, chat_id, owner_id, snapshot_version)
         return tuple(MessageId(row["id"]) for row in rows)
 
+    # May run: reader.
     async def _rows(
         self, statement: str, chat_id: ChatId, reader: Reader, bounds: Bounds
     ) -> list[asyncpg.Record]:

@@ -11,18 +11,21 @@ from chatd.users.domain.grantees import Grantee, GranteeKind
 from parley.postgres import Connection, Pool
 
 # Whether a chat is a root, for its owner; locked against concurrent changes of its shares.
+# May run: owner.
 LOCK_SHARED = """
     SELECT parent_chat_id IS NULL FROM chat.chats WHERE id = $1 AND owner_id = $2
     FOR NO KEY UPDATE
 """
 
 # The shares of a chat whose owner was checked, the oldest first.
+# May run: checked by LOCK_SHARED.
 SELECT_SHARES = """
     SELECT grantee_kind, grantee_id, created_at FROM chat.chat_shares
     WHERE chat_id = $1 ORDER BY created_at, grantee_kind, grantee_id
 """
 
 # Delete shares that are no longer wanted; the owner was checked.
+# May run: checked by LOCK_SHARED.
 DELETE_SHARES = """
     DELETE FROM chat.chat_shares share WHERE share.chat_id = $1 AND NOT EXISTS (
         SELECT 1 FROM unnest($2::text[], $3::uuid[]) AS wanted (kind, id)
@@ -30,6 +33,7 @@ DELETE_SHARES = """
 """
 
 # Insert new shares; existing ones keep their time. The owner was checked.
+# May run: checked by LOCK_SHARED.
 INSERT_SHARES = """
     INSERT INTO chat.chat_shares (chat_id, grantee_kind, grantee_id, created_at)
     SELECT $1, wanted.kind, wanted.id, clock_timestamp()

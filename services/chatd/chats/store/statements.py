@@ -25,8 +25,10 @@ STATE_COLUMNS = """
     e.retry::text AS retry, e.changed_at
 """
 
+# May run: checked by Ownership, process.
 SELECT_STATE = f"SELECT {STATE_COLUMNS} FROM chat.chat_exec e WHERE e.chat_id = $1"
 
+# May run: checked by Ownership, process.
 SELECT_KEY = "SELECT 1 FROM chat.client_keys WHERE chat_id = $1 AND key = $2"
 
 # A worker may claim only while its lease is valid for some seconds more and it is not draining.

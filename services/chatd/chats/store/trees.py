@@ -15,12 +15,14 @@ from chatd.primitives.domain.ids import ChatId, OwnerId
 from parley.postgres import Connection, Pool
 
 # Whether a chat is a root, for its owner.
+# May run: owner.
 SELECT_IS_ROOT = """
     SELECT parent_chat_id IS NULL FROM chat.chats WHERE id = $1 AND owner_id = $2
 """
 
 # The executions of a chat tree whose owner was checked, locked in a fixed order to avoid deadlocks.
 # A command locks its execution before other rows of a chat, as this does.
+# May run: checked by SELECT_IS_ROOT.
 LOCK_TREE = f"""
     SELECT {STATE_COLUMNS} FROM chat.chat_exec e
     WHERE e.chat_id IN (SELECT id FROM chat.chats WHERE root_chat_id = $1)
@@ -28,6 +30,7 @@ LOCK_TREE = f"""
 """
 
 # Delete a chat tree, for its owner; its cost stays in the ledger. Feeds read the deletions.
+# May run: owner.
 DELETE_TREE = """
     WITH gone AS (
         DELETE FROM chat.chats WHERE root_chat_id = $1 AND owner_id = $2 RETURNING id, owner_id)
@@ -57,6 +60,7 @@ class ChatTrees:
         self._pool = pool
         self._state_changed = state_changed
 
+    # May run: checked by SELECT_IS_ROOT.
     async def set_archived(
         self, chat_id: ChatId, *, owner_id: OwnerId, archived: bool, etag: str = ""
     ) -> None:

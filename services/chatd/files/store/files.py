@@ -28,17 +28,21 @@ VISIBLE = f"""
 """
 
 # A file of an owner.
+# May run: owner.
 SELECT_OWN = f"SELECT {COLUMNS} FROM chat.files f WHERE f.id = $1 AND f.owner_id = $2"
 
 # A file, for a reader.
+# May run: reader.
 SELECT_VISIBLE = f"SELECT {COLUMNS} FROM chat.files f WHERE {VISIBLE}"
 
 # A byte range of a file, for a reader.
+# May run: reader.
 SELECT_RANGE = f"""
     SELECT substring(f.data FROM $4 FOR $5) FROM chat.files f WHERE {VISIBLE}
 """
 
 # Files of an owner with their bytes.
+# May run: owner.
 SELECT_FILE_BYTES = """
     SELECT id, name, media_type, data FROM chat.files
     WHERE id = ANY ($1::uuid[]) AND owner_id = $2

@@ -30,21 +30,27 @@ from parley.secrets import Sealed, SecretBox
 from parley.settings import Secret
 
 # Everything, for no user: it is read by processes, and shown to users by their permissions.
+# May run: process.
 SELECT_PROVIDERS = f"SELECT {PROVIDER_COLUMNS} FROM chat.providers ORDER BY created_at, id"
+# May run: process.
 SELECT_MODELS = f"SELECT {MODEL_COLUMNS} FROM chat.models ORDER BY created_at, id"
+# May run: process.
 SELECT_OVERRIDES = "SELECT purpose, model_id, reasoning_effort FROM chat.model_overrides"
+# May run: process.
 SELECT_INSTALLATION_KEYS = f"""
     SELECT {KEY_COLUMNS}, sealed, sealed_key_id FROM chat.provider_keys
     WHERE user_id IS NULL ORDER BY position, created_at
 """
 
 # A user's own keys, for their turns.
+# May run: owner.
 SELECT_USER_KEYS = f"""
     SELECT {KEY_COLUMNS}, sealed, sealed_key_id FROM chat.provider_keys
     WHERE user_id = $1 ORDER BY position, created_at
 """
 
 # The properties of a chat that its turns depend on, beside its history; for its worker.
+# May run: process.
 SELECT_CHAT_FACTS = """
     SELECT c.model_id, c.reasoning_effort, c.mode, c.client_tools::text AS client_tools,
         coalesce(c.workspace_id, r.workspace_id) AS workspace_id, c.mcp_server_ids,

@@ -11,9 +11,11 @@ Changed = Callable[[str, int], None]
 CATALOGUE = "catalogue"
 
 # For no user: the current version.
+# May run: process.
 SELECT_VERSION = "SELECT version FROM chat.config_version"
 
 # Increment the version; the row lock serialises concurrent changes.
+# May run: user.
 BUMP_VERSION = "UPDATE chat.config_version SET version = version + 1 RETURNING version"
 
 

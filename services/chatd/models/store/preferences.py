@@ -16,9 +16,11 @@ INSTALLATION = "00000000-0000-0000-0000-000000000000"
 T = TypeVar("T", InstallationSettings, UserSettings)
 
 # Changed settings of the installation, or of a user for that user.
+# May run: owner, administrator, process.
 SELECT_SETTINGS = "SELECT name, value::text AS value FROM chat.settings WHERE scope = $1"
 
 # Set some; an administrator's or the user's own.
+# May run: owner, administrator.
 UPSERT_SETTINGS = """
     INSERT INTO chat.settings (scope, name, value)
     SELECT $1, name, value::json FROM unnest($2::text[], $3::text[]) AS new (name, value)

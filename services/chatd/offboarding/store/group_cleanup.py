@@ -7,6 +7,7 @@ from collections.abc import Iterable
 
 from parley.postgres import Pool
 
+# May run: process.
 SELECT_NAMED = """
     SELECT group_id FROM (
         SELECT grantee_id AS group_id FROM chat.chat_shares
@@ -17,11 +18,13 @@ SELECT_NAMED = """
     ORDER BY group_id LIMIT $2
 """
 
+# May run: process.
 DELETE_SHARES = """
     DELETE FROM chat.chat_shares
     WHERE grantee_kind = 'group' AND grantee_id = ANY ($1::uuid[])
 """
 
+# May run: process.
 DELETE_LIMITS = """
     WITH gone AS (DELETE FROM chat.spend_limits
         WHERE subject_kind = 'group' AND subject_id = ANY ($1::uuid[]) RETURNING 1)

@@ -11,6 +11,7 @@ from parley.postgres import Pool
 BATCH_MAX = 100
 
 # A deletion is permanent: a later suspension does not revert it.
+# May run: process.
 SUSPEND = """
     INSERT INTO chat.barred_users AS b (user_id, is_deleted, barred_at)
     VALUES ($1, $2, clock_timestamp())
@@ -18,10 +19,13 @@ SUSPEND = """
     WHERE excluded.is_deleted AND NOT b.is_deleted
 """
 
+# May run: process.
 REINSTATE = "DELETE FROM chat.barred_users WHERE user_id = $1 AND NOT is_deleted"
 
+# May run: process.
 SELECT_SUSPENDED = "SELECT user_id FROM chat.barred_users"
 
+# May run: process.
 SELECT_OWNERS = """
     SELECT owner_id FROM chat.chats WHERE owner_id > $1
     UNION SELECT owner_id FROM chat.workspaces WHERE owner_id > $1 AND state <> 'deleted'
@@ -29,12 +33,14 @@ SELECT_OWNERS = """
 """
 
 # Chats of suspended users whose turns would still use their credentials.
+# May run: process.
 SELECT_RUNNING_TURNS = """
     SELECT e.chat_id, e.turn_id FROM chat.barred_users b
     JOIN chat.chats c ON c.owner_id = b.user_id JOIN chat.chat_exec e ON e.chat_id = c.id
     WHERE e.status IN ('running', 'requires_action') LIMIT $1
 """
 
+# May run: process.
 SELECT_ROOTS_OF_DELETED = """
     SELECT c.id, c.owner_id FROM chat.barred_users b
     JOIN chat.chats c ON c.owner_id = b.user_id AND c.parent_chat_id IS NULL
@@ -42,6 +48,7 @@ SELECT_ROOTS_OF_DELETED = """
 """
 
 # Rows that refer to the user and to no chat. A file that another user's chat holds is kept.
+# May run: process.
 DELETE_REST = """
     WITH gone AS (SELECT user_id FROM chat.barred_users WHERE is_deleted),
     shares AS (DELETE FROM chat.chat_shares s USING gone

@@ -62,6 +62,7 @@ _PLACES = {f"p{place}": f"${place}" for place in range(1, 20)}
 
 # Enters the bill separately, for a call whose chat continued without it or was deleted. Reported
 # figures replace an estimate; nothing else is changed.
+# May run: process.
 ENTER = f"""
     INSERT INTO chat.usage ({COLUMNS})
     SELECT {VALUES.format_map(_PLACES)}, $20::uuid,

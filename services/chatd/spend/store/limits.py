@@ -19,15 +19,18 @@ from parley.postgres import Pool
 NO_USER_ID = "00000000-0000-0000-0000-000000000000"
 
 # All limits, used only by this process to check calls.
+# May run: process.
 SELECT_LIMITS = "SELECT subject_kind, subject_id, limit_micros, period FROM chat.spend_limits"
 
 # A page of limits, for administrators.
+# May run: administrator.
 SELECT_LIMIT_PAGE = f"""
     {SELECT_LIMITS} WHERE (subject_kind, subject_id) > ($1::text, $2::uuid)
     ORDER BY subject_kind, subject_id LIMIT $3
 """
 
 # For administrators.
+# May run: administrator.
 UPSERT_LIMIT = """
     INSERT INTO chat.spend_limits (subject_kind, subject_id, limit_micros, period)
     VALUES ($1, $2, $3, $4)
@@ -36,15 +39,18 @@ UPSERT_LIMIT = """
 """
 
 # For administrators.
+# May run: administrator.
 DELETE_LIMIT = "DELETE FROM chat.spend_limits WHERE subject_kind = $1 AND subject_id = $2"
 
 # The amount a user spent since a time; calls without a price do not count.
+# May run: owner.
 SELECT_SPENT = """
     SELECT coalesce(sum(cost_micros), 0)::bigint FROM chat.usage
     WHERE owner_id = $1 AND created_at >= $2
 """
 
 # The same for each period, with the user's groups at the chat's last admission.
+# May run: process.
 SELECT_SPENT_BY_PERIOD = """
     SELECT coalesce((SELECT owner_group_ids FROM chat.chats WHERE id = $1), '{}') AS group_ids,
         coalesce(sum(cost_micros) FILTER (WHERE created_at >= $3), 0)::bigint AS day,
@@ -55,6 +61,7 @@ SELECT_SPENT_BY_PERIOD = """
 """
 
 # Part of the admission of the owner's request.
+# May run: process.
 REMEMBER_GROUPS = """
     UPDATE chat.chats SET owner_group_ids = $2
     WHERE id = $1 AND owner_group_ids IS DISTINCT FROM $2::uuid[]

@@ -19,6 +19,7 @@ COLUMNS = """
     o.use::text AS use
 """
 
+# May run: process.
 UPSERT = """
     INSERT INTO chat.open_model_calls (id, worker_id, chat_id, owner_id, history_version,
         generation_attempt, purpose, use)
@@ -30,12 +31,15 @@ UPSERT = """
     ON CONFLICT (id) DO UPDATE SET use = excluded.use, worker_id = excluded.worker_id
 """
 
+# May run: process.
 DELETE = "DELETE FROM chat.open_model_calls WHERE id = ANY ($1::uuid[])"
 
+# May run: process.
 SELECT = f"SELECT {COLUMNS} FROM chat.open_model_calls o WHERE o.id = ANY ($1::uuid[])"
 
 # Calls of processes without a live lease. A call whose interruption is not finished is left to the
 # process that finishes it, because that decides which part of the answer is kept.
+# May run: process.
 SELECT_ABANDONED = f"""
     SELECT {COLUMNS} FROM chat.open_model_calls o
     WHERE NOT EXISTS (

@@ -36,6 +36,7 @@ TOTALS = ", ".join(
 )
 
 # A whole chat tree, for its owner and for readers of all usage: $2 reader, $3 may read all.
+# May run: owner, administrator.
 SELECT_TREE = f"""
     SELECT c.root_chat_id, {TOTALS}
     FROM chat.chats c LEFT JOIN chat.usage u ON u.root_chat_id = c.root_chat_id
@@ -49,6 +50,7 @@ OF_USER = """
 """
 
 # Overall and by model; `grouping` marks the overall row.
+# May run: owner, administrator.
 SELECT_BY_MODEL = f"""
     SELECT grouping(u.model) = 1 AS is_all, coalesce(u.model, '') AS model,
         coalesce(max(u.model_name), '') AS name, {TOTALS}
@@ -57,6 +59,7 @@ SELECT_BY_MODEL = f"""
 """
 
 # By chat tree, the most expensive ones; a deleted chat has no title.
+# May run: owner, administrator.
 SELECT_BY_CHAT = f"""
     SELECT tree.*, coalesce(c.title, '') AS title FROM (
         SELECT u.root_chat_id, {TOTALS} FROM chat.usage u WHERE {OF_USER}
@@ -66,6 +69,7 @@ SELECT_BY_CHAT = f"""
 """
 
 # By user, the most expensive first, for administrators: $3 and $4 are the position of the page.
+# May run: administrator.
 SELECT_BY_USER = f"""
     SELECT * FROM (
         SELECT u.owner_id, {TOTALS} FROM chat.usage u

@@ -23,6 +23,7 @@ from parley.postgres import Pool
 # messages that changed after a version, and on request the version of the last deletion. Deleted
 # messages matter only to a reader that had them, never to a reader from the beginning. The LIMIT 1
 # keeps the planner, whose statistics may be from empty tables, from scanning them whole.
+# May run: reader, process.
 SELECT_FOLLOWED = f"""
     SELECT asked.place, c.owner_id, {STATE_COLUMNS}, {PLACE_IN_LINE} AS place_in_line,
         CASE WHEN e.queue_length > 0 THEN {queue_column("e.chat_id")} END AS queue,
@@ -53,6 +54,7 @@ SELECT_FOLLOWED = f"""
 """
 
 # Live messages with a larger id that changed after $3, as of version $4.
+# May run: checked by SELECT_FOLLOWED.
 SELECT_PAGE = f"""
     SELECT {MESSAGE_COLUMNS} FROM chat.chat_messages
     WHERE chat_id = $1 AND id > $2 AND revision > $3 AND revision <= $4
@@ -61,11 +63,13 @@ SELECT_PAGE = f"""
 """
 
 # The versions of followed chats; deleted ones are missing.
+# May run: process.
 SELECT_VERSIONS = """
     SELECT chat_id, snapshot_version FROM chat.chat_exec WHERE chat_id = ANY ($1::uuid[])
 """
 
 # Which of several readers may still read the chat that each of them follows.
+# May run: reader.
 SELECT_STILL_READABLE = """
     SELECT asked.place FROM unnest($1::uuid[], $2::uuid[]) WITH ORDINALITY
         AS asked (chat_id, reader_id, place)

@@ -17,6 +17,7 @@ from parley.postgres import Pool
 
 KEPT = timedelta(days=7)
 
+# May run: no-rows.
 HORIZON = "SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint"
 
 # A row's xmin has 32 bits; the upper ones are those of the current xid, or one less.
@@ -27,6 +28,7 @@ ROW_XID = """
 CREATED_XID = "c.created_xid::text::bigint AS created_xid"
 
 # The chats of $1 that changed in a transaction not older than $2.
+# May run: owner.
 SELECT_CHANGES = f"""
     WITH present AS MATERIALIZED (
         SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint AS xid,
@@ -40,17 +42,20 @@ SELECT_CHANGES = f"""
 """
 
 # Those of some chats that belong to $1, regardless of what changed.
+# May run: owner.
 SELECT_METADATA_CHANGED = f"""
     SELECT {VIEW_COLUMNS}, {CREATED_XID} FROM {CHATS}
     WHERE c.id = ANY ($2::uuid[]) AND c.owner_id = ANY ($1::uuid[])
 """
 
+# May run: owner.
 SELECT_DELETED = """
     SELECT chat_id, owner_id FROM chat.deleted_chats
     WHERE owner_id = ANY ($1::uuid[]) AND changed_xid >= $2::text::xid8
     ORDER BY changed_xid, chat_id LIMIT $3
 """
 
+# May run: process.
 FORGET_DELETED = (
     "DELETE FROM chat.deleted_chats WHERE deleted_at < clock_timestamp() - $1::interval"
 )

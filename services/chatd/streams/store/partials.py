@@ -13,6 +13,7 @@ from parley.postgres import Pool
 
 # Chunks of several chats. The row of each chat is locked against its deletion first: a chat that is
 # gone, or that is being deleted right now, gets nothing, and the chunks of the others are written.
+# May run: process.
 INSERT_CHUNKS = """
     WITH present AS MATERIALIZED (
         SELECT id FROM chat.chats WHERE id = ANY($1::uuid[]) FOR KEY SHARE SKIP LOCKED)
@@ -27,6 +28,7 @@ INSERT_CHUNKS = """
 """
 
 # The chunks of one episode in order, for the process that recovers it.
+# May run: process.
 SELECT_CHUNKS = """
     SELECT content::text AS content FROM chat.chat_partials
     WHERE chat_id = $1 AND history_version = $2 AND generation_attempt = $3 ORDER BY first_seq

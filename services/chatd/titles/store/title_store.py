@@ -15,6 +15,7 @@ from chatd.spend.store.ledger import ENTER, entry_arguments
 from parley.postgres import Pool
 
 # Without authorisation, for the engine: a chat whose turn just ended in this process.
+# May run: process.
 SELECT_FACTS = """
     SELECT c.parent_chat_id IS NULL AS is_root, c.summary <> '' AS has_summary, e.history_version,
         (SELECT count(*) FROM chat.chat_messages asked
@@ -24,6 +25,7 @@ SELECT_FACTS = """
 """
 
 # The newest messages that users see, also for the engine.
+# May run: process.
 SELECT_NEWEST = f"""
     SELECT {MESSAGE_COLUMNS} FROM chat.chat_messages
     WHERE chat_id = $1 AND NOT is_deleted AND visibility <> 'model'
@@ -34,18 +36,21 @@ SELECT_NEWEST = f"""
 # The bill uses $1 to $21, the chat is $20; it is entered even if the update has no effect.
 BILLED = f"WITH billed AS ({ENTER})"
 
+# May run: process.
 SET_TITLE = f"""
     {BILLED} UPDATE chat.chats c SET title = $22 FROM chat.chat_exec e
     WHERE c.id = $20 AND e.chat_id = c.id AND NOT c.has_own_title AND c.title = $23
     RETURNING e.snapshot_version
 """
 
+# May run: process.
 SET_GENERATED_LABEL = f"""
     {BILLED} UPDATE chat.chats c SET last_turn_summary = $22 FROM chat.chat_exec e
     WHERE c.id = $20 AND c.parent_chat_id IS NULL AND e.chat_id = c.id AND e.history_version = $23
     RETURNING e.snapshot_version
 """
 
+# May run: process.
 SET_GENERATED_SUMMARY = f"""
     {BILLED} UPDATE chat.chats c SET summary = $22, summarised_until = e.next_message_id - 1
     FROM chat.chat_exec e
@@ -54,6 +59,7 @@ SET_GENERATED_SUMMARY = f"""
 """
 
 # Without a model call.
+# May run: process.
 SET_LABEL = """
     UPDATE chat.chats c SET last_turn_summary = $2 FROM chat.chat_exec e
     WHERE c.id = $1 AND c.parent_chat_id IS NULL AND c.last_turn_summary <> $2
@@ -61,6 +67,7 @@ SET_LABEL = """
     RETURNING e.snapshot_version
 """
 
+# May run: process.
 SET_REPORT = """
     UPDATE chat.chats c SET summary = $2 FROM chat.chat_exec e
     WHERE c.id = $1 AND c.parent_chat_id IS NOT NULL AND e.chat_id = c.id AND e.history_version = $3
@@ -128,6 +135,7 @@ class PostgresTitles:
         )
         return version
 
+    # May run: process.
     async def _billed(
         self, statement: str, entry: LedgerEntry, owner: Owner, *rest: object
     ) -> int | None:

@@ -40,17 +40,6 @@ class AttachmentStore(Protocol):
         ...
 
 
-class InMemoryAttachmentStore:
-    """Stores files in a dictionary; the fake of `AttachmentStore`."""
-
-    def __init__(self) -> None:
-        self.files: dict[str, FileData] = {}
-
-    async def keep(self, chat_id: ChatId, owner_id: OwnerId, file_id: str, file: FileData) -> None:
-        """Store the file."""
-        self.files.setdefault(file_id, file)
-
-
 @dataclass(frozen=True, slots=True)
 class Call:
     """A call and the dependencies of its execution."""

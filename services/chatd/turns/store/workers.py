@@ -28,6 +28,7 @@ from parley.postgres import Pool, Session, typed_outages
 
 RENEWAL_MAX_S = 3.0
 
+# May run: process.
 REGISTER = """
     INSERT INTO chat.workers (id, address, is_draining, lease_until, started_at)
     VALUES ($1, $2, false, clock_timestamp() + make_interval(secs => $3), clock_timestamp())
@@ -35,6 +36,7 @@ REGISTER = """
 """
 
 # No row: the worker's row is gone. One row of NULLs: it owns nothing.
+# May run: process.
 RENEW = """
     WITH renewed AS (
         UPDATE chat.workers SET lease_until = clock_timestamp() + make_interval(secs => $2)
@@ -45,11 +47,14 @@ RENEW = """
     ORDER BY e.chat_id
 """
 
+# May run: process.
 BEGIN_DRAIN = "UPDATE chat.workers SET is_draining = true WHERE id = $1"
 
 # The row is deleted with the lease, so that a renewal in flight cannot bring it back.
+# May run: process.
 EXPIRE = "DELETE FROM chat.workers WHERE id = $1"
 
+# May run: process.
 REPLICAS = """
     SELECT id, address, is_draining FROM chat.workers
     WHERE lease_until > clock_timestamp() ORDER BY id
@@ -62,6 +67,7 @@ MAY_CLAIM = """
 
 # The join by version drops chats that changed since they were ranked. Statuses sort as wanted:
 # interrupting before running.
+# May run: process.
 SWEEP = f"""
     WITH free AS MATERIALIZED (
         SELECT e.chat_id, e.snapshot_version, e.status, e.changed_at, c.owner_id, c.owner_role,
@@ -106,6 +112,7 @@ SWEEP = f"""
 """
 
 # The epoch is incremented too: a process that still runs the chat must stop.
+# May run: process.
 PARK = f"""
     WITH doomed AS (
         SELECT e.chat_id
@@ -122,6 +129,7 @@ PARK = f"""
     FROM doomed WHERE e.chat_id = doomed.chat_id RETURNING {STATE_COLUMNS}
 """
 
+# May run: process.
 RECLAIM = f"""
     UPDATE chat.chat_exec e SET
         owner_epoch = e.owner_epoch + 1, snapshot_version = e.snapshot_version + 1,
@@ -133,23 +141,27 @@ RECLAIM = f"""
     RETURNING {STATE_COLUMNS}, c.owner_id, c.owner_role
 """
 
+# May run: process.
 DUE_ACTIONS = """
     SELECT e.chat_id, e.history_version, c.owner_id, c.owner_role
     FROM chat.chat_exec e JOIN chat.chats c ON c.id = e.chat_id
     WHERE e.deadline_at <= clock_timestamp() ORDER BY e.deadline_at LIMIT $1::int
 """
 
+# May run: process.
 OWNED = f"""
     SELECT {STATE_COLUMNS} FROM chat.chat_exec e
     WHERE e.worker_id = $1 AND e.status IN ('running', 'interrupting') ORDER BY e.chat_id
 """
 
+# May run: process.
 STATES = f"""
     SELECT {STATE_COLUMNS} FROM chat.chat_exec e
     WHERE e.chat_id = ANY ($1::uuid[]) ORDER BY e.chat_id
 """
 
 # How many chats would be claimed up to and including this one; 0 when it does not wait.
+# May run: process.
 PLACE_IN_LINE = """
     SELECT count(*)
     FROM chat.chat_exec mine JOIN chat.chat_exec e

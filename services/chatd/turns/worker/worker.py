@@ -85,10 +85,6 @@ class Worker:
         """
         self._slot_pool.runners.start(claimed, slot, context)
 
-    def owns(self, chat_id: ChatId) -> bool:
-        """Return whether the chat has a runner here."""
-        return self._slot_pool.runners.get(chat_id) is not None
-
     def mailbox(self, chat_id: ChatId) -> Mailbox | None:
         """Return the mailbox of a chat's runner, if it is here."""
         running = self._slot_pool.runners.get(chat_id)

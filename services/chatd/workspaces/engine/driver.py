@@ -146,11 +146,6 @@ class Driver:
         self._changed = asyncio.Event()
         self._troubled_s: dict[tuple[str, int], float] = {}
 
-    @property
-    def troubles(self) -> int:
-        """The number of placements that wait for a retry."""
-        return len(self._troubled_s)
-
     def poke(self, workspace: Workspace) -> None:
         """Handle a change of a workspace; if it requires an action, try to claim it at once."""
         if workspace.state in DRIVEN and workspace.id not in self._driving:

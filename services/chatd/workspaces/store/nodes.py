@@ -22,6 +22,7 @@ _PLACED = """
 # Registration by the node itself; a retry of the request is the same registration. Workspaces that
 # were placed at its address before it registered are assigned to it, and counted, reported and lost
 # like the others.
+# May run: service.
 REGISTER = f"""
     WITH moved AS (
         UPDATE chat.workspaces SET node_id = $1, version = version + 1
@@ -48,6 +49,7 @@ REGISTER = f"""
 """
 
 # Heartbeat; a node that was marked as lost has to register again with all its workspaces.
+# May run: service.
 HEARTBEAT = f"""
     UPDATE chat.nodes n SET last_seen_at = clock_timestamp(), load = $3
     WHERE n.id = $1 AND n.registration_epoch = $2 AND n.state IN ('active', 'draining')
@@ -55,6 +57,7 @@ HEARTBEAT = f"""
 """
 
 # Drain a node; the first drain time is kept.
+# May run: service.
 DRAIN = f"""
     UPDATE chat.nodes n SET state = 'draining', is_leaving = $4,
         drain_at = coalesce(n.drain_at, clock_timestamp() + $3::interval)
@@ -62,13 +65,16 @@ DRAIN = f"""
 """
 
 # For placement and for administrators.
+# May run: administrator, process.
 SELECT_NODES = f"""
     SELECT {_NODE}, {_PLACED} FROM chat.nodes n
     WHERE n.state = ANY ($1::text[]) AND ($2::uuid IS NULL OR n.id > $2) ORDER BY n.id LIMIT $3
 """
+# May run: process.
 SELECT_NODE = f"SELECT {_NODE}, {_PLACED} FROM chat.nodes n WHERE n.id = $1"
 
 # Nodes without recent heartbeats; each is returned to one process.
+# May run: process.
 LOSE = f"""
     UPDATE chat.nodes n SET state = 'lost'
     WHERE n.id IN (SELECT s.id FROM chat.nodes s WHERE s.state IN ('active', 'draining')
@@ -77,12 +83,14 @@ LOSE = f"""
 """
 
 # Nodes whose drain period is over.
+# May run: process.
 SELECT_DRAINED = f"""
     SELECT {_NODE}, {_PLACED} FROM chat.nodes n
     WHERE n.state = 'draining' AND n.drain_at <= clock_timestamp()
 """
 
 # An empty node that is leaving becomes gone.
+# May run: process.
 LEAVE = """
     UPDATE chat.nodes n SET state = 'gone'
     WHERE n.id = $1 AND n.state = 'draining' AND n.is_leaving

@@ -35,6 +35,7 @@ _COLUMNS = """id, owner_id, name, description, username, delivery, hosts, header
     created_at, last_used_at"""
 
 # The caller's own and the installation's, by name.
+# May run: owner.
 SELECT_PAGE = f"""
     SELECT {_COLUMNS} FROM chat.secrets
     WHERE owner_id IN ($1, '{INSTALLATION}') AND (name, id) > ($2, $3::uuid)
@@ -42,11 +43,13 @@ SELECT_PAGE = f"""
 """
 
 # One secret by its name, locked for a replacement.
+# May run: owner, administrator.
 LOCK = f"""
     SELECT {_COLUMNS}, sealed, sealed_key_id, request_hash FROM chat.secrets
     WHERE owner_id = $1 AND name = $2 FOR UPDATE
 """
 
+# May run: owner, administrator.
 INSERT = f"""
     INSERT INTO chat.secrets (id, owner_id, name, description, username, delivery, hosts, header,
         hint, sealed, sealed_key_id, version, request_hash, created_at, changed_at)
@@ -55,6 +58,7 @@ INSERT = f"""
     ON CONFLICT DO NOTHING RETURNING {_COLUMNS}
 """
 
+# May run: checked by LOCK.
 UPDATE = f"""
     UPDATE chat.secrets SET description = $2, username = $3, delivery = $4, hosts = $5,
         header = $6, hint = $7, sealed = $8, sealed_key_id = $9, request_hash = $10,
@@ -63,6 +67,7 @@ UPDATE = f"""
 """
 
 # Delete a secret: a user's own for that user, the installation's for administrators.
+# May run: owner, administrator.
 DELETE = f"""
     DELETE FROM chat.secrets
     WHERE id = $1 AND (owner_id = $2 OR (owner_id = '{INSTALLATION}' AND $3::boolean))
@@ -70,6 +75,7 @@ DELETE = f"""
 """
 
 # The secrets with these names for a user; their own take precedence over the installation's.
+# May run: owner, service.
 SELECT_NAMED = f"""
     SELECT DISTINCT ON (name) {_COLUMNS}, sealed, sealed_key_id FROM chat.secrets
     WHERE name = ANY ($2::text[]) AND owner_id IN ($1, '{INSTALLATION}')
@@ -77,7 +83,9 @@ SELECT_NAMED = f"""
 """
 
 # The node that requests a value, and the workspace that it names; without authorisation.
+# May run: service.
 SELECT_NODE = "SELECT registration_epoch, state, address FROM chat.nodes WHERE id = $1"
+# May run: service.
 SELECT_PLACED = """
     SELECT owner_id, recipe FROM chat.workspaces
     WHERE id = $1 AND node_id = ANY ($2::uuid[]) AND epoch = $3
@@ -85,6 +93,7 @@ SELECT_PLACED = """
 """
 
 # Uses of secrets by the workspaces of a user, newest first.
+# May run: owner.
 SELECT_USES = """
     SELECT id, workspace_id, node_id, secret_name, host, purpose, outcome, used_at
     FROM chat.secret_uses
@@ -94,12 +103,14 @@ SELECT_USES = """
 """
 
 # The record of a request for a use; a repeated request is recorded once.
+# May run: service.
 INSERT_USE = """
     INSERT INTO chat.secret_uses (id, node_id, request_id, workspace_id, owner_id, secret_id,
         secret_name, host, purpose, outcome, used_at)
     VALUES (gen_random_uuid(), $1, $2, $3, $4, $5, $6, $7, $8, $9, clock_timestamp())
     ON CONFLICT (node_id, request_id) DO NOTHING
 """
+# May run: service.
 TOUCH = """
     UPDATE chat.secrets SET last_used_at = clock_timestamp()
     WHERE id = $1 AND (last_used_at IS NULL

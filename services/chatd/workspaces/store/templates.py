@@ -8,11 +8,11 @@ import asyncpg
 
 from chatd.primitives.domain.errors import NameTaken, RequestIdReused, VersionConflict
 from chatd.primitives.domain.ids import OwnerId
+from chatd.primitives.store.constraints import Constraint
 from chatd.workspaces.domain.errors import TemplateNotFound
 from chatd.workspaces.domain.ranking import LOOK_BACK, TemplateUsage
 from chatd.workspaces.domain.templates import Template
 from chatd.workspaces.store.rows import definition_of, template_of
-from chatd.workspaces.store.tables import TEMPLATE_NAME_INDEX
 from parley.postgres import Pool
 
 _TEMPLATE = (
@@ -20,33 +20,39 @@ _TEMPLATE = (
 )
 
 # Insert a template, for administrators; an existing id is a repeated request.
+# May run: administrator.
 INSERT = f"""
     INSERT INTO chat.templates AS t (id, name, kind, is_for_agents, group_ids, definition, version,
         request_hash, created_at)
     VALUES ($1, $2, $3, $4, $5, $6, 1, $7, clock_timestamp())
     ON CONFLICT (id) DO NOTHING RETURNING {_TEMPLATE}
 """
+# May run: administrator.
 LOCK = f"""
     SELECT {_TEMPLATE}, t.request_hash FROM chat.templates t
     WHERE t.id = $1 AND t.deleted_at IS NULL FOR UPDATE
 """
+# May run: administrator.
 UPDATE = f"""
     UPDATE chat.templates t SET name = $2, kind = $3, is_for_agents = $4, group_ids = $5,
         definition = $6, version = t.version + 1
     WHERE t.id = $1 AND t.deleted_at IS NULL RETURNING {_TEMPLATE}
 """
+# May run: administrator.
 DELETE = """
     UPDATE chat.templates SET deleted_at = clock_timestamp()
     WHERE id = $1 AND deleted_at IS NULL
 """
 
 # A template that a user may use: available to everyone, or to one of their groups.
+# May run: user.
 SELECT = f"""
     SELECT {_TEMPLATE} FROM chat.templates t WHERE t.id = $1 AND t.deleted_at IS NULL
         AND ($3 OR t.group_ids = '{{}}' OR t.group_ids && $2::uuid[])
 """
 
 # All templates that a user may use, with their use by this user and others.
+# May run: user.
 SELECT_ALL = f"""
     SELECT {_TEMPLATE}, clock_timestamp() AS now,
         count(w.id) FILTER (WHERE w.owner_id = $1 AND w.state <> 'deleted') AS live,
@@ -167,6 +173,6 @@ def _names_taken(template: Template) -> Iterator[None]:
     try:
         yield
     except asyncpg.UniqueViolationError as violation:
-        if violation.constraint_name != TEMPLATE_NAME_INDEX:
+        if violation.constraint_name != Constraint.TEMPLATES_BY_NAME:
             raise
         raise NameTaken("template", template.name) from violation

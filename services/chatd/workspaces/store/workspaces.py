@@ -11,6 +11,7 @@ import asyncpg
 
 from chatd.primitives.domain.errors import NameTaken, RequestIdReused, WorkspaceNotFound
 from chatd.primitives.domain.ids import ChatId, OwnerId, WorkerId
+from chatd.primitives.store.constraints import Constraint
 from chatd.workspaces.domain.commands import Command, Start
 from chatd.workspaces.domain.errors import QuotaExhausted, WorkspaceNotReady
 from chatd.workspaces.domain.ports import LogLine, Seen
@@ -26,7 +27,6 @@ from chatd.workspaces.store.rows import (
     workspace_arguments,
     workspace_of,
 )
-from chatd.workspaces.store.tables import WORKSPACE_NAME_INDEX
 from parley.postgres import Connection, Pool
 
 LINES_MAX = 2000
@@ -36,6 +36,7 @@ _ROW = ", ".join(f"${place}" for place in range(1, len(COLUMNS) + 1))
 _SET = ", ".join(f"{name} = ${place}" for place, name in enumerate(MOVING, start=3))
 
 # Insert a workspace, already claimed if a driver is given.
+# May run: owner, process.
 INSERT = f"""
     INSERT INTO chat.workspaces AS w ({", ".join(COLUMNS)}, changed_at, request_hash,
         driver_id, driven_until)
@@ -46,6 +47,7 @@ INSERT = f"""
 """
 
 # Write the result of a command, unless another process wrote the row meanwhile.
+# May run: administrator, checked by SELECT_OWN, process.
 UPDATE = f"""
     UPDATE chat.workspaces SET {_SET}, changed_at = clock_timestamp()
     WHERE id = $1 AND version = $2 RETURNING id
@@ -53,6 +55,7 @@ UPDATE = f"""
 
 # Write the results of several commands, except for rows that another process wrote meanwhile. Rows
 # are locked in one order, so that two of these statements do not deadlock.
+# May run: service, process.
 UPDATE_MANY = f"""
     WITH new AS MATERIALIZED (
         SELECT * FROM unnest($1::uuid[], $2::bigint[],
@@ -68,9 +71,11 @@ UPDATE_MANY = f"""
 """
 
 # Requests that create or start workspaces of one owner are serialised, because they are counted.
+# May run: no-rows.
 LOCK_OWNER = "SELECT pg_advisory_xact_lock(hashtextextended('workspaces of ' || $1::text, 0))"
 
 # Workspaces that require an action, the longest waiting first; each is claimed by one driver.
+# May run: process.
 CLAIM = f"""
     UPDATE chat.workspaces w SET driver_id = $1,
         driven_until = clock_timestamp() + make_interval(secs => $2)
@@ -83,6 +88,7 @@ CLAIM = f"""
 """
 
 # Claim one workspace, if no other driver has it.
+# May run: process.
 CLAIM_ONE = f"""
     UPDATE chat.workspaces w SET driver_id = $1,
         driven_until = clock_timestamp() + make_interval(secs => $2)
@@ -92,12 +98,14 @@ CLAIM_ONE = f"""
 """
 
 # Renew a claim; returns no row if another driver has it by now.
+# May run: process.
 RENEW = f"""
     UPDATE chat.workspaces w SET driven_until = clock_timestamp() + make_interval(secs => $3)
     WHERE w.id = $2 AND w.driver_id = $1 RETURNING {_ALL}
 """
 
 # Release a claim; the row is not claimed again before a delay.
+# May run: process.
 RELEASE = """
     UPDATE chat.workspaces SET driver_id = NULL,
         driven_until = clock_timestamp() + make_interval(secs => $3)
@@ -105,6 +113,7 @@ RELEASE = """
 """
 
 # Bind a chat to a workspace, both of the same owner.
+# May run: checked by Ownership.
 BIND = """
     UPDATE chat.chats c SET workspace_id = $2
     FROM chat.workspaces w WHERE c.id = $1 AND w.id = $2 AND w.owner_id = c.owner_id
@@ -112,6 +121,7 @@ BIND = """
 """
 
 # Log lines of a preparation, each stored once; the caller checks access to the workspace.
+# May run: process.
 INSERT_LINES = """
     INSERT INTO chat.workspace_logs (workspace_id, epoch, sequence, logged_at, stage, line)
     SELECT $1, $2, sequence, logged_at, stage, line
@@ -155,7 +165,7 @@ class PostgresWorkspaces(WorkspaceReads):
                     INSERT, *workspace_arguments(workspace), request_hash, None, 0.0
                 )
             except asyncpg.UniqueViolationError as violation:
-                if violation.constraint_name != WORKSPACE_NAME_INDEX:
+                if violation.constraint_name != Constraint.WORKSPACES_BY_NAME:
                     raise
                 raise NameTaken("workspace", workspace.name) from violation
         assert row is not None  # The owner is locked, and the row did not exist.

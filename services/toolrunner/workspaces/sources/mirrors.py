@@ -85,14 +85,6 @@ class Credentials(Protocol):
         ...
 
 
-class NoCredentials:
-    """Only public repositories can be fetched."""
-
-    async def environment(self, workspace_id: WorkspaceId, url: str) -> Mapping[str, str]:
-        """Return no variables."""
-        return {}
-
-
 @dataclass
 class Mirrors:
     """The mirrors below one directory.

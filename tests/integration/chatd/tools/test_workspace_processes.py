@@ -12,7 +12,6 @@ from chatd.content.domain.parts import ToolOutcome
 from chatd.content.domain.tools import ExecutorUnreachable, NeverSeen, StillRunning
 from chatd.primitives.domain.ids import ChatId, Owner
 from chatd.tools.toolrunner import WorkspaceTools
-from chatd.tools.workspace import InMemoryAttachmentStore
 from chatd.tools.workspace.background import PROMOTED_NOTE
 from chatd.tools.workspace.execute import CAT_NOTE
 from chatd.workspaces.domain.ports import WorkspaceLocation
@@ -20,6 +19,7 @@ from parley.api.workspace.v1 import process_pb2, process_service_pb2
 from parley.clock import FakeClock
 from parley.rpc import Channels
 from support.chatd.workspaces.fake_toolrunner import FakeToolrunner, served
+from support.chatd.workspaces.in_memory_attachments import InMemoryAttachmentStore
 from support.chatd.workspaces.workspace_calls import Calls
 
 WHOLE = ("ok", "output", "exit_code", "running")

@@ -180,8 +180,10 @@ async def test_what_waiting_cannot_cure_is_refused_at_once(
 async def test_sqlalchemy_reads_the_same_url(postgres: TestPostgres) -> None:
     server = postgres.server
     password = urlsplit(server.admin_url()).password or ""
-    for compose in (server.url, server.tcp_url):
-        url = compose(role="postgres", password=password, database="postgres")
+    for host in (server.socket_directory, "127.0.0.1"):
+        url = compose_url(
+            role="postgres", password=password, database="postgres", host=host, port=server.port
+        )
         engine = create_async_engine(make_url(url).set(drivername="postgresql+asyncpg"))
         async with engine.connect() as connection:
             assert await connection.scalar(text("SELECT 1")) == 1

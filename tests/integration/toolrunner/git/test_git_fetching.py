@@ -18,6 +18,7 @@ import pytest
 from parley.clock import SystemClock
 from support.toolrunner.hosted_workspaces import Repository
 from support.toolrunner.jail import Jail
+from support.toolrunner.no_credentials import NoCredentials
 from support.toolrunner.sandboxes import all_offered, tell
 from support.toolrunner.worker_users import WORKER_USERS
 from toolrunner.filesystem.trash import Trash
@@ -25,7 +26,7 @@ from toolrunner.primitives.domain import UNLIMITED, Limits, WorkspaceId
 from toolrunner.sandbox import Layer, Level, Network
 from toolrunner.spawner.client.node_programs import NodePrograms, ProgramFailed
 from toolrunner.workspaces.sources.git_command import GitWorkdir, NodeGit
-from toolrunner.workspaces.sources.mirrors import MirrorBounds, Mirrors, NoCredentials
+from toolrunner.workspaces.sources.mirrors import MirrorBounds, Mirrors
 from toolrunner.workspaces.sources.remotes import RemoteRefused, Remotes
 
 HOST = "repositories.example"

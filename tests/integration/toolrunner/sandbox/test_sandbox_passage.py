@@ -15,7 +15,7 @@ import pytest
 
 from support.toolrunner import attacks
 from support.toolrunner.jail import Jail
-from support.toolrunner.sandboxes import judged, offered
+from support.toolrunner.sandboxes import judged, requires
 from support.toolrunner.victims import SECRET, Service, service
 from support.toolrunner.worker_users import WORKER_USERS
 from toolrunner.primitives.domain import Limits
@@ -23,10 +23,10 @@ from toolrunner.sandbox import Layer, Level
 
 FIRST = WORKER_USERS.first
 
-pytestmark = pytest.mark.skipif(
-    os.geteuid() != 0 or Level.LANDLOCK not in offered(),
-    reason="only root gives workspaces a user of their own, and only Landlock lets them walk",
-)
+pytestmark = [
+    pytest.mark.skipif(os.geteuid() != 0, reason="only root gives workspaces a user of their own"),
+    requires(Level.LANDLOCK),
+]
 
 
 @pytest.fixture

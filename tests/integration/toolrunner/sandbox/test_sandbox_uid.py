@@ -11,15 +11,13 @@ import pytest
 
 from support.toolrunner import attacks
 from support.toolrunner.jail import Jail
-from support.toolrunner.sandboxes import all_offered, judged
+from support.toolrunner.sandboxes import judged, requires
 from support.toolrunner.victims import SECRET, Service, service
 from support.toolrunner.worker_users import WORKER_USERS
 from toolrunner.primitives.errors import SandboxTooWeak
 from toolrunner.sandbox import Layer, Level, Network, Profile
 
-pytestmark = pytest.mark.skipif(
-    Level.UID not in all_offered(), reason="only root gives workspaces a user of their own"
-)
+pytestmark = requires(Level.UID)
 
 
 @pytest.fixture

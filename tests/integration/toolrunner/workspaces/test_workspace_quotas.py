@@ -17,7 +17,7 @@ from support.host.ordinary_user import needs_root
 from support.toolrunner.files import Files
 from support.toolrunner.hosted_workspaces import Placer, scratch
 from support.toolrunner.node import Client, House, connected, node, reason_of, toolrunner
-from support.toolrunner.sandboxes import offered, tell
+from support.toolrunner.sandboxes import offered, requires, tell
 from toolrunner.sandbox import Level
 
 MIB = 1024**2
@@ -175,7 +175,7 @@ def open_directory() -> Iterator[Path]:
 
 
 @needs_root
-@pytest.mark.skipif(Level.NS not in offered(), reason="this machine makes no namespaces")
+@requires(Level.NS)
 @pytest.mark.parametrize("script", [CLOSED, ROOT_CLOSED], ids=["below", "above"])
 async def test_e4_an_ordinary_users_node_counts_what_is_closed_to_it(
     open_directory: Path, script: str

@@ -135,7 +135,7 @@ class Stage:
 
 @asynccontextmanager
 async def staged() -> AsyncIterator[Stage]:
-    async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
+    async with asyncio.timeout(30), asyncio.TaskGroup() as tasks:
         stage = Stage(tasks)
         yield stage
         stage.hubs.close()

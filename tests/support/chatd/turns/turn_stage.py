@@ -216,7 +216,7 @@ class Stage:
     async def run(self) -> None:
         """Run the chat as the worker that claimed it."""
         self.mailbox = Mailbox(self.state)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             await self.runner.run(Claimed(self.state, ANN), self.mailbox)
 
     async def ask(self, text: str = "hello") -> None:
@@ -227,7 +227,7 @@ class Stage:
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Run the chat beside the body; leaving waits for its end."""
-        async with asyncio.timeout(5), asyncio.TaskGroup() as group:
+        async with asyncio.timeout(30), asyncio.TaskGroup() as group:
             group.create_task(self.run())
             yield
 
@@ -275,5 +275,5 @@ def told(content: tuple[Part, ...]) -> str:
 
 async def live_parts(watcher: "asyncio.Queue[LivePart]", count: int) -> list[LivePart]:
     """Return the next live parts of a chat."""
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         return [await watcher.get() for _ in range(count)]

@@ -229,7 +229,7 @@ async def test_all_guests_together_are_asked_for_again_with_one_statement() -> N
 
 
 async def test_a_chat_that_cannot_be_read_for_an_unexpected_reason_ends_only_its_readers() -> None:
-    async with asyncio.timeout(5), BackgroundTasks(supervision()) as tasks:
+    async with asyncio.timeout(30), BackgroundTasks(supervision()) as tasks:
         stage = Stage(tasks)
         stage.reads.may_answer.set()
         other = await stage.open(chat_number(7))

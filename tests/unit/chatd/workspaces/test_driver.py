@@ -327,10 +327,10 @@ async def test_a_driver_remembers_no_trouble_of_what_is_over(stage: Stage) -> No
     driver = stage.driver()
     for each in await stage.store.claim(FIRST, 15.0, 10):
         await driver.drive(each)
-    assert driver.troubles == 1
+    assert len(driver._troubled_s) == 1
     await stage.store.apply(WORKSPACE, STOP)
     await driver.drive(stage.store.rows[WORKSPACE])
-    assert driver.troubles == 0
+    assert driver._troubled_s == {}
 
 
 LIVES: dict[str, tuple[Command, ...]] = {

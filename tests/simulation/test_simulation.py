@@ -1,7 +1,7 @@
 """The core survives what chance does to it, and what chance does can be repeated.
 
 Each seed is one run of three processes in virtual time; see `support.simulation`. A failure names
-its seed. Replay it with `pytest tests/unit/chatd/simulation --seed N`, and look for more with
+its seed. Replay it with `pytest tests/simulation --seed N`, and look for more with
 `--seeds COUNT`, which `scripts/test` takes as well.
 """
 
@@ -35,5 +35,5 @@ def test_different_seeds_are_different_runs() -> None:
 def test_a_seed_that_fails_tells_how_to_replay_it() -> None:
     (failure,) = simulate_all(range(1), Parts(database=Keyless)).failures
     assert failure.startswith(
-        "seed 0 failed; replay it: pytest tests/unit/chatd/simulation/test_simulation.py --seed 0\n"
+        "seed 0 failed; replay it: pytest tests/simulation/test_simulation.py --seed 0\n"
     )
