@@ -135,7 +135,9 @@ def _list_check(field: FieldDescriptor, rules: Rules) -> MessageCheck | None:
         items = getattr(message, name)
         problem = _length(len(items), rules, "items")
         if problem is not None:
+            # The items of a list that is too long are not checked: there may be millions.
             found.append(RuleViolation(f"{prefix}{name}", problem))
+            return
         if rules.is_unique and len(set(items)) < len(items):
             found.append(RuleViolation(f"{prefix}{name}", "must not contain an item twice"))
         for index, item in enumerate(items):
@@ -163,6 +165,7 @@ def _map_check(field: FieldDescriptor, rules: Rules) -> MessageCheck:
         problem = _length(len(entries), rules, "entries")
         if problem is not None:
             found.append(RuleViolation(f"{prefix}{name}", problem))
+            return
         for key, value in entries.items():
             if check_key is not None and (problem := check_key(key)) is not None:
                 found.append(RuleViolation(f"{prefix}{name}.{key}", f"as a key {problem}"))

@@ -6,7 +6,7 @@ An invalid id in a path is answered like one that does not exist.
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 from typing import Any
 from uuid import UUID
 
@@ -99,6 +99,8 @@ def read_query_into(
     faults: list[FieldError] = []
     given: dict[str, list[str]] = {}
     for name, value in request.query_params.multi_items():
+        if len(faults) == FIELD_ERRORS_MAX:
+            break
         parameter = known.get(name)
         if parameter is None:
             faults.append(_unknown(name, tuple(known)))
@@ -259,11 +261,13 @@ def _text(text: str, rules: Rules) -> str:
 
 
 def _moment(text: str) -> datetime:
+    invalid = _Invalid("INVALID", "Give a time like 2026-01-31T12:00:00Z.")
     try:
         # An unencoded plus sign arrives as a space.
         found = datetime.fromisoformat(text.replace(" ", "+"))
-    except ValueError:
-        found = None
-    if found is None or found.tzinfo is None:
-        raise _Invalid("INVALID", "Give a time like 2026-01-31T12:00:00Z.")
-    return found
+        if found.tzinfo is None:
+            raise invalid
+        # Near the ends of the calendar a time does not exist in UTC.
+        return found.astimezone(UTC)
+    except (ValueError, OverflowError):
+        raise invalid from None

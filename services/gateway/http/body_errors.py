@@ -137,7 +137,10 @@ def _dict_faults(value: object, kind: inspect.DictType, pointer: str) -> Iterato
     if not isinstance(value, dict):
         yield _wrong_kind(value, "an object", pointer)
         return
-    yield from _length_faults(len(value), kind, "members", pointer)
+    faults = [*_length_faults(len(value), kind, "members", pointer)]
+    yield from faults
+    if faults:
+        return
     for key, item in value.items():
         at = f"{pointer}/{escaped(key)}"
         for fault in _faults(key, kind.key_type, at):
@@ -149,7 +152,10 @@ def _list_faults(value: object, kind: Any, item_kind: Any, pointer: str) -> Iter
     if not isinstance(value, list):
         yield _wrong_kind(value, "a list", pointer)
         return
-    yield from _length_faults(len(value), kind, "items", pointer)
+    faults = [*_length_faults(len(value), kind, "items", pointer)]
+    yield from faults
+    if faults:
+        return
     for index, item in enumerate(value):
         yield from _faults(item, item_kind, f"{pointer}/{index}")
 

@@ -15,6 +15,8 @@ from parley.contract.errors import error_spec
 
 # A version that no resource has: an invalid tag matches nothing.
 NO_VERSION = -1
+# A number with so many digits fits into 64 bits.
+VERSION_DIGITS_MAX = 18
 VERSION_CONFLICT = "VERSION_CONFLICT"
 # Enough characters of a hash to exclude collisions.
 TAG_CHARACTERS = 32
@@ -51,7 +53,8 @@ def expected_version(tag: str) -> int:
     """Return the version of a tag of the gateway's own resources; 0 without a tag."""
     if not tag:
         return 0
-    return int(tag) if tag.isdigit() else NO_VERSION
+    is_version = tag.isascii() and tag.isdigit() and len(tag) <= VERSION_DIGITS_MAX
+    return int(tag) if is_version else NO_VERSION
 
 
 def refuse_condition(request: Request) -> None:

@@ -7,12 +7,14 @@ reported with its location.
 import asyncio
 import json
 import re
-from collections.abc import AsyncGenerator, Iterator, Mapping
+from collections.abc import AsyncGenerator, Hashable, Iterator, Mapping
 from contextlib import aclosing
+from functools import cache
 from sys import float_info
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 import msgspec
+from msgspec import inspect
 from starlette.requests import ClientDisconnect, Request
 from starlette.types import Receive
 
@@ -123,10 +125,37 @@ def decode(body: bytes, body_type: type[T]) -> T:
         raise _not_json(body, error) from None
     except RecursionError:
         raise _too_deep() from None
+    if _has_raw_members(cast(Hashable, body_type)):
+        # Raw members are not decoded above; what is no JSON in them is refused too.
+        _parsed(body)
     nul_faults = _nul_faults(_parsed(body)) if b"\\u0000" in body else ()
     if nul_faults:
         raise invalid_request(*nul_faults)
     return decoded
+
+
+@cache
+def _has_raw_members(body_type: Hashable) -> bool:
+    """Return whether a type has members whose JSON is kept as it is."""
+    return _has_raw(inspect.type_info(body_type))
+
+
+def _has_raw(kind: Any) -> bool:
+    match kind:
+        case inspect.RawType():
+            return True
+        case inspect.Metadata(type=inner):
+            return _has_raw(inner)
+        case inspect.UnionType(types=members):
+            return any(map(_has_raw, members))
+        case inspect.StructType(fields=fields):
+            return any(_has_raw(field.type) for field in fields)
+        case inspect.VarTupleType(item_type=item) | inspect.ListType(item_type=item):
+            return _has_raw(item)
+        case inspect.DictType(value_type=value):
+            return _has_raw(value)
+        case _:
+            return False
 
 
 def _unacceptable(body: bytes, body_type: Any, refusal: str) -> HttpProblem:
@@ -172,6 +201,8 @@ def read_query(
     found: dict[str, str] = {}
     faults: list[FieldError] = []
     for name, value in request.query_params.multi_items():
+        if len(faults) == FIELD_ERRORS_MAX:
+            break
         if name not in known:
             detail = f"Unknown.{nearest(name, known)}"
             if "Known: " not in detail:

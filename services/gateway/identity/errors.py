@@ -81,6 +81,13 @@ class LastOwner(IdentityError):
         self.user_id = user_id
 
 
+class RequestIdReused(IdentityError):
+    """The request id was used before, with another request."""
+
+    def __init__(self) -> None:
+        super().__init__("the request id was used before with another request; choose a new one")
+
+
 class LoginTaken(IdentityError):
     """Another user has the login."""
 
@@ -210,6 +217,7 @@ def _store_unavailable(_: DatabaseUnavailable) -> Problem:
 
 ERRORS: ErrorTable = {
     InvalidRequest: _invalid,
+    RequestIdReused: _telling("REQUEST_ID_REUSED", lambda _: {}),
     UserNotFound: _telling("USER_NOT_FOUND", lambda error: {"user_id": error.user_id}),
     UserDeleted: _telling("USER_DELETED", lambda error: {"user_id": error.user_id}),
     UserStillActive: _telling("USER_STILL_ACTIVE", lambda error: {"user_id": error.user_id}),

@@ -39,6 +39,11 @@ def health(
     A target is an address of gRPC (unix:, tcp: or tls:) or an http:// URL.
     """
     for target in targets:
+        if not target.startswith(("http://", "unix:", "tcp:", "tls:")):
+            raise ConfigurationProblem(
+                f"{target} is no address; give unix:/PATH, tcp:HOST:PORT, tls:HOST:PORT or an "
+                "http:// URL. For processes of this machine use `parley status`"
+            )
         if is_accepting_enough:
             is_well = _shows(Sign.ACCEPTS, target)
         elif target.startswith("http://"):

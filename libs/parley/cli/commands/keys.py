@@ -11,7 +11,14 @@ from parley.cli.home.lock import locked
 from parley.cli.invocation import current
 from parley.cli.options import HomeGroup
 from parley.clock import SystemClock
-from parley.identity import TrustFile, TrustFileUnreadable, UnknownKey
+from parley.identity import (
+    ServiceName,
+    SigningKey,
+    SigningKeyUnreadable,
+    TrustFile,
+    TrustFileUnreadable,
+    UnknownKey,
+)
 from parley.secrets import Keyring, KeyringUnreadable
 
 #: As long as the longest token that a service signs for one call, and some more.
@@ -29,10 +36,12 @@ def show() -> None:
     home = _home()
     for number, key in enumerate(_keyring(home).keys):
         click.echo(f"master {key.id}: {'decrypts' if number else 'encrypts'}")
+    signing = _signing_kids(home)
     for trusted in _trusted(home).read():
         end = trusted.retired_at
         until = "" if end is None else f" until {end:%Y-%m-%d %H:%M:%S} UTC"
-        click.echo(f"{trusted.service} {trusted.kid}: trusted{until}")
+        signs = ", signs" if trusted.kid in signing else ""
+        click.echo(f"{trusted.service} {trusted.kid}: trusted{until}{signs}")
 
 
 @keys.command()
@@ -71,14 +80,25 @@ def forget() -> None:
 @keys.command()
 @click.argument("kid")
 @click.option(
-    "--overlap", "overlap_s", type=click.IntRange(min=0), default=OVERLAP_S, show_default=True
+    "--overlap",
+    "overlap_s",
+    type=click.IntRange(min=0),
+    default=OVERLAP_S,
+    show_default=True,
+    help="Seconds for which it is still trusted.",
 )
 def retire(kid: str, overlap_s: int) -> None:
     """Trust the signing key KID for `overlap` more seconds; then its tokens are refused.
 
-    Keys whose time is over are removed from the file.
+    Keys whose time is over are removed from the file. A key that a service signs with cannot be
+    retired.
     """
     home, now = _home(), SystemClock().now()
+    if kid in _signing_kids(home):
+        raise CliError(
+            f"a service signs with {kid}: every call would be refused. Give the service a new key "
+            "first; docs/operations.md says how"
+        )
     file = _trusted(home)
     try:
         file.forget_retired(now=now)
@@ -107,6 +127,15 @@ def _keyring(home: Home) -> Keyring:
     try:
         return Keyring.load(home.master_key_file)
     except KeyringUnreadable as error:
+        raise CliError(str(error)) from error
+
+
+def _signing_kids(home: Home) -> frozenset[str]:
+    """Return the ids of the keys that services sign with."""
+    files = (home.signing_key_file(service) for service in ServiceName)
+    try:
+        return frozenset(SigningKey.load(path).kid for path in files if path.exists())
+    except SigningKeyUnreadable as error:
         raise CliError(str(error)) from error
 
 

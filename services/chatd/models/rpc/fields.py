@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from typing import assert_never
 from urllib.parse import SplitResult, urlsplit
 
@@ -31,6 +31,8 @@ URL_BYTES_MAX = 2048
 OPTIONS_BYTES_MAX = 64 * 1024
 TOKENS_MAX = 100_000_000
 PRICE_MAX = Decimal(1_000_000)
+
+_PRICE = re.compile(r"[0-9]{1,10}(?:\.[0-9]{1,20})?")
 
 # Types whose protocol has no default address.
 ADDRESSED = frozenset({ProviderType.AZURE, ProviderType.OPENAI_COMPATIBLE})
@@ -248,12 +250,12 @@ def _tokens(number: int, field: str) -> int:
 def _decimal(text: str, field: str) -> Decimal | None:
     if not text:
         return None
-    try:
-        price = Decimal(fields.clean(text, field, bytes_max=64))
-    except InvalidOperation:
-        price = Decimal("NaN")
-    if not price.is_finite() or not 0 <= price <= PRICE_MAX:
-        raise InvalidRequest(field, 'is not a price in dollars such as "3.75"')
+    is_decimal = _PRICE.fullmatch(fields.clean(text, field, bytes_max=64)) is not None
+    price = Decimal(text) if is_decimal else None
+    if price is None or price > PRICE_MAX:
+        raise InvalidRequest(
+            field, f'is not a price from 0 to {PRICE_MAX} US dollars, such as "3.75"'
+        )
     return price
 
 

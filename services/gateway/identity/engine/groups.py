@@ -12,7 +12,12 @@ from gateway.identity.engine.service_tokens import (
     is_uuid,
 )
 from gateway.identity.engine.users import TOPIC as USERS_TOPIC
-from gateway.identity.errors import GroupNotFound, InvalidRequest, UserNotFound
+from gateway.identity.errors import (
+    GroupNotFound,
+    InvalidRequest,
+    RequestIdReused,
+    UserNotFound,
+)
 from gateway.identity.store.groups import GroupStore, MembershipChange
 from parley.bus import Bus, Notice
 from parley.clock import Clock
@@ -80,6 +85,7 @@ class Groups:
         Raises:
             InvalidRequest: Fields are outside their limits.
             GroupNameTaken: Another group has the name.
+            RequestIdReused: The caller used the request id before, with another request.
         """
         _refuse(*_request_violations(asked.request_id), *_name_violations(asked.name))
         now, name = self._clock.now(), asked.name.strip()
@@ -88,6 +94,8 @@ class Groups:
             name_key=name_key(name),
             creation_request=f"{caller.id} {asked.request_id}",
         )
+        if stored.version == 1 and stored.name != name:
+            raise RequestIdReused
         self._announce(stored.id, stored.version)
         return stored
 

@@ -11,6 +11,7 @@ from gateway.identity.engine.service_tokens import TOPIC as TOKENS_TOPIC
 from gateway.identity.errors import (
     GroupNotFound,
     InvalidRequest,
+    RequestIdReused,
     RoleExceedsCaller,
     UserNotFound,
 )
@@ -96,6 +97,7 @@ class Users:
             RoleExceedsCaller: The new user's role exceeds that of `caller`.
             LoginTaken: Another user has the login.
             GroupNotFound: There is no such group.
+            RequestIdReused: The caller used the request id before, with another request.
         """
         violations = tuple(_violations(asked))
         if violations:
@@ -119,6 +121,8 @@ class Users:
         stored = await self._store.add(
             user, creation_request=f"{caller.id} {asked.request_id}", group_ids=group_ids
         )
+        if stored.version == 1 and _content_of(stored) != _content_of(user):
+            raise RequestIdReused
         self._announce(stored)
         return stored
 
@@ -225,6 +229,11 @@ def _checked_groups(group_ids: tuple[str, ...]) -> tuple[str, ...]:
         if not is_uuid(group_id):
             raise GroupNotFound(group_id)
     return tuple(dict.fromkeys(group_id.lower() for group_id in group_ids))
+
+
+def _content_of(user: UserRecord) -> tuple[str, str, str, Role]:
+    """Return what a request that creates a user says of them."""
+    return user.login, user.display_name, user.email, user.role
 
 
 def _violations(asked: NewUser) -> Iterator[Violation]:

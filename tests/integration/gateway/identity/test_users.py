@@ -66,6 +66,18 @@ async def test_a_user_is_created_once_changed_locked_out_taken_back_and_deleted(
         assert await refused(UserServiceStub(channel).GetUser(read)) == "USER_DELETED"
 
 
+async def test_a_request_id_is_good_for_one_request(stack: GatewayStack) -> None:
+    owner = await owner_of(stack)
+    async with channel_to(stack, as_user=owner) as channel:
+        users = UserServiceStub(channel)
+        made = (await users.CreateUser(users_api.CreateUserRequest(**ASKED))).user
+        again = (await users.CreateUser(users_api.CreateUserRequest(**ASKED))).user
+        other = users_api.CreateUserRequest(**{**ASKED, "login": "somebody-else"})
+
+        assert again == made
+        assert await refused(users.CreateUser(other)) == "REQUEST_ID_REUSED"
+
+
 async def test_users_read_themselves_and_change_their_name_and_address_alone(
     stack: GatewayStack,
 ) -> None:

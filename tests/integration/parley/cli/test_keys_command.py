@@ -86,3 +86,17 @@ def test_a_signing_key_that_is_not_trusted_cannot_be_retired(
 ) -> None:
     assert parley(home, "keys", "retire", "feed") == 1
     assert "no key feed" in capsys.readouterr().err
+
+
+def test_a_key_that_a_service_signs_with_cannot_be_retired(
+    home: Home, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file, key = TrustFile(home.trust_file), SigningKey.generate()
+    key.save(home.signing_key_file(ServiceName.GATEWAY))
+    file.add_key(ServiceName.GATEWAY, key)
+
+    assert parley(home, "keys", "retire", key.kid, "--overlap", "0") == 1
+    assert "signs with" in capsys.readouterr().err
+    assert all(each.is_accepted(SystemClock().now()) for each in file.read())
+    assert parley(home, "keys", "show") == 0
+    assert f"gateway {key.kid}: trusted, signs\n" in capsys.readouterr().out

@@ -3,10 +3,12 @@ from starlette.requests import Request
 
 from gateway.api.parameters import read_query_into
 from gateway.api.transcoded_route import query_of
+from gateway.http.body_errors import FIELD_ERRORS_MAX
+from gateway.http.preconditions import expected_version
 from gateway.http.problems.errors import FieldError, HttpProblem
 from gateway.http.request_body import decode, idempotency_key, int_parameter, read_query
 from gateway.settings import GatewaySettings
-from parley.api.chat.v1 import chat_service_pb2, message_pb2
+from parley.api.chat.v1 import chat_service_pb2, message_pb2, usage_service_pb2
 from parley.settings import describe
 from support.gateway.bodies import binding
 from support.gateway.bodies import body as body_of_route
@@ -255,3 +257,38 @@ def test_the_share_of_the_access_log_is_described_in_words() -> None:
     kinds = {line.name: line.type for line in describe(GatewaySettings, prefix="GATEWAY")}
 
     assert kinds["GATEWAY_ACCESS_LOG"] == "on, off or a share from 0 to 1"
+
+
+@pytest.mark.parametrize("value", [b'"\xff\xfe"', b'"\xed\xa0\x80"', b"1e400", b'"\\ud800"'])
+def test_what_is_no_json_is_refused_in_an_embedded_document_too(value: bytes) -> None:
+    schema = b'{"type":"object","x":%b}' % value
+    tools = b'"client_tools":[{"name":"t","input_schema":%b}]' % schema
+
+    assert head_error(b'{"content":[{"type":"text","text":"a"}],%b}' % tools)[0] == 400
+
+
+@pytest.mark.parametrize(
+    "moment", ["0001-01-01T00:00:00%2B23:59", "9999-12-31T23:59:59-23:59", "2026-01-31T12:00:00"]
+)
+def test_a_time_that_does_not_exist_in_utc_is_refused(moment: str) -> None:
+    request = request_with(query=f"start={moment}")
+    with pytest.raises(HttpProblem) as refused:
+        read_query_into(
+            usage_service_pb2.GetUserUsageRequest(), request, query_of(binding("GET /me/usage"))
+        )
+
+    assert [(each.parameter, each.code) for each in refused.value.errors] == [("start", "INVALID")]
+
+
+def test_as_many_unknown_parameters_are_told_as_errors_may_be() -> None:
+    request = request_with(query="lim=&" * 5000)
+    with pytest.raises(HttpProblem) as refused:
+        read_query_into(
+            chat_service_pb2.ListChatsRequest(), request, query_of(binding("GET /chats"))
+        )
+
+    assert len(refused.value.errors) == FIELD_ERRORS_MAX
+
+
+def test_a_version_that_no_resource_can_have_matches_none() -> None:
+    assert [expected_version(tag) for tag in ("", "7", "9" * 20, "²", "x")] == [0, 7, -1, -1, -1]

@@ -69,7 +69,15 @@ def test_a_zero_that_means_the_default_is_accepted() -> None:
     assert violations_of(api.ListChatsRequest()) == ()
 
 
+def test_items_of_a_list_that_is_too_long_are_not_checked() -> None:
+    request = api.SendMessageRequest(chat_id=CHAT_ID, content=[text(" ")] * 101)
+
+    (violation,) = violations_of(request)
+    assert violation == RuleViolation("content", "must have at most 100 items, and has 101")
+
+
 def test_the_number_of_violations_is_bounded() -> None:
-    request = api.CreateChatRequest(content=[text(" ")] * 5000)
+    wrong = [chat_pb2.ClientTool(name=" ", description="x" * 8193)] * 100
+    request = api.CreateChatRequest(content=[text("hi")], client_tools=wrong)
 
     assert len(violations_of(request)) == VIOLATIONS_MAX
