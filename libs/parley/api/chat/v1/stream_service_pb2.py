@@ -22,71 +22,82 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
+from buf.validate import validate_pb2 as buf_dot_validate_dot_validate__pb2
+from google.api import annotations_pb2 as google_dot_api_dot_annotations__pb2
 from parley.api.chat.v1 import event_pb2 as parley_dot_api_dot_chat_dot_v1_dot_event__pb2
+from parley.api.contract.v1 import options_pb2 as parley_dot_api_dot_contract_dot_v1_dot_options__pb2
 from parley.api.identity.v1 import access_pb2 as parley_dot_api_dot_identity_dot_v1_dot_access__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\'parley/api/chat/v1/stream_service.proto\x12\x12parley.api.chat.v1\x1a\x1eparley/api/chat/v1/event.proto\x1a#parley/api/identity/v1/access.proto\"9\n\x06\x43losed\x12/\n\x06reason\x18\x01 \x01(\x0e\x32\x1f.parley.api.chat.v1.CloseReason\"E\n\x10SubscribeRequest\x12\x0f\n\x07\x63hat_id\x18\x01 \x01(\t\x12\x0e\n\x06\x63ursor\x18\x02 \x01(\t\x12\x10\n\x08\x61\x66ter_id\x18\x03 \x01(\x03\"y\n\x11SubscribeResponse\x12.\n\x05\x65vent\x18\x01 \x01(\x0b\x32\x1d.parley.api.chat.v1.ChatEventH\x00\x12,\n\x06\x63losed\x18\x02 \x01(\x0b\x32\x1a.parley.api.chat.v1.ClosedH\x00\x42\x06\n\x04kind\"\x84\x01\n\x10OpenSubscription\x12\x17\n\x0fsubscription_id\x18\x01 \x01(\x03\x12\x0f\n\x07\x63hat_id\x18\x02 \x01(\t\x12\x0e\n\x06\x63ursor\x18\x03 \x01(\t\x12\x10\n\x08\x61\x66ter_id\x18\x04 \x01(\x03\x12\x15\n\rauthorization\x18\x05 \x01(\t\x12\r\n\x05relay\x18\x06 \x01(\x08\"J\n\x08OpenFeed\x12\x17\n\x0fsubscription_id\x18\x01 \x01(\x03\x12\x0e\n\x06\x63ursor\x18\x02 \x01(\t\x12\x15\n\rauthorization\x18\x03 \x01(\t\"C\n\x11RenewSubscription\x12\x17\n\x0fsubscription_id\x18\x01 \x01(\x03\x12\x15\n\rauthorization\x18\x02 \x01(\t\",\n\x11\x43loseSubscription\x12\x17\n\x0fsubscription_id\x18\x01 \x01(\x03\"9\n\x0f\x43onfirmDelivery\x12\x17\n\x0fsubscription_id\x18\x01 \x01(\x03\x12\r\n\x05\x62ytes\x18\x02 \x01(\x03\"\xc6\x01\n\rTunnelledCall\x12\x0f\n\x07\x63\x61ll_id\x18\x01 \x01(\x03\x12\x0e\n\x06method\x18\x02 \x01(\t\x12?\n\x07headers\x18\x03 \x03(\x0b\x32..parley.api.chat.v1.TunnelledCall.HeadersEntry\x12\x12\n\ntimeout_ms\x18\x04 \x01(\x03\x12\x0f\n\x07request\x18\x05 \x01(\x0c\x1a.\n\x0cHeadersEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"B\n\x0eTunnelledCalls\x12\x30\n\x05\x63\x61lls\x18\x01 \x03(\x0b\x32!.parley.api.chat.v1.TunnelledCall\"&\n\x13\x43\x61ncelTunnelledCall\x12\x0f\n\x07\x63\x61ll_id\x18\x01 \x01(\x03\"f\n\x0fTunnelledAnswer\x12\x0f\n\x07\x63\x61ll_id\x18\x01 \x01(\x03\x12\x0e\n\x06status\x18\x02 \x01(\x05\x12\x0f\n\x07message\x18\x03 \x01(\t\x12\x0f\n\x07\x64\x65tails\x18\x04 \x01(\x0c\x12\x10\n\x08response\x18\x05 \x01(\x0c\"\x9a\x03\n\x0e\x43onnectRequest\x12\x34\n\x04open\x18\x01 \x01(\x0b\x32$.parley.api.chat.v1.OpenSubscriptionH\x00\x12\x31\n\topen_feed\x18\x02 \x01(\x0b\x32\x1c.parley.api.chat.v1.OpenFeedH\x00\x12\x36\n\x05renew\x18\x03 \x01(\x0b\x32%.parley.api.chat.v1.RenewSubscriptionH\x00\x12\x36\n\x05\x63lose\x18\x04 \x01(\x0b\x32%.parley.api.chat.v1.CloseSubscriptionH\x00\x12\x36\n\x07\x63onfirm\x18\x05 \x01(\x0b\x32#.parley.api.chat.v1.ConfirmDeliveryH\x00\x12\x33\n\x05\x63\x61lls\x18\x06 \x01(\x0b\x32\".parley.api.chat.v1.TunnelledCallsH\x00\x12:\n\x07\x61\x62\x61ndon\x18\x07 \x01(\x0b\x32\'.parley.api.chat.v1.CancelTunnelledCallH\x00\x42\x06\n\x04kind\"\xb2\x01\n\x08\x44\x65livery\x12\x17\n\x0fsubscription_id\x18\x01 \x01(\x03\x12-\n\x06\x65vents\x18\x02 \x03(\x0b\x32\x1d.parley.api.chat.v1.ChatEvent\x12\x32\n\x0b\x66\x65\x65\x64_events\x18\x03 \x03(\x0b\x32\x1d.parley.api.chat.v1.FeedEvent\x12*\n\x06\x63losed\x18\x04 \x01(\x0b\x32\x1a.parley.api.chat.v1.Closed\"y\n\x0f\x43onnectResponse\x12\x30\n\ndeliveries\x18\x01 \x03(\x0b\x32\x1c.parley.api.chat.v1.Delivery\x12\x34\n\x07\x61nswers\x18\x02 \x03(\x0b\x32#.parley.api.chat.v1.TunnelledAnswer\"#\n\x11WatchChatsRequest\x12\x0e\n\x06\x63ursor\x18\x01 \x01(\t\"z\n\x12WatchChatsResponse\x12.\n\x05\x65vent\x18\x01 \x01(\x0b\x32\x1d.parley.api.chat.v1.FeedEventH\x00\x12,\n\x06\x63losed\x18\x02 \x01(\x0b\x32\x1a.parley.api.chat.v1.ClosedH\x00\x42\x06\n\x04kind\"\x16\n\x14WatchReplicasRequest\"?\n\x07Replica\x12\x11\n\tworker_id\x18\x01 \x01(\t\x12\x0f\n\x07\x61\x64\x64ress\x18\x02 \x01(\t\x12\x10\n\x08\x64raining\x18\x03 \x01(\x08\"F\n\x15WatchReplicasResponse\x12-\n\x08replicas\x18\x01 \x03(\x0b\x32\x1b.parley.api.chat.v1.Replica*\xb7\x01\n\x0b\x43loseReason\x12\x1c\n\x18\x43LOSE_REASON_UNSPECIFIED\x10\x00\x12\x17\n\x13\x43LOSE_REASON_RESYNC\x10\x01\x12\x1b\n\x17\x43LOSE_REASON_GOING_AWAY\x10\x02\x12\x1a\n\x16\x43LOSE_REASON_NOT_FOUND\x10\x03\x12\x1d\n\x19\x43LOSE_REASON_UNSUBSCRIBED\x10\x04\x12\x19\n\x15\x43LOSE_REASON_INTERNAL\x10\x05\x32\xda\x03\n\rStreamService\x12q\n\tSubscribe\x12$.parley.api.chat.v1.SubscribeRequest\x1a%.parley.api.chat.v1.SubscribeResponse\"\x15\x90\x02\x01\xa2\xbb\x18\x0e\x12\x01\x01\"\tchat:read0\x01\x12`\n\x07\x43onnect\x12\".parley.api.chat.v1.ConnectRequest\x1a#.parley.api.chat.v1.ConnectResponse\"\x08\xa2\xbb\x18\x04\n\x02\x01\x02(\x01\x30\x01\x12t\n\nWatchChats\x12%.parley.api.chat.v1.WatchChatsRequest\x1a&.parley.api.chat.v1.WatchChatsResponse\"\x15\x90\x02\x01\xa2\xbb\x18\x0e\x12\x01\x01\"\tchat:read0\x01\x12~\n\rWatchReplicas\x12(.parley.api.chat.v1.WatchReplicasRequest\x1a).parley.api.chat.v1.WatchReplicasResponse\"\x16\x90\x02\x01\xa2\xbb\x18\x0f\n\x02\x01\x02\"\tchat:read0\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\'parley/api/chat/v1/stream_service.proto\x12\x12parley.api.chat.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1eparley/api/chat/v1/event.proto\x1a$parley/api/contract/v1/options.proto\x1a#parley/api/identity/v1/access.proto\"9\n\x06\x43losed\x12/\n\x06reason\x18\x01 \x01(\x0e\x32\x1f.parley.api.chat.v1.CloseReason\"|\n\x10SubscribeRequest\x12/\n\x07\x63hat_id\x18\x01 \x01(\tB\x1e\xbaH\x05r\x03\xb0\x01\x01\xc2\xc1\x18\x12\x08\x01R\x0e\x43HAT_NOT_FOUND\x12\x16\n\x06\x63ursor\x18\x02 \x01(\tB\x06\xc2\xc1\x18\x02\x08\x01\x12\x1f\n\x08\x61\x66ter_id\x18\x03 \x01(\x03\x42\r\xbaH\x04\"\x02(\x00\xc2\xc1\x18\x02\x08\x01\"y\n\x11SubscribeResponse\x12.\n\x05\x65vent\x18\x01 \x01(\x0b\x32\x1d.parley.api.chat.v1.ChatEventH\x00\x12,\n\x06\x63losed\x18\x02 \x01(\x0b\x32\x1a.parley.api.chat.v1.ClosedH\x00\x42\x06\n\x04kind\"\x84\x01\n\x10OpenSubscription\x12\x17\n\x0fsubscription_id\x18\x01 \x01(\x03\x12\x0f\n\x07\x63hat_id\x18\x02 \x01(\t\x12\x0e\n\x06\x63ursor\x18\x03 \x01(\t\x12\x10\n\x08\x61\x66ter_id\x18\x04 \x01(\x03\x12\x15\n\rauthorization\x18\x05 \x01(\t\x12\r\n\x05relay\x18\x06 \x01(\x08\"J\n\x08OpenFeed\x12\x17\n\x0fsubscription_id\x18\x01 \x01(\x03\x12\x0e\n\x06\x63ursor\x18\x02 \x01(\t\x12\x15\n\rauthorization\x18\x03 \x01(\t\"C\n\x11RenewSubscription\x12\x17\n\x0fsubscription_id\x18\x01 \x01(\x03\x12\x15\n\rauthorization\x18\x02 \x01(\t\",\n\x11\x43loseSubscription\x12\x17\n\x0fsubscription_id\x18\x01 \x01(\x03\"9\n\x0f\x43onfirmDelivery\x12\x17\n\x0fsubscription_id\x18\x01 \x01(\x03\x12\r\n\x05\x62ytes\x18\x02 \x01(\x03\"\xc6\x01\n\rTunnelledCall\x12\x0f\n\x07\x63\x61ll_id\x18\x01 \x01(\x03\x12\x0e\n\x06method\x18\x02 \x01(\t\x12?\n\x07headers\x18\x03 \x03(\x0b\x32..parley.api.chat.v1.TunnelledCall.HeadersEntry\x12\x12\n\ntimeout_ms\x18\x04 \x01(\x03\x12\x0f\n\x07request\x18\x05 \x01(\x0c\x1a.\n\x0cHeadersEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"B\n\x0eTunnelledCalls\x12\x30\n\x05\x63\x61lls\x18\x01 \x03(\x0b\x32!.parley.api.chat.v1.TunnelledCall\"&\n\x13\x43\x61ncelTunnelledCall\x12\x0f\n\x07\x63\x61ll_id\x18\x01 \x01(\x03\"f\n\x0fTunnelledAnswer\x12\x0f\n\x07\x63\x61ll_id\x18\x01 \x01(\x03\x12\x0e\n\x06status\x18\x02 \x01(\x05\x12\x0f\n\x07message\x18\x03 \x01(\t\x12\x0f\n\x07\x64\x65tails\x18\x04 \x01(\x0c\x12\x10\n\x08response\x18\x05 \x01(\x0c\"\x9a\x03\n\x0e\x43onnectRequest\x12\x34\n\x04open\x18\x01 \x01(\x0b\x32$.parley.api.chat.v1.OpenSubscriptionH\x00\x12\x31\n\topen_feed\x18\x02 \x01(\x0b\x32\x1c.parley.api.chat.v1.OpenFeedH\x00\x12\x36\n\x05renew\x18\x03 \x01(\x0b\x32%.parley.api.chat.v1.RenewSubscriptionH\x00\x12\x36\n\x05\x63lose\x18\x04 \x01(\x0b\x32%.parley.api.chat.v1.CloseSubscriptionH\x00\x12\x36\n\x07\x63onfirm\x18\x05 \x01(\x0b\x32#.parley.api.chat.v1.ConfirmDeliveryH\x00\x12\x33\n\x05\x63\x61lls\x18\x06 \x01(\x0b\x32\".parley.api.chat.v1.TunnelledCallsH\x00\x12:\n\x07\x61\x62\x61ndon\x18\x07 \x01(\x0b\x32\'.parley.api.chat.v1.CancelTunnelledCallH\x00\x42\x06\n\x04kind\"\xb2\x01\n\x08\x44\x65livery\x12\x17\n\x0fsubscription_id\x18\x01 \x01(\x03\x12-\n\x06\x65vents\x18\x02 \x03(\x0b\x32\x1d.parley.api.chat.v1.ChatEvent\x12\x32\n\x0b\x66\x65\x65\x64_events\x18\x03 \x03(\x0b\x32\x1d.parley.api.chat.v1.FeedEvent\x12*\n\x06\x63losed\x18\x04 \x01(\x0b\x32\x1a.parley.api.chat.v1.Closed\"y\n\x0f\x43onnectResponse\x12\x30\n\ndeliveries\x18\x01 \x03(\x0b\x32\x1c.parley.api.chat.v1.Delivery\x12\x34\n\x07\x61nswers\x18\x02 \x03(\x0b\x32#.parley.api.chat.v1.TunnelledAnswer\"+\n\x11WatchChatsRequest\x12\x16\n\x06\x63ursor\x18\x01 \x01(\tB\x06\xc2\xc1\x18\x02\x08\x01\"z\n\x12WatchChatsResponse\x12.\n\x05\x65vent\x18\x01 \x01(\x0b\x32\x1d.parley.api.chat.v1.FeedEventH\x00\x12,\n\x06\x63losed\x18\x02 \x01(\x0b\x32\x1a.parley.api.chat.v1.ClosedH\x00\x42\x06\n\x04kind\"\x16\n\x14WatchReplicasRequest\"?\n\x07Replica\x12\x11\n\tworker_id\x18\x01 \x01(\t\x12\x0f\n\x07\x61\x64\x64ress\x18\x02 \x01(\t\x12\x10\n\x08\x64raining\x18\x03 \x01(\x08\"F\n\x15WatchReplicasResponse\x12-\n\x08replicas\x18\x01 \x03(\x0b\x32\x1b.parley.api.chat.v1.Replica*\xb7\x01\n\x0b\x43loseReason\x12\x1c\n\x18\x43LOSE_REASON_UNSPECIFIED\x10\x00\x12\x17\n\x13\x43LOSE_REASON_RESYNC\x10\x01\x12\x1b\n\x17\x43LOSE_REASON_GOING_AWAY\x10\x02\x12\x1a\n\x16\x43LOSE_REASON_NOT_FOUND\x10\x03\x12\x1d\n\x19\x43LOSE_REASON_UNSUBSCRIBED\x10\x04\x12\x19\n\x15\x43LOSE_REASON_INTERNAL\x10\x05\x32\xf1\x04\n\rStreamService\x12\xc1\x01\n\tSubscribe\x12$.parley.api.chat.v1.SubscribeRequest\x1a%.parley.api.chat.v1.SubscribeResponse\"e\x90\x02\x01\xa2\xbb\x18\x0e\x12\x01\x01\"\tchat:read\xd2\xc1\x18&\n$\n\x14\x46ollow what happens.`\x03p\x01z\x05types\x80\x01\x01\x82\xd3\xe4\x93\x02 \x12\x1e/api/v1/chats/{chat_id}/events0\x01\x12`\n\x07\x43onnect\x12\".parley.api.chat.v1.ConnectRequest\x1a#.parley.api.chat.v1.ConnectResponse\"\x08\xa2\xbb\x18\x04\n\x02\x01\x02(\x01\x30\x01\x12\xb9\x01\n\nWatchChats\x12%.parley.api.chat.v1.WatchChatsRequest\x1a&.parley.api.chat.v1.WatchChatsResponse\"Z\x90\x02\x01\xa2\xbb\x18\x0e\x12\x01\x01\"\tchat:read\xd2\xc1\x18+\n)\n\x19\x46ollow the list of chats.`\x03p\x01z\x05types\x80\x01\x01\x82\xd3\xe4\x93\x02\x10\x12\x0e/api/v1/events0\x01\x12~\n\rWatchReplicas\x12(.parley.api.chat.v1.WatchReplicasRequest\x1a).parley.api.chat.v1.WatchReplicasResponse\"\x16\x90\x02\x01\xa2\xbb\x18\x0f\n\x02\x01\x02\"\tchat:read0\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'parley.api.chat.v1.stream_service_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
+  _globals['_SUBSCRIBEREQUEST'].fields_by_name['chat_id']._loaded_options = None
+  _globals['_SUBSCRIBEREQUEST'].fields_by_name['chat_id']._serialized_options = b'\272H\005r\003\260\001\001\302\301\030\022\010\001R\016CHAT_NOT_FOUND'
+  _globals['_SUBSCRIBEREQUEST'].fields_by_name['cursor']._loaded_options = None
+  _globals['_SUBSCRIBEREQUEST'].fields_by_name['cursor']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_SUBSCRIBEREQUEST'].fields_by_name['after_id']._loaded_options = None
+  _globals['_SUBSCRIBEREQUEST'].fields_by_name['after_id']._serialized_options = b'\272H\004\"\002(\000\302\301\030\002\010\001'
   _globals['_TUNNELLEDCALL_HEADERSENTRY']._loaded_options = None
   _globals['_TUNNELLEDCALL_HEADERSENTRY']._serialized_options = b'8\001'
+  _globals['_WATCHCHATSREQUEST'].fields_by_name['cursor']._loaded_options = None
+  _globals['_WATCHCHATSREQUEST'].fields_by_name['cursor']._serialized_options = b'\302\301\030\002\010\001'
   _globals['_STREAMSERVICE'].methods_by_name['Subscribe']._loaded_options = None
-  _globals['_STREAMSERVICE'].methods_by_name['Subscribe']._serialized_options = b'\220\002\001\242\273\030\016\022\001\001\"\tchat:read'
+  _globals['_STREAMSERVICE'].methods_by_name['Subscribe']._serialized_options = b'\220\002\001\242\273\030\016\022\001\001\"\tchat:read\322\301\030&\n$\n\024Follow what happens.`\003p\001z\005types\200\001\001\202\323\344\223\002 \022\036/api/v1/chats/{chat_id}/events'
   _globals['_STREAMSERVICE'].methods_by_name['Connect']._loaded_options = None
   _globals['_STREAMSERVICE'].methods_by_name['Connect']._serialized_options = b'\242\273\030\004\n\002\001\002'
   _globals['_STREAMSERVICE'].methods_by_name['WatchChats']._loaded_options = None
-  _globals['_STREAMSERVICE'].methods_by_name['WatchChats']._serialized_options = b'\220\002\001\242\273\030\016\022\001\001\"\tchat:read'
+  _globals['_STREAMSERVICE'].methods_by_name['WatchChats']._serialized_options = b'\220\002\001\242\273\030\016\022\001\001\"\tchat:read\322\301\030+\n)\n\031Follow the list of chats.`\003p\001z\005types\200\001\001\202\323\344\223\002\020\022\016/api/v1/events'
   _globals['_STREAMSERVICE'].methods_by_name['WatchReplicas']._loaded_options = None
   _globals['_STREAMSERVICE'].methods_by_name['WatchReplicas']._serialized_options = b'\220\002\001\242\273\030\017\n\002\001\002\"\tchat:read'
-  _globals['_CLOSEREASON']._serialized_start=2223
-  _globals['_CLOSEREASON']._serialized_end=2406
-  _globals['_CLOSED']._serialized_start=132
-  _globals['_CLOSED']._serialized_end=189
-  _globals['_SUBSCRIBEREQUEST']._serialized_start=191
-  _globals['_SUBSCRIBEREQUEST']._serialized_end=260
-  _globals['_SUBSCRIBERESPONSE']._serialized_start=262
-  _globals['_SUBSCRIBERESPONSE']._serialized_end=383
-  _globals['_OPENSUBSCRIPTION']._serialized_start=386
-  _globals['_OPENSUBSCRIPTION']._serialized_end=518
-  _globals['_OPENFEED']._serialized_start=520
-  _globals['_OPENFEED']._serialized_end=594
-  _globals['_RENEWSUBSCRIPTION']._serialized_start=596
-  _globals['_RENEWSUBSCRIPTION']._serialized_end=663
-  _globals['_CLOSESUBSCRIPTION']._serialized_start=665
-  _globals['_CLOSESUBSCRIPTION']._serialized_end=709
-  _globals['_CONFIRMDELIVERY']._serialized_start=711
-  _globals['_CONFIRMDELIVERY']._serialized_end=768
-  _globals['_TUNNELLEDCALL']._serialized_start=771
-  _globals['_TUNNELLEDCALL']._serialized_end=969
-  _globals['_TUNNELLEDCALL_HEADERSENTRY']._serialized_start=923
-  _globals['_TUNNELLEDCALL_HEADERSENTRY']._serialized_end=969
-  _globals['_TUNNELLEDCALLS']._serialized_start=971
-  _globals['_TUNNELLEDCALLS']._serialized_end=1037
-  _globals['_CANCELTUNNELLEDCALL']._serialized_start=1039
-  _globals['_CANCELTUNNELLEDCALL']._serialized_end=1077
-  _globals['_TUNNELLEDANSWER']._serialized_start=1079
-  _globals['_TUNNELLEDANSWER']._serialized_end=1181
-  _globals['_CONNECTREQUEST']._serialized_start=1184
-  _globals['_CONNECTREQUEST']._serialized_end=1594
-  _globals['_DELIVERY']._serialized_start=1597
-  _globals['_DELIVERY']._serialized_end=1775
-  _globals['_CONNECTRESPONSE']._serialized_start=1777
-  _globals['_CONNECTRESPONSE']._serialized_end=1898
-  _globals['_WATCHCHATSREQUEST']._serialized_start=1900
-  _globals['_WATCHCHATSREQUEST']._serialized_end=1935
-  _globals['_WATCHCHATSRESPONSE']._serialized_start=1937
-  _globals['_WATCHCHATSRESPONSE']._serialized_end=2059
-  _globals['_WATCHREPLICASREQUEST']._serialized_start=2061
-  _globals['_WATCHREPLICASREQUEST']._serialized_end=2083
-  _globals['_REPLICA']._serialized_start=2085
-  _globals['_REPLICA']._serialized_end=2148
-  _globals['_WATCHREPLICASRESPONSE']._serialized_start=2150
-  _globals['_WATCHREPLICASRESPONSE']._serialized_end=2220
-  _globals['_STREAMSERVICE']._serialized_start=2409
-  _globals['_STREAMSERVICE']._serialized_end=2883
+  _globals['_CLOSEREASON']._serialized_start=2383
+  _globals['_CLOSEREASON']._serialized_end=2566
+  _globals['_CLOSED']._serialized_start=229
+  _globals['_CLOSED']._serialized_end=286
+  _globals['_SUBSCRIBEREQUEST']._serialized_start=288
+  _globals['_SUBSCRIBEREQUEST']._serialized_end=412
+  _globals['_SUBSCRIBERESPONSE']._serialized_start=414
+  _globals['_SUBSCRIBERESPONSE']._serialized_end=535
+  _globals['_OPENSUBSCRIPTION']._serialized_start=538
+  _globals['_OPENSUBSCRIPTION']._serialized_end=670
+  _globals['_OPENFEED']._serialized_start=672
+  _globals['_OPENFEED']._serialized_end=746
+  _globals['_RENEWSUBSCRIPTION']._serialized_start=748
+  _globals['_RENEWSUBSCRIPTION']._serialized_end=815
+  _globals['_CLOSESUBSCRIPTION']._serialized_start=817
+  _globals['_CLOSESUBSCRIPTION']._serialized_end=861
+  _globals['_CONFIRMDELIVERY']._serialized_start=863
+  _globals['_CONFIRMDELIVERY']._serialized_end=920
+  _globals['_TUNNELLEDCALL']._serialized_start=923
+  _globals['_TUNNELLEDCALL']._serialized_end=1121
+  _globals['_TUNNELLEDCALL_HEADERSENTRY']._serialized_start=1075
+  _globals['_TUNNELLEDCALL_HEADERSENTRY']._serialized_end=1121
+  _globals['_TUNNELLEDCALLS']._serialized_start=1123
+  _globals['_TUNNELLEDCALLS']._serialized_end=1189
+  _globals['_CANCELTUNNELLEDCALL']._serialized_start=1191
+  _globals['_CANCELTUNNELLEDCALL']._serialized_end=1229
+  _globals['_TUNNELLEDANSWER']._serialized_start=1231
+  _globals['_TUNNELLEDANSWER']._serialized_end=1333
+  _globals['_CONNECTREQUEST']._serialized_start=1336
+  _globals['_CONNECTREQUEST']._serialized_end=1746
+  _globals['_DELIVERY']._serialized_start=1749
+  _globals['_DELIVERY']._serialized_end=1927
+  _globals['_CONNECTRESPONSE']._serialized_start=1929
+  _globals['_CONNECTRESPONSE']._serialized_end=2050
+  _globals['_WATCHCHATSREQUEST']._serialized_start=2052
+  _globals['_WATCHCHATSREQUEST']._serialized_end=2095
+  _globals['_WATCHCHATSRESPONSE']._serialized_start=2097
+  _globals['_WATCHCHATSRESPONSE']._serialized_end=2219
+  _globals['_WATCHREPLICASREQUEST']._serialized_start=2221
+  _globals['_WATCHREPLICASREQUEST']._serialized_end=2243
+  _globals['_REPLICA']._serialized_start=2245
+  _globals['_REPLICA']._serialized_end=2308
+  _globals['_WATCHREPLICASRESPONSE']._serialized_start=2310
+  _globals['_WATCHREPLICASRESPONSE']._serialized_end=2380
+  _globals['_STREAMSERVICE']._serialized_start=2569
+  _globals['_STREAMSERVICE']._serialized_end=3194
 # @@protoc_insertion_point(module_scope)
