@@ -95,7 +95,7 @@ def body_of(
         for name, member in _members(message, kind).items()
         if (not only or name in only) and member.field.descriptor.name not in without
     }
-    made = _struct(name, members, kind, either=_either(message))
+    made = _struct(name, members, kind, either=either_of(message))
     return Body(made, {name: BodyField(each.path, each.put) for name, each in members.items()})
 
 
@@ -155,7 +155,7 @@ def _struct(
     )
 
 
-def _either(message: Descriptor) -> tuple[str, ...]:
+def either_of(message: Descriptor) -> tuple[str, ...]:
     """Return the JSON names of the fields of which exactly one is required."""
     for oneof in message.oneofs:
         if oneof.GetOptions().Extensions[validate_pb2.oneof].required and not is_tagged(message):
@@ -215,7 +215,7 @@ def _item_type(field: JsonField) -> Any:
 def nested_type(message: Descriptor) -> type[msgspec.Struct]:
     """Return the msgspec type of a message inside a body."""
     members = _members(message, BodyKind.CREATE)
-    return _struct(f"{message.name}Input", members, BodyKind.CREATE, either=_either(message))
+    return _struct(f"{message.name}Input", members, BodyKind.CREATE, either=either_of(message))
 
 
 @cache

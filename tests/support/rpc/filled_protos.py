@@ -3,9 +3,15 @@
 from typing import Any
 
 
-def filled(message: Any) -> Any:
-    """Return a message all of whose fields are set, each list with one item."""
-    oneofs = set()
+def filled(message: Any, within: tuple[str, ...] = ()) -> Any:
+    """Return a message all of whose fields are set, each list with one item.
+
+    A message inside another of its type stays empty.
+    """
+    name = message.DESCRIPTOR.full_name
+    if name in within:
+        return message
+    within, oneofs = (*within, name), set()
     for field in message.DESCRIPTOR.fields:
         if field.containing_oneof is not None and field.containing_oneof.name in oneofs:
             continue
@@ -15,9 +21,9 @@ def filled(message: Any) -> Any:
             value = field.message_type.fields_by_name["value"]
             getattr(message, field.name)["key"] = _value_of(value)
         elif field.message_type is not None and field.is_repeated:
-            filled(getattr(message, field.name).add())
+            filled(getattr(message, field.name).add(), within)
         elif field.message_type is not None:
-            filled(getattr(message, field.name)).SetInParent()
+            filled(getattr(message, field.name), within).SetInParent()
         elif field.is_repeated:
             getattr(message, field.name).append(_value_of(field))
         else:
