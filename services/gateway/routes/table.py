@@ -1,17 +1,12 @@
 """The routing table; `gateway.http.route_access` contains the access rules."""
 
-from starlette.requests import Request
-from starlette.responses import Response
-
 from gateway.api.inputs import chats as inputs
 from gateway.api.inputs import models as inputs_models
 from gateway.api.inputs import secrets as inputs_secrets
 from gateway.api.inputs import users as inputs_users
 from gateway.api.inputs import workspace_access as inputs_workspaces
 from gateway.api.inputs import workspaces as inputs_catalogue
-from gateway.api.openapi import described
-from gateway.http.application import AnyRoute, OpenHandler, OpenRoute, UserRoute
-from gateway.http.responses import json_response
+from gateway.http.application import AnyRoute, OpenRoute, UserRoute
 from gateway.routes.checkpoints import CheckpointRoutes
 from gateway.routes.files import UPLOADED_TYPES, FileRoutes
 from gateway.routes.groups import GroupRoutes
@@ -64,23 +59,14 @@ def routes(handlers: Handlers) -> tuple[AnyRoute, ...]:
     )
     declared = {(route.method, route.path): route for route in handlers.declared}
     rest = [route for route in served if (route.method, route.path) not in declared]
-    everything = (*declared.values(), *rest)
-    return (*everything, OpenRoute("GET", "/openapi.json", _describing(everything)))
-
-
-def _describing(served: tuple[AnyRoute, ...]) -> OpenHandler:
-    document = described(served)
-
-    async def describe(request: Request) -> Response:
-        return json_response(document)
-
-    return describe
+    return (*declared.values(), *rest)
 
 
 def _pages(pages: PageRoutes) -> tuple[AnyRoute, ...]:
     return (
         OpenRoute("GET", "/", pages.page),
         OpenRoute("GET", "/docs", pages.docs),
+        OpenRoute("GET", "/openapi.json", pages.openapi),
         OpenRoute("GET", "/problems", pages.problems),
         OpenRoute("GET", "/problems/{code}", pages.problem),
         # A HEAD request must not consume the link.
