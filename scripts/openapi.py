@@ -9,7 +9,9 @@ Usage:
 
 import json
 import sys
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 from openapi_bodies import Bodies
 from openapi_comments import comments
@@ -21,12 +23,15 @@ from gateway.api.contract import bindings
 from parley.contract.bindings import HttpBinding
 
 ROOT = Path(__file__).resolve().parent.parent
+#: A change that breaks clients needs another one, see openapi_breaking.py.
+VERSION = "1.0.0"
+LINE_LENGTH = 120
 DOCUMENT = ROOT / "services" / "gateway" / "api" / "openapi.json"
 
 
 def main() -> int:
     """Write the document, or compare it with the committed one."""
-    text = json.dumps(document(), indent=1, ensure_ascii=False) + "\n"
+    text = "\n".join(_lines(document(), "")) + "\n"
     if "--check" in sys.argv[1:]:
         if DOCUMENT.exists() and DOCUMENT.read_text() == text:
             return 0
@@ -60,7 +65,7 @@ def document() -> Schema:
         "openapi": "3.1.0",
         "info": {
             "title": "Parley",
-            "version": "1",
+            "version": VERSION,
             "summary": "Agent chats that are durable, streamed and priced.",
             "description": "Errors are problem documents (RFC 9457). Streams are server-sent "
             "events. `x-roles` and `x-scope` are the roles of users and the scope of service "
@@ -79,6 +84,27 @@ def document() -> Schema:
             },
         },
     }
+
+
+def _lines(value: Any, indent: str) -> Iterator[str]:
+    """Yield a value as lines of JSON, what fits into one in one."""
+    whole = json.dumps(value, ensure_ascii=False)
+    if len(indent) + len(whole) <= LINE_LENGTH or not isinstance(value, dict | list):
+        yield f"{indent}{whole}"
+        return
+    opening, closing = "[]" if isinstance(value, list) else "{}"
+    yield f"{indent}{opening}"
+    members: list[tuple[str, Any]] = (
+        [("", each) for each in value]
+        if isinstance(value, list)
+        else [(f"{json.dumps(name)}: ", each) for name, each in value.items()]
+    )
+    for position, (name, each) in enumerate(members, 1):
+        first, *rest = _lines(each, f"{indent} ")
+        lines = [f"{indent} {name}{first.lstrip()}", *rest]
+        yield from lines[:-1]
+        yield f"{lines[-1]}," if position < len(members) else lines[-1]
+    yield f"{indent}{closing}"
 
 
 def _references(value: object, prefix: str) -> set[str]:

@@ -11,7 +11,7 @@ from openapi_schemas import REFERENCE, Schema, Schemas
 from gateway.api.json_input import either_of
 from gateway.api.transcoded_route import body_type_of
 from parley.contract.bindings import WHOLE_BODY, HttpBinding, field_path
-from parley.contract.json_fields import JsonField, is_tagged, json_fields
+from parley.contract.json_fields import JsonField, enum_words, is_tagged, json_fields
 from parley.contract.rules import UUID_PATTERN
 
 EITHER = "x-either"
@@ -40,12 +40,64 @@ class Bodies:
         )
         self._references = dict(zip(types, references, strict=True))
         self.components: dict[str, Schema] = {}
+        self._enums = {REFERENCE.format(name) for name, each in found.items() if "enum" in each}
         for name, schema in found.items():
-            self.components[name] = _described(_plain(schema), messages.get(name), schemas)
+            plain = _plain(schema)
+            if name in messages:
+                plain = self._described(plain, messages[name], schemas)
+            self.components[name] = plain
 
     def of(self, binding: HttpBinding) -> Schema | None:
         """Return the schema of a binding's body; None without a body."""
         return self._references.get(binding.operation_id)
+
+    def _described(self, schema: Schema, message: Descriptor, schemas: Schemas) -> Schema:
+        """Return a schema with the comments of its message and fields."""
+        fields = {field.name: field for field in _members(message)}
+        for name, inner in schema.get("properties", {}).items():
+            if name not in fields:
+                continue
+            field = fields[name]
+            if field.descriptor.enum_type is not None:
+                self._name_enum(inner, self._enum_of(field, schemas))
+            comment = schemas.comment(field.descriptor.full_name)
+            expected = inner.pop("description", "")
+            # As a keyword it would make the member required in TypeScript.
+            default = inner.pop("default", None)
+            absent = "" if default is None else f"Absent it is `{json.dumps(default)}`."
+            text = " ".join(filter(None, (comment, expected and f"Give {expected}.", absent)))
+            if text:
+                inner["description"] = text
+        comment = schemas.comment(message.full_name)
+        either = either_of(message)
+        if either is not None and {*either.names} <= schema["properties"].keys():
+            schema[EITHER] = [*either.names]
+            bound = "either" if either.is_required else "at most one of"
+            comment = f"{comment} Give {bound} {' or '.join(either.names)}.".strip()
+        return {**schema, "description": comment} if comment else schema
+
+    def _enum_of(self, field: JsonField, schemas: Schemas) -> str:
+        """Return the reference to an enum as bodies accept it."""
+        enum = field.descriptor.enum_type
+        assert enum is not None
+        reference: str = schemas.choice(enum)["$ref"]
+        if not field.rules.excluded:
+            return reference
+        name = f"{reference.rpartition('/')[2]}Input"
+        words = [w for number, w in enum_words(enum).items() if number not in field.rules.excluded]
+        self.components[name] = {"type": "string", "enum": words}
+        return REFERENCE.format(name)
+
+    def _name_enum(self, schema: Any, reference: str) -> None:
+        """Let references to the types that decode enums refer to the enums."""
+        if isinstance(schema, dict):
+            if schema.get("$ref") in self._enums:
+                schema["$ref"] = reference
+            for each in schema.values():
+                self._name_enum(each, reference)
+        elif isinstance(schema, list):
+            for each in schema:
+                self._name_enum(each, reference)
 
 
 def _message_of(binding: HttpBinding) -> Descriptor:
@@ -74,30 +126,6 @@ def _members(message: Descriptor) -> Iterator[JsonField]:
             yield from _members(field.message)
         else:
             yield field
-
-
-def _described(schema: Schema, message: Descriptor | None, schemas: Schemas) -> Schema:
-    """Return a schema with the comments of its message and fields."""
-    if message is None:
-        return schema
-    fields = {field.name: field for field in _members(message)}
-    for name, inner in schema.get("properties", {}).items():
-        if name not in fields:
-            continue
-        comment = schemas.comment(fields[name].descriptor.full_name)
-        expected = inner.pop("description", "")
-        # As a keyword it would make the member required in TypeScript.
-        default = inner.pop("default", None)
-        absent = "" if default is None else f"Absent it is `{json.dumps(default)}`."
-        text = " ".join(filter(None, (comment, expected and f"Give {expected}.", absent)))
-        if text:
-            inner["description"] = text
-    comment = schemas.comment(message.full_name)
-    either = either_of(message)
-    if either and {*either} <= schema["properties"].keys():
-        schema[EITHER] = [*either]
-        comment = f"{comment} Give either {' or '.join(either)}.".strip()
-    return {**schema, "description": comment} if comment else schema
 
 
 def _plain(schema: Any) -> Any:

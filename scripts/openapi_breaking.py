@@ -2,6 +2,8 @@
 
 What clients send may become optional and wider, what they receive may get more members; the
 reverse breaks them. Compared are paths, operations, parameters, bodies, responses and schemas.
+Documents of different versions (`info.version`) are not compared: a change that has to break
+clients comes with a new version.
 
 Usage:
     openapi_breaking.py [earlier.json later.json]
@@ -46,6 +48,8 @@ def main() -> int:
             print("no earlier document to compare with")
             return 0
         earlier = found
+    if earlier["info"]["version"] != later["info"]["version"]:
+        return 0
     changes = [*breaking_changes(earlier, later)]
     print("\n".join(changes))
     return int(bool(changes))

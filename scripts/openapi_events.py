@@ -67,9 +67,16 @@ def _kinds(
         yield from _feed_events(schemas)
     else:
         for field in json_fields(message):
-            value = {field.name: schemas.field(field)}
             comment = schemas.comment(field.descriptor.full_name)
-            event = _object(field.name, {**about, **value})
+            # The one text among them is the directory of a repository.
+            value: Schema = {
+                "type": "object",
+                "properties": {"repository": {"type": "string"}},
+                "required": ["repository"],
+            }
+            if field.descriptor.message_type is not None:
+                value = schemas.reference(field.message)
+            event = _object(field.name, {**about, field.name: value})
             yield field.name, {**event, "description": comment}
 
 

@@ -96,6 +96,8 @@ class _Examples:
 def _text(schema: Schema, member: str) -> str:
     if schema.get("format") in FORMATS:
         return FORMATS[schema["format"]]
+    if schema.get("pattern", "").startswith("^[0-7]"):
+        return "0644"
     if schema.get("contentEncoding"):
         return "aGVsbG8="
     return MEMBERS.get(member) or (ID if member.endswith("_id") else "example")

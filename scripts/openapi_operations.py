@@ -13,7 +13,6 @@ from gateway.api.contract import AUDIENCES
 from gateway.api.export_formats import ExportFormat, writer_for
 from gateway.api.transcoded_route import REQUEST_ID, query_of
 from gateway.routes.files import UPLOADED_TYPES
-from parley.api.contract.v1 import options_pb2
 from parley.contract.bindings import HttpBinding, PathVariable, field_path
 from parley.contract.json_fields import json_field
 from parley.identity import rule_of
@@ -74,6 +73,18 @@ HEADERS: Mapping[str, Schema] = {
 #: Query parameters of routes that the gateway serves itself.
 QUERY: Mapping[str, tuple[Schema, str]] = {
     "types": ({"type": "string"}, "Types of events that are wanted, separated by commas."),
+    "workdir": ({"type": "string"}, "Directory that the shell starts in."),
+    "rows": ({"type": "integer", "minimum": 1}, "Height of the terminal; with `columns`."),
+    "columns": ({"type": "integer", "minimum": 1}, "Width of the terminal; with `rows`."),
+    "view_only": ({"type": "boolean"}, "Whether input is refused."),
+    "cursor": ({"type": "integer", "minimum": 0}, "Position in the output to continue at."),
+    "wait": ({"type": "integer", "minimum": 0}, "Seconds to wait at most."),
+    "until": (
+        {"type": "string", "enum": ["exit", "output", "match", "snapshot"]},
+        "What is waited for.",
+    ),
+    "pattern": ({"type": "string"}, "Regular expression of `match`."),
+    "max_bytes": ({"type": "integer", "minimum": 1}, "Bytes of output that are returned at most."),
     "name": ({"type": "string"}, "Name of the file; needed without Content-Disposition."),
     "format": (
         {"type": "string", "enum": [*ExportFormat], "default": ExportFormat.JSON},
@@ -115,8 +126,12 @@ class Operations:
 
     def _request_body(self, binding: HttpBinding) -> Schema | None:
         if is_upload(binding):
-            # In OpenAPI 3.1, binary content has no schema.
-            return {"required": True, "content": {media_type: {} for media_type in UPLOADED_TYPES}}
+            # Binary content needs no schema in OpenAPI 3.1, but generators of clients want one.
+            return {
+                "required": True,
+                "description": f"The bytes of a file: {', '.join(UPLOADED_TYPES)}.",
+                "content": {BYTES: {"schema": {"type": "string", "format": "binary"}}},
+            }
         body = self._bodies.of(binding)
         if body is None:
             return None
@@ -129,7 +144,7 @@ class Operations:
         options = binding.options
         for variable in binding.variables:
             yield self._path_parameter(variable)
-        query = query_of(binding)
+        query = {} if is_terminal(binding) else query_of(binding)
         for name, parameter in query.items():
             yield self._query_parameter(name, parameter.field)
         for name in options.query:
@@ -236,24 +251,22 @@ class Operations:
 
 def is_terminal(binding: HttpBinding) -> bool:
     """Return whether a binding is a WebSocket."""
-    return bool(binding.method.client_streaming and binding.method.server_streaming)
+    return binding.path.endswith("/terminal")
 
 
 def is_upload(binding: HttpBinding) -> bool:
     """Return whether the body of a binding is a file."""
-    return bool(binding.method.client_streaming and not binding.method.server_streaming)
+    return bool(binding.method.client_streaming)
 
 
 def is_event_stream(binding: HttpBinding) -> bool:
     """Return whether a binding is answered with events."""
-    return binding.options.duration == options_pb2.DURATION_STREAM and not is_terminal(binding)
+    return "types" in binding.options.query
 
 
 def is_download(binding: HttpBinding) -> bool:
     """Return whether a binding is answered with a file."""
-    return bool(binding.method.server_streaming) and not (
-        is_event_stream(binding) or is_terminal(binding)
-    )
+    return bool(binding.method.server_streaming) and not is_event_stream(binding)
 
 
 def _is_export(binding: HttpBinding) -> bool:

@@ -5,14 +5,15 @@ from typing import Any
 
 from openapi_schemas import REFERENCE, Schema
 
+from gateway.api.transcoded_route import REQUEST_ID
 from gateway.http.problems.errors import PROBLEM_MEDIA_TYPE
-from gateway.web.problem_pages import SECTIONS
 from parley.contract.bindings import HttpBinding
+from parley.contract.errors import ERROR_SPECS, FIELD_CODES
 
 TEXT: Schema = {"type": "string"}
 #: Status -> name and description of its response.
 RESPONSES: Mapping[str, tuple[str, str]] = {
-    "400": ("BadRequest", "The body is not JSON."),
+    "400": ("BadRequest", "The body or a header is malformed."),
     "401": ("Unauthenticated", "The credential is missing or not valid."),
     "403": ("Forbidden", "The role of the user or the scope of the token does not allow it."),
     "404": ("NotFound", "It does not exist, or the caller may not see it."),
@@ -43,10 +44,12 @@ def problems_of(binding: HttpBinding) -> dict[str, Schema]:
         found.add("409")
     if binding.options.if_match_field:
         found.add("412")
+    if binding.body or REQUEST_ID in binding.method.input_type.fields_by_name:
+        found.add("400")
     if binding.body:
-        found |= {"400", "413", "415"}
-    if binding.method.client_streaming and not binding.method.server_streaming:
         found |= {"413", "415"}
+    if binding.method.client_streaming:
+        found |= {"400", "413", "415"}
     return {
         status: {"$ref": f"#/components/responses/{name}"}
         for status, (name, _) in RESPONSES.items()
@@ -61,7 +64,13 @@ def problem_responses() -> dict[str, Schema]:
 
 def _response(status: str, text: str) -> Schema:
     content = {PROBLEM_MEDIA_TYPE: {"schema": {"$ref": REFERENCE.format("Problem")}}}
-    response: Schema = {"description": text, "content": content}
+    codes = sorted(
+        name
+        for name, spec in ERROR_SPECS.items()
+        if status in (str(spec.http_status), str(spec.if_match_http_status))
+    )
+    listed = f" Codes: {', '.join(codes)}." if codes else ""
+    response: Schema = {"description": f"{text}{listed}", "content": content}
     if status in RETRIED:
         response["headers"] = {"Retry-After": {"$ref": "#/components/headers/Retry-After"}}
     return response
@@ -100,7 +109,12 @@ def problem_schemas() -> dict[str, Schema]:
             "type": "string",
             "description": "The kind of problem; programs switch on it. A newer server may have "
             "further codes.",
-            "enum": sorted({code for section in SECTIONS.values() for code in section}),
+            "enum": sorted(name for name, spec in ERROR_SPECS.items() if spec.http_status),
+        },
+        "FieldErrorCode": {
+            "type": "string",
+            "description": " ".join(f"`{name}`: {text}" for name, text in FIELD_CODES.items()),
+            "enum": [*FIELD_CODES],
         },
         "FieldError": {
             "type": "object",
@@ -112,7 +126,7 @@ def problem_schemas() -> dict[str, Schema]:
                     "type": "string",
                     "description": "Name in the query, the path or the headers.",
                 },
-                "code": {"type": "string", "description": "The kind of error."},
+                "code": {"$ref": REFERENCE.format("FieldErrorCode")},
                 "detail": {"type": "string", "description": "What is wrong and what is expected."},
             },
         },

@@ -129,7 +129,9 @@ class Schemas:
     def _value(self, field: JsonField) -> Schema:
         descriptor, options = field.descriptor, field.options
         if field.is_map:
-            return {"type": "object", "additionalProperties": {"type": "string"}}
+            value = field.message.fields_by_name["value"].cpp_type
+            item = {"type": _NUMBERS.get(value, "string")}
+            return {"type": "object", "additionalProperties": item}
         if descriptor.is_repeated:
             item = self._tagged_item(field) if options.type_tag else self._single(field)
             return {"type": "array", "items": item}
@@ -158,6 +160,8 @@ class Schemas:
             return {"type": "number", "minimum": 0, "maximum": options.decimal_max}
         if descriptor.cpp_type == FieldDescriptor.CPPTYPE_BOOL:
             return {"type": "boolean"}
+        if options.octal_digits:
+            return {"type": "string", "pattern": f"^[0-7]{{{options.octal_digits},}}$"}
         if descriptor.cpp_type in _NUMBERS:
             return {"type": _NUMBERS[descriptor.cpp_type]}
         if descriptor.type == FieldDescriptor.TYPE_BYTES:

@@ -11,6 +11,7 @@ from xdist.remote import Producer
 
 from parley.process.linux import end_with_parent
 from support.session import second_chance
+from support.session.examples import FULL_SIZE, PLAIN
 from support.session.leftover_processes import end_leftovers
 from support.session.parallel_run import (
     WholeFiles,
@@ -19,12 +20,18 @@ from support.session.parallel_run import (
     marks_of_workers,
 )
 from support.session.run_guard import end_with, start_guard
+from support.session.sandbox_levels import keep_levels
 from support.session.told_results import keep_attacks, told_results
 
 SEEDS = 1000
 
-settings.register_profile("patient", deadline=None, suppress_health_check=[HealthCheck.too_slow])
-settings.load_profile("patient")
+for name, examples in (("plain", PLAIN), ("full size", FULL_SIZE)):
+    settings.register_profile(
+        name,
+        max_examples=examples,
+        deadline=None,
+        suppress_health_check=[HealthCheck.too_slow],
+    )
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -35,7 +42,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--second-chance",
         action="store_true",
-        help="these tests failed beside others: tell which pass now, and fail if they are many",
+        help="these tests failed beside others: tell which pass now, and fail also then",
     )
     parser.addoption(
         "--end-with",
@@ -47,11 +54,14 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.getgroup("toolrunner").addoption(
         "--full-size",
         action="store_true",
-        help="rows about many commands and long stops at the size of the fault matrix",
+        help="rows about many commands and long stops at the size of the fault matrix, "
+        "and properties with four times the examples",
     )
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    # Before any test is imported: decorators read the profile.
+    settings.load_profile("full size" if config.getoption("--full-size") else "plain")
     # Jobs of a shell in the background ignore Ctrl-C, and so would every program that tests start.
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -85,6 +95,7 @@ def pytest_runtest_makereport(
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
     report = yield
     keep_attacks(report)
+    keep_levels(item, report)
     return report
 
 
@@ -97,10 +108,9 @@ def pytest_sessionfinish(session: pytest.Session) -> Generator[None]:
     if is_xdist_worker(session):
         end_undisturbed()
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
-    if reporter is not None and session.config.getoption("--second-chance"):
-        names = second_chance.passed_alone(reporter.stats)
-        if len(names) > second_chance.PASSED_ALONE_MAX:
-            session.exitstatus = pytest.ExitCode.TESTS_FAILED
+    stats = {} if reporter is None else reporter.stats
+    if session.config.getoption("--second-chance") and second_chance.passed_alone(stats):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
     try:
         yield
     finally:

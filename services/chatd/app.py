@@ -27,26 +27,26 @@ from chatd.errors import DOMAIN, ERRORS
 from chatd.faults import Faults
 from chatd.files.rpc.servicer import FileServicer
 from chatd.files.store.files import StoredFiles
+from chatd.housekeeping import HousekeepingLoop
 from chatd.models.engine.configuration import CHAT_PREFIX
 from chatd.models.rpc.servicer import ModelServicer
 from chatd.models.rpc.settings_servicer import SettingsServicer
 from chatd.models.store.preferences import Preferences
-from chatd.models.wiring import open_models
+from chatd.models.wiring import ModelComponents, open_models
+from chatd.offboarding.engine.suspended_users import UserSuspension
 from chatd.offboarding.wiring import open_suspension
 from chatd.primitives.domain.ids import WorkerId
 from chatd.resources import Resources, open_resources
 from chatd.settings import Settings
 from chatd.spend.rpc.servicer import UsagePorts, UsageServicer
 from chatd.spend.store.usage import PostgresUsage
-from chatd.spend.wiring import open_spend
+from chatd.spend.wiring import SpendComponents, open_spend
 from chatd.streams.engine.flush_timer import FlushTimer
 from chatd.streams.wiring import StreamComponents, open_streams
-from chatd.turns.wiring import WorkerComponents, WorkerDependencies, open_worker
-from chatd.turns.worker.housekeeping import HousekeepingLoop
+from chatd.turns.wiring import WorkerComponents, open_worker
 from chatd.users.clients.existence import GatewayGrantees
-from chatd.workspaces.clients.nodes import Nodes
 from chatd.workspaces.rpc.access_servicer import WorkspaceAccessServicer
-from chatd.workspaces.wiring import WorkspaceAccessFactory, open_workspaces
+from chatd.workspaces.wiring import WorkspaceComponents, open_workspaces
 from parley.process import Process
 from parley.rpc import TunnelledMethods
 from parley.tasks import BackgroundTasks
@@ -59,19 +59,21 @@ class Components:
     """The components of a chatd process.
 
     Attributes:
-        dependencies: Dependencies of the turns that run in chats.
-        worker_components: Runs the chats that this process owns.
+        worker: Runs the chats that this process owns.
         streams: Streams events to readers.
-        access_factory: Builds the access checks of workspaces.
         flush_timer: Runs deferred writes periodically.
         tasks: Background loops that run while the process serves; a failure of one does not end the
             process.
     """
 
-    dependencies: WorkerDependencies
-    worker_components: WorkerComponents
+    resources: Resources
+    chats: ChatComponents
+    catalogue: ModelComponents
+    spend: SpendComponents
+    suspension: UserSuspension
+    workspaces: WorkspaceComponents
+    worker: WorkerComponents
     streams: StreamComponents
-    access_factory: WorkspaceAccessFactory
     flush_timer: FlushTimer
     tasks: BackgroundTasks
 
@@ -82,7 +84,7 @@ async def run(settings: Settings, process: Process) -> None:
     async with AsyncExitStack() as stack:
         resources = await open_resources(settings, faults.process, stack)
         components = await _open_components(resources, faults, stack)
-        worker, jobs = components.worker_components.worker, components.worker_components.titles.jobs
+        worker, jobs = components.worker.worker, components.worker.titles.jobs
         owning = components.tasks.keep("chats.run", worker.run)
         titles = components.tasks.keep("labels.generate", jobs.run)
         for name, loop in _loops(components).items():
@@ -111,7 +113,7 @@ async def run(settings: Settings, process: Process) -> None:
         await owning
         titles.cancel()
         await asyncio.wait((titles,))
-        await components.dependencies.spend.bills.flushed_within(BILLS_S)
+        await components.spend.bills.flushed_within(BILLS_S)
 
 
 async def _open_components(
@@ -123,56 +125,70 @@ async def _open_components(
     catalogue = await open_models(resources, flush_timer, stack)
     spend = open_spend(resources)
     suspension = open_suspension(resources, chats.stores)
-    access_factory = WorkspaceAccessFactory(
-        resources,
-        chats.stores.reading,
-        chats.stores.ownership,
-        spend.groups,
-        suspension,
-        Nodes(resources.toolrunners),
-    )
     worker_id = WorkerId(resources.process.new_id())
     workspaces = open_workspaces(
-        resources, catalogue, access_factory, worker_id, chats.notifier.metadata_changed
+        resources,
+        worker_id,
+        catalogue=catalogue,
+        stores=chats.stores,
+        groups=spend.groups,
+        suspension=suspension,
+        metadata_changed=chats.notifier.metadata_changed,
     )
-    dependencies = WorkerDependencies(
-        resources, faults, chats, catalogue, spend, suspension, workspaces
+    worker = await open_worker(
+        resources,
+        faults,
+        worker_id,
+        stack,
+        chats=chats,
+        catalogue=catalogue,
+        spend=spend,
+        suspension=suspension,
+        workspaces=workspaces,
     )
-    worker_components = await open_worker(dependencies, worker_id, stack)
     tasks = await stack.enter_async_context(BackgroundTasks(resources.process.supervision))
     streams = await open_streams(
         resources.neighbours,
         resources.process,
         resources.database.side_pool,
         stack,
-        workers=worker_components.workers,
+        workers=worker.workers,
         worker_id=worker_id,
         live=chats.live,
         groups=spend.groups,
         tasks=tasks,
     )
-    _connect(chats, worker_components, streams)
-    return Components(dependencies, worker_components, streams, access_factory, flush_timer, tasks)
+    _connect(chats, worker, streams)
+    return Components(
+        resources,
+        chats,
+        catalogue,
+        spend,
+        suspension,
+        workspaces,
+        worker,
+        streams,
+        flush_timer,
+        tasks,
+    )
 
 
-def _connect(
-    chats: ChatComponents, worker_components: WorkerComponents, streams: StreamComponents
-) -> None:
+def _connect(chats: ChatComponents, worker: WorkerComponents, streams: StreamComponents) -> None:
     """Connect the chat callbacks: readers are notified before components that act on the change."""
     hubs = streams.hubs
 
     def appended(
         before: ChatState, after: ChatState, messages: tuple[NewMessage, ...], at: datetime | None
     ) -> None:
-        worker_components.turns.appended(before, after, messages)
+        worker.turns.appended(before, after, messages)
 
     chats.notifier.connect(
         state_changed=(
             chats.live.state_changed,
             hubs.state_changed,
             chats.writer.state_changed,
-            worker_components.worker.deliver,
-            worker_components.titles.debouncer.state_changed,
+            worker.worker.deliver,
+            worker.titles.debouncer.state_changed,
         ),
         appended=(appended, hubs.appended),
         metadata_changed=(streams.feeds.metadata_changed,),
@@ -181,34 +197,22 @@ def _connect(
 
 def _loops(components: Components) -> dict[str, Callable[[], Awaitable[object]]]:
     """Return the background loops of the process by name."""
-    dependencies, worker_components, hubs = (
-        components.dependencies,
-        components.worker_components,
-        components.streams.hubs,
-    )
-    process, bus = dependencies.resources.process, dependencies.resources.bus
-    spend, catalogue, workspaces = (
-        dependencies.spend,
-        dependencies.catalogue,
-        dependencies.workspaces,
-    )
-    suspension, chats, worker = (
-        dependencies.suspension,
-        dependencies.chats,
-        worker_components.worker,
-    )
+    process, bus = components.resources.process, components.resources.bus
+    chats, catalogue, spend = components.chats, components.catalogue, components.spend
+    suspension, workspaces = components.suspension, components.workspaces
+    worker, hubs = components.worker, components.streams.hubs
     housekeeping_loop = HousekeepingLoop(
-        PostgresHousekeeping(dependencies.resources.pool),
+        PostgresHousekeeping(components.resources.pool),
         process.clock,
         jitter=process.random.random,
     )
     return {
-        "labels.wait": worker_components.titles.debouncer.run,
-        "diffs.look": worker_components.diffs.run,
-        "calls.store": worker_components.open_calls.run,
-        "chats.follow": lambda: follow_chats(bus, chats.chats, hubs, worker),
+        "labels.wait": worker.titles.debouncer.run,
+        "diffs.look": worker.diffs.run,
+        "calls.store": worker.open_calls.run,
+        "chats.follow": lambda: follow_chats(bus, chats.chats, hubs, worker.worker),
         "notes.follow": lambda: follow_metadata(bus, components.streams.feeds),
-        "sweeps.follow": lambda: follow_sweeps(bus, worker),
+        "sweeps.follow": lambda: follow_sweeps(bus, worker.worker),
         "limits.follow": lambda: follow_limits(bus, spend.spending),
         "configuration.follow": lambda: follow_config(bus, catalogue.configuration),
         "configuration.read": catalogue.configuration.run,
@@ -230,12 +234,8 @@ def _loops(components: Components) -> dict[str, Callable[[], Awaitable[object]]]
 
 def _servicers(components: Components) -> tuple[object, ...]:
     """Return the servicers, except that of streams, which checks tokens itself."""
-    dependencies, worker_components, spend = (
-        components.dependencies,
-        components.worker_components,
-        components.dependencies.spend,
-    )
-    resources, catalogue = dependencies.resources, dependencies.catalogue
+    resources, catalogue, spend = components.resources, components.catalogue, components.spend
+    worker, workspaces = components.worker, components.workspaces
     grantees = GatewayGrantees(resources.gateways)
     usage = UsagePorts(
         PostgresUsage(resources.pool),
@@ -248,15 +248,13 @@ def _servicers(components: Components) -> tuple[object, ...]:
     )
     return (
         ChatServicer(
-            dependencies.chats.stores,
-            claims=worker_components.worker,
+            components.chats.stores,
+            claims=worker.worker,
             groups=spend.groups,
             tasks=components.tasks,
-            references=References(
-                dependencies.workspaces.control.workspaces, worker_components.servers, grantees
-            ),
-            spending=SuspensionCheckedSpending(spend.spending, dependencies.suspension.check),
-            created=worker_components.titles.title_writer.created,
+            references=References(workspaces.control.workspaces, worker.servers, grantees),
+            spending=SuspensionCheckedSpending(spend.spending, components.suspension.check),
+            created=worker.titles.title_writer.created,
             defaults=ConfiguredDefaults(catalogue.configuration),
             changed=lambda chat_id: catalogue.changed(f"{CHAT_PREFIX}{chat_id}", 0),
         ),
@@ -265,10 +263,10 @@ def _servicers(components: Components) -> tuple[object, ...]:
         ModelServicer(catalogue.ports),
         SettingsServicer(Preferences(catalogue.changes), catalogue.ports.catalogue),
         WorkspaceAccessServicer(
-            components.access_factory.to(dependencies.workspaces.locator),
-            components.access_factory.nodes,
+            workspaces.access,
+            workspaces.nodes,
             resources.process.stopping,
-            worker_components.diffs.files_changed,
+            worker.diffs.files_changed,
         ),
-        *dependencies.workspaces.servicers,
+        *workspaces.servicers,
     )

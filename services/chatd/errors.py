@@ -3,8 +3,6 @@
 from collections.abc import Mapping
 from itertools import islice
 
-import grpc
-
 from chatd.chats.domain.chat import Status
 from chatd.chats.domain.errors import (
     BadToolResult,
@@ -34,12 +32,10 @@ from chatd.primitives.domain.errors import (
     VersionConflict,
     WorkspaceNotFound,
 )
-from chatd.spend.domain.errors import UsageLimitReached
-from chatd.spend.domain.limits import dollars
-from chatd.users.domain.errors import GroupsUnavailable, UserSuspended
+from chatd.spend.domain.limits import UsageLimitReached, dollars
+from chatd.users.domain.groups import GroupsUnavailable
+from chatd.users.domain.status import UserSuspended
 from chatd.workspaces.rpc.errors import WORKSPACE_ERRORS
-from parley.api.chat.v1.error_reason_pb2 import ErrorReason
-from parley.api.workspace.v1.error_reason_pb2 import ErrorReason as WorkspaceReason
 from parley.postgres import DatabaseBusy, DatabaseUnavailable
 from parley.rpc import ErrorTable, Problem, Violation
 
@@ -64,29 +60,17 @@ NEXT_STEPS: Mapping[Status, str] = {
 }
 
 
-def _problem(
-    status: grpc.StatusCode,
-    reason: "ErrorReason.ValueType",
-    message: str,
-    metadata: Mapping[str, str],
-) -> Problem:
-    name = ErrorReason.Name(reason).removeprefix("ERROR_REASON_")
-    return Problem(status, name, message, metadata)
-
-
 def _chat_not_found(error: ChatNotFound) -> Problem:
-    return _problem(
-        grpc.StatusCode.NOT_FOUND,
-        ErrorReason.ERROR_REASON_CHAT_NOT_FOUND,
+    return Problem.of(
+        "CHAT_NOT_FOUND",
         "There is no such chat, or you may not see it.",
         {"chat_id": error.chat_id},
     )
 
 
 def _chat_read_only(error: ChatReadOnly) -> Problem:
-    return _problem(
-        grpc.StatusCode.PERMISSION_DENIED,
-        ErrorReason.ERROR_REASON_CHAT_READ_ONLY,
+    return Problem.of(
+        "CHAT_READ_ONLY",
         "The chat is shared with you to read; only its owner can change it. Start a chat of your "
         "own to write.",
         {"chat_id": error.chat_id},
@@ -94,9 +78,8 @@ def _chat_read_only(error: ChatReadOnly) -> Problem:
 
 
 def _unknown_ids(error: UnknownIds) -> Problem:
-    return Problem(
-        grpc.StatusCode.INVALID_ARGUMENT,
-        ErrorReason.Name(ErrorReason.ERROR_REASON_UNKNOWN_ID).removeprefix("ERROR_REASON_"),
+    return Problem.of(
+        "UNKNOWN_ID",
         str(error),
         {"resource": error.resource},
         violations=tuple(Violation(field, why) for field, why in error.problems.items()),
@@ -104,9 +87,8 @@ def _unknown_ids(error: UnknownIds) -> Problem:
 
 
 def _check_unavailable(error: CheckUnavailable) -> Problem:
-    return Problem(
-        grpc.StatusCode.UNAVAILABLE,
-        ErrorReason.Name(ErrorReason.ERROR_REASON_CHECK_UNAVAILABLE).removeprefix("ERROR_REASON_"),
+    return Problem.of(
+        "CHECK_UNAVAILABLE",
         f"Whether there is such a {error.resource} cannot be asked now, and nothing was changed; "
         "try again.",
         {"resource": error.resource},
@@ -115,45 +97,40 @@ def _check_unavailable(error: CheckUnavailable) -> Problem:
 
 
 def _message_not_found(error: MessageNotFound) -> Problem:
-    return _problem(
-        grpc.StatusCode.NOT_FOUND,
-        ErrorReason.ERROR_REASON_MESSAGE_NOT_FOUND,
+    return Problem.of(
+        "MESSAGE_NOT_FOUND",
         "There is no such message in the chat; read its messages anew.",
         {"message_id": str(error.message_id)},
     )
 
 
 def _queued_not_found(error: QueuedMessageNotFound) -> Problem:
-    return _problem(
-        grpc.StatusCode.NOT_FOUND,
-        ErrorReason.ERROR_REASON_QUEUED_MESSAGE_NOT_FOUND,
+    return Problem.of(
+        "QUEUED_MESSAGE_NOT_FOUND",
         "No such message waits; it may have been sent or dropped meanwhile.",
         {"queued_message_id": error.queued_message_id},
     )
 
 
 def _file_not_found(error: FileNotFound) -> Problem:
-    return _problem(
-        grpc.StatusCode.NOT_FOUND,
-        ErrorReason.ERROR_REASON_FILE_NOT_FOUND,
+    return Problem.of(
+        "FILE_NOT_FOUND",
         "There is no such file, or you may not see it; upload it first.",
         {"file_id": error.file_id},
     )
 
 
 def _too_many_files(error: TooManyFiles) -> Problem:
-    return _problem(
-        grpc.StatusCode.RESOURCE_EXHAUSTED,
-        ErrorReason.ERROR_REASON_TOO_MANY_FILES,
+    return Problem.of(
+        "TOO_MANY_FILES",
         f"A chat holds at most {error.files_max} files; start another chat.",
         {"files_max": str(error.files_max)},
     )
 
 
 def _file_too_large(error: FileTooLarge) -> Problem:
-    return _problem(
-        grpc.StatusCode.OUT_OF_RANGE,
-        ErrorReason.ERROR_REASON_FILE_TOO_LARGE,
+    return Problem.of(
+        "FILE_TOO_LARGE",
         f"A file has at most {error.limit_bytes} bytes; send a smaller one.",
         {"limit_bytes": str(error.limit_bytes)},
     )
@@ -166,18 +143,16 @@ def _media_type_refused(error: MediaTypeRefused) -> Problem:
         if error.declared
         else f"Files of type {error.media_type} are not taken; send one of {accepted}."
     )
-    return _problem(
-        grpc.StatusCode.INVALID_ARGUMENT,
-        ErrorReason.ERROR_REASON_MEDIA_TYPE_REFUSED,
+    return Problem.of(
+        "MEDIA_TYPE_REFUSED",
         message,
         {"media_type": error.media_type},
     )
 
 
 def _not_allowed(error: TransitionNotAllowed) -> Problem:
-    return _problem(
-        grpc.StatusCode.FAILED_PRECONDITION,
-        ErrorReason.ERROR_REASON_TRANSITION_NOT_ALLOWED,
+    return Problem.of(
+        "TRANSITION_NOT_ALLOWED",
         f"The chat is {error.status.replace('_', ' ')}, in which this is not possible. "
         f"{NEXT_STEPS[error.status]}",
         {"status": error.status, "command": error.command},
@@ -185,63 +160,56 @@ def _not_allowed(error: TransitionNotAllowed) -> Problem:
 
 
 def _archived(error: ChatArchived) -> Problem:
-    return _problem(
-        grpc.StatusCode.FAILED_PRECONDITION,
-        ErrorReason.ERROR_REASON_CHAT_ARCHIVED,
+    return Problem.of(
+        "CHAT_ARCHIVED",
         "The chat is archived; unarchive it first.",
         {"chat_id": error.chat_id},
     )
 
 
 def _invalid_state(error: InvalidState) -> Problem:
-    return _problem(
-        grpc.StatusCode.FAILED_PRECONDITION,
-        ErrorReason.ERROR_REASON_INVALID_STATE,
+    return Problem.of(
+        "INVALID_STATE",
         f"The chat's stored state is impossible: {error.problem}. Reconcile the chat.",
         {"chat_id": error.chat_id},
     )
 
 
 def _moved_on(error: FenceLost) -> Problem:
-    return _problem(
-        grpc.StatusCode.ABORTED,
-        ErrorReason.ERROR_REASON_VERSION_CONFLICT,
+    return Problem.of(
+        "VERSION_CONFLICT",
         "The chat moved on meanwhile; read it and try again.",
         {"chat_id": error.chat_id},
     )
 
 
 def _queue_full(error: QueueFull) -> Problem:
-    return _problem(
-        grpc.StatusCode.RESOURCE_EXHAUSTED,
-        ErrorReason.ERROR_REASON_QUEUE_FULL,
+    return Problem.of(
+        "QUEUE_FULL",
         f"{error.queue_length_max} messages wait already; wait for a turn to end or drop one.",
         {"queue_length_max": str(error.queue_length_max)},
     )
 
 
 def _not_editable(error: NotEditable) -> Problem:
-    return _problem(
-        grpc.StatusCode.FAILED_PRECONDITION,
-        ErrorReason.ERROR_REASON_NOT_EDITABLE,
+    return Problem.of(
+        "NOT_EDITABLE",
         "Only messages of a user can be edited.",
         {"role": error.role, "message_id": str(error.message_id)},
     )
 
 
 def _nothing_to_compact(error: NothingToCompact) -> Problem:
-    return _problem(
-        grpc.StatusCode.FAILED_PRECONDITION,
-        ErrorReason.ERROR_REASON_NOTHING_TO_COMPACT,
+    return Problem.of(
+        "NOTHING_TO_COMPACT",
         "Nothing was said since the last summary.",
         {"chat_id": error.chat_id},
     )
 
 
 def _bad_tool_result(error: BadToolResult) -> Problem:
-    return Problem(
-        grpc.StatusCode.INVALID_ARGUMENT,
-        ErrorReason.Name(ErrorReason.ERROR_REASON_BAD_TOOL_RESULT).removeprefix("ERROR_REASON_"),
+    return Problem.of(
+        "BAD_TOOL_RESULT",
         f"The result of the call {error.tool_call_id} is {error.problem}; send exactly one JSON "
         "result for each call that waits.",
         {"tool_call_id": error.tool_call_id, "problem": error.problem},
@@ -256,35 +224,28 @@ def _bad_tool_result(error: BadToolResult) -> Problem:
 
 
 def _workspace_not_found(error: WorkspaceNotFound) -> Problem:
-    return Problem(
-        grpc.StatusCode.NOT_FOUND,
-        WorkspaceReason.Name(WorkspaceReason.ERROR_REASON_WORKSPACE_NOT_FOUND).removeprefix(
-            "ERROR_REASON_"
-        ),
+    return Problem.of(
+        "WORKSPACE_NOT_FOUND",
         "There is no such workspace, or you may not see it.",
         {"workspace_id": error.workspace_id},
     )
 
 
 def _user_suspended(error: UserSuspended) -> Problem:
-    return _problem(
-        grpc.StatusCode.PERMISSION_DENIED, ErrorReason.ERROR_REASON_FORBIDDEN, str(error), {}
-    )
+    return Problem.of("FORBIDDEN", str(error), {})
 
 
 def _request_id_reused(error: RequestIdReused) -> Problem:
-    return _problem(
-        grpc.StatusCode.ALREADY_EXISTS,
-        ErrorReason.ERROR_REASON_REQUEST_ID_REUSED,
+    return Problem.of(
+        "REQUEST_ID_REUSED",
         "The request id was used before with another body; choose a new one.",
         {"request_id": error.request_id},
     )
 
 
 def _usage_limit(error: UsageLimitReached) -> Problem:
-    return Problem(
-        grpc.StatusCode.RESOURCE_EXHAUSTED,
-        ErrorReason.Name(ErrorReason.ERROR_REASON_USAGE_LIMIT).removeprefix("ERROR_REASON_"),
+    return Problem.of(
+        "USAGE_LIMIT",
         f"The spending limit of {dollars(error.limit_micros)} is reached; go on after "
         f"{error.resets_at:%Y-%m-%d %H:%M} UTC, or ask an administrator to raise it.",
         {
@@ -297,9 +258,8 @@ def _usage_limit(error: UsageLimitReached) -> Problem:
 
 
 def _groups_unavailable(_: GroupsUnavailable) -> Problem:
-    return Problem(
-        grpc.StatusCode.UNAVAILABLE,
-        ErrorReason.Name(ErrorReason.ERROR_REASON_GROUPS_UNAVAILABLE).removeprefix("ERROR_REASON_"),
+    return Problem.of(
+        "GROUPS_UNAVAILABLE",
         "Which spending limit binds you depends on your groups, which cannot be asked for now; "
         "try again.",
         retry_after_s=RETRY_GROUPS_AFTER_S,
@@ -307,45 +267,40 @@ def _groups_unavailable(_: GroupsUnavailable) -> Problem:
 
 
 def _not_permitted(error: NotPermitted) -> Problem:
-    return _problem(
-        grpc.StatusCode.PERMISSION_DENIED,
-        ErrorReason.ERROR_REASON_FORBIDDEN,
+    return Problem.of(
+        "FORBIDDEN",
         f"Only administrators may {error.what}.",
         {},
     )
 
 
 def _model_not_found(error: ModelNotFound) -> Problem:
-    return _problem(
-        grpc.StatusCode.NOT_FOUND,
-        ErrorReason.ERROR_REASON_MODEL_NOT_FOUND,
+    return Problem.of(
+        "MODEL_NOT_FOUND",
         "There is no such model, or it is switched off; choose one of the list of models.",
         {"model_id": error.model_id},
     )
 
 
 def _resource_not_found(error: ResourceNotFound) -> Problem:
-    return _problem(
-        grpc.StatusCode.NOT_FOUND,
-        ErrorReason.ERROR_REASON_RESOURCE_NOT_FOUND,
+    return Problem.of(
+        "RESOURCE_NOT_FOUND",
         f"There is no such {error.resource}, or you may not see it.",
         {"resource": error.resource, "id": error.resource_id},
     )
 
 
 def _name_taken(error: NameTaken) -> Problem:
-    return _problem(
-        grpc.StatusCode.ALREADY_EXISTS,
-        ErrorReason.ERROR_REASON_NAME_TAKEN,
+    return Problem.of(
+        "NAME_TAKEN",
         f"Another {error.resource} has this name; choose another one.",
         {"resource": error.resource, "name": error.name},
     )
 
 
 def _version_conflict(error: VersionConflict) -> Problem:
-    return _problem(
-        grpc.StatusCode.ABORTED,
-        ErrorReason.ERROR_REASON_VERSION_CONFLICT,
+    return Problem.of(
+        "VERSION_CONFLICT",
         "Somebody changed it meanwhile; read it and try again.",
         {"etag": error.etag},
     )
@@ -356,9 +311,8 @@ def _key_needed(error: KeyNeeded) -> Problem:
         f"give the key again: the stored keys were given for {error.old_origin} and would be sent "
         f"to {error.new_origin or 'another host'}. It replaces the stored keys; null removes them"
     )
-    return Problem(
-        grpc.StatusCode.FAILED_PRECONDITION,
-        ErrorReason.Name(ErrorReason.ERROR_REASON_KEY_NEEDED).removeprefix("ERROR_REASON_"),
+    return Problem.of(
+        "KEY_NEEDED",
         "The change would send stored keys to another host; give the key again in the same "
         "request, or null to remove the stored keys.",
         {"old_origin": error.old_origin, "new_origin": error.new_origin},
@@ -367,9 +321,8 @@ def _key_needed(error: KeyNeeded) -> Problem:
 
 
 def _invalid(error: InvalidRequest) -> Problem:
-    return Problem(
-        grpc.StatusCode.INVALID_ARGUMENT,
-        ErrorReason.Name(ErrorReason.ERROR_REASON_INVALID_REQUEST).removeprefix("ERROR_REASON_"),
+    return Problem.of(
+        "INVALID_REQUEST",
         str(error),
         {"field": error.field},
         violations=tuple(Violation(field, problem) for field, problem in error.faults),
@@ -377,19 +330,16 @@ def _invalid(error: InvalidRequest) -> Problem:
 
 
 def _unavailable(_: DatabaseUnavailable) -> Problem:
-    return Problem(
-        grpc.StatusCode.UNAVAILABLE,
-        ErrorReason.Name(ErrorReason.ERROR_REASON_STORE_UNAVAILABLE).removeprefix("ERROR_REASON_"),
+    return Problem.of(
+        "STORE_UNAVAILABLE",
         "The database cannot be reached; try again.",
         retry_after_s=RETRY_STORE_AFTER_S,
     )
 
 
 def _contended(_: DatabaseBusy) -> Problem:
-    # Not UNAVAILABLE: a retry at another process would wait for the same lock.
-    return Problem(
-        grpc.StatusCode.ABORTED,
-        ErrorReason.Name(ErrorReason.ERROR_REASON_STORE_BUSY).removeprefix("ERROR_REASON_"),
+    return Problem.of(
+        "STORE_BUSY",
         "Others have held what this changes for too long; nothing was changed, try again.",
         retry_after_s=RETRY_STORE_AFTER_S,
     )

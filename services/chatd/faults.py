@@ -12,7 +12,6 @@ from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from chatd.chats.domain.chat import ChatState, Claimed
 from chatd.chats.domain.commands import Command
@@ -30,14 +29,11 @@ from chatd.models.domain.language_model import (
 from chatd.primitives.domain.ids import ChatId, Owner, WorkerId
 from chatd.primitives.domain.requests import ClientKey
 from chatd.turns.engine.mailbox import Mailbox
-from chatd.turns.engine.tasks import owned_tasks
-from chatd.turns.worker.runners import Runner
+from chatd.turns.worker.ports import Runner
 from parley.postgres import Pool
 from parley.process import Process
+from parley.tasks import owned_tasks
 from parley.testing.faultpoints import FaultpointDirectory, OffsetClock
-
-if TYPE_CHECKING:
-    pass
 
 Reached = Callable[[str, str], Awaitable[None]]
 

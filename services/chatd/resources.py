@@ -3,17 +3,27 @@
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
-from chatd.models.store.fingerprints import check_keyring
+from chatd.models.store import providers as provider_keys
 from chatd.schema import MIGRATIONS, SCHEMA
 from chatd.settings import Settings
 from chatd.streams.wiring import stream_connections
+from chatd.workspaces.store import secrets as workspace_secrets
 from parley.bus import PostgresBus
 from parley.identity import ServiceName
 from parley.postgres import Database, Pool, Session, migrate
 from parley.process import Neighbours, Process
+from parley.process.stored_keys import SealedColumn, StoredKeys
 from parley.rpc import Channels, current_method
 from parley.secrets import Keyring
 from parley.telemetry import Statements
+
+STORED_KEYS = StoredKeys(
+    "chat.key_fingerprints",
+    (
+        SealedColumn(provider_keys.TABLE, provider_keys.COLUMN, "sealed_key_id"),
+        SealedColumn(workspace_secrets.TABLE, workspace_secrets.COLUMN, "sealed_key_id"),
+    ),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +65,7 @@ async def open_resources(settings: Settings, process: Process, stack: AsyncExitS
             statements=Statements(process.telemetry, current_method),
         )
     )
-    await check_keyring(database.pool, keyring)
+    await STORED_KEYS.adopt(database.pool, keyring)
     return Resources(
         settings=settings,
         process=process,

@@ -17,9 +17,6 @@ from gateway.http.server import serve_http
 from gateway.identity.engine.revocation_feed import RevocationFeed
 from gateway.identity.engine.users import TOPIC as USERS_TOPIC
 from gateway.identity.errors import DOMAIN, ERRORS
-from gateway.identity.rpc.groups import GroupServicer
-from gateway.identity.rpc.service_tokens import ServiceTokenServicer
-from gateway.identity.rpc.users import UserServicer
 from gateway.identity.store.schema import MIGRATIONS, SCHEMA
 from gateway.identity.wiring import Identity, open_identity
 from gateway.routes.table import routes
@@ -116,6 +113,7 @@ async def gateway(
             serve_http(
                 app,
                 settings.http_listen,
+                public_url=str(settings.public_url),
                 open_connections=_open_connections(settings, process, addresses),
             )
         )
@@ -235,11 +233,9 @@ async def _running(
 def _serve_grpc(
     neighbours: Neighbours, process: Process, identity: Identity
 ) -> AbstractAsyncContextManager[RunningServer]:
-    tokens = ServiceTokenServicer(identity.tokens, identity.feed, clock=process.clock)
-    users = UserServicer(identity.people, identity.users, identity.group_store)
-    groups = GroupServicer(identity.group_store, identity.groups)
+    servicers = identity.servicers
     return neighbours.serve(
-        (tokens, users, groups),
+        (servicers.tokens, servicers.users, servicers.groups),
         revocations=identity.feed,
         errors=ERRORS,
         domain=DOMAIN,

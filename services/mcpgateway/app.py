@@ -10,29 +10,24 @@ from mcpgateway.client.egress import Policy
 from mcpgateway.client.sessions import Sessions
 from mcpgateway.runtime.call_executor import CallExecutor
 from mcpgateway.runtime.journal import Journal
-from mcpgateway.runtime.servicer import Runtime, RuntimeServicer
+from mcpgateway.runtime.servicer import RuntimeServicer
 from mcpgateway.runtime.tool_listing import CatalogueCache, ToolListing
 from mcpgateway.servers.domain import ApprovalPolicy, Availability, ServerId, ServerSettings
 from mcpgateway.servers.problems import DOMAIN, ERRORS
 from mcpgateway.servers.schema import MIGRATIONS, SCHEMA
-from mcpgateway.servers.store import Servers
+from mcpgateway.servers.store import STORED_KEYS, Servers
 from mcpgateway.settings import Settings
 from parley.api.mcp.v1.authorization_service_pb2_grpc import McpAuthorizationServiceServicer
 from parley.bus import Notice, PostgresBus
-from parley.clock import Clock
-from parley.postgres import Database, DatabaseUnavailable, migrate
+from parley.postgres import Database, migrate
 from parley.process import Neighbours, Process
 from parley.rpc import RunningServer, current_method
 from parley.secrets import Keyring, SecretBox
 from parley.tasks import BackgroundTasks
 from parley.telemetry import Statements
 
-RENEW_S: Final = 3.0
-DELETE_EXPIRED_S: Final = 600.0
 SERVERS_TOPIC: Final = "mcp.servers"
 QUIET_LIBRARIES: Final = ("httpx2", "httpcore2", "mcp")
-
-logger = logging.getLogger(__name__)
 
 
 async def run(settings: Settings, process: Process) -> None:
@@ -61,7 +56,7 @@ async def mcpgateway(settings: Settings, process: Process) -> AsyncIterator[Runn
             )
         )
         servers = Servers(database, SecretBox(keyring))
-        await servers.check_keys(keyring)
+        await STORED_KEYS.adopt(database.pool, keyring)
         policy = await _with_demo(settings, servers, process)
         journal = await Journal.open(database, process.new_id())
         sessions = await stack.enter_async_context(Sessions.open(policy, process.supervision))
@@ -79,9 +74,9 @@ async def mcpgateway(settings: Settings, process: Process) -> AsyncIterator[Runn
 
         catalogues = CatalogueCache(sessions, process.clock, changed)
         listing = ToolListing(servers, catalogues)
-        runtime = RuntimeServicer(Runtime(servers, listing, catalogues, journal, executor))
+        runtime = RuntimeServicer(servers, listing, catalogues, journal, executor)
         background = await stack.enter_async_context(BackgroundTasks(process.supervision))
-        background.keep("lease.renew", lambda: keep(executor, journal, process.clock))
+        background.keep("lease.renew", executor.renew_lease)
         neighbours = Neighbours(settings, process)
         revocations = await stack.enter_async_context(neighbours.revocations(settings.gateway))
         servicers = (
@@ -93,21 +88,6 @@ async def mcpgateway(settings: Settings, process: Process) -> AsyncIterator[Runn
         yield await stack.enter_async_context(
             neighbours.serve(servicers, revocations=revocations, errors=ERRORS, domain=DOMAIN)
         )
-
-
-async def keep(executor: CallExecutor, journal: Journal, clock: Clock) -> None:
-    """Renew this process's lease, and end the calls of processes whose lease expired."""
-    tidied_at = clock.monotonic() - DELETE_EXPIRED_S
-    while True:
-        try:
-            await executor.reconcile()
-            await journal.fail_abandoned_calls()
-            if clock.monotonic() - tidied_at >= DELETE_EXPIRED_S:
-                await journal.delete_expired()
-                tidied_at = clock.monotonic()
-        except DatabaseUnavailable as error:
-            logger.warning("the lease was not renewed: %s", error)
-        await clock.sleep(RENEW_S)
 
 
 async def _with_demo(settings: Settings, servers: Servers, process: Process) -> Policy:

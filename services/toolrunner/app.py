@@ -4,7 +4,7 @@ import asyncio
 import fcntl
 import os
 from collections.abc import Iterator
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, contextmanager
+from contextlib import AsyncExitStack, contextmanager
 from pathlib import Path
 from typing import Final
 
@@ -17,9 +17,9 @@ from toolrunner.git.rpc.servicer import GitServicer
 from toolrunner.primitives.errors import JournalUnusable, SpawnerGone
 from toolrunner.problems import DOMAIN, ERRORS
 from toolrunner.processes.command_check import NOT_TRIED, CommandCheck
+from toolrunner.processes.rpc.convert import Presenter
 from toolrunner.processes.rpc.execution_servicer import ExecutionServicer
-from toolrunner.processes.rpc.presenter import Presenter
-from toolrunner.processes.rpc.process_servicer import ProcessServicer, encode_started
+from toolrunner.processes.rpc.process_servicer import ProcessServicer
 from toolrunner.processes.scan import ProcessScan
 from toolrunner.processes.tickets import TicketVerifier
 from toolrunner.quotas.cpu_priority import CpuPriorities
@@ -28,13 +28,10 @@ from toolrunner.quotas.socket_memory import SocketMemory
 from toolrunner.resources import JOURNAL, NodeResources, open_resources
 from toolrunner.settings import Settings
 from toolrunner.spawner import PR_SET_CHILD_SUBREAPER, end_descendants, prctl
-from toolrunner.spawner.client.node_programs import Programs
-from toolrunner.workspaces.fault_points import points_of
+from toolrunner.spawner.client.node_programs import NodePrograms
 from toolrunner.workspaces.node.reporter import Reporter
-from toolrunner.workspaces.node.wiring import known, reporter_of
 from toolrunner.workspaces.rpc.servicer import WorkspaceHostServicer
-from toolrunner.workspaces.sources.overlays import KernelOverlays, Overlays
-from toolrunner.workspaces.wiring import Hosting, Parts, hosting
+from toolrunner.workspaces.wiring import hosting, registered
 
 TAKEN: Final = "another toolrunner has it open; give each its own data directory"
 
@@ -57,13 +54,16 @@ async def serve_node(settings: Settings, process: Process, directory: Path) -> N
     async with AsyncExitStack() as stack:
         stack.enter_context(_locked(directory))
         resources = await open_resources(settings, process, directory, stack)
-        overlays = KernelOverlays(directory / "overlay-probe")
-        hosted = await stack.enter_async_context(_hosting(settings, process, resources, overlays))
-        reporter = reporter_of(settings, process, resources, hosted, overlays)
+        host, merges, reporter = await stack.enter_async_context(
+            hosting(settings, process, resources)
+        )
         neighbours = Neighbours(settings, process)
         server = await stack.enter_async_context(
             neighbours.serve(
-                _servicers(process, neighbours, resources, hosted, reporter),
+                (
+                    *_servicers(process, neighbours, resources),
+                    WorkspaceHostServicer(host, merges, reporter, process.clock.now()),
+                ),
                 # No method takes a service token, so there are no revocations to check.
                 revocations=InMemoryRevocations(()),
                 errors=ERRORS,
@@ -71,8 +71,11 @@ async def serve_node(settings: Settings, process: Process, directory: Path) -> N
             )
         )
         server.set_serving(False, NOT_TRIED)
-        quotas, check = _quotas(process, resources), _command_check(process, resources, server)
-        async with known(settings, process, neighbours, reporter, resources.secrets, quotas, check):
+        quotas = _quotas(process, resources)
+        check = _command_check(process, resources, server, reporter)
+        async with registered(
+            settings, process, neighbours, reporter, resources.secrets, quotas, check
+        ):
             try:
                 await _until_stopped(process.stopping, resources.spawner.process.gone)
             finally:
@@ -80,43 +83,10 @@ async def serve_node(settings: Settings, process: Process, directory: Path) -> N
                 resources.git.stop_waiting()
 
 
-def _hosting(
-    settings: Settings, process: Process, resources: NodeResources, overlays: Overlays
-) -> AbstractAsyncContextManager[Hosting]:
-    return hosting(
-        Parts(
-            directory=resources.directory,
-            processes=resources.processes,
-            files=resources.files,
-            workspaces=resources.workspaces,
-            spawner=resources.spawner.process,
-            sandbox=resources.sandbox,
-            exits=resources.exits,
-            overlays=overlays,
-            users=resources.users,
-            points=points_of(settings.faultpoints_directory, process.clock),
-            clock=process.clock,
-            supervision=process.supervision,
-            new_id=process.new_id,
-            encode_started=encode_started,
-            workspaces_max=settings.workspaces_max,
-            local_directories=settings.local_directories,
-            git_protocols=settings.git_protocols,
-            git_private_hosts=settings.git_private_hosts,
-            git_limits=settings.git_limits,
-            mirror_bounds=settings.mirror_bounds,
-            # With chatd, every workspace is placed by it.
-            requires_placement=bool(settings.chatd),
-        )
-    )
-
-
 def _servicers(
     process: Process,
     neighbours: Neighbours,
     resources: NodeResources,
-    hosted: Hosting,
-    reporter: Reporter,
 ) -> tuple[object, ...]:
     journal, clock = resources.journal, process.clock
     verifier = TicketVerifier(neighbours.ticket_check, journal.generation, clock)
@@ -125,7 +95,6 @@ def _servicers(
         ExecutionServicer(journal, resources.processes),
         FileServicer(resources.files),
         GitServicer(resources.git, clock),
-        WorkspaceHostServicer(hosted.host, hosted.merges, reporter, clock.now()),
     )
 
 
@@ -136,7 +105,7 @@ def _quotas(process: Process, resources: NodeResources) -> Quotas:
         ProcessScan(
             resources.spawner.pid, resources.workspaces.by_user, resources.workspaces.by_mark
         ),
-        Programs(resources.spawner.process, process.new_id),
+        NodePrograms(resources.spawner.process, process.new_id),
         CpuPriorities(process.clock),
         SocketMemory(resources.spawner.process, process.clock),
         resources.directory,
@@ -145,15 +114,19 @@ def _quotas(process: Process, resources: NodeResources) -> Quotas:
 
 
 def _command_check(
-    process: Process, resources: NodeResources, server: RunningServer
+    process: Process, resources: NodeResources, server: RunningServer, reporter: Reporter
 ) -> CommandCheck:
+    def on_change(is_serving: bool, reason: str) -> None:
+        server.set_serving(is_serving, reason)
+        reporter.set_problem(reason)
+
     return CommandCheck(
-        Programs(resources.spawner.process, process.new_id),
+        NodePrograms(resources.spawner.process, process.new_id),
         resources.spawner.process,
         resources.sandbox,
         resources.directory,
         process.clock,
-        server.set_serving,
+        on_change,
     )
 
 

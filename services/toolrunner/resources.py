@@ -41,7 +41,7 @@ class NodeResources:
         journal: The journal of requests and their outcomes.
         users: The Linux users of workspaces, where each has its own.
         workspaces: The directories of workspaces.
-        exits: The egress routes of workspaces.
+        egress: The egress routes of workspaces.
         secrets: The source of secrets for egress.
         processes: The process service.
         files: The file service.
@@ -54,7 +54,7 @@ class NodeResources:
     journal: JournalThread
     users: Users | None
     workspaces: Workspaces
-    exits: WorkspaceEgress
+    egress: WorkspaceEgress
     secrets: DeferredSecrets
     processes: Processes
     files: FileService
@@ -92,20 +92,34 @@ async def open_resources(
     end_marked(journal.lost)
     places = directory / "workspaces"
     users = sandbox.users(places)
+    if users is not None:
+        _log_users(users)
     secrets = DeferredSecrets()
-    exits = await stack.enter_async_context(running_egress(settings, process, secrets))
-    spawner.process.serve_listeners(exits.exits.take_listener)
-    tools = _Tools(sandbox, spawner, journal, Workspaces(places, users, settings.quota), exits)
-    processes = await stack.enter_async_context(_processes(settings, process, tools))
-    files = await stack.enter_async_context(_files(process, tools))
+    egress = await stack.enter_async_context(running_egress(settings, process, secrets))
+    spawner.process.serve_listeners(egress.listeners.take_listener)
+    workspaces = Workspaces(places, users, settings.quota)
+    processes = await stack.enter_async_context(
+        _processes(settings, process, journal, spawner, workspaces, sandbox, egress)
+    )
+    files = await stack.enter_async_context(
+        FileService(
+            journal=journal,
+            spawner=spawner.process,
+            workspaces=workspaces,
+            sandbox=sandbox,
+            clock=process.clock,
+            supervision=process.supervision,
+            new_id=process.new_id,
+        )
+    )
     return NodeResources(
         directory=directory,
         sandbox=sandbox,
         spawner=spawner,
         journal=journal,
         users=users,
-        workspaces=tools.workspaces,
-        exits=exits,
+        workspaces=workspaces,
+        egress=egress,
         secrets=secrets,
         processes=processes,
         files=files,
@@ -113,45 +127,39 @@ async def open_resources(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class _Tools:
-    """Dependencies that the process service and the file service share."""
-
-    sandbox: Sandbox
-    spawner: RunningSpawner
-    journal: JournalThread
-    workspaces: Workspaces
-    exits: WorkspaceEgress
-
-
-def _processes(settings: Settings, process: Process, tools: _Tools) -> Processes:
-    points = settings.faultpoints_directory
+def _processes(
+    settings: Settings,
+    process: Process,
+    journal: JournalThread,
+    spawner: RunningSpawner,
+    workspaces: Workspaces,
+    sandbox: Sandbox,
+    egress: WorkspaceEgress,
+) -> Processes:
     return Processes(
-        journal=tools.journal,
-        spawner=with_fault_points(tools.spawner.process, points, process.clock),
-        adopted=tools.spawner.adopted,
-        workspaces=tools.workspaces,
-        sandbox=tools.sandbox,
+        journal=journal,
+        spawner=with_fault_points(spawner.process, settings.faultpoints_directory, process.clock),
+        adopted=spawner.adopted,
+        workspaces=workspaces,
+        sandbox=sandbox,
         clock=process.clock,
         supervision=process.supervision,
         new_id=process.new_id,
         encode_started=encode_started,
         cursor_of=cursor_of,
         limits=settings.process_limits,
-        exits=tools.exits,
+        egress=egress,
     )
 
 
-def _files(process: Process, tools: _Tools) -> FileService:
-    return FileService(
-        journal=tools.journal,
-        spawner=tools.spawner.process,
-        workspaces=tools.workspaces,
-        sandbox=tools.sandbox,
-        clock=process.clock,
-        supervision=process.supervision,
-        new_id=process.new_id,
-    )
+def _log_users(users: Users) -> None:
+    logger.info("workspaces get the users %d to %d", users.range.first, users.range.last)
+    if outside := users.outside():
+        logger.warning(
+            "workspaces keep a user outside of TOOLRUNNER_FIRST_USER and TOOLRUNNER_USERS_MAX, "
+            "which another node of this machine may have too; make them anew to part them",
+            extra={"workspaces": len(outside), "workspace_id": outside[0]},
+        )
 
 
 def _sandbox(settings: Settings, directory: Path) -> Sandbox:
@@ -164,6 +172,7 @@ def _sandbox(settings: Settings, directory: Path) -> Sandbox:
     try:
         sandbox = find_sandbox(
             directory,
+            settings.user_range,
             minimum=settings.sandbox_minimum.level,
             forced=None if forced is None else forced.level,
         )

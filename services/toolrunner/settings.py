@@ -7,12 +7,13 @@ from pathlib import Path
 from parley.process import Environment, ServiceSettings
 from parley.rpc import Address
 from parley.settings import setting
-from toolrunner.egress.domain.hosts import Place
+from toolrunner.directories.users import DEFAULT_RANGE, UserRange
+from toolrunner.egress.domain.hosts import HostPort
 from toolrunner.egress.domain.presets import Preset
 from toolrunner.primitives.domain import Limits, Quota
 from toolrunner.sandbox import Level
-from toolrunner.workspaces.domain.local_directory import LocalDirectory
-from toolrunner.workspaces.domain.mirror_limits import Bounds
+from toolrunner.workspaces.domain.spec import LocalDirectory
+from toolrunner.workspaces.sources.mirrors import MirrorBounds
 
 DAY_S = 86_400
 
@@ -110,6 +111,18 @@ class Settings(ServiceSettings):
         "For tests: the sandbox level not to go beyond, however much the machine offers.",
         default=None,
     )
+    first_user: int = setting(
+        "As root: the first user id that a workspace can get. The two below it are the node's own. "
+        "Nodes of one machine need different users; `parley up` divides the range among its nodes.",
+        default=DEFAULT_RANGE.first,
+        at_least=0,
+    )
+    users_max: int = setting(
+        "As root: how many user ids workspaces can get, from the first one on; each workspace "
+        "keeps its own until it is removed.",
+        default=DEFAULT_RANGE.count,
+        at_least=1,
+    )
     faultpoints_directory: Path | None = setting(
         "For tests of failures, never in production: the directory that arms faults.", default=None
     )
@@ -151,7 +164,7 @@ class Settings(ServiceSettings):
     git_mirrors_days: float = setting(
         "How long a mirror is kept that nobody uses, in days.", default=30.0, at_least=0
     )
-    egress_private_hosts: tuple[Place, ...] = setting(
+    egress_private_hosts: tuple[HostPort, ...] = setting(
         "Services of the node's own network that workspaces may reach through the egress proxy if "
         "their policy allows them, each as HOST:PORT.",
         default=(),
@@ -195,17 +208,27 @@ class Settings(ServiceSettings):
         )
 
     @property
+    def user_range(self) -> UserRange:
+        """The users of this node."""
+        return UserRange(self.first_user, self.users_max)
+
+    @property
     def git_limits(self) -> Limits:
         """The limits of the node's own git."""
         return self.process_limits.narrowed(Limits(file_bytes=self.git_mirrors_bytes))
 
     @property
-    def mirror_bounds(self) -> Bounds:
+    def mirror_bounds(self) -> MirrorBounds:
         """The limits on mirrors."""
         age_s = self.git_mirrors_days * DAY_S
-        return Bounds(self.git_mirrors_max, self.git_mirrors_bytes, age_s)
+        return MirrorBounds(self.git_mirrors_max, self.git_mirrors_bytes, age_s)
 
     def __post_init__(self) -> None:
+        if problem := self.user_range.problem():
+            raise ValueError(
+                f"the range of TOOLRUNNER_FIRST_USER={self.first_user} and "
+                f"TOOLRUNNER_USERS_MAX={self.users_max} {problem}; choose another one"
+            )
         if self.faultpoints_directory and self.environment is Environment.PRODUCTION:
             raise ValueError(
                 "TOOLRUNNER_FAULTPOINTS_DIRECTORY is not for production: unset it, or set "

@@ -15,7 +15,6 @@ NO_SERVICES = (
 )
 # Contexts for the length of one call, and the one server of a process, whose failure must end it.
 ALLOWED = {
-    "services/chatd/turns/engine/tasks.py",
     "services/gateway/http/server.py",
     "services/toolrunner/egress/relay.py",
 }

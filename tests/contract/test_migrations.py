@@ -6,8 +6,9 @@ from sqlalchemy import MetaData
 import chatd.schema
 import gateway.identity.store.schema
 import mcpgateway.servers.schema
-from parley.postgres import drift, migrate
+from parley.postgres import migrate
 from support.database.postgres import empty_database, postgres
+from support.database.schema_drift import drift
 
 __all__ = ["empty_database", "postgres"]
 

@@ -1,17 +1,14 @@
 """What every module of the house must look like."""
 
 import ast
-import re
-import subprocess
 import tomllib
 from collections import Counter
-from collections.abc import Iterator
-from functools import cache
 from pathlib import Path
 
 import pytest
 
-ROOT = Path(__file__).resolve().parent.parent.parent
+from support.source.modules import ROOT, parsed, shipped_modules, tracked_modules
+
 LINES_MAX = 500
 FOLDER_MODULES_MAX = 25
 LAYERS_MAX = 6
@@ -20,25 +17,6 @@ FUNCTION_LINES_MAX = 60
 JUNK_DRAWERS = frozenset(
     {"utils", "util", "common", "shared", "helpers", "helper", "core", "misc", "base", "manager"}
 )
-
-
-def tracked_modules() -> list[Path]:
-    """Return our Python and TypeScript sources, whether committed yet or not."""
-    listing = subprocess.run(
-        ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
-        cwd=ROOT,
-        check=True,
-        capture_output=True,
-        text=True,
-    )
-    paths = (Path(name) for name in listing.stdout.splitlines())
-    return [
-        path
-        for path in paths
-        if path.suffix in {".py", ".ts", ".tsx"}
-        and not path.is_relative_to("libs/parley/api")
-        and (ROOT / path).exists()
-    ]
 
 
 def test_no_module_grows_beyond_its_bound() -> None:
@@ -75,53 +53,9 @@ def test_no_function_grows_beyond_its_bound() -> None:
     assert {name: length for name, length in lengths.items() if length > FUNCTION_LINES_MAX} == {}
 
 
-def test_nothing_is_defined_that_nobody_names() -> None:
-    # What is only handed on by a room's face is not used by that.
-    mentioned = Counter(
-        word
-        for path in tracked_modules()
-        if path.suffix == ".py" and path.name != "__init__.py"
-        for word in re.findall(r"\w+", (ROOT / path).read_text())
-    )
-    defined = [(path, name) for path in shipped_modules() for name in defined_names(parsed(path))]
-    assert [(str(path), name) for path, name in defined if mentioned[name] == 1] == []
-
-
-def shipped_modules() -> list[Path]:
-    """Return what is installed and does not belong to the past, as migrations do."""
-    return [
-        path
-        for path in tracked_modules()
-        if path.suffix == ".py"
-        and path.parts[0] in {"libs", "services"}
-        and "versions" not in path.parts
-    ]
-
-
-@cache
-def parsed(path: Path) -> ast.Module:
-    return ast.parse((ROOT / path).read_text())
-
-
 def code_lines(function: ast.FunctionDef | ast.AsyncFunctionDef) -> int:
     first = function.body[1 if ast.get_docstring(function) is not None else 0 :]
     return (function.end_lineno or 0) - first[0].lineno + 1 if first else 0
-
-
-def defined_names(module: ast.Module) -> Iterator[str]:
-    """Yield what a module defines, and the methods that Python or a base class does not call."""
-    for node in module.body:
-        match node:
-            case ast.Assign(targets=[ast.Name(name)]) | ast.AnnAssign(target=ast.Name(name)):
-                yield name
-            # What is decorated is called by who decorates it, as commands are by click.
-            case ast.FunctionDef(name=name, decorator_list=[]) | ast.AsyncFunctionDef(name=name):
-                yield name
-            case ast.ClassDef(name=name, bases=bases, body=body):
-                yield name
-                methods = (ast.FunctionDef, ast.AsyncFunctionDef)
-                names = (each.name for each in body if isinstance(each, methods) and not bases)
-                yield from (each for each in names if not each.startswith("__"))
 
 
 @pytest.mark.parametrize("room", sorted((ROOT / "libs" / "parley").iterdir()), ids=lambda p: p.name)

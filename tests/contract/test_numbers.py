@@ -7,10 +7,6 @@ from typing import Any
 import msgspec
 import pytest
 
-from gateway.api.convert import models as convert_models
-from gateway.api.convert import usage as convert_usage
-from gateway.api.convert import workspace_access as convert_workspaces
-from gateway.api.convert import workspaces as convert_catalogue
 from gateway.api.json_output import to_json
 from parley.api.chat.v1 import (
     chat_pb2,
@@ -35,35 +31,38 @@ CONVERSIONS: tuple[tuple[Callable[[Any], Any], Any], ...] = (
     (to_json, chat_pb2.Chat()),
     (to_json, message_pb2.Message()),
     (to_json, chat_pb2.QueuedMessage()),
-    (convert_catalogue.template_to_json, template_pb2.Template()),
-    (convert_catalogue.summary_to_json, template_pb2.TemplateSummary()),
-    (convert_catalogue.workspace_to_json, workspace_pb2.Workspace()),
-    (convert_catalogue.merge_to_json, workspace_pb2.MergeReport()),
-    (convert_catalogue.node_to_json, node_pb2.Node()),
-    (convert_models.model_to_json, model_pb2.Model()),
-    (convert_models.provider_to_json, model_pb2.Provider()),
-    (convert_models.installation_to_json, settings_pb2.InstallationSettings()),
-    (convert_models.user_settings_to_json, settings_pb2.UserSettings()),
-    (convert_usage.user_usage_to_json, usage_service_pb2.GetUserUsageResponse()),
-    (convert_usage.limit_to_json, usage_pb2.SpendLimit()),
-    (convert_usage.status_to_json, usage_pb2.SpendStatus()),
-    (convert_workspaces.process_to_json, process_pb2.Process()),
+    (to_json, template_pb2.Template()),
+    (to_json, template_pb2.TemplateSummary()),
+    (to_json, workspace_pb2.Workspace()),
+    (to_json, workspace_pb2.MergeReport()),
+    (to_json, node_pb2.Node()),
+    (to_json, model_pb2.Model()),
+    (to_json, model_pb2.Provider()),
+    (to_json, settings_pb2.InstallationSettings()),
+    (to_json, settings_pb2.UserSettings()),
+    (to_json, usage_service_pb2.GetUserUsageResponse()),
+    (to_json, usage_pb2.SpendLimit()),
+    (to_json, usage_pb2.SpendStatus()),
+    (to_json, process_pb2.Process()),
     (
-        convert_workspaces.waited_to_json,
+        to_json,
         workspace_access_service_pb2.WaitWorkspaceOutputResponse(),
     ),
-    (convert_workspaces.entry_to_json, file_pb2.DirectoryEntry()),
-    (convert_workspaces.repository_to_json, git_pb2.GitRepository()),
+    (to_json, file_pb2.DirectoryEntry()),
+    (to_json, git_pb2.GitRepository()),
 )
 # Texts by nature: the mode of a file is octal digits.
 TEXTS = {"mode"}
 
 
 def numbers_in(descriptor: Any) -> Iterator[str]:
-    """Yield the names of all numeric fields below a message."""
+    """Yield the names of all numeric fields below a message; it may contain its own type."""
     for field in descriptor.fields:
+        if field.message_type is descriptor:
+            continue
         if field.message_type is not None:
-            yield from numbers_in(field.message_type)
+            if field.message_type is not descriptor:
+                yield from numbers_in(field.message_type)
         elif field.cpp_type not in (
             field.CPPTYPE_STRING,
             field.CPPTYPE_BOOL,
@@ -86,12 +85,12 @@ def texts_in(document: Any, name: str = "") -> Iterator[str]:
 
 
 @pytest.mark.parametrize(
-    ("to_json", "message"), CONVERSIONS, ids=[fn.__name__ for fn, _ in CONVERSIONS]
+    ("convert", "message"), CONVERSIONS, ids=[each.DESCRIPTOR.name for _, each in CONVERSIONS]
 )
 def test_a_number_of_a_contract_is_a_number_in_json(
-    to_json: Callable[[Any], Any], message: Any
+    convert: Callable[[Any], Any], message: Any
 ) -> None:
-    document = json.loads(msgspec.json.encode(to_json(filled(message))))
+    document = json.loads(msgspec.json.encode(convert(filled(message))))
 
     numbers = set(numbers_in(message.DESCRIPTOR)) - TEXTS
     assert numbers & set(texts_in(document)) == set()
@@ -99,7 +98,7 @@ def test_a_number_of_a_contract_is_a_number_in_json(
 
 def test_prices_are_numbers_with_the_digits_that_were_given() -> None:
     prices = model_pb2.Prices(input="3.75", output="15", cache_read="0.0375")
-    shown = convert_models.model_to_json(model_pb2.Model(prices=prices))["prices"]
+    shown = to_json(model_pb2.Model(prices=prices))["prices"]
 
     assert msgspec.json.encode(shown) == (
         b'{"input":3.75,"output":15,"cache_read":0.0375,"cache_write":null}'

@@ -12,6 +12,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 EARLIER: Any = {
+    "info": {"version": "1.0.0"},
     "paths": {
         "/chats": {
             "post": {
@@ -147,6 +148,14 @@ def test_a_change_that_breaks_clients_is_reported(
     change: Change, line: str, tmp_path: Path
 ) -> None:
     assert reported(change, tmp_path) == [line]
+
+
+def test_a_new_version_may_break_clients(tmp_path: Path) -> None:
+    def renew(later: Any, taken: Any, answered: Any) -> None:
+        later["info"]["version"] = "2.0.0"
+        later["paths"].clear()
+
+    assert reported(renew, tmp_path) == []
 
 
 def test_what_clients_may_ignore_is_not_reported(tmp_path: Path) -> None:

@@ -1,11 +1,13 @@
-"""Every problem that a request may be answered with has a page, in words for people."""
+"""The protos declare each error once, in words for people, and nothing else maps errors."""
 
 import ast
 import inspect
+import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
+import grpc
 import pytest
 
 from chatd.errors import ERRORS as CHATD_ERRORS
@@ -14,31 +16,23 @@ from chatd.tools.workspace.toolset import TOOLS as WORKSPACE_TOOLS
 from chatd.workspaces.domain.errors import WorkspaceNotReady
 from chatd.workspaces.domain.workspace import State
 from gateway.http.application import UserRoute
-from gateway.http.problems.errors import GENERIC_TEXT_REASONS, UpstreamProblem, http_problem_of
+from gateway.http.problems.errors import UpstreamProblem, http_problem_of
 from gateway.http.problems.field_paths import FieldLocation, RouteInputs, location_of
-from gateway.web.problem_pages import FIELD_CODES, PROBLEM_REASONS, SECTIONS
-from parley.api.chat.v1.error_reason_pb2 import ErrorReason as ChatReason
-from parley.api.identity.v1.error_reason_pb2 import ErrorReason as IdentityReason
-from parley.api.mcp.v1.error_reason_pb2 import ErrorReason as McpReason
-from parley.api.workspace.v1.error_reason_pb2 import ErrorReason as WorkspaceReason
-from parley.identity import RefusalReason
+from gateway.web.problem_pages import SECTIONS
+from parley.api.error.v1.http_error_reason_pb2 import HttpErrorReason
+from parley.api.error.v1.rpc_error_reason_pb2 import RpcErrorReason
+from parley.contract.errors import ENUMS, ERROR_SPECS, FIELD_CODES, specs_of
 from support.gateway.routes import every_route
 from toolrunner.filesystem import errors as file_errors
 from toolrunner.primitives import errors as toolrunner_errors
 from toolrunner.problems import ERRORS as TOOLRUNNER_ERRORS
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-REASONS = {
-    value.name.removeprefix("ERROR_REASON_")
-    for reasons in (ChatReason, IdentityReason, McpReason, WorkspaceReason)
-    for value in reasons.DESCRIPTOR.values
-} - {"UNSPECIFIED"}
-# Codes that are constants elsewhere, or repeat a status of grpc.
-NAMED_ELSEWHERE = {
-    *("CANCELLED", "DEADLINE_EXCEEDED", "MESSAGE_TOO_LARGE", "UNAVAILABLE"),
-    # Of a connection, before there is a request.
-    "TOO_MANY_CONNECTIONS",
-}
+STATUSES = {status.name: status for status in grpc.StatusCode if status is not grpc.StatusCode.OK}
+# Codes of the frames of a terminal, which has no HTTP status any more.
+FRAME_CODES = {"BAD_FRAME", "FRAME_TOO_LARGE", "TOO_MANY_FRAMES", "VIEW_ONLY"}
+# The only code that is answered with another status than it declares: per user and for all users.
+OTHER_STATUSES = {("TOO_MANY_UPLOADS", 503)}
 TOOLS = {*LIFECYCLE_TOOLS, *WORKSPACE_TOOLS} - {"execute"}
 # Fields that services send to each other, and the bytes of files, which have no fields.
 NOT_WRITTEN_BY_CLIENTS = {
@@ -59,34 +53,111 @@ def sample_arguments(kind: type) -> list[object]:
     return [7 if each.annotation is int else texts.get(each.name, "x") for each in required]
 
 
-def test_every_reason_has_a_page() -> None:
-    assert REASONS - set(PROBLEM_REASONS) == set()
+def test_every_enum_of_error_reasons_is_read() -> None:
+    declared = {
+        match[1]
+        for path in (ROOT / "protos" / "parley").rglob("*.proto")
+        for match in re.finditer(r"^enum (\w*ErrorReason) {", path.read_text(), re.MULTILINE)
+    }
+
+    assert {reasons.name for reasons in ENUMS} == declared
+    assert len(ENUMS) == len([*(ROOT / "protos" / "parley").rglob("*error_reason.proto")])
 
 
-def test_every_code_that_the_code_names_has_a_page_and_no_page_is_about_nothing() -> None:
-    named = {*codes_given_to("HttpProblem", "services/gateway"), *RefusalReason}
-    named |= {*codes_given_to("BadFrame", "services/gateway")}
-    named |= {*codes_given_to("Problem", "services", "libs/parley/rpc", "libs/parley/identity")}
+def test_a_reason_is_declared_equally_by_all_enums_that_contain_it() -> None:
+    differing = [
+        (reasons.full_name, spec.reason)
+        for reasons in ENUMS
+        for spec in specs_of(reasons)
+        if spec != ERROR_SPECS[spec.reason]
+    ]
 
-    assert named - set(PROBLEM_REASONS) == set()
-    assert set(PROBLEM_REASONS) - named - REASONS - NAMED_ELSEWHERE == set()
+    assert differing == []
+
+
+def test_every_reason_declares_the_statuses_of_where_it_is_answered() -> None:
+    of_http = {spec.reason for spec in specs_of(HttpErrorReason.DESCRIPTOR)}
+    without_grpc = {name for name, spec in ERROR_SPECS.items() if spec.grpc_status is None}
+    without_http = {name for name, spec in ERROR_SPECS.items() if not spec.http_status}
+
+    assert (without_grpc, without_http) == (of_http, FRAME_CODES)
+
+
+def test_every_status_of_grpc_is_a_reason_whose_text_is_replaced() -> None:
+    assert {name: ERROR_SPECS[name].grpc_status for name in STATUSES} == STATUSES
+    assert [name for name in STATUSES if not ERROR_SPECS[name].has_generic_text] == []
+
+
+def test_what_may_be_retried_has_a_status_that_says_so() -> None:
+    retryable = {name for name, spec in ERROR_SPECS.items() if spec.is_retryable}
+
+    assert retryable == {
+        name for name, spec in ERROR_SPECS.items() if spec.http_status in (429, 502, 503, 504)
+    }
+
+
+def test_problems_to_answer_with_are_made_from_their_reason_alone() -> None:
+    making = {
+        str(path.relative_to(ROOT))
+        for path, tree in product_modules("services", "libs/parley")
+        if imports_problem(tree) and [*calls_of("Problem", tree)]
+    }
+
+    assert making == set()
+
+
+def test_every_code_that_the_code_names_is_declared() -> None:
+    given = {
+        *codes_given_to("HttpProblem", "services/gateway"),
+        *codes_given_to("BadFrame", "services/gateway"),
+        *codes_given_to("Problem", "services", "libs/parley"),
+        *codes_given_to("_problem", "services/toolrunner"),
+        *codes_given_to("_soon", "services/toolrunner"),
+        *codes_given_to("_table", "services/mcpgateway"),
+        *codes_given_to("_telling", "services/gateway"),
+    }
+
+    assert given - set(ERROR_SPECS) == set()
+
+
+def test_every_declared_code_of_no_domain_is_named_by_the_code() -> None:
+    of_gateway = {spec.reason for spec in specs_of(HttpErrorReason.DESCRIPTOR)}
+    of_calls = {spec.reason for spec in specs_of(RpcErrorReason.DESCRIPTOR)} - set(STATUSES)
+
+    assert of_gateway - texts_in("services/gateway") == set()
+    assert of_calls - texts_in("libs/parley") == set()
+
+
+def test_an_http_status_that_the_code_names_is_the_declared_one() -> None:
+    named = {
+        (str(code.value), status.value)
+        for _, tree in product_modules("services/gateway")
+        for call in calls_of("HttpProblem", tree)
+        if isinstance(status := call.args[0], ast.Constant)
+        and isinstance(code := call.args[1], ast.Constant)
+    }
+    other = {(code, status) for code, status in named if ERROR_SPECS[code].http_status != status}
+
+    assert other == OTHER_STATUSES
 
 
 def test_every_code_of_a_field_is_described() -> None:
     assert codes_given_to("FieldError", "services/gateway") == set(FIELD_CODES)
 
 
-def test_a_code_is_described_once() -> None:
-    assert sum(map(len, SECTIONS.values())) == len(PROBLEM_REASONS)
+def test_a_code_is_listed_once() -> None:
+    listed = [code for section in SECTIONS.values() for code in section]
+
+    assert sorted(listed) == sorted(ERROR_SPECS)
 
 
-@pytest.mark.parametrize("code", sorted(PROBLEM_REASONS))
+@pytest.mark.parametrize("code", sorted(ERROR_SPECS))
 def test_a_page_says_what_happened_and_what_to_do_without_the_tools_of_a_model(code: str) -> None:
-    kind = PROBLEM_REASONS[code]
+    spec = ERROR_SPECS[code]
 
-    assert kind.means.endswith(".")
-    assert kind.remedy.endswith(".")
-    assert hints_in(kind.text) == []
+    assert spec.meaning.endswith(".")
+    assert spec.remedy.endswith(".")
+    assert hints_in(f"{spec.meaning} {spec.remedy}") == []
 
 
 def workspace_failures() -> Iterator[Exception]:
@@ -146,28 +217,51 @@ def refused_fields(*directories: str) -> set[str]:
     }
 
 
-def test_texts_that_replace_others_are_about_reasons_of_workspaces() -> None:
-    assert GENERIC_TEXT_REASONS - set(SECTIONS["Workspaces"]) == set()
-
-
 def hints_in(text: str) -> list[str]:
     return [word for word in (*TOOLS, *NOT_FOR_PEOPLE) if word in text]
 
 
+def product_modules(*directories: str) -> Iterator[tuple[Path, ast.Module]]:
+    for directory in directories:
+        for path in (ROOT / directory).rglob("*.py"):
+            if not path.is_relative_to(ROOT / "libs/parley/api"):
+                yield path, ast.parse(path.read_text())
+
+
+def imports_problem(tree: ast.Module) -> bool:
+    return any(
+        isinstance(node, ast.ImportFrom)
+        and (node.module or "").startswith("parley.rpc")
+        and any(name.name == "Problem" for name in node.names)
+        for node in ast.walk(tree)
+    )
+
+
+def calls_of(name: str, tree: ast.Module) -> Iterator[ast.Call]:
+    """Yield the calls of a function or of a constructor."""
+    for call in ast.walk(tree):
+        if isinstance(call, ast.Call) and getattr(call.func, "id", "") == name:
+            yield call
+
+
 def codes_given_to(name: str, *directories: str) -> set[str]:
-    """Return the codes that calls of `name` are given, as texts or as a default beside them."""
+    """Return the codes that calls of `name` or `name.of` are given, as texts or in expressions."""
     return {
-        argument.value
-        for directory in directories
-        for path in (ROOT / directory).rglob("*.py")
-        for call in ast.walk(ast.parse(path.read_text()))
-        if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == name
+        text
+        for _, tree in product_modules(*directories)
+        for call in ast.walk(tree)
+        if isinstance(call, ast.Call) and ast.unparse(call.func) in (name, f"{name}.of")
         for given in call.args
-        for argument in ast.walk(given)
-        if isinstance(argument, ast.Constant)
-        and isinstance(argument.value, str)
-        and argument.value.replace("_", "").isalpha()
-        and argument.value.isupper()
-        and len(argument.value) > 1
-        and not argument.value.startswith("ERROR_REASON_")
+        for text in codes_in(given)
     }
+
+
+def texts_in(*directories: str) -> set[str]:
+    return {text for _, tree in product_modules(*directories) for text in codes_in(tree)}
+
+
+def codes_in(tree: ast.AST) -> Iterator[str]:
+    for node in ast.walk(tree):
+        text = node.value if isinstance(node, ast.Constant) else None
+        if isinstance(text, str) and re.fullmatch("[A-Z_]{2,}", text):
+            yield text

@@ -6,7 +6,7 @@ from google.protobuf.descriptor import FileDescriptor, MethodDescriptor
 from google.protobuf.descriptor_pb2 import MethodOptions
 
 import parley.api
-from parley.identity import undeclared_methods
+from support.rpc.undeclared_methods import undeclared_methods
 
 GENERATED = Path(parley.api.__path__[0])
 

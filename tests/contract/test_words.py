@@ -36,7 +36,7 @@ BANNED = frozenset(
     }
 )
 #: A table of the database, whose name stays until its migration.
-ALLOWED = frozenset({"barred_users", "barred_at", "BARRED_USERS_KEY"})
+ALLOWED = frozenset({"barred_users", "barred_at", "BARRED_USERS_PKEY"})
 
 
 def test_every_resource_of_the_protos_is_in_the_glossary() -> None:

@@ -19,7 +19,7 @@ from parley.bus.outbox import Outbox
 from parley.bus.payload import PayloadUnreadable, decode
 from parley.bus.port import BusItem, Notice, Resync
 from parley.bus.subscription import Subscriptions
-from parley.clock import Clock
+from parley.clock import Clock, backoff_s
 from parley.postgres import (
     Connected,
     DatabaseUnavailable,
@@ -151,17 +151,18 @@ class PostgresBus:
             raise DatabaseUnavailable("listening did not begin in time") from error
 
     async def _send_forever(self) -> None:
-        delay_s = self._timing.retry_first_s
+        failures, timing = 0, self._timing
         while True:
             await self._outbox.until_something()
             try:
                 await self._send()
-                delay_s = self._timing.retry_first_s
-                await self._clock.sleep(self._timing.flush_pause_s)
+                failures = 0
+                await self._clock.sleep(timing.flush_pause_s)
             except (DatabaseUnavailable, asyncpg.PostgresError) as error:
+                failures += 1
+                delay_s = backoff_s(failures, timing.retry_first_s, timing.retry_max_s)
                 log.warning("%d notices wait %.1f s: %s", len(self._outbox), delay_s, error)
                 await self._clock.sleep(delay_s)
-                delay_s = min(delay_s * 2, self._timing.retry_max_s)
 
     async def _send(self) -> None:
         batch = self._outbox.take()

@@ -60,21 +60,6 @@ class RunningLine:
                 self._stream.flush()
 
 
-class RecordedProgress:
-    """Stores the lines, for tests."""
-
-    def __init__(self) -> None:
-        self.lines: list[str] = []
-
-    def say(self, line: str) -> None:
-        """Store the line."""
-        self.lines.append(line)
-
-    def say_secret(self, line: str) -> None:
-        """Store the line, like any other."""
-        self.say(line)
-
-
 def step(done: str, seconds: float, detail: str = "") -> str:
     """Return the line for a finished step, with its time and details."""
     return f"  {done:<16} {seconds:5.2f} s  {detail}".rstrip()

@@ -116,10 +116,10 @@ class Follower:
 
 def _lost() -> CallFailed:
     message = "the stream ended without an error; follow again"
-    return Unavailable(Problem(grpc.StatusCode.UNAVAILABLE, "STREAM_ENDED", message))
+    return Unavailable(Problem.of("STREAM_ENDED", message))
 
 
 def _gone(chat_id: str) -> CallFailed:
     message = "there is no such chat any more, or this token may not see it"
     metadata = {"chat_id": chat_id}
-    return NotFound(Problem(grpc.StatusCode.NOT_FOUND, "CHAT_NOT_FOUND", message, metadata))
+    return NotFound(Problem.of("CHAT_NOT_FOUND", message, metadata))

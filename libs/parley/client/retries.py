@@ -14,7 +14,7 @@ import grpc
 
 from parley.client.errors import CallFailed, Unavailable, error_of
 from parley.client.replicas import Replica, Replicas
-from parley.clock import Clock
+from parley.clock import Clock, backoff_s
 from parley.rpc import LIMITS, problem_of
 
 Answer = TypeVar("Answer")
@@ -36,7 +36,7 @@ class Backoff:
 
     def delay_s(self, failures: int, rng: random.Random, hint_s: float | None = None) -> float:
         """Return the delay after `failures` in a row: at least the hint, plus jitter."""
-        own_s = min(self.last_s, self.first_s * 2.0 ** min(failures - 1, 16))
+        own_s = backoff_s(failures, self.first_s, self.last_s)
         return max(own_s, hint_s or 0.0) + rng.uniform(0.0, own_s)
 
 

@@ -120,10 +120,18 @@ def _string_rules(declared: validate_pb2.FieldRules, described: str) -> Rules:
         length_min=found.min_len,
         length_max=found.max_len if found.HasField("max_len") else None,
         bytes_max=found.max_bytes if found.HasField("max_bytes") else None,
-        pattern=found.pattern if found.HasField("pattern") else None,
+        pattern=_pattern(found.pattern) if found.HasField("pattern") else None,
         pattern_description=described or ("more than spaces" if found.pattern == NOT_BLANK else ""),
         is_uuid=found.uuid,
     )
+
+
+def _pattern(text: str) -> str:
+    """Return a pattern of RE2, in which `$` is the end of the text, for Python.
+
+    In Python `$` alone also matches before a trailing line break.
+    """
+    return rf"{text.removesuffix('$')}(?!\n)$" if text.endswith("$") else text
 
 
 def _number_rules(

@@ -15,6 +15,7 @@ from google.protobuf.descriptor import Descriptor, FieldDescriptor
 from google.protobuf.message import Message
 
 from buf.validate import validate_pb2
+from parley.api.contract.v1 import options_pb2
 from parley.contract.rules import UUID_PATTERN, Rules, rules_of
 
 #: The most violations reported for one message.
@@ -61,19 +62,23 @@ def _checks(message: Descriptor) -> list[MessageCheck]:
             found.append(check)
     for oneof in message.oneofs:
         if oneof.GetOptions().Extensions[validate_pb2.oneof].required:
-            found.append(_oneof_check(oneof.name))
+            found.append(_oneof_check(oneof.name, [field.name for field in oneof.fields]))
     return found
 
 
-def _oneof_check(name: str) -> MessageCheck:
+def _oneof_check(name: str, members: list[str]) -> MessageCheck:
     def check(message: Any, prefix: str, found: list[RuleViolation]) -> None:
         if message.WhichOneof(name) is None:
-            found.append(RuleViolation(f"{prefix}{name}", MUST_BE_GIVEN))
+            problem = f"must have one of {', '.join(members)}"
+            found.append(RuleViolation(prefix.removesuffix(".") or name, problem))
 
     return check
 
 
 def _field_check(field: FieldDescriptor) -> MessageCheck | None:
+    if field.GetOptions().Extensions[options_pb2.json].not_found_reason:
+        # A servicer answers an id that cannot be one like that of an absent resource.
+        return None
     rules, inner = rules_of(field), field.message_type
     if inner is not None and inner.GetOptions().map_entry:
         return _map_check(field, rules)

@@ -10,7 +10,7 @@ from parley.http.errors import (
     HttpError,
     NotConnected,
 )
-from parley.http.flush_timer import FakeFlushTimer, FlushTimer, NoFlushTimer
+from parley.http.flush_timer import FlushTimer, NoFlushTimer
 from parley.http.pool import Connections, HttpOptions
 
 __all__ = [
@@ -19,7 +19,6 @@ __all__ = [
     "AnswerMalformed",
     "ConnectionCut",
     "Connections",
-    "FakeFlushTimer",
     "FlushTimer",
     "HeaderInvalid",
     "HttpError",

@@ -393,6 +393,17 @@ class Response:
         """Call `on_bytes` with the bytes of the body; see `Connection.stream_to`."""
         return await self._connection.stream_to(on_bytes, can_wait)
 
+    async def read(self, bytes_max: int) -> bytes:
+        """Return the body, or its first `bytes_max` bytes; raises the errors of `stream_to`."""
+        body = bytearray()
+
+        def on_bytes(piece: bytes) -> bool:
+            body.extend(piece)
+            return len(body) >= bytes_max
+
+        await self.stream_to(on_bytes)
+        return bytes(body[:bytes_max])
+
     def close(self, patience_s: float = 0.0) -> None:
         """Release the answer; if it ends within `patience_s` its connection is kept for reuse."""
         self._connection.leave(patience_s, self._give_back)

@@ -94,8 +94,23 @@ class Connections:
             HttpError: the exchange failed.
             OSError: the connection broke or its certificate is not trusted.
         """
+        return await self._request("POST", url, headers, body, connected)
+
+    async def get(self, url: str, headers: Mapping[str, str]) -> Response:
+        """Send a GET request; otherwise as `post`."""
+        return await self._request("GET", url, headers, b"", lambda: None)
+
+    async def _request(
+        self,
+        method: str,
+        url: str,
+        headers: Mapping[str, str],
+        body: bytes,
+        connected: Callable[[], None],
+    ) -> Response:
         address, path = Address.read(url)
-        head = _head(address, path, headers, len(body))
+        length = [] if method == "GET" else [f"Content-Length: {len(body)}"]
+        head = _head([f"{method} {path} HTTP/1.1", *length], address, headers)
         connection = self._kept(address) or await self._connected(address)
         try:
             connected()
@@ -172,15 +187,14 @@ class Connections:
                 del self._idle[address]
 
 
-def _head(address: Address, path: str, headers: Mapping[str, str], length: int) -> bytes:
-    """Return the head of a request.
+def _head(lines: list[str], address: Address, headers: Mapping[str, str]) -> bytes:
+    """Return the head of a request that begins with `lines`.
 
     Raises:
         HeaderInvalid: a header would make the request malformed.
     """
     named = {name.lower() for name in headers}
     own = {"Host": address.authority, **OWN_HEADERS}
-    lines = [f"POST {path} HTTP/1.1", f"Content-Length: {length}"]
     lines += [f"{name}: {value}" for name, value in own.items() if name.lower() not in named]
     for name, value in headers.items():
         if name.lower() in FRAMING:

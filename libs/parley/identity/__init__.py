@@ -2,7 +2,7 @@
 
 from parley.identity.api_keys import ApiKey
 from parley.identity.authority import CertificateAuthority
-from parley.identity.caller import ANONYMOUS, Caller, User
+from parley.identity.caller import ANONYMOUS, Caller, Role, ServiceName, User, UserId
 from parley.identity.certificates import (
     CertificateFacts,
     CertificateFiles,
@@ -29,9 +29,8 @@ from parley.identity.errors import (
     UnknownKey,
 )
 from parley.identity.guard import Guard
-from parley.identity.names import Role, ServiceName, UserId
 from parley.identity.revocations import InMemoryRevocations, Revocations
-from parley.identity.rules import CallerRule, rule_of, undeclared_methods
+from parley.identity.rules import CallerRule, rule_of
 from parley.identity.tickets import TICKET_LIFETIME_S, AttachTicket, TicketIssuer, TicketReader
 from parley.identity.tokens import CALL_TOKEN_LIFETIME_S, Signer, SigningKey
 from parley.identity.trust import Trust, TrustedKey, TrustFile
@@ -81,5 +80,4 @@ __all__ = [
     "rule_of",
     "server_name",
     "service_of_names",
-    "undeclared_methods",
 ]

@@ -25,6 +25,7 @@ from cryptography.x509.oid import ExtendedKeyUsageOID, NameOID
 
 from parley.clock import Clock
 from parley.files import write_atomically
+from parley.identity.caller import ServiceName
 from parley.identity.certificates import (
     AUTHORITY_FILE,
     CLIENT_URI,
@@ -40,7 +41,6 @@ from parley.identity.errors import (
     ForeignCertificate,
     InvalidCertificateName,
 )
-from parley.identity.names import ServiceName
 
 AUTHORITY_KEY_FILE = "ca-key.pem"
 AUTHORITY_LIFETIME = timedelta(days=3650)

@@ -1,9 +1,29 @@
-"""The identity of the caller of an admitted call."""
+"""Who calls: services, users with their roles, and the caller of an admitted call."""
 
 from dataclasses import dataclass
 from datetime import datetime
+from enum import StrEnum
+from typing import NewType
 
-from parley.identity.names import Role, ServiceName, UserId
+UserId = NewType("UserId", str)
+
+
+class ServiceName(StrEnum):
+    """A Parley service, as caller, issuer and audience."""
+
+    GATEWAY = "gateway"
+    CHATD = "chatd"
+    TOOLRUNNER = "toolrunner"
+    MCPGATEWAY = "mcpgateway"
+
+
+class Role(StrEnum):
+    """The role of a user in the installation."""
+
+    OWNER = "owner"
+    ADMIN = "admin"
+    MEMBER = "member"
+    AUDITOR = "auditor"
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.serialization import load_pem_private_key
 
 from parley.files import write_atomically
+from parley.identity.caller import ServiceName
 from parley.identity.errors import CertificateUnreadable
-from parley.identity.names import ServiceName
 
 SERVICE_URI = "spiffe://parley/svc/"
 CLIENT_URI = "spiffe://parley/client/"

@@ -7,8 +7,8 @@ import jwt
 import msgspec
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 
+from parley.identity.caller import Role, ServiceName
 from parley.identity.errors import RefusalReason, Unauthenticated
-from parley.identity.names import Role, ServiceName
 
 ALGORITHM = "EdDSA"
 TOKEN_CHARACTERS_MAX = 8192

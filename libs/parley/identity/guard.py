@@ -6,14 +6,13 @@ from datetime import datetime, timedelta
 from typing import assert_never
 
 from parley.clock import Clock
-from parley.identity.caller import ANONYMOUS, Caller
+from parley.identity.caller import ANONYMOUS, Caller, ServiceName
 from parley.identity.errors import (
     Forbidden,
     RefusalReason,
     RevocationsUnknown,
     Unauthenticated,
 )
-from parley.identity.names import ServiceName
 from parley.identity.revocations import Revocations
 from parley.identity.rules import CallerRule, rule_of
 from parley.identity.trust import Trust

@@ -1,13 +1,12 @@
 """The callers that a method's proto declares."""
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 from google.protobuf import descriptor_pool
-from google.protobuf.descriptor import FileDescriptor, MethodDescriptor
+from google.protobuf.descriptor import MethodDescriptor
 
 from parley.api.identity.v1 import access_pb2
-from parley.identity.names import Role, ServiceName
+from parley.identity.caller import Role, ServiceName
 
 _SERVICES = {
     access_pb2.SERVICE_GATEWAY: ServiceName.GATEWAY,
@@ -57,17 +56,6 @@ def rule_of(method: str) -> CallerRule | None:
     except KeyError:
         return None
     return _declared(descriptor)
-
-
-def undeclared_methods(file_descriptors: Iterable[FileDescriptor]) -> tuple[str, ...]:
-    """Return the methods, as "/pkg.Service/Method", that declare no caller."""
-    return tuple(
-        f"/{service.full_name}/{method.name}"
-        for file in file_descriptors
-        for service in file.services_by_name.values()
-        for method in service.methods
-        if _declared(method) is None
-    )
 
 
 def _declared(method: MethodDescriptor) -> CallerRule | None:

@@ -11,9 +11,9 @@ import jwt
 import msgspec
 
 from parley.clock import Clock
+from parley.identity.caller import ServiceName, UserId
 from parley.identity.claims import ALGORITHM, read_kid
 from parley.identity.errors import RefusalReason, Unauthenticated
-from parley.identity.names import ServiceName, UserId
 from parley.identity.tokens import SigningKey
 from parley.identity.trust import Trust
 from parley.identity.verification import CLOCK_SKEW_S

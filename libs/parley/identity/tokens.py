@@ -18,10 +18,9 @@ from cryptography.hazmat.primitives.serialization import (
 
 from parley.clock import Clock
 from parley.files import write_atomically
-from parley.identity.caller import User
+from parley.identity.caller import ServiceName, User
 from parley.identity.claims import Claims, TokenKind, encode
 from parley.identity.errors import SigningKeyUnreadable
-from parley.identity.names import ServiceName
 
 CALL_TOKEN_LIFETIME_S = 60
 CALL_TOKEN_REUSE_MARGIN_S = 15

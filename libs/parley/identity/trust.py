@@ -12,8 +12,8 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 from parley.clock import Clock
 from parley.files import write_atomically
+from parley.identity.caller import ServiceName
 from parley.identity.errors import TrustFileUnreadable, UnknownKey
-from parley.identity.names import ServiceName
 from parley.identity.tokens import SigningKey, key_id
 
 UNKNOWN_KEY_REREAD_S = 1.0

@@ -4,10 +4,9 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from parley.clock import Clock
-from parley.identity.caller import User
+from parley.identity.caller import ServiceName, User, UserId
 from parley.identity.claims import Claims, TokenKind, decode, read_kid
 from parley.identity.errors import RefusalReason, Unauthenticated
-from parley.identity.names import ServiceName, UserId
 from parley.identity.trust import Trust
 
 # How far another machine's clock may be ahead; if it is behind, a token's reuse margin covers it. A

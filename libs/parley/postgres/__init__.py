@@ -22,7 +22,7 @@ from parley.postgres.errors import (
     WrongMajorVersion,
 )
 from parley.postgres.listener import Connected, Listener, ListenerTiming, ListenEvent, Notified
-from parley.postgres.migration import drift, migrate
+from parley.postgres.migration import migrate
 from parley.postgres.pool import Connection, Pool
 from parley.postgres.provisioning import ServiceRole, provision
 from parley.postgres.session import Session, SessionLimits, is_unavailable, typed_outages
@@ -57,7 +57,6 @@ __all__ = [
     "StatementEnded",
     "WrongMajorVersion",
     "compose_url",
-    "drift",
     "is_unavailable",
     "migrate",
     "provision",

@@ -80,14 +80,13 @@ class Database:
                 observe_engine(engine.sync_engine, statements)
             stack.push_async_callback(engine.dispose)
             pool_share = connections_max - engine_share - side_connections
-            with typed_outages():
-                pool = side_pool = await stack.enter_async_context(
-                    _pool(session, pool_share, statements, pool_patience_s)
+            pool = side_pool = await stack.enter_async_context(
+                _pool(session, pool_share, statements, pool_patience_s)
+            )
+            if side_connections:
+                side_pool = await stack.enter_async_context(
+                    _pool(session, side_connections, statements, pool_patience_s)
                 )
-                if side_connections:
-                    side_pool = await stack.enter_async_context(
-                        _pool(session, side_connections, statements, pool_patience_s)
-                    )
             yield cls(pool, engine, side_pool, pool_patience_s)
 
     @asynccontextmanager

@@ -11,6 +11,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from parley.files import write_atomically
 from parley.postgres.errors import DirectoryInUse, DirectoryUnusable
 
 SOCKET_PATH_BYTES_MAX = 107
@@ -165,7 +166,7 @@ class ServerDirectory:
     def make_password(self) -> None:
         """Generate a password unless an earlier attempt left one."""
         if not self.password_file.exists():
-            write_private(self.password_file, secrets.token_urlsafe(32), None)
+            write_atomically(self.password_file, secrets.token_urlsafe(32).encode())
 
     def remove_unfinished(self) -> bool:
         """Remove the files of a killed initialisation, which never held user data."""
@@ -182,20 +183,6 @@ class ServerDirectory:
             os.fsync(descriptor)
         finally:
             os.close(descriptor)
-
-
-def write_private(path: Path, text: str, account: Account | None) -> None:
-    """Write a file atomically that only its owner can read."""
-    temporary = path.with_name(f"{path.name}.new")
-    temporary.unlink(missing_ok=True)
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
-    with os.fdopen(os.open(temporary, flags, 0o600), "w", encoding="ascii") as file:
-        file.write(text)
-        file.flush()
-        os.fsync(file.fileno())
-        if account is not None:
-            os.fchown(file.fileno(), account.uid, account.gid)
-    os.rename(temporary, path)
 
 
 def _private(directory: Path, account: Account | None) -> None:

@@ -11,9 +11,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from parley.clock import Clock, SystemClock
+from parley.files import write_atomically
 from parley.postgres.address import compose_url
 from parley.postgres.binaries import installed_binaries
-from parley.postgres.directory import Account, ServerDirectory, write_private
+from parley.postgres.directory import Account, ServerDirectory
 from parley.postgres.errors import DirectoryUnusable, ServerStartFailed, WrongMajorVersion
 from parley.postgres.processes import (
     STOP_S_MAX,
@@ -127,14 +128,6 @@ class EmbeddedServer:
             port=self.port,
         )
 
-    def tcp_url(self, *, role: str, password: str, database: str) -> str:
-        """Return a URL that connects through loopback, for a server that has a TCP port."""
-        if self._tcp_port is None:
-            raise ValueError("this server listens on its UNIX socket only; give it a tcp_port")
-        return compose_url(
-            role=role, password=password, database=database, host="127.0.0.1", port=self.port
-        )
-
     def admin_url(self, database: str = "postgres") -> str:
         """Return the superuser's URL."""
         return self.url(role=SUPERUSER, password=self._place.password(), database=database)
@@ -224,7 +217,8 @@ class EmbeddedServer:
         place.make_password()
         # The server's user cannot read this user's files.
         password_copy = place.root / "superuser-password.copy"
-        write_private(password_copy, place.password(), account)
+        owner = None if account is None else (account.uid, account.gid)
+        write_atomically(password_copy, place.password().encode(), owner=owner)
         command = [
             binaries / "initdb",
             f"--pgdata={place.unfinished}",

@@ -16,9 +16,10 @@ from dataclasses import dataclass
 
 import asyncpg
 
-from parley.clock import Clock
+from parley.clock import Clock, backoff_s
 from parley.postgres.errors import DatabaseUnavailable
 from parley.postgres.session import Session, typed_outages
+from parley.tasks import is_set_within
 
 log = logging.getLogger(__name__)
 
@@ -74,18 +75,19 @@ class Listener:
         Raises:
             DatabaseMisconfigured: The URL, role, password or database is wrong.
         """
-        delay_s = self._timing.retry_first_s
+        failures, timing = 0, self._timing
         while True:
             try:
                 async with self._listening(receive) as line:
-                    delay_s = self._timing.retry_first_s
+                    failures = 0
                     receive(Connected())
                     reason = await self._until_lost(line)
             except DatabaseUnavailable as error:
                 reason = error.reason
+            failures += 1
+            delay_s = backoff_s(failures, timing.retry_first_s, timing.retry_max_s)
             log.warning("listening again in %.1f s: %s", delay_s, reason)
             await self._clock.sleep(delay_s)
-            delay_s = min(delay_s * 2, self._timing.retry_max_s)
 
     @asynccontextmanager
     async def _listening(
@@ -113,13 +115,7 @@ class Listener:
             ping = line.ping(self._new_nonce())
             if not await self._ends_within(self._timing.ping_timeout_s, ping, line):
                 return "a ping to ourselves did not come back"
-            async with asyncio.TaskGroup() as tasks:
-                pause = tasks.create_task(self._clock.sleep(self._timing.ping_every_s))
-                lost = tasks.create_task(line.lost.wait())
-                await asyncio.wait((pause, lost), return_when=asyncio.FIRST_COMPLETED)
-                pause.cancel()
-                lost.cancel()
-            if line.lost.is_set():
+            if await is_set_within(line.lost, self._timing.ping_every_s, self._clock):
                 return "the connection was closed"
 
     async def _ends_within(

@@ -1,14 +1,13 @@
-"""Migration of a schema to its newest revision, and comparison with the declared metadata."""
+"""Migration of a schema to its newest revision."""
 
 from pathlib import Path
 
 from alembic import command
-from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from alembic.util import CommandError
-from sqlalchemy import Connection, MetaData, text
+from sqlalchemy import Connection, text
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncEngine, create_async_engine
 from sqlalchemy.pool import NullPool
@@ -16,9 +15,7 @@ from sqlalchemy.pool import NullPool
 from parley.clock import Clock, SystemClock
 from parley.postgres.database import STARTUP_PATIENCE_S
 from parley.postgres.errors import MigrationFailed, SchemaTooNew
-from parley.postgres.identifiers import quoted
-from parley.postgres.schema_diff import describe
-from parley.postgres.session import Session, SessionLimits, first_line, typed_outages
+from parley.postgres.session import Session, SessionLimits, first_line, quoted, typed_outages
 
 ENVIRONMENT = Path(__file__).with_name("environment")
 # A data migration may take long, and a process that waits for another's needs the same timeout.
@@ -88,22 +85,6 @@ async def migrate(
         await engine.dispose()
 
 
-async def drift(url: str, metadata: MetaData, schema: str) -> tuple[str, ...]:
-    """Return how the database's `schema` differs from `metadata`, one sentence per difference.
-
-    Tables, columns, types, defaults, keys, indexes and the names of check constraints are
-    compared; the text of check constraints, triggers and functions is not.
-    """
-    # With an empty search path every reflected name has its schema, as in the metadata.
-    engine = _engine(Session(url, f"drift {schema}", search_path=""))
-    try:
-        with typed_outages():
-            async with engine.connect() as connection:
-                return await connection.run_sync(_compare, metadata, schema)
-    finally:
-        await engine.dispose()
-
-
 def _upgrade(connection: Connection, schema: str, scripts: Path) -> str | None:
     config = Config()
     config.set_main_option("script_location", _escaped(ENVIRONMENT))
@@ -130,28 +111,6 @@ def _create_schema(connection: Connection, schema: str) -> None:
 def _revisions(connection: Connection, schema: str) -> tuple[str, ...]:
     context = MigrationContext.configure(connection, opts={"version_table_schema": schema})
     return context.get_current_heads()
-
-
-def _compare(connection: Connection, metadata: MetaData, schema: str) -> tuple[str, ...]:
-    def belongs(name: str | None, kind: str, parents: object) -> bool:
-        if kind == "schema":
-            return name == schema
-        return not (kind == "table" and name == "alembic_version")
-
-    context = MigrationContext.configure(
-        connection,
-        opts={
-            "compare_type": True,
-            "compare_server_default": True,
-            "include_schemas": True,
-            "include_name": belongs,
-            "autogenerate_plugins": [
-                "alembic.autogenerate.*",
-                "alembic.ext.checkconstraint_byname",
-            ],
-        },
-    )
-    return describe(compare_metadata(context, metadata))
 
 
 def _engine(session: Session) -> AsyncEngine:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import asyncpg
 
 from parley.postgres.errors import NotOwned
-from parley.postgres.identifiers import quoted
+from parley.postgres.session import quoted
 
 # A schema, and its objects that have an owner of their own. Left out are dependent objects: those
 # of an extension, the sequence of a column, the row type of a table, an array type.

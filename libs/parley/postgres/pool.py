@@ -13,6 +13,7 @@ from typing import Any, Final, Self, TypeAlias
 import asyncpg
 
 from parley.postgres.errors import PoolExhausted
+from parley.postgres.session import raise_outage, typed_outages
 
 #: The time the server gets to end a statement whose caller was cancelled.
 SETTLING_S_MAX: Final = 10.0
@@ -50,7 +51,8 @@ class Pool:
 
     async def __aenter__(self) -> Self:
         """Open the first connection, so that configuration errors are raised now."""
-        self._idle.append(await self._connect())
+        with typed_outages():
+            self._idle.append(await self._connect())
         self._look_later()
         return self
 
@@ -65,7 +67,10 @@ class Pool:
     def acquire(self) -> "_AcquiredConnection":
         """Acquire a connection for as long as the context is open.
 
-        Entering it raises `PoolExhausted` if none becomes free in time.
+        Raises:
+            PoolExhausted: None became free in time.
+            StatementEnded: When it closes: the server ended a statement, which changed nothing.
+            DatabaseUnavailable: The connection was lost; a write may have been committed.
         """
         return _AcquiredConnection(self._take, self._keep)
 
@@ -109,7 +114,8 @@ class Pool:
             if not connection.is_closed():
                 return connection
         try:
-            return await self._connect()
+            with typed_outages():
+                return await self._connect()
         except BaseException:
             self._free.release()
             raise
@@ -160,7 +166,7 @@ class _AcquiredConnection(AbstractAsyncContextManager[Connection]):
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        """Release the connection; a cancelled statement is ended first.
+        """Release the connection, raise an outage as one; a cancelled statement is ended first.
 
         asyncpg sends a cancel request, and lets the next statement wait until it is handled.
         """
@@ -171,6 +177,7 @@ class _AcquiredConnection(AbstractAsyncContextManager[Connection]):
                 await _settle(connection)
         finally:
             self._keep(connection)
+        raise_outage(error)
 
 
 def _is_clean(connection: Connection) -> bool:

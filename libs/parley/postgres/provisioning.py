@@ -7,10 +7,9 @@ import asyncpg
 
 from parley.postgres.address import with_database
 from parley.postgres.errors import DatabaseMisconfigured
-from parley.postgres.identifiers import quoted
 from parley.postgres.ownership import take_ownership
 from parley.postgres.scram import scram_verifier
-from parley.postgres.session import Session, first_line, typed_outages
+from parley.postgres.session import Session, first_line, quoted, typed_outages
 
 
 @dataclass(frozen=True, slots=True)

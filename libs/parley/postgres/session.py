@@ -8,7 +8,7 @@ from typing import Any
 import asyncpg
 from sqlalchemy.exc import DBAPIError
 
-from parley.clock import Clock
+from parley.clock import Clock, backoff_s
 from parley.postgres.errors import (
     DatabaseBusy,
     DatabaseMisconfigured,
@@ -138,15 +138,16 @@ class Session:
             DatabaseMisconfigured: Raised at once, because a retry does not help.
         """
         give_up_at = clock.monotonic() + patience_s
-        delay_s = RETRY_FIRST_S
+        failures = 0
         while True:
+            failures += 1
+            delay_s = backoff_s(failures, RETRY_FIRST_S, RETRY_MAX_S)
             try:
                 return await self.open()
             except DatabaseUnavailable:
                 if clock.monotonic() + delay_s > give_up_at:
                     raise
             await clock.sleep(delay_s)
-            delay_s = min(delay_s * 2, RETRY_MAX_S)
 
 
 def require_supported(major: int, minor: int) -> None:
@@ -182,6 +183,14 @@ def outage_of(error: BaseException) -> DatabaseUnavailable | None:
     return None if ended is None else ended(first_line(error))
 
 
+def raise_outage(error: BaseException | None) -> None:
+    """Raise `error` as `outage_of` types it; return if it is no outage or has its type already."""
+    if isinstance(error, Exception):
+        outage = outage_of(error)
+        if outage is not None and outage is not error:
+            raise outage from error
+
+
 class _TypedOutages:
     """A class and not a generator, since it is made for every statement."""
 
@@ -196,17 +205,14 @@ class _TypedOutages:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if isinstance(error, Exception):
-            outage = outage_of(error)
-            if outage is not None and outage is not error:
-                raise outage from error
+        raise_outage(error)
 
 
 _TYPED_OUTAGES = _TypedOutages()
 
 
 def typed_outages() -> AbstractContextManager[None]:
-    """Raise `DatabaseUnavailable` for transient errors; put only database calls inside."""
+    """Raise `DatabaseUnavailable` for transient errors of a connection that is not of a `Pool`."""
     return _TYPED_OUTAGES
 
 
@@ -215,3 +221,8 @@ def first_line(error: BaseException) -> str:
     if isinstance(error, DBAPIError) and error.orig is not None:
         error = error.orig.__cause__ or error.orig
     return str(error).partition("\n")[0] or type(error).__name__
+
+
+def quoted(name: str) -> str:
+    """Return `name` quoted as an SQL identifier."""
+    return '"' + name.replace('"', '""') + '"'

@@ -1,7 +1,14 @@
 """gRPC in Parley: addresses, limits, problems, servers and channels."""
 
 from parley.rpc.address import Address, Scheme
-from parley.rpc.call import acting_for, current_caller, current_method, detached, remaining_s
+from parley.rpc.call import (
+    acting_for,
+    current_caller,
+    current_method,
+    detached,
+    remaining_s,
+    serving,
+)
 from parley.rpc.channel import call_headers, connect
 from parley.rpc.channels import Channels, ranked
 from parley.rpc.clock_correction import CallTokens
@@ -57,4 +64,5 @@ __all__ = [
     "refused_call",
     "remaining_s",
     "serve",
+    "serving",
 ]

@@ -56,6 +56,23 @@ def remaining_s() -> float | None:
 
 
 @contextmanager
+def serving(caller: Caller, *, method: str, timeout_s: float) -> Iterator[None]:
+    """Serve a call of this process itself, as if `caller` had made it.
+
+    Args:
+        caller: The identity that the method sees.
+        method: The method, as `package.Service/Method`.
+        timeout_s: The time until its deadline.
+    """
+    deadline_at = asyncio.get_running_loop().time() + timeout_s
+    token = SERVED_CALL.set(ServedCall(caller, deadline_at, method))
+    try:
+        yield
+    finally:
+        SERVED_CALL.reset(token)
+
+
+@contextmanager
 def acting_for(user: User) -> Iterator[None]:
     """Make calls in this context on behalf of `user`; otherwise a service calls for itself."""
     token = ACTING_FOR.set(user)

@@ -5,7 +5,6 @@ from collections.abc import Iterable
 from typing import Any
 from urllib.parse import quote
 
-import grpc
 from grpc_health.v1 import health_pb2
 from grpc_health.v1.health_pb2_grpc import HealthServicer
 
@@ -53,8 +52,7 @@ class Health(HealthServicer):  # type: ignore[misc]
     async def Check(self, request: Any, context: Any) -> Any:  # noqa: N802 (the name is the proto's)
         """Return the status of one service."""
         if request.service not in self._services:
-            problem = Problem(
-                grpc.StatusCode.NOT_FOUND,
+            problem = Problem.of(
                 "SERVICE_UNKNOWN",
                 f"no service {request.service!r} here; list the services by reflection",
             )

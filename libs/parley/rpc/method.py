@@ -32,12 +32,13 @@ from opentelemetry.trace import (
     set_span_in_context,
 )
 
+from parley.contract.validation import violations_of
 from parley.identity import Caller, Guard, ServiceName
 from parley.rpc.call import SERVED_CALL, ServedCall, current_caller
 from parley.rpc.gate import Gate
 from parley.rpc.limits import LIMITS
 from parley.rpc.metrics import CallMetrics
-from parley.rpc.problem import Problem, Refusal, message_of, trailers
+from parley.rpc.problem import Problem, Refusal, Violation, message_of, trailers
 from parley.rpc.problem_table import DRAINING, OVERDUE, TOKEN_ENDED, Problems, unknown_problem
 from parley.rpc.trace import EMPTY, RemoteSpan, is_unsampled
 from parley.telemetry import Telemetry
@@ -46,6 +47,7 @@ _LOGGER = logging.getLogger(__name__)
 _OK = grpc.StatusCode.OK
 #: How long a refused client may go on sending before the refusal is sent.
 REQUEST_DRAIN_S = 5.0
+INVALID_REQUEST = "INVALID_REQUEST"
 _SERVER_FAULTS = (grpc.StatusCode.INTERNAL, grpc.StatusCode.UNKNOWN, grpc.StatusCode.DATA_LOSS)
 
 Behaviour = Callable[[Any, Any], Any]
@@ -157,6 +159,7 @@ class _Method:
         default = _Limit(deadline_s, OVERDUE)
         is_stream = handler.request_streaming or handler.response_streaming
         is_upload = handler.request_streaming and not handler.response_streaming
+        check = _accept if handler.request_streaming else check_request
         method, gate = self, self._around.gate
 
         class Handler:
@@ -176,6 +179,7 @@ class _Method:
                 gate.running += 1
                 try:
                     limit = method.admit(context, self._metadata, default, is_stream)
+                    check(request)
                     if limit is None:
                         response = await behaviour(request, context)
                     else:
@@ -281,6 +285,24 @@ class _Method:
             if status in _SERVER_FAULTS:
                 span.set_status(Status(StatusCode.ERROR))
         span.end()
+
+
+def check_request(request: Any) -> None:
+    """Refuse a request that breaks the rules of its fields.
+
+    Raises:
+        Refusal: Some fields are invalid.
+    """
+    found = violations_of(request)
+    if found:
+        violations = tuple(Violation(each.field, each.description) for each in found)
+        listed = "; ".join(f"{each.field} {each.description}" for each in found[:3])
+        metadata = {"field": found[0].field}
+        raise Refusal(Problem.of(INVALID_REQUEST, listed, metadata, violations=violations))
+
+
+def _accept(request: Any) -> None:
+    """Check nothing: the messages of a stream of requests are checked by its servicer."""
 
 
 async def _within(answer: Awaitable[Any], limit: _Limit) -> Any:

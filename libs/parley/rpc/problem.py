@@ -15,6 +15,7 @@ from google.rpc.error_details_pb2 import (
 )
 from google.rpc.status_pb2 import Status
 
+from parley.contract.errors import error_spec
 from parley.rpc.errors import RpcError
 from parley.rpc.limits import LIMITS
 
@@ -43,6 +44,8 @@ class Violation:
 class Problem:
     """Why a call was refused, for programs and for people.
 
+    `of` makes one to answer with; the constructor is for decoding those that other processes sent.
+
     Attributes:
         status: The gRPC status.
         reason: A constant from the service's error reasons, for programs.
@@ -58,6 +61,27 @@ class Problem:
     metadata: Mapping[str, str] = field(default_factory=dict)
     retry_after_s: float | None = None
     violations: tuple[Violation, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        reason: str,
+        message: str,
+        metadata: Mapping[str, str] | None = None,
+        *,
+        retry_after_s: float | None = None,
+        violations: tuple[Violation, ...] = (),
+    ) -> "Problem":
+        """Return a problem with the gRPC status that the protos declare for its reason.
+
+        Raises:
+            KeyError: No enum contains the reason.
+            ValueError: No call is answered with the reason.
+        """
+        status = error_spec(reason).grpc_status
+        if status is None:
+            raise ValueError(f"{reason} declares no gRPC status")
+        return cls(status, reason, message, metadata or {}, retry_after_s, violations)
 
 
 class Refusal(RpcError):

@@ -15,21 +15,12 @@ Describe = Callable[[Any], Problem | None]
 INTERNAL = "INTERNAL"
 DEADLINE_EXCEEDED = "DEADLINE_EXCEEDED"
 UPSTREAM_UNAVAILABLE = "UPSTREAM_UNAVAILABLE"
-DRAINING = Problem(
-    grpc.StatusCode.UNAVAILABLE,
-    "DRAINING",
-    "this process is stopping; call another replica",
-    retry_after_s=1.0,
+DRAINING = Problem.of(
+    "DRAINING", "this process is stopping; call another replica", retry_after_s=1.0
 )
-UNIMPLEMENTED = Problem(
-    grpc.StatusCode.UNIMPLEMENTED,
-    "UNIMPLEMENTED",
-    "this version does not serve the method yet",
-)
-OVERDUE = Problem(
-    grpc.StatusCode.DEADLINE_EXCEEDED,
-    DEADLINE_EXCEEDED,
-    "the call took longer than a call without a deadline may; send a deadline",
+UNIMPLEMENTED = Problem.of("UNIMPLEMENTED", "this version does not serve the method yet")
+OVERDUE = Problem.of(
+    DEADLINE_EXCEEDED, "the call took longer than a call without a deadline may; send a deadline"
 )
 
 
@@ -51,8 +42,7 @@ class Problems:
 
 def unknown_problem(trace_id: str) -> Problem:
     """Return the problem for an unexpected error: it contains only the trace id for the logs."""
-    return Problem(
-        grpc.StatusCode.INTERNAL,
+    return Problem.of(
         INTERNAL,
         f"internal error; the operator finds it in the logs under trace {trace_id}",
         {"trace_id": trace_id},
@@ -61,10 +51,9 @@ def unknown_problem(trace_id: str) -> Problem:
 
 def _unauthenticated(error: Unauthenticated) -> Problem:
     if error.reason is RefusalReason.REVOCATIONS_UNKNOWN:
-        status, retry_after_s = grpc.StatusCode.UNAVAILABLE, 1.0
-        return Problem(status, error.reason, str(error), retry_after_s=retry_after_s)
+        return Problem.of(error.reason, str(error), retry_after_s=1.0)
     metadata = {} if error.time is None else {TIME: str(int(error.time.timestamp()))}
-    return Problem(grpc.StatusCode.UNAUTHENTICATED, error.reason, str(error), metadata)
+    return Problem.of(error.reason, str(error), metadata)
 
 
 # The problem of a stream whose service token expired.
@@ -72,13 +61,11 @@ TOKEN_ENDED = _unauthenticated(Unauthenticated(RefusalReason.TOKEN_EXPIRED))
 
 
 def _forbidden(error: Forbidden) -> Problem:
-    return Problem(
-        grpc.StatusCode.PERMISSION_DENIED, error.reason, str(error), {"method": error.method}
-    )
+    return Problem.of(error.reason, str(error), {"method": error.method})
 
 
 def _no_address(error: NoAddress) -> Problem:
-    return Problem(grpc.StatusCode.UNAVAILABLE, UPSTREAM_UNAVAILABLE, str(error), retry_after_s=1.0)
+    return Problem.of(UPSTREAM_UNAVAILABLE, str(error), retry_after_s=1.0)
 
 
 def _upstream(error: grpc.aio.AioRpcError) -> Problem | None:
@@ -86,10 +73,10 @@ def _upstream(error: grpc.aio.AioRpcError) -> Problem | None:
     match error.code():
         case grpc.StatusCode.UNAVAILABLE:
             message = "a service this one needs does not answer; try again"
-            return Problem(error.code(), UPSTREAM_UNAVAILABLE, message, retry_after_s=1.0)
+            return Problem.of(UPSTREAM_UNAVAILABLE, message, retry_after_s=1.0)
         case grpc.StatusCode.DEADLINE_EXCEEDED:
             message = "a service this one needs took too long; allow the call more time"
-            return Problem(error.code(), DEADLINE_EXCEEDED, message)
+            return Problem.of(DEADLINE_EXCEEDED, message)
         case _:
             return None
 

@@ -19,7 +19,7 @@ import grpc
 from parley.api.identity.v1 import token_pb2
 from parley.api.identity.v1 import token_service_pb2 as api
 from parley.api.identity.v1.token_service_pb2_grpc import ServiceTokenServiceStub
-from parley.clock import Clock
+from parley.clock import Clock, backoff_s
 from parley.identity import CertificateUnreadable, RevocationsUnknown
 from parley.rpc.channels import Channels
 from parley.rpc.errors import NoAddress
@@ -83,7 +83,6 @@ class FollowedRevocations:
         self._random = random
         self._timing = timing or RevocationTiming()
         self._known: _Known | None = None
-        self._first_snapshot = asyncio.Event()
         self._failures = 0
 
     def is_revoked(self, token_id: str) -> bool:
@@ -95,10 +94,6 @@ class FollowedRevocations:
         if self._known is None:
             raise RevocationsUnknown
         return token_id in self._known.revoked
-
-    async def until_known(self) -> None:
-        """Return once the first snapshot has arrived."""
-        await self._first_snapshot.wait()
 
     async def run(self) -> NoReturn:
         """Follow the list until cancelled; no failure of a gateway ends it."""
@@ -164,7 +159,6 @@ class FollowedRevocations:
             # This gateway lags behind the one before; tokens revoked there stay revoked.
             revoked = {**known.revoked, **revoked}
         self._know(snapshot.version, revoked)
-        self._first_snapshot.set()
 
     def _continue(self, change: api.RevocationChange) -> str | None:
         gap = self._check(change.previous_version)
@@ -191,11 +185,11 @@ class FollowedRevocations:
 
     def _delay_s(self) -> float:
         timing = self._timing
-        doubled_s = timing.retry_first_s * 2.0 ** min(self._failures - 1, 16)
         last_s = timing.retry_last_s
         if self._known is None:
             last_s = min(last_s, timing.retry_unknown_s)
-        return min(last_s, doubled_s) * self._random.uniform(0.5, 1.0)
+        delay_s = backoff_s(self._failures, timing.retry_first_s, last_s)
+        return delay_s * self._random.uniform(0.5, 1.0)
 
 
 def _entries(tokens: Iterable[token_pb2.RevokedToken]) -> dict[str, datetime]:

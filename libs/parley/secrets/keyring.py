@@ -104,41 +104,16 @@ class Keyring:
     def with_new_key(self, token_bytes: TokenBytes = os.urandom) -> "Keyring":
         """Return a keyring that seals with a new key and still opens with the old ones.
 
-        With several processes, all must have read the new key before one of them seals with it: see
-        `with_reading_key`.
+        A process that has not read the new key cannot open what another one seals with it.
         """
         return Keyring((Key.generate(token_bytes), *self.keys))
 
-    def with_reading_key(self, key: Key) -> "Keyring":
-        """Return a keyring that also opens with `key`, the first step of an online rotation."""
-        return Keyring((*self.keys, key))
+    def without_old_keys(self) -> "Keyring":
+        """Return a keyring with the key that seals, for when no value needs another one."""
+        return Keyring((self.writing_key,))
 
-    def writing_with(self, key_id: str) -> "Keyring":
-        """Return a keyring that seals with the key of that id, the second step of a rotation.
-
-        Raises:
-            KeyMissing: There is none.
-        """
-        chosen = self.key(key_id)
-        return Keyring((chosen, *(key for key in self.keys if key is not chosen)))
-
-    def without(self, key_id: str) -> "Keyring":
-        """Return a keyring without a key that no value is sealed with any more.
-
-        Raises:
-            KeyMissing: There is none.
-            ValueError: It is the key that seals.
-        """
-        gone = self.key(key_id)
-        if gone is self.writing_key:
-            raise ValueError(f"key {key_id} seals; let another key seal before removing it")
-        return Keyring(tuple(key for key in self.keys if key is not gone))
-
-    def check(self, stored: Mapping[str, str]) -> Mapping[str, str]:
+    def check(self, stored: Mapping[str, str]) -> None:
         """Compare the keys with the fingerprints by key id that the database holds.
-
-        Returns:
-            The fingerprints by key id that the database should store in addition.
 
         Raises:
             WrongKey: A key that the database was written with is missing or different.
@@ -149,7 +124,6 @@ class Keyring:
         )
         if wrong:
             raise WrongKey(wrong)
-        return {id_: fingerprint for id_, fingerprint in ours.items() if id_ not in stored}
 
 
 def _fingerprint(material: bytes) -> str:

@@ -65,12 +65,17 @@ async def complete(
     group: asyncio.TaskGroup, work: Coroutine[Any, Any, T], context: Context | None = None
 ) -> T:
     """Run work in a task of `group`; its errors are not raised in the group."""
-    task = group.create_task(_captured(work), name=name_of(work), context=context)
+    task = group.create_task(captured(work), name=name_of(work), context=context)
     try:
         outcome = await asyncio.shield(task)
     except asyncio.CancelledError:
         task.add_done_callback(_log_failure)
         raise
+    return result_of(outcome)
+
+
+def result_of(outcome: _Done[T] | _Failed) -> T:
+    """Return the value of a captured outcome, or raise its error."""
     match outcome:
         case _Done(value):
             return value
@@ -78,7 +83,8 @@ async def complete(
             raise error
 
 
-async def _captured(work: Coroutine[Any, Any, T]) -> _Done[T] | _Failed:
+async def captured(work: Coroutine[Any, Any, T]) -> _Done[T] | _Failed:
+    """Await work and return its result or error as a value."""
     try:
         return _Done(await work)
     except Exception as error:

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from opentelemetry.metrics import Counter, Meter
 
-from parley.clock import Clock
+from parley.clock import Clock, backoff_s
 
 FAILURES: Final = "parley.background.failures"
 PAUSE_FIRST_S: Final = 0.1
@@ -60,7 +60,8 @@ class Supervision:
                 self._note(name)
             is_healthy = self.clock.monotonic() - began_s >= HEALTHY_S
             failures = 1 if is_healthy else failures + 1
-            await self.clock.sleep(self._pause_s(failures))
+            pause_s = backoff_s(failures, PAUSE_FIRST_S, PAUSE_LAST_S)
+            await self.clock.sleep(pause_s * self.rng.uniform(0.5, 1.0))
 
     async def once(self, name: str, work: Awaitable[Any]) -> None:
         """Run work that ends by itself."""
@@ -72,7 +73,3 @@ class Supervision:
     def _note(self, name: str) -> None:
         logger.exception("the background task %s failed; the process goes on", name)
         self.failures.add(1, {"task": name})
-
-    def _pause_s(self, failures: int) -> float:
-        doubled_s = PAUSE_FIRST_S * 2.0 ** min(failures - 1, 16)
-        return min(PAUSE_LAST_S, doubled_s) * self.rng.uniform(0.5, 1.0)

@@ -1,6 +1,5 @@
 """Telemetry of a process: traces, metrics, and logs from which secrets are redacted."""
 
-from parley.telemetry.audit import audit
 from parley.telemetry.durations import Durations, Series
 from parley.telemetry.errors import (
     MetricsAddressInvalid,
@@ -9,7 +8,7 @@ from parley.telemetry.errors import (
     TelemetryError,
 )
 from parley.telemetry.genai import ModelCall, ModelInstruments, TokenUsage, model_call
-from parley.telemetry.logs import LogFormat, LogLevel
+from parley.telemetry.logs import LogFormat, LogLevel, audit
 from parley.telemetry.memory import InMemoryTelemetry
 from parley.telemetry.redaction import Redactor
 from parley.telemetry.sql import Statements, summary_of

@@ -40,6 +40,8 @@ STANDARD_ATTRIBUTES: Final = frozenset(vars(logging.makeLogRecord({}))) | {
 }
 
 
+AUDIT: Final = logging.getLogger("parley.audit")
+
 # Libraries whose INFO messages are not useful here; their warnings are still logged.
 VERBOSE_LIBRARIES: Final = ("alembic", "httpx2", "mcp")
 
@@ -187,3 +189,15 @@ def _clean(value: object, redactor: Redactor) -> object:
             return [_clean(item, redactor) for item in value]
         case _:
             return redactor.clean(str(value))
+
+
+def audit(action: str, *, user_id: str, **facts: object) -> None:
+    """Record a security-relevant action of a user in the log, never the value of a secret.
+
+    Args:
+        action: The action as `thing.done`, such as `provider.origin_changed`.
+        user_id: The user who did it.
+        facts: Further facts for the reader; never the value of a key or secret.
+    """
+    # Logged as a warning, so that installations with a high log level keep it.
+    AUDIT.warning("audit", extra={"event": "audit", "action": action, "user_id": user_id, **facts})

@@ -23,21 +23,26 @@ CHATS_AT_ONCE = 50
 Value = TypeVar("Value")
 
 # Used only by the auditor, which reads all rows and prints only ids.
+# May run: process.
 SELECT_STATES = f"SELECT {STATE_COLUMNS} FROM chat.chat_exec e ORDER BY e.chat_id"
+# May run: process.
 SELECT_MESSAGES = f"""
     SELECT chat_id, {MESSAGE_COLUMNS} FROM chat.chat_messages
     WHERE chat_id = ANY ($1::uuid[]) ORDER BY chat_id, id
 """
+# May run: process.
 SELECT_QUEUES = """
     SELECT chat_id, id, content::text AS content, created_by, created_at, choice::text AS choice
     FROM chat.chat_queue
     WHERE chat_id = ANY ($1::uuid[]) ORDER BY chat_id, position
 """
+# May run: process.
 SELECT_DISPATCHES = """
     SELECT chat_id, execution_id, message_id, tool_call_id, tool_name,
         CASE WHEN result IS NOT NULL THEN '[' || result::text || ']' END AS results
     FROM chat.tool_calls WHERE chat_id = ANY ($1::uuid[]) ORDER BY chat_id, message_id, execution_id
 """
+# May run: process.
 SELECT_HELD_FILES = "SELECT chat_id, file_id FROM chat.chat_files WHERE chat_id = ANY ($1::uuid[])"
 
 

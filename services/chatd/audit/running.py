@@ -20,6 +20,7 @@ LIMITS = SessionLimits(statement_timeout_s=0, idle_in_transaction_timeout_s=300)
 READABLE = "stored_values_can_be_read"
 READABLE_SENTENCE = "Every stored state, message, queued message and result can be read."
 
+# May run: process.
 SELECT_COLUMNS = """
     SELECT table_name || '.' || column_name FROM information_schema.columns WHERE table_schema = $1
 """
@@ -88,6 +89,7 @@ async def _require_tables(connection: "asyncpg.Connection[asyncpg.Record]") -> N
         raise WrongDatabase(missing)
 
 
+# May run: process.
 async def _ask(
     connection: "asyncpg.Connection[asyncpg.Record]", invariant: SqlInvariant
 ) -> Finding:

@@ -78,7 +78,7 @@ async def open_models(
         resources.bus.publish(Notice(CONFIG_TOPIC, what, version))
 
     changes = ConfigChanges(resources.pool, changed)
-    discovery = Discovery(given, configuration.give, process.clock)
+    discovery = Discovery(given, configuration.add_discovered, process.clock)
     await discovery.ask()
     await configuration.current()
     logger.info("providers of the environment", extra={"providers": given.provider_names})

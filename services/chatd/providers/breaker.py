@@ -8,10 +8,12 @@ answered is returned to the budget: chats that return to a recovered provider mu
 other.
 """
 
-from collections import OrderedDict, deque
+from collections import deque
 from dataclasses import dataclass
 
 from chatd.content.domain.messages import ErrorKind
+from parley.cache import BoundedCache
+from parley.clock import backoff_s
 
 TOO_MUCH = frozenset(
     {
@@ -119,8 +121,8 @@ class Breaker:
         policy = self._policy
         if self._open_until_s is not None and self._probe_until_s is None:
             return  # A call admitted before it opened fails late; the state is known already.
-        open_s = min(policy.open_first_s * 2 ** min(self._openings, 16), policy.open_max_s)
         self._openings += 1
+        open_s = backoff_s(self._openings, policy.open_first_s, policy.open_max_s)
         self._probe_until_s = None
         self._open_until_s = now_s + open_s * (1 + jitter)
 
@@ -155,16 +157,13 @@ class Breakers:
 
     def __init__(self, policy: BreakerPolicy | None = None, kept_max: int = 4096) -> None:
         self._policy = policy or BreakerPolicy()
-        self._kept_max = kept_max
-        self._kept: OrderedDict[tuple[str, str], Breaker] = OrderedDict()
+        self._kept: BoundedCache[tuple[str, str], Breaker] = BoundedCache(kept_max)
 
     def of(self, provider_id: str, credential_id: str) -> Breaker:
         """Return the breaker of a credential."""
         key = (provider_id, credential_id)
         breaker = self._kept.get(key)
         if breaker is None:
-            breaker = self._kept[key] = Breaker(self._policy)
-            if len(self._kept) > self._kept_max:
-                self._kept.popitem(last=False)
-        self._kept.move_to_end(key)
+            breaker = Breaker(self._policy)
+            self._kept.put(key, breaker)
         return breaker

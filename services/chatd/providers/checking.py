@@ -5,7 +5,7 @@ import importlib
 from collections.abc import Awaitable, Callable
 
 from chatd.models.domain.catalogue import Provider, ProviderType
-from chatd.models.domain.key_checks import KeyChecked, ProviderChecked
+from chatd.models.domain.provider_keys import KeyChecked, ProviderChecked
 from chatd.models.store.catalogue import KeyValues
 from chatd.providers.credentials import Credential
 from parley.secrets import SecretsError

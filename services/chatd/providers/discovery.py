@@ -4,12 +4,12 @@ import asyncio
 import logging
 from collections.abc import Callable
 
-import aiohttp
 import msgspec
 
 from chatd.models.domain.catalogue import Catalogue, Provider
 from chatd.providers.environment import EnvironmentCatalogue, ListedModel, with_listed_models
 from parley.clock import Clock
+from parley.http import Connections, HttpError
 from parley.settings import Secret
 
 ASK_S = 2.0
@@ -49,16 +49,16 @@ async def listed_models(base_url: str, key: Secret) -> tuple[ListedModel, ...]:
     try:
         async with (
             asyncio.timeout(ASK_S),
-            aiohttp.ClientSession(cookie_jar=aiohttp.DummyCookieJar()) as session,
-            session.get(f"{base_url}/models", headers=headers, allow_redirects=False) as answer,
+            Connections() as connections,
         ):
+            answer = await connections.get(f"{base_url}/models", headers)
             if answer.status != 200:
                 raise NoModelsListed(f"it answered with status {answer.status}")
-            body = await answer.content.read(ANSWER_BYTES_MAX)
+            body = await answer.read(ANSWER_BYTES_MAX)
             listing = msgspec.json.decode(body, type=_Listing)
     except TimeoutError:
         raise NoModelsListed(f"it did not answer within {ASK_S:g} s") from None
-    except (aiohttp.ClientError, OSError) as error:
+    except (HttpError, OSError) as error:
         raise NoModelsListed(f"it cannot be reached ({type(error).__name__})") from None
     except (msgspec.MsgspecError, ValueError):
         raise NoModelsListed("its list of models cannot be read") from None

@@ -5,8 +5,7 @@ from typing import assert_never
 from urllib.parse import quote, urlencode
 
 from chatd.content.domain.messages import ErrorKind
-from chatd.models.domain.catalogue import ProviderType
-from chatd.models.domain.default_addresses import OPENAI_BASE_URL
+from chatd.models.domain.catalogue import OPENAI_BASE_URL, ProviderType
 from chatd.models.domain.language_model import ModelError
 from chatd.models.engine.target import HOST_HEADER, Target, is_host_header
 from parley.settings import Secret

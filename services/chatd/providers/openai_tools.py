@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from chatd.models.domain.choice import ReasoningEffort
+from chatd.models.domain.profile import ReasoningEffort
 from chatd.models.engine.target import Target
 from chatd.providers.openai_addresses import config_error
 

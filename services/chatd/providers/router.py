@@ -21,7 +21,7 @@ from chatd.models.engine.target import Target
 from chatd.models.store.catalogue import Snapshot, UserConfig
 from chatd.primitives.domain.ids import OwnerId
 from chatd.providers.credentials import KEY_ERROR_KINDS, Credential, CredentialCooldowns
-from chatd.providers.switching import Reader, for_reader
+from chatd.providers.switching import PromptTarget, for_target
 from chatd.providers.wire import Wire
 from chatd.providers.wire_choice import WireName, wire_name
 from parley.clock import Clock
@@ -102,10 +102,10 @@ class RoutedModel:
         if route.provider.type is ProviderType.SCRIPTED:
             await self._demo.answer(request, on_event)
             return
-        reader = Reader(
-            route.model.id, route.provider.id, has_bound_thoughts=route.provider.type in BOUND
+        reader = PromptTarget(
+            route.model.id, route.provider.id, has_bound_reasoning=route.provider.type in BOUND
         )
-        messages = for_reader(request.messages, reader, route.snapshot.catalogue.provider_of)
+        messages = for_target(request.messages, reader, route.snapshot.catalogue.provider_of)
         sent = replace(request, messages=messages)
         is_answered = False
 

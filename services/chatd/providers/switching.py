@@ -11,21 +11,21 @@ from chatd.models.domain.language_model import PromptMessage
 
 
 @dataclass(frozen=True, slots=True)
-class Reader:
+class PromptTarget:
     """The model that receives a prompt.
 
     Attributes:
-        has_bound_thoughts: Whether its provider accepts reasoning only for the model that wrote it,
-            and rejects that of its other models.
+        has_bound_reasoning: Whether its provider accepts reasoning only for the model that wrote
+            it, and rejects that of its other models.
     """
 
     model_id: str
     provider_id: str
-    has_bound_thoughts: bool = False
+    has_bound_reasoning: bool = False
 
 
-def for_reader(
-    messages: Sequence[PromptMessage], reader: Reader, provider_of: Callable[[str], str]
+def for_target(
+    messages: Sequence[PromptMessage], target: PromptTarget, provider_of: Callable[[str], str]
 ) -> tuple[PromptMessage, ...]:
     """Return the prompt as this model may receive it.
 
@@ -34,7 +34,7 @@ def for_reader(
     """
     kept: list[PromptMessage] = []
     for message in messages:
-        change = _change_for(message, reader, provider_of)
+        change = _change_for(message, target, provider_of)
         if change is None:
             kept.append(message)
             continue
@@ -45,18 +45,18 @@ def for_reader(
 
 
 def _change_for(
-    message: PromptMessage, reader: Reader, provider_of: Callable[[str], str]
+    message: PromptMessage, target: PromptTarget, provider_of: Callable[[str], str]
 ) -> Callable[[Part], Part | None] | None:
     """Return the conversion of a message's parts; None if it stays unchanged."""
     if message.role is not Role.ASSISTANT:
         return None
-    if provider_of(message.model_id) != reader.provider_id:
+    if provider_of(message.model_id) != target.provider_id:
         return _plain
-    is_own = message.model_id == reader.model_id
-    return _without_bound_thought if reader.has_bound_thoughts and not is_own else None
+    is_own = message.model_id == target.model_id
+    return _without_bound_reasoning if target.has_bound_reasoning and not is_own else None
 
 
-def _without_bound_thought(part: Part) -> Part | None:
+def _without_bound_reasoning(part: Part) -> Part | None:
     return _plain(part) if isinstance(part, Reasoning) else part
 
 

@@ -11,14 +11,13 @@ from chatd.streams.hub.hubs import Hubs
 from chatd.streams.rpc.access import Access
 from chatd.streams.rpc.feeds import Feeds
 from chatd.streams.rpc.metrics import measure_streams
-from chatd.streams.rpc.peers import ReplicaChannels, know_replicas
 from chatd.streams.rpc.relay_source import RelaySource
 from chatd.streams.rpc.relays import PeerRelays
-from chatd.streams.rpc.replicas import ReplicaWatch
+from chatd.streams.rpc.replicas import ReplicaChannels, ReplicaWatch, know_replicas
 from chatd.streams.rpc.requests import Streams
 from chatd.streams.rpc.servicer import StreamServicer
+from chatd.streams.store.chat_reads import PostgresStreamReads
 from chatd.streams.store.feeds import PostgresFeeds
-from chatd.streams.store.following import PostgresStreamReads
 from chatd.turns.store.workers import PostgresWorkers
 from chatd.users.domain.groups import Groups
 from parley.identity import Caller, ServiceName

@@ -29,7 +29,7 @@ from chatd.tools.catalogue_cache import (
     ToolCatalogue,
     ToolCatalogueCache,
 )
-from chatd.users.clients.users import user_of
+from chatd.users.clients.existence import user_of
 from chatd.workspaces.clients.failures import JOURNAL_CHANGED, certain_problem, refused
 from parley.api.mcp.v1 import error_reason_pb2, server_pb2, tool_pb2
 from parley.api.mcp.v1 import runtime_service_pb2 as api

@@ -22,9 +22,8 @@ from chatd.primitives.domain.ids import ChatId, Owner
 from chatd.tools.catalogue_cache import CatalogueKey, ToolCatalogue, ToolCatalogueCache
 from chatd.tools.workspace import TOOLS, AttachmentStore, Call, failed, key_of, refused
 from chatd.tools.workspace.not_ready import not_ready
-from chatd.users.clients.users import user_of
+from chatd.users.clients.existence import user_of
 from chatd.workspaces.clients.failures import JOURNAL_CHANGED, MOVED, certain_problem
-from chatd.workspaces.clients.fixed_locator import FixedLocator
 from chatd.workspaces.domain.ports import WorkspaceLocation, WorkspaceLocator
 from parley.api.workspace.v1 import execution_pb2, execution_service_pb2
 from parley.api.workspace.v1.execution_service_pb2_grpc import ExecutionServiceStub
@@ -44,8 +43,7 @@ class WorkspaceTools:
         channels: Channels to nodes.
         clock: The clock.
         attachment_store: Stores files that the model attaches.
-        locator: Finds the workspaces of chats; without it a chat has one under its own id, on the
-            node that the id hashes to.
+        locator: Finds the workspaces of chats.
     """
 
     def __init__(
@@ -53,10 +51,10 @@ class WorkspaceTools:
         channels: Channels,
         clock: Clock,
         attachment_store: AttachmentStore,
-        locator: WorkspaceLocator | None = None,
+        locator: WorkspaceLocator,
     ) -> None:
         self._channels = channels
-        self._locator = locator or FixedLocator(channels)
+        self._locator = locator
         self._clock = clock
         self._attachment_store = attachment_store
         self._catalogues = ToolCatalogueCache(clock)
@@ -64,7 +62,7 @@ class WorkspaceTools:
     async def list_tools(self, chat_id: ChatId, owner: Owner) -> tuple[ToolSpec, ...]:
         """Return the tools, with the journal generation of the node."""
         try:
-            location = await self._locator.begin(chat_id)
+            location = await self._locator.locate_for_turn(chat_id)
         except ChatError as nowhere:
             logger.warning("a chat has no workspace tools now: %s", nowhere)
             return ()
@@ -103,7 +101,7 @@ class WorkspaceTools:
     async def _ready(self, execution: Execution) -> WorkspaceLocation | Outcome:
         """Return the location for a call, or the call's outcome if there is none."""
         try:
-            return await self._locator.ready(execution.chat_id, execution.owner)
+            return await self._locator.ensure_ready(execution.chat_id, execution.owner)
         except ChatError as unready:
             return not_ready(unready)
 
@@ -176,7 +174,7 @@ class WorkspaceTools:
     async def _executions(self, execution: Execution) -> ExecutionServiceStub | None:
         """Return the execution stub of the chat's node, None if there is no such node."""
         try:
-            location = await self._locator.seen(execution.chat_id)
+            location = await self._locator.locate(execution.chat_id)
         except ChatError:
             return None
         return ExecutionServiceStub(self._channel(location))

@@ -8,20 +8,20 @@ from chatd.chats.store.diffs import PostgresDiffs
 from chatd.chats.wiring import ChatComponents
 from chatd.faults import Faults
 from chatd.files.engine.cache import CachedFiles
-from chatd.files.store.file_bytes import PostgresFiles
+from chatd.files.store.files import PostgresFiles
 from chatd.model_limits import turn_limits
 from chatd.models.wiring import ModelComponents
 from chatd.offboarding.engine.suspended_users import SuspensionCheckedSetups, UserSuspension
 from chatd.primitives.domain.ids import WorkerId
 from chatd.resources import Resources
-from chatd.settings import Settings
 from chatd.spend.store.open_calls import PostgresOpenCalls
 from chatd.spend.wiring import SpendComponents
 from chatd.titles.wiring import TitleComponents, open_titles
 from chatd.tools.wiring import open_tools
+from chatd.turns.engine.chat_run import TurnRunner
+from chatd.turns.engine.dependencies import TurnPorts
 from chatd.turns.engine.open_calls import OpenCallWriter
 from chatd.turns.engine.setups import ConfiguredSetups
-from chatd.turns.engine.turn import TurnPorts, TurnRunner
 from chatd.turns.store.workers import PostgresWorkers
 from chatd.turns.worker.ports import WorkerLimits, WorkerPorts
 from chatd.turns.worker.worker import Worker
@@ -29,19 +29,6 @@ from chatd.workers.engine.leases import LeaseTiming
 from chatd.workspaces.clients.repositories import ChangeTrackingTools, NodeRepositories
 from chatd.workspaces.engine.diffs import DiffStatuses
 from chatd.workspaces.wiring import WorkspaceComponents
-
-
-@dataclass(frozen=True, slots=True)
-class WorkerDependencies:
-    """The dependencies of a worker from other slices."""
-
-    resources: Resources
-    faults: Faults
-    chats: ChatComponents
-    catalogue: ModelComponents
-    spend: SpendComponents
-    suspension: UserSuspension
-    workspaces: WorkspaceComponents
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,95 +55,93 @@ class WorkerComponents:
 
 
 async def open_worker(
-    dependencies: WorkerDependencies, worker_id: WorkerId, stack: AsyncExitStack
+    resources: Resources,
+    faults: Faults,
+    worker_id: WorkerId,
+    stack: AsyncExitStack,
+    *,
+    chats: ChatComponents,
+    catalogue: ModelComponents,
+    spend: SpendComponents,
+    suspension: UserSuspension,
+    workspaces: WorkspaceComponents,
 ) -> WorkerComponents:
     """Return the worker; it owns nothing before it is run."""
-    resources, catalogue = dependencies.resources, dependencies.catalogue
+    process = resources.process
     setups = SuspensionCheckedSetups(
-        ConfiguredSetups(catalogue.configuration, catalogue.book, dependencies.workspaces.locator),
-        dependencies.suspension,
+        ConfiguredSetups(catalogue.configuration, catalogue.book, workspaces.locator), suspension
     )
     diffs = DiffStatuses(
-        NodeRepositories(
-            resources.toolrunners, resources.process.clock, dependencies.workspaces.locator
-        ),
+        NodeRepositories(resources.toolrunners, process.clock, workspaces.locator),
         PostgresDiffs(resources.pool),
-        resources.process.clock,
-        changed=dependencies.chats.notifier.metadata_changed,
+        process.clock,
+        changed=chats.notifier.metadata_changed,
     )
     stored_calls = PostgresOpenCalls(resources.pool, worker_id)
-    open_calls = OpenCallWriter(stored_calls, resources.process.clock)
+    open_calls = OpenCallWriter(stored_calls, process.clock)
     titles = open_titles(
-        resources,
-        catalogue,
-        dependencies.spend,
-        setups=setups,
-        calls=open_calls,
-        notifier=dependencies.chats.notifier,
+        resources, catalogue, spend, setups=setups, calls=open_calls, notifier=chats.notifier
     )
     offered = await open_tools(
         resources,
         catalogue.configuration,
         stack,
-        locator=dependencies.workspaces.locator,
-        lifecycle=dependencies.workspaces.tools,
-    )
-    ports = TurnPorts(
-        chats=dependencies.chats.chats,
-        model=dependencies.faults.model(catalogue.model),
-        tools=dependencies.faults.tools(ChangeTrackingTools(offered.tools, diffs.files_changed)),
-        setups=setups,
-        live=dependencies.chats.live,
-        partials=dependencies.chats.partials,
-        spending=dependencies.spend.spending,
-        files=CachedFiles(PostgresFiles(resources.pool)),
-        calls=open_calls,
-        inherited=stored_calls,
+        locator=workspaces.locator,
+        lifecycle=workspaces.tools,
     )
     turns = TurnRunner(
-        ports,
-        clock=resources.process.clock,
-        jitter=resources.process.random.random,
-        may_act=lambda: worker.may_act(),
-        ended=titles.title_writer.ended,
-        unbilled=dependencies.spend.bills.add,
-        limits=turn_limits(resources.settings),
+        TurnPorts(
+            chats=chats.chats,
+            model=faults.model(catalogue.model),
+            tools=faults.tools(ChangeTrackingTools(offered.tools, diffs.files_changed)),
+            setups=setups,
+            live=chats.live,
+            partials=chats.partials,
+            spending=spend.spending,
+            files=CachedFiles(PostgresFiles(resources.pool)),
+            calls=open_calls,
+            inherited=stored_calls,
+            clock=process.clock,
+            jitter=process.random.random,
+            may_act=lambda: worker.may_act(),
+            ended=titles.title_writer.ended,
+            unbilled=spend.bills.add,
+            limits=turn_limits(resources.settings),
+        )
     )
     workers = PostgresWorkers(resources.pool, resources.lease_session)
     stack.callback(workers.close)
-    worker = _worker(dependencies, worker_id, workers, turns)
+    worker = _worker(resources, faults, worker_id, chats, workers, turns)
     return WorkerComponents(worker, workers, turns, titles, diffs, offered.servers, open_calls)
 
 
 def _worker(
-    dependencies: WorkerDependencies,
+    resources: Resources,
+    faults: Faults,
     worker_id: WorkerId,
+    chats: ChatComponents,
     workers: PostgresWorkers,
     turns: TurnRunner,
 ) -> Worker:
-    settings, process = dependencies.resources.settings, dependencies.resources.process
+    settings, process = resources.settings, resources.process
     return Worker(
         worker_id,
         address=str(settings.address),
         ports=WorkerPorts(
             leases=workers,
             claims=workers,
-            apply=dependencies.chats.chats.apply,
-            run_chat=dependencies.faults.runner(turns.run),
-            state_changed=dependencies.chats.chats.publish_state,
-            request_sweep=dependencies.chats.notifier.request_sweep,
+            apply=chats.chats.apply,
+            run_chat=faults.runner(turns.run),
+            state_changed=chats.chats.publish_state,
+            request_sweep=chats.notifier.request_sweep,
             clock=process.clock,
             rng=process.random,
             supervision=process.supervision,
         ),
-        limits=_limits(settings),
+        limits=WorkerLimits(
+            slots_max=settings.running_chats_max,
+            running_per_user_max=settings.running_chats_per_user_max,
+            acquire_batch_max=settings.acquire_batch_max,
+        ),
         timing=LeaseTiming.of(settings.lease_s, settings.lease_renew_s),
-    )
-
-
-def _limits(settings: Settings) -> WorkerLimits:
-    return WorkerLimits(
-        slots_max=settings.running_chats_max,
-        running_per_user_max=settings.running_chats_per_user_max,
-        acquire_batch_max=settings.acquire_batch_max,
     )

@@ -4,8 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from chatd.bus_handlers import WORKSPACES_TOPIC
-from chatd.chats.store.ownership import Ownership
-from chatd.chats.store.reading import Reading
+from chatd.chats.store.stores import Stores
 from chatd.models.engine.configuration import CHAT_PREFIX, ConfigurationCache
 from chatd.models.wiring import ModelComponents
 from chatd.offboarding.engine.suspended_users import UserSuspension
@@ -28,7 +27,7 @@ from chatd.workspaces.engine.policies import Policies
 from chatd.workspaces.engine.registry import Registry
 from chatd.workspaces.engine.timers import WorkspaceTimers
 from chatd.workspaces.engine.watchers import Changes
-from chatd.workspaces.rpc.access import WorkspaceAccess, WorkspaceLocator
+from chatd.workspaces.rpc.access import WorkspaceAccess
 from chatd.workspaces.rpc.attach_tickets import AttachTickets
 from chatd.workspaces.rpc.node_servicer import NodeServicer
 from chatd.workspaces.rpc.references import WorkspaceReferences
@@ -44,32 +43,6 @@ from parley.rpc import Address
 
 
 @dataclass(frozen=True, slots=True)
-class WorkspaceAccessFactory:
-    """Builds the access checks of workspaces, with the nodes of these."""
-
-    resources: Resources
-    reading: Reading
-    owners: Ownership
-    groups: Groups
-    suspension: UserSuspension
-    nodes: Nodes
-
-    def to(self, locator: WorkspaceLocator) -> WorkspaceAccess:
-        """Return the access check for workspaces that `locator` finds."""
-        return WorkspaceAccess(
-            self.reading,
-            self.groups,
-            self.suspension.check,
-            locator=locator,
-            placed=self.nodes.placed,
-        )
-
-    def tickets(self, locator: WorkspaceLocator) -> AttachTickets:
-        """Return the issuer of terminal tickets, with that access check."""
-        return AttachTickets(self.to(locator), self.nodes, self.resources.neighbours.ticket_office)
-
-
-@dataclass(frozen=True, slots=True)
 class WorkspaceComponents:
     """The components of the slice `workspaces`.
 
@@ -80,6 +53,8 @@ class WorkspaceComponents:
         driver: Performs the actions that states require.
         workspace_timers: Performs the actions that are due by time.
         changes: Wakes requests that wait for changes.
+        access: Checks who may access a workspace.
+        nodes: The nodes of workspaces.
         servicers: The gRPC servicers.
     """
 
@@ -89,21 +64,26 @@ class WorkspaceComponents:
     driver: Driver
     workspace_timers: WorkspaceTimers
     changes: Changes
+    access: WorkspaceAccess
+    nodes: Nodes
     servicers: tuple[WorkspaceServicer, NodeServicer, SecretServicer]
 
 
 def open_workspaces(
     resources: Resources,
-    catalogue: ModelComponents,
-    access_factory: WorkspaceAccessFactory,
     worker_id: WorkerId,
+    *,
+    catalogue: ModelComponents,
+    stores: Stores,
+    groups: Groups,
+    suspension: UserSuspension,
     metadata_changed: Callable[[ChatId], None],
 ) -> WorkspaceComponents:
     """Return the components; `metadata_changed` is called with changed chats."""
     process, configuration = resources.process, catalogue.configuration
-    changes = Changes(process.clock)
+    changes, placed = Changes(process.clock), Nodes(resources.toolrunners)
 
-    def moved(workspace: Workspace) -> None:
+    def workspace_changed(workspace: Workspace) -> None:
         changes.on_notice(workspace.id)
         driver.poke(workspace)
         resources.bus.publish(Notice(WORKSPACES_TOPIC, workspace.id, workspace.version))
@@ -112,7 +92,10 @@ def open_workspaces(
         catalogue.changed(f"{CHAT_PREFIX}{chat_id}", 0)
         metadata_changed(chat_id)
 
-    workspaces, nodes = PostgresWorkspaces(resources.pool, moved), PostgresNodes(resources.pool)
+    workspaces, nodes = (
+        PostgresWorkspaces(resources.pool, workspace_changed),
+        PostgresNodes(resources.pool),
+    )
     known = NodeList(nodes, map(str, resources.settings.toolrunner))
     secrets = PostgresSecrets(resources.pool, catalogue.box)
     host = _host(resources, secrets)
@@ -121,7 +104,7 @@ def open_workspaces(
     control = Control(
         workspaces,
         PostgresTemplates(resources.pool),
-        groups=access_factory.groups,
+        groups=groups,
         ttl=_InstallationTtl(configuration),
         limits=_quota(resources.settings),
         nodes=known,
@@ -132,32 +115,29 @@ def open_workspaces(
     locator = ChatWorkspaceLocator(
         workspaces, configuration, known, driver, changes, process.clock, made=bound
     )
+    access = WorkspaceAccess(
+        stores.reading, groups, suspension.check, locator=locator, placed=placed.placed
+    )
     jitter = process.random.random
     workspace_timers = WorkspaceTimers(
         worker_id, workspaces, nodes, process.clock, known=known, policies=policies, jitter=jitter
     )
-    return WorkspaceComponents(
-        control=control,
-        locator=locator,
-        tools=LifecycleTools(control, configuration.chat),
-        driver=driver,
-        workspace_timers=workspace_timers,
-        changes=changes,
-        servicers=(
-            WorkspaceServicer(
-                control,
-                known,
-                host,
-                WorkspaceWatch(workspaces, changes, process.clock, process.stopping),
-                access_factory.tickets(locator),
-                policies.tell,
-                WorkspaceReferences(
-                    access_factory.owners, secrets, GatewayGrantees(resources.gateways)
-                ),
-            ),
-            NodeServicer(Registry(workspaces, nodes), nodes, secrets, process.clock),
-            SecretServicer(secrets, workspaces, policies.tell),
+    servicers = (
+        WorkspaceServicer(
+            control,
+            known,
+            host,
+            WorkspaceWatch(workspaces, changes, process.clock, process.stopping),
+            AttachTickets(access, placed, resources.neighbours.ticket_office),
+            policies.publish,
+            WorkspaceReferences(stores.ownership, secrets, GatewayGrantees(resources.gateways)),
         ),
+        NodeServicer(Registry(workspaces, nodes), nodes, secrets, process.clock),
+        SecretServicer(secrets, workspaces, policies.publish),
+    )
+    tools = LifecycleTools(control, configuration.chat)
+    return WorkspaceComponents(
+        control, locator, tools, driver, workspace_timers, changes, access, placed, servicers
     )
 
 

@@ -9,8 +9,14 @@ from google.protobuf.descriptor import FileDescriptor
 from gateway.api.transcoded_route import Calls, TranscodedRoute
 from gateway.http.application import UserRoute
 from gateway.http.limits.admission import Duration
-from gateway.http.route_access import ACCESS as HAND_WRITTEN
-from gateway.http.route_access import CHATTERS, EVERYONE, MANAGERS, READERS_OF_ALL, Access
+from gateway.http.route_access import (
+    CHATTERS,
+    EVERYONE,
+    MANAGERS,
+    PAGES,
+    READERS_OF_ALL,
+    Access,
+)
 from parley.api.chat.v1 import (
     chat_service_pb2,
     file_service_pb2,
@@ -71,11 +77,14 @@ def access_table() -> Mapping[tuple[str, str], Access]:
     """Return the access rule of every route, by its method and path."""
     declared = {
         (each.verb, each.path): Access(
-            each.options.summary, roles=AUDIENCES[each.options.audience], method=each.call_path
+            each.options.summary,
+            roles=AUDIENCES[each.options.audience],
+            method=each.call_path,
+            duration=DURATIONS[each.options.duration],
         )
         for each in bindings()
     }
-    return {**HAND_WRITTEN, **declared}
+    return {**PAGES, **declared}
 
 
 def contract_routes(

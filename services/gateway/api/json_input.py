@@ -6,7 +6,7 @@ field. In a patch an absent field is not changed, and null clears a field that m
 """
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal
 from enum import Enum, StrEnum
 from functools import cache
@@ -54,6 +54,8 @@ class Body:
             value = getattr(body, name)
             if value is UNSET:
                 continue
+            if value is None:
+                value = field.default
             if value is not None:
                 field.put(message, value)
             given.append(field.path)
@@ -67,10 +69,12 @@ class BodyField:
     Attributes:
         path: Its name in the message that a mask refers to.
         put: Sets it.
+        default: Its value if it is null; None for empty.
     """
 
     path: str
     put: Setter
+    default: Any
 
 
 def body_of(
@@ -96,7 +100,12 @@ def body_of(
         if (not only or name in only) and member.field.descriptor.name not in without
     }
     made = _struct(name, members, kind, either=either_of(message))
-    return Body(made, {name: BodyField(each.path, each.put) for name, each in members.items()})
+    is_patch = kind is BodyKind.PATCH
+    fields = {
+        name: BodyField(each.path, each.put, None if is_patch else _default(each.field))
+        for name, each in members.items()
+    }
+    return Body(made, fields)
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,8 +123,11 @@ def _members(message: Descriptor, kind: BodyKind) -> dict[str, _Member]:
             continue
         attribute = field.descriptor.name
         if field.options.flatten:
+            is_one_of = field.descriptor.containing_oneof is not None
             for name, inner in _members(field.message, kind).items():
-                found[name] = _Member(inner.field, inner.path, _nested(attribute, inner.put))
+                # The members of a message that may be absent may be absent too.
+                shown = replace(inner.field, is_required=False) if is_one_of else inner.field
+                found[name] = _Member(shown, inner.path, _nested(attribute, inner.put))
         else:
             found[field.name] = _Member(field, attribute, _setter(field))
     return found
@@ -131,7 +143,7 @@ def _struct(
     kind: BodyKind,
     *,
     tag: str | None = None,
-    either: tuple[str, ...] = (),
+    either: "Either | None" = None,
 ) -> type[msgspec.Struct]:
     fields: list[Any] = []
     for json_name, member in members.items():
@@ -151,28 +163,56 @@ def _struct(
         forbid_unknown_fields=True,
         tag_field=None if tag is None else TYPE,
         tag=tag,
-        namespace={"either": either, "__post_init__": _check_either} if either else None,
+        namespace=either.members() if either is not None else None,
     )
 
 
-def either_of(message: Descriptor) -> tuple[str, ...]:
-    """Return the JSON names of the fields of which exactly one is required."""
+@dataclass(frozen=True, slots=True)
+class Either:
+    """The fields of a oneof.
+
+    Attributes:
+        names: Their JSON names.
+        is_required: Whether one of them is required.
+    """
+
+    names: tuple[str, ...]
+    is_required: bool
+
+    def members(self) -> dict[str, Any]:
+        """Return the attributes of a body's type that has these fields."""
+        is_required = self.is_required
+        check = _check_one if is_required else _check_at_most_one
+        return {"either": self.names, "needs_either": is_required, "__post_init__": check}
+
+
+def either_of(message: Descriptor) -> Either | None:
+    """Return the oneof of a body whose members are fields of their own."""
+    public = {field.descriptor.name: field for field in json_fields(message) if field.is_input}
     for oneof in message.oneofs:
-        if oneof.GetOptions().Extensions[validate_pb2.oneof].required and not is_tagged(message):
-            public = {field.descriptor.name: field.name for field in json_fields(message)}
-            return tuple(public[field.name] for field in oneof.fields if field.name in public)
-    return ()
+        names = tuple(public[field.name].name for field in oneof.fields if field.name in public)
+        if len(names) > 1 and not is_tagged(message):
+            is_required = oneof.GetOptions().Extensions[validate_pb2.oneof].required
+            return Either(names, is_required)
+    return None
 
 
-def _check_either(body: Any) -> None:
+def _check_one(body: Any) -> None:
     if sum(bool(getattr(body, name)) for name in body.either) != 1:
+        raise ValueError(f"give either {' or '.join(body.either)}")
+
+
+def _check_at_most_one(body: Any) -> None:
+    given = (getattr(body, name) for name in body.either)
+    if sum(value is not None and value is not UNSET for value in given) > 1:
         raise ValueError(f"give either {' or '.join(body.either)}")
 
 
 def _is_clearable(field: JsonField) -> bool:
     """Return whether null may clear the field in a patch."""
     is_bool = field.descriptor.type == FieldDescriptor.TYPE_BOOL
-    return not (is_bool or field.is_required) and field.rules.may_be_empty
+    may_be_empty = field.rules.may_be_empty or field.options.null_if_empty
+    return not (is_bool or field.is_required) and may_be_empty
 
 
 def _default(field: JsonField) -> Any:
@@ -242,7 +282,7 @@ def _scalar_type(descriptor: FieldDescriptor, rules: Rules, field: JsonField) ->
                 rules, is_required=field.is_required or descriptor is not field.descriptor
             )
         case FieldDescriptor.TYPE_BYTES:
-            return _sized(bytes, rules)
+            return _sized(str if options.utf8_text else bytes, rules)
         case FieldDescriptor.TYPE_DOUBLE:
             return _bounded(float, rules.least, rules.most)
         case _:
@@ -358,7 +398,7 @@ def _from_json(field: JsonField) -> Callable[[Any], Any]:
     if descriptor.enum_type is not None:
         numbers = {word: number for number, word in enum_words(descriptor.enum_type).items()}
         return lambda word: numbers[word]
-    return lambda value: value
+    return str.encode if options.utf8_text else lambda value: value
 
 
 def _json_text(document: msgspec.Raw | JsonObject) -> str:

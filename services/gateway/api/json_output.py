@@ -131,6 +131,8 @@ class _Source:
             return f"embedded_json({read} or {options.default_value!r})"
         if options.decimal_max:
             return f"(embedded_json({read}) if {read} else None)"
+        if options.octal_digits:
+            return f"format({read}, '0{options.octal_digits}o')"
         return f"base64({read})" if descriptor.type == FieldDescriptor.TYPE_BYTES else read
 
 

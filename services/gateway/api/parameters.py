@@ -18,9 +18,8 @@ from starlette.requests import Request
 from gateway.api.json_input import value_type
 from gateway.http.body_errors import FIELD_ERRORS_MAX, nearest
 from gateway.http.problems.errors import FieldError, HttpProblem, invalid_request
-from gateway.http.problems.reasons import REQUEST_REASONS
-from gateway.http.problems.tool_reasons import WORKSPACE_REASONS
 from parley.contract.bindings import PathVariable
+from parley.contract.errors import error_spec
 from parley.contract.json_fields import JsonField, enum_words, json_field
 from parley.contract.rules import JSON_INTEGER_MAX, Rules
 
@@ -162,8 +161,7 @@ def _not_found(field: JsonField | None) -> HttpProblem:
         resource = field.options.resource
         detail = f"There is no such {resource}, or you may not see it."
         return HttpProblem(404, RESOURCE_NOT_FOUND, detail, facts={"resource": resource})
-    told = {**REQUEST_REASONS, **WORKSPACE_REASONS}[reason]
-    return HttpProblem(404, reason, told.means)
+    return HttpProblem.of(reason, error_spec(reason).meaning)
 
 
 def _parser(field: JsonField) -> Parser:

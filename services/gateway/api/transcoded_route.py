@@ -108,6 +108,7 @@ class TranscodedRoute:
         self._has_request_id = REQUEST_ID in message.fields_by_name
         self._if_match = _optional_path(message, options.if_match_field)
         self._caller = _optional_path(message, options.caller_field)
+        self._credential = _optional_path(message, options.credential_field)
         self._timeout_s = options.timeout_ms / 1000 or None
 
     async def __call__(self, request: Request, principal: Principal) -> Response:
@@ -135,6 +136,8 @@ class TranscodedRoute:
             put(message, fields, _constant(fields[-1], text))
         if options.caller_field:
             put(message, self._caller, principal.user.id)
+        if options.credential_field:
+            put(message, self._credential, principal.credential.value)
         key = ""
         if self._has_request_id:
             key = idempotency_key(request) or self._new_id()
@@ -197,10 +200,13 @@ def derived_id(user_id: UserId, key: str) -> str:
 
 
 def put(message: Any, fields: tuple[FieldDescriptor, ...], value: Any) -> None:
-    """Set the field at the end of a path."""
+    """Set the field at the end of a path, or add to it if it is repeated."""
     for field in fields[:-1]:
         message = getattr(message, field.name)
-    setattr(message, fields[-1].name, value)
+    if fields[-1].is_repeated:
+        getattr(message, fields[-1].name).append(value)
+    else:
+        setattr(message, fields[-1].name, value)
 
 
 def body_type_of(binding: HttpBinding) -> Body | None:

@@ -26,7 +26,6 @@ from gateway.http.addresses import PublicUrl
 from gateway.http.authentication import Authentication, Principal
 from gateway.http.limits.admission import Admission, Duration, Requester
 from gateway.http.limits.client_address import ClientAddresses
-from gateway.http.limits.route_durations import duration_of
 from gateway.http.problems.errors import (
     PROBLEM_MEDIA_TYPE,
     Answer,
@@ -167,7 +166,7 @@ class Application:
             by_path.setdefault(route.path, {})[route.method] = route
         endpoints = [
             Route(path, _PathEndpoint(path, methods, access, around))
-            for path, methods in by_path.items()
+            for path, methods in sorted(by_path.items(), key=_precedence)
         ]
         self._router = Router(endpoints, redirect_slashes=False, default=_no_such_path)
         self._around = around
@@ -241,8 +240,7 @@ class Application:
     def _check_host(self, request: Request) -> None:
         host = host_name(request.headers.get("host", ""))
         if host not in self._hosts:
-            raise HttpProblem(
-                421,
+            raise HttpProblem.of(
                 "HOST_NOT_ALLOWED",
                 "This host name is not served here; use the public URL, or have the operator "
                 "add the name to GATEWAY_ALLOWED_HOSTS.",
@@ -287,7 +285,7 @@ class _PathEndpoint:
         if route is None:
             allowed = ", ".join(sorted(self._routes))
             detail = f"This path answers {allowed}."
-            raise HttpProblem(405, "METHOD_NOT_ALLOWED", detail, headers={"allow": allowed})
+            raise HttpProblem.of("METHOD_NOT_ALLOWED", detail, headers={"allow": allowed})
         if isinstance(route, UserRoute):
             scope[ASKED] = RouteInputs(route.path, route.query, route.body)
         _check_upgrade(scope, route)
@@ -300,7 +298,7 @@ class _PathEndpoint:
             case UserRoute(handle=handle_user):
                 principal = await self._principal(route, request)
                 requester = self._requester(request, principal.user.id)
-                duration = duration_of(route.method, route.path)
+                duration = self._access[route.method, route.path].duration
                 async with self._admission.admitted(requester, duration) as is_open:
                     response = await handle_user(request, principal)
                     is_open()
@@ -311,7 +309,7 @@ class _PathEndpoint:
     async def _principal(self, route: UserRoute, request: Request) -> Principal:
         principal = await self._authentication.require(request)
         if principal.user.role not in self._access[route.method, route.path].roles:
-            raise HttpProblem(403, "FORBIDDEN", f"The role {principal.user.role} may not do this.")
+            raise HttpProblem.of("FORBIDDEN", f"The role {principal.user.role} may not do this.")
         request.scope[USER_ID] = principal.user.id
         return principal
 
@@ -337,7 +335,7 @@ class _ResponseSender:
             if self._http_version == "1.0" and "content-length" not in headers:
                 # The response would be chunked, which an HTTP/1.0 client takes for part of the
                 # body.
-                raise HttpProblem(505, "HTTP_VERSION_TOO_OLD", TOO_OLD)
+                raise HttpProblem.of("HTTP_VERSION_TOO_OLD", TOO_OLD)
             self.status = message["status"]
             self.started_at = time.perf_counter()
             for name, value in self._headers.items():
@@ -373,9 +371,14 @@ def host_name(host: str) -> str:
     return name if name.count(":") > 1 else name.partition(":")[0]
 
 
+def _precedence(entry: tuple[str, object]) -> list[bool]:
+    """Return a key that sorts fixed segments of paths before parameters."""
+    return [segment.startswith("{") for segment in entry[0].split("/")]
+
+
 def _check_upgrade(scope: Scope, route: AnyRoute) -> None:
     if is_websocket(scope) and not (isinstance(route, UserRoute) and route.upgrades):
-        raise HttpProblem(400, "NOT_A_WEBSOCKET", "This path is no WebSocket; send a request.")
+        raise HttpProblem.of("NOT_A_WEBSOCKET", "This path is no WebSocket; send a request.")
 
 
 def _check_declared(routes: tuple[AnyRoute, ...], access: Mapping[tuple[str, str], Access]) -> None:
@@ -390,4 +393,4 @@ def _check_declared(routes: tuple[AnyRoute, ...], access: Mapping[tuple[str, str
 
 
 async def _no_such_path(scope: Scope, receive: Receive, send: Send) -> None:
-    raise HttpProblem(404, "NO_SUCH_PATH", "There is nothing at this path; see /docs.")
+    raise HttpProblem.of("NO_SUCH_PATH", "There is nothing at this path; see /docs.")

@@ -187,8 +187,7 @@ class Authentication:
                 fetch_site is None and origin is not None and self._is_own_origin(origin, request)
             )
         if not is_ours:
-            raise HttpProblem(
-                403,
+            raise HttpProblem.of(
                 "CROSS_SITE_REQUEST",
                 "A session cookie counts only for requests of our own page; use an API key.",
             )
@@ -210,9 +209,9 @@ def digest_of(token: str) -> bytes:
 
 def _unauthenticated(detail: str) -> HttpProblem:
     headers = {"www-authenticate": 'Bearer realm="parley"'}
-    return HttpProblem(401, "UNAUTHENTICATED", detail, headers=headers)
+    return HttpProblem.of("UNAUTHENTICATED", detail, headers=headers)
 
 
 def _invalid_key(detail: str) -> HttpProblem:
     headers = {"www-authenticate": 'Bearer realm="parley", error="invalid_token"'}
-    return HttpProblem(401, "INVALID_API_KEY", detail, headers=headers)
+    return HttpProblem.of("INVALID_API_KEY", detail, headers=headers)

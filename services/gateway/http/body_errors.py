@@ -88,15 +88,24 @@ def _struct_faults(value: object, kind: inspect.StructType, pointer: str) -> Ite
             tag = () if kind.tag_field is None else (kind.tag_field,)
             hint = nearest(name, (*tag, *known))
             yield FieldError("UNKNOWN_FIELD", f"Unknown field.{hint}", pointer=at)
-    either: tuple[str, ...] = getattr(kind.cls, "either", ())
-    if either and sum(bool(value.get(name)) for name in either) != 1:
-        yield FieldError("INVALID", f"Give either {' or '.join(either)}.", pointer=pointer)
+    yield from _either_faults(value, kind.cls, pointer)
     for name, field in known.items():
         at = f"{pointer}/{escaped(name)}"
         if name in value:
             yield from _faults(value[name], field.type, at)
         elif field.required:
             yield FieldError("MISSING_FIELD", "This field is required.", pointer=at)
+
+
+def _either_faults(value: dict[Any, Any], body: Any, pointer: str) -> Iterator[FieldError]:
+    """Yield the error of an object that has none or several of the fields of a oneof."""
+    either: tuple[str, ...] = getattr(body, "either", ())
+    detail = f"Give either {' or '.join(either)}."
+    given = [name for name in either if value.get(name) is not None]
+    if either and body.needs_either and sum(bool(value[name]) for name in given) != 1:
+        yield FieldError("INVALID", detail, pointer=pointer or f"/{either[0]}")
+    elif either and not body.needs_either and len(given) > 1:
+        yield FieldError("INVALID", detail, pointer=f"{pointer}/{given[-1]}")
 
 
 def _union_faults(

@@ -2,28 +2,16 @@
 
 import asyncio
 from collections.abc import Coroutine
-from dataclasses import dataclass
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, TypeVar
 
 from starlette.requests import Request
 
 from gateway.http.problems.errors import HttpProblem
+from parley.tasks import Overtaken, run_unless
 
 DISCONNECTED: Final = "http.disconnect"
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class _Done(Generic[T]):
-    value: T
-
-
-@dataclass(frozen=True, slots=True)
-class _Failed:
-    """An error returned from its task without cancelling the other tasks of the group."""
-
-    error: Exception
 
 
 async def cancel_on_disconnect(
@@ -35,26 +23,10 @@ async def cancel_on_disconnect(
         HttpProblem: The client disconnected, so that there is no response (499), or this process
             stops and the client has to ask another one (503).
     """
-    async with asyncio.TaskGroup() as tasks:
-        working = tasks.create_task(_captured(work))
-        leaving = (tasks.create_task(_gone(request)), tasks.create_task(draining.wait()))
-        await asyncio.wait((working, *leaving), return_when=asyncio.FIRST_COMPLETED)
-        for task in (working, *leaving):
-            task.cancel()
-    if working.cancelled():
-        raise _stopping() if draining.is_set() else _nobody()
-    match working.result():
-        case _Done(value):
-            return value
-        case _Failed(error):
-            raise error
-
-
-async def _captured(work: Coroutine[Any, Any, T]) -> _Done[T] | _Failed:
     try:
-        return _Done(await work)
-    except Exception as error:
-        return _Failed(error)
+        return await run_unless(work, _gone(request), draining.wait())
+    except Overtaken:
+        raise (_stopping() if draining.is_set() else _nobody()) from None
 
 
 async def _gone(request: Request) -> None:
@@ -63,8 +35,8 @@ async def _gone(request: Request) -> None:
 
 
 def _stopping() -> HttpProblem:
-    return HttpProblem(503, "DRAINING", "This process stops; ask again.", retry_after_s=1.0)
+    return HttpProblem.of("DRAINING", "This process stops; ask again.", retry_after_s=1.0)
 
 
 def _nobody() -> HttpProblem:
-    return HttpProblem(499, "CLIENT_CLOSED_REQUEST", "The client went away.")
+    return HttpProblem.of("CLIENT_CLOSED_REQUEST", "The client went away.")

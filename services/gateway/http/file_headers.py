@@ -80,8 +80,7 @@ def requested_span(header: str, size_bytes: int) -> Span | None:
         if found[2] is not None and int(found[2]) < first:
             return None
     if first > last:
-        raise HttpProblem(
-            416,
+        raise HttpProblem.of(
             "RANGE_NOT_SATISFIABLE",
             f"The file has {size_bytes} bytes; ask for some of them.",
             headers={"content-range": f"bytes */{size_bytes}"},

@@ -11,9 +11,11 @@ from starlette.responses import Response
 from gateway.http.problems.errors import FieldError, HttpProblem, UpstreamProblem, invalid_request
 from gateway.http.responses import json_response
 from gateway.identity.errors import VersionConflict
+from parley.contract.errors import error_spec
 
 # A version that no resource has: an invalid tag matches nothing.
 NO_VERSION = -1
+VERSION_CONFLICT = "VERSION_CONFLICT"
 # Enough characters of a hash to exclude collisions.
 TAG_CHARACTERS = 32
 VERSION_SEPARATOR = "."
@@ -120,10 +122,10 @@ def _is_conflict(error: UpstreamProblem | VersionConflict) -> bool:
         return True
     # A tag that was never a version matches none.
     is_no_tag = any(each.field.endswith(".etag") for each in error.problem.violations)
-    return error.problem.reason == "VERSION_CONFLICT" or is_no_tag
+    return error.problem.reason == VERSION_CONFLICT or is_no_tag
 
 
 def _changed_meanwhile() -> HttpProblem:
-    return HttpProblem(
-        412, "VERSION_CONFLICT", "Somebody changed it meanwhile; read it and try again."
-    )
+    status = error_spec(VERSION_CONFLICT).if_match_http_status
+    detail = "Somebody changed it meanwhile; read it and try again."
+    return HttpProblem(status, VERSION_CONFLICT, detail)

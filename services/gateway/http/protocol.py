@@ -18,8 +18,9 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResp
 from uvicorn.protocols.websockets.wsproto_impl import WSProtocol
 
 from gateway.http.limits.connections import ConnectionRefusal, OpenConnections
-from gateway.http.problems.errors import PROBLEM_MEDIA_TYPE
+from gateway.http.problems.errors import PROBLEM_MEDIA_TYPE, type_and_title
 from gateway.http.request_head import head_error
+from parley.contract.errors import ErrorSpec, error_spec
 
 HEAD_BYTES_MAX = 64 * 1024
 HEAD_S_MAX = 10.0
@@ -28,6 +29,8 @@ UNACKNOWLEDGED_MS_MAX = 25_000
 # How long a refused connection may take to send a request and read the response.
 REFUSED_S_MAX = 2.0
 RETRY_AFTER_S: Final = 2
+NOT_HTTP: Final = "This is not a request of HTTP/1.1 with a method that is known here."
+NOT_CHUNKS: Final = "The body is not in chunks, as its Transfer-Encoding says."
 #: The scope key of the client's presence.
 PRESENCE: Final = "parley.presence"
 
@@ -65,9 +68,15 @@ class BoundedProtocol(HttpToolsProtocol):
     """uvicorn's protocol with limits: rejects large heads and closes connections with slow ones."""
 
     def __init__(
-        self, *, limits: HeadLimits, open_connections: OpenConnections, **given: Any
+        self,
+        *,
+        public_url: str,
+        limits: HeadLimits,
+        open_connections: OpenConnections,
+        **given: Any,
     ) -> None:
         super().__init__(**given)
+        self._public_url = public_url
         self._limits = limits
         self._open_connections = open_connections
         self._refused: ConnectionRefusal | None = None
@@ -146,7 +155,7 @@ class BoundedProtocol(HttpToolsProtocol):
         super().data_received(data)
         self._held_bytes += self._chunk_bytes
         if self._held_bytes > self._limits.bytes_max and not self.transport.is_closing():
-            self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, _too_large(self._limits))
+            self._refuse("REQUEST_HEADER_FIELDS_TOO_LARGE", _too_large(self._limits))
 
     def on_message_begin(self) -> None:
         """Reset the count of field bytes."""
@@ -192,10 +201,12 @@ class BoundedProtocol(HttpToolsProtocol):
     def send_400_response(self, msg: str) -> None:
         """Reject input that could not be parsed."""
         if self._field_bytes > self._limits.bytes_max:
-            self._refuse(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, _too_large(self._limits))
+            self._refuse("REQUEST_HEADER_FIELDS_TOO_LARGE", _too_large(self._limits))
+        elif self._is_head_awaited:
+            self._refuse("BAD_REQUEST", self._fault or NOT_HTTP)
         else:
-            detail = "This is not a request of HTTP/1.1 with a method that is known here."
-            self._refuse(HTTPStatus.BAD_REQUEST, self._fault or detail)
+            # Of bodies, only chunks have a syntax.
+            self._refuse("INVALID_CHUNKS", NOT_CHUNKS)
 
     def _count(self, field_bytes: int) -> None:
         self._field_bytes += field_bytes
@@ -229,17 +240,34 @@ class BoundedProtocol(HttpToolsProtocol):
     def _tell(self, refused: ConnectionRefusal) -> None:
         match refused:
             case ConnectionRefusal.FULL:
-                status, code = HTTPStatus.SERVICE_UNAVAILABLE, "SERVER_BUSY"
+                code = "SERVER_BUSY"
             case ConnectionRefusal.ADDRESS_FULL:
-                status, code = HTTPStatus.TOO_MANY_REQUESTS, "TOO_MANY_CONNECTIONS"
+                code = "TOO_MANY_CONNECTIONS"
             case _:
                 assert_never(refused)
-        self.transport.write(_problem(status, refused.value, code=code, retry=True))
+        self._write_problem(code, refused.value)
 
-    def _refuse(self, status: HTTPStatus, detail: str) -> None:
-        if not self._is_answering():
-            self.transport.write(_problem(status, detail))
+    def _refuse(self, code: str, detail: str) -> None:
+        is_head = self._is_head_awaited
+        if not self._is_answering() if is_head else self._is_response_taken():
+            self._write_problem(code, detail)
         self.transport.close()
+
+    def _is_response_taken(self) -> bool:
+        """Take the response to the current request from the application, unless it has begun.
+
+        To the application the client is gone.
+        """
+        is_queued = bool(self.pipeline)  # Then another request is being answered.
+        if is_queued or not self._is_answering() or self.cycle.response_started:
+            return False
+        self.cycle.disconnected = True
+        self.cycle.message_event.set()
+        return True
+
+    def _write_problem(self, code: str, detail: str) -> None:
+        kind = type_and_title(code, self._public_url)
+        self.transport.write(_problem(kind, error_spec(code), detail))
 
 
 def _set_tcp_user_timeout(transport: asyncio.Transport) -> None:
@@ -253,20 +281,18 @@ def _too_large(limits: HeadLimits) -> str:
     return f"The head of a request may have {limits.bytes_max} bytes; send less."
 
 
-def _problem(
-    status: HTTPStatus, detail: str, *, code: str | None = None, retry: bool = False
-) -> bytes:
+def _problem(kind: dict[str, object], spec: ErrorSpec, detail: str) -> bytes:
+    status = HTTPStatus(spec.http_status)
     document: dict[str, object] = {
-        "type": "about:blank",
-        "title": status.phrase,
+        **kind,
         "status": status.value,
         "detail": detail,
-        "code": code or status.name,
-        "retryable": retry,
+        "code": spec.reason,
+        "retryable": spec.is_retryable,
     }
-    if retry:
+    if spec.is_retryable:
         document["retry_after_ms"] = RETRY_AFTER_S * 1000
-    retry_after = f"retry-after: {RETRY_AFTER_S}\r\n" if retry else ""
+    retry_after = f"retry-after: {RETRY_AFTER_S}\r\n" if spec.is_retryable else ""
     body = msgspec.json.encode(document)
     head = (
         f"HTTP/1.1 {status.value} {status.phrase}\r\n"

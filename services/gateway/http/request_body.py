@@ -7,9 +7,8 @@ reported with its location.
 import asyncio
 import json
 import re
-from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Iterator, Mapping
 from contextlib import aclosing
-from datetime import datetime
 from sys import float_info
 from typing import Any, TypeVar
 
@@ -100,14 +99,13 @@ async def read_bytes(
                 if len(body) > bytes_max:
                     raise too_large
     except TimeoutError:
-        raise HttpProblem(
-            408,
+        raise HttpProblem.of(
             "BODY_TOO_SLOW",
             f"The body did not arrive within {s_max:g} s, or stopped on its way.",
             headers={"connection": "close"},
         ) from None
     except ClientDisconnect:
-        raise HttpProblem(499, "CLIENT_CLOSED_REQUEST", "The client went away.") from None
+        raise HttpProblem.of("CLIENT_CLOSED_REQUEST", "The client went away.") from None
     return bytes(body)
 
 
@@ -152,14 +150,13 @@ def _parsed(body: bytes) -> object:
 
 
 def _too_deep() -> HttpProblem:
-    return HttpProblem(400, "INVALID_JSON", "The body is nested too deeply.")
+    return HttpProblem.of("INVALID_JSON", "The body is nested too deeply.")
 
 
 def read_query(
     request: Request,
     *known: str,
     repeatable: tuple[str, ...] = (),
-    checks: Iterable[Callable[[Mapping[str, str]], object]] = (),
 ) -> Mapping[str, str]:
     """Return the query parameters; of a repeatable one the last value.
 
@@ -167,11 +164,9 @@ def read_query(
         request: The request.
         known: The names that may be given once.
         repeatable: The names that may be given more than once.
-        checks: Each raises HttpProblem for invalid values; all are run before the request is
-            rejected.
 
     Raises:
-        HttpProblem: One is unknown, repeated, contains NUL or is rejected by a check (422).
+        HttpProblem: One is unknown, repeated, or contains NUL (422).
     """
     known = (*known, *repeatable)
     found: dict[str, str] = {}
@@ -187,12 +182,6 @@ def read_query(
         elif "\0" in value:
             faults.append(FieldError("NUL", "Leave out the NUL character.", parameter=name))
         found[name] = value
-    told = {fault.parameter for fault in faults}
-    for check in checks:
-        try:
-            check(found)
-        except HttpProblem as refusal:
-            faults += [each for each in refusal.errors if each.parameter not in told]
     if faults:
         raise invalid_request(*faults[:FIELD_ERRORS_MAX])
     return found
@@ -211,25 +200,6 @@ def int_parameter(query: Mapping[str, str], name: str, *, least: int, most: int)
         return int(text)
     detail = f"Give a whole number from {least} to {most}."
     raise invalid_request(FieldError("NOT_IN_RANGE", detail, parameter=name))
-
-
-def moment(query: Mapping[str, str], name: str) -> datetime | None:
-    """Return a parameter as a time; None if it is absent.
-
-    Raises:
-        HttpProblem: It is not an RFC 3339 time with an offset (422).
-    """
-    text = query.get(name)
-    if text is None:
-        return None
-    try:
-        # An unencoded plus sign arrives as a space.
-        found = datetime.fromisoformat(text.replace(" ", "+"))
-    except ValueError:
-        found = None
-    if found is None or found.tzinfo is None:
-        raise invalid_parameter(name, "Give a time like 2026-01-31T12:00:00Z.")
-    return found
 
 
 def flag(query: Mapping[str, str], name: str) -> bool:
@@ -258,11 +228,6 @@ def event_types(query: Mapping[str, str], known: tuple[str, ...]) -> frozenset[s
     return wanted
 
 
-def invalid_field(pointer: str, detail: str) -> HttpProblem:
-    """Return the error for a value in the body."""
-    return invalid_request(FieldError("INVALID", detail, pointer=pointer))
-
-
 def invalid_parameter(name: str, detail: str) -> HttpProblem:
     """Return the error for a query parameter's value."""
     return invalid_request(FieldError("INVALID", detail, parameter=name))
@@ -282,8 +247,7 @@ def idempotency_key(request: Request) -> str | None:
     key = re.sub(r'\\(["\\])', r"\1", key)
     if not 1 <= len(key) <= IDEMPOTENCY_KEY_CHARACTERS_MAX or not key.isascii():
         detail = f"Give 1 to {IDEMPOTENCY_KEY_CHARACTERS_MAX} printable ASCII characters."
-        raise HttpProblem(
-            400,
+        raise HttpProblem.of(
             "INVALID_IDEMPOTENCY_KEY",
             f"Idempotency-Key: {detail}",
             errors=(FieldError("WRONG_FORMAT", detail, parameter="Idempotency-Key"),),
@@ -311,8 +275,7 @@ async def drain(receive: Receive) -> None:
 def _check_media_type(request: Request, *accepted: str) -> None:
     given = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if given not in accepted:
-        raise HttpProblem(
-            415,
+        raise HttpProblem.of(
             "UNSUPPORTED_MEDIA_TYPE",
             f"Send the body as Content-Type: {' or '.join(accepted)}.",
             errors=(
@@ -328,8 +291,7 @@ async def _bounded(request: Request) -> bytes:
 
 
 def _too_large() -> HttpProblem:
-    return HttpProblem(
-        413,
+    return HttpProblem.of(
         "BODY_TOO_LARGE",
         f"The body may have {BODY_BYTES_MAX} bytes; send less, or send files as files.",
         headers={"connection": "close"},
@@ -370,11 +332,10 @@ def _not_json(body: bytes, error: Exception) -> HttpProblem:
             if is_number
             else "The body has half of a surrogate pair, such as \\ud800 without the other half."
         )
-        return HttpProblem(400, "INVALID_JSON", detail)
+        return HttpProblem.of("INVALID_JSON", detail)
     before = body[:where].decode(errors="replace")
     line, column = before.count("\n") + 1, len(before) - (before.rfind("\n") + 1) + 1
-    return HttpProblem(
-        400,
+    return HttpProblem.of(
         "INVALID_JSON",
         f"The body is not one JSON document in UTF-8; see line {line}, column {column}.",
         facts={"line": line, "column": column},

@@ -46,6 +46,7 @@ async def serve_http(
     app: ASGIApp,
     address: HttpAddress,
     *,
+    public_url: str,
     open_connections: OpenConnections,
     limits: HeadLimits | None = None,
 ) -> AsyncIterator[HttpAddress]:
@@ -54,6 +55,7 @@ async def serve_http(
     Args:
         app: The application.
         address: The address to listen on.
+        public_url: The origin in the types of problems.
         open_connections: Limits the open connections.
         limits: Limits of a request head.
 
@@ -63,7 +65,10 @@ async def serve_http(
     listening = _bind(address)
     # uvicorn accepts any protocol factory, whatever its types declare.
     protocol: Any = partial(
-        BoundedProtocol, limits=limits or HeadLimits(), open_connections=open_connections
+        BoundedProtocol,
+        public_url=public_url,
+        limits=limits or HeadLimits(),
+        open_connections=open_connections,
     )
     config = uvicorn.Config(
         app,

@@ -26,8 +26,7 @@ def require_websocket(request: Request) -> None:
         HttpProblem: It is a plain request (426).
     """
     if not is_websocket(request.scope):
-        raise HttpProblem(
-            426,
+        raise HttpProblem.of(
             "UPGRADE_REQUIRED",
             "This path is a WebSocket: connect with a client for those, version 13.",
             headers={"upgrade": "websocket", "connection": "upgrade"},

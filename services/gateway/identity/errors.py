@@ -24,9 +24,6 @@ IdentityError
 from collections.abc import Callable
 from typing import Any
 
-import grpc
-
-from parley.api.identity.v1.error_reason_pb2 import ErrorReason
 from parley.identity import Role
 from parley.postgres import DatabaseUnavailable
 from parley.rpc import ErrorTable, Problem, Violation
@@ -193,26 +190,18 @@ class FeedStopped(IdentityError):
 
 
 def _telling(
-    status: grpc.StatusCode,
-    reason: "ErrorReason.ValueType",
+    reason: str,
     metadata: Callable[[Any], dict[str, str]] = lambda error: {},
 ) -> Callable[[Any], Problem]:
-    name = ErrorReason.Name(reason).removeprefix("ERROR_REASON_")
-    return lambda error: Problem(status, name, str(error), metadata(error))
+    return lambda error: Problem.of(reason, str(error), metadata(error))
 
 
 def _invalid(error: InvalidRequest) -> Problem:
-    return Problem(
-        grpc.StatusCode.INVALID_ARGUMENT,
-        "INVALID_REQUEST",
-        str(error),
-        violations=error.violations,
-    )
+    return Problem.of("INVALID_REQUEST", str(error), violations=error.violations)
 
 
 def _store_unavailable(_: DatabaseUnavailable) -> Problem:
-    return Problem(
-        grpc.StatusCode.UNAVAILABLE,
+    return Problem.of(
         "STORE_UNAVAILABLE",
         "the database cannot be reached; try again",
         retry_after_s=STORE_RETRY_AFTER_S,
@@ -221,88 +210,26 @@ def _store_unavailable(_: DatabaseUnavailable) -> Problem:
 
 ERRORS: ErrorTable = {
     InvalidRequest: _invalid,
-    UserNotFound: _telling(
-        grpc.StatusCode.NOT_FOUND,
-        ErrorReason.ERROR_REASON_USER_NOT_FOUND,
-        lambda error: {"user_id": error.user_id},
-    ),
-    UserDeleted: _telling(
-        grpc.StatusCode.NOT_FOUND,
-        ErrorReason.ERROR_REASON_USER_DELETED,
-        lambda error: {"user_id": error.user_id},
-    ),
-    UserStillActive: _telling(
-        grpc.StatusCode.FAILED_PRECONDITION,
-        ErrorReason.ERROR_REASON_USER_STILL_ACTIVE,
-        lambda error: {"user_id": error.user_id},
-    ),
-    LastOwner: _telling(
-        grpc.StatusCode.FAILED_PRECONDITION,
-        ErrorReason.ERROR_REASON_LAST_OWNER,
-        lambda error: {"user_id": error.user_id},
-    ),
-    LoginTaken: _telling(
-        grpc.StatusCode.ALREADY_EXISTS,
-        ErrorReason.ERROR_REASON_LOGIN_TAKEN,
-        lambda error: {"login": error.login},
-    ),
-    VersionConflict: _telling(
-        grpc.StatusCode.ABORTED,
-        ErrorReason.ERROR_REASON_VERSION_CONFLICT,
-        lambda error: {"version": str(error.version)},
-    ),
-    GroupNotFound: _telling(
-        grpc.StatusCode.NOT_FOUND,
-        ErrorReason.ERROR_REASON_GROUP_NOT_FOUND,
-        lambda error: {"group_id": error.group_id},
-    ),
-    GroupNameTaken: _telling(
-        grpc.StatusCode.ALREADY_EXISTS,
-        ErrorReason.ERROR_REASON_NAME_TAKEN,
-        lambda error: {"resource": "group", "name": error.name},
-    ),
-    TooManyGroups: _telling(
-        grpc.StatusCode.FAILED_PRECONDITION,
-        ErrorReason.ERROR_REASON_TOO_MANY_GROUPS,
-        lambda error: {"groups_max": str(error.groups_max)},
-    ),
-    UserDeactivated: _telling(
-        grpc.StatusCode.FAILED_PRECONDITION,
-        ErrorReason.ERROR_REASON_USER_DEACTIVATED,
-        lambda error: {"user_id": error.user_id},
-    ),
-    RoleExceedsCaller: _telling(
-        grpc.StatusCode.PERMISSION_DENIED,
-        ErrorReason.ERROR_REASON_ROLE_EXCEEDS_CALLER,
-        lambda error: {"role": error.role},
-    ),
-    UnknownScopes: _telling(
-        grpc.StatusCode.INVALID_ARGUMENT,
-        ErrorReason.ERROR_REASON_UNKNOWN_SCOPE,
-        lambda error: {"scope": error.scopes[0]},
-    ),
+    UserNotFound: _telling("USER_NOT_FOUND", lambda error: {"user_id": error.user_id}),
+    UserDeleted: _telling("USER_DELETED", lambda error: {"user_id": error.user_id}),
+    UserStillActive: _telling("USER_STILL_ACTIVE", lambda error: {"user_id": error.user_id}),
+    LastOwner: _telling("LAST_OWNER", lambda error: {"user_id": error.user_id}),
+    LoginTaken: _telling("LOGIN_TAKEN", lambda error: {"login": error.login}),
+    VersionConflict: _telling("VERSION_CONFLICT", lambda error: {"version": str(error.version)}),
+    GroupNotFound: _telling("GROUP_NOT_FOUND", lambda error: {"group_id": error.group_id}),
+    GroupNameTaken: _telling("NAME_TAKEN", lambda error: {"resource": "group", "name": error.name}),
+    TooManyGroups: _telling("TOO_MANY_GROUPS", lambda error: {"groups_max": str(error.groups_max)}),
+    UserDeactivated: _telling("USER_DEACTIVATED", lambda error: {"user_id": error.user_id}),
+    RoleExceedsCaller: _telling("ROLE_EXCEEDS_CALLER", lambda error: {"role": error.role}),
+    UnknownScopes: _telling("UNKNOWN_SCOPE", lambda error: {"scope": error.scopes[0]}),
     TokenForAnotherUser: _telling(
-        grpc.StatusCode.PERMISSION_DENIED,
-        ErrorReason.ERROR_REASON_TOKEN_FOR_ANOTHER_USER,
-        lambda error: {"user_id": error.user_id},
+        "TOKEN_FOR_ANOTHER_USER", lambda error: {"user_id": error.user_id}
     ),
-    TokenNotFound: _telling(
-        grpc.StatusCode.NOT_FOUND,
-        ErrorReason.ERROR_REASON_TOKEN_NOT_FOUND,
-        lambda error: {"token_id": error.token_id},
-    ),
+    TokenNotFound: _telling("TOKEN_NOT_FOUND", lambda error: {"token_id": error.token_id}),
     TokenAlreadyIssued: _telling(
-        grpc.StatusCode.ALREADY_EXISTS,
-        ErrorReason.ERROR_REASON_TOKEN_ALREADY_ISSUED,
-        lambda error: {"token_id": error.token_id},
+        "TOKEN_ALREADY_ISSUED", lambda error: {"token_id": error.token_id}
     ),
-    TooManyTokens: _telling(
-        grpc.StatusCode.RESOURCE_EXHAUSTED,
-        ErrorReason.ERROR_REASON_TOO_MANY_TOKENS,
-        lambda error: {"tokens_max": str(error.tokens_max)},
-    ),
-    FeedStopped: lambda error: Problem(
-        grpc.StatusCode.UNAVAILABLE, "DRAINING", str(error), retry_after_s=1.0
-    ),
+    TooManyTokens: _telling("TOO_MANY_TOKENS", lambda error: {"tokens_max": str(error.tokens_max)}),
+    FeedStopped: lambda error: Problem.of("DRAINING", str(error), retry_after_s=1.0),
     DatabaseUnavailable: _store_unavailable,
 }

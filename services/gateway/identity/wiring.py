@@ -10,6 +10,9 @@ from gateway.identity.engine.revocation_feed import RevocationFeed
 from gateway.identity.engine.scopes import known_scopes
 from gateway.identity.engine.service_tokens import ServiceTokens
 from gateway.identity.engine.users import Users
+from gateway.identity.rpc.groups import GroupServicer
+from gateway.identity.rpc.service_tokens import ServiceTokenServicer
+from gateway.identity.rpc.users import UserServicer
 from gateway.identity.store.credentials import IdentityStore
 from gateway.identity.store.groups import GroupStore
 from gateway.identity.store.service_tokens import TokenStore
@@ -22,6 +25,15 @@ from parley.process import Process
 
 
 @dataclass(frozen=True, slots=True)
+class Servicers:
+    """The gRPC services, which the HTTP routes call in this process."""
+
+    users: UserServicer
+    groups: GroupServicer
+    tokens: ServiceTokenServicer
+
+
+@dataclass(frozen=True, slots=True)
 class Identity:
     """The identity components that both servers use."""
 
@@ -29,11 +41,8 @@ class Identity:
     keys: ApiKeyCache
     authentication: Authentication
     sign_ins: SignInWatch
-    tokens: ServiceTokens
-    users: Users
-    group_store: GroupStore
-    groups: Groups
     feed: RevocationFeed
+    servicers: Servicers
 
 
 def open_identity(
@@ -53,21 +62,25 @@ def open_identity(
         new_id=process.new_id,
         scopes=known_scopes(),
     )
+    users = Users(
+        UserStore(database),
+        people,
+        bus=bus,
+        clock=clock,
+        new_id=process.new_id,
+        changed=keys.forget,
+    )
+    groups = Groups(group_store, bus=bus, clock=clock, new_id=process.new_id)
+    feed = RevocationFeed(tokens, bus=bus, clock=clock)
     return Identity(
         people,
         keys,
         authentication,
         SignInWatch(authentication, clock=clock),
-        service_tokens,
-        Users(
-            UserStore(database),
-            people,
-            bus=bus,
-            clock=clock,
-            new_id=process.new_id,
-            changed=keys.forget,
+        feed,
+        Servicers(
+            UserServicer(people, users, group_store),
+            GroupServicer(group_store, groups, people),
+            ServiceTokenServicer(service_tokens, feed, clock=clock),
         ),
-        group_store,
-        Groups(group_store, bus=bus, clock=clock, new_id=process.new_id),
-        RevocationFeed(tokens, bus=bus, clock=clock),
     )

@@ -9,7 +9,7 @@ import grpc
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from gateway.api.convert.parts import Json, time_of
+from gateway.api.json_output import to_json
 from gateway.api.path_parameters import file_id_of
 from gateway.http.authentication import Principal
 from gateway.http.file_headers import (
@@ -88,7 +88,7 @@ class FileRoutes:
                 lambda stubs: stubs.files.UploadFile(_pieces(head, data), timeout=UPLOAD_S_MAX),
             )
         location = f"/api/v1/files/{answer.file.id}"
-        return json_response(file_to_json(answer.file), status=201, headers={"location": location})
+        return json_response(to_json(answer.file), status=201, headers={"location": location})
 
     @contextmanager
     def _place(self, user_id: str) -> Iterator[None]:
@@ -111,11 +111,6 @@ class FileRoutes:
             self._uploads[user_id] -= 1
             if not self._uploads[user_id]:
                 del self._uploads[user_id]
-
-    async def read(self, request: Request, principal: Principal) -> Response:
-        """Return the metadata of a file."""
-        read_query(request)
-        return json_response(file_to_json(await self._known(request, principal)))
 
     async def download(self, request: Request, principal: Principal) -> Response:
         """Return a file, or a byte range of it."""
@@ -156,19 +151,6 @@ class FileRoutes:
             lambda stubs: _begun(stubs.files.DownloadFile(asked, timeout=DOWNLOAD_S_MAX)),
         )
         return _read(call)
-
-
-def file_to_json(file: file_pb2.File) -> Json:
-    """Convert a file's metadata."""
-    return {
-        "id": file.id,
-        "owner_id": file.owner_id,
-        "name": file.name,
-        "media_type": file.media_type,
-        "size_bytes": file.size_bytes,
-        "sha256": file.sha256,
-        "created_at": time_of(file, "created_at"),
-    }
 
 
 def _span(request: Request, file: file_pb2.File) -> Span | None:

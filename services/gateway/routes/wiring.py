@@ -4,21 +4,13 @@ import asyncio
 from dataclasses import dataclass
 
 from gateway.api.contract import contract_routes
+from gateway.api.transcoded_route import Calls
 from gateway.http.application import UserRoute
 from gateway.identity.wiring import Identity
-from gateway.routes.checkpoints import CheckpointRoutes
 from gateway.routes.export import ExportRoutes
 from gateway.routes.files import FileRoutes
-from gateway.routes.groups import GroupRoutes
-from gateway.routes.models import ModelRoutes
+from gateway.routes.identity_calls import SERVICERS, IdentityCalls
 from gateway.routes.processes import ProcessRoutes
-from gateway.routes.providers import ProviderRoutes
-from gateway.routes.secrets import SecretRoutes
-from gateway.routes.service_tokens import TokenRoutes
-from gateway.routes.settings import SettingsRoutes
-from gateway.routes.templates import TemplateRoutes
-from gateway.routes.usage import UsageRoutes
-from gateway.routes.users import UserRoutes
 from gateway.routes.workspace_files import WorkspaceFileRoutes
 from gateway.routes.workspaces import WorkspaceRoutes
 from gateway.streams.chatd_calls import STUBS, ChatdCalls
@@ -71,18 +63,8 @@ class Handlers:
     processes: ProcessRoutes
     terminal: TerminalRoutes
     workspace_files: WorkspaceFileRoutes
-    templates: TemplateRoutes
-    secrets: SecretRoutes
     workspaces: WorkspaceRoutes
-    checkpoints: CheckpointRoutes
     files: FileRoutes
-    models: ModelRoutes
-    providers: ProviderRoutes
-    settings: SettingsRoutes
-    usage: UsageRoutes
-    users: UserRoutes
-    groups: GroupRoutes
-    tokens: TokenRoutes
 
 
 def open_handlers(
@@ -92,7 +74,10 @@ def open_handlers(
     identity, chatd, new_id = behind.identity, behind.chatd, process.new_id
     workspaces = Workspaces(chatd)
     events = _events(behind, process, limits)
-    calls = dict.fromkeys(STUBS, ChatdCalls(chatd))
+    calls: dict[str, Calls] = {
+        **dict.fromkeys(STUBS, ChatdCalls(chatd)),
+        **dict.fromkeys(SERVICERS, IdentityCalls(identity.servicers)),
+    }
     return Handlers(
         declared=contract_routes(calls, new_id=new_id),
         pages=PageRoutes(
@@ -105,23 +90,13 @@ def open_handlers(
         ),
         events=events,
         export=ExportRoutes(chatd),
-        processes=ProcessRoutes(workspaces, new_id=new_id, draining=behind.draining),
+        processes=ProcessRoutes(workspaces, draining=behind.draining),
         terminal=TerminalRoutes(
             chatd, behind.nodes, identity.sign_ins, new_id=new_id, clock=process.clock
         ),
         workspace_files=WorkspaceFileRoutes(workspaces, stream=events.stream),
-        templates=TemplateRoutes(chatd, new_id=new_id),
-        secrets=SecretRoutes(chatd, new_id=new_id),
-        workspaces=WorkspaceRoutes(chatd, stream=events.stream, new_id=new_id),
-        checkpoints=CheckpointRoutes(workspaces, new_id=new_id),
+        workspaces=WorkspaceRoutes(chatd, stream=events.stream),
         files=FileRoutes(chatd, new_id=new_id, clock=process.clock),
-        models=ModelRoutes(chatd, new_id=new_id),
-        providers=ProviderRoutes(chatd, new_id=new_id),
-        settings=SettingsRoutes(chatd, new_id=new_id),
-        usage=UsageRoutes(chatd, new_id=new_id),
-        users=UserRoutes(identity.users, identity.people, new_id=new_id),
-        groups=GroupRoutes(identity.groups, identity.group_store, identity.people, new_id=new_id),
-        tokens=TokenRoutes(identity.tokens, new_id=new_id),
     )
 
 

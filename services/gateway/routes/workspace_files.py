@@ -1,4 +1,4 @@
-"""HTTP routes of a chat's workspace files: directories, downloads, repositories, diffs."""
+"""HTTP routes of a chat's workspace: downloads of files, and events of its repositories."""
 
 import re
 from collections.abc import AsyncIterator
@@ -11,35 +11,18 @@ import grpc
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from gateway.api.convert.workspace_access import (
-    GIT_EVENTS,
-    entry_to_json,
-    git_event,
-    git_file_to_json,
-    repository_to_json,
-)
-from gateway.api.paging import page_request, page_to_json
+from gateway.api.events import GIT_EVENTS, git_event
 from gateway.api.path_parameters import chat_id_of
 from gateway.http.authentication import Principal
 from gateway.http.byte_ranges import ByteRange, range_of
 from gateway.http.problems.errors import HttpProblem
-from gateway.http.request_body import (
-    event_types,
-    flag,
-    int_parameter,
-    invalid_parameter,
-    read_query,
-)
-from gateway.http.responses import json_response
+from gateway.http.request_body import event_types, invalid_parameter, read_query
 from gateway.streams.watch_stream import StreamFactory, WatchStream, opened
 from gateway.streams.workspace_client import Workspaces
 from parley.api.workspace.v1 import file_pb2, workspace_pb2
 from parley.api.workspace.v1 import workspace_access_service_pb2 as api
 
 DOWNLOAD_S_MAX: Final = 3600.0
-DEPTH_MAX: Final = 8
-DIFF_BYTES_MAX: Final = 3 * 1024 * 1024
-DIFF_PATHS_MAX: Final = 1000
 UNKNOWN_TYPE: Final = "application/octet-stream"
 
 _MEDIA_TYPE = re.compile(r"[\w.+-]+/[\w.+-]+(?:; ?charset=[\w-]+)?", re.ASCII)
@@ -51,29 +34,11 @@ class DownloadCutOff(Exception):
 
 
 class WorkspaceFileRoutes:
-    """The routes under /chats/{chat_id}/files, and those about git."""
+    """The downloads of files and the stream of repositories."""
 
     def __init__(self, workspaces: Workspaces, *, stream: StreamFactory) -> None:
         self._workspaces = workspaces
         self._stream = stream
-
-    async def list(self, request: Request, principal: Principal) -> Response:
-        """List a directory, directories first."""
-        query = read_query(request, "path", "depth", "include_ignored", "limit", "cursor")
-        chat_id, page = chat_id_of(request), page_request(query)
-        asked = api.ListWorkspaceDirectoryRequest(
-            workspace_id=chat_id,
-            path=query.get("path", ""),
-            depth=int_parameter(query, "depth", least=1, most=DEPTH_MAX) or 0,
-            page_size=page.page_size,
-            page_token=page.page_token,
-            include_ignored=flag(query, "include_ignored"),
-        )
-        answer = await self._workspaces.ask(
-            principal.user, chat_id, lambda stub: stub.ListWorkspaceDirectory(asked)
-        )
-        items = map(entry_to_json, answer.entries)
-        return json_response(page_to_json(items, answer.next_page_token))
 
     async def download(self, request: Request, principal: Principal) -> Response:
         """Stream a file, or a byte range of it, from its node."""
@@ -104,21 +69,11 @@ class WorkspaceFileRoutes:
             _written(call, len(span)), status_code=200 if wanted is None else 206, headers=headers
         )
 
-    async def git(self, request: Request, principal: Principal) -> Response:
-        """Return how the repositories of the chat differ from their last commits."""
-        read_query(request)
-        chat_id = chat_id_of(request)
-        asked = api.GetWorkspaceGitStatusRequest(workspace_id=chat_id, chat_id=chat_id)
-        answer = await self._workspaces.ask(
-            principal.user, chat_id, lambda stub: stub.GetWorkspaceGitStatus(asked)
-        )
-        return json_response({"repositories": [*map(repository_to_json, answer.repositories)]})
-
     async def git_events(self, request: Request, principal: Principal) -> WatchStream:
         """Stream the repositories of the chat: first all of them, then changed ones."""
         kinds = event_types(read_query(request, "types"), GIT_EVENTS)
         chat_id = chat_id_of(request)
-        asked = api.WatchWorkspaceGitRequest(workspace_id=chat_id, chat_id=chat_id)
+        asked = api.WatchWorkspaceGitRequest(workspace_id=chat_id)
         # The first message is read here, so that an error is still returned as a problem document.
         over = api.WatchWorkspaceGitResponse(closed=workspace_pb2.StreamEnd())
         call, first = await self._workspaces.ask(
@@ -126,33 +81,6 @@ class WorkspaceFileRoutes:
         )
         about = {"chat_id": chat_id}
         return WatchStream(self._stream(principal, about, kinds), call, first, git_event, about)
-
-    async def diff(self, request: Request, principal: Principal) -> Response:
-        """Return a diff as text."""
-        query = read_query(
-            request, "repository", "base", "target", "max_bytes", repeatable=("paths",)
-        )
-        chat_id, paths = chat_id_of(request), request.query_params.getlist("paths")
-        if len(paths) > DIFF_PATHS_MAX:
-            raise invalid_parameter("paths", f"Give at most {DIFF_PATHS_MAX}.")
-        asked = api.GetWorkspaceDiffRequest(
-            workspace_id=chat_id,
-            repository=query.get("repository", ""),
-            base=query.get("base", ""),
-            target=query.get("target", ""),
-            paths=paths,
-            max_bytes=int_parameter(query, "max_bytes", least=1, most=DIFF_BYTES_MAX) or 0,
-        )
-        answer = await self._workspaces.ask(
-            principal.user, chat_id, lambda stub: stub.GetWorkspaceDiff(asked)
-        )
-        return json_response(
-            {
-                "files": [*map(git_file_to_json, answer.files)],
-                "patch": answer.patch,
-                "truncated": answer.truncated,
-            }
-        )
 
     async def _narrow(
         self, principal: Principal, asked: api.DownloadWorkspaceFileRequest, wanted: ByteRange

@@ -93,9 +93,7 @@ class ChatdClient:
         Raises:
             UpstreamProblem: The response is an error, or no process responds.
         """
-        refusal = UpstreamProblem(
-            Problem(grpc.StatusCode.UNAVAILABLE, "UPSTREAM_UNAVAILABLE", "no chatd is known")
-        )
+        refusal = UpstreamProblem(Problem.of("UPSTREAM_UNAVAILABLE", "no chatd is known"))
         with acting_for(user):
             for stubs in self._preferred(chat_id):
                 try:

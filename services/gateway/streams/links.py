@@ -13,8 +13,6 @@ import logging
 from collections.abc import Callable, Iterable
 from contextlib import suppress
 
-import grpc
-
 from gateway.http.problems.errors import UpstreamProblem
 from gateway.streams.event_source import Ending, EventSink
 from gateway.streams.frames import Frames
@@ -35,12 +33,8 @@ RETRIES_MAX = 60
 MOVE_BATCH = 100
 MOVE_PAUSE_S = 0.05
 
-CHAT_NOT_FOUND = Problem(
-    grpc.StatusCode.NOT_FOUND, "CHAT_NOT_FOUND", "There is no such chat, or you may not see it."
-)
-NO_CHATD = Problem(
-    grpc.StatusCode.UNAVAILABLE, "UPSTREAM_UNAVAILABLE", "no chatd answers", retry_after_s=2.0
-)
+CHAT_NOT_FOUND = Problem.of("CHAT_NOT_FOUND", "There is no such chat, or you may not see it.")
+NO_CHATD = Problem.of("UPSTREAM_UNAVAILABLE", "no chatd answers", retry_after_s=2.0)
 
 _log = logging.getLogger(__name__)
 

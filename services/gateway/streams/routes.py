@@ -8,7 +8,6 @@ from functools import partial
 from starlette.requests import Request
 
 from gateway.api.events import CHAT_EVENTS, FEED_EVENTS
-from gateway.api.inputs.chats import INTEGER_MAX
 from gateway.api.path_parameters import chat_id_of
 from gateway.http.authentication import Principal
 from gateway.http.request_body import event_types, int_parameter, read_query
@@ -17,6 +16,7 @@ from gateway.streams.event_source import ChatEventSource
 from gateway.streams.event_stream import EventStream, StreamDependencies, StreamLimits
 from gateway.streams.open_streams import OpenStreams
 from parley.clock import Clock
+from parley.contract.rules import JSON_INTEGER_MAX
 
 CURSOR_CHARACTERS_MAX = 512
 # Streams end at different times, so that clients do not reconnect at once.
@@ -47,7 +47,7 @@ class EventRoutes:
         """Stream the events of a chat, after the client's cursor."""
         chat_id = chat_id_of(request)
         query = read_query(request, "cursor", "after_id", "types")
-        after_id = int_parameter(query, "after_id", least=0, most=INTEGER_MAX) or 0
+        after_id = int_parameter(query, "after_id", least=0, most=JSON_INTEGER_MAX) or 0
         stream = self.stream(principal, {"chat_id": chat_id}, event_types(query, CHAT_EVENTS))
         subscription = await self._events.open(
             principal.user,

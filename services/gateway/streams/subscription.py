@@ -6,6 +6,7 @@ from typing import Protocol
 
 from gateway.streams.event_source import Ending, EventSink
 from gateway.streams.frames import Frame
+from parley.clock import backoff_s
 from parley.identity import User
 
 CONFIRMED_BYTES = 64 * 1024
@@ -58,11 +59,8 @@ class LinkSubscription:
     def delay_s(self) -> float:
         """Return the delay before the next process is tried: 0 for the first attempt."""
         self._failed_attempts += 1
-        return (
-            0.0
-            if self._failed_attempts == 1
-            else min(MOVE_S * 2.0 ** (self._failed_attempts - 2), MOVE_S_MAX)
-        )
+        failures = self._failed_attempts - 1
+        return backoff_s(failures, MOVE_S, MOVE_S_MAX) if failures else 0.0
 
     def take(self, frame: Frame) -> None:
         """Pass an event on to the reader."""

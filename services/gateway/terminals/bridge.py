@@ -10,15 +10,14 @@ import asyncio
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from enum import IntEnum
-from typing import Any, Final, Literal, assert_never
+from enum import IntEnum, StrEnum
+from typing import Annotated, Any, Final, Literal, assert_never
 
 import grpc
 import msgspec
 from starlette.types import Message, Receive, Scope, Send
 
-from gateway.api.convert.workspace_access import process_to_json
-from gateway.api.inputs.workspace_access import Cells, Signal
+from gateway.api.json_output import to_json
 from gateway.http.problems.errors import HttpProblem, UpstreamProblem, http_problem_of
 from gateway.http.request_body import decode
 from gateway.http.websockets import closed
@@ -26,12 +25,15 @@ from parley.api.workspace.v1 import process_pb2, workspace_pb2
 from parley.api.workspace.v1 import process_service_pb2 as api
 from parley.clock import Clock
 from parley.rpc import problem_of
+from parley.tasks import first_of
 
 INPUT_BYTES_MAX: Final = 64 * 1024
 #: Frames per second, far above the rate of typing or pasting.
 FRAMES_PER_S_MAX: Final = 500
 #: How long a client may not read.
 UNREAD_S_MAX: Final = 30.0
+
+Cells = Annotated[int, msgspec.Meta(ge=1, le=1000)]
 
 
 class CloseCode(IntEnum):
@@ -41,6 +43,17 @@ class CloseCode(IntEnum):
     REFUSED = 1008
     FAILED = 1011
     COME_BACK = 1012
+
+
+class Signal(StrEnum):
+    """A signal that a client may send."""
+
+    INTERRUPT = "interrupt"
+    TERMINATE = "terminate"
+    KILL = "kill"
+    HANGUP = "hangup"
+    STOP = "stop"
+    CONTINUE = "continue"
 
 
 class Resize(msgspec.Struct, frozen=True, tag="resize", forbid_unknown_fields=True):
@@ -149,21 +162,14 @@ class TerminalBridge:
             send,
             {
                 "type": "opened",
-                "process": process_to_json(opened.process),
+                "process": to_json(opened.process),
                 "cursor": opened.cursor,
                 "view_only": opened.view_only,
             },
         )
-        async with asyncio.TaskGroup() as tasks:
-            works = (
-                tasks.create_task(self._print(send)),
-                tasks.create_task(self._type(receive)),
-                tasks.create_task(_signed_out(signed_out)),
-            )
-            done, _ = await asyncio.wait(works, return_when=asyncio.FIRST_COMPLETED)
-            for work in works:
-                work.cancel()
-        return next(iter(done)).result()
+        return await first_of(
+            self._print(send), lambda: self._type(receive), lambda: _signed_out(signed_out)
+        )
 
     async def _print(self, send: Send) -> AttachmentEnd | None:
         """Forward the node's output, with the backpressure of the client.
@@ -180,7 +186,7 @@ class TerminalBridge:
                     case "heartbeat":
                         await self._tell(send, {"type": "heartbeat", "cursor": cursor})
                     case "ended":
-                        process = process_to_json(answer.ended.process)
+                        process = to_json(answer.ended.process)
                         said = {"type": "exited", "process": process, "cursor": cursor}
                         return AttachmentEnd(CloseCode.DONE, said)
                     case "closed":

@@ -7,7 +7,6 @@ import grpc
 from starlette.requests import Request
 from starlette.types import ASGIApp
 
-from gateway.api.inputs.chats import INTEGER_MAX
 from gateway.api.path_parameters import chat_id_of, chat_not_found, process_id_of, workspace_id_of
 from gateway.http.authentication import Principal
 from gateway.http.problems.errors import UpstreamProblem
@@ -22,14 +21,13 @@ from parley.api.workspace.v1 import process_service_pb2 as node_api
 from parley.api.workspace.v1 import workspace_service_pb2 as api
 from parley.api.workspace.v1.process_service_pb2_grpc import ProcessServiceStub
 from parley.clock import Clock
+from parley.contract.rules import JSON_INTEGER_MAX
 from parley.identity import User
 from parley.rpc import LIMITS, Address, Channels, Problem, acting_for, problem_of
 
 CELLS_MAX: Final = 1000
 FROM_NOW: Final = -1
-GONE: Final = Problem(
-    grpc.StatusCode.UNAVAILABLE, "UPSTREAM_UNAVAILABLE", "the node ended the attachment"
-)
+GONE: Final = Problem.of("UPSTREAM_UNAVAILABLE", "the node ended the attachment")
 
 
 class TerminalRoutes:
@@ -61,8 +59,9 @@ class TerminalRoutes:
     async def attach(self, request: Request, principal: Principal) -> ASGIApp:
         """Attach to a process of a chat's workspace, from a cursor on."""
         chat_id = chat_id_of(request)
+        asked = api.IssueAttachTicketRequest(chat_id=chat_id)
         try:
-            return await self._attach(request, principal, chat_id)
+            return await self._attach(request, principal, asked)
         except UpstreamProblem as refused:
             if is_chat_missing(refused, chat_id):
                 raise chat_not_found() from None
@@ -70,7 +69,8 @@ class TerminalRoutes:
 
     async def attach_in_workspace(self, request: Request, principal: Principal) -> ASGIApp:
         """Attach to a process of a workspace, from a cursor on."""
-        return await self._attach(request, principal, workspace_id_of(request))
+        asked = api.IssueAttachTicketRequest(workspace_id=workspace_id_of(request))
+        return await self._attach(request, principal, asked)
 
     async def open_shell(self, request: Request, principal: Principal) -> ASGIApp:
         """Start a shell in a workspace and attach to it."""
@@ -87,15 +87,13 @@ class TerminalRoutes:
         )
         return await self._open_bridge(principal, asked, node_api.AttachOpen(size=size))
 
-    async def _attach(self, request: Request, principal: Principal, workspace_id: str) -> ASGIApp:
+    async def _attach(
+        self, request: Request, principal: Principal, asked: api.IssueAttachTicketRequest
+    ) -> ASGIApp:
         query = read_query(request, "cursor", "rows", "columns", "view_only")
         require_websocket(request)
-        asked = api.IssueAttachTicketRequest(
-            request_id=self._new_id(),
-            workspace_id=workspace_id,
-            process_id=process_id_of(request),
-            view_only=flag(query, "view_only"),
-        )
+        asked.request_id, asked.process_id = self._new_id(), process_id_of(request)
+        asked.view_only = flag(query, "view_only")
         since = _cursor(query.get("cursor"), query)
         return await self._open_bridge(
             principal, asked, node_api.AttachOpen(since_cursor=since, size=_size(query))
@@ -109,7 +107,7 @@ class TerminalRoutes:
     ) -> ASGIApp:
         ticket, _ = await self._chatd.ask(
             principal.user,
-            asked.workspace_id,
+            asked.chat_id or asked.workspace_id,
             lambda stubs: stubs.catalogue.IssueAttachTicket(asked),
         )
         opening.ticket, opening.process_id = ticket.ticket, ticket.process_id
@@ -147,7 +145,7 @@ class TerminalRoutes:
 def _cursor(given: str | None, query: Any) -> int:
     if given == "now":
         return FROM_NOW
-    return int_parameter(query, "cursor", least=0, most=INTEGER_MAX) or 0
+    return int_parameter(query, "cursor", least=0, most=JSON_INTEGER_MAX) or 0
 
 
 def _size(query: Any) -> process_pb2.TerminalSize | None:

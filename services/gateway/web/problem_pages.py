@@ -1,46 +1,32 @@
 """The HTML pages that the `type` of a problem links to."""
 
 import re
+from collections import Counter
 from collections.abc import Mapping
 from html import escape
 
-from gateway.http.problems.reasons import (
-    CHAT_REASONS,
-    IDENTITY_REASONS,
-    REQUEST_REASONS,
-    SERVER_REASONS,
-    SIGN_IN_REASONS,
-    ReasonText,
-)
-from gateway.http.problems.tool_reasons import MCP_REASONS, WORKSPACE_REASONS
+from parley.api.chat.v1.error_reason_pb2 import ErrorReason as ChatReason
+from parley.api.error.v1.http_error_reason_pb2 import HttpErrorReason
+from parley.api.error.v1.rpc_error_reason_pb2 import RpcErrorReason
+from parley.api.identity.v1.error_reason_pb2 import ErrorReason as IdentityReason
+from parley.api.mcp.v1.error_reason_pb2 import ErrorReason as McpReason
+from parley.api.workspace.v1.error_reason_pb2 import ErrorReason as WorkspaceReason
+from parley.contract.errors import ENUMS, ERROR_SPECS, FIELD_CODES, ErrorSpec, specs_of
 
-SECTIONS: Mapping[str, Mapping[str, ReasonText]] = {
-    "Requests": REQUEST_REASONS,
-    "Sign-in": SIGN_IN_REASONS,
-    "Users, groups and tokens": IDENTITY_REASONS,
-    "Chats": CHAT_REASONS,
-    "Workspaces": WORKSPACE_REASONS,
-    "MCP servers": MCP_REASONS,
-    "Servers": SERVER_REASONS,
-}
-PROBLEM_REASONS: Mapping[str, ReasonText] = {
-    code: kind for section in SECTIONS.values() for code, kind in section.items()
-}
-#: The codes in `errors` of an INVALID_REQUEST.
-FIELD_CODES: Mapping[str, str] = {
-    "MISSING_FIELD": "a required field is not there",
-    "UNKNOWN_FIELD": "there is no field of this name",
-    "WRONG_TYPE": "the value is of another JSON type than it has to be",
-    "NOT_A_CHOICE": "the value is none of the choices, which the detail lists",
-    "NOT_IN_RANGE": "the number is too small or too large",
-    "TOO_SHORT": "a text, a list or an object has too few characters, items or members",
-    "TOO_LONG": "a text, a list or an object has too many characters, items or members",
-    "WRONG_FORMAT": "the text is not written in the way that the detail describes",
-    "NUL": "the text holds a NUL character",
-    "EMPTY_PATCH": "the patch names no field",
-    "UNKNOWN_PARAMETER": "there is no query parameter of this name",
-    "REPEATED": "the query parameter is given more than once",
-    "INVALID": "the value cannot be accepted for the reason in the detail",
+_NAMES = Counter(spec.reason for reasons in ENUMS for spec in specs_of(reasons))
+#: Title of a section -> its codes; those of several enums have a section of their own.
+SECTIONS: Mapping[str, tuple[str, ...]] = {
+    "General": tuple(name for name, enums in _NAMES.items() if enums > 1),
+} | {
+    title: tuple(spec.reason for spec in specs_of(reasons) if _NAMES[spec.reason] == 1)
+    for title, reasons in {
+        "HTTP requests": HttpErrorReason.DESCRIPTOR,
+        "Users, groups and tokens": IdentityReason.DESCRIPTOR,
+        "Chats": ChatReason.DESCRIPTOR,
+        "Workspaces": WorkspaceReason.DESCRIPTOR,
+        "MCP servers": McpReason.DESCRIPTOR,
+        "Calls between services": RpcErrorReason.DESCRIPTOR,
+    }.items()
 }
 
 
@@ -52,11 +38,10 @@ def index_body() -> str:
     )
 
 
-def problem_body(code: str) -> str:
+def problem_body(spec: ErrorSpec) -> str:
     """Return the description of one problem code as HTML."""
-    kind = PROBLEM_REASONS[code]
-    body = f"<p>{_html(kind.means)}</p><h2>What to do</h2><p>{_html(kind.remedy)}</p>"
-    if code == "INVALID_REQUEST":
+    body = f"<p>{_html(spec.meaning)}</p><h2>What to do</h2><p>{_html(spec.remedy)}</p>"
+    if spec.reason == "INVALID_REQUEST":
         rows = "".join(
             f"<li><code>{each}</code>: {escape(text)}</li>" for each, text in FIELD_CODES.items()
         )
@@ -70,5 +55,5 @@ def _html(text: str) -> str:
 
 
 def _row(code: str) -> str:
-    means = _html(PROBLEM_REASONS[code].means)
-    return f'<li><a href="/problems/{code}"><code>{code}</code></a>: {means}</li>'
+    meaning = _html(ERROR_SPECS[code].meaning)
+    return f'<li><a href="/problems/{code}"><code>{code}</code></a>: {meaning}</li>'

@@ -18,8 +18,9 @@ from gateway.http.responses import json_response
 from gateway.http.route_access import Need
 from gateway.identity.store.credentials import IdentityStore
 from gateway.streams.chatd_client import ChatdClient
-from gateway.web.problem_pages import PROBLEM_REASONS, index_body, problem_body
+from gateway.web.problem_pages import index_body, problem_body
 from parley.clock import Clock
+from parley.contract.errors import ERROR_SPECS
 from parley.postgres import DatabaseUnavailable
 from parley.settings import Secret
 
@@ -96,9 +97,9 @@ class PageRoutes:
     async def problem(self, request: Request) -> Response:
         """Show the meaning and the remedy of one problem code."""
         code = request.path_params["code"]
-        if code not in PROBLEM_REASONS:
-            raise HttpProblem(404, "NO_SUCH_PATH", "There is no such problem; see /problems.")
-        return HTMLResponse(_document(code, problem_body(code)))
+        if code not in ERROR_SPECS:
+            raise HttpProblem.of("NO_SUCH_PATH", "There is no such problem; see /problems.")
+        return HTMLResponse(_document(code, problem_body(ERROR_SPECS[code])))
 
     async def login(self, request: Request) -> Response:
         """Consume the login link for a session."""
@@ -110,8 +111,7 @@ class PageRoutes:
         if is_ours and is_fresh:
             cookie = await self._authentication.sign_owner_in(digest_of(token))
         if cookie is None:
-            raise HttpProblem(
-                403,
+            raise HttpProblem.of(
                 "LOGIN_LINK_INVALID",
                 "The link was used before, is older than a day or another start's; use the newest "
                 "one that `parley up` printed, or start Parley again for a new one.",
@@ -149,7 +149,7 @@ def _word(is_well: bool) -> str:
 
 def _not_ready(checks: Mapping[str, str]) -> HttpProblem:
     at_fault = ", ".join(f"{name} is {word}" for name, word in checks.items() if word != "ok")
-    return HttpProblem(503, "NOT_READY", f"Not ready: {at_fault}.", facts={"checks": dict(checks)})
+    return HttpProblem.of("NOT_READY", f"Not ready: {at_fault}.", facts={"checks": dict(checks)})
 
 
 def _document(title: str, body: str) -> str:

@@ -1,12 +1,14 @@
-"""Value types of a tool call: its key, request, state and end."""
+"""Tool calls: their key, request, state and end, and the port that makes them."""
 
 import hashlib
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from typing import Protocol
 
-from mcpgateway.client.content import Part
-from mcpgateway.servers.domain import Reason, ServerId
+from mcpgateway.client.content import Part, ToolAnswer
+from mcpgateway.servers.domain import Catalogue, Reason, ServerId, Target
 
 
 class Outcome(StrEnum):
@@ -117,3 +119,28 @@ class CallRecord:
     finished_at: datetime | None
     end: CallEnd | None
     is_acknowledged: bool
+
+
+OnProgress = Callable[[Progress], None]
+
+
+class Upstream(Protocol):
+    """The operations on MCP servers that the service uses."""
+
+    async def list_tools(self, target: Target) -> Catalogue:
+        """Return the server's tools, within its connect timeout.
+
+        Raises:
+            UpstreamFailed: It does not respond, or its response is invalid.
+        """
+        ...
+
+    async def call_tool(
+        self, target: Target, tool: str, arguments_json: bytes, on_progress: OnProgress
+    ) -> ToolAnswer:
+        """Call a tool once and return its answer; on cancellation the server is notified.
+
+        Raises:
+            UpstreamFailed: The tool did not respond; the error contains whether it may have run.
+        """
+        ...

@@ -32,12 +32,14 @@ class AddressBlocked(httpx2.TransportError):
     """The address is private, or the scheme is plain HTTP, and the operator did not allow it.
 
     Attributes:
-        place: The host and port.
+        host_port: The host and port.
     """
 
-    def __init__(self, place: str, problem: str) -> None:
-        super().__init__(f"{place} {problem}; the operator can name it in MCPGATEWAY_ALLOWED_HOSTS")
-        self.place = place
+    def __init__(self, host_port: str, problem: str) -> None:
+        super().__init__(
+            f"{host_port} {problem}; the operator can name it in MCPGATEWAY_ALLOWED_HOSTS"
+        )
+        self.host_port = host_port
 
 
 class ResponseTooLarge(httpx2.TransportError):
@@ -61,12 +63,12 @@ class Policy:
         Raises:
             ValueError: One of them is not host:port.
         """
-        places = [part.strip().lower() for part in text.split(",") if part.strip()]
-        for place in places:
-            host, _, port = place.rpartition(":")
+        host_ports = [part.strip().lower() for part in text.split(",") if part.strip()]
+        for host_port in host_ports:
+            host, _, port = host_port.rpartition(":")
             if not host or not port.isascii() or not port.isdigit() or not 0 < int(port) < 65536:
-                raise ValueError(f"{place!r} is not HOST:PORT")
-        return cls(frozenset(places))
+                raise ValueError(f"{host_port!r} is not HOST:PORT")
+        return cls(frozenset(host_ports))
 
     def __str__(self) -> str:
         return ",".join(sorted(self.allowed))
@@ -75,7 +77,7 @@ class Policy:
         """Return a policy that also allows the host and port of `url`."""
         parts = urlsplit(url)
         port = parts.port or DEFAULT_PORTS.get(parts.scheme, 0)
-        return Policy(self.allowed | {_place(parts.hostname or "", port)})
+        return Policy(self.allowed | {_host_port(parts.hostname or "", port)})
 
     def check_request(self, scheme: str, host: str, port: int | None) -> None:
         """Reject plain HTTP to a host that is not explicitly allowed.
@@ -83,9 +85,9 @@ class Policy:
         Raises:
             AddressBlocked: The request must not be sent.
         """
-        place = _place(host, port or DEFAULT_PORTS.get(scheme, 0))
-        if scheme != "https" and place not in self.allowed:
-            raise AddressBlocked(place, "is reached by plain HTTP")
+        host_port = _host_port(host, port or DEFAULT_PORTS.get(scheme, 0))
+        if scheme != "https" and host_port not in self.allowed:
+            raise AddressBlocked(host_port, "is reached by plain HTTP")
 
     def check_addresses(self, host: str, port: int, addresses: Iterable[str]) -> None:
         """Reject a host that resolves to an address which is not public.
@@ -93,11 +95,11 @@ class Policy:
         Raises:
             AddressBlocked: The connection must not be opened.
         """
-        if _place(host, port) in self.allowed:
+        if _host_port(host, port) in self.allowed:
             return
         for address in addresses:
             if not is_public(address):
-                raise AddressBlocked(_place(host, port), "is not a public address")
+                raise AddressBlocked(_host_port(host, port), "is not a public address")
 
 
 def is_public(address: str) -> bool:
@@ -309,6 +311,6 @@ def _translated() -> Iterator[None]:
         raise kind(str(error)) from error
 
 
-def _place(host: str, port: int) -> str:
+def _host_port(host: str, port: int) -> str:
     bracketed = f"[{host}]" if ":" in host else host
     return f"{bracketed}:{port}".lower()

@@ -14,12 +14,11 @@ from mcp_types import (
 )
 from mcp_types import Tool as ProtocolTool
 
-from mcpgateway.client.call import Progress
+from mcpgateway.client.call import OnProgress, Progress
 from mcpgateway.client.content import TextPart, ToolAnswer
 from mcpgateway.client.egress import EXCHANGE
 from mcpgateway.client.failures import is_refusal
 from mcpgateway.client.translation import clean_text, cut_text, tool_answer, usable_tools
-from mcpgateway.client.upstream import OnProgress
 from mcpgateway.servers.domain import Catalogue
 
 PAGES_MAX: Final = 100

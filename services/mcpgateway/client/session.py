@@ -7,9 +7,9 @@ cancelled when either fails.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from mcp import Client
 
@@ -18,13 +18,14 @@ from mcpgateway.client.failures import failed_exchange, lost_session
 from mcpgateway.servers.domain import Reason
 from mcpgateway.servers.errors import UpstreamFailed
 from parley.clock import Clock
+from parley.tasks import Overtaken, run_unless
 
 T = TypeVar("T")
 Work = Callable[[Client], Awaitable[T]]
 Connecting = Callable[[], AbstractAsyncContextManager[Client]]
 
 
-class OwnedSession:
+class TaskSession:
     """One session with a stateful server, owned by one task."""
 
     def __init__(self, connecting: Connecting, limit_ms: int, now: float) -> None:
@@ -45,7 +46,7 @@ class OwnedSession:
         """Whether no new operation may use it."""
         return self.stopping.is_set() or self.ended.is_set()
 
-    async def own(self) -> None:
+    async def run_client(self) -> None:
         """Enter the client, keep it until `stop` is called, and exit it, all in this task."""
         self._owner = asyncio.current_task()
         exchange = Exchange()
@@ -103,7 +104,7 @@ class OwnedSession:
             self.used_at = clock.monotonic()
 
 
-async def one_off(connecting: Connecting, work: Work[T]) -> T:
+async def short_lived(connecting: Connecting, work: Work[T]) -> T:
     """Run `work` with a new client.
 
     Raises:
@@ -123,25 +124,17 @@ async def _watched(
     """Run `work` in its own task until it, its session or its HTTP exchange ends."""
     exchange = Exchange()
 
-    async def contained() -> T | UpstreamFailed:
+    async def with_own_errors() -> T:
         EXCHANGE.set(exchange)
         try:
             return await work()
         except Exception as error:  # The SDK raises any error of its transport.
-            return failed_exchange(error, exchange, has_session=has_session)
+            raise failed_exchange(error, exchange, has_session=has_session) from None
 
-    async with asyncio.TaskGroup() as tasks:
-        working = tasks.create_task(contained())
-        watching: list[Coroutine[Any, Any, object]] = [ended.wait(), exchange.broken.wait()]
-        watchers = {tasks.create_task(watch) for watch in watching}
-        await asyncio.wait({working, *watchers}, return_when=asyncio.FIRST_COMPLETED)
-        for task in (working, *watchers):
-            task.cancel()
-    if working.cancelled():
+    try:
+        return await run_unless(with_own_errors(), ended.wait(), exchange.broken.wait())
+    except Overtaken:
         if exchange.error is not None:
-            raise failed_exchange(exchange.error, exchange, has_session=has_session)
-        raise lost_session(is_sent=exchange.is_sent)
-    result = working.result()
-    if isinstance(result, UpstreamFailed):
-        raise result
-    return result
+            error = failed_exchange(exchange.error, exchange, has_session=has_session)
+            raise error from None
+        raise lost_session(is_sent=exchange.is_sent) from None

@@ -21,10 +21,10 @@ from mcp_types import DiscoverResult, Implementation
 from mcp_types.version import MODERN_PROTOCOL_VERSIONS
 
 from mcpgateway.client import operations as asking
+from mcpgateway.client.call import OnProgress
 from mcpgateway.client.content import ToolAnswer
 from mcpgateway.client.egress import Policy, guarded_client
-from mcpgateway.client.session import Connecting, OwnedSession, Work, one_off
-from mcpgateway.client.upstream import OnProgress
+from mcpgateway.client.session import Connecting, TaskSession, Work, short_lived
 from mcpgateway.servers.domain import Catalogue, Reason, Target, Transport
 from mcpgateway.servers.errors import UpstreamFailed
 from parley.clock import Clock
@@ -50,9 +50,9 @@ class _Endpoint:
     mode: str = "auto"
     discovered: DiscoverResult | None = None
     operations: int = 0
-    sessions: dict[tuple[str, int, str, str], OwnedSession] = field(default_factory=dict)
+    sessions: dict[tuple[str, int, str, str], TaskSession] = field(default_factory=dict)
 
-    def learn(self, client: Client) -> bool:
+    def record_protocol(self, client: Client) -> bool:
         """Record the server's protocol version; return whether it has sessions."""
         discovered = client.session.discover_result
         if client.protocol_version in MODERN_PROTOCOL_VERSIONS and discovered is not None:
@@ -61,7 +61,7 @@ class _Endpoint:
         self.mode, self.discovered = "legacy", None
         return True
 
-    def forget(self, session: OwnedSession | None) -> None:
+    def reset_protocol(self, session: TaskSession | None) -> None:
         """Reset the detected protocol, and stop the session."""
         self.mode, self.discovered = "auto", None
         if session is not None:
@@ -98,7 +98,7 @@ class Sessions:
         limit_ms = target.server.settings.limits.connect_timeout_ms
         try:
             async with asyncio.timeout(limit_ms / 1000):
-                return await self._use(target, asking.list_tools)
+                return await self._with_client(target, asking.list_tools)
         except TimeoutError:
             raise UpstreamFailed(
                 Reason.CONNECT_TIMEOUT, f"the server did not list its tools within {limit_ms} ms"
@@ -117,7 +117,7 @@ class Sessions:
         async def call(client: Client) -> ToolAnswer:
             return await asking.call_tool(client, tool, arguments, on_progress)
 
-        return await self._use(target, call)
+        return await self._with_client(target, call)
 
     async def close(self) -> None:
         """Close all sessions and connections."""
@@ -125,7 +125,7 @@ class Sessions:
         for endpoint in endpoints.values():
             await _close(endpoint)
 
-    async def _use(self, target: Target, work: Work[T]) -> T:
+    async def _with_client(self, target: Target, work: Work[T]) -> T:
         """Run `work` with a client, and retry once if the server certainly did not receive it."""
         endpoint = self._endpoint(target)
         endpoint.operations += 1
@@ -136,10 +136,10 @@ class Sessions:
                     if endpoint.mode not in MODERN_PROTOCOL_VERSIONS:
                         session = await self._session(endpoint, target)
                     if session is None:
-                        return await one_off(self._connecting(endpoint, target), work)
+                        return await short_lived(self._connecting(endpoint, target), work)
                     return await session.run(work, self._clock)
                 except UpstreamFailed as error:
-                    endpoint.forget(session)
+                    endpoint.reset_protocol(session)
                     if is_last or not _is_repeatable(error):
                         raise
             raise AssertionError("the last attempt returns or raises")
@@ -147,22 +147,22 @@ class Sessions:
             endpoint.operations -= 1
             endpoint.used_at = self._clock.monotonic()
 
-    async def _session(self, endpoint: _Endpoint, target: Target) -> OwnedSession | None:
+    async def _session(self, endpoint: _Endpoint, target: Target) -> TaskSession | None:
         """Return the user's session, or None if the server has no sessions."""
-        session = endpoint.sessions.get(target.session)
+        session = endpoint.sessions.get(target.session_key)
         if session is None or session.is_over:
             self._evict()
             limit_ms = target.server.settings.limits.connect_timeout_ms
             connecting = self._connecting(endpoint, target)
-            session = OwnedSession(connecting, limit_ms, self._clock.monotonic())
-            endpoint.sessions[target.session] = session
+            session = TaskSession(connecting, limit_ms, self._clock.monotonic())
+            endpoint.sessions[target.session_key] = session
             # In a new context: the session outlives the call that opens it.
-            self._tasks.create_task(session.own(), context=contextvars.Context())
+            self._tasks.create_task(session.run_client(), context=contextvars.Context())
         client = await session.opened()
-        if endpoint.learn(client):
+        if endpoint.record_protocol(client):
             return session
         session.stop()
-        endpoint.sessions.pop(target.session, None)
+        endpoint.sessions.pop(target.session_key, None)
         return None
 
     def _endpoint(self, target: Target) -> _Endpoint:

@@ -13,11 +13,21 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Final
 
-from mcpgateway.client.call import CallEnd, CallRecord, CallRequest, Outcome, Progress
+from mcpgateway.client.call import (
+    CallEnd,
+    CallRecord,
+    CallRequest,
+    OnProgress,
+    Outcome,
+    Progress,
+    Upstream,
+)
 from mcpgateway.client.content import TooLarge, truncated
-from mcpgateway.client.upstream import OnProgress, Upstream
 from mcpgateway.runtime.journal import Journal, check_content
-from mcpgateway.servers.domain import Reason, Target
+from mcpgateway.servers.domain import (
+    Reason,
+    Target,
+)
 from mcpgateway.servers.errors import McpError, TooManyCalls, UpstreamFailed
 from parley.clock import Clock
 from parley.postgres import DatabaseUnavailable
@@ -29,6 +39,8 @@ POLL_FIRST_S: Final = 0.1
 POLL_LAST_S: Final = 1.0
 STORE_RETRY_S: Final = 1.0
 STOP_S: Final = 5.0
+RENEW_S: Final = 3.0
+DELETE_EXPIRED_S: Final = 600.0
 
 logger = logging.getLogger(__name__)
 
@@ -50,10 +62,10 @@ class RunningCall:
     """A call that this process is making."""
 
     def __init__(
-        self, order: CallRequest, target: Target, blocking_error: UpstreamFailed | None
+        self, call_request: CallRequest, target: Target, blocking_error: UpstreamFailed | None
     ) -> None:
         loop = asyncio.get_running_loop()
-        self.order = order
+        self.call_request = call_request
         self.target = target
         self.blocking_error = blocking_error
         self.progress: Progress | None = None
@@ -116,26 +128,26 @@ class CallExecutor:
             finally:
                 await executor._stop_all()
 
-    async def attach(self, order: CallRequest) -> JournaledCall | None:
+    async def attach(self, call_request: CallRequest) -> JournaledCall | None:
         """Return the call if it is already journaled, by any process.
 
         Raises:
             StaleOwner: A newer owner of the chat has called.
             ExecutionIdReused: The id names another call.
         """
-        record = await self._journal.find(order.key)
+        record = await self._journal.find(call_request.key)
         if record is None:
             return None
-        check_content(record, order)
+        check_content(record, call_request)
         return JournaledCall(record, is_attached=True)
 
     async def start(
-        self, order: CallRequest, target: Target, blocking_error: UpstreamFailed | None
+        self, call_request: CallRequest, target: Target, blocking_error: UpstreamFailed | None
     ) -> JournaledCall:
         """Journal the call and make it, unless the same one is in progress.
 
         Args:
-            order: The call.
+            call_request: The call.
             target: The server.
             blocking_error: Why it cannot be made; it is journaled and ends with this.
 
@@ -144,18 +156,18 @@ class CallExecutor:
             StaleOwner: A newer owner of the chat has called.
             ExecutionIdReused: The id names another call.
         """
-        running = self._running.get(order.key.execution_id)
+        running = self._running.get(call_request.key.execution_id)
         is_attached = running is not None
         if running is None:
-            self._check_capacity(order, target)
-            running = RunningCall(order, target, blocking_error)
-            self._running[order.key.execution_id] = running
+            self._check_capacity(call_request, target)
+            running = RunningCall(call_request, target, blocking_error)
+            self._running[call_request.key.execution_id] = running
             self._tasks.create_task(self._run_call(running), context=detached())
         journaled = await asyncio.shield(running.journaled)
         if isinstance(journaled, Exception):
             raise journaled
         record, is_new = journaled
-        check_content(record, order)
+        check_content(record, call_request)
         return JournaledCall(record, is_attached=is_attached or not is_new)
 
     async def follow(self, record: CallRecord) -> AsyncIterator[Progress | CallRecord]:
@@ -171,7 +183,7 @@ class CallExecutor:
             if finished is not None:
                 yield finished
                 return
-        yield await self._awaited(record.key.execution_id)
+        yield await self._poll_journal(record.key.execution_id)
 
     def cancel(self, execution_id: str) -> None:
         """Stop the call if this process makes it; other processes read it in the journal."""
@@ -182,7 +194,7 @@ class CallExecutor:
     def cancel_calls_of(self, server_id: str) -> None:
         """Stop the calls of a server that this process makes."""
         for running in self._running.values():
-            if running.order.server_id == server_id:
+            if running.call_request.server_id == server_id:
                 running.stop(Reason.CANCELLED)
 
     async def reconcile(self) -> None:
@@ -201,12 +213,28 @@ class CallExecutor:
                 )
                 await self._journal.finish(call.execution_id, end)
 
-    def _check_capacity(self, order: CallRequest, target: Target) -> None:
+    async def renew_lease(self) -> None:
+        """Renew the lease periodically, and end the calls of processes whose lease expired."""
+        tidied_at = self._clock.monotonic() - DELETE_EXPIRED_S
+        while True:
+            try:
+                await self.reconcile()
+                await self._journal.fail_abandoned_calls()
+                if self._clock.monotonic() - tidied_at >= DELETE_EXPIRED_S:
+                    await self._journal.delete_expired()
+                    tidied_at = self._clock.monotonic()
+            except DatabaseUnavailable as error:
+                logger.warning("the lease was not renewed: %s", error)
+            await self._clock.sleep(RENEW_S)
+
+    def _check_capacity(self, call_request: CallRequest, target: Target) -> None:
         limits = target.server.settings.limits
         of_server = [
-            call for call in self._running.values() if call.order.server_id == order.server_id
+            call
+            for call in self._running.values()
+            if call.call_request.server_id == call_request.server_id
         ]
-        of_user = [call for call in of_server if call.order.user_id == order.user_id]
+        of_user = [call for call in of_server if call.call_request.user_id == call_request.user_id]
         if len(of_user) >= limits.calls_per_user_max:
             raise TooManyCalls(limits.calls_per_user_max)
         if len(of_server) >= limits.calls_max:
@@ -216,21 +244,21 @@ class CallExecutor:
         """Journal, make and end one call; waiters are always released, whatever fails."""
         finished: CallRecord | None = None
         try:
-            journaled = await self._journal.begin(running.order)
+            journaled = await self._journal.begin(running.call_request)
             running.journaled.set_result(journaled)
             if journaled[1]:
-                finished = await self._stored(running, await self._end(running))
+                finished = await self._store_end(running, await self._run_upstream(running))
         except Exception as error:  # A failed call must not end the executor.
             if not running.journaled.done():
                 running.journaled.set_result(error)
             if not isinstance(error, McpError | DatabaseUnavailable):
-                logger.exception("call %s failed", running.order.key.execution_id)
+                logger.exception("call %s failed", running.call_request.key.execution_id)
         finally:
             running.journaled.cancel()
-            del self._running[running.order.key.execution_id]
+            del self._running[running.call_request.key.execution_id]
             running.finish(finished)
 
-    async def _end(self, running: RunningCall) -> CallEnd:
+    async def _run_upstream(self, running: RunningCall) -> CallEnd:
         """Make the call and return its end; all failures are returned as values."""
         if running.blocking_error is not None:
             return _failed(running.blocking_error)
@@ -238,13 +266,13 @@ class CallExecutor:
             return replace(_stopped(running.stop_reason), may_have_executed=False)
         silence = CallTimeouts(running, self._clock)
 
-        def note(progress: Progress) -> None:
-            silence.heard()
+        def on_progress(progress: Progress) -> None:
+            silence.reset_idle()
             running.note(progress)
 
-        order = running.order
+        call_request = running.call_request
         async with asyncio.TaskGroup() as tasks:
-            calling = tasks.create_task(self._call(running, note))
+            calling = tasks.create_task(self._call(running, on_progress))
             stopping = tasks.create_task(running.stopping.wait())
             waiting = tasks.create_task(silence.wait_timeout())
             watched = (calling, stopping, waiting)
@@ -254,20 +282,20 @@ class CallExecutor:
         if not calling.cancelled():
             return calling.result()
         if not waiting.cancelled():
-            return _timed_out(waiting.result(), order)
+            return _timed_out(waiting.result(), call_request)
         return _stopped(running.stop_reason)
 
-    async def _call(self, running: RunningCall, note: OnProgress) -> CallEnd:
-        order = running.order
+    async def _call(self, running: RunningCall, on_progress: OnProgress) -> CallEnd:
+        call_request = running.call_request
         bytes_max = running.target.server.settings.limits.result_bytes_max
         try:
             answer = await self._upstream.call_tool(
-                running.target, order.tool, order.arguments_json, note
+                running.target, call_request.tool, call_request.arguments_json, on_progress
             )
         except UpstreamFailed as error:
             return _failed(error)
         except Exception:  # Its effect is unknown, which must be recorded.
-            logger.exception("call %s failed", order.key.execution_id)
+            logger.exception("call %s failed", call_request.key.execution_id)
             message = "the call failed inside Parley; the tool may have run"
             return CallEnd(Outcome.UNKNOWN, reason=Reason.GATEWAY_LOST, message=message)
         try:
@@ -282,18 +310,18 @@ class CallExecutor:
         outcome = Outcome.TOOL_ERROR if answer.is_error else Outcome.SUCCEEDED
         return CallEnd(outcome, parts, original_bytes=answer.bytes)
 
-    async def _stored(self, running: RunningCall, end: CallEnd) -> CallRecord:
+    async def _store_end(self, running: RunningCall, end: CallEnd) -> CallRecord:
         """Store the end in the journal, and retry as long as necessary."""
         while True:
             try:
-                return await self._journal.finish(running.order.key.execution_id, end)
+                return await self._journal.finish(running.call_request.key.execution_id, end)
             except DatabaseUnavailable as error:
                 if running.stop_reason is Reason.GATEWAY_LOST:
                     raise
                 logger.warning("an outcome is not stored yet: %s", error)
             await self._clock.sleep(STORE_RETRY_S)
 
-    async def _awaited(self, execution_id: str) -> CallRecord:
+    async def _poll_journal(self, execution_id: str) -> CallRecord:
         """Return the record of a call that another process makes, once it is finished."""
         delay_s = POLL_FIRST_S
         while True:
@@ -316,13 +344,13 @@ class CallTimeouts:
 
     def __init__(self, running: RunningCall, clock: Clock) -> None:
         self._clock = clock
-        self._idle_s = running.order.idle_s
-        self._heard_at = clock.monotonic()
-        self._over_at = clock.monotonic() + running.order.limit_s
+        self._idle_s = running.call_request.idle_s
+        self._idle_since = clock.monotonic()
+        self._over_at = clock.monotonic() + running.call_request.limit_s
 
-    def heard(self) -> None:
+    def reset_idle(self) -> None:
         """Record that the tool sent something."""
-        self._heard_at = self._clock.monotonic()
+        self._idle_since = self._clock.monotonic()
 
     async def wait_timeout(self) -> Reason:
         """Wait until one of the two limits is reached, and return which."""
@@ -330,9 +358,9 @@ class CallTimeouts:
             now = self._clock.monotonic()
             if now >= self._over_at:
                 return Reason.CALL_TIMEOUT
-            if now >= self._heard_at + self._idle_s:
+            if now >= self._idle_since + self._idle_s:
                 return Reason.IDLE_TIMEOUT
-            await self._clock.sleep(min(self._over_at, self._heard_at + self._idle_s) - now)
+            await self._clock.sleep(min(self._over_at, self._idle_since + self._idle_s) - now)
 
 
 def _failed(error: UpstreamFailed) -> CallEnd:
@@ -347,8 +375,8 @@ def _failed(error: UpstreamFailed) -> CallEnd:
     )
 
 
-def _timed_out(reason: Reason, order: CallRequest) -> CallEnd:
-    limit_s = order.limit_s if reason is Reason.CALL_TIMEOUT else order.idle_s
+def _timed_out(reason: Reason, call_request: CallRequest) -> CallEnd:
+    limit_s = call_request.limit_s if reason is Reason.CALL_TIMEOUT else call_request.idle_s
     what = "did not finish" if reason is Reason.CALL_TIMEOUT else "was silent"
     message = f"the tool {what} for {limit_s:g} s; it may have taken effect"
     return CallEnd(Outcome.TIMED_OUT, reason=reason, message=message)

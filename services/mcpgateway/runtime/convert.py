@@ -1,8 +1,11 @@
-"""Conversion of tools, outcomes and results between protos and domain values."""
+"""Conversion of arguments, tools, outcomes and results between protos and domain values."""
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, assert_never
+
+import msgspec
 
 from mcpgateway.client.call import CallRecord, Progress
 from mcpgateway.client.content import (
@@ -17,6 +20,7 @@ from mcpgateway.client.content import (
 )
 from mcpgateway.runtime.tool_listing import OfferedTool, ServerOutcome
 from mcpgateway.servers.domain import Reason, ToolHints
+from mcpgateway.servers.errors import BadArguments
 from parley.api.mcp.v1 import runtime_service_pb2 as api
 from parley.api.mcp.v1 import server_pb2, tool_pb2
 from parley.api.mcp.v1.error_reason_pb2 import ErrorReason
@@ -24,6 +28,10 @@ from parley.rpc import LIMITS
 
 BODIES_BYTES_MAX: Final = 256 * 1024
 CHUNK_BYTES_MAX: Final = LIMITS.frame_bytes_max
+ARGUMENTS_BYTES_MAX: Final = 1024 * 1024
+ARGUMENTS_DEPTH_MAX: Final = 64
+STRING: Final = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
+BRACKET: Final = re.compile(rb"[\[\]{}]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -154,10 +162,41 @@ def _part_to_proto(part: Part, streamed_bytes: int) -> tool_pb2.ContentPart:
 
 
 def _hints_to_proto(hints: ToolHints) -> tool_pb2.ToolHints:
-    said: dict[str, Any] = {
+    result_message: dict[str, Any] = {
         "read_only": hints.read_only,
         "destructive": hints.destructive,
         "idempotent": hints.idempotent,
         "open_world": hints.open_world,
     }
-    return tool_pb2.ToolHints(**{name: hint for name, hint in said.items() if hint is not None})
+    return tool_pb2.ToolHints(
+        **{name: hint for name, hint in result_message.items() if hint is not None}
+    )
+
+
+def check_arguments(text: bytes) -> bytes:
+    """Return the arguments of a call as they are sent; empty text means an empty object.
+
+    Raises:
+        BadArguments: They are not a JSON object within the limits.
+    """
+    if not text:
+        return b"{}"
+    if len(text) > ARGUMENTS_BYTES_MAX:
+        raise BadArguments("size", f"the arguments exceed {ARGUMENTS_BYTES_MAX} bytes")
+    if _depth(text) > ARGUMENTS_DEPTH_MAX:
+        raise BadArguments("depth", f"the arguments are deeper than {ARGUMENTS_DEPTH_MAX} levels")
+    try:
+        msgspec.json.decode(text, type=dict[str, msgspec.Raw])
+        msgspec.json.decode(text)
+    except (msgspec.MsgspecError, UnicodeDecodeError):
+        raise BadArguments("json", "the arguments are not a JSON object") from None
+    return text
+
+
+def _depth(text: bytes) -> int:
+    """Return how deep brackets nest outside of strings, without recursion."""
+    deepest = depth = 0
+    for bracket in BRACKET.findall(STRING.sub(b"", text)):
+        depth += 1 if bracket in b"[{" else -1
+        deepest = max(deepest, depth)
+    return deepest

@@ -17,31 +17,36 @@ from mcpgateway.client.call import CallEnd, CallKey, CallRecord, CallRequest, Ou
 from mcpgateway.client.content import decode_parts, encode_parts
 from mcpgateway.servers.domain import Reason
 from mcpgateway.servers.errors import ExecutionIdReused, JournalChanged, StaleOwner
-from parley.postgres import Database, typed_outages
+from parley.postgres import Database
 
 LEASE: Final = timedelta(seconds=15)
 KEPT: Final = timedelta(days=30)
 TOKEN_RESULTS_KEPT: Final = timedelta(hours=24)
 TOKEN_PREFIX: Final = "token:"
 
+# May run: service.
 _STORE_EPOCH = """
     INSERT INTO mcp.chat_owners (chat_id, owner_epoch) VALUES ($1, $2)
     ON CONFLICT (chat_id) DO UPDATE SET
         owner_epoch = GREATEST(chat_owners.owner_epoch, excluded.owner_epoch), changed_at = now()
     RETURNING owner_epoch
 """
+# May run: service.
 _FIND = "SELECT * FROM mcp.calls WHERE execution_id = $1"
+# May run: service.
 _BEGIN = """
     INSERT INTO mcp.calls (execution_id, caller, chat_id, owner_epoch, sha256, server_id, user_id,
         tool, gateway_id)
     VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
     ON CONFLICT (execution_id) DO NOTHING RETURNING *
 """
+# May run: process.
 _FINISH = """
     UPDATE mcp.calls SET finished_at = now(), outcome = $2, reason = $3, message = $4,
         may_have_executed = $5, retry_after_ms = $6, original_bytes = $7, parts = $8
     WHERE execution_id = $1 AND finished_at IS NULL RETURNING *
 """
+# May run: service.
 _INSERT_CANCELLED = """
     INSERT INTO mcp.calls (execution_id, caller, chat_id, owner_epoch, server_id, user_id, tool,
         finished_at, outcome, reason, message, may_have_executed)
@@ -49,27 +54,33 @@ _INSERT_CANCELLED = """
         'cancelled before it started', false)
     ON CONFLICT (execution_id) DO NOTHING RETURNING *
 """
+# May run: service.
 _ASK_CANCEL = """
     UPDATE mcp.calls SET cancel_requested_at = coalesce(cancel_requested_at, now())
     WHERE execution_id = $1 AND finished_at IS NULL
 """
+# May run: administrator.
 _ASK_CANCEL_OF_SERVER = """
     UPDATE mcp.calls SET cancel_requested_at = coalesce(cancel_requested_at, now())
     WHERE server_id = $1 AND finished_at IS NULL
 """
+# May run: service.
 _ACKNOWLEDGE = """
     UPDATE mcp.calls SET acknowledged_at = coalesce(acknowledged_at, now()), parts = NULL
     WHERE execution_id = ANY($1) AND caller = $2 AND finished_at IS NOT NULL
     RETURNING execution_id
 """
+# May run: process.
 _RENEW = """
     INSERT INTO mcp.gateways (id, lease_expires_at) VALUES ($1, now() + $2)
     ON CONFLICT (id) DO UPDATE SET lease_expires_at = excluded.lease_expires_at
 """
+# May run: process.
 _OWN = """
     SELECT execution_id, cancel_requested_at IS NOT NULL AS is_cancelled
     FROM mcp.calls WHERE gateway_id = $1 AND finished_at IS NULL
 """
+# May run: process.
 _FAIL_ABANDONED_CALLS = """
     WITH dead AS (
         DELETE FROM mcp.gateways WHERE lease_expires_at < now())
@@ -78,11 +89,13 @@ _FAIL_ABANDONED_CALLS = """
     WHERE finished_at IS NULL AND NOT EXISTS (
         SELECT FROM mcp.gateways g WHERE g.id = gateway_id AND g.lease_expires_at >= now())
 """
+# May run: process.
 _DROP_TOKEN_RESULTS = """
     UPDATE mcp.calls SET acknowledged_at = now(), parts = NULL
     WHERE acknowledged_at IS NULL AND finished_at < now() - $1::interval
         AND starts_with(caller, $2)
 """
+# May run: process.
 _FORGET = "DELETE FROM mcp.calls WHERE acknowledged_at < now() - $1::interval"
 
 
@@ -101,16 +114,17 @@ class Journal:
         generation: The identity of the journal; a missing call in another journal proves nothing.
     """
 
-    def __init__(self, database: Database, generation: str, gateway_id: str) -> None:
+    def __init__(self, database: Database, generation: str, process_id: str) -> None:
         self._database = database
-        self._gateway_id = gateway_id
+        self._process_id = process_id
         self.generation = generation
 
+    # May run: process.
     @classmethod
-    async def open(cls, database: Database, gateway_id: str) -> Self:
+    async def open(cls, database: Database, process_id: str) -> Self:
         """Register this process and return the journal."""
         generation = await database.pool.fetchval("SELECT generation FROM mcp.journal")
-        journal = cls(database, generation, gateway_id)
+        journal = cls(database, generation, process_id)
         await journal.renew()
         return journal
 
@@ -136,19 +150,18 @@ class Journal:
 
     async def read(self, execution_id: str) -> CallRecord:
         """Return a call that is certainly journaled."""
-        with typed_outages():
-            row = await self._database.pool.fetchrow(_FIND, execution_id)
+        row = await self._database.pool.fetchrow(_FIND, execution_id)
         assert row is not None
         return _record(row)
 
-    async def begin(self, order: CallRequest) -> tuple[CallRecord, bool]:
+    async def begin(self, call_request: CallRequest) -> tuple[CallRecord, bool]:
         """Journal a call that is about to be made; return it, and whether it is new.
 
         Raises:
             StaleOwner: A newer owner has asked before.
             ExecutionIdReused: The id names a call of another caller, chat or content.
         """
-        key = order.key
+        key = call_request.key
         async with self._for_owner(key) as connection:
             row = await connection.fetchrow(
                 _BEGIN,
@@ -156,34 +169,33 @@ class Journal:
                 key.caller,
                 key.chat_id,
                 key.owner_epoch,
-                order.sha256,
-                order.server_id,
-                order.user_id,
-                order.tool,
-                self._gateway_id,
+                call_request.sha256,
+                call_request.server_id,
+                call_request.user_id,
+                call_request.tool,
+                self._process_id,
             )
             is_new = row is not None
             if row is None:
                 row = await connection.fetchrow(_FIND, key.execution_id)
         assert row is not None
         record = _checked(row, key)
-        check_content(record, order)
+        check_content(record, call_request)
         return record, is_new
 
     async def finish(self, execution_id: str, end: CallEnd) -> CallRecord:
         """Store the end of a call, unless one is stored already; return the stored record."""
-        with typed_outages():
-            row = await self._database.pool.fetchrow(
-                _FINISH,
-                execution_id,
-                end.outcome,
-                end.reason,
-                end.message.replace("\0", "")[:1024],
-                end.may_have_executed,
-                end.retry_after_ms,
-                end.original_bytes,
-                encode_parts(end.parts),
-            )
+        row = await self._database.pool.fetchrow(
+            _FINISH,
+            execution_id,
+            end.outcome,
+            end.reason,
+            end.message.replace("\0", "")[:1024],
+            end.may_have_executed,
+            end.retry_after_ms,
+            end.original_bytes,
+            encode_parts(end.parts),
+        )
         return await self.read(execution_id) if row is None else _record(row)
 
     async def cancel(self, key: CallKey) -> CallRecord:
@@ -205,32 +217,27 @@ class Journal:
 
     async def cancel_calls_of(self, server_id: str) -> None:
         """Request the cancellation of all running calls of a server."""
-        with typed_outages():
-            await self._database.pool.execute(_ASK_CANCEL_OF_SERVER, server_id)
+        await self._database.pool.execute(_ASK_CANCEL_OF_SERVER, server_id)
 
     async def acknowledge(self, caller: str, execution_ids: Sequence[str]) -> frozenset[str]:
         """Drop the parts of finished calls; return the ids that are acknowledged now."""
-        with typed_outages():
-            rows = await self._database.pool.fetch(_ACKNOWLEDGE, list(execution_ids), caller)
+        rows = await self._database.pool.fetch(_ACKNOWLEDGE, list(execution_ids), caller)
         return frozenset(row["execution_id"] for row in rows)
 
     async def renew(self) -> tuple[LeasedCall, ...]:
         """Renew the lease of this process; return its running calls."""
-        with typed_outages():
-            await self._database.pool.execute(_RENEW, self._gateway_id, LEASE)
-            rows = await self._database.pool.fetch(_OWN, self._gateway_id)
+        await self._database.pool.execute(_RENEW, self._process_id, LEASE)
+        rows = await self._database.pool.fetch(_OWN, self._process_id)
         return tuple(LeasedCall(row["execution_id"], row["is_cancelled"]) for row in rows)
 
     async def fail_abandoned_calls(self) -> None:
         """End the calls of processes whose lease expired: their outcome is unknown."""
-        with typed_outages():
-            await self._database.pool.execute(_FAIL_ABANDONED_CALLS)
+        await self._database.pool.execute(_FAIL_ABANDONED_CALLS)
 
     async def delete_expired(self) -> None:
         """Drop results that will not be requested, and delete calls acknowledged long ago."""
-        with typed_outages():
-            await self._database.pool.execute(_DROP_TOKEN_RESULTS, TOKEN_RESULTS_KEPT, TOKEN_PREFIX)
-            await self._database.pool.execute(_FORGET, KEPT)
+        await self._database.pool.execute(_DROP_TOKEN_RESULTS, TOKEN_RESULTS_KEPT, TOKEN_PREFIX)
+        await self._database.pool.execute(_FORGET, KEPT)
 
     @asynccontextmanager
     async def _for_owner(self, key: CallKey) -> "AsyncIterator[Any]":
@@ -239,23 +246,22 @@ class Journal:
         Raises:
             StaleOwner: A newer owner has asked before.
         """
-        with typed_outages():
-            async with self._database.pool.acquire() as connection, connection.transaction():
-                if key.chat_id:
-                    epoch = await connection.fetchval(_STORE_EPOCH, key.chat_id, key.owner_epoch)
-                    if epoch > key.owner_epoch:
-                        raise StaleOwner(epoch)
-                yield connection
+        async with self._database.pool.acquire() as connection, connection.transaction():
+            if key.chat_id:
+                epoch = await connection.fetchval(_STORE_EPOCH, key.chat_id, key.owner_epoch)
+                if epoch > key.owner_epoch:
+                    raise StaleOwner(epoch)
+            yield connection
 
 
-def check_content(record: CallRecord, order: CallRequest) -> None:
+def check_content(record: CallRecord, call_request: CallRequest) -> None:
     """Reject an execution id that was journaled with other content.
 
     Raises:
         ExecutionIdReused: The content differs.
     """
-    if record.sha256 is not None and record.sha256 != order.sha256:
-        raise ExecutionIdReused(order.key.execution_id)
+    if record.sha256 is not None and record.sha256 != call_request.sha256:
+        raise ExecutionIdReused(call_request.key.execution_id)
 
 
 def _checked(row: "asyncpg.Record", key: CallKey) -> CallRecord:

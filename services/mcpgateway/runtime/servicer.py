@@ -2,12 +2,13 @@
 
 import base64
 from collections.abc import AsyncIterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 from mcpgateway.client.call import CallKey, CallRecord, CallRequest, Progress
 from mcpgateway.runtime.call_executor import CallExecutor
 from mcpgateway.runtime.convert import (
+    check_arguments,
     outcome_to_proto,
     progress_to_proto,
     reason_to_proto,
@@ -16,6 +17,7 @@ from mcpgateway.runtime.convert import (
 )
 from mcpgateway.runtime.journal import TOKEN_PREFIX, Journal
 from mcpgateway.runtime.tool_listing import CatalogueCache, Listing, ToolListing
+from mcpgateway.servers.access import CallerContext, target_for
 from mcpgateway.servers.domain import ChatContext, ServerId, Target
 from mcpgateway.servers.errors import (
     CallAcknowledged,
@@ -28,8 +30,6 @@ from mcpgateway.servers.errors import (
 )
 from mcpgateway.servers.selection import select
 from mcpgateway.servers.store import Servers
-from mcpgateway.servers.targets import CallerContext, target_for
-from mcpgateway.servers.validation import check_arguments
 from parley.api.mcp.v1 import runtime_service_pb2 as api
 from parley.api.mcp.v1 import tool_pb2
 from parley.api.mcp.v1.runtime_service_pb2_grpc import McpRuntimeServiceServicer
@@ -44,26 +44,22 @@ PAGE_BYTES_MAX: Final = 3 * 1024 * 1024
 ACKNOWLEDGED_AT_ONCE_MAX: Final = 500
 
 
-@dataclass(frozen=True, slots=True)
-class Runtime:
-    """The dependencies of the runtime service."""
-
-    servers: Servers
-    listing: ToolListing
-    catalogues: CatalogueCache
-    journal: Journal
-    executor: CallExecutor
-
-
 class RuntimeServicer(McpRuntimeServiceServicer):
     """Serves tools of the stored servers, and calls through the journal."""
 
-    def __init__(self, runtime: Runtime) -> None:
-        self._servers = runtime.servers
-        self._listing = runtime.listing
-        self._catalogues = runtime.catalogues
-        self._journal = runtime.journal
-        self._executor = runtime.executor
+    def __init__(
+        self,
+        servers: Servers,
+        listing: ToolListing,
+        catalogues: CatalogueCache,
+        journal: Journal,
+        executor: CallExecutor,
+    ) -> None:
+        self._servers = servers
+        self._listing = listing
+        self._catalogues = catalogues
+        self._journal = journal
+        self._executor = executor
 
     async def ResolveSelection(  # noqa: N802 (the name is the proto's)
         self, request: api.ResolveSelectionRequest, context: Any
@@ -120,16 +116,18 @@ class RuntimeServicer(McpRuntimeServiceServicer):
         self, request: api.CallToolRequest, context: Any
     ) -> AsyncIterator[api.CallToolResponse]:
         """Call a tool, or attach to the call with the same execution id."""
-        order = self._order(request)
-        opened = await self._executor.attach(order)
+        call_request = self._call_request(request)
+        opened = await self._executor.attach(call_request)
         if opened is None:
             caller_context = _caller_context(request.context)
-            target = await target_for(self._servers, order.server_id, caller_context)
-            blocking_error = await self._blocking_error(target, order.tool, request.expected_digest)
-            order = _within_limits(order, target, request)
-            opened = await self._executor.start(order, target, blocking_error)
+            target = await target_for(self._servers, call_request.server_id, caller_context)
+            blocking_error = await self._blocking_error(
+                target, call_request.tool, request.expected_digest
+            )
+            call_request = _within_limits(call_request, target, request)
+            opened = await self._executor.start(call_request, target, blocking_error)
         if opened.record.is_acknowledged:
-            raise CallAcknowledged(order.key.execution_id)
+            raise CallAcknowledged(call_request.key.execution_id)
         started = api.CallStarted(is_attached=opened.is_attached)
         started.started_at.FromDatetime(opened.record.started_at)
         yield api.CallToolResponse(started=started)
@@ -185,7 +183,7 @@ class RuntimeServicer(McpRuntimeServiceServicer):
             ToolChanged: Its definition has changed.
         """
         server = target.server
-        if not server.settings.offers(tool):
+        if not server.settings.allows_tool(tool):
             raise ToolDenied(server.id, tool)
         known = self._catalogues.known(target)
         definition = None if known is None else known.catalogue.tools.get(tool)
@@ -202,7 +200,7 @@ class RuntimeServicer(McpRuntimeServiceServicer):
             raise ToolChanged(definition.digest)
         return None
 
-    def _order(self, request: api.CallToolRequest) -> CallRequest:
+    def _call_request(self, request: api.CallToolRequest) -> CallRequest:
         key = self._key(request.key)
         problems = {}
         if request.context.chat_id != key.chat_id:
@@ -261,12 +259,14 @@ def _caller_context(message: api.ChatContext) -> CallerContext:
     return CallerContext("" if user is None else user.id, _chat(message))
 
 
-def _within_limits(order: CallRequest, target: Target, request: api.CallToolRequest) -> CallRequest:
+def _within_limits(
+    call_request: CallRequest, target: Target, request: api.CallToolRequest
+) -> CallRequest:
     """Return the request with its timeouts limited to those of the server."""
     limits = target.server.settings.limits
     idle_ms = min(request.idle_timeout_ms or limits.idle_timeout_ms, limits.idle_timeout_ms)
     call_ms = min(request.call_timeout_ms or limits.call_timeout_ms, limits.call_timeout_ms)
-    return replace(order, idle_s=idle_ms / 1000, limit_s=call_ms / 1000)
+    return replace(call_request, idle_s=idle_ms / 1000, limit_s=call_ms / 1000)
 
 
 def _state(record: CallRecord | None) -> "tool_pb2.CallState.ValueType":

@@ -7,8 +7,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Final
 
+from mcpgateway.client.call import Upstream
 from mcpgateway.client.tool_names import combined_digest, model_names
-from mcpgateway.client.upstream import Upstream
+from mcpgateway.servers.access import CallerContext, access_error, open_target
 from mcpgateway.servers.domain import (
     ApprovalPolicy,
     Catalogue,
@@ -25,9 +26,8 @@ from mcpgateway.servers.errors import (
     ServerDisabled,
     UpstreamFailed,
 )
-from mcpgateway.servers.selection import access_error
 from mcpgateway.servers.store import Servers
-from mcpgateway.servers.targets import CallerContext, open_target
+from parley.cache import BoundedCache
 from parley.clock import Clock
 
 TTL_S: Final = 300.0
@@ -62,7 +62,9 @@ class CatalogueCache:
         self._upstream = upstream
         self._clock = clock
         self._changed = changed
-        self._known: dict[tuple[str, int, str], CachedCatalogue] = {}
+        self._known: BoundedCache[tuple[str, int, str], CachedCatalogue] = BoundedCache(
+            CATALOGUES_MAX
+        )
 
     def known(self, target: Target) -> CachedCatalogue | None:
         """Return the last catalogue, of any age."""
@@ -88,12 +90,10 @@ class CatalogueCache:
         catalogue = await self._upstream.list_tools(target)
         ttl_s = TTL_S if catalogue.ttl_s is None else min(max(catalogue.ttl_s, TTL_MIN_S), TTL_S)
         fetched = CachedCatalogue(catalogue, self._clock.now(), self._clock.monotonic() + ttl_s)
-        before = self._known.pop(target.catalogue_key, None)
+        before = self.known(target)
         if before is not None and before.catalogue.tools != catalogue.tools:
             self._changed()
-        self._known[target.catalogue_key] = fetched
-        while len(self._known) > CATALOGUES_MAX:
-            del self._known[next(iter(self._known))]
+        self._known.put(target.catalogue_key, fetched)
         return fetched
 
 
@@ -218,7 +218,7 @@ def _ready(server: Server, known: CachedCatalogue) -> tuple[tuple[OfferedTool, .
     offered = tuple(
         OfferedTool(names[name], server, tool)
         for name, tool in known.catalogue.tools.items()
-        if name in names and server.settings.offers(name)
+        if name in names and server.settings.allows_tool(name)
     )
     outcome = ServerOutcome(
         server_id=server.id,

@@ -120,7 +120,7 @@ class ServerSettings:
     approval_policy: ApprovalPolicy = ApprovalPolicy.DESTRUCTIVE
     limits: Limits = Limits()
 
-    def offers(self, tool: str) -> bool:
+    def allows_tool(self, tool: str) -> bool:
         """Return whether the lists allow `tool`; the deny list takes precedence."""
         if tool in self.tool_deny_list:
             return False
@@ -181,7 +181,7 @@ class Target:
         return (self.server.id, self.server.version, self.user_id)
 
     @property
-    def session(self) -> tuple[str, int, str, str]:
+    def session_key(self) -> tuple[str, int, str, str]:
         """Return the key of a session; users never share one, chats only without state."""
         chat_id = self.chat_id if self.server.settings.is_stateful else ""
         return (*self.catalogue_key, chat_id)

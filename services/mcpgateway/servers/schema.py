@@ -20,6 +20,8 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import ARRAY, JSONB, UUID
 
+from mcpgateway.servers.constraints import Constraint
+
 SCHEMA = "mcp"
 MIGRATIONS = Path(__file__).parents[1] / "migrations"
 
@@ -53,23 +55,28 @@ servers = Table(
     Column("header_names", ARRAY(Text), nullable=False),
     Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
     Column("updated_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
-    UniqueConstraint("slug", name="servers_slug_unique"),
-    CheckConstraint("slug ~ '^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$'", name="servers_slug_form"),
-    CheckConstraint("transport IN ('streamable_http', 'sse')", name="servers_transport_known"),
+    UniqueConstraint("slug", name=Constraint.SERVERS_SLUG_UNIQUE),
+    CheckConstraint(
+        "slug ~ '^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$'", name=Constraint.SERVERS_SLUG_FORM
+    ),
+    CheckConstraint(
+        "transport IN ('streamable_http', 'sse')", name=Constraint.SERVERS_TRANSPORT_KNOWN
+    ),
     CheckConstraint(
         "auth_kind IN ('none', 'oauth2', 'api_key', 'custom_headers')",
-        name="servers_auth_kind_known",
+        name=Constraint.SERVERS_AUTH_KIND_KNOWN,
     ),
     CheckConstraint(
         "availability IN ('force_on', 'default_on', 'default_off')",
-        name="servers_availability_known",
+        name=Constraint.SERVERS_AVAILABILITY_KNOWN,
     ),
     CheckConstraint(
         "approval_policy IN ('never', 'destructive', 'always')",
-        name="servers_approval_policy_known",
+        name=Constraint.SERVERS_APPROVAL_POLICY_KNOWN,
     ),
     CheckConstraint(
-        "(credentials IS NULL) = (credentials_key_id IS NULL)", name="servers_credentials_whole"
+        "(credentials IS NULL) = (credentials_key_id IS NULL)",
+        name=Constraint.SERVERS_CREDENTIALS_WHOLE,
     ),
     Index("servers_by_display_name", "display_name", "id"),
 )
@@ -83,7 +90,7 @@ requests = Table(
     Column("sha256", LargeBinary, nullable=False),
     Column("server_id", UUID(as_uuid=False), nullable=False),
     Column("created_at", DateTime(timezone=True), nullable=False, server_default=func.now()),
-    PrimaryKeyConstraint("caller", "request_id", name="requests_pkey"),
+    PrimaryKeyConstraint("caller", "request_id", name=Constraint.REQUESTS_PKEY),
 )
 
 # The keys that secrets here were encrypted with, so that a wrong key file is detected at start.
@@ -100,7 +107,7 @@ journal = Table(
     metadata,
     Column("is_only", Boolean, primary_key=True, server_default=text("true")),
     Column("generation", Text, nullable=False),
-    CheckConstraint("is_only", name="journal_has_one_row"),
+    CheckConstraint("is_only", name=Constraint.JOURNAL_HAS_ONE_ROW),
 )
 
 gateways = Table(
@@ -144,15 +151,17 @@ calls = Table(
     Column("parts", LargeBinary),
     CheckConstraint(
         "outcome IN ('succeeded', 'tool_error', 'failed', 'cancelled', 'timed_out', 'unknown')",
-        name="calls_outcome_known",
+        name=Constraint.CALLS_OUTCOME_KNOWN,
     ),
-    CheckConstraint("(finished_at IS NULL) = (outcome IS NULL)", name="calls_end_is_whole"),
+    CheckConstraint(
+        "(finished_at IS NULL) = (outcome IS NULL)", name=Constraint.CALLS_END_IS_WHOLE
+    ),
     CheckConstraint(
         "acknowledged_at IS NULL OR (finished_at IS NOT NULL AND parts IS NULL)",
-        name="calls_acknowledged_after_end",
+        name=Constraint.CALLS_ACKNOWLEDGED_AFTER_END,
     ),
     CheckConstraint(
-        "finished_at IS NOT NULL OR gateway_id IS NOT NULL", name="calls_running_somewhere"
+        "finished_at IS NOT NULL OR gateway_id IS NOT NULL", name=Constraint.CALLS_RUNNING_SOMEWHERE
     ),
     Index("calls_running", "gateway_id", postgresql_where=text("finished_at IS NULL")),
     Index("calls_to_drop", "acknowledged_at", postgresql_where=text("acknowledged_at IS NOT NULL")),

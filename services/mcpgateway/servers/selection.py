@@ -3,14 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from mcpgateway.servers.domain import AuthKind, ChatContext, Reason, Server
-from mcpgateway.servers.errors import (
-    McpError,
-    NeedsConnect,
-    PlanModeDenied,
-    ServerDisabled,
-    ServerNotFound,
-)
+from mcpgateway.servers.domain import ChatContext, Reason, Server
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,21 +57,6 @@ def select(
         forced=tuple(id_ for id_ in effective if id_ in forced),
         invalid=invalid,
     )
-
-
-def access_error(server_id: str, server: Server | None, context: ChatContext) -> McpError | None:
-    """Return why a chat may not use a server, before any request to the server."""
-    if server is None:
-        return ServerNotFound(server_id)
-    if not server.settings.is_enabled:
-        return ServerDisabled(server_id)
-    if not context.allows(server.settings):
-        return PlanModeDenied(server_id)
-    if server.settings.auth_kind is AuthKind.OAUTH2:
-        # Grants require the authorization service, which is not implemented; until then no user has
-        # one.
-        return NeedsConnect(server_id)
-    return None
 
 
 def _reason(server: Server | None) -> Reason | None:

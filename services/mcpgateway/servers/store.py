@@ -11,6 +11,7 @@ from sqlalchemy.dialects.postgresql import insert as insert_or
 from sqlalchemy.exc import IntegrityError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from mcpgateway.servers.constraints import Constraint
 from mcpgateway.servers.domain import (
     ApprovalPolicy,
     AuthKind,
@@ -24,12 +25,14 @@ from mcpgateway.servers.domain import (
     Transport,
 )
 from mcpgateway.servers.errors import RequestIdReused, ServerNotFound, SlugTaken
-from mcpgateway.servers.schema import keys, requests, servers
+from mcpgateway.servers.schema import requests, servers
 from parley.postgres import Database
-from parley.secrets import Keyring, Sealed, SecretBox
+from parley.process.stored_keys import SealedColumn, StoredKeys
+from parley.secrets import Sealed, SecretBox
 
 TABLE = "mcp.servers"
 COLUMN = "credentials"
+STORED_KEYS = StoredKeys("mcp.keys", (SealedColumn(TABLE, COLUMN, "credentials_key_id"),))
 
 
 # All columns except the ciphertext; built once, because SQLAlchemy takes a millisecond for it.
@@ -94,11 +97,12 @@ class Servers:
                     row = await _insert(connection, self._values(server_id, settings, credentials))
                     return _server(row)
         except IntegrityError as error:
-            if "servers_slug_unique" in str(error.orig):
+            if Constraint.SERVERS_SLUG_UNIQUE in str(error.orig):
                 raise SlugTaken(settings.slug) from error
             raise
         return await self.get(earlier)
 
+    # May run: process.
     async def ensure(self, server_id: ServerId, settings: ServerSettings) -> None:
         """Create a server with this slug at this URL, or update its URL; other changes are kept.
 
@@ -161,6 +165,7 @@ class Servers:
         found = await self._read(statement)
         return tuple(found.values())
 
+    # May run: administrator.
     async def delete(self, server_id: str) -> None:
         """Delete the server and its secrets, if it exists."""
         if not _is_uuid(server_id):
@@ -168,6 +173,7 @@ class Servers:
         async with self._database.transaction() as connection:
             await connection.execute(delete(servers).where(servers.c.id == server_id))
 
+    # May run: process.
     async def credentials(self, server: Server) -> Credentials:
         """Return the server's secrets, decrypted.
 
@@ -186,19 +192,7 @@ class Servers:
         plain = self._box.open(sealed, table=TABLE, column=COLUMN, row_id=server.id)
         return msgspec.json.decode(plain, type=Credentials)
 
-    async def check_keys(self, keyring: Keyring) -> None:
-        """Compare the keyring with the keys recorded in the database, and record new keys.
-
-        Raises:
-            WrongKey: It is another keyring.
-        """
-        async with self._database.transaction() as connection:
-            stored = await connection.execute(select(keys.c.key_id, keys.c.fingerprint))
-            new = keyring.check({row.key_id: row.fingerprint for row in stored})
-            rows = [{"key_id": key, "fingerprint": print_} for key, print_ in new.items()]
-            if rows:
-                await connection.execute(insert_or(keys).on_conflict_do_nothing(), rows)
-
+    # May run: user, service.
     async def _read(self, statement: Select[Any]) -> Mapping[str, Server]:
         async with self._database.reading() as connection:
             rows = await connection.execute(statement)
@@ -221,6 +215,7 @@ class Servers:
         }
 
 
+# May run: administrator.
 async def _remember(
     connection: AsyncConnection, request: RequestRecord, server_id: ServerId
 ) -> ServerId | None:
@@ -249,6 +244,7 @@ async def _remember(
     return ServerId(row.server_id)
 
 
+# May run: administrator.
 async def _insert(connection: AsyncConnection, values: dict[str, Any]) -> Row[Any]:
     inserted = await connection.execute(
         insert(servers).values(values).returning(*_EVERYTHING.selected_columns)

@@ -1,22 +1,16 @@
-"""Validation of requests of admins and callers; all problems of a request are reported together."""
+"""Validation of server settings and secrets; all problems of a request are reported together."""
 
 import re
 from collections.abc import Iterator, Mapping
 from typing import Final
 from urllib.parse import urlsplit
 
-import msgspec
-
 from mcpgateway.servers.domain import AuthKind, Credentials, Limits, ServerSettings
-from mcpgateway.servers.errors import BadArguments, InvalidRequest
+from mcpgateway.servers.errors import InvalidRequest
 
-ARGUMENTS_BYTES_MAX: Final = 1024 * 1024
-ARGUMENTS_DEPTH_MAX: Final = 64
 RESERVED_SLUGS: Final = frozenset({"workspace", "builtin", "find"})
 SLUG: Final = re.compile(r"[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?")
 HEADER_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}")
-STRING: Final = re.compile(rb'"(?:[^"\\]|\\.)*"', re.DOTALL)
-BRACKET: Final = re.compile(rb"[\[\]{}]")
 # The transport sets these, or its framing depends on them.
 TRANSPORT_HEADERS: Final = frozenset(
     {"host", "content-length", "connection", "transfer-encoding", "accept", "content-type"}
@@ -50,35 +44,6 @@ def check_server(
     credential_problems = dict(_credential_problems(settings, credentials))
     if problems := {**found, **settings_problems, **credential_problems}:
         raise InvalidRequest(problems)
-
-
-def check_arguments(text: bytes) -> bytes:
-    """Return the arguments of a call as they are sent; empty text means an empty object.
-
-    Raises:
-        BadArguments: They are not a JSON object within the limits.
-    """
-    if not text:
-        return b"{}"
-    if len(text) > ARGUMENTS_BYTES_MAX:
-        raise BadArguments("size", f"the arguments exceed {ARGUMENTS_BYTES_MAX} bytes")
-    if _depth(text) > ARGUMENTS_DEPTH_MAX:
-        raise BadArguments("depth", f"the arguments are deeper than {ARGUMENTS_DEPTH_MAX} levels")
-    try:
-        msgspec.json.decode(text, type=dict[str, msgspec.Raw])
-        msgspec.json.decode(text)
-    except (msgspec.MsgspecError, UnicodeDecodeError):
-        raise BadArguments("json", "the arguments are not a JSON object") from None
-    return text
-
-
-def _depth(text: bytes) -> int:
-    """Return how deep brackets nest outside of strings, without recursion."""
-    deepest = depth = 0
-    for bracket in BRACKET.findall(STRING.sub(b"", text)):
-        depth += 1 if bracket in b"[{" else -1
-        deepest = max(deepest, depth)
-    return deepest
 
 
 def _settings_problems(settings: ServerSettings) -> Iterator[Problem]:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Final, Protocol
 
-from toolrunner.directories.users import FIRST, Users
+from toolrunner.directories.users import Users
 from toolrunner.filesystem.beneath import Root
 from toolrunner.filesystem.tree import hand_over
 from toolrunner.primitives.domain import NO_QUOTA, Quota, Scope, WorkspaceId
@@ -210,13 +210,13 @@ class Workspaces:
         return self.quota if own is None else own.quota.filled(self.quota)
 
     def by_user(self) -> dict[int, WorkspaceId]:
-        """Return the workspaces that have their own user, by user id."""
+        """Return the workspaces that have a user of this node's range, by user id."""
         found: dict[int, WorkspaceId] = {}
         if self._users is not None and self._directory.is_dir():
             for entry in os.scandir(self._directory):
                 with suppress(OSError):
                     user = os.stat(os.path.join(entry.path, "home")).st_uid
-                    if user >= FIRST:
+                    if user in self._users.range:
                         found[user] = WorkspaceId(entry.name)
         return found
 

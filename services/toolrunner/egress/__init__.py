@@ -2,11 +2,10 @@
 
 from toolrunner.egress.access_log import (
     AccessLog,
-    InMemoryAccessLog,
     LoggedAccess,
     ProxyAccessRecord,
 )
-from toolrunner.egress.dialer import Dialer, FakeNetwork, Network, SystemNetwork
+from toolrunner.egress.dialer import Dialer, Network, SystemNetwork
 from toolrunner.egress.domain.errors import (
     EgressError,
     PolicyInvalid,
@@ -15,15 +14,14 @@ from toolrunner.egress.domain.errors import (
     SecretUnavailable,
 )
 from toolrunner.egress.domain.grants import Delivery, Grant, SecretValue, grant_for
-from toolrunner.egress.domain.hosts import HostPattern, Place
-from toolrunner.egress.domain.limits import Limits
-from toolrunner.egress.domain.policy import Access, Policy, Way
+from toolrunner.egress.domain.hosts import HostPattern, HostPort
+from toolrunner.egress.domain.policy import Access, Policy, Transport
 from toolrunner.egress.domain.presets import PRESETS, Preset
-from toolrunner.egress.domain.rules import Rules
+from toolrunner.egress.domain.rules import Limits, Rules
 from toolrunner.egress.domain.variables import git_variables, variables_of
-from toolrunner.egress.listeners import Egress, Exit
+from toolrunner.egress.listeners import ProxyEndpoint, ProxyListeners
 from toolrunner.egress.proxy import Proxy
-from toolrunner.egress.secrets import FakeSecrets, NoSecrets, SecretSource, SecretUse
+from toolrunner.egress.secrets import NoSecrets, SecretSource, SecretUse
 
 __all__ = [
     "PRESETS",
@@ -31,24 +29,21 @@ __all__ = [
     "AccessLog",
     "Delivery",
     "Dialer",
-    "Egress",
     "EgressError",
-    "Exit",
-    "FakeNetwork",
-    "FakeSecrets",
     "Grant",
     "HostPattern",
-    "InMemoryAccessLog",
+    "HostPort",
     "Limits",
     "LoggedAccess",
     "Network",
     "NoSecrets",
-    "Place",
     "Policy",
     "PolicyInvalid",
     "Preset",
     "Proxy",
     "ProxyAccessRecord",
+    "ProxyEndpoint",
+    "ProxyListeners",
     "Reason",
     "Refused",
     "Rules",
@@ -57,7 +52,7 @@ __all__ = [
     "SecretUse",
     "SecretValue",
     "SystemNetwork",
-    "Way",
+    "Transport",
     "git_variables",
     "grant_for",
     "variables_of",

@@ -1,8 +1,7 @@
 """The access log of the egress proxy: every request of a workspace, forwarded or refused."""
 
-import asyncio
 import logging
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
 
 from opentelemetry.metrics import Meter
@@ -19,7 +18,7 @@ class ProxyAccessRecord:
     Attributes:
         workspace_id: The workspace that sent it.
         form: The kind of request: tunnel, plain or secured; empty if unreadable.
-        place: The target, if it could be read.
+        host_port: The target, if it could be read.
         request: Method and path, without the query, which may contain secrets.
         outcome: `passed`, or the reason of the refusal.
         problem: The same as text.
@@ -32,7 +31,7 @@ class ProxyAccessRecord:
 
     workspace_id: WorkspaceId
     form: str = ""
-    place: str = ""
+    host_port: str = ""
     request: str = ""
     outcome: str = "passed"
     problem: str = ""
@@ -46,7 +45,7 @@ class ProxyAccessRecord:
 class AccessLog(Protocol):
     """Records requests."""
 
-    def note(self, passage: ProxyAccessRecord) -> None:
+    def note(self, record: ProxyAccessRecord) -> None:
         """Record a request that has ended."""
         ...
 
@@ -62,41 +61,23 @@ class LoggedAccess:
             "parley.egress.io", unit="By", description="Bytes that workspaces sent and received."
         )
 
-    def note(self, passage: ProxyAccessRecord) -> None:
+    def note(self, record: ProxyAccessRecord) -> None:
         """Log and count it."""
         logger.info(
             "egress of workspace %s: %s %s to %s: %s%s%s (%s, %d bytes out, %d in, %.3f s)",
-            passage.workspace_id,
-            passage.form or "unreadable",
-            passage.request,
-            passage.place or "nowhere",
-            passage.outcome,
-            f" with the secret {passage.secret_name}" if passage.secret_name else "",
-            f": {passage.problem}" if passage.problem else "",
-            passage.address or "not connected",
-            passage.sent_bytes,
-            passage.received_bytes,
-            passage.duration_s,
+            record.workspace_id,
+            record.form or "unreadable",
+            record.request,
+            record.host_port or "nowhere",
+            record.outcome,
+            f" with the secret {record.secret_name}" if record.secret_name else "",
+            f": {record.problem}" if record.problem else "",
+            record.address or "not connected",
+            record.sent_bytes,
+            record.received_bytes,
+            record.duration_s,
         )
-        has_secret = bool(passage.secret_name)
-        self._requests.add(1, {"outcome": passage.outcome, "secret": has_secret})
-        self._bytes.add(passage.sent_bytes, {"direction": "sent"})
-        self._bytes.add(passage.received_bytes, {"direction": "received"})
-
-
-@dataclass(slots=True)
-class InMemoryAccessLog:
-    """Keeps the records in memory, for tests.
-
-    Attributes:
-        access_records: The records.
-        changed: Set with each record.
-    """
-
-    access_records: list[ProxyAccessRecord] = field(default_factory=list)
-    changed: asyncio.Event = field(default_factory=asyncio.Event)
-
-    def note(self, passage: ProxyAccessRecord) -> None:
-        """Append it."""
-        self.access_records.append(passage)
-        self.changed.set()
+        has_secret = bool(record.secret_name)
+        self._requests.add(1, {"outcome": record.outcome, "secret": has_secret})
+        self._bytes.add(record.sent_bytes, {"direction": "sent"})
+        self._bytes.add(record.received_bytes, {"direction": "received"})

@@ -3,13 +3,12 @@
 import asyncio
 import socket
 import ssl
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import Protocol
 
 from toolrunner.egress.domain.errors import Reason, Refused
-from toolrunner.egress.domain.hosts import Place
+from toolrunner.egress.domain.hosts import HostPort
 from toolrunner.egress.domain.policy import Policy
 
 READ_BYTES = 64 * 1024
@@ -18,7 +17,7 @@ READ_BYTES = 64 * 1024
 class Network(Protocol):
     """The network of the node."""
 
-    async def resolve(self, place: Place) -> tuple[str, ...]:
+    async def resolve(self, host_port: HostPort) -> tuple[str, ...]:
         """Return the addresses of a target, best first.
 
         Raises:
@@ -38,10 +37,10 @@ class Network(Protocol):
 class SystemNetwork:
     """The real network of the node."""
 
-    async def resolve(self, place: Place) -> tuple[str, ...]:
+    async def resolve(self, host_port: HostPort) -> tuple[str, ...]:
         """Call the node's resolver."""
         loop = asyncio.get_running_loop()
-        found = await loop.getaddrinfo(place.host, place.port, type=socket.SOCK_STREAM)
+        found = await loop.getaddrinfo(host_port.host, host_port.port, type=socket.SOCK_STREAM)
         return tuple(dict.fromkeys(str(entry[4][0]) for entry in found))
 
     async def connect(self, address: str, port: int) -> socket.socket:
@@ -58,47 +57,8 @@ class SystemNetwork:
         return connection
 
 
-@dataclass(slots=True)
-class FakeNetwork:
-    """A network for tests: with its own names, and public addresses mapped to local ports.
-
-    Attributes:
-        answers: For each host the results of successive resolutions; the last one is repeated.
-        routes: Ports on loopback, by the address and port that they stand for.
-        connected: Every connection that was made.
-    """
-
-    answers: Mapping[str, list[tuple[str, ...]]]
-    routes: Mapping[tuple[str, int], int] = field(default_factory=dict)
-    connected: list[tuple[str, int]] = field(default_factory=list)
-
-    async def resolve(self, place: Place) -> tuple[str, ...]:
-        """Return the next answer."""
-        if place.is_address:
-            return (place.host,)
-        if place.host not in self.answers:
-            raise OSError("no such name")
-        left = self.answers[place.host]
-        return left.pop(0) if len(left) > 1 else left[0]
-
-    async def connect(self, address: str, port: int) -> socket.socket:
-        """Connect to the mapped port, or to an address of this machine."""
-        self.connected.append((address, port))
-        there = (
-            ("127.0.0.1", self.routes[address, port])
-            if (address, port) in self.routes
-            else (
-                address,
-                port,
-            )
-        )
-        if there[0] == address and not ip_address(address).is_loopback:
-            raise ConnectionRefusedError("there is no such address in the test")
-        return await SystemNetwork().connect(*there)
-
-
 @dataclass(frozen=True, slots=True)
-class Line:
+class Connection:
     """A connection to a target.
 
     Attributes:
@@ -123,8 +83,8 @@ class Dialer:
     trust: ssl.SSLContext
 
     async def dial(
-        self, place: Place, policy: Policy, *, is_secured: bool = False, limit_s: float
-    ) -> Line:
+        self, host_port: HostPort, policy: Policy, *, is_secured: bool = False, limit_s: float
+    ) -> Connection:
         """Connect to a target, over TLS if `is_secured`.
 
         Raises:
@@ -132,48 +92,48 @@ class Dialer:
         """
         try:
             async with asyncio.timeout(limit_s):
-                addresses = await self._resolved(place)
-                policy.check_addresses(place, addresses)
-                return await self._connected(place, addresses, is_secured=is_secured)
+                addresses = await self._resolved(host_port)
+                policy.check_addresses(host_port, addresses)
+                return await self._connected(host_port, addresses, is_secured=is_secured)
         except TimeoutError:
-            raise Refused(Reason.UNREACHABLE, f"{place} does not answer in time.") from None
+            raise Refused(Reason.UNREACHABLE, f"{host_port} does not answer in time.") from None
 
-    async def _resolved(self, place: Place) -> tuple[str, ...]:
+    async def _resolved(self, host_port: HostPort) -> tuple[str, ...]:
         try:
-            addresses = await self.network.resolve(place)
+            addresses = await self.network.resolve(host_port)
         except (OSError, UnicodeError):
             addresses = ()
         if not addresses:
-            raise Refused(Reason.UNRESOLVED, f"{place.host} has no address.")
+            raise Refused(Reason.UNRESOLVED, f"{host_port.host} has no address.")
         return addresses
 
     async def _connected(
-        self, place: Place, addresses: tuple[str, ...], *, is_secured: bool
-    ) -> Line:
+        self, host_port: HostPort, addresses: tuple[str, ...], *, is_secured: bool
+    ) -> Connection:
         for address in addresses:
             try:
-                connection = await self.network.connect(address, place.port)
+                connection = await self.network.connect(address, host_port.port)
             except OSError:
                 continue
-            reader, writer = await self._opened(place, connection, is_secured=is_secured)
-            return Line(reader, writer, address)
-        raise Refused(Reason.UNREACHABLE, f"{place} takes no connection.")
+            reader, writer = await self._opened(host_port, connection, is_secured=is_secured)
+            return Connection(reader, writer, address)
+        raise Refused(Reason.UNREACHABLE, f"{host_port} takes no connection.")
 
     async def _opened(
-        self, place: Place, connection: socket.socket, *, is_secured: bool
+        self, host_port: HostPort, connection: socket.socket, *, is_secured: bool
     ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
         try:
             return await asyncio.open_connection(
                 sock=connection,
                 limit=READ_BYTES,
                 ssl=self.trust if is_secured else None,
-                server_hostname=place.host if is_secured else None,
+                server_hostname=host_port.host if is_secured else None,
             )
         except ssl.SSLError as error:
-            problem = f"{place} offers no TLS that can be trusted ({error.reason})."
+            problem = f"{host_port} offers no TLS that can be trusted ({error.reason})."
             raise Refused(Reason.UNTRUSTED, problem) from None
         except OSError:
-            raise Refused(Reason.UNREACHABLE, f"{place} closed the connection.") from None
+            raise Refused(Reason.UNREACHABLE, f"{host_port} closed the connection.") from None
         except BaseException:
             connection.close()
             raise

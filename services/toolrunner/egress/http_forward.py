@@ -5,10 +5,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from toolrunner.egress.dialer import Line
+from toolrunner.egress.dialer import Connection
 from toolrunner.egress.domain.errors import Reason, Refused
 from toolrunner.egress.domain.grants import Grant, SecretValue, header_of
-from toolrunner.egress.domain.hosts import Place
+from toolrunner.egress.domain.hosts import HostPort
 from toolrunner.egress.domain.http_heads import (
     Fields,
     RequestHead,
@@ -17,7 +17,7 @@ from toolrunner.egress.domain.http_heads import (
     read_response,
     written,
 )
-from toolrunner.egress.domain.limits import Limits
+from toolrunner.egress.domain.rules import Limits
 from toolrunner.egress.domain.secret_mask import Mask, spellings
 from toolrunner.egress.domain.targets import TLS, TOKEN_MARK, Plain, Secured
 from toolrunner.egress.relay import (
@@ -62,7 +62,7 @@ class Forwarding:
         self,
         reader: asyncio.StreamReader,
         writer: asyncio.StreamWriter,
-        line: Line,
+        connection: Connection,
         limits: Limits,
         sent: Meter,
         received: Meter,
@@ -75,13 +75,13 @@ class Forwarding:
         """
         head, masked = self._request()
         sent.add(len(head))
-        line.writer.write(head)
+        connection.writer.write(head)
         if (self.head.get("expect") or "").lower() == "100-continue":
             writer.write(CONTINUE)
         source = Reading(reader, limits.idle_s)
         async with joint() as ways:
-            body = ways.create_task(self._send_body(source, line, sent))
-            answer = await self._answer_head(line, limits)
+            body = ways.create_task(self._send_body(source, connection, sent))
+            answer = await self._answer_head(connection, limits)
             if answer.status == 401 and self.explanation:
                 raise Refused(Reason.PASSWORD_WANTED, self.explanation)
             length = self._length(answer)
@@ -89,7 +89,7 @@ class Forwarding:
             answered()
             mask = Mask(masked)
             writer.write(mask.pass_on(self._answer(answer)) + mask.finish())
-            back = Reading(line.reader, limits.idle_s)
+            back = Reading(connection.reader, limits.idle_s)
             if is_chunked:
                 await pump_chunks(back, writer, received, pass_on=mask.pass_on, finish=mask.finish)
             else:
@@ -124,18 +124,20 @@ class Forwarding:
         )
         return written(f"{self.head.method} {self.target.path} HTTP/1.1", fields), masked
 
-    async def _send_body(self, source: Reading, line: Line, sent: Meter) -> None:
+    async def _send_body(self, source: Reading, connection: Connection, sent: Meter) -> None:
         try:
-            await pump_body(source, line.writer, self.head.body, sent)
+            await pump_body(source, connection.writer, self.head.body, sent)
         except OSError:
             # A server that does not read the rest of a request may still respond.
             return
 
-    async def _answer_head(self, line: Line, limits: Limits) -> ResponseHead:
+    async def _answer_head(self, connection: Connection, limits: Limits) -> ResponseHead:
         while True:
-            text = await head_of(line.reader, limits.idle_s)
+            text = await head_of(connection.reader, limits.idle_s)
             if not text:
-                raise Refused(Reason.BAD_ANSWER, f"{self.target.place} closed without an answer.")
+                raise Refused(
+                    Reason.BAD_ANSWER, f"{self.target.host_port} closed without an answer."
+                )
             answer = read_response(text)
             if answer.status == 101:
                 raise Refused(Reason.BAD_ANSWER, "The host changed to another protocol.")
@@ -155,8 +157,8 @@ class Forwarding:
         if coding not in ("", "chunked") or contents - {"", "identity"}:
             raise Refused(
                 Reason.BAD_ANSWER,
-                f"{self.target.place} answers in an encoding that was not asked for, in which a "
-                "secret could not be found.",
+                f"{self.target.host_port} answers in an encoding that was not asked for, in which "
+                "a secret could not be found.",
             )
         return coding == "chunked"
 
@@ -176,7 +178,7 @@ class Forwarding:
         if value.lower().startswith(HTTPS):
             return name, f"{prefix}{TLS}{value[len(HTTPS) :]}"
         if value.startswith("/") and not value.startswith("//"):
-            return name, f"{prefix}{TLS}{self.target.place}{value}"
+            return name, f"{prefix}{TLS}{self.target.host_port}{value}"
         return field
 
     def _length(self, answer: ResponseHead) -> int | None:
@@ -208,5 +210,5 @@ def answer_of(refusal: Refused) -> bytes:
 
 def _authority(target: Plain | Secured) -> str:
     usual = 443 if isinstance(target, Secured) else 80
-    place: Place = target.place
-    return str(place).removesuffix(f":{usual}") if place.port == usual else str(place)
+    host_port: HostPort = target.host_port
+    return str(host_port).removesuffix(f":{usual}") if host_port.port == usual else str(host_port)

@@ -1,25 +1,27 @@
-"""The egress listeners of a node: one for each workspace, which identifies its requests."""
+"""The egress listeners of a node, one for each workspace, and the routes of processes to them."""
 
 import asyncio
 import socket
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from types import TracebackType
-from typing import Final, Self
+from typing import Final, Protocol, Self
 
 from parley.tasks import BackgroundTasks, Supervision
 from toolrunner.egress.domain.errors import Reason, Refused
+from toolrunner.egress.domain.grants import Grant
 from toolrunner.egress.domain.rules import Rules
+from toolrunner.egress.domain.variables import variables_of
 from toolrunner.egress.proxy import Proxy
-from toolrunner.primitives.domain import WorkspaceId
+from toolrunner.primitives.domain import ProcessId, WorkspaceId
 
 BACKLOG: Final = 128
 LOOPBACK: Final = "127.0.0.1"
 
 
 @dataclass(frozen=True, slots=True)
-class Exit:
+class ProxyEndpoint:
     """The proxy's listener for one workspace on the node's own loopback.
 
     Attributes:
@@ -34,13 +36,13 @@ class Exit:
 @dataclass(slots=True)
 class _Listener:
     rules: Rules
-    exit: Exit | None = None
-    server: asyncio.Server | None = None
-    door: asyncio.Server | None = None
-    visits: "set[asyncio.Task[None]]" = field(default_factory=set)
+    endpoint: ProxyEndpoint | None = None
+    loopback_server: asyncio.Server | None = None
+    namespace_server: asyncio.Server | None = None
+    connections: "set[asyncio.Task[None]]" = field(default_factory=set)
 
 
-class Egress:
+class ProxyListeners:
     """The egress listeners of a node; those that are open on exit are closed.
 
     A workspace is identified by the socket that it connects to. One with its own network namespace
@@ -78,7 +80,7 @@ class Egress:
         await _everything_scheduled()
         await self._stack.aclose()
 
-    async def open(self, rules: Rules) -> Exit:
+    async def open(self, rules: Rules) -> ProxyEndpoint:
         """Open the listener of a workspace with its rules; an open listener gets the new rules.
 
         Connections under older rules are cancelled. The token of `rules` is not used.
@@ -86,31 +88,31 @@ class Egress:
         listener = self._listener(rules.workspace_id)
         listener.rules = rules
         _cut_off(listener)
-        if listener.exit is None:
+        if listener.endpoint is None:
             bound = socket.create_server((LOOPBACK, 0), backlog=BACKLOG)
-            listener.exit = Exit(bound.getsockname()[1], self._new_token())
-            listener.server = await self._serving(listener, bound, listener.exit.token)
-            self._check(listener, listener.server)
-        return listener.exit
+            listener.endpoint = ProxyEndpoint(bound.getsockname()[1], self._new_token())
+            listener.loopback_server = await self._serving(listener, bound, listener.endpoint.token)
+            self._check(listener, listener.loopback_server)
+        return listener.endpoint
 
-    def take_listener(self, workspace_id: WorkspaceId, door_fd: int) -> None:
+    def take_listener(self, workspace_id: WorkspaceId, listener_fd: int) -> None:
         """Serve connections to the listener of a network namespace, and own the socket.
 
         A listener may arrive before its rules. All requests are refused until then.
         """
-        door = socket.socket(fileno=door_fd)
+        bound = socket.socket(fileno=listener_fd)
         if self._is_over:
-            door.close()
+            bound.close()
             return
         listener = self._listener(workspace_id)
-        opening = self._tasks.create_task(self._open_listener(listener, door))
+        opening = self._tasks.create_task(self._open_listener(listener, bound))
         # A task that is cancelled before it started closes nothing itself.
-        opening.add_done_callback(lambda done: door.close() if done.cancelled() else None)
+        opening.add_done_callback(lambda done: bound.close() if done.cancelled() else None)
 
-    def exit_of(self, workspace_id: WorkspaceId) -> Exit | None:
+    def endpoint_of(self, workspace_id: WorkspaceId) -> ProxyEndpoint | None:
         """Return the listener of a workspace on the node's loopback, if there is one."""
         listener = self._listeners.get(workspace_id)
-        return None if listener is None else listener.exit
+        return None if listener is None else listener.endpoint
 
     def rules_of(self, workspace_id: WorkspaceId) -> Rules | None:
         """Return the rules of a workspace that has a listener."""
@@ -122,7 +124,7 @@ class Egress:
         listener = self._listeners.pop(workspace_id, None)
         if listener is None:
             return
-        for server in (listener.server, listener.door):
+        for server in (listener.loopback_server, listener.namespace_server):
             if server is not None:
                 _close(server)
         _cut_off(listener)
@@ -130,9 +132,9 @@ class Egress:
     def _listener(self, workspace_id: WorkspaceId) -> _Listener:
         return self._listeners.setdefault(workspace_id, _Listener(Rules(workspace_id)))
 
-    async def _open_listener(self, listener: _Listener, door: socket.socket) -> None:
-        opened = await self._serving(listener, door, "")
-        before, listener.door = listener.door, opened
+    async def _open_listener(self, listener: _Listener, bound: socket.socket) -> None:
+        opened = await self._serving(listener, bound, "")
+        before, listener.namespace_server = listener.namespace_server, opened
         if before is not None:
             _close(before)
         self._check(listener, opened)
@@ -151,9 +153,9 @@ class Egress:
                 writer.transport.abort()
                 return
             rules = replace(listener.rules, token=token)
-            task = self._tasks.create_task(self._visit(listener, rules, reader, writer))
-            listener.visits.add(task)
-            task.add_done_callback(listener.visits.discard)
+            task = self._tasks.create_task(self._serve_connection(listener, rules, reader, writer))
+            listener.connections.add(task)
+            task.add_done_callback(listener.connections.discard)
             # A task that is cancelled before it started closes nothing itself.
             task.add_done_callback(lambda _: writer.transport.abort())
 
@@ -164,7 +166,7 @@ class Egress:
             bound.close()
             raise
 
-    async def _visit(
+    async def _serve_connection(
         self,
         listener: _Listener,
         rules: Rules,
@@ -172,7 +174,7 @@ class Egress:
         writer: asyncio.StreamWriter,
     ) -> None:
         most = self._proxy.limits.connections
-        if len(listener.visits) > most:
+        if len(listener.connections) > most:
             problem = f"This workspace has {most} connections already."
             await self._proxy.refuse(rules, writer, Refused(Reason.TOO_MANY, problem))
         else:
@@ -180,8 +182,8 @@ class Egress:
 
 
 def _cut_off(listener: _Listener) -> None:
-    for visit in listener.visits:
-        visit.cancel()
+    for connection in listener.connections:
+        connection.cancel()
 
 
 def _close(server: asyncio.Server) -> None:
@@ -203,3 +205,63 @@ async def _everything_scheduled() -> None:
     happened = loop.create_future()
     loop.call_soon(happened.set_result, None)
     await happened
+
+
+@dataclass(frozen=True, slots=True)
+class EgressRoute:
+    """The egress route of one workspace.
+
+    Attributes:
+        endpoint: The proxy's listener for it.
+        grants: Secrets that the proxy adds for it.
+    """
+
+    endpoint: ProxyEndpoint
+    grants: tuple[Grant, ...] = ()
+
+    def variables(self, *, is_apart: bool, has_proxy: bool) -> Mapping[str, str]:
+        """Return variables that point a process to the proxy; none contains a secret.
+
+        Args:
+            is_apart: Whether the process is in its own network namespace, with a listener.
+            has_proxy: Whether all its requests must use the proxy, or only those that need secrets.
+        """
+        if not has_proxy and not self.grants:
+            return {}
+        if is_apart:
+            return variables_of(self.grants, has_proxy=has_proxy)
+        return variables_of(
+            self.grants, port=self.endpoint.port, token=self.endpoint.token, has_proxy=has_proxy
+        )
+
+
+class EgressRoutes(Protocol):
+    """Returns the egress routes of workspaces."""
+
+    async def egress_route(self, workspace_id: WorkspaceId) -> EgressRoute | None:
+        """Return the open egress route of a workspace, or None if it has none."""
+        ...
+
+    async def secret_variables(
+        self, workspace_id: WorkspaceId, process_id: ProcessId
+    ) -> Mapping[str, str]:
+        """Return the secrets that a process gets as variables.
+
+        Raises:
+            SecretUnavailable: One of them is not available.
+        """
+        ...
+
+
+class NoEgress:
+    """No workspace has an egress route."""
+
+    async def egress_route(self, workspace_id: WorkspaceId) -> EgressRoute | None:
+        """Return None."""
+        return None
+
+    async def secret_variables(
+        self, workspace_id: WorkspaceId, process_id: ProcessId
+    ) -> Mapping[str, str]:
+        """Return none."""
+        return {}

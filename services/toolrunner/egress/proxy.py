@@ -12,15 +12,19 @@ from typing import Final, assert_never
 from parley.clock import Clock
 from toolrunner.egress import tunnels
 from toolrunner.egress.access_log import AccessLog, ProxyAccessRecord
-from toolrunner.egress.dialer import Dialer, Line
+from toolrunner.egress.dialer import Connection, Dialer
 from toolrunner.egress.domain.errors import Reason, Refused, SecretUnavailable
-from toolrunner.egress.domain.git_message import explained
-from toolrunner.egress.domain.grants import Grant, SecretValue, grant_for, is_git_path
-from toolrunner.egress.domain.hosts import Place
+from toolrunner.egress.domain.grants import (
+    Grant,
+    SecretValue,
+    grant_for,
+    is_git_path,
+    password_advice,
+)
+from toolrunner.egress.domain.hosts import HostPort
 from toolrunner.egress.domain.http_heads import RequestHead, read_request
-from toolrunner.egress.domain.limits import Limits
-from toolrunner.egress.domain.policy import Way
-from toolrunner.egress.domain.rules import Rules
+from toolrunner.egress.domain.policy import Transport
+from toolrunner.egress.domain.rules import Limits, Rules
 from toolrunner.egress.domain.targets import Plain, Secured, Target, Tunnel, target_of
 from toolrunner.egress.http_forward import Forwarding, answer_of
 from toolrunner.egress.relay import Meter, hang_up, head_of
@@ -57,29 +61,29 @@ class Proxy:
         self, rules: Rules, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
         """Serve one connection to its end; every outcome is logged."""
-        passage = ProxyAccessRecord(rules.workspace_id)
+        record = ProxyAccessRecord(rules.workspace_id)
         began = self.clock.monotonic()
-        visit = _ProxyConnection(
-            self, rules, reader, writer, passage, Meter(self.limits.sent_bytes)
+        connection = _ProxyConnection(
+            self, rules, reader, writer, record, Meter(self.limits.sent_bytes)
         )
         try:
-            await visit.run()
+            await connection.run()
         except OSError:
-            passage.outcome, passage.problem = "broken", "a connection was lost"
+            record.outcome, record.problem = "broken", "a connection was lost"
         except Exception:
             # Input of one workspace must not end the proxy for all.
             logger.exception("the egress proxy could not serve a connection")
-            passage.outcome, passage.problem = "broken", "the proxy has a defect; see its log"
+            record.outcome, record.problem = "broken", "the proxy has a defect; see its log"
         except asyncio.CancelledError:
-            passage.outcome, passage.problem = "cut_off", "the workspace's exit was closed"
-            for each in visit.writers:
+            record.outcome, record.problem = "cut_off", "the workspace's listener was closed"
+            for each in connection.writers:
                 each.transport.abort()
             raise
         finally:
-            passage.duration_s = self.clock.monotonic() - began
-            if passage.form or passage.outcome != "passed":
-                self.audit.note(passage)
-        await hang_up(*visit.writers, limit_s=HANG_UP_S)
+            record.duration_s = self.clock.monotonic() - began
+            if record.form or record.outcome != "passed":
+                self.audit.note(record)
+        await hang_up(*connection.writers, limit_s=HANG_UP_S)
 
     async def refuse(self, rules: Rules, writer: asyncio.StreamWriter, refusal: Refused) -> None:
         """Refuse a connection before reading from it."""
@@ -98,16 +102,16 @@ class _ProxyConnection:
     rules: Rules
     reader: asyncio.StreamReader
     writer: asyncio.StreamWriter
-    passage: ProxyAccessRecord
+    record: ProxyAccessRecord
     sent: Meter
-    line: Line | None = None
+    connection: Connection | None = None
     is_answered: bool = False
     is_tunnel: bool = False
 
     @property
     def writers(self) -> tuple[asyncio.StreamWriter, ...]:
         """The writers of both connections, the workspace's first."""
-        return (self.writer,) if self.line is None else (self.writer, self.line.writer)
+        return (self.writer,) if self.connection is None else (self.writer, self.connection.writer)
 
     async def run(self) -> None:
         limits = self.proxy.limits
@@ -120,8 +124,8 @@ class _ProxyConnection:
         except Refused as refusal:
             await self._refuse(refusal)
         finally:
-            self.passage.sent_bytes = self.sent.count
-            self.passage.received_bytes = received.count
+            self.record.sent_bytes = self.sent.count
+            self.record.received_bytes = received.count
 
     async def _serve(self, received: Meter) -> None:
         text = await head_of(self.reader, self.proxy.limits.head_s)
@@ -134,71 +138,74 @@ class _ProxyConnection:
             case Tunnel():
                 await self._tunnel(target, received)
             case Plain():
-                await self._forward(head, target, Way.HTTP, received)
+                await self._forward(head, target, Transport.HTTP, received)
             case Secured():
-                await self._forward(head, target, Way.TLS, received)
+                await self._forward(head, target, Transport.TLS, received)
             case _:
                 assert_never(target)
 
     def _record_access(self, head: RequestHead, target: Target) -> None:
-        self.passage.form = type(target).__name__.lower()
-        self.passage.place = str(target.place)
+        self.record.form = type(target).__name__.lower()
+        self.record.host_port = str(target.host_port)
         path = "" if isinstance(target, Tunnel) else target.path
-        self.passage.request = f"{head.method} {path.partition('?')[0]}".strip()[
+        self.record.request = f"{head.method} {path.partition('?')[0]}".strip()[
             :PURPOSE_CHARACTERS_MAX
         ]
 
     async def _tunnel(self, target: Tunnel, received: Meter) -> None:
         limits, policy = self.proxy.limits, self.rules.policy
-        is_raw = policy.allows(target.place, Way.RAW)
-        policy.check_place(target.place, Way.RAW if is_raw else Way.TLS)
-        line = await self._dial(target.place, is_secured=False)
+        is_raw = policy.allows(target.host_port, Transport.RAW)
+        policy.check_host_port(target.host_port, Transport.RAW if is_raw else Transport.TLS)
+        connection = await self._dial(target.host_port, is_secured=False)
         self.is_answered = self.is_tunnel = True
         self.writer.write(ESTABLISHED)
         await self.writer.drain()
         if not is_raw:
-            greeting = await tunnels.greeting_of(self.reader, target.place, limits)
+            greeting = await tunnels.greeting_of(self.reader, target.host_port, limits)
             self.sent.add(len(greeting))
-            line.writer.write(greeting)
+            connection.writer.write(greeting)
         await tunnels.join(
             self.reader,
             self.writer,
-            line,
+            connection,
             sent=self.sent,
             received=received,
             idle_s=limits.idle_s,
         )
 
     async def _forward(
-        self, head: RequestHead, target: Plain | Secured, way: Way, received: Meter
+        self, head: RequestHead, target: Plain | Secured, transport: Transport, received: Meter
     ) -> None:
         limits = self.proxy.limits
-        self.rules.policy.check_place(target.place, way)
-        is_secured = way is Way.TLS
-        grant = grant_for(self.rules.grants, target.place, target.path) if is_secured else None
-        line = await self._dial(target.place, is_secured=is_secured)
+        self.rules.policy.check_host_port(target.host_port, transport)
+        is_secured = transport is Transport.TLS
+        grant = grant_for(self.rules.grants, target.host_port, target.path) if is_secured else None
+        connection = await self._dial(target.host_port, is_secured=is_secured)
         secret = await self._secret(grant, target) if grant is not None else None
         is_git = is_secured and is_git_path(target.path)
-        explanation = explained(self.rules, target.place) if is_git else ""
-        forwarding = Forwarding(head, target, self.rules.token, grant, secret, explanation)
+        rules = self.rules
+        advice = (
+            password_advice(rules.grants, rules.workspace_id, target.host_port) if is_git else ""
+        )
+        forwarding = Forwarding(head, target, self.rules.token, grant, secret, advice)
         await forwarding.run(
-            self.reader, self.writer, line, limits, self.sent, received, self._answered
+            self.reader, self.writer, connection, limits, self.sent, received, self._answered
         )
 
-    async def _dial(self, place: Place, *, is_secured: bool) -> Line:
-        self.line = await self.proxy.dialer.dial(
-            place,
+    async def _dial(self, host_port: HostPort, *, is_secured: bool) -> Connection:
+        self.connection = await self.proxy.dialer.dial(
+            host_port,
             self.rules.policy,
             is_secured=is_secured,
             limit_s=self.proxy.limits.connect_s,
         )
-        self.passage.address = self.line.address
-        return self.line
+        self.record.address = self.connection.address
+        return self.connection
 
     async def _secret(self, grant: Grant, target: Plain | Secured) -> SecretValue:
-        self.passage.secret_name = grant.name
+        self.record.secret_name = grant.name
         use = SecretUse(
-            self.rules.workspace_id, grant.name, str(target.place), self.passage.request
+            self.rules.workspace_id, grant.name, str(target.host_port), self.record.request
         )
         try:
             return await self.proxy.secrets.use(use)
@@ -209,7 +216,7 @@ class _ProxyConnection:
         self.is_answered = True
 
     async def _refuse(self, refusal: Refused) -> None:
-        self.passage.outcome, self.passage.problem = refusal.reason, refusal.problem
+        self.record.outcome, self.record.problem = refusal.reason, refusal.problem
         if self.is_tunnel:
             tunnels.alert(self.writer)
         elif not self.is_answered:

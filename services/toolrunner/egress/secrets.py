@@ -1,7 +1,6 @@
 """The source of the values of granted secrets."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Protocol
 
 from toolrunner.egress.domain.errors import SecretUnavailable
@@ -48,27 +47,3 @@ class NoSecrets:
             SecretUnavailable: Always.
         """
         raise SecretUnavailable(use.name, "this node knows nobody who keeps secrets")
-
-
-@dataclass(slots=True)
-class FakeSecrets:
-    """Secrets for tests.
-
-    Attributes:
-        values: By name.
-        uses: Every use that was requested.
-    """
-
-    values: Mapping[str, SecretValue]
-    uses: list[SecretUse] = field(default_factory=list)
-
-    async def use(self, use: SecretUse) -> SecretValue:
-        """Return the value and record the use.
-
-        Raises:
-            SecretUnavailable: There is none of this name.
-        """
-        self.uses.append(use)
-        if use.name not in self.values:
-            raise SecretUnavailable(use.name, "it is not granted to this workspace any more")
-        return self.values[use.name]

@@ -2,7 +2,7 @@
 
 import asyncio
 
-from toolrunner.egress.dialer import Line
+from toolrunner.egress.dialer import Connection
 from toolrunner.egress.domain.client_hello import (
     ALERT,
     HelloUnreadable,
@@ -10,12 +10,12 @@ from toolrunner.egress.domain.client_hello import (
     read_hello,
 )
 from toolrunner.egress.domain.errors import Reason, Refused
-from toolrunner.egress.domain.hosts import Place
-from toolrunner.egress.domain.limits import Limits
+from toolrunner.egress.domain.hosts import HostPort
+from toolrunner.egress.domain.rules import Limits
 from toolrunner.egress.relay import Meter, Reading, joint, pump
 
 
-async def greeting_of(reader: asyncio.StreamReader, place: Place, limits: Limits) -> bytes:
+async def greeting_of(reader: asyncio.StreamReader, host_port: HostPort, limits: Limits) -> bytes:
     """Return the first bytes of a tunnel, once they are a ClientHello for its host.
 
     Raises:
@@ -37,15 +37,17 @@ async def greeting_of(reader: asyncio.StreamReader, place: Place, limits: Limits
     if hello.is_hiding:
         raise Refused(Reason.MISMATCH, "The TLS hides its host (Encrypted Client Hello).")
     # An address is never sent as a server name.
-    if hello.server_name.lower() != ("" if place.is_address else place.host):
-        raise Refused(Reason.MISMATCH, f"The tunnel is for {place}, and its TLS is for another.")
+    if hello.server_name.lower() != ("" if host_port.is_address else host_port.host):
+        raise Refused(
+            Reason.MISMATCH, f"The tunnel is for {host_port}, and its TLS is for another."
+        )
     return records
 
 
 async def join(
     reader: asyncio.StreamReader,
     writer: asyncio.StreamWriter,
-    line: Line,
+    connection: Connection,
     *,
     sent: Meter,
     received: Meter,
@@ -58,8 +60,8 @@ async def join(
         OSError: A connection is lost.
     """
     async with joint() as ways:
-        ways.create_task(_one_way(Reading(reader, idle_s), line.writer, sent))
-        ways.create_task(_one_way(Reading(line.reader, idle_s), writer, received))
+        ways.create_task(_one_way(Reading(reader, idle_s), connection.writer, sent))
+        ways.create_task(_one_way(Reading(connection.reader, idle_s), writer, received))
 
 
 def alert(writer: asyncio.StreamWriter) -> None:

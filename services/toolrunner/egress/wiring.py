@@ -6,7 +6,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 from parley.process import ConfigurationError, Process
-from toolrunner.egress import Dialer, Egress, LoggedAccess, Proxy, SystemNetwork
+from toolrunner.egress import Dialer, LoggedAccess, Proxy, ProxyListeners, SystemNetwork
 from toolrunner.settings import Settings
 from toolrunner.workspaces.egress import WorkspaceEgress
 from toolrunner.workspaces.node.secret_client import DeferredSecrets
@@ -26,10 +26,10 @@ async def running_egress(
     )
     private = frozenset(settings.egress_private_hosts)
     async with (
-        Egress(proxy, process.new_id, process.supervision) as exits,
-        Egress(proxy, process.new_id, process.supervision) as fetches,
+        ProxyListeners(proxy, process.new_id, process.supervision) as listeners,
+        ProxyListeners(proxy, process.new_id, process.supervision) as fetch_listeners,
     ):
-        yield WorkspaceEgress(exits, fetches, secrets, private, settings.egress_presets)
+        yield WorkspaceEgress(listeners, fetch_listeners, secrets, private, settings.egress_presets)
 
 
 def _trust(authorities_file: Path | None) -> ssl.SSLContext:

@@ -8,12 +8,12 @@ the same way, before anything else is done in the workspace.
 """
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
+from parley.cache import BoundedCache
 from toolrunner.directories.workspaces import Workspaces
 from toolrunner.files.undo_store import Undone, UndoRecord, UndoStore
 from toolrunner.files.worker_pool import FileWorkerPool
@@ -47,18 +47,16 @@ COMMIT_S: Final = 600.0
 
 
 @dataclass
-class Reads:
+class ReadEtags:
     """The content of files that each chat saw last; bounded, and lost at a restart."""
 
-    _etags: "OrderedDict[tuple[WorkspaceId, ChatId, str], str]" = field(default_factory=OrderedDict)
+    _etags: BoundedCache[tuple[WorkspaceId, ChatId, str], str] = field(
+        default_factory=lambda: BoundedCache(READS_MAX)
+    )
 
     def saw(self, scope: Scope, path: str, etag: str) -> None:
         """Record the content that a chat has seen."""
-        name = (scope.workspace_id, scope.chat_id, path)
-        self._etags[name] = etag
-        self._etags.move_to_end(name)
-        if len(self._etags) > READS_MAX:
-            self._etags.popitem(last=False)
+        self._etags.put((scope.workspace_id, scope.chat_id, path), etag)
 
     def is_stale(self, scope: Scope, change: Change) -> bool:
         """Return whether a file was changed since the chat that changes it has read it."""
@@ -67,7 +65,7 @@ class Reads:
 
 
 @dataclass(frozen=True, slots=True)
-class Changed:
+class ChangeResult:
     """The changes of files, and which of them had changed since the chat read them."""
 
     changes: tuple[Change, ...]
@@ -100,7 +98,7 @@ class FileChanges:
 
     file_workers: FileWorkerPool
     workspaces: Workspaces
-    reads: Reads
+    read_etags: ReadEtags
     new_token: Callable[[], str]
     _turns: dict[WorkspaceId, _Turn] = field(default_factory=dict)
     _recovered: set[WorkspaceId] = field(default_factory=set)
@@ -128,7 +126,7 @@ class FileChanges:
 
     async def apply(
         self, scope: Scope, request_id: str, plan: Plan, *, dry_run: bool = False
-    ) -> Changed:
+    ) -> ChangeResult:
         """Make a change as a whole, or not at all.
 
         Raises:
@@ -140,7 +138,7 @@ class FileChanges:
             await self._recover(scope.workspace_id)
             planned = await self._plan(scope.workspace_id, plan)
             stale = frozenset(
-                change.path for change in planned.changes if self.reads.is_stale(scope, change)
+                change.path for change in planned.changes if self.read_etags.is_stale(scope, change)
             )
             done = Done()
             if not dry_run and not planned.problems and planned.images:
@@ -150,12 +148,12 @@ class FileChanges:
                     await self._stored(scope.workspace_id, lambda store: store.finish(record))
             if not dry_run and not planned.problems:
                 for change in planned.changes:
-                    self.reads.saw(scope, change.path, change.etag)
-            return Changed(planned.changes, planned, stale, done)
+                    self.read_etags.saw(scope, change.path, change.etag)
+            return ChangeResult(planned.changes, planned, stale, done)
 
     async def undo(
         self, scope: Scope, request_id: str, *, edit_request_id: str, path: str, guards_git: bool
-    ) -> Changed:
+    ) -> ChangeResult:
         """Restore files to their state before a change.
 
         Raises:
@@ -191,7 +189,7 @@ class FileChanges:
         images: tuple[Image, ...],
         *,
         guards_git: bool,
-    ) -> Changed:
+    ) -> ChangeResult:
         token = self.new_token()
         planned = await self._plan(scope.workspace_id, PlanRestore(token, images, guards_git))
         paths = frozenset(image.path for image in images)
@@ -201,8 +199,8 @@ class FileChanges:
             undoing, _ = await self._commit(scope, commit)
             await self._stored(scope.workspace_id, lambda store: store.finish(undoing))
         for change in planned.changes:
-            self.reads.saw(scope, change.path, change.etag)
-        return Changed(planned.changes, planned, frozenset())
+            self.read_etags.saw(scope, change.path, change.etag)
+        return ChangeResult(planned.changes, planned, frozenset())
 
     async def _plan(self, workspace_id: WorkspaceId, plan: Plan | PlanRestore) -> Planned:
         planned = await self.file_workers.ask(workspace_id, plan)

@@ -6,8 +6,9 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import assert_never
 
+from parley.rpc import detached
+from parley.tasks import Shielding
 from toolrunner.filesystem.errors import FileRefused
-from toolrunner.journal.effects import Effects
 from toolrunner.journal.journal import Begun, Known, NotBegun, first_response
 from toolrunner.journal.records import FileEffect
 from toolrunner.journal.thread import JournalThread
@@ -26,11 +27,11 @@ class _Turn:
 
 
 @dataclass
-class Once:
+class IdempotentEffects:
     """Runs each effect once; concurrent and repeated requests get the same response."""
 
     journal: JournalThread
-    effects: Effects
+    tasks: Shielding
     _turns: dict[tuple[bool, str], _Turn] = field(default_factory=dict)
 
     async def run(self, effect: FileEffect, act: Callable[[], Awaitable[bytes]]) -> bytes:
@@ -40,7 +41,7 @@ class Once:
             ToolrunnerError: It is refused, or its outcome is unknown.
             FileRefused: It is refused, and nothing was changed.
         """
-        return await self.effects.run(self._run(effect, act))
+        return await self.tasks.complete(self._run(effect, act), context=detached())
 
     async def _run(self, effect: FileEffect, act: Callable[[], Awaitable[bytes]]) -> bytes:
         async with self._turn(effect):

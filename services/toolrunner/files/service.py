@@ -1,21 +1,22 @@
 """The file service of this node; the exit of its context ends the file workers."""
 
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
-from contextlib import aclosing, suppress
-from dataclasses import dataclass
+from collections import Counter
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import aclosing, contextmanager, suppress
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Final, TypeVar
 
 from parley.clock import Clock, patient
+from parley.rpc import detached
 from parley.tasks import BackgroundTasks, Supervision
 from toolrunner.directories.workspaces import Workspaces
-from toolrunner.files.changes import Changed, FileChanges, Plan, Reads
-from toolrunner.files.idempotency import Once
-from toolrunner.files.upload_slots import UploadSlots
+from toolrunner.files.changes import ChangeResult, FileChanges, Plan, ReadEtags
+from toolrunner.files.idempotency import IdempotentEffects
 from toolrunner.files.worker_channel import ANSWER_S
 from toolrunner.files.worker_pool import FileWorkerPool, find_git, find_ripgrep
 from toolrunner.filesystem.errors import FileRefused, Reason
-from toolrunner.fileworker.git.detection import holds_no_repository
+from toolrunner.fileworker.git.repositories import holds_no_repository
 from toolrunner.fileworker.protocol import (
     Answer,
     DropUpload,
@@ -27,7 +28,6 @@ from toolrunner.fileworker.protocol import (
     StartUpload,
     UploadChunk,
 )
-from toolrunner.journal.effects import Effects
 from toolrunner.journal.records import FileEffect
 from toolrunner.journal.thread import JournalThread
 from toolrunner.primitives.domain import Scope, WorkspaceId
@@ -39,6 +39,39 @@ A = TypeVar("A", bound=Answer)
 
 #: The longest time that an upload may send nothing.
 SILENCE_S: Final = 60.0
+UPLOADS_MAX: Final = 64
+UPLOADS_PER_WORKSPACE_MAX: Final = 8
+
+
+@dataclass
+class UploadSlots:
+    """The slots of uploads; each holds a file and a call open."""
+
+    _taken: Counter[WorkspaceId] = field(default_factory=Counter)
+
+    @contextmanager
+    def place(self, workspace_id: WorkspaceId) -> Iterator[None]:
+        """Take a slot in a context.
+
+        Raises:
+            FileRefused: All slots of this workspace, or of the node, are taken.
+        """
+        if self._taken[workspace_id] >= UPLOADS_PER_WORKSPACE_MAX:
+            raise _full(f"this workspace has {UPLOADS_PER_WORKSPACE_MAX} uploads already")
+        if self._taken.total() >= UPLOADS_MAX:
+            raise _full(f"this node has {UPLOADS_MAX} uploads already")
+        self._taken[workspace_id] += 1
+        try:
+            yield
+        finally:
+            self._taken[workspace_id] -= 1
+            if not self._taken[workspace_id]:
+                del self._taken[workspace_id]
+
+
+def _full(why: str) -> FileRefused:
+    text = f"{why}; try again when one is through"
+    return FileRefused(Reason.NODE_FULL, text, resource="uploads")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +98,6 @@ class FileService:
         new_id: Callable[[], str],
     ) -> None:
         self._tasks = BackgroundTasks(supervision)
-        effects = Effects(self._tasks)
         self._file_workers = FileWorkerPool(
             spawner=spawner,
             workspaces=workspaces,
@@ -73,14 +105,14 @@ class FileService:
             clock=clock,
             new_id=new_id,
             ripgrep=find_ripgrep(),
-            effects=effects,
+            tasks=self._tasks,
             git=find_git(),
         )
-        self._reads = Reads()
+        self._read_etags = ReadEtags()
         self._workspaces = workspaces
-        self._changes = FileChanges(self._file_workers, workspaces, self._reads, new_id)
-        self._once = Once(journal, effects)
-        self._places = UploadSlots()
+        self._changes = FileChanges(self._file_workers, workspaces, self._read_etags, new_id)
+        self._idempotent_effects = IdempotentEffects(journal, self._tasks)
+        self._upload_slots = UploadSlots()
         self._clock = clock
         self.new_token = new_id
 
@@ -138,7 +170,7 @@ class FileService:
         """
         page = await self.ask(scope, request, Page)
         if page.etag:
-            self._reads.saw(scope, page.info.path, page.etag)
+            self._read_etags.saw(scope, page.info.path, page.etag)
         return page
 
     async def stream(
@@ -163,7 +195,7 @@ class FileService:
         effect: FileEffect,
         scope: Scope,
         plan: Plan,
-        encode: Callable[[Changed], bytes],
+        encode: Callable[[ChangeResult], bytes],
         *,
         dry_run: bool = False,
     ) -> bytes:
@@ -180,14 +212,14 @@ class FileService:
 
         self._workspaces.check(scope)
         self._workspaces.check_space(scope.workspace_id)
-        return await self._once.run(effect, act)
+        return await self._idempotent_effects.run(effect, act)
 
     async def undo(
         self,
         effect: FileEffect,
         scope: Scope,
         undoing: UndoRequest,
-        encode: Callable[[Changed], bytes],
+        encode: Callable[[ChangeResult], bytes],
     ) -> bytes:
         """Undo a change once; return the serialised response.
 
@@ -207,7 +239,7 @@ class FileService:
             return encode(changed)
 
         self._workspaces.check(scope)
-        return await self._once.run(effect, act)
+        return await self._idempotent_effects.run(effect, act)
 
     async def act(
         self,
@@ -233,7 +265,7 @@ class FileService:
         self._workspaces.check(scope)
         self._workspaces.check_space(scope.workspace_id)
         await self._changes.recover(scope.workspace_id)
-        return await self._once.run(effect, act)
+        return await self._idempotent_effects.run(effect, act)
 
     async def end(self, workspace_id: WorkspaceId) -> None:
         """End the file worker of a workspace, if there is one."""
@@ -254,7 +286,7 @@ class FileService:
                 return await act()
 
         self._workspaces.check(scope)
-        return await self._once.run(effect, alone)
+        return await self._idempotent_effects.run(effect, alone)
 
     async def stage(
         self, scope: Scope, start: StartUpload, chunks: AsyncIterator[bytes]
@@ -270,7 +302,7 @@ class FileService:
         workspace_id = scope.workspace_id
         coming = patient(chunks, silence_s=SILENCE_S, clock=self._clock)
         try:
-            with self._places.place(workspace_id):
+            with self._upload_slots.place(workspace_id):
                 await self._file_workers.ask(workspace_id, start)
                 async with aclosing(coming):
                     async for data in coming:
@@ -287,7 +319,7 @@ class FileService:
     async def unstage(self, scope: Scope, start: StartUpload) -> None:
         """Remove the staged file of an upload that was not committed."""
         with suppress(FileWorkerGone, FileRefused):
-            await self._once.effects.run(self._unstage(scope, start))
+            await self._tasks.complete(self._unstage(scope, start), context=detached())
 
     async def _unstage(self, scope: Scope, start: StartUpload) -> None:
         await self._file_workers.ask(scope.workspace_id, DropUpload(start.token, start.path))

@@ -12,13 +12,13 @@ import msgspec
 from toolrunner.filesystem.errors import FileRefused, Reason
 from toolrunner.fileworker.protocol import (
     Answer,
-    Ask,
-    Defect,
-    Forgotten,
+    AnswerFrame,
     Frames,
+    PlanUnknownAnswer,
     Refused,
     Request,
-    Tell,
+    RequestFrame,
+    WorkerError,
     frame,
 )
 from toolrunner.primitives.errors import FileWorkerGone
@@ -43,7 +43,7 @@ class FileWorkerChannel(asyncio.Protocol):
     def __init__(self) -> None:
         self.gone = asyncio.Event()
         self._frames = Frames(bytearray())
-        self._answers: dict[int, asyncio.Queue[Tell | None]] = {}
+        self._answers: dict[int, asyncio.Queue[AnswerFrame | None]] = {}
         self._number = 0
         self._reading: asyncio.BaseTransport | None = None
         self._writing: asyncio.WriteTransport | None = None
@@ -61,7 +61,7 @@ class FileWorkerChannel(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         """Pass answers to their waiters."""
         for body in self._frames.feed(data):
-            tell = msgspec.msgpack.decode(body, type=Tell)
+            tell = msgspec.msgpack.decode(body, type=AnswerFrame)
             if (answers := self._answers.get(tell.number)) is not None:
                 answers.put_nowait(tell)
 
@@ -109,26 +109,26 @@ class FileWorkerChannel(asyncio.Protocol):
         answers = self._answers[number] = asyncio.Queue()
         is_over = False
         try:
-            self._send(Ask(number, request))
+            self._send(RequestFrame(number, request))
             while not is_over:
                 tell = await _next(answers, limit_s)
                 is_over = tell.is_last
                 yield _checked(tell.answer)
                 if not is_over:
-                    self._send(Ask(number, None))
+                    self._send(RequestFrame(number, None))
         finally:
             del self._answers[number]
             if not is_over:
                 with suppress(FileWorkerGone):
-                    self._send(Ask(number, None, is_closing=True))
+                    self._send(RequestFrame(number, None, is_closing=True))
 
-    def _send(self, ask: Ask) -> None:
+    def _send(self, ask: RequestFrame) -> None:
         if self._writing is None or self._writing.is_closing() or self.gone.is_set():
             raise FileWorkerGone
         self._writing.write(frame(ask))
 
 
-async def _next(answers: "asyncio.Queue[Tell | None]", limit_s: float) -> Tell:
+async def _next(answers: "asyncio.Queue[AnswerFrame | None]", limit_s: float) -> AnswerFrame:
     try:
         async with asyncio.timeout(limit_s):
             tell = await answers.get()
@@ -143,9 +143,9 @@ def _checked(answer: Answer) -> Answer:
     match answer:
         case Refused(reason, text, metadata):
             raise FileRefused(Reason(reason), text, **metadata)
-        case Forgotten():
+        case PlanUnknownAnswer():
             raise FileWorkerGone("it was started anew", is_replaced=True)
-        case Defect(trace):
+        case WorkerError(trace):
             logger.error("the program that works on files has a defect", extra={"trace": trace})
             raise FileWorkerGone("it has a defect")
         case _:

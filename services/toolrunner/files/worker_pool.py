@@ -11,10 +11,12 @@ from pathlib import Path
 from typing import Final
 
 from parley.clock import Clock
+from parley.rpc import detached
+from parley.settings import ConfigurationError
+from parley.tasks import Shielding
 from toolrunner.directories.workspaces import Workspaces
 from toolrunner.files.worker_channel import ANSWER_S, FileWorkerChannel
 from toolrunner.fileworker.protocol import Answer, Request
-from toolrunner.journal.effects import Effects
 from toolrunner.primitives.domain import Exit, ProcessId, WorkspaceId
 from toolrunner.primitives.errors import FileWorkerGone
 from toolrunner.processes.node_sandbox import OWN_PROGRAMS, Sandbox
@@ -24,12 +26,20 @@ from toolrunner.spawner.client.environment import SEARCH_PATH
 from toolrunner.spawner.client.spawner import Launch, LaunchFailed, Spawner
 
 IDLE_S: Final = 300.0
+#: The directory of Python comes first: ripgrep is installed with the other requirements.
+RIPGREP_PATH: Final = f"{Path(sys.executable).parent}:{SEARCH_PATH}"
 
 
-def find_ripgrep() -> str:
-    """Return the path of ripgrep: the one installed with Python, else the system's, else none."""
-    beside = Path(sys.executable).parent
-    return shutil.which("rg", path=f"{beside}:{SEARCH_PATH}") or ""
+def find_ripgrep(search_path: str = RIPGREP_PATH) -> str:
+    """Return the path of ripgrep.
+
+    Raises:
+        ConfigurationError: There is none.
+    """
+    found = shutil.which("rg", path=search_path)
+    if found is None:
+        raise ConfigurationError(f"no ripgrep (rg) in {search_path}; install requirements.lock")
+    return found
 
 
 def find_git() -> str:
@@ -65,7 +75,7 @@ class FileWorkerPool:
         clock: Clock,
         new_id: Callable[[], str],
         ripgrep: str,
-        effects: Effects,
+        tasks: Shielding,
         git: str = "",
     ) -> None:
         self._spawner = spawner
@@ -74,7 +84,7 @@ class FileWorkerPool:
         self._clock = clock
         self._new_id = new_id
         self._ripgrep = ripgrep
-        self._effects = effects
+        self._tasks = tasks
         self._git = git
         self._pooled: dict[WorkspaceId, _PooledWorker] = {}
 
@@ -145,7 +155,9 @@ class FileWorkerPool:
             if channel is None or channel.gone.is_set() or pooled.starting.locked():
                 # In a separate task: a cancelled caller must not leave an untracked worker behind.
                 pooled.wanted += 1
-                channel = await self._effects.run(self._opened(pooled, workspace_id))
+                channel = await self._tasks.complete(
+                    self._opened(pooled, workspace_id), context=detached()
+                )
             try:
                 yield channel
             except FileWorkerGone as error:

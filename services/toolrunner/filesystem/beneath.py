@@ -32,7 +32,7 @@ _libc: Final = ctypes.CDLL(None, use_errno=True)
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Entry:
     """The location of a file: an open directory and a name in it that is no link.
 
     Attributes:
@@ -139,7 +139,7 @@ class Root:
             return os.fstat(fd)
 
     @contextmanager
-    def place(self, path: str) -> Iterator[Place]:
+    def entry(self, path: str) -> Iterator[Entry]:
         """Open the location of a file in a context, with all links resolved.
 
         Raises:
@@ -157,7 +157,7 @@ class Root:
             try:
                 target = _link_target(directory_fd, name)
                 if target is None:
-                    yield Place(directory_fd, name, current)
+                    yield Entry(directory_fd, name, current)
                     return
             finally:
                 os.close(directory_fd)
@@ -169,7 +169,7 @@ class Root:
         raise errors.outside(path)
 
     @contextmanager
-    def real_place(self, path: str) -> Iterator[Place]:
+    def real_entry(self, path: str) -> Iterator[Entry]:
         """Open the location of a path without links in a context.
 
         Raises:
@@ -178,14 +178,14 @@ class Root:
         above, _, name = path.rpartition("/")
         fd = self.open(above, os.O_RDONLY | os.O_DIRECTORY, through_links=False)
         try:
-            yield Place(fd, name, path)
+            yield Entry(fd, name, path)
         finally:
             os.close(fd)
 
-    def real_path(self, place: Place) -> str:
+    def real_path(self, entry: Entry) -> str:
         """Return the path of a location without links."""
-        above = self.path_of(place.directory_fd, place.path.rpartition("/")[0])
-        return f"{above}/{place.name}" if above else place.name
+        above = self.path_of(entry.directory_fd, entry.path.rpartition("/")[0])
+        return f"{above}/{entry.name}" if above else entry.name
 
     def future(self, path: str) -> str:
         """Return the path without links of a file whose parent directories are to be created.

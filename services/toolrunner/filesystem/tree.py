@@ -1,5 +1,7 @@
-"""Walks of trees that untrusted programs modify concurrently, without leaving them."""
+"""Walks and renames in trees that untrusted programs modify concurrently."""
 
+import ctypes
+import errno
 import os
 import stat
 from collections.abc import Iterator
@@ -12,6 +14,11 @@ from toolrunner.filesystem.beneath import Root
 
 BLOCK_BYTES: Final = 512
 _DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW
+RENAME_NOREPLACE: Final = 1
+RENAME_EXCHANGE: Final = 2
+#: The errors of file systems that do not support it.
+_UNKNOWN: Final = frozenset({errno.EINVAL, errno.ENOSYS, errno.EOPNOTSUPP})
+_libc: Final = ctypes.CDLL(None, use_errno=True)
 
 
 class Kind(StrEnum):
@@ -139,3 +146,33 @@ def measure(root: Root, *, entries_max: int) -> tuple[int, int]:
         if entries >= entries_max:
             break
     return disk_bytes, entries
+
+
+def rename_to_free(old_fd: int, old: str, new_fd: int, new: str) -> None:
+    """Rename an entry to a name that does not exist.
+
+    Raises:
+        OSError: The name exists, or the kernel refuses.
+    """
+    _rename(old_fd, old, new_fd, new, RENAME_NOREPLACE)
+
+
+def exchanged(old_fd: int, old: str, new_fd: int, new: str) -> bool:
+    """Exchange the names of two entries; return False if the file system does not support it.
+
+    Raises:
+        OSError: One of them is missing, or the kernel refuses.
+    """
+    try:
+        _rename(old_fd, old, new_fd, new, RENAME_EXCHANGE)
+    except OSError as error:
+        if error.errno in _UNKNOWN:
+            return False
+        raise
+    return True
+
+
+def _rename(old_fd: int, old: str, new_fd: int, new: str, flags: int) -> None:
+    if _libc.renameat2(old_fd, os.fsencode(old), new_fd, os.fsencode(new), flags) != 0:
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number), new)

@@ -14,17 +14,16 @@ from toolrunner.fileworker.changes.drafts import Draft, change_of
 from toolrunner.fileworker.changes.patch_plans import plan_patch
 from toolrunner.fileworker.changes.paths import make_directory, stat_path
 from toolrunner.fileworker.changes.text_plans import plan_edits, plan_restore, plan_write
-from toolrunner.fileworker.changes.tree_plans import Deletion, Moving, Restoring, are_files
+from toolrunner.fileworker.changes.tree_plans import Deletion, MovePlan, RestorePlan, are_files
 from toolrunner.fileworker.changes.uploads import Upload
 from toolrunner.fileworker.content.page import read_bytes, read_page
 from toolrunner.fileworker.git.handlers import GitHandlers
 from toolrunner.fileworker.git.protocol import GitRequest
 from toolrunner.fileworker.jobs import Job, Pause, Readable
 from toolrunner.fileworker.protocol import Done, Planned
-from toolrunner.fileworker.search.find import find_files
+from toolrunner.fileworker.search.find import find_files, suggestions_for
 from toolrunner.fileworker.search.grep import search_files
 from toolrunner.fileworker.search.listing import list_directory
-from toolrunner.fileworker.search.suggestions import suggestions_for
 from toolrunner.fileworker.values import Change, Problem
 
 DIFFS_BYTES_MAX: Final = 1024 * 1024
@@ -32,20 +31,20 @@ HINTS_CHARACTERS_MAX: Final = 100_000
 
 
 @dataclass
-class Files:
+class FileHandlers:
     """The files beneath one root; for one thread, and one change at a time.
 
     Attributes:
         root: The root.
-        program: Path of ripgrep; empty to search without it.
+        ripgrep: Path of the program that searches.
         git: The handlers of git requests; None for none.
     """
 
     root: Root
-    program: str
+    ripgrep: str
     git: GitHandlers | None = None
     _planned: dict[str, tuple[Draft, ...]] = field(default_factory=dict)
-    _trees: dict[str, Deletion | Moving | Restoring] = field(default_factory=dict)
+    _trees: dict[str, Deletion | MovePlan | RestorePlan] = field(default_factory=dict)
     _uploads: dict[str, Upload] = field(default_factory=dict)
 
     def work(self, request: protocol.Request) -> Job:
@@ -63,7 +62,7 @@ class Files:
             case protocol.FindFiles():
                 return (yield from find_files(self.root, request))
             case protocol.SearchFiles():
-                return (yield from search_files(self.root, self.program, request))
+                return (yield from search_files(self.root, self.ripgrep, request))
             case protocol.StatPath():
                 return stat_path(self.root, request)
             case protocol.ListDirectory():
@@ -124,11 +123,11 @@ class Files:
                 plan = plan_patch(self.root, request)
                 return self._keep(request.token, plan.shown, plan.drafts.changed(), plan.problems)
             case protocol.PlanMove():
-                return self._keep_tree(Moving.of(self.root, request))
+                return self._keep_tree(MovePlan.of(self.root, request))
             case protocol.PlanDelete():
                 return self._keep_tree(Deletion.of(self.root, request))
             case protocol.PlanRestore() if not are_files(request.images):
-                return self._keep_tree(Restoring.of(self.root, request))
+                return self._keep_tree(RestorePlan.of(self.root, request))
             case protocol.PlanRestore():
                 drafts = plan_restore(self.root, request)
                 return self._keep(request.token, tuple(drafts.by_path.values()), drafts.changed())
@@ -155,11 +154,11 @@ class Files:
         self._planned, self._trees = {token: changed}, {}
         return Planned(changes, images=tuple(draft.image() for draft in changed))
 
-    def _keep_tree(self, plan: Deletion | Moving | Restoring) -> Planned:
+    def _keep_tree(self, plan: Deletion | MovePlan | RestorePlan) -> Planned:
         self._planned, self._trees = {}, {plan.token: plan}
         return plan.planned()
 
-    def _commit_tree(self, plan: Deletion | Moving | Restoring) -> Generator[Pause, None, Done]:
+    def _commit_tree(self, plan: Deletion | MovePlan | RestorePlan) -> Generator[Pause, None, Done]:
         try:
             return (yield from plan.commit())
         except BaseException:

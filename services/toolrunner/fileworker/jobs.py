@@ -36,14 +36,14 @@ def pieces(job: Job) -> Iterator[Answer]:
     """Run a job to its end: yield the parts of its stream, its last answer included."""
     while True:
         try:
-            said = next(job)
+            output = next(job)
         except StopIteration as end:
             yield end.value
             return
-        match said:
+        match output:
             case Readable(fd, until_s):
                 select.select([fd], [], [], max(0.0, until_s - time.monotonic()))
             case Pause():
                 pass
             case _:
-                yield said
+                yield output

@@ -17,18 +17,18 @@ from toolrunner.filesystem.beneath import Root
 from toolrunner.filesystem.errors import FileRefused, PlanUnknown, Reason
 from toolrunner.fileworker.git.command import Git
 from toolrunner.fileworker.git.handlers import GitHandlers
-from toolrunner.fileworker.handlers import Files
+from toolrunner.fileworker.handlers import FileHandlers
 from toolrunner.fileworker.jobs import Job, Pause, Readable
 from toolrunner.fileworker.protocol import (
     PIECES_AHEAD,
     Answer,
-    Ask,
-    Defect,
-    Forgotten,
+    AnswerFrame,
     Frames,
     Planned,
+    PlanUnknownAnswer,
     Refused,
-    Tell,
+    RequestFrame,
+    WorkerError,
     frame,
     shown,
 )
@@ -52,7 +52,7 @@ class FileWorker:
 
     input_fd: int
     output_fd: int
-    files: Files
+    files: FileHandlers
     selector: selectors.BaseSelector = field(default_factory=selectors.DefaultSelector)
     frames: Frames = field(default_factory=lambda: Frames(bytearray()))
     ready: deque[Running] = field(default_factory=deque)
@@ -84,10 +84,10 @@ class FileWorker:
     def _read(self) -> bool:
         data = os.read(self.input_fd, READ_BYTES)
         for body in self.frames.feed(data):
-            self._obey(msgspec.msgpack.decode(body, type=Ask))
+            self._obey(msgspec.msgpack.decode(body, type=RequestFrame))
         return bool(data)
 
-    def _obey(self, ask: Ask) -> None:
+    def _obey(self, ask: RequestFrame) -> None:
         if ask.request is not None:
             self.ready.append(Running(ask.number, self.files.work(ask.request)))
         elif ask.is_closing:
@@ -121,7 +121,7 @@ class FileWorker:
 
     def _step(self, running: Running) -> None:
         try:
-            said = next(running.job)
+            result = next(running.job)
         except StopIteration as end:
             self._tell(running.number, end.value, is_last=True)
             return
@@ -130,16 +130,16 @@ class FileWorker:
             self._tell(running.number, answer, is_last=True)
             return
         except PlanUnknown:
-            self._tell(running.number, Forgotten(), is_last=True)
+            self._tell(running.number, PlanUnknownAnswer(), is_last=True)
             return
         except Exception:
-            self._tell(running.number, Defect(traceback.format_exc()), is_last=True)
+            self._tell(running.number, WorkerError(traceback.format_exc()), is_last=True)
             return
-        match said:
+        match result:
             case Pause():
                 self.ready.append(running)
             case Readable(fd, _):
-                running.readable = said
+                running.readable = result
                 self.waiting[running.number] = running
                 self.selector.register(fd, selectors.EVENT_READ, running)
             case _:
@@ -148,20 +148,22 @@ class FileWorker:
                     self.ready.append(running)
                 else:
                     self.stopped[running.number] = running
-                self._tell(running.number, said, is_last=False)
+                self._tell(running.number, result, is_last=False)
 
     def _tell(self, number: int, answer: Answer, *, is_last: bool) -> None:
         try:
-            data = _framed(Tell(number, answer, is_last))
+            data = _framed(AnswerFrame(number, answer, is_last))
         except Exception:
             self._close(number)
-            data = frame(Tell(number, Defect(ascii(traceback.format_exc())), is_last=True))
+            data = frame(
+                AnswerFrame(number, WorkerError(ascii(traceback.format_exc())), is_last=True)
+            )
         view = memoryview(data)
         while view:
             view = view[os.write(self.output_fd, view) :]
 
 
-def _framed(tell: Tell) -> bytes:
+def _framed(tell: AnswerFrame) -> bytes:
     try:
         return frame(tell)
     except UnicodeEncodeError:
@@ -170,7 +172,7 @@ def _framed(tell: Tell) -> bytes:
             text = "the change leads to a name that is not UTF-8; rename it, then repeat the change"
             paths = {"path": shown(tell.answer.images[0].path)} if tell.answer.images else {}
             refused = Refused(Reason.PATH_FORBIDDEN, text, paths)
-            return frame(Tell(tell.number, refused, tell.is_last))
+            return frame(AnswerFrame(tell.number, refused, tell.is_last))
         return frame(shown(tell))
 
 
@@ -183,7 +185,7 @@ def main(environment: Mapping[str, str]) -> None:
     for fd in (0, 1, 2):
         os.dup2(nowhere, fd)
     root = Root(os.open(".", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC), prefix)
-    files = Files(root, program, GitHandlers(root, Git(git, environment, Path(temporary))))
+    files = FileHandlers(root, program, GitHandlers(root, Git(git, environment, Path(temporary))))
     try:
         FileWorker(input_fd, output_fd, files).run()
     except (BrokenPipeError, ConnectionResetError):

@@ -187,7 +187,6 @@ class Summary(Value, frozen=True):
     searched_files: int
     truncated: bool
     timed_out: bool
-    engine: str
     duration_s: float
 
 
@@ -328,11 +327,11 @@ class Refused(Value, frozen=True):
     metadata: dict[str, str]
 
 
-class Forgotten(Value, frozen=True):
+class PlanUnknownAnswer(Value, frozen=True):
     """The plan or upload is unknown to this worker."""
 
 
-class Defect(Value, frozen=True):
+class WorkerError(Value, frozen=True):
     """An unexpected error of the worker."""
 
     trace: str
@@ -373,13 +372,13 @@ Answer = (
     | Done
     | Count
     | Refused
-    | Forgotten
-    | Defect
+    | PlanUnknownAnswer
+    | WorkerError
     | GitAnswer
 )
 
 
-class Ask(msgspec.Struct, frozen=True, array_like=True):
+class RequestFrame(msgspec.Struct, frozen=True, array_like=True):
     """A request with a number; without a request it confirms a part of that stream."""
 
     number: int
@@ -387,7 +386,7 @@ class Ask(msgspec.Struct, frozen=True, array_like=True):
     is_closing: bool = False  # The consumer has left.
 
 
-class Tell(msgspec.Struct, frozen=True, array_like=True):
+class AnswerFrame(msgspec.Struct, frozen=True, array_like=True):
     """An answer to the request of that number."""
 
     number: int
@@ -395,7 +394,7 @@ class Tell(msgspec.Struct, frozen=True, array_like=True):
     is_last: bool
 
 
-def frame(message: Ask | Tell) -> bytes:
+def frame(message: RequestFrame | AnswerFrame) -> bytes:
     """Return a message as an encoded frame."""
     body = msgspec.msgpack.encode(message)
     return LENGTH.pack(len(body)) + body

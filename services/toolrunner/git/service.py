@@ -20,12 +20,12 @@ GRACE_S: Final = 10.0
 #: The first checkpoint of a large tree takes long.
 CHECKPOINT_S: Final = 300.0
 #: The scope of checkpoints that belong to no chat.
-NOBODYS: Final = "workspace"
+OWNER_WITHOUT_CHAT: Final = "workspace"
 
 
 def scope_name(scope: Scope) -> str:
     """Return the part of a reference that names the scope of a checkpoint."""
-    return scope.chat_id or NOBODYS
+    return scope.chat_id or OWNER_WITHOUT_CHAT
 
 
 def previous_label(request_id: str) -> str:

@@ -86,9 +86,9 @@ class Listener:
         """Wait for events and return all pending ones."""
         await self.news.wait()
         self.news.clear()
-        told = [*self.waiting.values()]
+        notices = [*self.waiting.values()]
         self.waiting.clear()
-        return told
+        return notices
 
 
 @dataclass

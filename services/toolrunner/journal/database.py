@@ -8,14 +8,9 @@ from typing import Final
 
 from msgspec import structs
 
+from toolrunner.journal.records import LIVE, ExecutionState, LostReason, ProcessState
 from toolrunner.journal.statements import decode_process, put_process, transaction
-from toolrunner.primitives.domain import (
-    LIVE,
-    ExecutionState,
-    LostReason,
-    ProcessId,
-    ProcessState,
-)
+from toolrunner.primitives.domain import ProcessId
 from toolrunner.primitives.errors import JournalUnusable
 
 SCHEMA_VERSION: Final = 2

@@ -20,7 +20,14 @@ from msgspec import structs
 
 from parley.clock import Clock
 from toolrunner.journal.database import open_file
-from toolrunner.journal.records import Journaled, ProcessRecord
+from toolrunner.journal.records import (
+    Execution,
+    ExecutionState,
+    Journaled,
+    Key,
+    ProcessRecord,
+    ProcessState,
+)
 from toolrunner.journal.retention import drop_old, drop_responses
 from toolrunner.journal.statements import (
     decode_process,
@@ -30,15 +37,7 @@ from toolrunner.journal.statements import (
     raise_epoch,
     transaction,
 )
-from toolrunner.primitives.domain import (
-    NO_CHAT,
-    Execution,
-    ExecutionState,
-    Key,
-    ProcessId,
-    ProcessState,
-    WorkspaceId,
-)
+from toolrunner.primitives.domain import NO_CHAT, ProcessId, WorkspaceId
 from toolrunner.primitives.errors import (
     ExecutionCancelled,
     ExecutionIdReused,

@@ -1,22 +1,79 @@
-"""The journal's records of processes, and of requests that change something."""
+"""The journal's records of processes and executions, and requests that change something."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import datetime
+from enum import StrEnum
 
 import msgspec
 
-from toolrunner.primitives.domain import (
-    ChatId,
-    Exit,
-    Key,
-    LostReason,
-    ProcessId,
-    ProcessState,
-    StdinMode,
-    WorkspaceId,
-)
+from toolrunner.primitives.domain import ChatId, ExecutionId, Exit, ProcessId, WorkspaceId
 from toolrunner.sandbox import Used
+
+
+class ProcessState(StrEnum):
+    """The state of a process; names are those of the proto."""
+
+    STARTING = "starting"
+    RUNNING = "running"
+    EXITED = "exited"
+    START_FAILED = "start_failed"
+    LOST = "lost"
+
+
+#: A process in one of these is counted, waited for and signalled.
+LIVE = frozenset({ProcessState.STARTING, ProcessState.RUNNING})
+
+
+class LostReason(StrEnum):
+    """Why a process is lost; names are those of the proto."""
+
+    RUNNER_RESTARTED = "runner_restarted"
+    MACHINE_RESTARTED = "machine_restarted"
+    START_UNCERTAIN = "start_uncertain"
+    EXIT_UNREAD = "exit_unread"
+
+
+class StdinMode(StrEnum):
+    """The kind of standard input; names are those of the proto."""
+
+    CLOSED = "closed"
+    PIPE = "pipe"
+    TERMINAL = "terminal"
+
+
+class ExecutionState(StrEnum):
+    """The state of an execution; names are those of the proto."""
+
+    STARTED = "started"
+    FINISHED = "finished"
+    CANCELLED = "cancelled"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True, slots=True)
+class Key:
+    """Identifies an effect and the chat owner that requests it."""
+
+    execution_id: ExecutionId
+    chat_id: ChatId
+    owner_epoch: int
+    journal_generation: str
+
+
+@dataclass(frozen=True, slots=True)
+class Execution:
+    """An entry of the journal."""
+
+    request_id: str
+    chat_id: ChatId
+    method: str
+    body_hash: bytes
+    state: ExecutionState
+    process_id: ProcessId | None
+    response: bytes
+    started_at: datetime
+    finished_at: datetime | None
 
 
 class ProcessRecord(msgspec.Struct, frozen=True):

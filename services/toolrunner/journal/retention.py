@@ -5,8 +5,9 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Final
 
+from toolrunner.journal.records import ExecutionState
 from toolrunner.journal.statements import transaction
-from toolrunner.primitives.domain import ExecutionState, ProcessId, WorkspaceId
+from toolrunner.primitives.domain import ProcessId, WorkspaceId
 
 _OLD_PROCESSES: Final = """
 SELECT workspace_id, process_id, is_open, place FROM (

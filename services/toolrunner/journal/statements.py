@@ -7,8 +7,8 @@ from datetime import datetime
 
 import msgspec
 
-from toolrunner.journal.records import ProcessRecord
-from toolrunner.primitives.domain import ChatId, Execution, ExecutionState, Key, ProcessId
+from toolrunner.journal.records import Execution, ExecutionState, Key, ProcessRecord
+from toolrunner.primitives.domain import ChatId, ProcessId
 from toolrunner.primitives.errors import ExecutionIdReused, RequestIdReused, StaleOwner
 
 

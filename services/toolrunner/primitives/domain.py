@@ -1,12 +1,7 @@
-"""Values of processes and executions that all slices use."""
+"""Ids, scopes, limits and exits that all slices use."""
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import datetime
-from enum import StrEnum
 from typing import NewType, Protocol
-
-from toolrunner.sandbox import Network, Profile
 
 WorkspaceId = NewType("WorkspaceId", str)
 ChatId = NewType("ChatId", str)
@@ -15,50 +10,8 @@ ExecutionId = NewType("ExecutionId", str)
 
 #: For a call of a user: it belongs to no chat.
 NO_CHAT = ChatId("")
-#: The shell that runs command lines.
-SHELL = "sh"
 
 SIGNAL_BASE = 128
-
-
-class ProcessState(StrEnum):
-    """The state of a process; names are those of the proto."""
-
-    STARTING = "starting"
-    RUNNING = "running"
-    EXITED = "exited"
-    START_FAILED = "start_failed"
-    LOST = "lost"
-
-
-#: A process in one of these is counted, waited for and signalled.
-LIVE = frozenset({ProcessState.STARTING, ProcessState.RUNNING})
-
-
-class LostReason(StrEnum):
-    """Why a process is lost; names are those of the proto."""
-
-    RUNNER_RESTARTED = "runner_restarted"
-    MACHINE_RESTARTED = "machine_restarted"
-    START_UNCERTAIN = "start_uncertain"
-    EXIT_UNREAD = "exit_unread"
-
-
-class StdinMode(StrEnum):
-    """The kind of standard input; names are those of the proto."""
-
-    CLOSED = "closed"
-    PIPE = "pipe"
-    TERMINAL = "terminal"
-
-
-class ExecutionState(StrEnum):
-    """The state of an execution; names are those of the proto."""
-
-    STARTED = "started"
-    FINISHED = "finished"
-    CANCELLED = "cancelled"
-    UNKNOWN = "unknown"
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,14 +67,6 @@ class Scope:
         """Return whether a process belongs to this chat or to none; a user sees all of them."""
         is_shown = not self.chat_id or record.chat_id in (NO_CHAT, self.chat_id)
         return record.workspace_id == self.workspace_id and is_shown
-
-
-@dataclass(frozen=True, slots=True)
-class TerminalSize:
-    """Size of a terminal."""
-
-    rows: int = 24
-    columns: int = 80
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,47 +133,3 @@ class Quota:
 
 
 NO_QUOTA = Quota()
-
-
-@dataclass(frozen=True, slots=True)
-class ProcessSpec:
-    """What to run and how."""
-
-    argv: tuple[str, ...]
-    command: str  # The same as one text, for display.
-    workdir: str
-    environment: Mapping[str, str]
-    is_background: bool
-    timeout_s: float  # 0 for no limit.
-    log_bytes_max: int
-    stdin_mode: StdinMode = StdinMode.CLOSED
-    stdin: bytes = b""  # The initial input; with closed input, all of it.
-    terminal: TerminalSize = TerminalSize()  # Of a process whose input is one.
-    profile: Profile | None = None  # None for the most restrictive that can be enforced.
-    network: Network | None = None  # None for the most restrictive that can be enforced.
-    limits: Limits = UNLIMITED  # The limits of the caller, in addition to those of the node.
-
-
-@dataclass(frozen=True, slots=True)
-class Key:
-    """Identifies an effect and the chat owner that requests it."""
-
-    execution_id: ExecutionId
-    chat_id: ChatId
-    owner_epoch: int
-    journal_generation: str
-
-
-@dataclass(frozen=True, slots=True)
-class Execution:
-    """An entry of the journal."""
-
-    request_id: str
-    chat_id: ChatId
-    method: str
-    body_hash: bytes
-    state: ExecutionState
-    process_id: ProcessId | None
-    response: bytes
-    started_at: datetime
-    finished_at: datetime | None

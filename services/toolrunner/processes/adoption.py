@@ -7,9 +7,8 @@ from datetime import timedelta
 
 from parley.clock import Clock
 from toolrunner.directories.workspaces import Workspaces
-from toolrunner.journal.records import ProcessRecord
+from toolrunner.journal.records import LIVE, ProcessRecord, StdinMode
 from toolrunner.journal.thread import JournalThread
-from toolrunner.primitives.domain import LIVE, StdinMode
 from toolrunner.processes.live_process import LiveProcess
 from toolrunner.processes.monitor import ProcessMonitor
 from toolrunner.processes.output.buffer import KeptOutput

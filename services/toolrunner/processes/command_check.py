@@ -16,18 +16,15 @@ from pathlib import Path
 from typing import Final
 
 from parley.clock import Clock
-from toolrunner.directories.users import FIRST
 from toolrunner.primitives.domain import WorkspaceId
 from toolrunner.primitives.errors import SpawnerGone
 from toolrunner.processes.node_sandbox import Sandbox
-from toolrunner.sandbox import Confinement, Layer, NotEnforceable, Place, Profile, plan
-from toolrunner.spawner.client.node_programs import ProgramFailed, Programs
+from toolrunner.sandbox import Confinement, Layer, NotEnforceable, Profile, SandboxPaths, plan
+from toolrunner.spawner.client.node_programs import NodePrograms, ProgramFailed
 from toolrunner.spawner.client.spawner import Spawner
 
 logger = logging.getLogger(__name__)
 
-#: The user of the command, where workspaces have users; no workspace gets this one.
-CHECK_USER: Final = FIRST - 2
 NAME: Final = WorkspaceId("command-check")
 DIRECTORY: Final = "command-check"
 PRIVATE: Final = 0o700
@@ -56,7 +53,7 @@ class CommandCheck:
         on_change: Called with whether commands can be run, and the reason if not.
     """
 
-    programs: Programs
+    programs: NodePrograms
     spawner: Spawner
     sandbox: Sandbox
     directory: Path
@@ -88,16 +85,16 @@ class CommandCheck:
 
     async def _tried(self) -> str:
         try:
-            place = self._place()
+            paths = self._place()
             await self.programs.run(
                 ("true",),
                 workspace_id=NAME,
-                directory=Path(place.root),
+                directory=Path(paths.root),
                 environment={},
                 limit_s=GIVE_UP_S,
-                confinement=self._confinement(place),
+                confinement=self._confinement(paths),
             )
-            await self.spawner.end_workspace(NAME, Path(place.root), 0.0, first=signal.SIGKILL)
+            await self.spawner.end_workspace(NAME, Path(paths.root), 0.0, first=signal.SIGKILL)
         except ProgramFailed as error:
             return f"a command {error.cause}"
         except SpawnerGone:
@@ -106,19 +103,20 @@ class CommandCheck:
             return f"a command cannot be prepared: {error.strerror}"
         return ""
 
-    def _place(self) -> Place:
+    def _place(self) -> SandboxPaths:
         """Return the directories of the command, created if needed."""
         directory = self.directory / DIRECTORY
         directory.mkdir(mode=PRIVATE, exist_ok=True)
-        uid = CHECK_USER if Layer.UID in self.sandbox.report.layers else -1
+        has_users = Layer.UID in self.sandbox.report.layers
+        uid = self.sandbox.user_range.command_check if has_users else -1
         if uid >= 0 and directory.stat().st_uid != uid:
             os.chown(directory, uid, uid)
-        return Place(str(directory), str(directory), str(directory), uid)
+        return SandboxPaths(str(directory), str(directory), str(directory), uid)
 
-    def _confinement(self, place: Place) -> Confinement | None:
+    def _confinement(self, paths: SandboxPaths) -> Confinement | None:
         """Return how the command is confined; None where this node cannot confine it."""
         try:
-            return plan(self.sandbox.report, place=place, profile=Profile.FULL)
+            return plan(self.sandbox.report, paths=paths, profile=Profile.FULL)
         except NotEnforceable:
             return None
 

@@ -1,4 +1,4 @@
-"""Writes to processes and terminal resizes, each request at most once."""
+"""Input of processes: writes and terminal resizes, each request once, and attached terminals."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -6,17 +6,19 @@ from dataclasses import dataclass
 from toolrunner.journal.journal import Begun, Known, NotBegun, first_response
 from toolrunner.journal.records import Effect
 from toolrunner.journal.thread import JournalThread
-from toolrunner.primitives.domain import ProcessId, TerminalSize
+from toolrunner.primitives.domain import ProcessId
 from toolrunner.primitives.errors import NotAttachable, ProcessNotRunning, ToolrunnerError
+from toolrunner.processes.domain import TerminalSize
 from toolrunner.processes.input_buffer import END_OF_TRANSMISSION
 from toolrunner.processes.live_process import LiveProcess
 from toolrunner.processes.monitor import ProcessMonitor
 from toolrunner.processes.registry import Registry
+from toolrunner.processes.termination import ProcessTerminator, SignalRequest
 from toolrunner.spawner import set_size
 
 
 @dataclass(frozen=True, slots=True)
-class Writing:
+class InputWrite:
     """The data to write."""
 
     data: bytes
@@ -25,7 +27,7 @@ class Writing:
 
 
 @dataclass(frozen=True, slots=True)
-class Writes:
+class InputWriter:
     """Writes to processes.
 
     Attributes:
@@ -37,7 +39,7 @@ class Writes:
     monitor: ProcessMonitor
     cursor_of: Callable[[bytes], int]
 
-    async def write(self, effect: Effect, process_id: ProcessId, writing: Writing) -> int:
+    async def write(self, effect: Effect, process_id: ProcessId, input_write: InputWrite) -> int:
         """Write once, and return the output cursor before that.
 
         Raises:
@@ -46,7 +48,7 @@ class Writes:
             ToolrunnerError: It is refused, and nothing was written.
         """
         live = self.registry.live(process_id)
-        refusal = self.refusal(process_id, live, wants_terminal=bool(writing.keys))
+        refusal = self.refusal(process_id, live, wants_terminal=bool(input_write.keys))
         beginning = await self.journal.run(
             lambda journal: journal.begin(effect, None, may_begin=refusal is None)
         )
@@ -59,7 +61,7 @@ class Writes:
         before = self.registry.present(live)
         await live.settled.wait()
         try:
-            self.send(live, writing)
+            self.send(live, input_write)
         except ToolrunnerError:
             await self.journal.run(lambda journal: journal.withdraw(effect))
             raise
@@ -85,7 +87,7 @@ class Writes:
             response = effect.encode(self.registry.present(live))
             await self.journal.run(lambda journal: journal.finish(effect, response, None))
 
-    def send(self, live: LiveProcess, writing: Writing) -> None:
+    def send(self, live: LiveProcess, input_write: InputWrite) -> None:
         """Write to a process.
 
         Raises:
@@ -93,13 +95,13 @@ class Writes:
         """
         if live.input is None:
             return
-        data = writing.data + writing.keys
-        if writing.is_end and live.input.is_terminal:
+        data = input_write.data + input_write.keys
+        if input_write.is_end and live.input.is_terminal:
             # In one write, so that the end is not refused after its data was accepted.
             live.input.write(data + END_OF_TRANSMISSION)
             return
         live.input.write(data)
-        if writing.is_end:
+        if input_write.is_end:
             self.monitor.end_input(live)
 
     def refusal(
@@ -119,3 +121,31 @@ def resize(live: LiveProcess, size: TerminalSize) -> None:
     """Set the size of a terminal."""
     if live.terminal_fd >= 0:
         set_size(live.terminal_fd, size.rows, size.columns)
+
+
+@dataclass(frozen=True, slots=True)
+class Terminal:
+    """The terminal of one process; several callers may be attached at a time."""
+
+    live: LiveProcess
+    input_writer: InputWriter
+    terminator: ProcessTerminator
+
+    def write(self, data: bytes) -> None:
+        """Write input; input after the end is dropped.
+
+        Raises:
+            InputFull: The process has not read the earlier input.
+        """
+        self.input_writer.send(self.live, InputWrite(data, keys=b"", is_end=False))
+
+    def resize(self, size: TerminalSize) -> None:
+        """Set its size."""
+        resize(self.live, size)
+
+    async def signal(self, number: int) -> None:
+        """Send a signal to all processes under it."""
+        if self.live.is_live:
+            await self.terminator.send(
+                self.live, SignalRequest(number, leader_only=False, escalate_after_s=0.0)
+            )

@@ -9,9 +9,9 @@ from typing import Final
 from parley.clock import Clock
 from parley.tasks import Starter
 from toolrunner.journal.journal import Journal
-from toolrunner.journal.records import Effect, ProcessRecord
+from toolrunner.journal.records import Effect, ProcessRecord, ProcessState
 from toolrunner.journal.thread import JournalThread
-from toolrunner.primitives.domain import Exit, ProcessId, ProcessState
+from toolrunner.primitives.domain import Exit, ProcessId
 from toolrunner.primitives.errors import JournalFailed, SpawnerGone
 from toolrunner.processes.live_process import LiveProcess
 from toolrunner.processes.registry import Registry

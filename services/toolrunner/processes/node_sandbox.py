@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
-from toolrunner.directories.users import FIRST, Users
+from toolrunner.directories.users import UserRange, Users
 from toolrunner.directories.workspaces import Workspace
 from toolrunner.primitives.errors import SandboxTooWeak
 from toolrunner.sandbox import (
@@ -19,9 +19,9 @@ from toolrunner.sandbox import (
     Level,
     Network,
     NotEnforceable,
-    Place,
     Profile,
     Report,
+    SandboxPaths,
     Trials,
     judge,
     plan,
@@ -47,13 +47,21 @@ OWN_PROGRAMS: Final = tuple(
 
 @dataclass(frozen=True, slots=True)
 class Sandbox:
-    """Confines the processes of this node."""
+    """Confines the processes of this node.
+
+    Attributes:
+        report: The mechanisms of this machine.
+        user_range: The users of this node, for its workspaces and its own programs.
+    """
 
     report: Report
+    user_range: UserRange
 
     def users(self, directory: Path) -> Users | None:
         """Return the allocator of workspace users, if workspaces can have their own."""
-        return Users(directory) if Layer.UID in self.report.layers else None
+        if Layer.UID not in self.report.layers:
+            return None
+        return Users(directory, self.user_range)
 
     def confined(
         self,
@@ -72,7 +80,7 @@ class Sandbox:
             SandboxTooWeak: The node cannot enforce the requested confinement, or not its own
                 minimum because the files belong to the user of the service.
         """
-        place = Place(
+        paths = SandboxPaths(
             root=str(workspace.root),
             home=str(workspace.home),
             temporary=str(workspace.temporary),
@@ -83,7 +91,7 @@ class Sandbox:
         try:
             found = plan(
                 self.report,
-                place=place,
+                paths=paths,
                 profile=profile,
                 network=network,
                 processes=processes,
@@ -105,26 +113,30 @@ class Sandbox:
         return -1
 
 
-def find_sandbox(directory: Path, *, minimum: Level, forced: Level | None) -> Sandbox:
+def find_sandbox(
+    directory: Path, user_range: UserRange, *, minimum: Level, forced: Level | None
+) -> Sandbox:
     """Probe the machine in a separate process, and judge the results.
 
     Args:
         directory: Where workspaces will be.
+        user_range: The users of this node.
         minimum: The weakest level to accept.
         forced: A level not to exceed, for tests.
 
     Raises:
         BelowMinimum: The node offers less than the minimum.
     """
-    return Sandbox(judge(probe(directory), minimum=minimum, forced=forced))
+    trials = probe(directory, user_range.first)
+    return Sandbox(judge(trials, minimum=minimum, forced=forced), user_range)
 
 
-def probe(directory: Path) -> Trials:
+def probe(directory: Path, user: int) -> Trials:
     """Probe the machine; workspace users must be able to reach the directory and the Python."""
     ended = subprocess.run(
         [
             *(sys.executable, "-I", "-S", "-c", _RUN, str(SERVICES)),
-            *(str(FIRST), str(directory), os.path.realpath(sys.executable)),
+            *(str(user), str(directory), os.path.realpath(sys.executable)),
         ],
         stdin=subprocess.DEVNULL,
         capture_output=True,

@@ -5,14 +5,13 @@ from typing import Final
 
 from parley.clock import Clock
 from toolrunner.directories.workspaces import Workspaces
-from toolrunner.journal.records import ProcessRecord
+from toolrunner.journal.records import ProcessRecord, ProcessState
 from toolrunner.journal.thread import JournalThread
-from toolrunner.primitives.domain import ProcessId, ProcessState, Scope
+from toolrunner.primitives.domain import ProcessId, Scope
 from toolrunner.primitives.errors import ProcessNotFound, TooManyProcesses
-from toolrunner.processes.live_process import LiveProcess
+from toolrunner.processes.live_process import LiveProcess, Pipes
 from toolrunner.processes.output.excerpt import Source
 from toolrunner.processes.output.log import FinishedLog
-from toolrunner.processes.output.pipes import Pipes
 
 WORKSPACE_PROCESSES_MAX: Final = 64
 CHAT_PROCESSES_MAX: Final = 16

@@ -7,35 +7,25 @@ from signal import SIGTERM
 from types import TracebackType
 
 from parley.clock import Clock
+from parley.rpc import detached
 from parley.tasks import BackgroundTasks, Supervision
 from toolrunner.directories.workspaces import Workspaces
-from toolrunner.egress.routes import EgressRoutes, NoEgress
-from toolrunner.journal.effects import Effects
-from toolrunner.journal.records import Effect, ProcessRecord
+from toolrunner.egress.listeners import EgressRoutes, NoEgress
+from toolrunner.journal.records import Effect, Execution, Key, ProcessRecord
 from toolrunner.journal.thread import JournalThread
-from toolrunner.primitives.domain import (
-    UNLIMITED,
-    Execution,
-    Key,
-    Limits,
-    ProcessId,
-    ProcessSpec,
-    Scope,
-    TerminalSize,
-    WorkspaceId,
-)
+from toolrunner.primitives.domain import UNLIMITED, Limits, ProcessId, Scope, WorkspaceId
 from toolrunner.primitives.errors import ProcessNotRunning
 from toolrunner.processes.adoption import Adoption
-from toolrunner.processes.input import Writes, Writing
+from toolrunner.processes.domain import ProcessSpec, TerminalSize
+from toolrunner.processes.input import InputWrite, InputWriter, Terminal
 from toolrunner.processes.monitor import ProcessMonitor
 from toolrunner.processes.node_sandbox import Sandbox
 from toolrunner.processes.output.stream import OutputStream
 from toolrunner.processes.registry import Registry
 from toolrunner.processes.retention import Reaper
 from toolrunner.processes.scan import Leader
-from toolrunner.processes.start import StartResult, Starts
-from toolrunner.processes.terminal import Terminal
-from toolrunner.processes.termination import Ends, SignalRequest
+from toolrunner.processes.start import ProcessStarter, StartResult
+from toolrunner.processes.termination import ProcessTerminator, SignalRequest
 from toolrunner.processes.wait import Wait, WaitResult, wait_output
 from toolrunner.spawner.client.spawner import GRACE_S, KILL_S, Adopted, Ended, Spawner
 
@@ -55,7 +45,7 @@ class Processes:
         encode_started: Encodes a process as the response of the method that started it.
         cursor_of: Reads from the response to a write the output cursor before it.
         limits: The limits of every process.
-        exits: The egress routes of workspaces; None for none.
+        egress: The egress routes of workspaces; None for none.
     """
 
     def __init__(
@@ -72,16 +62,15 @@ class Processes:
         encode_started: Callable[[ProcessRecord], bytes],
         cursor_of: Callable[[bytes], int],
         limits: Limits = UNLIMITED,
-        exits: EgressRoutes | None = None,
+        egress: EgressRoutes | None = None,
     ) -> None:
         self._tasks = BackgroundTasks(supervision)
         self._spawner = spawner
         self._workspaces = workspaces
-        self._effects = Effects(self._tasks)
         self._registry = Registry(journal=journal, workspaces=workspaces, clock=clock)
         monitor = ProcessMonitor(journal, spawner, self._registry, self._tasks, clock)
         self._monitor = monitor
-        self._starts = Starts(
+        self._starter = ProcessStarter(
             journal=journal,
             spawner=spawner,
             registry=self._registry,
@@ -91,10 +80,10 @@ class Processes:
             clock=clock,
             new_id=new_id,
             limits=limits,
-            exits=exits or NoEgress(),
+            egress=egress or NoEgress(),
         )
-        self._ends = Ends(journal, spawner, self._registry, self._tasks, monitor)
-        self._writes = Writes(journal, self._registry, monitor, cursor_of)
+        self._terminator = ProcessTerminator(journal, spawner, self._registry, self._tasks, monitor)
+        self._input_writer = InputWriter(journal, self._registry, monitor, cursor_of)
         self._reaper = Reaper(journal, self._registry, workspaces, clock)
         self._adopted = tuple(adopted)
         self._adoption = Adoption(
@@ -144,7 +133,9 @@ class Processes:
         Raises:
             ToolrunnerError: It is refused, and nothing was started.
         """
-        return await self._effects.run(self._starts.start(effect, scope, spec))
+        return await self._tasks.complete(
+            self._starter.start(effect, scope, spec), context=detached()
+        )
 
     async def wait(self, scope: Scope, process_id: ProcessId, wait: Wait) -> WaitResult:
         """Wait for a process and return its output; a timeout is a normal result.
@@ -172,17 +163,17 @@ class Processes:
         """
         await self._registry.get(scope, process_id)
         live = self._registry.live(process_id)
-        refusal = self._writes.refusal(process_id, live, wants_terminal=True)
+        refusal = self._input_writer.refusal(process_id, live, wants_terminal=True)
         if refusal is not None or live is None:
             raise refusal or ProcessNotRunning(process_id)
-        return Terminal(live, self._writes, self._ends)
+        return Terminal(live, self._input_writer, self._terminator)
 
     def attached(self, scope: Scope) -> AbstractContextManager[None]:
         """Count an attached terminal of a workspace, in a context."""
         return self._workspaces.attachments.counted(scope.workspace_id)
 
     async def write(
-        self, effect: Effect, scope: Scope, process_id: ProcessId, writing: Writing
+        self, effect: Effect, scope: Scope, process_id: ProcessId, input_write: InputWrite
     ) -> int:
         """Write to a process once, and return the output cursor before it.
 
@@ -190,7 +181,9 @@ class Processes:
             ToolrunnerError: It is refused, and nothing was written.
         """
         await self._registry.get(scope, process_id)
-        return await self._effects.run(self._writes.write(effect, process_id, writing))
+        return await self._tasks.complete(
+            self._input_writer.write(effect, process_id, input_write), context=detached()
+        )
 
     async def resize(
         self, effect: Effect, scope: Scope, process_id: ProcessId, size: TerminalSize
@@ -201,7 +194,9 @@ class Processes:
             ToolrunnerError: It is refused, and nothing was changed.
         """
         await self._registry.get(scope, process_id)
-        await self._effects.run(self._writes.resize(effect, process_id, size))
+        await self._tasks.complete(
+            self._input_writer.resize(effect, process_id, size), context=detached()
+        )
 
     def running(self) -> Counter[WorkspaceId]:
         """Return how many processes run in each workspace."""
@@ -228,8 +223,9 @@ class Processes:
     ) -> Ended:
         """End all processes of a workspace, also detached ones; return when none is left."""
         directory = self._workspaces.at(workspace_id).directory
-        return await self._effects.run(
-            self._spawner.end_workspace(workspace_id, directory, grace_s, first=first)
+        return await self._tasks.complete(
+            self._spawner.end_workspace(workspace_id, directory, grace_s, first=first),
+            context=detached(),
         )
 
     async def signal(
@@ -241,7 +237,9 @@ class Processes:
             ToolrunnerError: It is refused, and no signal was sent.
         """
         await self._registry.get(scope, process_id)
-        return await self._effects.run(self._ends.signal(effect, process_id, signalling))
+        return await self._tasks.complete(
+            self._terminator.signal(effect, process_id, signalling), context=detached()
+        )
 
     async def cancel(self, key: Key) -> Execution:
         """End all processes of an execution, or prevent its start.
@@ -249,7 +247,7 @@ class Processes:
         Raises:
             ToolrunnerError: The caller may not, and nothing was ended.
         """
-        return await self._effects.run(self._ends.cancel(key))
+        return await self._tasks.complete(self._terminator.cancel(key), context=detached())
 
     def keep_start(self, process_id: ProcessId) -> None:
         """Write the result of a start to the journal, since the caller's response relies on it."""

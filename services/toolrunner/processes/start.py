@@ -17,23 +17,20 @@ from msgspec import structs
 from parley.clock import Clock
 from toolrunner.directories.workspaces import Workspace, Workspaces
 from toolrunner.egress.domain.errors import SecretUnavailable
-from toolrunner.egress.routes import EgressRoute, EgressRoutes
+from toolrunner.egress.listeners import EgressRoute, EgressRoutes
 from toolrunner.journal.journal import Begun, Known, NotBegun
-from toolrunner.journal.records import Effect, ProcessRecord
-from toolrunner.journal.thread import JournalThread
-from toolrunner.primitives.domain import (
-    SHELL,
+from toolrunner.journal.records import (
+    Effect,
     Execution,
-    Limits,
     LostReason,
-    ProcessId,
-    ProcessSpec,
+    ProcessRecord,
     ProcessState,
-    Scope,
     StdinMode,
-    WorkspaceId,
 )
+from toolrunner.journal.thread import JournalThread
+from toolrunner.primitives.domain import Limits, ProcessId, Scope, WorkspaceId
 from toolrunner.primitives.errors import ProcessNotFound, ToolrunnerError
+from toolrunner.processes.domain import SHELL, ProcessSpec
 from toolrunner.processes.live_process import LiveProcess
 from toolrunner.processes.monitor import ProcessMonitor
 from toolrunner.processes.node_sandbox import Sandbox
@@ -57,7 +54,7 @@ class StartResult:
 
 
 @dataclass(frozen=True, slots=True)
-class Starts:
+class ProcessStarter:
     """Starts processes, which the process monitor then monitors."""
 
     journal: JournalThread
@@ -69,7 +66,7 @@ class Starts:
     clock: Clock
     new_id: Callable[[], str]
     limits: Limits  # Of every process; a caller may ask for lower ones.
-    exits: EgressRoutes
+    egress: EgressRoutes
 
     async def start(self, effect: Effect, scope: Scope, spec: ProcessSpec) -> StartResult:
         """Start a process once; a repeated request attaches to it.
@@ -78,7 +75,7 @@ class Starts:
             ToolrunnerError: It is refused, and nothing was started.
         """
         workspace = self.workspaces.at(scope.workspace_id)
-        egress_route = await self.exits.egress_route(scope.workspace_id)
+        egress_route = await self.egress.egress_route(scope.workspace_id)
         workdir, confinement, refusal = self._judged(workspace, scope, spec, egress_route)
         live = self._entered(effect, scope, spec, workspace.root / workdir, workspace)
         if confinement is not None:
@@ -131,7 +128,7 @@ class Starts:
                 network=network,
                 readable=workspace.options.readable,
                 processes=limits.pids,
-                egress=None if egress_route is None else Egress(egress_route.exit.port),
+                egress=None if egress_route is None else Egress(egress_route.endpoint.port),
             )
             return workspace.relative(spec.workdir), confinement, None
         except ToolrunnerError as refusal:
@@ -226,7 +223,7 @@ class Starts:
             else egress_route.variables(is_apart=is_apart, has_proxy=has_proxy)
         )
         try:
-            secret = await self.exits.secret_variables(record.workspace_id, record.process_id)
+            secret = await self.egress.secret_variables(record.workspace_id, record.process_id)
         except SecretUnavailable as error:
             live.fail(f"The program was not run: {error}.", now=self.clock.now())
             live.close()

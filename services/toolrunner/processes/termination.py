@@ -5,9 +5,9 @@ from typing import Final
 
 from parley.tasks import Starter
 from toolrunner.journal.journal import Begun, NotBegun
-from toolrunner.journal.records import Effect, ProcessRecord
+from toolrunner.journal.records import Effect, Execution, Key, ProcessRecord, ProcessState
 from toolrunner.journal.thread import JournalThread
-from toolrunner.primitives.domain import Execution, Key, ProcessId, ProcessState
+from toolrunner.primitives.domain import ProcessId
 from toolrunner.primitives.errors import ProcessNotFound, ProcessNotRunning
 from toolrunner.processes.live_process import LiveProcess
 from toolrunner.processes.monitor import ProcessMonitor
@@ -28,7 +28,7 @@ class SignalRequest:
 
 
 @dataclass(frozen=True, slots=True)
-class Ends:
+class ProcessTerminator:
     """Ends processes, in the tasks of the owner."""
 
     journal: JournalThread

@@ -21,7 +21,7 @@ Identity = tuple[int, int]
 
 
 @dataclass(slots=True)
-class Held:
+class DeletedFiles:
     """Deleted files that processes hold.
 
     Attributes:
@@ -48,9 +48,9 @@ class Held:
             self.sizes[seen.st_dev, seen.st_ino] = seen.st_blocks * BLOCK_BYTES
 
 
-def held_by(pids: Iterable[int], devices: Collection[int], proc: str = "/proc") -> Held:
+def held_by(pids: Iterable[int], devices: Collection[int], proc: str = "/proc") -> DeletedFiles:
     """Return the deleted files that processes hold, on some file systems."""
-    held = Held(devices)
+    held = DeletedFiles(devices)
     for pid in pids:
         try:
             _look_at_process(held, f"{proc}/{pid}")
@@ -62,7 +62,7 @@ def held_by(pids: Iterable[int], devices: Collection[int], proc: str = "/proc") 
     return held
 
 
-def _look_at_process(held: Held, process: str) -> None:
+def _look_at_process(held: DeletedFiles, process: str) -> None:
     threads = [f"{process}/task/{name}" for name in os.listdir(f"{process}/task")]
     alive = []
     for thread in threads:
@@ -77,7 +77,7 @@ def _look_at_process(held: Held, process: str) -> None:
     _look_at_mappings(held, alive)
 
 
-def _look_at_thread(held: Held, thread: str) -> None:
+def _look_at_thread(held: DeletedFiles, thread: str) -> None:
     with suppress(FileNotFoundError, ProcessLookupError):
         for name in ("exe", "cwd"):
             _note(held, f"{thread}/{name}")
@@ -95,7 +95,7 @@ def _is_exiting(thread: str) -> bool:
     return not any(line.startswith(b"VmSize:") for line in lines)
 
 
-def _note(held: Held, path: str) -> os.stat_result | None:
+def _note(held: DeletedFiles, path: str) -> os.stat_result | None:
     with suppress(FileNotFoundError, ProcessLookupError):
         seen = os.stat(path)
         held.note(seen)
@@ -103,7 +103,7 @@ def _note(held: Held, path: str) -> os.stat_result | None:
     return None
 
 
-def _look_at_descriptor(held: Held, thread: str, name: str) -> None:
+def _look_at_descriptor(held: DeletedFiles, thread: str, name: str) -> None:
     seen = _note(held, f"{thread}/fd/{name}")
     if seen is not None and stat.S_ISSOCK(seen.st_mode):
         with (
@@ -115,7 +115,7 @@ def _look_at_descriptor(held: Held, thread: str, name: str) -> None:
                     held.in_flight.add(seen.st_ino)
 
 
-def _look_at_mappings(held: Held, threads: list[str]) -> None:
+def _look_at_mappings(held: DeletedFiles, threads: list[str]) -> None:
     """Count mapped files; where map_files is not readable, only the mapped part."""
     for thread in threads:
         lines = _mappings(thread)
@@ -140,7 +140,7 @@ def _mappings(thread: str) -> list[bytes]:
         return []
 
 
-def _look_at_mapping(held: Held, thread: str, line: bytes) -> None:
+def _look_at_mapping(held: DeletedFiles, thread: str, line: bytes) -> None:
     span, _, offset, device, inode = line.split(maxsplit=5)[:5]
     process = thread.rpartition("/task/")[0]
     with suppress(OSError):

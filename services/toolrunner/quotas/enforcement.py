@@ -34,12 +34,12 @@ from toolrunner.processes.scan import (
 )
 from toolrunner.processes.service import Processes
 from toolrunner.quotas.cpu_priority import CpuPriorities
-from toolrunner.quotas.deleted_files import Held, held_by
+from toolrunner.quotas.deleted_files import DeletedFiles, held_by
 from toolrunner.quotas.disk import Space, Use, devices, is_due, overrun, places
 from toolrunner.quotas.socket_memory import SocketMemory
 from toolrunner.sandbox import SocketUse, tasks_now
 from toolrunner.spawner import children_of, send
-from toolrunner.spawner.client.node_programs import ProgramFailed, Programs
+from toolrunner.spawner.client.node_programs import NodePrograms, ProgramFailed
 
 logger = logging.getLogger(__name__)
 
@@ -72,7 +72,7 @@ class Quotas:
     processes: Processes
     workspaces: Workspaces
     scan: ProcessScan
-    programs: Programs
+    programs: NodePrograms
     shares: CpuPriorities
     sockets: SocketMemory
     directory: Path
@@ -258,7 +258,7 @@ class Quotas:
             is_partial=bool(named.unread or held.unread or self._hides(workspace_id, held)),
         )
 
-    def _hides(self, workspace_id: WorkspaceId, held: Held) -> bool:
+    def _hides(self, workspace_id: WorkspaceId, held: DeletedFiles) -> bool:
         """Return whether descriptors are kept in flight, where their files cannot be read.
 
         Between send and receive that is so for a moment, but not at several scans.
@@ -279,14 +279,14 @@ class Quotas:
 
     async def _total(self, paths: tuple[Path, ...], kind: str) -> int:
         """Run `du`, which is many times as fast as Python."""
-        told = await self.programs.run(
+        output = await self.programs.run(
             ("du", "--summarize", "--total", "--one-file-system", kind, "--", *map(str, paths)),
             workspace_id=NODE,
             directory=self.directory,
             environment={"LC_ALL": "C"},
             limit_s=MEASURE_S,
         )
-        return int(told[-1].split()[0])
+        return int(output[-1].split()[0])
 
 
 def _may_hide(
@@ -341,5 +341,5 @@ def _is_gone(directory: Path) -> bool:
     return False
 
 
-def _held(workspace: Workspace, members: tuple[Member, ...]) -> Held:
+def _held(workspace: Workspace, members: tuple[Member, ...]) -> DeletedFiles:
     return held_by((each.seen.pid for each in members), devices(workspace))

@@ -6,7 +6,7 @@ from toolrunner.sandbox.errors import BelowMinimum, LayerFailed, NotEnforceable,
 from toolrunner.sandbox.helper_processes import is_readable
 from toolrunner.sandbox.launch import confine, prepared_filter, tasks_now
 from toolrunner.sandbox.namespaces import NamespaceSet, NamespaceSets, make_namespaces
-from toolrunner.sandbox.plan import NICE, PROXY_PORT, Egress, Place, judge, plan
+from toolrunner.sandbox.plan import NICE, PROXY_PORT, Egress, SandboxPaths, judge, plan
 from toolrunner.sandbox.seccomp import RLIMIT_LOCKS
 from toolrunner.sandbox.socket_diag import SocketUse, open_diag, socket_use
 from toolrunner.sandbox.user_limits import bound_process, host_limits
@@ -38,10 +38,10 @@ __all__ = [
     "NamespaceSets",
     "Network",
     "NotEnforceable",
-    "Place",
     "Profile",
     "Report",
     "SandboxError",
+    "SandboxPaths",
     "SocketUse",
     "Trials",
     "Used",

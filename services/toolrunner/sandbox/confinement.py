@@ -12,8 +12,8 @@ class Confinement:
 
     Attributes:
         uid: The workspace's own user and group; -1 to keep that of the service.
-        passage: The one capability that this user keeps, to traverse directories without permission
-            to paths that Landlock allows; 0 for none.
+        kept_capability: The one capability that this user keeps, to traverse directories without
+            permission to paths that Landlock allows; 0 for none.
         root: The files of the workspace.
         home: The home of its processes.
         temporary: Its temporary directory.
@@ -36,7 +36,7 @@ class Confinement:
     home: str
     temporary: str
     uid: int = -1
-    passage: int = 0
+    kept_capability: int = 0
     readable: tuple[str, ...] = ()
     proxy_port: int = 0
     has_own_proc: bool = True
@@ -69,13 +69,18 @@ class Confinement:
     def document(self) -> dict[str, Any]:
         """Return this as a JSON-compatible document for the spawner."""
         # `asdict` would deep-copy it first.
-        return {name: getattr(self, name) for name in self.__slots__}
+        document = {name: getattr(self, name) for name in self.__slots__}
+        # The name that spawners of this protocol version know.
+        document["passage"] = document.pop("kept_capability")
+        return document
 
     @classmethod
     def of(cls, document: dict[str, Any]) -> "Confinement":
         """Decode a document."""
+        named = {**document, "kept_capability": document["passage"]}
+        del named["passage"]
         fields = {
-            **document,
+            **named,
             "level": Level(document["level"]),
             "layers": tuple(Layer(number) for number in document["layers"]),
             "profile": Profile(document["profile"]),

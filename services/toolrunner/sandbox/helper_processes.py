@@ -60,10 +60,10 @@ def heard_with(channel: socket.socket, descriptors_max: int) -> tuple[int, list[
         OSError: The helper reported an error, exited, or took too long.
     """
     try:
-        said, fds, _, _ = socket.recv_fds(channel, NUMBER.size, descriptors_max)
+        received, fds, _, _ = socket.recv_fds(channel, NUMBER.size, descriptors_max)
     except TimeoutError as error:
         raise OSError(errno.ETIMEDOUT, os.strerror(errno.ETIMEDOUT)) from error
-    number: int = NUMBER.unpack(said)[0] if len(said) == NUMBER.size else -errno.ECHILD
+    number: int = NUMBER.unpack(received)[0] if len(received) == NUMBER.size else -errno.ECHILD
     if number < 0:
         for fd in fds:
             os.close(fd)

@@ -74,9 +74,9 @@ def confine(confinement: Confinement, filter: bytes) -> None:
     has_own_user = confinement.has(Layer.UID)
     steps = {
         Layer.RLIMITS: lambda: limit(confinement),
-        Layer.UID: lambda: change_user(confinement.uid, confinement.passage),
+        Layer.UID: lambda: change_user(confinement.uid, confinement.kept_capability),
         Layer.NO_NEW_PRIVILEGES: lambda: _renounce(
-            has_own_user=has_own_user, passage=confinement.passage
+            has_own_user=has_own_user, kept_capability=confinement.kept_capability
         ),
         Layer.LANDLOCK_FILES: lambda: landlock.restrict(
             rules_of(confinement), confinement.landlock_abi
@@ -95,32 +95,32 @@ def confine(confinement: Confinement, filter: bytes) -> None:
             raise LayerFailed(layer, 0) from error
 
 
-def _renounce(*, has_own_user: bool, passage: int) -> None:
+def _renounce(*, has_own_user: bool, kept_capability: int) -> None:
     if not has_own_user:
         bound_capabilities()
-    if not passage:
+    if not kept_capability:
         drop_capabilities()
     prctl(PR_SET_NO_NEW_PRIVS, 1)
 
 
-def change_user(uid: int, passage: int = 0) -> None:
+def change_user(uid: int, kept_capability: int = 0) -> None:
     """Change to the workspace's own user, with its own group and no other.
 
     Args:
         uid: The user.
-        passage: A capability to keep, also across exec; 0 for none.
+        kept_capability: A capability to keep, also across exec; 0 for none.
     """
-    if passage:
+    if kept_capability:
         # So that access(2) takes the capability into account, and not only open(2).
         prctl(PR_SET_SECUREBITS, NO_SETUID_FIXUP)
-        inherit_capability(passage)
+        inherit_capability(kept_capability)
     # Before the change: afterwards the process lacks the capability to do so.
     bound_capabilities()
     os.setgroups([])
     os.setresgid(uid, uid, uid)
     os.setresuid(uid, uid, uid)
-    if passage:
-        keep_capability(passage)
+    if kept_capability:
+        keep_capability(kept_capability)
 
 
 def rules_of(confinement: Confinement) -> landlock.Rules:

@@ -131,8 +131,8 @@ def start_namespaces(channel: socket.socket, plan: NamespacePlan) -> None:
         held.append(_diag())
     if plan.port:
         # A socket stays in the network namespace it was created in, whichever process accepts.
-        door = socket.create_server(("127.0.0.1", plan.port), backlog=LISTENER_BACKLOG)
-        held.append(door.detach())
+        listener = socket.create_server(("127.0.0.1", plan.port), backlog=LISTENER_BACKLOG)
+        held.append(listener.detach())
     first = clone_sibling(signal.SIGCHLD)
     if first == 0:
         in_child(channel, lambda: _hold(channel, held, plan))

@@ -76,7 +76,7 @@ class NamespaceSet:
     Attributes:
         first: Pid of that process, in the host's pid namespace.
         fds: The namespaces, in the order in which they are entered.
-        door: A socket that listens inside, for the egress proxy, which is outside; -1 for none.
+        listener: A socket that listens inside, for the egress proxy, which is outside; -1 for none.
         outer: The user namespace around that of the processes; -1 for none.
         proc: A mount namespace that contains only the `/proc` of the set; -1 for none.
         diag: A sock_diag socket of its network namespace; -1 for none.
@@ -87,7 +87,7 @@ class NamespaceSet:
     first: int
     fds: tuple[int, ...]
     outer: int = -1
-    door: int = -1
+    listener: int = -1
     proc: int = -1
     diag: int = -1
     limits: Limits = field(default_factory=dict)
@@ -208,7 +208,7 @@ class NamespaceSet:
         if not is_dead:
             with suppress(ProcessLookupError):
                 os.kill(self.first, signal.SIGKILL)
-        others = [fd for fd in (self.outer, self.door, self.proc, self.diag) if fd >= 0]
+        others = [fd for fd in (self.outer, self.listener, self.proc, self.diag) if fd >= 0]
         for fd in (*self.fds, *self.trees.values(), *others):
             with suppress(OSError):
                 os.close(fd)
@@ -248,28 +248,28 @@ class NamespaceSets:
         user_limits: The budget of resources that the kernel counts per user.
     """
 
-    cells: dict[Key, NamespaceSet] = field(default_factory=dict)
-    on_listener: Callable[[str, int], None] = field(default=lambda workspace, door: None)
+    sets: dict[Key, NamespaceSet] = field(default_factory=dict)
+    on_listener: Callable[[str, int], None] = field(default=lambda workspace, listener: None)
     resting: dict[str, float] = field(default_factory=dict)
     dying: dict[int, str] = field(default_factory=dict)
     user_limits: UserLimits = field(default_factory=UserLimits)
 
     def show_listeners(self) -> None:
         """Call `on_listener` again for every listener."""
-        for key, cell in self.cells.items():
-            if cell.door >= 0:
-                self.on_listener(key.workspace, cell.door)
+        for key, namespace_set in self.sets.items():
+            if namespace_set.listener >= 0:
+                self.on_listener(key.workspace, namespace_set.listener)
 
     @property
     def firsts(self) -> set[int]:
         """Pids of the first processes, which belong to no command."""
-        return {cell.first for cell in self.cells.values()}
+        return {namespace_set.first for namespace_set in self.sets.values()}
 
     def dying_of(self, workspace: str) -> set[int]:
         """Return the first processes of a workspace's ended namespace sets that are not reaped."""
         return {first for first, owner in self.dying.items() if owner == workspace}
 
-    def way(self, workspace: str, confinement: Confinement) -> "tuple[NamespaceSet, int]":
+    def provide(self, workspace: str, confinement: Confinement) -> "tuple[NamespaceSet, int]":
         """Return the namespace set and the mount tree for a process, created if needed.
 
         Raises:
@@ -277,18 +277,20 @@ class NamespaceSets:
         """
         self.resting.pop(workspace, None)
         key = key_of(workspace, confinement)
-        if key not in self.cells:
+        if key not in self.sets:
             has_own_user = owner_of(confinement) >= 0
             limits = self.user_limits.offer(has_own_user=has_own_user)
-            cell = self.cells[key] = make_namespaces(confinement, limits)
-            self.user_limits.give(cell.first, limits, has_own_user=has_own_user)
-            if self.cells[key].door >= 0:
-                self.on_listener(workspace, self.cells[key].door)
-        return self.cells[key], self.cells[key].tree(confinement)
+            namespace_set = self.sets[key] = make_namespaces(confinement, limits)
+            self.user_limits.give(namespace_set.first, limits, has_own_user=has_own_user)
+            if self.sets[key].listener >= 0:
+                self.on_listener(workspace, self.sets[key].listener)
+        return self.sets[key], self.sets[key].tree(confinement)
 
     def of(self, workspace: str) -> list[NamespaceSet]:
         """Return the namespace sets of a workspace."""
-        return [cell for key, cell in self.cells.items() if key.workspace == workspace]
+        return [
+            namespace_set for key, namespace_set in self.sets.items() if key.workspace == workspace
+        ]
 
     def rest(self, workspace: str, now_s: float) -> None:
         """Mark the namespace sets of a workspace as idle; they are kept for the next process."""
@@ -310,22 +312,22 @@ class NamespaceSets:
     def end(self, workspace: str) -> None:
         """Kill all processes in the namespace sets of a workspace."""
         self.resting.pop(workspace, None)
-        for key in [key for key in self.cells if key.workspace == workspace]:
-            cell = self.cells.pop(key)
-            self.dying[cell.first] = workspace
-            cell.close()
+        for key in [key for key in self.sets if key.workspace == workspace]:
+            namespace_set = self.sets.pop(key)
+            self.dying[namespace_set.first] = workspace
+            namespace_set.close()
 
     def end_all(self) -> None:
         """Kill all processes in all namespace sets."""
-        for workspace in {key.workspace for key in self.cells}:
+        for workspace in {key.workspace for key in self.sets}:
             self.end(workspace)
 
     def lose(self, pid: int) -> None:
         """Handle an exit; a namespace set whose first process exited is removed."""
         self.dying.pop(pid, None)
         self.user_limits.take_back(pid)
-        for key in [key for key, cell in self.cells.items() if cell.first == pid]:
-            self.cells.pop(key).close(is_dead=True)
+        for key in [key for key, namespace_set in self.sets.items() if namespace_set.first == pid]:
+            self.sets.pop(key).close(is_dead=True)
 
 
 def owner_of(confinement: Confinement) -> int:
@@ -379,9 +381,9 @@ def make_namespaces(confinement: Confinement, limits: Limits | None = None) -> N
     # In this order, as far as they exist.
     outer = others.pop(0) if plan.has_outer else -1
     diag = others.pop(0) if plan.is_apart else -1
-    door = others.pop(0) if plan.port else -1
+    listener = others.pop(0) if plan.port else -1
     proc = others.pop(0) if others else -1
-    return NamespaceSet(first, tuple(namespaces), outer, door, proc, diag, limits or {})
+    return NamespaceSet(first, tuple(namespaces), outer, listener, proc, diag, limits or {})
 
 
 def _go_back(own: int) -> None:
@@ -389,7 +391,9 @@ def _go_back(own: int) -> None:
     try:
         setns(own, CLONE_NEWPID)
     except OSError as error:
-        raise SystemExit(f"children would be born in a cell from now on: {error}") from error
+        raise SystemExit(
+            f"children would be born in a namespace set from now on: {error}"
+        ) from error
 
 
 def _take_proc(channel: socket.socket, namespace: int) -> None:

@@ -38,7 +38,7 @@ NICE = 5
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class SandboxPaths:
     """The directories of a workspace, and their owner.
 
     Attributes:
@@ -83,7 +83,7 @@ def judge(trials: Trials, *, minimum: Level, forced: Level | None = None) -> Rep
         layer for layer in ORDER if layer in LAYERS.get(applied, ()) and trials.works(layer)
     )
     level = isolating(applied, layers)
-    needs_passage = applied is Level.LANDLOCK and Layer.UID in layers and not trials.is_reachable
+    needs_capability = applied is Level.LANDLOCK and Layer.UID in layers and not trials.is_reachable
     report = Report(
         level=level,
         minimum=minimum,
@@ -93,7 +93,7 @@ def judge(trials: Trials, *, minimum: Level, forced: Level | None = None) -> Rep
         kernel=trials.kernel,
         is_root=trials.is_root,
         has_own_proc=trials.has_own_proc,
-        passage=trials.passage if needs_passage else 0,
+        kept_capability=trials.kept_capability if needs_capability else 0,
     )
     if level < minimum:
         raise BelowMinimum(report)
@@ -120,7 +120,7 @@ def outside(trials: Trials, *, is_walled: bool) -> Trials:
         trials: What works.
         is_walled: Whether Landlock restricts the paths; only then may the capability be used.
     """
-    if trials.is_reachable or not trials.works(Layer.UID) or (is_walled and trials.passage):
+    if trials.is_reachable or not trials.works(Layer.UID) or (is_walled and trials.kept_capability):
         return trials
     return replace(trials, failures={**trials.failures, Layer.UID: UNREACHABLE})
 
@@ -128,7 +128,7 @@ def outside(trials: Trials, *, is_walled: bool) -> Trials:
 def plan(
     report: Report,
     *,
-    place: Place,
+    paths: SandboxPaths,
     profile: Profile | None = None,
     network: Network | None = None,
     processes: int = 0,
@@ -138,7 +138,7 @@ def plan(
 
     Args:
         report: The report of the node.
-        place: The workspace.
+        paths: The workspace.
         profile: What it may write; None for the most restrictive that the node can enforce.
         network: What it may reach; None for the most restrictive that the node can enforce.
         processes: How many processes the workspace may have at a time; 0 for no limit.
@@ -147,11 +147,11 @@ def plan(
     Raises:
         NotEnforceable: The node cannot enforce the requested confinement.
     """
-    if place.uid < 0:
+    if paths.uid < 0:
         _check_shared_user(report)
     reached = _network(report, network, egress)
     written = _profile(report, profile)
-    layers = [layer for layer in report.layers if _is_applied(layer, report, reached, place)]
+    layers = [layer for layer in report.layers if _is_applied(layer, report, reached, paths)]
     port = 0
     if reached is Network.PROXY and egress is not None:
         port = PROXY_PORT if Layer.NETWORK_NAMESPACE in layers else egress.port
@@ -160,18 +160,18 @@ def plan(
         layers=tuple(layers),
         profile=written,
         network=reached,
-        root=place.root,
-        home=place.home,
-        temporary=place.temporary,
-        uid=place.uid if Layer.UID in layers else -1,
-        passage=report.passage if Layer.UID in layers else 0,
-        readable=place.readable,
+        root=paths.root,
+        home=paths.home,
+        temporary=paths.temporary,
+        uid=paths.uid if Layer.UID in layers else -1,
+        kept_capability=report.kept_capability if Layer.UID in layers else 0,
+        readable=paths.readable,
         proxy_port=port,
         has_own_proc=report.has_own_proc,
         landlock_abi=report.landlock_abi,
         processes=processes,
         nice=NICE,
-        may_watch=place.may_watch,
+        may_watch=paths.may_watch,
     )
 
 
@@ -184,10 +184,10 @@ def _check_shared_user(report: Report) -> None:
         raise NotEnforceable(report.level, Level.NS, SHARED_USER)
 
 
-def _is_applied(layer: Layer, report: Report, network: Network, place: Place) -> bool:
+def _is_applied(layer: Layer, report: Report, network: Network, paths: SandboxPaths) -> bool:
     match layer:
         case Layer.UID:
-            return place.uid >= 0
+            return paths.uid >= 0
         case Layer.NETWORK_NAMESPACE:
             return network is not Network.OPEN
         case Layer.LANDLOCK_NETWORK:

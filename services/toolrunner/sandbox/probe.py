@@ -67,7 +67,7 @@ def try_all(*, uid: int, reachable: tuple[str, ...]) -> Trials:
     ):
         attempt(layer, lambda flags=flags: unshare(CLONE_NEWUSER | flags), _namespace_cause)  # type: ignore[misc]
     is_reachable = outcome(lambda: _try_reaching(uid, reachable)) == 0
-    passage = 0 if is_reachable else _passage(uid, reachable)
+    kept_capability = 0 if is_reachable else _kept_capability(uid, reachable)
     has_own_proc = bounds_users = True
     if not any(layer in failures for layer in NAMESPACES):
         has_own_proc = _try_whole(uid, failures)
@@ -81,7 +81,7 @@ def try_all(*, uid: int, reachable: tuple[str, ...]) -> Trials:
         failures=failures,
         has_own_proc=has_own_proc,
         is_reachable=is_reachable,
-        passage=passage,
+        kept_capability=kept_capability,
         bounds_users=bounds_users,
     )
 
@@ -102,9 +102,9 @@ def outcome(work: Callable[[], None]) -> int:
             os._exit(0)
     os.close(writing)
     with os.fdopen(reading, "rb") as file:
-        said = file.read(4)
+        received = file.read(4)
     os.waitpid(pid, 0)
-    return int(struct.unpack("=i", said)[0]) if len(said) == 4 else _DIED
+    return int(struct.unpack("=i", received)[0]) if len(received) == 4 else _DIED
 
 
 def _try_seccomp() -> None:
@@ -132,13 +132,13 @@ def _try_landlock(abi: int) -> None:
         raise OSError(errno.ENOSYS, "the rules do not hold")
 
 
-def _try_user(uid: int, passage: int = 0) -> None:
+def _try_user(uid: int, kept_capability: int = 0) -> None:
     if os.geteuid() != 0:
         raise OSError(errno.EPERM, "not root")
-    change_user(uid, passage)
+    change_user(uid, kept_capability)
 
 
-def _passage(uid: int, reachable: tuple[str, ...]) -> int:
+def _kept_capability(uid: int, reachable: tuple[str, ...]) -> int:
     """Return the weakest capability with which a user reaches all paths; 0 if there is none."""
     for capability in (CAP_DAC_READ_SEARCH, CAP_DAC_OVERRIDE):
         if outcome(lambda with_=capability: _try_reaching(uid, reachable, with_)) == 0:  # type: ignore[misc]
@@ -146,8 +146,8 @@ def _passage(uid: int, reachable: tuple[str, ...]) -> int:
     return 0
 
 
-def _try_reaching(uid: int, reachable: tuple[str, ...], passage: int = 0) -> None:
-    _try_user(uid, passage)
+def _try_reaching(uid: int, reachable: tuple[str, ...], kept_capability: int = 0) -> None:
+    _try_user(uid, kept_capability)
     for path in reachable:
         if not os.access(path, os.X_OK):
             raise OSError(errno.EACCES, path)
@@ -167,7 +167,7 @@ def _try_whole(uid: int, failures: dict[Layer, str]) -> bool:
             uid=uid if os.geteuid() == 0 and Layer.UID not in failures else -1,
         )
         try:
-            cell = make_namespaces(confinement)
+            namespace_set = make_namespaces(confinement)
         except OSError as error:
             failures[Layer.USER_NAMESPACE] = _namespace_cause(error.errno or _DIED)
             return False
@@ -175,14 +175,14 @@ def _try_whole(uid: int, failures: dict[Layer, str]) -> bool:
             for has_own_proc in (True, False):
                 given = Confinement.of({**confinement.document(), "has_own_proc": has_own_proc})
                 with suppress(OSError):
-                    cell.trees.clear()
-                    cell.tree(given)
+                    namespace_set.trees.clear()
+                    namespace_set.tree(given)
                     return has_own_proc
             failures[Layer.MOUNT_NAMESPACE] = "the files of a workspace cannot be mounted"
             return False
         finally:
-            cell.close()
-            os.waitpid(cell.first, 0)
+            namespace_set.close()
+            os.waitpid(namespace_set.first, 0)
 
 
 def _try_bounds() -> None:

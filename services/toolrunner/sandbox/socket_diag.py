@@ -105,24 +105,24 @@ def _requests() -> Iterator[tuple[bytes, Look]]:
 
 
 def _unix_socket(data: bytes, start: int, end: int) -> tuple[int, int]:
-    told = _attributes(data, start + UNIX_MESSAGE_BYTES, end)
+    attributes = _attributes(data, start + UNIX_MESSAGE_BYTES, end)
     held_bytes = waiting_bytes = peer = 0
-    if (place := told.get(UNIX_MEMORY)) is not None:
-        held_bytes = MEMORY.unpack_from(data, place)[ON_THE_WAY]
-    if (place := told.get(UNIX_QUEUES)) is not None:
-        waiting_bytes = QUEUES.unpack_from(data, place)[0]
-    if (place := told.get(UNIX_PEER)) is not None:
-        peer = INODE.unpack_from(data, place)[0]
+    if (at := attributes.get(UNIX_MEMORY)) is not None:
+        held_bytes = MEMORY.unpack_from(data, at)[ON_THE_WAY]
+    if (at := attributes.get(UNIX_QUEUES)) is not None:
+        waiting_bytes = QUEUES.unpack_from(data, at)[0]
+    if (at := attributes.get(UNIX_PEER)) is not None:
+        peer = INODE.unpack_from(data, at)[0]
     if waiting_bytes and not peer:
         held_bytes += min(waiting_bytes * MESSAGE_BYTES, _sent_bytes_max())
     return UNIX_INODE.unpack_from(data, start)[0], held_bytes
 
 
 def _inet_socket(data: bytes, start: int, end: int) -> tuple[int, int]:
-    place = _attributes(data, start + INET_MESSAGE_BYTES, end).get(INET_MEMORY)
+    at = _attributes(data, start + INET_MESSAGE_BYTES, end).get(INET_MEMORY)
     held_bytes = 0
-    if place is not None:
-        figures = MEMORY.unpack_from(data, place)
+    if at is not None:
+        figures = MEMORY.unpack_from(data, at)
         sent_bytes = max(figures[ON_THE_WAY], figures[QUEUED])
         held_bytes = figures[RECEIVED] + sent_bytes + figures[BACKLOG]
     return INET_INODE.unpack_from(data, start)[0], held_bytes
@@ -164,11 +164,11 @@ def _dumped(diag: socket.socket, request: bytes) -> Iterator[tuple[bytes, int, i
 
 def _attributes(data: bytes, start: int, end: int) -> dict[int, int]:
     """Return the offsets of the values of a message, by attribute type."""
-    told: dict[int, int] = {}
+    attributes: dict[int, int] = {}
     while start + ATTRIBUTE.size <= end:
         length, kind = ATTRIBUTE.unpack_from(data, start)
         if length < ATTRIBUTE.size:
             break
-        told[kind] = start + ATTRIBUTE.size
+        attributes[kind] = start + ATTRIBUTE.size
         start += (length + 3) & ~3
-    return told
+    return attributes

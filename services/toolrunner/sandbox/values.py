@@ -103,8 +103,8 @@ class Trials:
         failures: Why a mechanism does not work, by mechanism; those that work are not in it.
         has_own_proc: Whether a mount namespace can have a /proc of its own.
         is_reachable: Whether other users can traverse to the service's data and programs; without
-            that the user is only changed inside of a mount namespace, or with `passage`.
-        passage: The capability with which they can do so anyway; 0 for none.
+            that the user is only changed inside of a mount namespace, or with `kept_capability`.
+        kept_capability: The capability with which they can do so anyway; 0 for none.
         bounds_users: Whether a user namespace can have its own limits.
     """
 
@@ -114,7 +114,7 @@ class Trials:
     failures: dict[Layer, str] = field(default_factory=dict)
     has_own_proc: bool = True
     is_reachable: bool = True
-    passage: int = 0
+    kept_capability: int = 0
     bounds_users: bool = True
 
     def works(self, *layers: Layer) -> bool:
@@ -160,7 +160,9 @@ class Report:
     kernel: str
     is_root: bool = False
     has_own_proc: bool = False
-    passage: int = 0  # The capability that workspace users need to reach their files; 0 for none.
+    kept_capability: int = (
+        0  # The capability that workspace users need to reach their files; 0 for none.
+    )
 
     @property
     def applied(self) -> Level:

@@ -11,6 +11,8 @@ from toolrunner.spawner.kernel import (
     descendants,
     end_descendants,
     end_marked,
+    mark_of_workspace,
+    mark_on,
     open_directory_beneath,
     prctl,
     running_below,
@@ -20,7 +22,6 @@ from toolrunner.spawner.kernel import (
 )
 from toolrunner.spawner.program import SOCKET_NAME, group_name, kept_secret, main, socket_path
 from toolrunner.spawner.session import VERSION
-from toolrunner.spawner.workspace_marks import mark_of_workspace, mark_on
 
 __all__ = [
     "CHUNK_BYTES",

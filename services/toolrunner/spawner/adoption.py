@@ -162,27 +162,27 @@ def is_below(pid: int, ancestor: int) -> bool:
     """Return whether a process descends from another; True if that cannot be determined."""
     before = None
     for _ in range(LOOKS_MAX):
-        line = ancestry(pid)
+        service = ancestry(pid)
         # Parents exit and pids are reused; two equal consecutive reads are consistent.
-        if line is not None and line == before:
-            return any(each.pid == ancestor for each in line)
-        before = line
+        if service is not None and service == before:
+            return any(each.pid == ancestor for each in service)
+        before = service
     return True
 
 
 def ancestry(pid: int) -> list[Seen] | None:
     """Return a process and its ancestors up to the first, or None if one exited meanwhile."""
-    line: list[Seen] = []
+    service: list[Seen] = []
     while pid > 0:
         seen = look(pid)
         if seen is None and is_hidden(pid):
             # We can read all of our descendants, so an unreadable process is not one of them.
-            return line
+            return service
         if seen is None:
             return None
-        line.append(seen)
+        service.append(seen)
         pid = seen.parent
-    return line
+    return service
 
 
 def is_hidden(pid: int) -> bool:

@@ -1,4 +1,4 @@
-"""The child between fork and exec: it executes the program, or reports the error."""
+"""One child: its record, and its way from fork to exec, where it runs the program or reports."""
 
 import errno
 import fcntl
@@ -7,7 +7,7 @@ import os
 import signal
 import struct
 import termios
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
 from toolrunner.sandbox import (
@@ -19,9 +19,13 @@ from toolrunner.sandbox import (
     host_limits,
 )
 from toolrunner.spawner.control_groups import join
-from toolrunner.spawner.kernel import PR_SET_PDEATHSIG, open_directory_beneath, prctl
+from toolrunner.spawner.kernel import (
+    PR_SET_PDEATHSIG,
+    mark_self,
+    open_directory_beneath,
+    prctl,
+)
 from toolrunner.spawner.limits import limit_process, offer_to_the_killer
-from toolrunner.spawner.workspace_marks import mark_self
 
 REPORT_FD = 3
 SHELL = "sh"
@@ -29,7 +33,7 @@ STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 
 @dataclass
-class Ends:
+class ChildDescriptors:
     """The child's ends of its pipes or terminal; with a terminal input and output are the same."""
 
     input_fd: int  # -1 for no input.
@@ -39,7 +43,7 @@ class Ends:
 
 
 @dataclass
-class Way:
+class LaunchPlan:
     """How a child is confined; without a namespace set it stays in the spawner's namespaces.
 
     Attributes:
@@ -48,7 +52,7 @@ class Way:
 
     confinement: Confinement | None = None
     filter: bytes = b""
-    cell: NamespaceSet | None = None
+    namespace_set: NamespaceSet | None = None
     tree: int = -1
     is_inside: bool = False
 
@@ -58,16 +62,16 @@ class Way:
         Raises:
             OSError: The kernel refused; there is no child.
         """
-        if self.cell is None:
+        if self.namespace_set is None:
             return os.fork()
-        pid, self.is_inside = self.cell.fork()
+        pid, self.is_inside = self.namespace_set.fork()
         return pid
 
     @property
     def user_limits(self) -> dict[str, int]:
         """Its share of the resources that the kernel counts per user."""
-        if self.cell is not None:
-            return self.cell.limits
+        if self.namespace_set is not None:
+            return self.namespace_set.limits
         # Without its own user it shares all counts with the service, which keeps half.
         is_shared = self.confinement is not None and self.confinement.uid < 0
         return {name: number // 2 for name, number in host_limits().items()} if is_shared else {}
@@ -76,10 +80,10 @@ class Way:
 def become(
     message: dict[str, Any],
     parent: int,
-    ends: Ends,
+    descriptors: ChildDescriptors,
     groups: list[str],
     open_files: tuple[int, int],
-    way: Way,
+    launch_plan: LaunchPlan,
 ) -> NoReturn:
     """Execute the program that a message names, or report the error.
 
@@ -87,39 +91,39 @@ def become(
     by another fork; before exec the layers that were applied; otherwise the stage and errno of the
     failure.
     """
-    stage, report_fd = "session", ends.report_fd
+    stage, report_fd = "session", descriptors.report_fd
     try:
         stage = "group"
         for group in groups:
             join(group)
         offer_to_the_killer()
-        if way.cell is not None:
+        if launch_plan.namespace_set is not None:
             stage = "namespaces"
-            if way.is_inside:
-                way.cell.join(way.tree)
+            if launch_plan.is_inside:
+                launch_plan.namespace_set.join(launch_plan.tree)
             else:
-                enter(way.cell, way.tree, report_fd)
+                enter(launch_plan.namespace_set, launch_plan.tree, report_fd)
         stage = "session"
         os.setsid()
         prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-        if way.cell is None and os.getppid() != parent:
+        if launch_plan.namespace_set is None and os.getppid() != parent:
             os._exit(1)
         # Signals need no reset: exec restores the default for those with a handler.
         os.umask(0o022)
         stage = "workdir"
         os.fchdir(open_directory_beneath(message["root"], message["workdir"]))
         stage = "descriptors"
-        report_fd = connect(ends)
+        report_fd = connect(descriptors)
         stage = "limits"
         limit_process(message["limits"], open_files)
-        bound_process(way.user_limits)
+        bound_process(launch_plan.user_limits)
         mark_self(message["workspace"])
-        if way.confinement is not None:
+        if launch_plan.confinement is not None:
             stage = "confinement"
-            confine(way.confinement, way.filter)
+            confine(launch_plan.confinement, launch_plan.filter)
             # Changing the user clears it.
             prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-            report(report_fd, layers=way.confinement.layers)
+            report(report_fd, layers=launch_plan.confinement.layers)
         stage = "exec"
         execute(message["argv"], message["environment"])
     except LayerFailed as failed:
@@ -159,26 +163,28 @@ def execute(argv: list[str], environment: dict[str, str]) -> NoReturn:
     raise refused
 
 
-def enter(cell: NamespaceSet, tree: int, report_fd: int) -> None:
+def enter(namespace_set: NamespaceSet, tree: int, report_fd: int) -> None:
     """Continue inside of a namespace set; the outer process reports the inner pid and exits."""
-    inside = cell.enter(tree)
+    inside = namespace_set.enter(tree)
     if inside:
         report(report_fd, pid=inside)
         os._exit(0)
 
 
-def report(fd: int, **told: object) -> None:
+def report(fd: int, **document: object) -> None:
     """Send a report to the spawner, in one write."""
-    os.write(fd, json.dumps(told).encode() + b"\n")
+    os.write(fd, json.dumps(document).encode() + b"\n")
 
 
-def connect(ends: Ends) -> int:
+def connect(descriptors: ChildDescriptors) -> int:
     """Set up descriptors 0 to 3 and close all others; return the report descriptor."""
     # Duplicated to high numbers first: they may have the numbers that the others need.
-    report_fd = fcntl.fcntl(ends.report_fd, fcntl.F_DUPFD_CLOEXEC, 16)
-    output_fd = fcntl.fcntl(ends.output_fd, fcntl.F_DUPFD_CLOEXEC, 16)
-    input_fd = os.open(os.devnull, os.O_RDONLY) if ends.input_fd < 0 else ends.input_fd
-    if ends.is_terminal:
+    report_fd = fcntl.fcntl(descriptors.report_fd, fcntl.F_DUPFD_CLOEXEC, 16)
+    output_fd = fcntl.fcntl(descriptors.output_fd, fcntl.F_DUPFD_CLOEXEC, 16)
+    input_fd = (
+        os.open(os.devnull, os.O_RDONLY) if descriptors.input_fd < 0 else descriptors.input_fd
+    )
+    if descriptors.is_terminal:
         fcntl.ioctl(input_fd, termios.TIOCSCTTY, 0)
     os.dup2(input_fd, 0)
     os.dup2(output_fd, 1)
@@ -191,3 +197,29 @@ def connect(ends: Ends) -> int:
 def set_size(terminal_fd: int, rows: int, columns: int) -> None:
     """Set the size of a terminal; its foreground processes get SIGWINCH."""
     fcntl.ioctl(terminal_fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+
+@dataclass
+class ChildProcess:
+    """A process, from its fork until it is forgotten."""
+
+    id: str
+    workspace: str
+    number: int
+    pid: int
+    output_fd: int
+    input_fd: int  # -1 if there is none, or it was closed.
+    report_fd: int  # -1 once the child has executed the program, or failed.
+    give_up_at: float = 0.0
+    report: bytes = b""
+    layers: list[int] = field(default_factory=list)
+    failure: dict[str, Any] | None = None
+    status: int | None = None
+    has_memory_limit: bool = False  # A control group enforces a memory limit on it.
+    is_oom_killed: bool = False
+    deaths_before: int = 0  # OOM kills of its workspace, when it started.
+
+    @property
+    def descriptors(self) -> list[int]:
+        """The descriptors that are sent to the service."""
+        return [fd for fd in (self.output_fd, self.input_fd) if fd >= 0]

@@ -12,10 +12,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from toolrunner.sandbox import Confinement, Layer, SocketUse, is_readable, prepared_filter
-from toolrunner.spawner.child import STOP_SIGNALS, Ends, Way, become, set_size
+from toolrunner.spawner.child import (
+    STOP_SIGNALS,
+    ChildDescriptors,
+    ChildProcess,
+    LaunchPlan,
+    become,
+    set_size,
+)
 from toolrunner.spawner.control_groups import ControlGroups
 from toolrunner.spawner.control_groups_v1 import ControlGroupsV1
-from toolrunner.spawner.frames import CHUNK_BYTES, Line
+from toolrunner.spawner.frames import CHUNK_BYTES, FrameChannel
 from toolrunner.spawner.kernel import Seen, children_of, freeze, send, send_to_child
 from toolrunner.spawner.limits import GROUP_ONLY, limit_group
 from toolrunner.spawner.process_index import ProcessIndex
@@ -31,32 +38,6 @@ START_S = 20.0
 START_STAGE = "start"
 #: The memory use is reported for at most this many sockets.
 SOCKETS_TOLD = 1000
-
-
-@dataclass
-class Kept:
-    """A process, from its fork until it is forgotten."""
-
-    id: str
-    workspace: str
-    number: int
-    pid: int
-    output_fd: int
-    input_fd: int  # -1 if there is none, or it was closed.
-    report_fd: int  # -1 once the child has executed the program, or failed.
-    give_up_at: float = 0.0
-    report: bytes = b""
-    layers: list[int] = field(default_factory=list)
-    failure: dict[str, Any] | None = None
-    status: int | None = None
-    has_memory_limit: bool = False  # A control group enforces a memory limit on it.
-    is_oom_killed: bool = False
-    deaths_before: int = 0  # OOM kills of its workspace, when it started.
-
-    @property
-    def descriptors(self) -> list[int]:
-        """The descriptors that are sent to the service."""
-        return [fd for fd in (self.output_fd, self.input_fd) if fd >= 0]
 
 
 @dataclass
@@ -89,19 +70,19 @@ class ChildProcesses:
     """All processes that were started here and are not forgotten.
 
     Attributes:
-        line: The connection to the service, for answers and events.
-        selector: Where the report of a child is waited for; it is registered with its `Kept`.
+        service: The connection to the service, for answers and events.
+        selector: Waits for the reports of children; each is registered with its `ChildProcess`.
         open_files: The limits on open files that children get.
     """
 
-    line: Line
+    service: FrameChannel
     selector: selectors.BaseSelector
     groups: ControlGroups
     open_files: tuple[int, int]
     process_index: ProcessIndex
     control_groups_v1: ControlGroupsV1 = field(default_factory=lambda: ControlGroupsV1({}))
-    kept: dict[str, Kept] = field(default_factory=dict)
-    starting: dict[str, Kept] = field(
+    children: dict[str, ChildProcess] = field(default_factory=dict)
+    starting: dict[str, ChildProcess] = field(
         default_factory=dict
     )  # Those without an answer, oldest first.
     leaders: dict[int, str] = field(default_factory=dict)  # Those that run, by pid.
@@ -111,65 +92,65 @@ class ChildProcesses:
     is_ending: bool = False
 
     def __post_init__(self) -> None:
-        self.process_index.cells.on_listener = self.tell_listener
+        self.process_index.namespace_sets.on_listener = self.tell_listener
 
-    def tell_listener(self, workspace: str, door: int) -> None:
+    def tell_listener(self, workspace: str, listener: int) -> None:
         """Send the listener of a namespace set to the service."""
-        self.line.tell({"door": workspace, "descriptors": 1}, door)
+        self.service.tell({"door": workspace, "descriptors": 1}, listener)
 
     @property
     def is_empty(self) -> bool:
         """Whether no process is kept and none runs."""
-        return not self.kept and not self.process_index.everything()
+        return not self.children and not self.process_index.everything()
 
     def start(self, message: dict[str, Any]) -> None:
         """Fork; the answer follows when the child has executed the program, or failed."""
         opened: list[int] = []
         stage = "fork"
         try:
-            ends, kept = self.connections(message, opened)
+            descriptors, child = self.connections(message, opened)
             group = self.groups.make(message["workspace"], message["id"])
             self.groups.bound(message["workspace"], message["quota"])
             joined = [group] if group else []
             joined += self.control_groups_v1.make(message["workspace"], message["quota"])
-            kept.deaths_before = self.control_groups_v1.deaths(message["workspace"])
+            child.deaths_before = self.control_groups_v1.deaths(message["workspace"])
             stage = "namespaces"
-            way = self.way(message["workspace"], message["confinement"])
+            launch_plan = self.launch_plan(message["workspace"], message["confinement"])
             stage = "limits"
-            kept.has_memory_limit = self.limit(group, message, way)
+            child.has_memory_limit = self.limit(group, message, launch_plan)
             stage, parent = "fork", os.getpid()
-            pid = way.fork()
+            pid = launch_plan.fork()
         except OSError as error:
             for fd in opened:
                 os.close(fd)
             self.groups.remove(message["workspace"], message["id"])
             self.leave(message["workspace"])
-            self.line.tell({"number": message["number"], "stage": stage, "errno": error.errno})
+            self.service.tell({"number": message["number"], "stage": stage, "errno": error.errno})
             return
         if pid == 0:
-            become(message, parent, ends, joined, self.open_files, way)
-        for fd in {ends.input_fd, ends.output_fd, ends.report_fd} - {-1}:
+            become(message, parent, descriptors, joined, self.open_files, launch_plan)
+        for fd in {descriptors.input_fd, descriptors.output_fd, descriptors.report_fd} - {-1}:
             os.close(fd)
-        kept.pid, kept.give_up_at = pid, time.monotonic() + START_S
-        self.kept[kept.id] = self.starting[kept.id] = kept
-        self.process_index.enter(kept.id, kept.workspace, pid)
-        self.leaders[pid] = kept.id
-        self.selector.register(kept.report_fd, REPORT_OVER, kept)
+        child.pid, child.give_up_at = pid, time.monotonic() + START_S
+        self.children[child.id] = self.starting[child.id] = child
+        self.process_index.enter(child.id, child.workspace, pid)
+        self.leaders[pid] = child.id
+        self.selector.register(child.report_fd, REPORT_OVER, child)
 
-    def limit(self, group: str, message: dict[str, Any], way: Way) -> bool:
+    def limit(self, group: str, message: dict[str, Any], launch_plan: LaunchPlan) -> bool:
         """Limit a control group; return whether it enforces a memory limit.
 
         Raises:
             OSError: It cannot enforce a required limit that only a control group can enforce.
         """
-        kept = limit_group(group, message["limits"])
-        if way.confinement is not None and way.confinement.counts_processes:
-            kept |= {"pids"}
-        if not kept.issuperset(each for each in message["required"] if each in GROUP_ONLY):
+        enforced = limit_group(group, message["limits"])
+        if launch_plan.confinement is not None and launch_plan.confinement.counts_processes:
+            enforced |= {"pids"}
+        if not enforced.issuperset(each for each in message["required"] if each in GROUP_ONLY):
             raise OSError(errno.EOPNOTSUPP, os.strerror(errno.EOPNOTSUPP))
-        return "memory_bytes" in kept
+        return "memory_bytes" in enforced
 
-    def way(self, workspace: str, document: dict[str, Any] | None) -> Way:
+    def launch_plan(self, workspace: str, document: dict[str, Any] | None) -> LaunchPlan:
         """Prepare the confinement of a child, which then only has to apply it.
 
         Raises:
@@ -177,16 +158,20 @@ class ChildProcesses:
         """
         if document is None:
             self.process_index.hold(workspace)
-            return Way()
+            return LaunchPlan()
         confinement = Confinement.of(document)
         has_cell = confinement.has(Layer.PID_NAMESPACE)
         self.process_index.hold(workspace, confinement.uid, has_cell=has_cell)
-        way = Way(confinement, prepared_filter(confinement))
+        launch_plan = LaunchPlan(confinement, prepared_filter(confinement))
         if has_cell:
-            way.cell, way.tree = self.process_index.cells.way(workspace, confinement)
-        return way
+            launch_plan.namespace_set, launch_plan.tree = self.process_index.namespace_sets.provide(
+                workspace, confinement
+            )
+        return launch_plan
 
-    def connections(self, message: dict[str, Any], opened: list[int]) -> tuple[Ends, Kept]:
+    def connections(
+        self, message: dict[str, Any], opened: list[int]
+    ) -> tuple[ChildDescriptors, ChildProcess]:
         """Make the pipes or the terminal of a child; each descriptor is added to `opened`."""
 
         def pair(make: Callable[[], tuple[int, int]]) -> tuple[int, int]:
@@ -207,8 +192,8 @@ class ChildProcesses:
         else:
             output_fd, output_end = pair(pipe)
             input_end, input_fd = pair(pipe) if message["has_input"] else (-1, -1)
-        ends = Ends(input_end, output_end, report_end, bool(message["terminal"]))
-        kept = Kept(
+        descriptors = ChildDescriptors(input_end, output_end, report_end, bool(message["terminal"]))
+        child = ChildProcess(
             message["id"],
             message["workspace"],
             message["number"],
@@ -217,26 +202,26 @@ class ChildProcesses:
             input_fd,
             report_fd,
         )
-        return ends, kept
+        return descriptors, child
 
-    def settle(self, kept: Kept) -> None:
+    def settle(self, child: ChildProcess) -> None:
         """Answer a start when its report has ended: at exec, or after a failure."""
-        if kept.report_fd < 0:
+        if child.report_fd < 0:
             return
         with suppress(BlockingIOError):
-            while piece := os.read(kept.report_fd, CHUNK_BYTES):
-                kept.report += piece
-                self.note(kept)
-            self.conclude(kept)
+            while piece := os.read(child.report_fd, CHUNK_BYTES):
+                child.report += piece
+                self.note(child)
+            self.conclude(child)
 
-    def conclude(self, kept: Kept) -> None:
+    def conclude(self, child: ChildProcess) -> None:
         """Answer a start whose report has ended."""
-        self.selector.unregister(kept.report_fd)
-        os.close(kept.report_fd)
-        kept.report_fd = -1
-        self.starting.pop(kept.id, None)
-        self.answer(kept)
-        self.catch_up(kept)
+        self.selector.unregister(child.report_fd)
+        os.close(child.report_fd)
+        child.report_fd = -1
+        self.starting.pop(child.id, None)
+        self.answer(child)
+        self.catch_up(child)
 
     def end_late(self, now_s: float) -> float | None:
         """Kill children that did not reach exec in time; return when the next one expires.
@@ -244,22 +229,22 @@ class ChildProcesses:
         Other processes of its workspace can stop a child that has the same user.
         """
         while self.starting:
-            kept = next(iter(self.starting.values()))
-            if kept.give_up_at > now_s:
-                return kept.give_up_at
+            child = next(iter(self.starting.values()))
+            if child.give_up_at > now_s:
+                return child.give_up_at
             # The report contains the pid of a child that entered a namespace set.
-            self.settle(kept)
-            self.give_up(kept)
+            self.settle(child)
+            self.give_up(child)
         return None
 
-    def give_up(self, kept: Kept) -> None:
+    def give_up(self, child: ChildProcess) -> None:
         """Kill a child that has not reached exec."""
-        if kept.report_fd >= 0:
-            kept.failure = {"stage": START_STAGE, "errno": errno.ETIMEDOUT}
-            send_to_child(kept.pid, signal.SIGKILL)
-            self.conclude(kept)
+        if child.report_fd >= 0:
+            child.failure = {"stage": START_STAGE, "errno": errno.ETIMEDOUT}
+            send_to_child(child.pid, signal.SIGKILL)
+            self.conclude(child)
 
-    def catch_up(self, kept: Kept) -> None:
+    def catch_up(self, child: ChildProcess) -> None:
         """Report the exit of a process that was reaped before its start could be answered.
 
         The process outside of a namespace set reports the pid of the one inside, and exits. Both
@@ -267,43 +252,45 @@ class ChildProcesses:
         """
         if not self.early:
             return
-        status = self.early.pop(kept.pid, None)
-        if status is not None and self.leaders.pop(kept.pid, None) is not None:
-            self.process_index.reaped(kept.id)
-            self.tell_exit(kept, status)
+        status = self.early.pop(child.pid, None)
+        if status is not None and self.leaders.pop(child.pid, None) is not None:
+            self.process_index.reaped(child.id)
+            self.tell_exit(child, status)
         if not self.starting:
             self.early.clear()
 
-    def tell_exit(self, kept: Kept, status: int) -> None:
+    def tell_exit(self, child: ChildProcess, status: int) -> None:
         """Keep the exit status of a process, and report it."""
-        kept.status = status
-        kept.is_oom_killed = self.was_short_of_memory(kept, status)
-        self.line.tell({"exited": kept.id, "status": status, "is_oom_killed": kept.is_oom_killed})
+        child.status = status
+        child.is_oom_killed = self.was_short_of_memory(child, status)
+        self.service.tell(
+            {"exited": child.id, "status": status, "is_oom_killed": child.is_oom_killed}
+        )
 
-    def note(self, kept: Kept) -> None:
+    def note(self, child: ChildProcess) -> None:
         """Process the complete lines of a child's report."""
-        *lines, kept.report = kept.report.split(b"\n")
-        for told in map(json.loads, lines):
-            match told:
+        *lines, child.report = child.report.split(b"\n")
+        for document in map(json.loads, lines):
+            match document:
                 case {"pid": pid}:
-                    self.leaders.pop(kept.pid, None)
-                    kept.pid = pid
-                    self.leaders[pid] = kept.id
-                    self.process_index.enter(kept.id, kept.workspace, pid)
+                    self.leaders.pop(child.pid, None)
+                    child.pid = pid
+                    self.leaders[pid] = child.id
+                    self.process_index.enter(child.id, child.workspace, pid)
                 case {"layers": layers}:
-                    kept.layers = layers
+                    child.layers = layers
                 case {"stage": _, "errno": _}:
-                    kept.failure = told
+                    child.failure = document
 
-    def answer(self, kept: Kept) -> None:
+    def answer(self, child: ChildProcess) -> None:
         """Send the result of a start to the service."""
-        if kept.failure is not None:
-            self.leaders.pop(kept.pid, None)
-            self.line.tell({"number": kept.number, **kept.failure})
+        if child.failure is not None:
+            self.leaders.pop(child.pid, None)
+            self.service.tell({"number": child.number, **child.failure})
             return
-        message = {"number": kept.number, "pid": kept.pid, "layers": kept.layers}
-        message["descriptors"] = len(kept.descriptors)
-        self.line.tell(message, *kept.descriptors)
+        message = {"number": child.number, "pid": child.pid, "layers": child.layers}
+        message["descriptors"] = len(child.descriptors)
+        self.service.tell(message, *child.descriptors)
 
     def reap(self) -> None:
         """Reap all exited children, and report the exits that are waited for."""
@@ -321,34 +308,34 @@ class ChildProcesses:
             self.process_index.owners.pop(pid, None)
             process_id = self.leaders.get(pid, "")
             self.process_index.reaped(process_id)
-            self.process_index.cells.lose(pid)
-            kept = self.kept.get(process_id)
-            if kept is not None:
-                self.settle(kept)
-            is_early = kept is not None and kept.pid == pid and kept.report_fd >= 0
+            self.process_index.namespace_sets.lose(pid)
+            child = self.children.get(process_id)
+            if child is not None:
+                self.settle(child)
+            is_early = child is not None and child.pid == pid and child.report_fd >= 0
             if is_early or not process_id:
                 self.early[pid] = status
-            elif self.leaders.pop(pid, None) is not None and kept is not None:
-                self.tell_exit(kept, status)
+            elif self.leaders.pop(pid, None) is not None and child is not None:
+                self.tell_exit(child, status)
         if not self.starting:
             self.early.clear()
         due = [name for name, watch in self.watched.items() if watch.may_be_over(reaped)]
         for name in [name for name in due if not self.watched[name].look()]:
             del self.watched[name]
-            self.process_index.cells.end(name)
+            self.process_index.namespace_sets.end(name)
             self.control_groups_v1.remove(name)
-            self.line.tell({"gone": name})
+            self.service.tell({"gone": name})
         if self.is_ending and not is_idle and not self.process_index.everything():
-            self.process_index.cells.end_all()
+            self.process_index.namespace_sets.end_all()
         if is_idle and self.is_ending:
-            self.line.tell({"idle": True})
+            self.service.tell({"idle": True})
 
-    def was_short_of_memory(self, kept: Kept, status: int) -> bool:
+    def was_short_of_memory(self, child: ChildProcess, status: int) -> bool:
         """Return whether the OOM killer killed a process or one of its descendants."""
-        if kept.has_memory_limit and self.groups.was_short_of_memory(kept.workspace, kept.id):
+        if child.has_memory_limit and self.groups.was_short_of_memory(child.workspace, child.id):
             return True
         # Cgroup v1 counts the workspace as a whole; a process that exited with 0 was not killed.
-        return status != 0 and self.control_groups_v1.deaths(kept.workspace) > kept.deaths_before
+        return status != 0 and self.control_groups_v1.deaths(child.workspace) > child.deaths_before
 
     def signal(self, message: dict[str, Any]) -> None:
         """Signal a process and its descendants, or only its leader while that is not reaped."""
@@ -364,7 +351,7 @@ class ChildProcesses:
             left = self.process_index.members(process_id)
             self.watched[process_id] = Watch(lambda: self.process_index.members(process_id), left)
             self.wake(left, number)
-        self.line.tell({"number": message["number"], "count": count})
+        self.service.tell({"number": message["number"], "count": count})
         self.reap()
 
     def end_workspace(self, message: dict[str, Any]) -> None:
@@ -374,10 +361,10 @@ class ChildProcesses:
         def find() -> list[Seen]:
             return self.process_index.inhabitants(workspace, directory)
 
-        if message["signal"] == signal.SIGKILL and self.process_index.cells.of(workspace):
+        if message["signal"] == signal.SIGKILL and self.process_index.namespace_sets.of(workspace):
             # The kernel kills all processes of a pid namespace at once; none has to be found first.
             count = len(find())
-            self.process_index.cells.end(workspace)
+            self.process_index.namespace_sets.end(workspace)
         elif message["signal"] == signal.SIGKILL and self.groups.base:
             # Atomic, however fast they fork; the remaining ones were never in the group.
             count = len(self.groups.pids(workspace))
@@ -391,14 +378,14 @@ class ChildProcesses:
             left = find()
             self.watched[workspace] = Watch(find, left)
             self.wake(left, message["signal"])
-        self.line.tell({"number": message["number"], "count": count})
+        self.service.tell({"number": message["number"], "count": count})
         self.reap()
 
     def end(self, message: dict[str, Any]) -> None:
         """Signal all processes, and report when none is left."""
         self.is_ending = True
         count = self.signal_all(self.process_index.everything, message["signal"])
-        self.line.tell({"number": message["number"], "count": count})
+        self.service.tell({"number": message["number"], "count": count})
         self.reap()
 
     def signal_all(self, find: Callable[[], list[Seen]], number: int) -> int:
@@ -414,9 +401,12 @@ class ChildProcesses:
 
     def tell_sockets(self, message: dict[str, Any]) -> None:
         """Report the memory use of the sockets of a workspace with its own network namespace."""
-        uses = [cell.socket_use() for cell in self.process_index.cells.of(message["workspace"])]
+        uses = [
+            namespace_set.socket_use()
+            for namespace_set in self.process_index.namespace_sets.of(message["workspace"])
+        ]
         largest = SocketUse(by_inode={k: v for use in uses for k, v in use.by_inode.items()})
-        self.line.tell(
+        self.service.tell(
             {
                 "number": message["number"],
                 "total_bytes": sum(use.total_bytes for use in uses),
@@ -427,62 +417,65 @@ class ChildProcesses:
     def leave(self, workspace: str) -> None:
         """Mark the namespace sets of a workspace as idle, if they have no processes."""
         if self.process_index.is_deserted(workspace, self.leaders):
-            self.process_index.cells.rest(workspace, time.monotonic())
+            self.process_index.namespace_sets.rest(workspace, time.monotonic())
 
     def tell_kept(self) -> None:
         """Send all kept processes; those between fork and exec are waited for."""
-        self.process_index.cells.show_listeners()
+        self.process_index.namespace_sets.show_listeners()
         until_s = time.monotonic() + REPORT_S
-        for kept in self.kept.values():
-            if kept.report_fd >= 0:
-                self.settle_until(kept, until_s)
-            told = {
-                "adopted": kept.id,
-                "pid": kept.pid,
-                "status": kept.status,
-                "layers": kept.layers,
-                "is_oom_killed": kept.is_oom_killed,
-                "descriptors": len(kept.descriptors),
+        for child in self.children.values():
+            if child.report_fd >= 0:
+                self.settle_until(child, until_s)
+            document = {
+                "adopted": child.id,
+                "pid": child.pid,
+                "status": child.status,
+                "layers": child.layers,
+                "is_oom_killed": child.is_oom_killed,
+                "descriptors": len(child.descriptors),
             }
-            self.line.tell({**told, **(kept.failure or {})}, *kept.descriptors)
+            self.service.tell({**document, **(child.failure or {})}, *child.descriptors)
 
-    def settle_until(self, kept: Kept, until_s: float) -> None:
+    def settle_until(self, child: ChildProcess, until_s: float) -> None:
         """Wait for the end of a report."""
-        while kept.report_fd >= 0 and (left_s := until_s - time.monotonic()) > 0:
-            is_readable(kept.report_fd, left_s)
-            self.settle(kept)
+        while child.report_fd >= 0 and (left_s := until_s - time.monotonic()) > 0:
+            is_readable(child.report_fd, left_s)
+            self.settle(child)
 
     def unbind(self) -> None:
         """Clear the request numbers, so that earlier requests get no answer."""
-        for kept in self.kept.values():
-            kept.number = 0
+        for child in self.children.values():
+            child.number = 0
 
     def close_input(self, process_id: str) -> None:
         """Close the spawner's copy of a process's input.
 
         The process reads EOF once the service has closed its own copy too.
         """
-        kept = self.kept.get(process_id)
-        if kept is not None and kept.input_fd >= 0:
-            os.close(kept.input_fd)
-            kept.input_fd = -1
+        child = self.children.get(process_id)
+        if child is not None and child.input_fd >= 0:
+            os.close(child.input_fd)
+            child.input_fd = -1
 
     def forget(self, process_id: str) -> None:
         """Drop a process; the process index keeps what is needed to find its descendants."""
-        kept = self.kept.pop(process_id, None)
-        if kept is None:
+        child = self.children.pop(process_id, None)
+        if child is None:
             return
-        if kept.report_fd >= 0:
+        if child.report_fd >= 0:
             # The caller has given up, so no caller would end the process.
-            self.settle(kept)
-            self.give_up(kept)
-        for fd in kept.descriptors:
+            self.settle(child)
+            self.give_up(child)
+        for fd in child.descriptors:
             os.close(fd)
-        self.groups.remove(kept.workspace, process_id)
-        self.leave(kept.workspace)
-        needed = {*self.kept, *self.leaders.values()}
+        self.groups.remove(child.workspace, process_id)
+        self.leave(child.workspace)
+        needed = {*self.children, *self.leaders.values()}
         children = children_of(os.getpid())
-        if children is not None and children <= {*self.leaders, *self.process_index.cells.firsts}:
+        if children is not None and children <= {
+            *self.leaders,
+            *self.process_index.namespace_sets.firsts,
+        }:
             # No descendants were left behind.
             self.process_index.keep_only(needed)
         else:

@@ -67,8 +67,8 @@ class ControlGroupsV1:
         if base is not None:
             path = os.path.join(base, workspace, "memory.oom_control")
             with suppress(OSError, ValueError):
-                told = dict(line.split() for line in content(path).splitlines())
-                return int(told.get(b"oom_kill", b"0"))
+                counters = dict(line.split() for line in content(path).splitlines())
+                return int(counters.get(b"oom_kill", b"0"))
         return 0
 
     def remove(self, *names: str) -> None:

@@ -36,7 +36,7 @@ def frame(message: dict[str, Any]) -> bytes:
 
 
 @dataclass
-class Line:
+class FrameChannel:
     """The connection to the service, while there is one."""
 
     channel: socket.socket | None

@@ -1,13 +1,17 @@
 """Kernel interfaces: processes as /proc shows them, and killing a process tree."""
 
 import ctypes
+import hashlib
 import os
+import resource
 import select
 import signal
 import struct
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+
+from toolrunner.sandbox import RLIMIT_LOCKS
 
 #: The environment variable that identifies a process as one of ours, whatever its parent.
 PROCESS_MARK = "PARLEY_PROCESS_ID"
@@ -25,6 +29,8 @@ KILL_ROUNDS_MAX = 500
 STATE, PARENT, GROUP, SESSION, THREADS, STARTED = 0, 1, 2, 3, 17, 19
 
 libc = ctypes.CDLL(None, use_errno=True)
+_LINE = b"Max file locks"
+_MARK_MAX = (1 << 62) - 1
 
 
 @dataclass(frozen=True)
@@ -244,3 +250,27 @@ def children_of(pid: int) -> set[int] | None:
     except OSError:
         return None
     return found
+
+
+def mark_of_workspace(workspace: str) -> int:
+    """Return the number of a workspace, never 0."""
+    digest = hashlib.blake2b(workspace.encode(), digest_size=8).digest()
+    return 1 + int.from_bytes(digest, "big") % _MARK_MAX
+
+
+def mark_self(workspace: str) -> None:
+    """Mark this process and its future descendants."""
+    mark = mark_of_workspace(workspace)
+    # If this program itself runs inside of a workspace, it keeps the mark of that one.
+    with suppress(OSError, ValueError):
+        resource.setrlimit(RLIMIT_LOCKS, (mark, mark))
+
+
+def mark_on(pid: int, proc: str = "/proc") -> int:
+    """Return the mark of a process, 0 if it has none or has exited."""
+    with suppress(OSError, ValueError, IndexError), open(f"{proc}/{pid}/limits", "rb") as file:
+        for line in file:
+            if line.startswith(_LINE):
+                # The hard limit, which unprivileged processes cannot raise.
+                return int(line.removeprefix(_LINE).split()[1])
+    return 0

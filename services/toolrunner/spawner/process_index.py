@@ -24,18 +24,19 @@ from toolrunner.spawner.kernel import (
     is_working_in,
     look,
     mark_of,
+    mark_of_workspace,
+    mark_on,
     owner_of,
     running_below,
     running_processes,
 )
-from toolrunner.spawner.workspace_marks import mark_of_workspace, mark_on
 
 #: So many forgotten processes are kept before a scan removes those without descendants.
 FORGOTTEN_MAX = 64
 
 
 @dataclass(frozen=True)
-class Known:
+class ProcessEntry:
     """An index entry of a process: its workspace and its leader."""
 
     workspace: str
@@ -47,7 +48,7 @@ class Known:
         return self.workspace == workspace and not self.is_reaped and self.leader > 0
 
 
-NOBODY = Known("", 0)
+NO_PROCESS = ProcessEntry("", 0)
 
 
 @dataclass
@@ -55,9 +56,9 @@ class ProcessIndex:
     """Finds processes by group, session, mark and descent."""
 
     groups: ControlGroups
-    known: dict[str, Known] = field(default_factory=dict)
+    known: dict[str, ProcessEntry] = field(default_factory=dict)
     known_max: int = FORGOTTEN_MAX
-    cells: NamespaceSets = field(default_factory=NamespaceSets)
+    namespace_sets: NamespaceSets = field(default_factory=NamespaceSets)
     #: The workspace of each user id other than ours; empty if several workspaces share it.
     users: dict[int, str] = field(default_factory=dict)
     #: User ids of children that were not reaped, by pid.
@@ -69,7 +70,7 @@ class ProcessIndex:
 
     def enter(self, process_id: str, workspace: str, pid: int) -> None:
         """Add a process with its leader, which has not been reaped."""
-        self.known[process_id] = Known(workspace, pid)
+        self.known[process_id] = ProcessEntry(workspace, pid)
 
     def hold(self, workspace: str, user: int = -1, *, has_cell: bool = False) -> None:
         """Record what contains a process of a workspace: a namespace set, a user id, or nothing."""
@@ -85,22 +86,24 @@ class ProcessIndex:
         """Record that the pid of a process may be reused."""
         known = self.known.get(process_id)
         if known is not None:
-            self.known[process_id] = Known(known.workspace, known.leader, is_reaped=True)
+            self.known[process_id] = ProcessEntry(known.workspace, known.leader, is_reaped=True)
 
     def leader(self, process_id: str) -> int:
         """Return the pid of a process's leader, or 0 if it is not in the index."""
-        return self.known.get(process_id, NOBODY).leader
+        return self.known.get(process_id, NO_PROCESS).leader
 
     def workspace(self, process_id: str) -> str:
         """Return the workspace of a process, empty if it is not in the index."""
-        return self.known.get(process_id, NOBODY).workspace
+        return self.known.get(process_id, NO_PROCESS).workspace
 
     def keep_only(self, process_ids: Collection[str]) -> None:
         """Remove all other processes from the index: they left no descendants."""
         for process_id in [each for each in self.known if each not in process_ids]:
             self.groups.remove(self.known.pop(process_id).workspace, process_id)
         present = {known.workspace for known in self.known.values()} | {""}
-        present |= {key.workspace for key in self.cells.cells} | {*self.cells.dying.values()}
+        present |= {key.workspace for key in self.namespace_sets.sets} | {
+            *self.namespace_sets.dying.values()
+        }
         self.in_namespaces &= present
         self.loose &= present
         for user in [user for user, owner in self.users.items() if owner not in present]:
@@ -128,7 +131,7 @@ class ProcessIndex:
 
     def everything(self) -> list[Seen]:
         """Return all running descendants, except the first processes of namespace sets."""
-        firsts = self.cells.firsts
+        firsts = self.namespace_sets.firsts
         seen = descendants(os.getpid(), running_processes())
         return [each for each in seen if each.pid not in firsts]
 
@@ -139,11 +142,13 @@ class ProcessIndex:
         """
         if any(self.workspace(process_id) == workspace for process_id in leaders.values()):
             return False
-        return not any(children_of(cell.first) for cell in self.cells.of(workspace))
+        return not any(
+            children_of(namespace_set.first) for namespace_set in self.namespace_sets.of(workspace)
+        )
 
     def members(self, process_id: str) -> list[Seen]:
         """Return the members of a process: by group, session or mark, and their descendants."""
-        known = self.known.get(process_id, NOBODY)
+        known = self.known.get(process_id, NO_PROCESS)
         held = self.groups.pids(known.workspace, process_id) if known.workspace else set()
         return self.found({process_id: known}, lambda each: each.pid in held)
 
@@ -172,9 +177,9 @@ class ProcessIndex:
             return None
         roots = {known.leader for known in self.known.values() if known.is_of(workspace)}
         roots |= {pid for pid in ours if self._owner(pid) in users}
-        firsts = {cell.first for cell in self.cells.of(workspace)}
+        firsts = {namespace_set.first for namespace_set in self.namespace_sets.of(workspace)}
         below = {each.pid: each for pid in roots | firsts for each in running_below(pid)}
-        own = (look(pid) for pid in (roots | self.cells.dying_of(workspace)) - firsts)
+        own = (look(pid) for pid in (roots | self.namespace_sets.dying_of(workspace)) - firsts)
         below |= {each.pid: each for each in own if each is not None}
         return list(below.values())
 
@@ -187,11 +192,11 @@ class ProcessIndex:
                 self.owners[pid] = owner
         return owner
 
-    def found(self, own: dict[str, Known], is_meant: Callable[[Seen], bool]) -> list[Seen]:
+    def found(self, own: dict[str, ProcessEntry], is_meant: Callable[[Seen], bool]) -> list[Seen]:
         """Return our descendants that are of `own` or match `is_meant`, with their descendants."""
         seen = running_processes()
         belongs = ProcessOwnership(own, self.known.keys(), seen)
-        firsts = self.cells.firsts
+        firsts = self.namespace_sets.firsts
         roots = [
             each
             for each in descendants(os.getpid(), seen)
@@ -207,7 +212,7 @@ class ProcessOwnership:
 
     def __init__(
         self,
-        own: dict[str, Known],
+        own: dict[str, ProcessEntry],
         all_ids: Collection[str],
         seen: Iterable[Seen],
         mark_of: Callable[[int], str | None] = mark_of,

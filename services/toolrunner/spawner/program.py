@@ -24,7 +24,7 @@ from toolrunner.spawner.child import STOP_SIGNALS
 from toolrunner.spawner.children import ChildProcesses
 from toolrunner.spawner.control_groups import ControlGroups
 from toolrunner.spawner.control_groups_v1 import ControlGroupsV1
-from toolrunner.spawner.frames import Line
+from toolrunner.spawner.frames import FrameChannel
 from toolrunner.spawner.kernel import (
     PR_SET_CHILD_SUBREAPER,
     PR_SET_DUMPABLE,
@@ -156,17 +156,19 @@ def main() -> None:
     control_groups_v1 = (
         ControlGroupsV1.made(name, groups.lacking()) if has_groups else ControlGroupsV1({})
     )
-    line, selector = Line(channel), selectors.DefaultSelector()
-    door = adoption_socket_in(directory_fd, selector)
+    service, selector = FrameChannel(channel), selectors.DefaultSelector()
+    adoption_socket = adoption_socket_in(directory_fd, selector)
     try:
         given_files = files_of_children(open_files, own_files)
         child_processes = ChildProcesses(
-            line, selector, groups, given_files, ProcessIndex(groups), control_groups_v1
+            service, selector, groups, given_files, ProcessIndex(groups), control_groups_v1
         )
-        SpawnerSession(line, child_processes, selector, door, adoption_s).run(wakeup_fd)
+        SpawnerSession(service, child_processes, selector, adoption_socket, adoption_s).run(
+            wakeup_fd
+        )
     finally:
-        if door is not None:
-            door.close()
+        if adoption_socket is not None:
+            adoption_socket.close()
         groups.kill()
         end_descendants(os.getpid())
         groups.remove()

@@ -25,8 +25,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from toolrunner.spawner.adoption import AdoptionSocket, Candidate
-from toolrunner.spawner.children import ChildProcesses, Kept
-from toolrunner.spawner.frames import CHUNK_BYTES, Frames, Line
+from toolrunner.spawner.child import ChildProcess
+from toolrunner.spawner.children import ChildProcesses
+from toolrunner.spawner.frames import CHUNK_BYTES, FrameChannel, Frames
 
 #: Spawners and services of different versions are incompatible.
 VERSION = 6
@@ -38,10 +39,10 @@ FAILED_S = 0.1
 class SpawnerSession:
     """The connection to one service at a time: the one that started us, or its successor."""
 
-    line: Line
+    service: FrameChannel
     child_processes: ChildProcesses
     selector: selectors.BaseSelector
-    door: AdoptionSocket | None
+    adoption_socket: AdoptionSocket | None
     adoption_s: float
     frames: Frames = field(default_factory=Frames)
     is_over: bool = False
@@ -49,8 +50,8 @@ class SpawnerSession:
 
     def run(self, wakeup_fd: int) -> None:
         """Serve until `quit`, or until no service adopted the program in time."""
-        listener = None if self.door is None else self.door.listener
-        for source in (self.line.channel, listener, wakeup_fd):
+        listener = None if self.adoption_socket is None else self.adoption_socket.listener
+        for source in (self.service.channel, listener, wakeup_fd):
             if source is not None:
                 self.selector.register(source, selectors.EVENT_READ, source)
         while not self.is_over:
@@ -70,24 +71,24 @@ class SpawnerSession:
         if key.fd == wakeup_fd:
             os.read(wakeup_fd, CHUNK_BYTES)
             self.child_processes.reap()
-        elif isinstance(key.data, Kept):
+        elif isinstance(key.data, ChildProcess):
             self.child_processes.settle(key.data)
-        elif key.data is self.line.channel:
+        elif key.data is self.service.channel:
             self.listen()
-        elif self.door is not None:
-            self.open_listener(self.door, key.data)
+        elif self.adoption_socket is not None:
+            self.serve_adoption(self.adoption_socket, key.data)
 
     def left_s(self) -> float | None:
         """Return the time until the next deadline; None if there is none."""
-        if self.door is not None:
-            self.door.send_late_away()
+        if self.adoption_socket is not None:
+            self.adoption_socket.send_late_away()
         late_at = self.child_processes.end_late(time.monotonic())
-        rested_at = self.child_processes.process_index.cells.end_rested(time.monotonic())
+        rested_at = self.child_processes.process_index.namespace_sets.end_rested(time.monotonic())
         times = (
             self.give_up_at,
             late_at,
             rested_at,
-            None if self.door is None else self.door.closes_at,
+            None if self.adoption_socket is None else self.adoption_socket.closes_at,
         )
         next_at = min((each for each in times if each is not None), default=None)
         return None if next_at is None else max(0.0, next_at - time.monotonic())
@@ -97,9 +98,9 @@ class SpawnerSession:
 
         Returns whether more may be readable.
         """
-        assert self.line.channel is not None
+        assert self.service.channel is not None
         try:
-            data = self.line.channel.recv(CHUNK_BYTES, socket.MSG_DONTWAIT)
+            data = self.service.channel.recv(CHUNK_BYTES, socket.MSG_DONTWAIT)
         except BlockingIOError:
             return False
         except ConnectionError:
@@ -113,33 +114,33 @@ class SpawnerSession:
 
     def hang_up(self) -> None:
         """Wait for the next service, if any process is kept or runs."""
-        if self.line.channel is not None:
-            self.selector.unregister(self.line.channel)
-            self.line.channel.close()
-        self.line.channel, self.frames = None, Frames()
+        if self.service.channel is not None:
+            self.selector.unregister(self.service.channel)
+            self.service.channel.close()
+        self.service.channel, self.frames = None, Frames()
         self.child_processes.unbind()
         # Without an adoption socket no service can connect.
-        self.give_up_at = time.monotonic() + (self.adoption_s if self.door else 0)
+        self.give_up_at = time.monotonic() + (self.adoption_s if self.adoption_socket else 0)
         if self.child_processes.is_empty:
             self.is_over = True
 
-    def open_listener(self, door: AdoptionSocket, source: object) -> None:
+    def serve_adoption(self, adoption_socket: AdoptionSocket, source: object) -> None:
         """Handle an event of the adoption socket; while a service is connected, refuse it."""
         # The EOF of the old service may be unread, after all its messages.
-        while self.line.channel is not None and self.listen():
+        while self.service.channel is not None and self.listen():
             pass
         if not isinstance(source, Candidate):
-            if self.line.channel is None:
-                door.admit()
+            if self.service.channel is None:
+                adoption_socket.admit()
             else:
-                door.refuse()
+                adoption_socket.refuse()
             return
-        if source not in door.candidates:
+        if source not in adoption_socket.candidates:
             return
-        if self.line.channel is not None:
-            door.send_away(source)
-        elif (message := door.hear(source)) is not None:
-            self.line.channel, self.frames = source.channel, source.frames
+        if self.service.channel is not None:
+            adoption_socket.send_away(source)
+        elif (message := adoption_socket.hear(source)) is not None:
+            self.service.channel, self.frames = source.channel, source.frames
             self.give_up_at = None
             self.selector.register(source.channel, selectors.EVENT_READ, source.channel)
             self.obey(message)
@@ -153,7 +154,7 @@ class SpawnerSession:
             if "number" in message:
                 number = (isinstance(error, OSError) and error.errno) or 0
                 failure = {"stage": "spawner", "errno": number, "count": 0}
-                self.line.tell({"number": message["number"], **failure})
+                self.service.tell({"number": message["number"], **failure})
 
     def do(self, message: dict[str, Any]) -> None:
         """Dispatch a request by its `op`."""
@@ -180,4 +181,4 @@ class SpawnerSession:
     def hand_over(self, message: dict[str, Any]) -> None:
         """Send all kept processes to a new service."""
         self.child_processes.tell_kept()
-        self.line.tell({"number": message["number"], "version": VERSION, "pid": os.getpid()})
+        self.service.tell({"number": message["number"], "version": VERSION, "pid": os.getpid()})

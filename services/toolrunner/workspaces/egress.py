@@ -6,9 +6,9 @@ from dataclasses import dataclass, field, replace
 from typing import Final
 
 from toolrunner import egress
-from toolrunner.egress.domain.git_message import A_REPOSITORY
+from toolrunner.egress.domain.grants import REPOSITORY_PATH
 from toolrunner.egress.domain.variables import git_variables
-from toolrunner.egress.routes import EgressRoute
+from toolrunner.egress.listeners import EgressRoute
 from toolrunner.primitives.domain import ProcessId, WorkspaceId
 from toolrunner.workspaces.domain import spec as recipes
 from toolrunner.workspaces.domain.placement import HostState, Placement
@@ -27,18 +27,18 @@ class WorkspaceEgress:
     """Opens and closes egress routes.
 
     Attributes:
-        exits: The proxy's listeners for workspaces.
-        fetches: Those for the node's own git, when it fetches the repository of a workspace.
+        listeners: The proxy's listeners for workspaces.
+        fetch_listeners: Those for the node's own git, when it fetches for a workspace.
         secrets: Returns values of granted secrets.
         private: Targets in the node's own network that its operator allowed.
         presets: Host lists that its operator defined.
         placements: The placements; set by the host service.
     """
 
-    exits: egress.Egress
-    fetches: egress.Egress
+    listeners: egress.ProxyListeners
+    fetch_listeners: egress.ProxyListeners
     secrets: egress.SecretSource = field(default_factory=egress.NoSecrets)
-    private: frozenset[egress.Place] = frozenset()
+    private: frozenset[egress.HostPort] = frozenset()
     presets: tuple[egress.Preset, ...] = ()
     placements: Mapping[WorkspaceId, Placement] = field(default_factory=dict)
 
@@ -46,22 +46,22 @@ class WorkspaceEgress:
         """Return the egress route of a workspace by its current policy; None if it has none."""
         rules = self.rules(workspace_id)
         if rules is None or rules.policy.access is egress.Access.NONE:
-            self.exits.close(workspace_id)
+            self.listeners.close(workspace_id)
             return None
-        found = self.exits.exit_of(workspace_id)
-        if found is None or self.exits.rules_of(workspace_id) != rules:
-            found = await self.exits.open(rules)
+        found = self.listeners.endpoint_of(workspace_id)
+        if found is None or self.listeners.rules_of(workspace_id) != rules:
+            found = await self.listeners.open(rules)
         return EgressRoute(found, rules.grants)
 
     async def refresh(self, workspace_id: WorkspaceId) -> None:
         """Apply the current policy of a workspace, if it has an egress route."""
-        if self.exits.rules_of(workspace_id) is not None:
+        if self.listeners.rules_of(workspace_id) is not None:
             await self.egress_route(workspace_id)
 
     def close(self, workspace_id: WorkspaceId) -> None:
         """Close the egress routes of a workspace."""
-        self.exits.close(workspace_id)
-        self.fetches.close(workspace_id)
+        self.listeners.close(workspace_id)
+        self.fetch_listeners.close(workspace_id)
 
     async def environment(self, workspace_id: WorkspaceId, url: str) -> Mapping[str, str]:
         """Return variables that point the node's own git to a repository, with the grants for it.
@@ -69,16 +69,16 @@ class WorkspaceEgress:
         None contains a secret. The repository is part of the workspace spec, so it may be fetched
         whatever the policy of the workspace; and nothing else may.
         """
-        rules, place = self.rules(workspace_id), repository_place(url)
-        granted = None if rules is None else fetch_grant(rules.grants, place)
-        if place is None or granted is None:
+        rules, host_port = self.rules(workspace_id), repository_place(url)
+        granted = None if rules is None else fetch_grant(rules.grants, host_port)
+        if host_port is None or granted is None:
             return {}
         policy = egress.Policy(
             egress.Access.PROXY,
-            (egress.HostPattern(place.host, port=place.port),),
+            (egress.HostPattern(host_port.host, port=host_port.port),),
             private=self.private,
         )
-        opened = await self.fetches.open(egress.Rules(workspace_id, policy, (granted,)))
+        opened = await self.fetch_listeners.open(egress.Rules(workspace_id, policy, (granted,)))
         # A wildcard cannot be a URL rule of git, and this one host is known.
         exact = replace(granted, hosts=policy.allowed)
         return git_variables((exact,), f"http://127.0.0.1:{opened.port}/~{opened.token}")
@@ -111,23 +111,25 @@ class WorkspaceEgress:
             return egress.Rules(workspace_id)
 
 
-def repository_place(url: str) -> egress.Place | None:
+def repository_place(url: str) -> egress.HostPort | None:
     """Return the host of a repository with an HTTPS or SSH URL; None for other URLs."""
     scheme, mark, rest = url.partition("https://")
     short, colon, _ = url.removeprefix("git@").partition(":")
     try:
         if mark and not scheme:
-            return egress.Place.parse(rest.partition("/")[0], default_port=443)
+            return egress.HostPort.parse(rest.partition("/")[0], default_port=443)
         if url.startswith("git@") and colon:
-            return egress.Place.parse(short, default_port=443)
+            return egress.HostPort.parse(short, default_port=443)
     except ValueError:
         pass
     return None
 
 
-def fetch_grant(grants: Iterable[egress.Grant], place: egress.Place | None) -> egress.Grant | None:
+def fetch_grant(
+    grants: Iterable[egress.Grant], host_port: egress.HostPort | None
+) -> egress.Grant | None:
     """Return the secret that git gets for a repository there, if one is granted."""
-    return None if place is None else egress.grant_for(grants, place, A_REPOSITORY)
+    return None if host_port is None else egress.grant_for(grants, host_port, REPOSITORY_PATH)
 
 
 def text_of(grant: egress.Grant, secret: egress.SecretValue) -> str:
@@ -147,7 +149,7 @@ def text_of(grant: egress.Grant, secret: egress.SecretValue) -> str:
 
 def rules_of(
     placement: Placement,
-    private: Iterable[egress.Place],
+    private: Iterable[egress.HostPort],
     presets: Iterable[egress.Preset] = (),
 ) -> egress.Rules:
     """Return the rules of a placement.
@@ -155,7 +157,7 @@ def rules_of(
     Raises:
         PolicyInvalid: A preset, host or header cannot be parsed.
     """
-    policy = placement.recipe.policy
+    policy = placement.spec.policy
     access = {
         recipes.NetworkAccess.PROXY: egress.Access.PROXY,
         recipes.NetworkAccess.OPEN: egress.Access.OPEN,

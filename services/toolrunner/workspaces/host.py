@@ -18,8 +18,8 @@ from weakref import WeakValueDictionary
 
 import msgspec
 
+from parley.rpc import detached
 from parley.tasks import BackgroundTasks, Supervision
-from toolrunner.journal.effects import Effects
 from toolrunner.primitives.domain import NODE_EPOCH, Scope, WorkspaceId
 from toolrunner.primitives.errors import (
     NodeDraining,
@@ -44,7 +44,7 @@ from toolrunner.workspaces.preparation import Preparation, options_of
 from toolrunner.workspaces.preparation_runs import (
     HostResources,
     PreparationEvent,
-    Runs,
+    PreparationRuns,
     decode_outcome,
 )
 from toolrunner.workspaces.sources.builder import SourceFailed, check_fork
@@ -63,13 +63,13 @@ NEXT_STEP: Final = {
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class PlacementRequest:
     """A workspace that is requested."""
 
     workspace_id: WorkspaceId
     epoch: int
     owner_id: str
-    recipe: WorkspaceSpec
+    spec: WorkspaceSpec
     must_exist: bool = False
 
 
@@ -95,28 +95,27 @@ class Host:
         self._resources = resources
         self._workspaces_max = workspaces_max
         self._requires_placement = requires_placement
-        self._tasks = BackgroundTasks(supervision)
-        self.effects = Effects(self._tasks)
+        self.tasks = BackgroundTasks(supervision)
         # Weak references: locks of workspaces that are not in use are dropped.
         self._locks: WeakValueDictionary[WorkspaceId, asyncio.Lock] = WeakValueDictionary()
-        self._runs = Runs(resources, self._tasks, log_directory)
-        self._endings = WorkspaceTermination(resources, self._runs)
+        self._preparations = PreparationRuns(resources, self.tasks, log_directory)
+        self._termination = WorkspaceTermination(resources, self._preparations)
 
     async def __aenter__(self) -> "Host":
-        await self._tasks.__aenter__()
+        await self.tasks.__aenter__()
         resources = self._resources
         resources.workspaces.admission = self
         for placement in resources.placements.all.values():
             if placement.state is not HostState.REMOVED:
                 resources.workspaces.options[placement.workspace_id] = options_of(placement)
         for placement in tuple(resources.placements.all.values()):
-            self._tasks.create_task(self._recovered(placement))
-        self._tasks.create_task(self._tidied())
+            self.tasks.create_task(self._recovered(placement))
+        self.tasks.create_task(self._tidied())
         return self
 
     async def _tidied(self) -> None:
         try:
-            await self._endings.empty_trash()
+            await self._termination.empty_trash()
         except OSError as error:
             logger.warning("what was thrown away could not all be removed: %s", error)
 
@@ -126,9 +125,9 @@ class Host:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        self._runs.stop()
+        self._preparations.stop()
         try:
-            await self._tasks.__aexit__(kind, error, traceback)
+            await self.tasks.__aexit__(kind, error, traceback)
         finally:
             for workspace_id in self._resources.placements.all:
                 self._resources.source_builder.take_off(workspace_id)
@@ -136,7 +135,7 @@ class Host:
     @property
     def changed(self) -> asyncio.Event:
         """Set when a workspace changed, for the registration."""
-        return self._runs.changed
+        return self._preparations.changed
 
     @property
     def placements(self) -> dict[WorkspaceId, Placement]:
@@ -167,21 +166,25 @@ class Host:
         self.used_at[workspace_id] = self._resources.clock.now()
 
     async def prepare(
-        self, request: Request, wanted: Wanted, *, after: int = 0
+        self, request: Request, requested: PlacementRequest, *, after: int = 0
     ) -> AsyncGenerator[PreparationEvent, None]:
         """Prepare a workspace or attach to its preparation; yield its log and one end.
 
         Raises:
             ToolrunnerError: It is refused, and nothing was changed.
         """
-        begun = await self.effects.run(self._begin(request, wanted))
+        begun = await self.tasks.complete(self._begin(request, requested), context=detached())
         preparation = begun if isinstance(begun, Preparation) else None
-        log = self._runs.log(wanted.workspace_id) if preparation is None else preparation.log
+        log = (
+            self._preparations.log(requested.workspace_id)
+            if preparation is None
+            else preparation.log
+        )
         async for line in log.followed(
-            after, lambda: preparation is None or self._runs.is_over(preparation)
+            after, lambda: preparation is None or self._preparations.is_over(preparation)
         ):
             yield line
-        yield self._runs.outcome(begun) if isinstance(begun, Preparation) else begun
+        yield self._preparations.outcome(begun) if isinstance(begun, Preparation) else begun
 
     async def stop(
         self,
@@ -204,13 +207,13 @@ class Host:
                 return await self._answered(placement, request, encode(Stopped()))
             placement = await self._move(placement, HostState.STOPPING, epoch, request)
             await self._resources.points.reached("stop.begun", workspace_id)
-            stopped = await self._endings.end_everything(workspace_id, grace_s)
+            stopped = await self._termination.end_everything(workspace_id, grace_s)
             await self._resources.points.reached("stop.ended", workspace_id)
             response = encode(stopped)
             await self._move(placement, HostState.STOPPED, epoch, request, response)
             return response
 
-        return await self.effects.run(self._once(request, workspace_id, act))
+        return await self.tasks.complete(self._once(request, workspace_id, act), context=detached())
 
     async def remove(
         self,
@@ -233,16 +236,16 @@ class Host:
                 return await self._answered(placement, request, encode(0))
             placement = await self._move(placement, HostState.REMOVING, epoch, request)
             await self._resources.points.reached("remove.begun", workspace_id)
-            freed_bytes = await self._endings.remove_files(workspace_id)
+            freed_bytes = await self._termination.remove_files(workspace_id)
             self.used_at.pop(workspace_id, None)
             response = encode(freed_bytes)
             bare = msgspec.structs.replace(
-                placement, recipe=WorkspaceSpec(Scratch()), root="", prepared=None, failure=None
+                placement, spec=WorkspaceSpec(Scratch()), root="", prepared=None, failure=None
             )
             await self._move(bare, HostState.REMOVED, epoch, request, response)
             return response
 
-        return await self.effects.run(self._once(request, workspace_id, act))
+        return await self.tasks.complete(self._once(request, workspace_id, act), context=detached())
 
     async def update(
         self, request: Request, workspace_id: WorkspaceId, epoch: int, policy: Policy, answer: bytes
@@ -256,16 +259,16 @@ class Host:
 
         async def act() -> bytes:
             placement = self.current(workspace_id, epoch)
-            recipe = msgspec.structs.replace(placement.recipe, policy=policy)
-            changed = msgspec.structs.replace(placement, recipe=recipe, epoch=epoch)
+            spec = msgspec.structs.replace(placement.spec, policy=policy)
+            changed = msgspec.structs.replace(placement, spec=spec, epoch=epoch)
             await self._resources.placements.commit(changed, (request, answer))
             if workspace_id in self._resources.workspaces.options:
                 # It applies from the next process on.
                 self._resources.workspaces.options[workspace_id] = options_of(changed)
-            await self._resources.exits.refresh(workspace_id)
+            await self._resources.egress.refresh(workspace_id)
             return answer
 
-        return await self.effects.run(self._once(request, workspace_id, act))
+        return await self.tasks.complete(self._once(request, workspace_id, act), context=detached())
 
     def current(self, workspace_id: WorkspaceId, epoch: int) -> Placement:
         """Return a workspace of this node.
@@ -332,30 +335,30 @@ class Host:
         answers = () if request is None else ((request, response),)
         await self._resources.placements.commit(moved, *answers)
         if state in OVER:
-            self._resources.exits.close(moved.workspace_id)
-        self._runs.changed.set()
+            self._resources.egress.close(moved.workspace_id)
+        self._preparations.changed.set()
         return moved
 
-    async def _begin(self, request: Request, wanted: Wanted) -> Outcome | Preparation:
+    async def _begin(self, request: Request, requested: PlacementRequest) -> Outcome | Preparation:
         """Store a requested workspace, and start to prepare it if it is not ready.
 
         Returns the preparation, or its outcome if it has ended.
         """
-        workspace_id = wanted.workspace_id
+        workspace_id = requested.workspace_id
         async with self.lock(workspace_id):
-            before = self._placement(workspace_id, wanted.epoch)
+            before = self._placement(workspace_id, requested.epoch)
             known = await self._resources.placements.answer(request)
             if known is not None:
                 return decode_outcome(known)
-            placement = self._placed(before, wanted)
-            self._check_parent(before, wanted.recipe.source)
+            placement = self._placed(before, requested)
+            self._check_parent(before, requested.spec.source)
             if placement.state is HostState.READY and placement.prepared is not None:
                 answer = (request, msgspec.json.encode(placement.prepared))
                 await self._resources.placements.commit(placement, answer)
                 return placement.prepared
             await self._resources.placements.commit(placement, (request, None))
-            self._runs.changed.set()
-            preparation = self._runs.start(placement)
+            self._preparations.changed.set()
+            preparation = self._preparations.start(placement)
             preparation.requests[request.request_id] = request
             return preparation
 
@@ -376,7 +379,7 @@ class Host:
             step = NEXT_STEP.get(parent.state, "wait_for_it")
             raise WorkspaceNotReady(parent.workspace_id, parent.state, step)
 
-    def _placed(self, before: Placement | None, wanted: Wanted) -> Placement:
+    def _placed(self, before: Placement | None, requested: PlacementRequest) -> Placement:
         """Return the new placement of a requested workspace."""
         if before is None or before.state is HostState.REMOVED:
             if self.is_draining:
@@ -384,27 +387,27 @@ class Host:
             if sum(each.state in LIVE for each in self.placements.values()) >= self._workspaces_max:
                 raise NodeFull("workspaces")
             return Placement(
-                wanted.workspace_id,
-                wanted.epoch,
-                wanted.owner_id,
+                requested.workspace_id,
+                requested.epoch,
+                requested.owner_id,
                 HostState.PREPARING,
-                wanted.recipe,
+                requested.spec,
                 self._resources.clock.now(),
-                must_exist=wanted.must_exist,
+                must_exist=requested.must_exist,
             )
         match before.state:
             case HostState.PREPARING | HostState.READY:
-                return msgspec.structs.replace(before, epoch=wanted.epoch)
+                return msgspec.structs.replace(before, epoch=requested.epoch)
             case HostState.STOPPED | HostState.FAILED:
                 return msgspec.structs.replace(
                     before,
-                    epoch=wanted.epoch,
-                    owner_id=wanted.owner_id or before.owner_id,
+                    epoch=requested.epoch,
+                    owner_id=requested.owner_id or before.owner_id,
                     state=HostState.PREPARING,
-                    recipe=wanted.recipe,
+                    spec=requested.spec,
                     attempt=before.attempt + 1,
-                    log_start=len(self._runs.log(before.workspace_id).lines),
-                    must_exist=wanted.must_exist,
+                    log_start=len(self._preparations.log(before.workspace_id).lines),
+                    must_exist=requested.must_exist,
                     failure=None,
                     changed_at=self._resources.clock.now(),
                 )
@@ -415,9 +418,7 @@ class Host:
     async def _show_again(self, placement: Placement) -> None:
         """Mount the overlay of a workspace again; without it the workspace fails."""
         try:
-            self._resources.source_builder.show_again(
-                placement.workspace_id, placement.recipe.source
-            )
+            self._resources.source_builder.show_again(placement.workspace_id, placement.spec.source)
         except SourceFailed as error:
             failure = Failure(FailureKind.SOURCE, str(error), error.is_recreatable)
             failed = msgspec.structs.replace(placement, failure=failure)
@@ -434,7 +435,7 @@ class Host:
                         if not placement.is_sourced:
                             # The process that made its files may still run, without an owner.
                             await self._resources.processes.end_workspace(workspace_id, 0.0)
-                        self._runs.start(placement)
+                        self._preparations.start(placement)
                 case HostState.STOPPING:
                     await self.stop(None, workspace_id, epoch)
                 case HostState.REMOVING:

@@ -15,6 +15,7 @@ from toolrunner.filesystem.beneath import Root
 from toolrunner.primitives.domain import Quota
 from toolrunner.primitives.errors import SandboxTooWeak, SpawnerGone
 from toolrunner.sandbox import Network
+from toolrunner.spawner.client.fault_points import Points
 from toolrunner.workspaces.domain.placement import (
     Failure,
     FailureKind,
@@ -24,7 +25,6 @@ from toolrunner.workspaces.domain.placement import (
     Prepared,
 )
 from toolrunner.workspaces.domain.spec import Limits, NetworkAccess
-from toolrunner.workspaces.fault_points import Points
 from toolrunner.workspaces.preparation_log import PreparationLog
 from toolrunner.workspaces.setup_script import PROFILES, NodeStops, SetupFailed, SetupScript
 from toolrunner.workspaces.sources.builder import SourceBuilder, SourceFailed
@@ -64,7 +64,7 @@ class Preparation:
 
 
 @dataclass(frozen=True, slots=True)
-class Preparing:
+class PreparationSteps:
     """Prepares workspaces."""
 
     placements: Placements
@@ -120,11 +120,11 @@ class Preparing:
                 raise SourceFailed("its files are gone; create it anew")
             placement = await self._sourced(preparation, say)
             await self.points.reached("prepare.sourced", workspace_id)
-        self.source_builder.show_again(workspace_id, placement.recipe.source)
+        self.source_builder.show_again(workspace_id, placement.spec.source)
         if not self.workspaces.at(workspace_id).root.is_dir():
             raise SourceFailed("its files are gone; create it anew")
         self.workspaces.prepared(workspace_id)
-        if placement.recipe.setup_script and not placement.is_set_up:
+        if placement.spec.setup_script and not placement.is_set_up:
             logged = preparation.log.count(SETUP, placement.log_start)
             await self.setup.run(placement, logged, lambda line: say(SETUP, line))
             await self.points.reached("prepare.set_up", workspace_id)
@@ -141,9 +141,9 @@ class Preparing:
         if not self.workspaces.at(workspace_id).root.is_dir():
             # The quota is set before any file is made.
             self.workspaces.options[workspace_id] = options_of(placement)
-            await self.source_builder.make(workspace_id, placement.recipe.source, say)
+            await self.source_builder.make(workspace_id, placement.spec.source, say)
             await self.points.reached("prepare.made", workspace_id)
-        made = self.source_builder.described(placement.recipe.source)
+        made = self.source_builder.described(placement.spec.source)
         placement = msgspec.structs.replace(
             placement,
             is_sourced=True,
@@ -187,8 +187,8 @@ class Preparing:
 
 def up_to_date(placement: Placement, known: Placement) -> Placement:
     """Return a placement with the current epoch and policy, which may have changed meanwhile."""
-    recipe = msgspec.structs.replace(placement.recipe, policy=known.recipe.policy)
-    return msgspec.structs.replace(placement, epoch=known.epoch, recipe=recipe)
+    spec = msgspec.structs.replace(placement.spec, policy=known.spec.policy)
+    return msgspec.structs.replace(placement, epoch=known.epoch, spec=spec)
 
 
 def options_of(placement: Placement) -> WorkspaceOptions:
@@ -196,10 +196,10 @@ def options_of(placement: Placement) -> WorkspaceOptions:
     return WorkspaceOptions(
         Path(placement.root) if placement.root else None,
         placement.readable,
-        placement.recipe.environment,
-        PROFILES.get(placement.recipe.profile),
-        NETWORKS.get(placement.recipe.policy.network.access),
-        _quota(placement.recipe.policy.limits),
+        placement.spec.environment,
+        PROFILES.get(placement.spec.profile),
+        NETWORKS.get(placement.spec.policy.network.access),
+        _quota(placement.spec.policy.limits),
     )
 
 

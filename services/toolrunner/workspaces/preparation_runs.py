@@ -18,6 +18,7 @@ from toolrunner.primitives.errors import SpawnerGone
 from toolrunner.processes.node_sandbox import Sandbox
 from toolrunner.processes.service import Processes
 from toolrunner.sandbox import Level
+from toolrunner.spawner.client.fault_points import Points
 from toolrunner.workspaces.domain.placement import (
     Failure,
     FailureKind,
@@ -29,8 +30,7 @@ from toolrunner.workspaces.domain.placement import (
 )
 from toolrunner.workspaces.domain.spec import SandboxLevel, WorkspaceSpec
 from toolrunner.workspaces.egress import WorkspaceEgress
-from toolrunner.workspaces.fault_points import Points
-from toolrunner.workspaces.preparation import Preparation, Preparing, up_to_date
+from toolrunner.workspaces.preparation import Preparation, PreparationSteps, up_to_date
 from toolrunner.workspaces.preparation_log import PreparationLog
 from toolrunner.workspaces.setup_script import NodeStops
 from toolrunner.workspaces.sources.builder import SourceBuilder
@@ -58,15 +58,15 @@ class HostResources:
     processes: Processes
     files: FileService
     source_builder: SourceBuilder
-    preparing: Preparing
+    steps: PreparationSteps
     trash: Trash
     points: Points
     sandbox: Sandbox
-    exits: WorkspaceEgress
+    egress: WorkspaceEgress
     clock: Clock
 
 
-class Runs:
+class PreparationRuns:
     """Preparations, in the tasks of their owner.
 
     Attributes:
@@ -107,14 +107,14 @@ class Runs:
         workspace_id = preparation.placement.workspace_id
         resources = self._resources
         try:
-            failure = self._sandbox_failure(preparation.placement.recipe)
+            failure = self._sandbox_failure(preparation.placement.spec)
             if failure is not None:
                 now = resources.clock.now()
                 placement = msgspec.structs.replace(
                     preparation.placement, state=HostState.FAILED, failure=failure, changed_at=now
                 )
             else:
-                placement = await resources.preparing.run(preparation)
+                placement = await resources.steps.run(preparation)
             await resources.points.reached("prepare.done", workspace_id)
             placement = up_to_date(placement, resources.placements.all[workspace_id])
             outcome = placement.failure or placement.prepared
@@ -133,9 +133,9 @@ class Runs:
             preparation.log.grew.changed()
             self.changed.set()
 
-    def _sandbox_failure(self, recipe: WorkspaceSpec) -> Failure | None:
+    def _sandbox_failure(self, spec: WorkspaceSpec) -> Failure | None:
         """Return why a workspace cannot be confined at the required level, if so."""
-        level, required = self._resources.sandbox.report.level, recipe.sandbox_minimum
+        level, required = self._resources.sandbox.report.level, spec.sandbox_minimum
         if required is SandboxLevel.UNSPECIFIED or Level[required.name] <= level:
             return None
         text = (

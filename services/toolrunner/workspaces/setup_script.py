@@ -5,8 +5,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from toolrunner.journal.records import Effect, ProcessRecord
-from toolrunner.primitives.domain import NO_CHAT, NODE_EPOCH, ProcessSpec, ProcessState, Scope
+from toolrunner.journal.records import Effect, ProcessRecord, ProcessState
+from toolrunner.primitives.domain import NO_CHAT, NODE_EPOCH, Scope
+from toolrunner.processes.domain import ProcessSpec
 from toolrunner.processes.output.stream import Chunk, Closed, StreamEnded
 from toolrunner.processes.service import Processes
 from toolrunner.sandbox import Network, Profile
@@ -69,25 +70,25 @@ class SetupScript:
             SetupFailed: It failed, took too long, or its outcome is unknown.
             NodeStops: The node stops before it has ended.
         """
-        recipe = placement.recipe
+        spec = placement.spec
         scope = Scope(placement.workspace_id, NO_CHAT, NODE_EPOCH)
-        spec = ProcessSpec(
-            argv=("sh", "-c", recipe.setup_script),
+        process_spec = ProcessSpec(
+            argv=("sh", "-c", spec.setup_script),
             command="setup script",
             workdir="",
-            environment=recipe.environment,
+            environment=spec.environment,
             is_background=True,
-            timeout_s=recipe.setup_timeout_s,
+            timeout_s=spec.setup_timeout_s,
             log_bytes_max=LOG_BYTES_MAX,
-            profile=PROFILES.get(recipe.profile, Profile.WORKSPACE_WRITE),
-            network=network_of(recipe.policy.network),
+            profile=PROFILES.get(spec.profile, Profile.WORKSPACE_WRITE),
+            network=network_of(spec.policy.network),
         )
-        body_hash = hashlib.sha256(recipe.setup_script.encode()).digest()
+        body_hash = hashlib.sha256(spec.setup_script.encode()).digest()
         request_id = f"setup:{placement.workspace_id}:{placement.attempt}"
         effect = Effect(request_id, None, METHOD, body_hash, self.encode_started)
-        started = await self.processes.start(effect, scope, spec)
+        started = await self.processes.start(effect, scope, process_spec)
         record = await self._followed(scope, started.record, _Lines(logged, on_line))
-        _judge(record, recipe.setup_timeout_s)
+        _judge(record, spec.setup_timeout_s)
 
     async def _followed(
         self, scope: Scope, record: ProcessRecord, lines: "_Lines"
@@ -113,8 +114,8 @@ class SetupScript:
 class _Lines:
     """Splits output into lines, and skips those that were logged before."""
 
-    def __init__(self, told: int, on_line: Callable[[str], None]) -> None:
-        self._told = told
+    def __init__(self, logged: int, on_line: Callable[[str], None]) -> None:
+        self._logged = logged
         self._on_line = on_line
         self._pending = b""
 
@@ -128,8 +129,8 @@ class _Lines:
             self._tell(self._pending)
 
     def _tell(self, line: bytes) -> None:
-        if self._told:
-            self._told -= 1
+        if self._logged:
+            self._logged -= 1
         else:
             self._on_line(line.rstrip(b"\r").decode(errors="replace"))
 

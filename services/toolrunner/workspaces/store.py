@@ -3,6 +3,9 @@
 A placement and the response of the request that changed it are committed together, with a full
 sync, so that a request that is repeated after a crash finds either both or neither. Of a removed
 workspace only the placement epoch is kept, as long as requests may still name an older one.
+
+The file is not the journal's: a damaged journal may be moved away, and then only the outcomes of
+open calls are unknown, while the node keeps its id and its workspaces.
 """
 
 import asyncio
@@ -17,6 +20,7 @@ from typing import Final, TypeVar
 
 import msgspec
 
+from toolrunner.journal.statements import transaction
 from toolrunner.primitives.domain import WorkspaceId
 from toolrunner.primitives.errors import JournalFailed, JournalUnusable, RequestIdReused
 from toolrunner.workspaces.domain.placement import HostState, Placement
@@ -97,8 +101,7 @@ class PlacementFile:
         forgotten: Sequence[Placement] = (),
     ) -> None:
         """Store a placement and responses, and delete the forgotten ones, in one transaction."""
-        self._connection.execute("BEGIN IMMEDIATE")
-        try:
+        with transaction(self._connection):
             if placement is not None:
                 self._connection.execute(
                     "INSERT INTO placements VALUES (?, ?)"
@@ -112,10 +115,6 @@ class PlacementFile:
             )
             for request, response in answers:
                 self._put_request(request, response)
-            self._connection.execute("COMMIT")
-        finally:
-            if self._connection.in_transaction:
-                self._connection.execute("ROLLBACK")
 
     def fact(self, name: str, otherwise: str) -> str:
         """Return the value of a name; the given one is stored if there is none."""
@@ -142,11 +141,10 @@ class PlacementFile:
         if version > SCHEMA_VERSION:
             raise JournalUnusable(path, "it was written by a newer Parley; run that one")
         if version == 0:
-            self._connection.execute("BEGIN IMMEDIATE")
-            for statement in _SCHEMA:
-                self._connection.execute(statement)
-            self._connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
-            self._connection.execute("COMMIT")
+            with transaction(self._connection):
+                for statement in _SCHEMA:
+                    self._connection.execute(statement)
+                self._connection.execute(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
 
 class Placements:

@@ -4,8 +4,9 @@ import asyncio
 from dataclasses import dataclass, field
 from typing import Final
 
-from toolrunner.primitives.domain import LIVE, NO_CHAT, NODE_EPOCH, Scope, WorkspaceId
-from toolrunner.workspaces.preparation_runs import HostResources, Runs
+from toolrunner.journal.records import LIVE
+from toolrunner.primitives.domain import NO_CHAT, NODE_EPOCH, Scope, WorkspaceId
+from toolrunner.workspaces.preparation_runs import HostResources, PreparationRuns
 
 #: A process that was accepted just before the stop may start just after it.
 STOP_ROUNDS_MAX: Final = 10
@@ -25,7 +26,7 @@ class WorkspaceTermination:
     """Ends workspaces; the caller holds their lock."""
 
     resources: HostResources
-    runs: Runs
+    runs: PreparationRuns
     emptying: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     async def end_everything(self, workspace_id: WorkspaceId, grace_s: float) -> Stopped:

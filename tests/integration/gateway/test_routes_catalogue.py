@@ -35,6 +35,9 @@ TEMPLATE = template_pb2.Template(
     network=sandbox_pb2.NetworkPolicy(access=sandbox_pb2.NETWORK_ACCESS_PROXY, presets=["pypi"]),
     etag="3",
 )
+SUMMARY = template_pb2.TemplateSummary(
+    template_id=ID, name="go", kind=template_pb2.WORKSPACE_KIND_GIT, active_users=2
+)
 WORKSPACE = workspace_pb2.Workspace(
     workspace_id=ID,
     name="one",
@@ -54,7 +57,7 @@ async def test_templates_are_listed_best_first_without_hints_for_models(
     stack: GatewayStack,
 ) -> None:
     stack.chatd.answers["ListTemplates"] = api.ListTemplatesResponse(
-        templates=[template_pb2.TemplateSummary(template=TEMPLATE, active_users=2)],
+        templates=[SUMMARY],
         recommended_template_id=ID,
         next_step="Call create_workspace with it.",
     )
@@ -82,7 +85,6 @@ async def test_a_template_is_created_read_changed_and_forgotten(stack: GatewaySt
     sent = template_pb2.Template()
     sent.CopyFrom(TEMPLATE)
     sent.template_id = sent.etag = ""
-    sent.limits.SetInParent()
     assert last_request(stack) == api.CreateTemplateRequest(request_id="key-1", template=sent)
 
     stack.chatd.answers["GetTemplate"] = api.GetTemplateResponse(template=TEMPLATE)

@@ -4,12 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from chatd.chats.domain.references import (
-    NO_SUCH_SERVER,
-    SERVER_DISABLED,
-    KnownServers,
-    McpServers,
-)
+from chatd.chats.domain.references import NO_SUCH_SERVER, SERVER_DISABLED, McpServers
 from chatd.primitives.domain.errors import CheckUnavailable
 from chatd.primitives.domain.ids import ChatId, Owner, OwnerId
 from chatd.tools.mcpgateway import McpTools
@@ -19,6 +14,7 @@ from parley.clock import FakeClock, SystemClock
 from parley.identity import ServiceName, Signer, SigningKey
 from parley.rpc import Address, Channels, acting_for, connect
 from parley.telemetry import InMemoryTelemetry
+from support.chatd.chats.known_servers import KnownServers
 from support.mcpgateway.gateway import ADMIN, MEMBER, McpGateway
 
 CHAT = ChatId("00000000-0000-0000-0000-0000000000aa")

@@ -237,4 +237,4 @@ async def test_a31_full_disks(
 
 async def refusal(client: Client, key: Key) -> str:
     _, reason = await reason_of(client.start(command_of(key), key=key))
-    return "refused for want of room" if reason == "NODE_FULL" else reason
+    return "refused for want of room" if reason == "JOURNAL_UNAVAILABLE" else reason

@@ -56,6 +56,7 @@ async def delegating(lab: FaultLab, delegate: Delegate) -> AsyncIterator[None]:
         serve_http(
             application,
             address,
+            public_url=f"http://{address}",
             open_connections=OpenConnections(CONNECTIONS_MAX, address_max=CONNECTIONS_MAX),
         ),
         _registered(lab, f"http://{address}/mcp"),

@@ -52,6 +52,12 @@ class FakeChatMethods(ChatServiceServicer):
             queued_messages=self._fake.queues.get(request.chat_id, []),
         )
 
+    async def GetMessage(self, request: Any, context: Any) -> chats_api.GetMessageResponse:  # noqa: N802
+        self._fake.take(request)
+        known = self._fake.messages[request.chat_id]
+        (message,) = [each for each in known if each.id == request.message_id]
+        return chats_api.GetMessageResponse(message=message)
+
     async def SendMessage(self, request: Any, context: Any) -> chats_api.SendMessageResponse:  # noqa: N802
         self._fake.take(request)
         chat = self._fake.chat_of(request.chat_id)
@@ -60,7 +66,9 @@ class FakeChatMethods(ChatServiceServicer):
             return answer
         message = self._message(request)
         self._fake.messages[request.chat_id].append(message)
-        return chats_api.SendMessageResponse(chat=chat, message=message)
+        return chats_api.SendMessageResponse(
+            chat=chat, message=message, snapshot_version=chat.versions.snapshot
+        )
 
     async def ListChats(self, request: Any, context: Any) -> chats_api.ListChatsResponse:  # noqa: N802
         self._fake.take(request)
@@ -116,6 +124,7 @@ class FakeChatMethods(ChatServiceServicer):
             deleted_message_ids=gone,
             chat=chat,
             dropped_queued_messages=self._fake.queues.pop(request.chat_id, []),
+            snapshot_version=chat.versions.snapshot,
         )
 
     async def DeleteQueuedMessage(  # noqa: N802

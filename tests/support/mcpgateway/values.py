@@ -50,7 +50,7 @@ def a_catalogue(*names: str) -> Catalogue:
 
 
 def an_order(execution_id: str = "call-1", **values: Any) -> CallRequest:
-    """Return an order by chatd for the first owner of a chat."""
+    """Return a call request of chatd for the first owner of a chat."""
     key = CallKey(
         execution_id,
         values.pop("caller", "chatd"),

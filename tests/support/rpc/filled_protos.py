@@ -2,17 +2,18 @@
 
 from typing import Any
 
+from parley.api.contract.v1 import options_pb2
 
-def filled(message: Any, within: tuple[str, ...] = ()) -> Any:
+
+def filled(message: Any) -> Any:
     """Return a message all of whose fields are set, each list with one item.
 
-    A message inside another of its type stays empty.
+    Messages of the same type inside it are left out.
     """
-    name = message.DESCRIPTOR.full_name
-    if name in within:
-        return message
-    within, oneofs = (*within, name), set()
+    oneofs = set()
     for field in message.DESCRIPTOR.fields:
+        if field.message_type is message.DESCRIPTOR:
+            continue
         if field.containing_oneof is not None and field.containing_oneof.name in oneofs:
             continue
         if field.containing_oneof is not None:
@@ -20,10 +21,12 @@ def filled(message: Any, within: tuple[str, ...] = ()) -> Any:
         if field.message_type is not None and field.message_type.GetOptions().map_entry:
             value = field.message_type.fields_by_name["value"]
             getattr(message, field.name)["key"] = _value_of(value)
+        elif field.message_type is message.DESCRIPTOR:
+            getattr(message, field.name).add()
         elif field.message_type is not None and field.is_repeated:
-            filled(getattr(message, field.name).add(), within)
+            filled(getattr(message, field.name).add())
         elif field.message_type is not None:
-            filled(getattr(message, field.name), within).SetInParent()
+            filled(getattr(message, field.name)).SetInParent()
         elif field.is_repeated:
             getattr(message, field.name).append(_value_of(field))
         else:
@@ -34,4 +37,6 @@ def filled(message: Any, within: tuple[str, ...] = ()) -> Any:
 def _value_of(field: Any) -> object:
     if field.name.endswith("_json"):
         return '{"product": "pens"}'
+    if field.GetOptions().Extensions[options_pb2.json].decimal_max:
+        return "1.5"
     return "x" if field.cpp_type == field.CPPTYPE_STRING else 1

@@ -10,9 +10,8 @@ from xdist.remote import Producer
 from xdist.scheduler import LoadScopeScheduling
 from xdist.workermanage import NodeManager
 
-#: Directories whose tests share a stack that takes long to start, or the users of workspaces, for
-#: which the kernel counts processes of all nodes of a machine together.
-SHARED = ("tests/e2e", "tests/faults", "tests/integration/toolrunner/sandbox")
+#: Directories whose tests share a stack that takes long to start.
+SHARED = ("tests/e2e", "tests/faults")
 
 
 class WholeFiles(LoadScopeScheduling):  # type: ignore[misc]  # xdist comes without types.

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import pytest
 
 from support.faults.report import FaultReport, RowReport
+from support.session.sandbox_levels import RAN, SKIPPED, level_lines
 
 FAULT_ROW = "fault row"
 SIMULATION = "simulation"
@@ -24,6 +25,13 @@ def told_results(terminalreporter: pytest.TerminalReporter) -> Iterator[tuple[st
         yield "simulation", simulated
     if attacks := list(_values(terminalreporter, ATTACKS)):
         yield "attacks on the sandbox", sorted(attacks)
+    ran = list(_values(terminalreporter, RAN))
+    skipped = list(_values(terminalreporter, SKIPPED))
+    if ran or skipped:
+        # Here, because it loads the toolrunner, which few runs need.
+        from support.toolrunner.sandboxes import not_offered
+
+        yield "levels of the sandbox", level_lines(ran, skipped, not_offered())
     if of_nodes := list(_values(terminalreporter, NODE)):
         yield "toolrunner", of_nodes
 

@@ -17,7 +17,7 @@ from support.simulation.run import SOUND, simulate
 BATCH = 25
 FAILURES_MAX = 5
 OBJECTS_MAX = 200_000
-REPLAY = "pytest tests/unit/chatd/simulation/test_simulation.py --seed"
+REPLAY = "pytest tests/simulation/test_simulation.py --seed"
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,11 +5,9 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any, TypeVar, cast
 
-from chatd.chats.domain.chat import ChatState, Claimed, NewMessage
+from chatd.chats.domain.chat import ChatState, Claimed, Facts, NewMessage
 from chatd.chats.domain.commands import Command
-from chatd.chats.domain.facts import Facts
-from chatd.chats.domain.partials import Chunk
-from chatd.chats.domain.pieces import Piece
+from chatd.chats.domain.pieces import Chunk, Piece
 from chatd.chats.domain.transitions import Decision, decide
 from chatd.chats.domain.writes import (
     AppendMessages,

@@ -59,7 +59,7 @@ class Inspector:
         state = commit.state
         undisturbed_s = self._undisturbed_s(owner, commit.at_s)
         if undisturbed_s > STARTED_WITHIN_S:
-            is_run = owner.worker.owns(state.chat_id)
+            is_run = owner.worker.mailbox(state.chat_id) is not None
             self._require(is_run, f"{owner.name} owns a chat and does not run it", state)
         if undisturbed_s > STOPPED_WITHIN_S:
             is_going_on = state.status is not Status.INTERRUPTING

@@ -15,25 +15,25 @@ from chatd.chats.domain.chat import ChatState, Claimed, NewMessage
 from chatd.chats.domain.commands import Command
 from chatd.chats.rpc.claims import reserved
 from chatd.chats.store.chats import PostgresChats
-from chatd.models.domain.choice import ModelChoice
 from chatd.models.domain.language_model import ModelEvent, ModelRequest
-from chatd.models.domain.profile import ModelProfile
+from chatd.models.domain.profile import ModelChoice, ModelProfile
 from chatd.primitives.domain.ids import ChatId, Owner, WorkerId
-from chatd.primitives.rpc.shielded_calls import ShieldedCalls
 from chatd.providers.scripted import ScriptedModel
 from chatd.streams.engine.live import LiveChats
 from chatd.streams.engine.partials import PartialWriter
 from chatd.turns.domain.retries import RetryPolicy
 from chatd.turns.domain.turn import TurnSetup
 from chatd.turns.engine.calls import CallLimits
+from chatd.turns.engine.chat_run import TurnRunner
+from chatd.turns.engine.dependencies import TurnLimits
 from chatd.turns.engine.mailbox import Mailbox
 from chatd.turns.engine.stream import StreamLimits
-from chatd.turns.engine.turn import TurnLimits, TurnPorts, TurnRunner
 from chatd.turns.worker.ports import WorkerLimits, WorkerPorts
 from chatd.turns.worker.worker import Worker
 from chatd.workers.domain import is_ownerless
 from parley.bus import Notice
 from parley.tasks import ShieldedTasks
+from support.chatd.turns.absent_ports import turn_ports
 from support.host.supervised import no_supervision
 from support.simulation.bus import ConnectedBus, SimulatedBus
 from support.simulation.database import SimulatedDatabase
@@ -263,7 +263,7 @@ class Node:
 
         if may_claim:
             assert self._completions is not None
-            await ShieldedCalls(self._completions).run(claim)
+            await self._completions.complete(claim())
         else:
             await self._chats.once(chat_id, command_for(None), key)
         return await self._chats.is_used(chat_id, key)
@@ -320,7 +320,7 @@ class Node:
             return world.mood.play(clock, request)
 
         return world.parts.turns(
-            TurnPorts(
+            turn_ports(
                 chats=self._chats,
                 model=ScriptedModel(play),
                 tools=ConnectedTools(
@@ -329,11 +329,11 @@ class Node:
                 setups=UnluckySetups(world.mood, world.rng, self._crashing),
                 live=self._live_chats,
                 partials=self._partials if world.has_partials else None,
-            ),
-            clock=clock,
-            jitter=world.rng.random,
-            may_act=lambda: self.worker.may_act(),
-            limits=LIMITS,
+                clock=clock,
+                jitter=world.rng.random,
+                may_act=lambda: self.worker.may_act(),
+                limits=LIMITS,
+            )
         )
 
     def _new_worker(self, workers: ConnectedWorkers) -> Worker:

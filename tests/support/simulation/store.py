@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar, cast
 
-from chatd.chats.domain.chat import ChatState, Claimed, Message
+from chatd.chats.domain.chat import NO_FACTS, ChatState, Claimed, Facts, Message
 from chatd.chats.domain.commands import (
     Command,
     DeleteQueuedMessage,
@@ -11,9 +11,7 @@ from chatd.chats.domain.commands import (
     PromoteQueuedMessage,
     RequestCompaction,
 )
-from chatd.chats.domain.facts import NO_FACTS, Facts
-from chatd.chats.domain.partials import Chunk
-from chatd.chats.domain.pieces import Piece
+from chatd.chats.domain.pieces import Chunk, Piece
 from chatd.chats.domain.transitions import Decision, decide
 from chatd.chats.store.applying import Appended, Applied, Applier, Unwritten, Wrote
 from chatd.content.domain.tools import StoredExecution
@@ -133,9 +131,9 @@ class ConnectedApplier(Applier):
         self._deciding[seen.chat_id] = Author(self._worker_id, command)
         return await super()._decide(seen, command, is_fresh=is_fresh)
 
-    async def _patiently(self, chat_id: ChatId, read: Callable[[], Awaitable[T]]) -> T:
+    async def _read_with_retries(self, chat_id: ChatId, read: Callable[[], Awaitable[T]]) -> T:
         try:
-            return await super()._patiently(chat_id, read)
+            return await super()._read_with_retries(chat_id, read)
         except DatabaseUnavailable:
             self.gave_up.add(chat_id)
             raise
@@ -159,7 +157,7 @@ class ConnectedApplier(Applier):
         try:
             state = await self._line.write(seen, decision, key, author)
         except DatabaseUnavailable:
-            return await self._after_outage(seen, decision, client_key)
+            return await self._outcome_after_outage(seen, decision, client_key)
         return Unwritten.REFUSED if state is None else Wrote(state)
 
     async def _is_used(self, chat_id: ChatId, client_key: ClientKey) -> bool:
@@ -179,7 +177,7 @@ class ConnectedApplier(Applier):
             raise
         if done.state is None:
             return Applied(done.seen)
-        return self._learned(done.seen, done.decision, Wrote(done.state))
+        return self._publish_write(done.seen, done.decision, Wrote(done.state))
 
 
 def _refuses(state: ChatState, command: Command, kind: type[ChatError]) -> bool:

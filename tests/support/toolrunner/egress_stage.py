@@ -17,20 +17,18 @@ from cryptography.x509.oid import NameOID
 
 from parley.clock import SystemClock
 from support.host.supervised import supervision
+from support.toolrunner.egress_fakes import FakeNetwork, FakeSecrets, InMemoryAccessLog
 from toolrunner.egress import (
     Access,
     Dialer,
-    Egress,
-    Exit,
-    FakeNetwork,
-    FakeSecrets,
     Grant,
-    InMemoryAccessLog,
+    HostPort,
     Limits,
-    Place,
     Policy,
     Preset,
     Proxy,
+    ProxyEndpoint,
+    ProxyListeners,
     Rules,
     SecretValue,
 )
@@ -150,15 +148,15 @@ class Origin:
 class Stage:
     """The proxy with all that is around it."""
 
-    egress: Egress
-    exit: Exit
+    egress: ProxyListeners
+    endpoint: ProxyEndpoint
     network: FakeNetwork
     audit: InMemoryAccessLog
     secrets: FakeSecrets
     secured: Origin
     plain: Origin
     inside: Origin
-    door_port: int
+    namespace_port: int
 
     async def ask(self, request: bytes, *, is_port: bool = False) -> bytes:
         """Say something to the proxy and return all it says."""
@@ -175,7 +173,7 @@ class Stage:
     async def connect(
         self, *, is_port: bool = False
     ) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        port = self.exit.port if is_port else self.door_port
+        port = self.endpoint.port if is_port else self.namespace_port
         return await asyncio.open_connection("127.0.0.1", port)
 
 
@@ -191,7 +189,7 @@ async def staged(
     grants: tuple[Grant, ...] = (),
     values: dict[str, SecretValue] | None = None,
     answers: dict[str, list[tuple[str, ...]]] | None = None,
-    private: tuple[Place, ...] = (),
+    private: tuple[HostPort, ...] = (),
     certified: tuple[str, ...] = ("secure.example", "*.secure.example"),
     limits: Limits = LIMITS,
 ) -> AsyncIterator[Stage]:
@@ -211,7 +209,9 @@ async def staged(
         )
         audit, secrets = InMemoryAccessLog(), FakeSecrets(values or {})
         proxy = Proxy(Dialer(network, certificates.trust), secrets, audit, SystemClock(), limits)
-        egress = await stack.enter_async_context(Egress(proxy, lambda: TOKEN, supervision()))
+        egress = await stack.enter_async_context(
+            ProxyListeners(proxy, lambda: TOKEN, supervision())
+        )
         policy = Policy.read(
             access,
             presets=presets,
@@ -221,7 +221,7 @@ async def staged(
             private=private,
         )
         opened = await egress.open(Rules(WORKSPACE, policy, grants))
-        door = socket.create_server(("127.0.0.1", 0))
-        door_port = door.getsockname()[1]
-        egress.take_listener(WORKSPACE, door.detach())
-        yield Stage(egress, opened, network, audit, secrets, secured, plain, inside, door_port)
+        bound = socket.create_server(("127.0.0.1", 0))
+        namespace_port = bound.getsockname()[1]
+        egress.take_listener(WORKSPACE, bound.detach())
+        yield Stage(egress, opened, network, audit, secrets, secured, plain, inside, namespace_port)

@@ -15,11 +15,11 @@ import msgspec
 from toolrunner.files.worker_pool import find_ripgrep
 from toolrunner.filesystem.beneath import Root
 from toolrunner.filesystem.errors import FileRefused, Reason
-from toolrunner.fileworker.handlers import Files
+from toolrunner.fileworker.handlers import FileHandlers
 from toolrunner.fileworker.jobs import pieces
 from toolrunner.fileworker.protocol import (
     Answer,
-    Ask,
+    AnswerFrame,
     Commit,
     Done,
     Frames,
@@ -32,7 +32,7 @@ from toolrunner.fileworker.protocol import (
     PlanWrite,
     Refused,
     Request,
-    Tell,
+    RequestFrame,
     frame,
 )
 
@@ -47,7 +47,7 @@ class Room(Protocol):
 class InProcessFileWorker:
     """The library in this process."""
 
-    files: Files
+    files: FileHandlers
 
     def ask(self, request: Request) -> list[Answer]:
         return list(pieces(self.files.work(request)))
@@ -65,24 +65,24 @@ class FileWorkerProcess:
 
     def ask(self, request: Request) -> list[Answer]:
         number = next(self.numbers)
-        self.input.write(frame(Ask(number, request)))
+        self.input.write(frame(RequestFrame(number, request)))
         answers: list[Answer] = []
         while True:
             for body in self.frames.feed(os.read(self.output.fileno(), 65536)):
-                tell = msgspec.msgpack.decode(body, type=Tell)
+                tell = msgspec.msgpack.decode(body, type=AnswerFrame)
                 if isinstance(tell.answer, Refused):
                     refused = tell.answer
                     raise FileRefused(Reason(refused.reason), refused.text, **refused.metadata)
                 answers.append(tell.answer)
                 if tell.is_last:
                     return answers
-                self.input.write(frame(Ask(number, None)))
+                self.input.write(frame(RequestFrame(number, None)))
 
 
 @contextmanager
-def here(directory: Path, *, ripgrep: bool = True) -> Iterator[Room]:
+def here(directory: Path) -> Iterator[Room]:
     """Work on the files of a directory in this process."""
-    files = Files(Root.open_directory(str(directory)), find_ripgrep() if ripgrep else "")
+    files = FileHandlers(Root.open_directory(str(directory)), find_ripgrep())
     try:
         yield InProcessFileWorker(files)
     finally:

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from support.toolrunner.file_rooms import InProcessFileWorker
 from toolrunner.directories.workspaces import Workspaces
 from toolrunner.filesystem.beneath import Root
-from toolrunner.fileworker.handlers import Files
+from toolrunner.fileworker.handlers import FileHandlers
 from toolrunner.fileworker.protocol import Answer, Request
 from toolrunner.primitives.domain import WorkspaceId
 
@@ -25,7 +25,7 @@ class InProcessFileWorkers:
     ) -> Answer:
         if workspace_id not in self.rooms:
             root = Root.open_directory(str(self.workspaces.prepared(workspace_id).root))
-            self.rooms[workspace_id] = InProcessFileWorker(Files(root, ""))
+            self.rooms[workspace_id] = InProcessFileWorker(FileHandlers(root, ""))
         return self.rooms[workspace_id].ask(request)[-1]
 
     def close(self) -> None:

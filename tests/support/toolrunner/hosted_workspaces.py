@@ -49,7 +49,7 @@ class Placer:
     async def prepare(
         self,
         workspace_id: str,
-        recipe: api.WorkspaceSpec | None = None,
+        spec: api.WorkspaceSpec | None = None,
         *,
         epoch: int = 1,
         request_id: str = "",
@@ -61,7 +61,7 @@ class Placer:
             workspace_id=workspace_id,
             epoch=epoch,
             owner_id="owner",
-            recipe=recipe or scratch(),
+            recipe=spec or scratch(),
             must_exist=must_exist,
             after_log_sequence=after,
         )
@@ -75,10 +75,10 @@ class Placer:
             tuple(each.log_line.sequence for each in lines),
         )
 
-    async def ready(self, recipe: api.WorkspaceSpec | None = None) -> str:
+    async def ready(self, spec: api.WorkspaceSpec | None = None) -> str:
         """Return a new workspace that can be used."""
         workspace_id = self.new_id()
-        prepared = await self.prepare(workspace_id, recipe)
+        prepared = await self.prepare(workspace_id, spec)
         assert prepared.kind == "prepared", prepared
         return workspace_id
 

@@ -13,6 +13,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from support.session.sandbox_levels import levels_of_tests
+from support.toolrunner.worker_users import WORKER_USERS
 from toolrunner.directories.workspaces import Workspace, Workspaces
 from toolrunner.primitives.domain import NO_CHAT, UNLIMITED, Exit, Limits, ProcessId, WorkspaceId
 from toolrunner.processes.node_sandbox import OWN_PROGRAMS, Sandbox, probe
@@ -49,7 +51,7 @@ def sandbox_in(
     With `is_closed`, users of workspaces are not able to walk to the directory. The minimum is the
     level itself unless another is given.
     """
-    trials = probe(directory)
+    trials = probe(directory, WORKER_USERS.first)
     if without:
         failures = {**trials.failures, **dict.fromkeys(without, "left out by a test")}
         abi = 0 if Layer.LANDLOCK_FILES in without else trials.landlock_abi
@@ -57,7 +59,7 @@ def sandbox_in(
     if not is_closed and PYTHON.startswith("/usr/") and os.access(directory, os.X_OK):
         # The probe asks for the Python that runs this; here another one is run.
         trials = replace(trials, is_reachable=True)
-    return Sandbox(judge(trials, minimum=minimum or level, forced=level))
+    return Sandbox(judge(trials, minimum=minimum or level, forced=level), WORKER_USERS)
 
 
 @dataclass
@@ -87,7 +89,8 @@ class Jail:
         places = directory / "workspaces"
         async with running_spawner(directory, adoption_s=0, has_groups=has_groups) as running:
             workspaces = Workspaces(places, sandbox.users(places))
-            yield cls(running.process, running.pid, sandbox, workspaces, directory)
+            with levels_of_tests.held(level.word):
+                yield cls(running.process, running.pid, sandbox, workspaces, directory)
 
     @property
     def level(self) -> Level:

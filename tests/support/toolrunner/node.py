@@ -32,6 +32,8 @@ from parley.process import Process as RunningProcess
 from parley.rpc import Address, connect, problem_of
 from parley.settings import read
 from parley.telemetry import InMemoryTelemetry
+from support.session.sandbox_levels import levels_of_tests
+from support.toolrunner.worker_users import WORKER_USERS
 from toolrunner.app import serve_node
 from toolrunner.settings import Settings
 
@@ -79,6 +81,8 @@ class House:
             "TOOLRUNNER_TRUST_FILE": str(self.directory / "trust.json"),
             "TOOLRUNNER_SIGNING_KEY_FILE": str(self.directory / "key.pem"),
             "TOOLRUNNER_DATA_DIRECTORY": str(self.data),
+            "TOOLRUNNER_FIRST_USER": str(WORKER_USERS.first),
+            "TOOLRUNNER_USERS_MAX": str(WORKER_USERS.count),
             # What is tested with a sandbox says so itself.
             "TOOLRUNNER_SANDBOX_LEVEL": self.sandbox_level,
             "TOOLRUNNER_SANDBOX_MINIMUM": self.sandbox_level,
@@ -241,7 +245,8 @@ async def node(house: House) -> AsyncIterator[None]:
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(serve_node(settings, process, house.data))
         try:
-            yield
+            with levels_of_tests.held(environment["TOOLRUNNER_SANDBOX_LEVEL"]):
+                yield
         finally:
             process.stopping.set()
 
@@ -249,18 +254,20 @@ async def node(house: House) -> AsyncIterator[None]:
 @asynccontextmanager
 async def toolrunner(house: House, **settings: str) -> AsyncIterator[Process]:
     """Run a real toolrunner, and leave nothing behind."""
+    environment = {**house.environment(), **settings}
     process = await asyncio.create_subprocess_exec(
         sys.executable,
         "-m",
         "toolrunner",
-        env={**house.environment(), **settings},
+        env=environment,
         stderr=PIPE,
         user=house.user,
         group=house.user,
         extra_groups=None if house.user is None else [],
     )
     try:
-        yield process
+        with levels_of_tests.held(environment["TOOLRUNNER_SANDBOX_LEVEL"]):
+            yield process
     finally:
         with suppress(ProcessLookupError):
             process.terminate()

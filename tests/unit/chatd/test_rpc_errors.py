@@ -35,8 +35,9 @@ from chatd.primitives.domain.errors import (
     WorkspaceNotFound,
 )
 from chatd.primitives.domain.ids import ChatId, MessageId, QueuedMessageId
-from chatd.spend.domain.errors import UsageLimitReached
-from chatd.users.domain.errors import GroupsUnavailable, UserSuspended
+from chatd.spend.domain.limits import UsageLimitReached
+from chatd.users.domain.groups import GroupsUnavailable
+from chatd.users.domain.status import UserSuspended
 from chatd.workspaces.domain.errors import (
     NodeLost,
     NodeNotFound,

@@ -73,3 +73,12 @@ def test_a_dead_program_may_be_asked_again_and_an_unknown_outcome_may_not() -> N
     ]
     assert (gone.status, gone.retry_after_s) == (grpc.StatusCode.UNAVAILABLE, 1.0)
     assert (unknown.status, unknown.retry_after_s) == (grpc.StatusCode.ABORTED, None)
+
+
+def test_a_journal_that_cannot_be_written_leaves_the_outcome_open() -> None:
+    failed = ERRORS[errors.JournalFailed](errors.JournalFailed("disk full"))
+    full = ERRORS[errors.NodeFull](errors.NodeFull("workspaces"))
+    assert [(each.status, each.reason) for each in (failed, full)] == [
+        (grpc.StatusCode.UNAVAILABLE, "JOURNAL_UNAVAILABLE"),
+        (grpc.StatusCode.RESOURCE_EXHAUSTED, "NODE_FULL"),
+    ]

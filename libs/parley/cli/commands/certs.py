@@ -6,8 +6,7 @@ from pathlib import Path
 import click
 
 from parley.cli.errors import CliError, ConfigurationProblem
-from parley.cli.home.layout import Home
-from parley.cli.home.private_files import make_private_directory
+from parley.cli.home.layout import Home, make_private_directory
 from parley.cli.invocation import current
 from parley.cli.options import HomeGroup
 from parley.clock import SystemClock

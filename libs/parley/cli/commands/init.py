@@ -15,9 +15,8 @@ import click
 
 from parley.cli.errors import ConfigurationProblem
 from parley.cli.home.credentials import prepare_secrets
-from parley.cli.home.layout import Home
+from parley.cli.home.layout import Home, make_private_directory, write_private
 from parley.cli.home.lock import locked
-from parley.cli.home.private_files import make_private_directory, write_private
 from parley.cli.invocation import current
 from parley.cli.options import HomeCommand
 from parley.cli.progress import TextProgress

@@ -11,7 +11,7 @@ import msgspec
 
 from parley.cli.api.server import Server, find_server
 from parley.cli.errors import CliError, ConfigurationProblem
-from parley.cli.home.private_files import write_private
+from parley.cli.home.layout import write_private
 from parley.cli.invocation import Invocation, current
 from parley.cli.load_test.machine import allow_open_files, stack_here
 from parley.cli.load_test.models import MockedAnswer

@@ -2,6 +2,7 @@
 
 import json
 import uuid
+from collections.abc import Iterable, Iterator
 from math import inf
 from time import monotonic, sleep  # noqa: TID251 (a command waits in the time of its caller)
 from typing import Any
@@ -15,7 +16,6 @@ from parley.cli.errors import CliError
 from parley.cli.invocation import current
 from parley.cli.options import HomeGroup
 from parley.cli.text_table import text_table
-from parley.cli.workspaces.events import told
 from parley.cli.workspaces.terminal import Detached, Exited, RemoteShell
 
 PATH = "/api/v1/workspaces"
@@ -251,3 +251,34 @@ def _pair(given: str) -> tuple[str, str]:
 
 def _cell(value: Any) -> str:
     return "-" if value in (None, "") else str(value)
+
+
+def told(events: Iterable[dict[str, Any]]) -> Iterator[str]:
+    """Yield a line for each change, setup log line and warning, until the workspace is deleted.
+
+    A stream that broke and was reopened begins again; lines are not yielded twice.
+    """
+    said, epoch, line = "", 0, 0
+    for event in events:
+        match event.get("type"):
+            case "workspace":
+                workspace = event["workspace"]
+                if workspace["epoch"] != epoch:
+                    epoch, line = workspace["epoch"], 0
+                if (says := _state(workspace)) != said:
+                    said = says
+                    yield says
+                if workspace["state"] == "deleted":
+                    return
+            case "log_line" if event["log_line"]["sequence"] > line:
+                line = event["log_line"]["sequence"]
+                yield f"  {event['log_line']['text']}"
+            case "autostop_warning":
+                deadline = event["autostop_warning"]["deadline"]
+                yield f"It stops by itself at {deadline} unless something is done in it."
+
+
+def _state(workspace: dict[str, Any]) -> str:
+    failure = workspace.get("failure")
+    why = f": {failure['message']}" if failure else ""
+    return f"{workspace['name']} is {workspace['state']}{why}"

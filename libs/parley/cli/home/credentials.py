@@ -5,8 +5,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from parley.cli.errors import ConfigurationProblem
-from parley.cli.home.layout import Home
-from parley.cli.home.private_files import write_private
+from parley.cli.home.layout import Home, write_private
 from parley.identity import (
     ApiKey,
     IdentityError,

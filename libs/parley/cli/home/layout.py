@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from parley.cli.errors import ConfigurationProblem
-from parley.cli.home.private_files import make_private_directory
+from parley.files import write_atomically
 
 #: A UNIX socket address holds 108 bytes; longer paths than this leave too little for names.
 SOCKET_PATH_BYTES_MAX = 100
@@ -63,6 +63,11 @@ class Home:
     def master_key_file(self) -> Path:
         """Return the keyring that seals secrets at rest."""
         return self.keys / "master.keyring"
+
+    @property
+    def former_master_key_file(self) -> Path:
+        """Return the keyring with keys that were removed from the other one."""
+        return self.keys / "master.keyring.old"
 
     @property
     def login_token_file(self) -> Path:
@@ -192,3 +197,15 @@ def _check_directory(look: Callable[[], os.stat_result], path: Path) -> None:
             f"{path} is not readable and writable: "
             f"run `chmod u+rwx {shlex.quote(str(path))}` or use --home DIR"
         )
+
+
+def write_private(path: Path, text: str) -> None:
+    """Replace `path` with `text` atomically, readable by its owner only."""
+    write_atomically(path, text.encode())
+
+
+def make_private_directory(path: Path) -> None:
+    """Make sure that `path` is a directory that only its owner can access."""
+    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if path.stat().st_mode & 0o077:
+        path.chmod(0o700)

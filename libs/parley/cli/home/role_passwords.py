@@ -10,8 +10,7 @@ from contextlib import suppress
 from urllib.parse import unquote, urlsplit
 
 from parley.cli.errors import ConfigurationProblem
-from parley.cli.home.layout import Home
-from parley.cli.home.private_files import write_private
+from parley.cli.home.layout import Home, write_private
 
 
 def read_passwords(home: Home, services: Iterable[str]) -> dict[str, str]:

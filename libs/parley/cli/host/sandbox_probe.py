@@ -6,9 +6,9 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from parley.cli.stack.node_users import FIRST
+
 PROBE_S_MAX = 30.0
-#: The uid of a workspace, for a machine where Parley runs as root.
-WORKSPACE_USER = 20_000
 ENOUGH = ("vm", "ns", "landlock")
 
 
@@ -57,7 +57,7 @@ def probe_sandbox(home: Path) -> SandboxCapabilities:
     """
     nearest = next((path for path in (home, *home.parents) if path.exists()), Path("/"))
     command = (
-        *(sys.executable, "-m", "toolrunner.sandbox", "--report", str(WORKSPACE_USER)),
+        *(sys.executable, "-m", "toolrunner.sandbox", "--report", str(FIRST)),
         *(str(nearest), str(Path(sys.executable).resolve())),
     )
     try:

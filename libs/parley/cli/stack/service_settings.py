@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 
 from parley.cli.stack.model_providers import provider_settings
+from parley.cli.stack.node_users import users_of_node
 from parley.cli.stack.spec import CHATD, GATEWAY, MCP_DEMO, MCPGATEWAY, TOOLRUNNER, Stack, prefix_of
 
 #: Variables of the caller that every process gets.
@@ -24,11 +25,14 @@ def environment_of(stack: Stack, service: str, number: int) -> dict[str, str]:
     shared = {} if service == MCP_DEMO else _shared_settings(caller, service)
     # Only chatd calls model providers.
     models = provider_settings(caller, prefix_of(CHATD)) if service == CHATD else {}
+    nodes = stack.sizes.toolrunner
+    users = users_of_node(caller, number, nodes) if service == TOOLRUNNER else {}
     return {
         **{name: caller[name] for name in INHERITED if name in caller},
         **shared,
         **models,
         **_settings_of_caller(caller, service),
+        **users,
         **_metrics_settings(stack, service, number),
         **settings_of(stack, service, number),
     }

@@ -1,9 +1,10 @@
 """A stack as a value: its services, the number of processes of each, and their addresses."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from parley.cli.home.layout import Home
+from parley.cli.home.layout import Home, write_private
 from parley.cli.stack.ports import HostPort
 
 TOOLRUNNER, MCPGATEWAY, CHATD, GATEWAY = "toolrunner", "mcpgateway", "chatd", "gateway"
@@ -98,3 +99,22 @@ class Stack:
 def prefix_of(service: str) -> str:
     """Return the prefix of the settings of `service`."""
     return service.upper().replace("-", "_")
+
+
+def write_endpoints(stack: Stack, database_url: str) -> None:
+    """Write `endpoints.json`, with which other programs of this user find the stack."""
+    document = {
+        "http": stack.ports.http[0].url,
+        "public_url": stack.public_url,
+        "api_key_file": str(stack.home.api_key_file),
+        "grpc": {
+            service: list(stack.addresses(service))
+            for service in (GATEWAY, CHATD, TOOLRUNNER, MCPGATEWAY)
+        },
+        "metrics": {
+            service: [stack.metrics_url(service, number) for number in range(len(addresses))]
+            for service, addresses in stack.ports.metrics.items()
+        },
+        "database": database_url,
+    }
+    write_private(stack.home.endpoints_file, json.dumps(document, indent=2) + "\n")

@@ -9,14 +9,13 @@ from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 import psutil
 
 from parley.cli.errors import CliError, ConfigurationProblem
-from parley.cli.home.layout import Home
-from parley.cli.home.private_files import write_private
+from parley.cli.home.layout import Home, write_private
 from parley.cli.home.role_passwords import read_passwords, write_passwords
 from parley.cli.progress import Progress, ending, step
 from parley.cli.stack.plan import Readiness, Sign
-from parley.cli.supervision.backoff import delay_s, failures_in_a_row
 from parley.cli.supervision.process_table import ProcessIdentity, ProcessRecord
 from parley.cli.supervision.stop_deadline import StopDeadline
+from parley.cli.supervision.supervisor import failures_in_a_row, restart_delay_s
 from parley.clock import Clock
 from parley.postgres import (
     BinariesMissing,
@@ -115,7 +114,7 @@ async def keep(
         failures = failures_in_a_row(failures, clock.monotonic() - ready_at)
         progress.say(f"  {SERVICE} ended with {ending(status)}; starts again")
         while True:
-            await clock.sleep(delay_s(failures))
+            await clock.sleep(restart_delay_s(failures))
             try:
                 await found.server.start()
             except (DatabaseError, OSError) as error:

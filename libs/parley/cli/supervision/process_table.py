@@ -5,7 +5,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from parley.cli.home.private_files import write_private
+from parley.cli.home.layout import write_private
 from parley.cli.stack.plan import Readiness, Sign
 
 

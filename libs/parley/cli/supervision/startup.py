@@ -17,12 +17,11 @@ from parley.cli.home.layout import Home
 from parley.cli.home.log_rotation import bound_logs
 from parley.cli.host.checks import cores
 from parley.cli.progress import Progress
-from parley.cli.stack.endpoints import write_endpoints
 from parley.cli.stack.plan import PROGRAMS, ProcessSpec, plan
 from parley.cli.stack.ports import HostPort
 from parley.cli.stack.request import UpRequest, choose_ports, problems_of_request
 from parley.cli.stack.service_settings import problems_of
-from parley.cli.stack.spec import Caller, Ports, Stack
+from parley.cli.stack.spec import Caller, Ports, Stack, write_endpoints
 from parley.cli.supervision import process_table
 from parley.cli.supervision.children import LocalLauncher
 from parley.cli.supervision.database import database, keep

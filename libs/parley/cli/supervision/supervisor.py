@@ -16,12 +16,11 @@ from dataclasses import dataclass, field
 from parley.cli.errors import CliError
 from parley.cli.progress import Progress, ending, step
 from parley.cli.stack.plan import ProcessSpec, waves
-from parley.cli.supervision.backoff import delay_s, failures_in_a_row
 from parley.cli.supervision.children import Child, Launcher
 from parley.cli.supervision.process_table import ProcessIdentity, ProcessRecord
 from parley.cli.supervision.readiness import Probe
 from parley.cli.supervision.stop_deadline import StopDeadline
-from parley.clock import Clock
+from parley.clock import Clock, backoff_s
 
 READY_S_MAX = 60.0
 PROBE_EVERY_S = 0.05
@@ -30,6 +29,20 @@ KILLING_S_MAX = 1.0
 REFUSING_S_MAX = 30.0
 #: The exit code of a process whose configuration is wrong.
 CONFIGURATION_EXIT_CODE = 2
+RESTART_FIRST_S = 0.2
+RESTART_LAST_S = 10.0
+#: After this time of health the count of failures is reset.
+HEALTHY_AFTER_S = 30.0
+
+
+def restart_delay_s(failures: int) -> float:
+    """Return the delay after `failures` crashes in a row, including the last one."""
+    return backoff_s(failures, RESTART_FIRST_S, RESTART_LAST_S)
+
+
+def failures_in_a_row(before: int, healthy_s: float) -> int:
+    """Return the count after one more crash, which followed `healthy_s` of health."""
+    return 1 if healthy_s >= HEALTHY_AFTER_S else before + 1
 
 
 class StartFailed(CliError):
@@ -170,7 +183,7 @@ class Supervisor:
 
     async def _pause(self, kept: _SupervisedProcess, life: _ProcessRun) -> None:
         kept.failures = failures_in_a_row(kept.failures, life.healthy_s)
-        wait_s = delay_s(kept.failures)
+        wait_s = restart_delay_s(kept.failures)
         self._progress.say(
             f"  {kept.spec.name} {_exit_reason(life.exit_code)}; starts again in {wait_s:g} s"
         )

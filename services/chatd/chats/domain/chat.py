@@ -6,8 +6,8 @@ from enum import StrEnum
 
 from chatd.content.domain.messages import FinishReason, Role, TurnError, Visibility
 from chatd.content.domain.parts import Part
-from chatd.models.domain.choice import ModelChoice
-from chatd.models.domain.model_use import ModelUse
+from chatd.models.domain.price import ModelUse
+from chatd.models.domain.profile import ModelChoice
 from chatd.primitives.domain.ids import (
     NO_MESSAGE,
     ChatId,
@@ -34,13 +34,18 @@ class Status(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Retry:
-    """A failed attempt and the wait before the next."""
+    """A failed attempt, or one that waits because its call was held back, and the wait.
+
+    A call is held back by the circuit breaker or the retry budget: it was not made, so the attempt
+    stays the same.
+    """
 
     attempt: int
     delay_ms: int
     retrying_at: datetime
     error: TurnError
     unreachable_since: datetime | None = None  # First attempt of the current unreachable series.
+    held_back_since: datetime | None = None  # When the call of this attempt was first held back.
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,3 +173,28 @@ class Claimed:
 
     state: ChatState
     owner: Owner
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Slot:
+    """The right to run one chat; it is released once."""
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """Facts a decision may need; those that its command does not need stay empty.
+
+    Attributes:
+        is_queued: Whether the queued message that the command names exists.
+        is_queue_head: Whether it is the first.
+        target: The live message that the command names.
+        has_material: Whether the model answered since the last summary.
+    """
+
+    is_queued: bool = False
+    is_queue_head: bool = False
+    target: Message | None = None
+    has_material: bool = False
+
+
+NO_FACTS = Facts()

@@ -150,7 +150,7 @@ class CommitCompaction:
 
 @dataclass(frozen=True, slots=True)
 class RecordRetry:
-    """Publish a failed attempt and open the next one."""
+    """Publish a failed attempt and open the next one, or publish that its call is held back."""
 
     fence: Fence
     retry: Retry

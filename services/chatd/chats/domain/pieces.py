@@ -2,18 +2,23 @@
 
 import json
 from collections.abc import Iterable
+from dataclasses import dataclass
 from datetime import datetime
+from typing import Protocol
 
 import msgspec
 
 from chatd.chats.domain.chat import NewMessage, PendingCall
-from chatd.chats.domain.synthetic import synthetic_result
+from chatd.chats.domain.tool_results import synthetic_result
 from chatd.chats.domain.transitions import INTERRUPTED
 from chatd.content.domain.arguments import is_kept, mended
 from chatd.content.domain.messages import FinishReason, Role, Visibility
 from chatd.content.domain.parts import Part, Reasoning, Text, ToolCall, ToolResult
 from chatd.content.domain.truncation import repaired
-from chatd.models.domain.model_use import ModelUse
+from chatd.models.domain.price import ModelUse
+from chatd.primitives.domain.ids import ChatId
+
+CHAT_SUMMARIZED = "chat_summarized"
 
 
 class Piece(msgspec.Struct, frozen=True):
@@ -145,4 +150,20 @@ def is_json(text: str) -> bool:
     return True
 
 
-CHAT_SUMMARIZED = "chat_summarized"
+@dataclass(frozen=True, slots=True)
+class Chunk:
+    """Some consecutive pieces of one episode."""
+
+    chat_id: ChatId
+    history_version: int
+    generation_attempt: int
+    first_seq: int
+    pieces: tuple[Piece, ...]
+
+
+class PartialStore(Protocol):
+    """The store of partial answers."""
+
+    async def add(self, chunks: tuple[Chunk, ...]) -> None:
+        """Store chunks."""
+        ...

@@ -12,8 +12,15 @@ otherwise. A chat that runs without an owner waits for a sweep, which opens it.
 from dataclasses import dataclass, replace
 from typing import assert_never
 
-from chatd.chats.domain.billing import entered_bills
-from chatd.chats.domain.chat import QUEUE_LENGTH_MAX, ChatState, NewMessage, PendingCall, Status
+from chatd.chats.domain.chat import (
+    NO_FACTS,
+    QUEUE_LENGTH_MAX,
+    ChatState,
+    Facts,
+    NewMessage,
+    PendingCall,
+    Status,
+)
 from chatd.chats.domain.commands import (
     BusyBehavior,
     CancelRequiredAction,
@@ -51,9 +58,8 @@ from chatd.chats.domain.errors import (
     QueueFull,
     TransitionNotAllowed,
 )
-from chatd.chats.domain.facts import NO_FACTS, Facts
 from chatd.chats.domain.matrix import ALLOWED
-from chatd.chats.domain.results import check_client_results
+from chatd.chats.domain.tool_results import check_client_results
 from chatd.chats.domain.writes import (
     AnswerPending,
     AppendMessages,
@@ -66,6 +72,7 @@ from chatd.chats.domain.writes import (
     RecordDispatches,
     StoreResult,
     Write,
+    entered_bills,
 )
 from chatd.content.domain.messages import ErrorKind, Role, TurnError
 from chatd.content.domain.parts import ToolResult
@@ -225,7 +232,7 @@ def _decide_for_worker(moved: ChatState, command: WorkerCommand) -> Decision:
                 moved,
                 retry=retry,
                 retry_version=moved.snapshot_version,
-                generation_attempt=moved.generation_attempt + 1,
+                generation_attempt=moved.generation_attempt + (retry.held_back_since is None),
             )
             return Decision(retried)
         case FinishTurn(_, messages):

@@ -12,7 +12,7 @@ from chatd.chats.domain.diffs import DiffStatus
 from chatd.content.domain.messages import ChatMode
 from chatd.content.domain.parts import ToolCall
 from chatd.content.domain.tools import ClientTool
-from chatd.models.domain.choice import ReasoningEffort
+from chatd.models.domain.profile import ReasoningEffort
 from chatd.primitives.domain.ids import ChatId, MessageId, Owner, OwnerId
 from chatd.users.domain.grantees import Grantee
 

@@ -6,9 +6,8 @@ from typing import Protocol
 from chatd.chats.store.idempotency_keys import Keys
 from chatd.primitives.domain.ids import ChatId, Owner, OwnerId
 from chatd.primitives.domain.requests import ClientKey
-from chatd.spend.domain.errors import UsageLimitReached
-from chatd.users.domain.errors import GroupsUnavailable
-from chatd.users.domain.groups import Groups
+from chatd.spend.domain.limits import UsageLimitReached
+from chatd.users.domain.groups import Groups, GroupsUnavailable
 
 
 class SpendAdmission(Protocol):

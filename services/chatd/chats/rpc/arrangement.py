@@ -5,19 +5,16 @@ from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from chatd.chats.rpc.convert import chat_to_proto, share_to_proto
-from chatd.chats.rpc.defaults import Defaults
-from chatd.chats.rpc.references import References, all_known
+from chatd.chats.rpc.convert import share_to_proto
+from chatd.chats.rpc.methods import ChatMethods, Context, with_read_only_errors
+from chatd.chats.rpc.references import all_known
 from chatd.chats.rpc.sending import effort_of, mode_of
 from chatd.chats.store.metadata import ChatChanges
-from chatd.chats.store.stores import Stores
-from chatd.models.domain.choice import ModelChoice
-from chatd.primitives.domain.checks import all_of
-from chatd.primitives.domain.errors import ChatNotFound, InvalidRequest
+from chatd.models.domain.profile import ModelChoice
+from chatd.primitives.domain.errors import ChatNotFound, InvalidRequest, all_of
 from chatd.primitives.domain.ids import ChatId, Owner
 from chatd.primitives.domain.requests import Reader
 from chatd.primitives.rpc import fields
-from chatd.primitives.rpc.shielded_calls import ShieldedCalls
 from chatd.users.domain.grantees import Grantee, GranteeKind
 from chatd.users.rpc.callers import caller_as_owner
 from parley.api.chat.v1 import chat_pb2
@@ -36,61 +33,55 @@ CHANGEABLE = (
 )
 
 
-class ArrangementMethods:
-    """Changes the metadata of chats for their owners; all methods are idempotent.
+class ArrangementMethods(ChatMethods):
+    """Changes the metadata of chats for their owners; all methods are idempotent."""
 
-    `changed` is called with every chat whose turn setup may have changed.
-    """
-
-    def __init__(
-        self,
-        stores: Stores,
-        shielded_calls: ShieldedCalls,
-        *,
-        defaults: Defaults,
-        references: References,
-        changed: Callable[[ChatId], None],
-    ) -> None:
-        self._references = references
-        self._stores = stores
-        self._unbroken = shielded_calls
-        self._defaults = defaults
-        self._changed = changed
-
-    async def update(self, request: api.UpdateChatRequest) -> api.UpdateChatResponse:
+    @with_read_only_errors
+    async def UpdateChat(
+        self, request: api.UpdateChatRequest, context: Context
+    ) -> api.UpdateChatResponse:
         """Update fields of a chat."""
         fields.request_id_of(request.request_id)
         owner = caller_as_owner()
         chat_id = ChatId(fields.uuid_of(request.chat.id, "chat.id"))
         changes = changes_of(request.chat, tuple(request.update_mask.paths))
-        changes = await self._checked(chat_id, owner, changes)
+        changes = await self._checked_changes(chat_id, owner, changes)
         await self._stores.metadata.change(
             chat_id, owner_id=owner.id, changes=changes, etag=request.chat.etag
         )
         self._changed(chat_id)
         return api.UpdateChatResponse(chat=await self._chat(chat_id, owner))
 
-    async def set_archived(self, request: api.SetArchivedRequest) -> api.SetArchivedResponse:
+    @with_read_only_errors
+    async def SetArchived(
+        self, request: api.SetArchivedRequest, context: Context
+    ) -> api.SetArchivedResponse:
         """Archive or unarchive a chat tree."""
         fields.request_id_of(request.request_id)
         owner, chat_id = caller_as_owner(), fields.chat_id_of(request.chat_id)
-        await self._unbroken.run(
-            lambda: self._stores.trees.set_archived(
+        await self._tasks.complete(
+            self._stores.trees.set_archived(
                 chat_id, owner_id=owner.id, archived=request.archived, etag=request.etag
             )
         )
         return api.SetArchivedResponse(chat=await self._chat(chat_id, owner))
 
-    async def delete(self, request: api.DeleteChatRequest) -> api.DeleteChatResponse:
+    @with_read_only_errors
+    async def DeleteChat(
+        self, request: api.DeleteChatRequest, context: Context
+    ) -> api.DeleteChatResponse:
         """Delete a chat tree permanently."""
         fields.request_id_of(request.request_id)
         owner, chat_id = caller_as_owner(), fields.chat_id_of(request.chat_id)
-        await self._unbroken.run(
-            lambda: self._stores.trees.delete(chat_id, owner_id=owner.id, etag=request.etag)
+        await self._tasks.complete(
+            self._stores.trees.delete(chat_id, owner_id=owner.id, etag=request.etag)
         )
         return api.DeleteChatResponse()
 
-    async def mark_read(self, request: api.MarkReadRequest) -> api.MarkReadResponse:
+    @with_read_only_errors
+    async def MarkRead(
+        self, request: api.MarkReadRequest, context: Context
+    ) -> api.MarkReadResponse:
         """Move the owner's read mark forward."""
         fields.request_id_of(request.request_id)
         owner, chat_id = caller_as_owner(), fields.chat_id_of(request.chat_id)
@@ -98,13 +89,19 @@ class ArrangementMethods:
         mark = await self._stores.metadata.mark_read(chat_id, owner_id=owner.id, message_id=last)
         return api.MarkReadResponse(last_message_id=mark)
 
-    async def get_shares(self, request: api.GetSharesRequest) -> api.GetSharesResponse:
+    @with_read_only_errors
+    async def GetShares(
+        self, request: api.GetSharesRequest, context: Context
+    ) -> api.GetSharesResponse:
         """Return the shares of a chat."""
         owner, chat_id = caller_as_owner(), fields.chat_id_of(request.chat_id)
         shares = await self._stores.shares.get(chat_id, owner_id=owner.id)
         return api.GetSharesResponse(shares=[share_to_proto(share) for share in shares])
 
-    async def set_shares(self, request: api.SetSharesRequest) -> api.SetSharesResponse:
+    @with_read_only_errors
+    async def SetShares(
+        self, request: api.SetSharesRequest, context: Context
+    ) -> api.SetSharesResponse:
         """Replace the shares of a chat."""
         fields.request_id_of(request.request_id)
         owner, chat_id = caller_as_owner(), fields.chat_id_of(request.chat_id)
@@ -118,7 +115,9 @@ class ArrangementMethods:
         shares = await self._stores.shares.replace(chat_id, owner_id=owner.id, grantees=grantees)
         return api.SetSharesResponse(shares=[share_to_proto(share) for share in shares])
 
-    async def _checked(self, chat_id: ChatId, owner: Owner, changes: ChatChanges) -> ChatChanges:
+    async def _checked_changes(
+        self, chat_id: ChatId, owner: Owner, changes: ChatChanges
+    ) -> ChatChanges:
         """Return the changes, after checking that new ids exist.
 
         Raises:
@@ -152,9 +151,6 @@ class ArrangementMethods:
             model_field="chat.model_id",
         )
         return replace(changes, model_id=choice.model_id) if choice.model_id else changes
-
-    async def _chat(self, chat_id: ChatId, owner: Owner) -> chat_pb2.Chat:
-        return chat_to_proto(await self._stores.reading.get(chat_id, Reader(owner.id)))
 
 
 def changes_of(chat: chat_pb2.Chat, paths: tuple[str, ...]) -> ChatChanges:

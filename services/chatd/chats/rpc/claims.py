@@ -5,8 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Protocol
 
-from chatd.chats.domain.chat import ChatState, Claimed, Status
-from chatd.chats.engine.slots import Slot
+from chatd.chats.domain.chat import ChatState, Claimed, Slot, Status
 from chatd.primitives.domain.ids import Owner, OwnerId, WorkerId
 
 

@@ -8,8 +8,7 @@ from chatd.chats.domain.views import FILES_MAX
 from chatd.chats.rpc.tool_schemas import schema_problems
 from chatd.content.domain import parts
 from chatd.content.domain.tools import BUILT_IN_TOOL_NAMES, ClientTool
-from chatd.primitives.domain.checks import all_of
-from chatd.primitives.domain.errors import InvalidRequest
+from chatd.primitives.domain.errors import InvalidRequest, all_of
 from chatd.primitives.rpc import fields
 from parley.api.chat.v1 import chat_pb2, message_pb2
 from parley.api.chat.v1 import chat_service_pb2 as api

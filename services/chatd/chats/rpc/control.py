@@ -14,15 +14,12 @@ from chatd.chats.domain.commands import (
     SubmitToolResults,
 )
 from chatd.chats.domain.errors import BadToolResult
-from chatd.chats.rpc.admission import Admission
-from chatd.chats.rpc.claims import Claims, reserved
+from chatd.chats.rpc.claims import reserved
 from chatd.chats.rpc.content import results_from_proto
-from chatd.chats.rpc.convert import chat_to_proto
-from chatd.chats.store.stores import Stores
+from chatd.chats.rpc.methods import ChatMethods, Context, with_read_only_errors
 from chatd.primitives.domain.ids import ChatId, MessageId, Owner, QueuedMessageId, WorkerId
-from chatd.primitives.domain.requests import ClientKey, Reader
+from chatd.primitives.domain.requests import ClientKey
 from chatd.primitives.rpc import fields
-from chatd.primitives.rpc.shielded_calls import ShieldedCalls
 from chatd.users.rpc.callers import caller_as_owner
 from parley.api.chat.v1 import chat_pb2
 from parley.api.chat.v1 import chat_service_pb2 as api
@@ -49,19 +46,12 @@ class Admitted:
     key: ClientKey
 
 
-class ControlMethods:
+class ControlMethods(ChatMethods):
     """Controls chats for their owners; each method returns the updated chat."""
 
-    def __init__(
-        self, stores: Stores, claims: Claims, shielded_calls: ShieldedCalls, *, admission: Admission
-    ) -> None:
-        self._stores = stores
-        self._claims = claims
-        self._unbroken = shielded_calls
-        self._admission = admission
-
-    async def delete_queued(
-        self, request: api.DeleteQueuedMessageRequest
+    @with_read_only_errors
+    async def DeleteQueuedMessage(
+        self, request: api.DeleteQueuedMessageRequest, context: Context
     ) -> api.DeleteQueuedMessageResponse:
         """Delete a queued message."""
         queued_id = QueuedMessageId(fields.uuid_of(request.queued_message_id, "queued_message_id"))
@@ -69,8 +59,9 @@ class ControlMethods:
         chat = await self._execute(admitted, DeleteQueuedMessage(queued_id))
         return api.DeleteQueuedMessageResponse(chat=chat)
 
-    async def promote_queued(
-        self, request: api.PromoteQueuedMessageRequest
+    @with_read_only_errors
+    async def PromoteQueuedMessage(
+        self, request: api.PromoteQueuedMessageRequest, context: Context
     ) -> api.PromoteQueuedMessageResponse:
         """Run a queued message now."""
         queued_id = QueuedMessageId(fields.uuid_of(request.queued_message_id, "queued_message_id"))
@@ -80,7 +71,10 @@ class ControlMethods:
         )
         return api.PromoteQueuedMessageResponse(chat=chat)
 
-    async def interrupt(self, request: api.InterruptRequest) -> api.InterruptResponse:
+    @with_read_only_errors
+    async def Interrupt(
+        self, request: api.InterruptRequest, context: Context
+    ) -> api.InterruptResponse:
         """Stop a turn; one that is over is not changed."""
         turn_id = MessageId(fields.whole(request.turn_message_id, "turn_message_id", at_least=0))
         admitted = await self._admit(request)
@@ -95,8 +89,9 @@ class ControlMethods:
             chat = await self._execute(admitted, Interrupt(turn_id, None))
         return api.InterruptResponse(chat=chat)
 
-    async def request_compaction(
-        self, request: api.RequestCompactionRequest
+    @with_read_only_errors
+    async def RequestCompaction(
+        self, request: api.RequestCompactionRequest, context: Context
     ) -> api.RequestCompactionResponse:
         """Summarise the history now."""
         admitted = await self._admit(request)
@@ -104,8 +99,9 @@ class ControlMethods:
         chat = await self._execute_and_start(admitted, RequestCompaction)
         return api.RequestCompactionResponse(chat=chat)
 
-    async def submit_tool_results(
-        self, request: api.SubmitToolResultsRequest
+    @with_read_only_errors
+    async def SubmitToolResults(
+        self, request: api.SubmitToolResultsRequest, context: Context
     ) -> api.SubmitToolResultsResponse:
         """Submit the results of the calls that the client executes."""
         admitted = await self._admit(request)
@@ -124,7 +120,10 @@ class ControlMethods:
             ) from None
         return api.SubmitToolResultsResponse(chat=chat)
 
-    async def reconcile(self, request: api.ReconcileChatRequest) -> api.ReconcileChatResponse:
+    @with_read_only_errors
+    async def ReconcileChat(
+        self, request: api.ReconcileChatRequest, context: Context
+    ) -> api.ReconcileChatResponse:
         """Bring a chat with an impossible state to rest."""
         chat = await self._execute(await self._admit(request), Reconcile())
         return api.ReconcileChatResponse(chat=chat)
@@ -140,7 +139,7 @@ class ControlMethods:
     async def _execute(self, admitted: Admitted, command: Command) -> chat_pb2.Chat:
         """Execute once a command that never claims the chat."""
         await self._stores.keys.once(admitted.chat_id, command, admitted.key)
-        return await self._chat(admitted)
+        return await self._chat(admitted.chat_id, admitted.owner)
 
     async def _execute_and_start(
         self, admitted: Admitted, command_for: CommandFor
@@ -154,9 +153,5 @@ class ControlMethods:
                 if applied is not None:
                     reservation.start(applied.state)
 
-        await self._unbroken.run(execute)
-        return await self._chat(admitted)
-
-    async def _chat(self, admitted: Admitted) -> chat_pb2.Chat:
-        reader = Reader(admitted.owner.id)
-        return chat_to_proto(await self._stores.reading.get(admitted.chat_id, reader))
+        await self._tasks.complete(execute())
+        return await self._chat(admitted.chat_id, admitted.owner)

@@ -15,8 +15,8 @@ from chatd.chats.rpc.bounding import MESSAGE_BYTES_MAX, QUEUED_BYTES_MAX, bounde
 from chatd.content.domain import parts
 from chatd.content.domain.messages import ChatMode, ErrorKind, FinishReason, Role, TurnError
 from chatd.content.domain.truncation import without_large_bytes
-from chatd.models.domain.choice import NO_CHOICE
-from chatd.models.domain.model_use import ModelUse
+from chatd.models.domain.price import ModelUse
+from chatd.models.domain.profile import NO_CHOICE
 from chatd.models.rpc.convert import EFFORT
 from chatd.primitives.rpc.times import optional_time, time_to_proto
 from chatd.users.domain.grantees import GranteeKind
@@ -234,7 +234,7 @@ def part_to_proto(part: parts.Part) -> message_pb2.Part:
             )
             return message_pb2.Part(reasoning=reasoning)
         case parts.ToolCall():
-            return message_pb2.Part(tool_call=_call(part))
+            return message_pb2.Part(tool_call=call_to_proto(part))
         case parts.ToolResult():
             return message_pb2.Part(tool_result=_result(part))
         case parts.Source(source_id, url, title):
@@ -259,7 +259,8 @@ def part_to_proto(part: parts.Part) -> message_pb2.Part:
             assert_never(part)
 
 
-def _call(call: parts.ToolCall) -> message_pb2.ToolCallPart:
+def call_to_proto(call: parts.ToolCall) -> message_pb2.ToolCallPart:
+    """Return a tool call as a proto."""
     return message_pb2.ToolCallPart(
         tool_call_id=call.tool_call_id,
         tool_name=call.tool_name,

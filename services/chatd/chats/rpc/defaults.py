@@ -7,8 +7,8 @@ from chatd.chats.domain.chat import NewMessage
 from chatd.chats.store.creation import NewChat
 from chatd.content.domain.messages import Role, Visibility
 from chatd.content.domain.parts import Text
-from chatd.models.domain.choice import ModelChoice
 from chatd.models.domain.errors import ModelNotFound
+from chatd.models.domain.profile import ModelChoice
 from chatd.models.store.catalogue import Snapshot
 
 
@@ -30,18 +30,6 @@ class Defaults(Protocol):
             ModelNotFound: There is no such model, or it is disabled.
         """
         ...
-
-
-class NoDefaults:
-    """Returns every request unchanged."""
-
-    async def choice(self, wanted: ModelChoice) -> ModelChoice:
-        """Return it unchanged."""
-        return wanted
-
-    async def complete(self, new: NewChat) -> NewChat:
-        """Return it unchanged."""
-        return new
 
 
 class Configuration(Protocol):

@@ -1,21 +1,19 @@
 """Methods that only read."""
 
 from collections.abc import AsyncIterator, Iterable
-from contextlib import asynccontextmanager
 
-from chatd.chats.domain.errors import ChatReadOnly
+from chatd.chats.domain.errors import MessageNotFound
 from chatd.chats.domain.views import ChatView
 from chatd.chats.rpc.bounding import EXPORTED_BYTES_MAX, PAGE_BYTES_MAX
 from chatd.chats.rpc.convert import chat_to_proto, message_to_proto, queued_to_proto
+from chatd.chats.rpc.methods import ChatMethods, Context
 from chatd.chats.rpc.search import searched
 from chatd.chats.store.listing import Filter, Source
 from chatd.chats.store.reading import Bounds
-from chatd.chats.store.stores import Stores
-from chatd.primitives.domain.errors import ChatNotFound, InvalidRequest
-from chatd.primitives.domain.ids import ChatId
+from chatd.primitives.domain.errors import InvalidRequest
+from chatd.primitives.domain.ids import MessageId
 from chatd.primitives.domain.requests import Reader
 from chatd.primitives.rpc import fields
-from chatd.users.domain.groups import Groups
 from chatd.users.rpc.callers import caller_as_reader
 from parley.api.chat.v1 import chat_service_pb2 as api
 from parley.api.chat.v1 import message_pb2
@@ -25,14 +23,10 @@ PAGE_LENGTH_MAX = 200
 PAGE_TOKEN_BYTES_MAX = 1024
 
 
-class ReadMethods:
+class ReadMethods(ChatMethods):
     """Reads for callers with permission."""
 
-    def __init__(self, stores: Stores, groups: Groups) -> None:
-        self._stores = stores
-        self._groups = groups
-
-    async def get(self, request: api.GetChatRequest) -> api.GetChatResponse:
+    async def GetChat(self, request: api.GetChatRequest, context: Context) -> api.GetChatResponse:
         """Return one chat with its children."""
         chat_id = fields.chat_id_of(request.chat_id)
         reader = await caller_as_reader(self._groups)
@@ -44,29 +38,9 @@ class ReadMethods:
         answer.chat.children.extend(chat_to_proto(child) for child in children)
         return answer
 
-    @asynccontextmanager
-    async def read_only_errors(self) -> AsyncIterator[None]:
-        """Raise ChatReadOnly in place of ChatNotFound for a caller who may read the chat.
-
-        Raises:
-            ChatReadOnly: The chat that was not found is shared with the caller.
-        """
-        try:
-            yield
-        except ChatNotFound as missing:
-            reader = await caller_as_reader(self._groups)
-            if await self._is_read_by(reader, ChatId(missing.chat_id)):
-                raise ChatReadOnly(missing.chat_id) from None
-            raise
-
-    async def _is_read_by(self, reader: Reader, chat_id: ChatId) -> bool:
-        try:
-            chat = await self._stores.reading.get(chat_id, reader)
-        except ChatNotFound:
-            return False
-        return chat.owner.id != reader.id
-
-    async def list(self, request: api.ListChatsRequest) -> api.ListChatsResponse:
+    async def ListChats(
+        self, request: api.ListChatsRequest, context: Context
+    ) -> api.ListChatsResponse:
         """Return a page of chats."""
         length = fields.whole(request.page_size, "page_size", at_least=0, at_most=PAGE_LENGTH_MAX)
         among = Filter(
@@ -84,7 +58,9 @@ class ReadMethods:
             chats=[chat_to_proto(chat) for chat in page.chats], next_page_token=page.next_token
         )
 
-    async def list_messages(self, request: api.ListMessagesRequest) -> api.ListMessagesResponse:
+    async def ListMessages(
+        self, request: api.ListMessagesRequest, context: Context
+    ) -> api.ListMessagesResponse:
         """Return a page of a history."""
         chat_id = fields.chat_id_of(request.chat_id)
         before_id = fields.whole(request.before_id, "before_id", at_least=0)
@@ -104,7 +80,23 @@ class ReadMethods:
             queued_messages=[queued_to_proto(queued) for queued in page.queue],
         )
 
-    async def export(self, request: api.ExportChatRequest) -> AsyncIterator[api.ExportChatResponse]:
+    async def GetMessage(
+        self, request: api.GetMessageRequest, context: Context
+    ) -> api.GetMessageResponse:
+        """Return one message of a history."""
+        chat_id, message_id = fields.chat_id_of(request.chat_id), MessageId(request.message_id)
+        page = await self._stores.reading.page(
+            chat_id,
+            await caller_as_reader(self._groups),
+            Bounds(before_id=message_id + 1, after_id=message_id - 1, limit=1),
+        )
+        if not page.messages:
+            raise MessageNotFound(message_id)
+        return api.GetMessageResponse(message=message_to_proto(chat_id, page.messages[0]))
+
+    async def ExportChat(
+        self, request: api.ExportChatRequest, context: Context
+    ) -> AsyncIterator[api.ExportChatResponse]:
         """Stream a whole chat: itself, its messages in order, and their count."""
         chat_id = fields.chat_id_of(request.chat_id)
         reader: Reader = await caller_as_reader(self._groups)

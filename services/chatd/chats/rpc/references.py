@@ -12,7 +12,7 @@ from chatd.models.domain.errors import ModelNotFound
 from chatd.primitives.domain.errors import CheckUnavailable, UnknownIds, WorkspaceNotFound
 from chatd.primitives.domain.ids import ChatId, Owner, OwnerId
 from chatd.users.domain.grantees import Grantee, Grantees
-from chatd.users.rpc.references import require_grantees
+from chatd.users.rpc.callers import require_grantees
 
 T = TypeVar("T")
 

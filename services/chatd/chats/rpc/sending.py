@@ -6,8 +6,7 @@ from dataclasses import dataclass, replace
 
 from chatd.chats.domain.chat import ChatState, NewMessage, QueuedMessage
 from chatd.chats.domain.commands import BusyBehavior, EditMessage, SendMessage
-from chatd.chats.rpc.admission import Admission
-from chatd.chats.rpc.claims import Claims, reserved
+from chatd.chats.rpc.claims import reserved
 from chatd.chats.rpc.content import (
     client_tools_from_proto,
     content_from_proto,
@@ -21,28 +20,26 @@ from chatd.chats.rpc.convert import (
     queued_to_proto,
     state_to_proto,
 )
-from chatd.chats.rpc.defaults import Defaults
-from chatd.chats.rpc.references import References, all_known
+from chatd.chats.rpc.methods import ChatMethods, Context, with_read_only_errors
+from chatd.chats.rpc.references import all_known
 from chatd.chats.store.applying import Applied
 from chatd.chats.store.creation import NewChat
-from chatd.chats.store.stores import Stores
 from chatd.content.domain import parts
 from chatd.content.domain.messages import ChatMode, Role, Visibility
 from chatd.content.domain.parts import Part
-from chatd.models.domain.choice import ModelChoice, ReasoningEffort
 from chatd.models.domain.errors import ModelNotFound
+from chatd.models.domain.profile import ModelChoice, ReasoningEffort
 from chatd.models.rpc.convert import EFFORT
-from chatd.primitives.domain.checks import all_of
 from chatd.primitives.domain.errors import (
     CheckUnavailable,
     InvalidRequest,
     RequestIdReused,
     UnknownIds,
+    all_of,
 )
 from chatd.primitives.domain.ids import ChatId, MessageId, Owner, OwnerId, QueuedMessageId
 from chatd.primitives.domain.requests import ClientKey
 from chatd.primitives.rpc import fields
-from chatd.primitives.rpc.shielded_calls import ShieldedCalls
 from chatd.users.rpc.callers import caller_as_owner
 from parley.api.chat.v1 import chat_pb2
 from parley.api.chat.v1 import chat_service_pb2 as api
@@ -68,32 +65,12 @@ class MessageRequest:
     message: NewMessage
 
 
-class SendMethods:
-    """Adds messages of owners, and runs the turns that they start in this process.
+class SendMethods(ChatMethods):
+    """Adds messages of owners, and runs the turns that they start in this process."""
 
-    `created` is called with every new chat.
-    """
-
-    def __init__(
-        self,
-        stores: Stores,
-        claims: Claims,
-        shielded_calls: ShieldedCalls,
-        *,
-        admission: Admission,
-        created: Callable[[NewChat], None],
-        defaults: Defaults,
-        references: References,
-    ) -> None:
-        self._references = references
-        self._stores = stores
-        self._claims = claims
-        self._unbroken = shielded_calls
-        self._admission = admission
-        self._created = created
-        self._defaults = defaults
-
-    async def create(self, request: api.CreateChatRequest) -> api.CreateChatResponse:
+    async def CreateChat(
+        self, request: api.CreateChatRequest, context: Context
+    ) -> api.CreateChatResponse:
         """Create a chat with its first message and start its turn."""
         owner = caller_as_owner()
         key = fields.client_key_of(request, request.request_id)
@@ -104,7 +81,7 @@ class SendMethods:
             new = _new_chat(request, owner, content)
 
         group_ids = await self._admission.to_new_chat(new.id, owner, key)
-        new = await self._checked(replace(new, owner_group_ids=group_ids), key)
+        new = await self._checked_chat(replace(new, owner_group_ids=group_ids), key)
 
         async def add() -> ChatState | None:
             with reserved(self._claims, owner) as reservation:
@@ -117,7 +94,7 @@ class SendMethods:
                     self._created(new)
                 return state
 
-        if await self._unbroken.run(add) is None:
+        if await self._tasks.complete(add()) is None:
             # A chat that outlived its key has the same owner, who used this id long ago.
             await self._stores.keys.require_used(new.id, key, RequestIdReused(key.key))
         outcome = await self._stores.keys.outcome(new.id, owner_id=owner.id, key=key.key)
@@ -126,7 +103,10 @@ class SendMethods:
             message=message_to_proto(new.id, outcome.turn_message),
         )
 
-    async def send(self, request: api.SendMessageRequest) -> api.SendMessageResponse:
+    @with_read_only_errors
+    async def SendMessage(
+        self, request: api.SendMessageRequest, context: Context
+    ) -> api.SendMessageResponse:
         """Add a message: it starts a turn, is queued, or interrupts and runs next."""
         busy = BUSY.get(request.busy_behavior)
         if busy is None:
@@ -145,7 +125,7 @@ class SendMethods:
                     reservation.start(applied.state)
                 return applied
 
-        sent = await self._unbroken.run(send)
+        sent = await self._tasks.complete(send())
         if is_brief and sent is not None and sent.message is not None:
             return api.SendMessageResponse(
                 chat=state_to_proto(sent.state),
@@ -175,7 +155,10 @@ class SendMethods:
             answer.message.CopyFrom(message_to_proto(asked.chat_id, outcome.turn_message))
         return answer
 
-    async def edit(self, request: api.EditMessageRequest) -> api.EditMessageResponse:
+    @with_read_only_errors
+    async def EditMessage(
+        self, request: api.EditMessageRequest, context: Context
+    ) -> api.EditMessageResponse:
         """Replace a message and run again from there."""
         message_id = MessageId(fields.whole(request.message_id, "message_id", at_least=1))
         asked = await self._asked(request)
@@ -188,7 +171,7 @@ class SendMethods:
                 if applied is not None:
                     reservation.start(applied.state)
 
-        await self._unbroken.run(edit)
+        await self._tasks.complete(edit())
         outcome = await self._stores.keys.outcome(chat_id, owner_id=owner.id, key=asked.key.key)
         deleted = await self._stores.reading.deleted_at(
             chat_id, owner_id=owner.id, snapshot_version=outcome.snapshot_version
@@ -202,7 +185,7 @@ class SendMethods:
             snapshot_version=chat.versions.snapshot,
         )
 
-    async def _checked(self, new: NewChat, key: ClientKey) -> NewChat:
+    async def _checked_chat(self, new: NewChat, key: ClientKey) -> NewChat:
         """Return a new chat, completed, after checking that its ids exist.
 
         A repeated request passes, even if objects that it names were deleted since.

@@ -7,7 +7,7 @@ even when its caller is gone, because a cancelled statement may have been commit
 """
 
 import asyncio
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -15,7 +15,7 @@ from enum import Enum
 from types import TracebackType
 from typing import Self, TypeVar
 
-from chatd.chats.domain.chat import ChatState, Message, NewMessage
+from chatd.chats.domain.chat import ChatState, Facts, Message, NewMessage
 from chatd.chats.domain.commands import (
     CancelRequiredAction,
     Command,
@@ -27,16 +27,16 @@ from chatd.chats.domain.commands import (
     SubmitToolResults,
     WorkerCommand,
 )
-from chatd.chats.domain.facts import Facts
 from chatd.chats.domain.transitions import Decision, decide
 from chatd.chats.domain.writes import AppendMessages, EnterBill, RecordDispatches, StoreResult
 from chatd.chats.store.codec import choice_from_json
 from chatd.chats.store.rows import state_of
 from chatd.chats.store.statements import SELECT_KEY, SELECT_STATE, decision_statement
-from chatd.models.domain.choice import ModelChoice
+from chatd.models.domain.profile import ModelChoice
 from chatd.primitives.domain.errors import ChatError, ChatNotFound
 from chatd.primitives.domain.ids import ChatId
 from chatd.primitives.domain.requests import ClientKey
+from parley.cache import BoundedCache
 from parley.clock import Clock
 from parley.postgres import (
     Connection,
@@ -46,7 +46,6 @@ from parley.postgres import (
     Pool,
     PoolExhausted,
     StatementEnded,
-    typed_outages,
 )
 from parley.tasks import ShieldedTasks
 
@@ -54,8 +53,8 @@ KNOWN_STATES_MAX = 10_000
 MISSES_BEFORE_LOCK = 3
 DEADLOCKS_MAX = 6
 DEADLOCK_PAUSE_S = 0.05
-LINE_PATIENCE_S = 5.0
-OUTAGE_PATIENCE_S = 30.0
+QUEUE_WAIT_S = 5.0
+OUTAGE_WAIT_S = 30.0
 OUTAGE_PAUSE_S = 0.25
 
 T = TypeVar("T")
@@ -99,7 +98,7 @@ class KnownStates:
     """The newest state of each chat that this process has seen; an LRU cache."""
 
     def __init__(self) -> None:
-        self._states: OrderedDict[ChatId, ChatState] = OrderedDict()
+        self._states: BoundedCache[ChatId, ChatState] = BoundedCache(KNOWN_STATES_MAX)
 
     def get(self, chat_id: ChatId) -> ChatState | None:
         """Return the cached state, if any."""
@@ -109,14 +108,11 @@ class KnownStates:
         """Cache a state that was written or read; an older one is ignored."""
         known = self._states.get(state.chat_id)
         if known is None or state.snapshot_version >= known.snapshot_version:
-            self._states[state.chat_id] = state
-        self._states.move_to_end(state.chat_id)
-        if len(self._states) > KNOWN_STATES_MAX:
-            self._states.popitem(last=False)
+            self._states.put(state.chat_id, state)
 
     def forget(self, chat_id: ChatId) -> None:
         """Drop the cached state of a chat."""
-        self._states.pop(chat_id, None)
+        self._states.pop(chat_id)
 
 
 class Applier:
@@ -169,9 +165,9 @@ class Applier:
             StatementEnded: The database aborted the write, which changed nothing.
             DatabaseUnavailable: The database did not recover in time; read before repeating.
         """
-        return await self._under_way.complete(self._carried(chat_id, command, client_key))
+        return await self._under_way.complete(self._apply(chat_id, command, client_key))
 
-    async def _carried(
+    async def _apply(
         self, chat_id: ChatId, command: Command, client_key: ClientKey | None
     ) -> Applied:
         lock = self._locks.setdefault(chat_id, asyncio.Lock())
@@ -180,21 +176,21 @@ class Applier:
         try:
             async with lock:
                 waited_s = self._clock.monotonic() - began_s
-                if waited_s > LINE_PATIENCE_S and not isinstance(command, WorkerCommand):
+                if waited_s > QUEUE_WAIT_S and not isinstance(command, WorkerCommand):
                     # The commands before waited for a database lock until they were refused; in a
                     # queue the last would wait for all of them.
                     raise DatabaseBusy(f"stood in line for {waited_s:.0f} s")
-                return await self._insisted(chat_id, command, client_key)
+                return await self._apply_with_retries(chat_id, command, client_key)
         finally:
             self._in_line[chat_id] -= 1
             if not self._in_line[chat_id]:
                 del self._in_line[chat_id], self._locks[chat_id]
 
-    async def _insisted(
+    async def _apply_with_retries(
         self, chat_id: ChatId, command: Command, client_key: ClientKey | None
     ) -> Applied:
         """Execute a command; a worker's waits for a connection, as its model call is paid for."""
-        deadline = self._clock.monotonic() + OUTAGE_PATIENCE_S
+        deadline = self._clock.monotonic() + OUTAGE_WAIT_S
         while True:
             try:
                 return await self._attempt(chat_id, command, client_key)
@@ -221,7 +217,7 @@ class Applier:
                 return Applied(seen)
             written = await self._write(self._pool, seen, decision, client_key)
             if isinstance(written, Wrote):
-                return self._learned(seen, decision, written)
+                return self._publish_write(seen, decision, written)
             fresh = await self._read(self._pool, chat_id)
             is_same = fresh.snapshot_version == seen.snapshot_version
             if written is Unwritten.REFUSED and is_same:
@@ -247,21 +243,21 @@ class Applier:
         self, chat_id: ChatId, command: Command, client_key: ClientKey | None
     ) -> Applied:
         """Decide under a row lock; for chats with many concurrent writers."""
-        with typed_outages():
-            async with self._pool.acquire() as connection, connection.transaction():
-                seen = await self._read(connection, chat_id, lock=" FOR UPDATE")
-                decision = await self._decide(seen, command, is_fresh=True)
-                assert decision is not None  # A fresh state gives a decision or an error.
-                if decision.state is seen:
-                    return Applied(seen)
+        async with self._pool.acquire() as connection, connection.transaction():
+            seen = await self._read(connection, chat_id, lock=" FOR UPDATE")
+            decision = await self._decide(seen, command, is_fresh=True)
+            assert decision is not None  # A fresh state gives a decision or an error.
+            if decision.state is seen:
+                return Applied(seen)
+            written = await self._write(connection, seen, decision, client_key)
+            if not isinstance(written, Wrote):
+                decision = await self._decide(seen, _without_claim(command), is_fresh=True)
+                assert decision is not None
                 written = await self._write(connection, seen, decision, client_key)
-                if not isinstance(written, Wrote):
-                    decision = await self._decide(seen, _without_claim(command), is_fresh=True)
-                    assert decision is not None
-                    written = await self._write(connection, seen, decision, client_key)
         assert isinstance(written, Wrote)  # Locked, and nothing is claimed.
-        return self._learned(seen, decision, written)
+        return self._publish_write(seen, decision, written)
 
+    # May run: checked by Ownership, process.
     async def _write(
         self,
         source: "Pool | Connection",
@@ -273,8 +269,7 @@ class Applier:
         statement = decision_statement(seen, decision, client_key)
         for attempt in range(1, DEADLOCKS_MAX + 1):
             try:
-                with typed_outages():
-                    row = await source.fetchrow(statement.text, *statement.arguments)
+                row = await source.fetchrow(statement.text, *statement.arguments)
             except Deadlocked:
                 if attempt == DEADLOCKS_MAX or source is not self._pool:
                     raise
@@ -287,14 +282,14 @@ class Applier:
             except DatabaseUnavailable:
                 if source is not self._pool:
                     raise
-                return await self._after_outage(seen, decision, client_key)
+                return await self._outcome_after_outage(seen, decision, client_key)
             if row is None:
                 return Unwritten.REFUSED
             state = replace(decision.state, deadline_at=row["deadline_at"])
             return Wrote(state, choice_from_json(row["choice"]), row["changed_at"])
         raise AssertionError("unreachable")
 
-    async def _after_outage(
+    async def _outcome_after_outage(
         self, seen: ChatState, decision: Decision, client_key: ClientKey | None
     ) -> Wrote | Unwritten:
         """Determine whether an interrupted write was committed.
@@ -304,18 +299,20 @@ class Applier:
         make. Two requests of users may lead to the same state, so the key of this one must be
         stored too.
         """
-        stored = await self._patiently(seen.chat_id, lambda: self._read(self._pool, seen.chat_id))
+        stored = await self._read_with_retries(
+            seen.chat_id, lambda: self._read(self._pool, seen.chat_id)
+        )
         if stored != replace(decision.state, deadline_at=stored.deadline_at):
             return Unwritten.CUT_OFF
         if client_key is None:
             return Wrote(stored)
-        is_used = await self._patiently(
+        is_used = await self._read_with_retries(
             seen.chat_id, lambda: self._is_used(seen.chat_id, client_key)
         )
         return Wrote(stored) if is_used else Unwritten.CUT_OFF
 
-    async def _patiently(self, chat_id: ChatId, read: Callable[[], Awaitable[T]]) -> T:
-        deadline = self._clock.monotonic() + OUTAGE_PATIENCE_S
+    async def _read_with_retries(self, chat_id: ChatId, read: Callable[[], Awaitable[T]]) -> T:
+        deadline = self._clock.monotonic() + OUTAGE_WAIT_S
         while True:
             try:
                 return await read()
@@ -327,8 +324,7 @@ class Applier:
                 await self._clock.sleep(OUTAGE_PAUSE_S)
 
     async def _is_used(self, chat_id: ChatId, client_key: ClientKey) -> bool:
-        with typed_outages():
-            return await self._pool.fetchval(SELECT_KEY, chat_id, client_key.key) is not None
+        return await self._pool.fetchval(SELECT_KEY, chat_id, client_key.key) is not None
 
     async def _read(
         self,
@@ -336,8 +332,7 @@ class Applier:
         chat_id: ChatId,
         lock: str = "",
     ) -> ChatState:
-        with typed_outages():
-            row = await source.fetchrow(SELECT_STATE + lock, chat_id)
+        row = await source.fetchrow(SELECT_STATE + lock, chat_id)
         if row is None:
             self.known.forget(chat_id)
             raise ChatNotFound(chat_id)
@@ -345,7 +340,7 @@ class Applier:
         self.known.learn(state)
         return state
 
-    def _learned(self, seen: ChatState, decision: Decision, wrote: Wrote) -> Applied:
+    def _publish_write(self, seen: ChatState, decision: Decision, wrote: Wrote) -> Applied:
         written = wrote.state
         self.known.learn(written)
         stored: Message | None = None

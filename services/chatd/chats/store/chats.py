@@ -2,10 +2,8 @@
 
 from collections.abc import Callable
 from datetime import datetime
-from types import TracebackType
-from typing import Self
 
-from chatd.chats.domain.chat import ChatState, Message, NewMessage, QueuedMessage
+from chatd.chats.domain.chat import NO_FACTS, ChatState, Facts, Message, NewMessage, QueuedMessage
 from chatd.chats.domain.commands import (
     Command,
     DeleteQueuedMessage,
@@ -13,18 +11,17 @@ from chatd.chats.domain.commands import (
     PromoteQueuedMessage,
     RequestCompaction,
 )
-from chatd.chats.domain.facts import NO_FACTS, Facts
 from chatd.chats.store import queries
-from chatd.chats.store.applying import Appended, Applied, Applier
+from chatd.chats.store.applying import Appended, Applier
 from chatd.chats.store.creation import NewChat, insert_chat
 from chatd.chats.store.rows import message_of, queued_message_of, state_of, stored_execution_of
 from chatd.chats.store.statements import SELECT_STATE
 from chatd.content.domain.tools import StoredExecution
 from chatd.primitives.domain.errors import ChatNotFound
-from chatd.primitives.domain.ids import ChatId, MessageId, Owner, WorkerId
+from chatd.primitives.domain.ids import ChatId, MessageId, WorkerId
 from chatd.primitives.domain.requests import ClientKey
 from parley.clock import Clock
-from parley.postgres import Pool, typed_outages
+from parley.postgres import Pool
 
 
 def ignore_event(
@@ -33,7 +30,7 @@ def ignore_event(
     """Ignore a write."""
 
 
-class PostgresChats:
+class PostgresChats(Applier):
     """Chats in PostgreSQL.
 
     `state_changed` is called with every state that was written, after its commit. `appended` is
@@ -49,37 +46,9 @@ class PostgresChats:
         *,
         appended: Appended = ignore_event,
     ) -> None:
-        self._pool = pool
-        self._state_changed = state_changed
-        self._applier = Applier(
+        super().__init__(
             pool, facts_of=self._facts, state_changed=state_changed, appended=appended, clock=clock
         )
-
-    async def __aenter__(self) -> Self:
-        await self._applier.__aenter__()
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        await self._applier.__aexit__(kind, error, traceback)
-
-    async def create(
-        self,
-        chat_id: ChatId,
-        *,
-        owner: Owner,
-        title: str,
-        has_own_title: bool,
-        message: NewMessage,
-        claimed_by: WorkerId | None,
-    ) -> bool:
-        """Create a running chat with one message; return whether it is new."""
-        new = NewChat(chat_id, owner, title, has_own_title, (message,))
-        return await self.add(new, claimed_by=claimed_by) is not None
 
     async def add(
         self,
@@ -96,24 +65,8 @@ class PostgresChats:
 
     def publish_state(self, state: ChatState) -> None:
         """Publish a state that was written by other means than `apply`."""
-        self._applier.known.learn(state)
+        self.known.learn(state)
         self._state_changed(state)
-
-    async def apply(
-        self, chat_id: ChatId, command: Command, client_key: ClientKey | None = None
-    ) -> ChatState:
-        """Execute a command and return the state after it, unchanged if it has no effect.
-
-        Raises:
-            ChatError: The command is refused; see `domain.errors`.
-        """
-        return (await self.applied(chat_id, command, client_key)).state
-
-    async def applied(
-        self, chat_id: ChatId, command: Command, client_key: ClientKey | None = None
-    ) -> Applied:
-        """Execute a command as `apply` does and return its outcome."""
-        return await self._applier.applied(chat_id, command, client_key)
 
     async def state(self, chat_id: ChatId) -> ChatState:
         """Return the current state of a chat's execution.
@@ -121,8 +74,7 @@ class PostgresChats:
         Raises:
             ChatNotFound: The chat does not exist.
         """
-        with typed_outages():
-            row = await self._pool.fetchrow(SELECT_STATE, chat_id)
+        row = await self._pool.fetchrow(SELECT_STATE, chat_id)
         if row is None:
             raise ChatNotFound(chat_id)
         return state_of(row)
@@ -132,39 +84,33 @@ class PostgresChats:
 
         Changed messages include deleted ones, marked as such.
         """
-        with typed_outages():
-            rows = await self._pool.fetch(queries.SELECT_HISTORY, chat_id, after_revision)
+        rows = await self._pool.fetch(queries.SELECT_HISTORY, chat_id, after_revision)
         return tuple(map(message_of, rows))
 
     async def executions(
         self, chat_id: ChatId, message_id: MessageId
     ) -> tuple[StoredExecution, ...]:
         """Return the dispatched calls of an assistant message."""
-        with typed_outages():
-            rows = await self._pool.fetch(queries.SELECT_EXECUTIONS, chat_id, message_id)
+        rows = await self._pool.fetch(queries.SELECT_EXECUTIONS, chat_id, message_id)
         return tuple(map(stored_execution_of, rows))
 
     async def queue(self, chat_id: ChatId) -> tuple[QueuedMessage, ...]:
         """Return the queued messages, in order."""
-        with typed_outages():
-            rows = await self._pool.fetch(queries.SELECT_QUEUE, chat_id)
+        rows = await self._pool.fetch(queries.SELECT_QUEUE, chat_id)
         return tuple(map(queued_message_of, rows))
 
     async def _facts(self, chat_id: ChatId, command: Command) -> Facts:
         """Read the inputs of `command` beside the state; the guard ensures that they still hold."""
         match command:
             case DeleteQueuedMessage(wanted) | PromoteQueuedMessage(wanted, _):
-                with typed_outages():
-                    row = await self._pool.fetchrow(queries.SELECT_QUEUED_FACTS, chat_id, wanted)
+                row = await self._pool.fetchrow(queries.SELECT_QUEUED_FACTS, chat_id, wanted)
                 assert row is not None  # An aggregate always returns a row.
                 return Facts(is_queued=row["is_queued"], is_queue_head=bool(row["is_head"]))
             case EditMessage(message_id):
-                with typed_outages():
-                    row = await self._pool.fetchrow(queries.SELECT_MESSAGE, chat_id, message_id)
+                row = await self._pool.fetchrow(queries.SELECT_MESSAGE, chat_id, message_id)
                 return Facts(target=None if row is None else message_of(row))
             case RequestCompaction():
-                with typed_outages():
-                    found = await self._pool.fetchval(queries.SELECT_HAS_MATERIAL, chat_id)
+                found = await self._pool.fetchval(queries.SELECT_HAS_MATERIAL, chat_id)
                 return Facts(has_material=bool(found))
             case _:
                 return NO_FACTS

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from chatd.chats.domain.chat import NewMessage
-from chatd.chats.domain.synthetic import synthetic_result
+from chatd.chats.domain.tool_results import synthetic_result
 from chatd.chats.domain.writes import (
     AnswerPending,
     AppendMessages,
@@ -25,7 +25,7 @@ from chatd.chats.domain.writes import (
     Write,
 )
 from chatd.chats.store.codec import CONTENT_VERSION, choice_to_json, parts_to_json, result_to_json
-from chatd.models.domain.choice import ModelChoice
+from chatd.models.domain.profile import ModelChoice
 from chatd.primitives.domain.ids import MessageId
 from chatd.spend.store.ledger import ENTER_BILL, entry_arguments
 from chatd.spend.store.use_codec import use_to_json

@@ -12,7 +12,7 @@ from chatd.chats.domain.chat import PendingCall, Retry
 from chatd.content.domain.messages import Role, TurnError
 from chatd.content.domain.parts import Part, ToolResult
 from chatd.content.store.legacy import UnreadableContent, legacy_parts
-from chatd.models.domain.choice import ModelChoice
+from chatd.models.domain.profile import ModelChoice
 
 CONTENT_VERSION = 1
 

@@ -13,14 +13,15 @@ from chatd.content.domain.errors import FileNotFound
 from chatd.content.domain.messages import ChatMode
 from chatd.content.domain.tools import ClientTool
 from chatd.content.store.client_tools import tools_to_json
-from chatd.models.domain.choice import ReasoningEffort
+from chatd.models.domain.profile import ReasoningEffort
 from chatd.primitives.domain.ids import ChatId, MessageId, Owner, WorkerId
 from chatd.primitives.domain.requests import ClientKey
 from chatd.primitives.store.constraints import Constraint
-from parley.postgres import Pool, typed_outages
+from parley.postgres import Pool
 
 # Create a running chat, for its owner; an existing id inserts nothing. As everywhere, a worker may
 # claim only while its lease is valid for some seconds more and it is not draining.
+# May run: owner.
 INSERT_CHAT = """
     WITH claim AS MATERIALIZED (
         SELECT id FROM chat.workers WHERE id = $13::uuid AND NOT is_draining
@@ -95,7 +96,7 @@ async def insert_chat(
     Raises:
         FileNotFound: One of its files was deleted concurrently.
     """
-    with typed_outages(), _removed_files(new.file_ids):
+    with _removed_files(new.file_ids):
         row = await pool.fetchrow(
             INSERT_CHAT,
             new.id,
@@ -131,7 +132,7 @@ def _removed_files(file_ids: tuple[str, ...]) -> Iterator[None]:
     try:
         yield
     except asyncpg.ForeignKeyViolationError as violation:
-        if violation.constraint_name != Constraint.CHAT_FILES_FILE:
+        if violation.constraint_name != Constraint.CHAT_FILES_FILE_FKEY:
             raise
         raise FileNotFound(file_ids[0]) from violation
 

@@ -4,9 +4,10 @@ import msgspec
 
 from chatd.chats.domain.diffs import DiffStatus
 from chatd.primitives.domain.ids import ChatId
-from parley.postgres import Pool, typed_outages
+from parley.postgres import Pool
 
 # Only changes are written: feeds publish every new row version.
+# May run: process.
 SET_DIFF_STATUS = """
     UPDATE chat.chats c SET diff_status = $2::text::jsonb FROM chat.chat_exec e
     WHERE c.id = $1 AND e.chat_id = c.id
@@ -27,8 +28,7 @@ class PostgresDiffs:
     async def set(self, chat_id: ChatId, status: DiffStatus | None) -> int | None:
         """Store a status; return the chat's version, None if it did not change."""
         text = None if status is None else _encoder.encode(status).decode()
-        with typed_outages():
-            version: int | None = await self._pool.fetchval(SET_DIFF_STATUS, chat_id, text)
+        version: int | None = await self._pool.fetchval(SET_DIFF_STATUS, chat_id, text)
         return version
 
 

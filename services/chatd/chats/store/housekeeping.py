@@ -2,7 +2,7 @@
 
 from datetime import timedelta
 
-from parley.postgres import Pool, typed_outages
+from parley.postgres import Pool
 
 KEYS_KEPT = timedelta(hours=24)  # How long a client may repeat a request.
 WORKERS_KEPT = timedelta(days=1)
@@ -13,9 +13,11 @@ USES_KEPT = timedelta(days=90)
 USES_MAX = 100_000
 
 # One process at a time; the others do not wait.
+# May run: no-rows.
 TRY_TO_BEGIN = "SELECT pg_try_advisory_xact_lock(hashtextextended('chat housekeeping', 0))"
 
 # Keys that are too old to be repeated; for no user.
+# May run: process.
 DELETE_KEYS = """
     WITH gone AS (
         DELETE FROM chat.client_keys WHERE (chat_id, key) IN (
@@ -27,6 +29,7 @@ DELETE_KEYS = """
 """
 
 # Pieces of answers whose episode is over: their chat rests, or has another episode.
+# May run: process.
 DELETE_PARTIALS = """
     WITH over AS MATERIALIZED (
         SELECT p.chat_id, p.history_version, p.generation_attempt, p.first_seq
@@ -44,6 +47,7 @@ DELETE_PARTIALS = """
 """
 
 # Workers that ended long ago; a chat that still names one has been free ever since.
+# May run: process.
 DELETE_WORKERS = """
     WITH gone AS (
         DELETE FROM chat.workers WHERE id IN (
@@ -55,6 +59,7 @@ DELETE_WORKERS = """
 
 # Workspaces that were deleted long ago, with their logs. One that has the id of a chat, or that a
 # chat names, is kept to show that chat that it was deleted.
+# May run: process.
 DELETE_WORKSPACES = """
     WITH gone AS (
         DELETE FROM chat.workspaces WHERE id IN (
@@ -69,6 +74,7 @@ DELETE_WORKSPACES = """
 """
 
 # Files that are linked to no chat; the lock prevents new links. For no user.
+# May run: process.
 LOCK_UNHELD = """
     SELECT f.id FROM chat.files f
     WHERE f.created_at < clock_timestamp() - $1::interval
@@ -77,6 +83,7 @@ LOCK_UNHELD = """
 """
 
 # Those of the locked files that were not linked before the lock.
+# May run: process.
 DELETE_UNHELD = """
     WITH gone AS (
         DELETE FROM chat.files f WHERE f.id = ANY ($1::uuid[])
@@ -86,6 +93,7 @@ DELETE_UNHELD = """
 """
 
 # Old records of uses of secrets; for no user.
+# May run: process.
 DELETE_OLD_USES = """
     WITH gone AS (
         DELETE FROM chat.secret_uses WHERE id IN (
@@ -96,6 +104,7 @@ DELETE_OLD_USES = """
 """
 
 # The oldest records of workspaces with too many, among the workspaces with recent uses.
+# May run: process.
 DELETE_CROWDED_USES = """
     WITH active AS MATERIALIZED (
         SELECT DISTINCT workspace_id FROM (
@@ -127,18 +136,17 @@ class PostgresHousekeeping:
 
         Does nothing while another process deletes.
         """
-        with typed_outages():
-            async with self._pool.acquire() as connection, connection.transaction():
-                if not await connection.fetchval(TRY_TO_BEGIN):
-                    return False
-                unheld = await connection.fetch(LOCK_UNHELD, FILES_KEPT, rows_max)
-                removed: tuple[int, ...] = (
-                    await connection.fetchval(DELETE_KEYS, KEYS_KEPT, rows_max),
-                    await connection.fetchval(DELETE_PARTIALS, rows_max),
-                    await connection.fetchval(DELETE_WORKERS, WORKERS_KEPT, rows_max),
-                    await connection.fetchval(DELETE_WORKSPACES, WORKSPACES_KEPT, rows_max),
-                    await connection.fetchval(DELETE_UNHELD, [row["id"] for row in unheld]),
-                    await connection.fetchval(DELETE_OLD_USES, USES_KEPT, rows_max),
-                    await connection.fetchval(DELETE_CROWDED_USES, self._uses_max, rows_max),
-                )
+        async with self._pool.acquire() as connection, connection.transaction():
+            if not await connection.fetchval(TRY_TO_BEGIN):
+                return False
+            unheld = await connection.fetch(LOCK_UNHELD, FILES_KEPT, rows_max)
+            removed: tuple[int, ...] = (
+                await connection.fetchval(DELETE_KEYS, KEYS_KEPT, rows_max),
+                await connection.fetchval(DELETE_PARTIALS, rows_max),
+                await connection.fetchval(DELETE_WORKERS, WORKERS_KEPT, rows_max),
+                await connection.fetchval(DELETE_WORKSPACES, WORKSPACES_KEPT, rows_max),
+                await connection.fetchval(DELETE_UNHELD, [row["id"] for row in unheld]),
+                await connection.fetchval(DELETE_OLD_USES, USES_KEPT, rows_max),
+                await connection.fetchval(DELETE_CROWDED_USES, self._uses_max, rows_max),
+            )
         return max(removed) >= rows_max

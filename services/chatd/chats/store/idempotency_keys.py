@@ -16,20 +16,21 @@ from chatd.chats.domain.chat import Message, QueuedMessage
 from chatd.chats.domain.commands import Command
 from chatd.chats.domain.views import ChatView
 from chatd.chats.store.applying import Applied
-from chatd.chats.store.queued_rows import queue_of
-from chatd.chats.store.rows import message_of
+from chatd.chats.store.rows import message_of, queue_of
 from chatd.chats.store.view_rows import CHATS, VIEW_COLUMNS, view_of
 from chatd.primitives.domain.errors import ChatError, ChatNotFound, RequestIdReused
 from chatd.primitives.domain.ids import ChatId, OwnerId
 from chatd.primitives.domain.requests import ClientKey
 from chatd.primitives.store.constraints import Constraint
-from parley.postgres import Pool, typed_outages
+from parley.postgres import Pool
 
 # The body hash of a key; used only for a chat whose owner was checked.
+# May run: user.
 SELECT_BODY_HASH = "SELECT body_hash FROM chat.client_keys WHERE chat_id = $1 AND key = $2"
 
 # The outcome of a key and the current chat, for the owner. The message of the turn is found also
 # after it was deleted by an edit.
+# May run: owner.
 SELECT_OUTCOME = f"""
     SELECT {VIEW_COLUMNS}, used.snapshot_version AS used_version, used.outcome::text AS outcome,
         used.created_at AS used_at, message.id AS message_id, message.revision AS message_revision,
@@ -122,7 +123,7 @@ class Keys:
             await self.require_used(chat_id, key, refusal)
             return None
         except asyncpg.UniqueViolationError as violation:
-            if violation.constraint_name != Constraint.CLIENT_KEYS_KEY:
+            if violation.constraint_name != Constraint.CLIENT_KEYS_PKEY:
                 raise
             await self.require_used(chat_id, key, violation)
             return None
@@ -134,8 +135,7 @@ class Keys:
             RequestIdReused: It was used for another body.
             Exception: `otherwise`, if it was never used.
         """
-        with typed_outages():
-            body_hash = await self._pool.fetchval(SELECT_BODY_HASH, chat_id, key.key)
+        body_hash = await self._pool.fetchval(SELECT_BODY_HASH, chat_id, key.key)
         if body_hash is None:
             raise otherwise
         if body_hash != key.body_hash:
@@ -147,8 +147,7 @@ class Keys:
         Raises:
             ChatNotFound: The chat is gone.
         """
-        with typed_outages():
-            row = await self._pool.fetchrow(SELECT_OUTCOME, chat_id, owner_id, key)
+        row = await self._pool.fetchrow(SELECT_OUTCOME, chat_id, owner_id, key)
         if row is None:
             raise ChatNotFound(chat_id)
         recorded = msgspec.json.decode(row["outcome"], type=Recorded)

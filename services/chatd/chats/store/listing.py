@@ -19,7 +19,7 @@ from chatd.chats.store.codec import MARK
 from chatd.chats.store.view_rows import CHATS, HAS_UNREAD, VIEW_COLUMNS, labels_to_json, view_of
 from chatd.primitives.domain.errors import InvalidRequest
 from chatd.primitives.domain.requests import Reader
-from parley.postgres import Pool, typed_outages
+from parley.postgres import Pool
 
 UNPINNED = 2**31 - 1  # After all pinned chats.
 
@@ -89,12 +89,14 @@ LIST = f"""
 """
 
 # The reader's own root chats: pinned first, then the newest change.
+# May run: owner.
 LIST_OWN = LIST.format(
     rank=f"CASE c.pin_order WHEN 0 THEN {UNPINNED} ELSE c.pin_order END",
     readable="c.owner_id = $2 AND $3::uuid[] IS NOT NULL",
 )
 
 # Root chats of others that are shared with the reader; the owners' pins are ignored.
+# May run: reader.
 LIST_SHARED = LIST.format(
     rank=f"{UNPINNED}",
     readable="""c.owner_id <> $2 AND c.id IN (SELECT share.chat_id FROM chat.chat_shares share
@@ -116,21 +118,20 @@ class Listing:
             InvalidRequest: The token is not from a page of this list.
         """
         at = position_of(token, wanted) if token else None
-        with typed_outages():
-            rows = await self._pool.fetch(
-                LIST_OWN if wanted.source is Source.OWN else LIST_SHARED,
-                wanted.archived,
-                reader.id,
-                reader.group_ids,
-                None if wanted.title is None else containing(wanted.title),
-                None if wanted.search is None else containing(wanted.search),
-                labels_to_json(dict(wanted.labels)),
-                wanted.has_unread,
-                None if at is None else at.rank,
-                None if at is None else at.changed_at,
-                None if at is None else at.chat_id,
-                length + 1,
-            )
+        rows = await self._pool.fetch(
+            LIST_OWN if wanted.source is Source.OWN else LIST_SHARED,
+            wanted.archived,
+            reader.id,
+            reader.group_ids,
+            None if wanted.title is None else containing(wanted.title),
+            None if wanted.search is None else containing(wanted.search),
+            labels_to_json(dict(wanted.labels)),
+            wanted.has_unread,
+            None if at is None else at.rank,
+            None if at is None else at.changed_at,
+            None if at is None else at.chat_id,
+            length + 1,
+        )
         chats = tuple(map(view_of, rows[:length]))
         if len(rows) <= length:
             return ListPage(chats, "")

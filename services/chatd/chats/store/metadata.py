@@ -7,12 +7,13 @@ from chatd.chats.store.pins import lock_pins, move_pin
 from chatd.chats.store.preconditions import expect
 from chatd.chats.store.view_rows import labels_to_json
 from chatd.content.domain.messages import ChatMode
-from chatd.models.domain.choice import ReasoningEffort
+from chatd.models.domain.profile import ReasoningEffort
 from chatd.primitives.domain.errors import ChatNotFound, InvalidRequest
 from chatd.primitives.domain.ids import ChatId, MessageId, OwnerId
-from parley.postgres import Connection, Pool, typed_outages
+from parley.postgres import Connection, Pool
 
 # Change the given fields of a chat, for its owner. The order of lists depends on none of them.
+# May run: owner.
 UPDATE_CHAT = """
     UPDATE chat.chats SET
         title = coalesce($3::text, title), has_own_title = has_own_title OR $3::text IS NOT NULL,
@@ -26,6 +27,7 @@ UPDATE_CHAT = """
 """
 
 # Whether a chat can be pinned, for its owner.
+# May run: owner.
 SELECT_PINNABLE = """
     SELECT c.parent_chat_id IS NULL AS is_root, e.archived
     FROM chat.chats c JOIN chat.chat_exec e ON e.chat_id = c.id
@@ -33,6 +35,7 @@ SELECT_PINNABLE = """
 """
 
 # Move the owner's read mark forward, never back and never beyond the last message.
+# May run: owner.
 MARK_READ = """
     UPDATE chat.chats c SET last_read_message_id
         = greatest(c.last_read_message_id, least($3::bigint, e.next_message_id - 1))
@@ -78,25 +81,24 @@ class Metadata:
             VersionConflict: The chat has another etag.
         """
         repinned: frozenset[ChatId] = frozenset()
-        with typed_outages():
-            async with self._pool.acquire() as connection, connection.transaction():
-                if changes.pin_order is not None:
-                    await lock_pins(connection, owner_id)
-                await expect(connection, chat_id, owner_id=owner_id, etag=etag)
-                if changes.pin_order is not None:
-                    repinned = await self._pin(connection, chat_id, owner_id, changes.pin_order)
-                found = await connection.fetchval(
-                    UPDATE_CHAT,
-                    chat_id,
-                    owner_id,
-                    changes.title,
-                    None if changes.labels is None else labels_to_json(dict(changes.labels)),
-                    changes.mode,
-                    changes.model_id,
-                    changes.reasoning_effort,
-                    changes.workspace_id,
-                    changes.mcp_server_ids,
-                )
+        async with self._pool.acquire() as connection, connection.transaction():
+            if changes.pin_order is not None:
+                await lock_pins(connection, owner_id)
+            await expect(connection, chat_id, owner_id=owner_id, etag=etag)
+            if changes.pin_order is not None:
+                repinned = await self._pin(connection, chat_id, owner_id, changes.pin_order)
+            found = await connection.fetchval(
+                UPDATE_CHAT,
+                chat_id,
+                owner_id,
+                changes.title,
+                None if changes.labels is None else labels_to_json(dict(changes.labels)),
+                changes.mode,
+                changes.model_id,
+                changes.reasoning_effort,
+                changes.workspace_id,
+                changes.mcp_server_ids,
+            )
         if found is None:
             raise ChatNotFound(chat_id)
         for changed_id in {chat_id, *repinned}:
@@ -108,8 +110,7 @@ class Metadata:
         Raises:
             ChatNotFound: There is no such chat of this owner.
         """
-        with typed_outages():
-            mark = await self._pool.fetchval(MARK_READ, chat_id, owner_id, message_id)
+        mark = await self._pool.fetchval(MARK_READ, chat_id, owner_id, message_id)
         if mark is None:
             raise ChatNotFound(chat_id)
         self._metadata_changed(chat_id)

@@ -12,9 +12,11 @@ from chatd.primitives.domain.ids import ChatId, OwnerId
 from parley.postgres import Connection
 
 # One change at a time to the pins of one user; released with the transaction.
+# May run: no-rows.
 LOCK_PINS = "SELECT pg_advisory_xact_lock(hashtextextended('pins of ' || $1::text, 0))"
 
 # The pinned chats of an owner in order; archived ones keep their position without counting.
+# May run: owner.
 SELECT_PINNED = """
     SELECT c.id FROM chat.chats c JOIN chat.chat_exec e ON e.chat_id = c.id
     WHERE c.owner_id = $1 AND c.parent_chat_id IS NULL AND c.pin_order > 0 AND NOT e.archived
@@ -22,6 +24,7 @@ SELECT_PINNED = """
 """
 
 # Set the positions of an owner's pins; the lock of their pins is held.
+# May run: owner.
 UPDATE_PINS = """
     UPDATE chat.chats c SET pin_order = array_position($2::uuid[], c.id)
     WHERE c.owner_id = $1 AND c.parent_chat_id IS NULL AND c.id = ANY ($2::uuid[])
@@ -30,16 +33,18 @@ UPDATE_PINS = """
 """
 
 # Unpin one chat of an owner.
+# May run: owner.
 UNPIN = """
     UPDATE chat.chats SET pin_order = 0 WHERE id = $2 AND owner_id = $1 AND pin_order <> 0
     RETURNING id
 """
 
 # The position of a chat, for its owner.
+# May run: owner.
 SELECT_PLACE = "SELECT pin_order FROM chat.chats WHERE id = $2 AND owner_id = $1"
 
 
-def moved(pinned: tuple[ChatId, ...], chat_id: ChatId, place: int) -> tuple[ChatId, ...]:
+def with_pin_moved(pinned: tuple[ChatId, ...], chat_id: ChatId, place: int) -> tuple[ChatId, ...]:
     """Return the pins with one chat moved to `place`, whether it was pinned before or not.
 
     1 is the first place, 0 unpins. A place beyond the last is the last.
@@ -69,7 +74,7 @@ async def move_pin(
         The chats whose position changed.
     """
     unpinned = [] if place else await connection.fetch(UNPIN, owner_id, chat_id)
-    wanted = moved(await _pinned(connection, owner_id), chat_id, place)
+    wanted = with_pin_moved(await _pinned(connection, owner_id), chat_id, place)
     return _ids(unpinned) | _ids(await connection.fetch(UPDATE_PINS, owner_id, wanted))
 
 

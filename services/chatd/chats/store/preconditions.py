@@ -6,11 +6,13 @@ from chatd.primitives.domain.ids import ChatId, OwnerId
 from parley.postgres import Connection
 
 # A command locks its execution before other rows of a chat, so this comes first here too.
+# May run: owner.
 LOCK_EXECUTION = f"""
     SELECT 1 FROM {CHATS} WHERE c.id = $1 AND c.owner_id = $2 FOR NO KEY UPDATE OF e
 """
 
 # One chat of its owner, locked until the transaction ends.
+# May run: owner.
 LOCK_VIEW = f"""
     SELECT {VIEW_COLUMNS} FROM {CHATS}
     WHERE c.id = $1 AND c.owner_id = $2 FOR NO KEY UPDATE OF c

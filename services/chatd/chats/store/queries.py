@@ -11,24 +11,28 @@ MESSAGE_COLUMNS = """
 
 # The live history, for prompts and streams. Changes after a revision include deleted messages, so
 # that a caller can drop its copies.
+# May run: checked by Ownership, process.
 SELECT_HISTORY = f"""
     SELECT {MESSAGE_COLUMNS} FROM chat.chat_messages
     WHERE chat_id = $1 AND revision > $2 AND (NOT is_deleted OR $2 > 0) ORDER BY id
 """
 
 # The dispatched calls of one message, for the worker that has to find their outcome.
+# May run: checked by Ownership, process.
 SELECT_EXECUTIONS = """
     SELECT execution_id, tool_call_id, tool_name, executor, journal_generation, owner_epoch
     FROM chat.tool_calls WHERE chat_id = $1 AND message_id = $2 ORDER BY dispatched_at, execution_id
 """
 
 # The queue in the order of execution.
+# May run: checked by Ownership, process.
 SELECT_QUEUE = """
     SELECT id, content::text AS content, created_by, created_at, choice::text AS choice
     FROM chat.chat_queue WHERE chat_id = $1 ORDER BY position, id
 """
 
 # Whether a queued message exists, and whether it is the first.
+# May run: checked by Ownership, process.
 SELECT_QUEUED_FACTS = """
     SELECT EXISTS (SELECT 1 FROM chat.chat_queue WHERE chat_id = $1 AND id = $2) AS is_queued,
         $2 = (SELECT id FROM chat.chat_queue WHERE chat_id = $1 ORDER BY position, id LIMIT 1)
@@ -36,12 +40,14 @@ SELECT_QUEUED_FACTS = """
 """
 
 # The live message that an edit names.
+# May run: checked by Ownership, process.
 SELECT_MESSAGE = f"""
     SELECT {MESSAGE_COLUMNS} FROM chat.chat_messages
     WHERE chat_id = $1 AND id = $2 AND NOT is_deleted
 """
 
 # Whether the model answered since the last summary.
+# May run: checked by Ownership, process.
 SELECT_HAS_MATERIAL = """
     SELECT EXISTS (SELECT 1 FROM chat.chat_messages
         WHERE chat_id = $1 AND role = 'assistant' AND NOT is_deleted AND NOT is_compressed

@@ -8,22 +8,23 @@ import asyncpg
 from chatd.chats.domain.chat import Message, QueuedMessage
 from chatd.chats.domain.views import ChatView
 from chatd.chats.store.queries import MESSAGE_COLUMNS
-from chatd.chats.store.queued_rows import queue_column, queue_of
-from chatd.chats.store.rows import message_of
+from chatd.chats.store.rows import message_of, queue_column, queue_of
 from chatd.chats.store.view_rows import ASKING, CHATS, READABLE, VIEW_COLUMNS, asking_of, view_of
 from chatd.primitives.domain.errors import ChatNotFound
 from chatd.primitives.domain.ids import ChatId, MessageId, OwnerId
 from chatd.primitives.domain.requests import Reader
-from parley.postgres import Pool, typed_outages
+from parley.postgres import Pool
 
 EXPORT_PAGE_LENGTH = 200
 
 # One chat, for a reader.
+# May run: reader.
 SELECT_VIEW = f"""
     SELECT {VIEW_COLUMNS}, {ASKING} AS asking FROM {CHATS} WHERE c.id = $1 AND {READABLE}
 """
 
 # The children of a root, for a reader, in the order they were spawned.
+# May run: reader.
 SELECT_CHILDREN = f"""
     SELECT {VIEW_COLUMNS} FROM {CHATS}
     WHERE c.root_chat_id = $1 AND c.id <> $1 AND {READABLE} ORDER BY c.created_at, c.id
@@ -31,6 +32,7 @@ SELECT_CHILDREN = f"""
 
 # A page of what users see, for a reader: no row means no chat, one empty row an empty page. The
 # first row has the queue, if it is requested.
+# May run: reader.
 SELECT_PAGE = f"""
     WITH readable AS (
         SELECT c.id, {{queue}} AS queue FROM chat.chats c WHERE c.id = $1 AND {READABLE})
@@ -48,6 +50,7 @@ SELECT_PAGE_DESCENDING = SELECT_PAGE.format(order="DESC", queue="NULL::text")
 SELECT_NEWEST_PAGE = SELECT_PAGE.format(order="DESC", queue=queue_column("c.id"))
 
 # The messages that one change deleted, for the owner.
+# May run: owner.
 SELECT_DELETED = """
     SELECT message.id FROM chat.chats c JOIN chat.chat_messages message ON message.chat_id = c.id
     WHERE c.id = $1 AND c.owner_id = $2 AND message.revision = $3
@@ -99,8 +102,7 @@ class Reading:
         Raises:
             ChatNotFound: There is none for this reader.
         """
-        with typed_outages():
-            row = await self._pool.fetchrow(SELECT_VIEW, chat_id, reader.id, reader.group_ids)
+        row = await self._pool.fetchrow(SELECT_VIEW, chat_id, reader.id, reader.group_ids)
         if row is None:
             raise ChatNotFound(chat_id)
         view = view_of(row)
@@ -108,8 +110,7 @@ class Reading:
 
     async def children(self, chat_id: ChatId, reader: Reader) -> tuple[ChatView, ...]:
         """Return the children of a root, in the order they were spawned."""
-        with typed_outages():
-            rows = await self._pool.fetch(SELECT_CHILDREN, chat_id, reader.id, reader.group_ids)
+        rows = await self._pool.fetch(SELECT_CHILDREN, chat_id, reader.id, reader.group_ids)
         return tuple(map(view_of, rows))
 
     async def page(self, chat_id: ChatId, reader: Reader, bounds: Bounds) -> Page:
@@ -151,18 +152,17 @@ class Reading:
         self, chat_id: ChatId, *, owner_id: OwnerId, snapshot_version: int
     ) -> tuple[MessageId, ...]:
         """Return which messages the change with that version deleted."""
-        with typed_outages():
-            rows = await self._pool.fetch(SELECT_DELETED, chat_id, owner_id, snapshot_version)
+        rows = await self._pool.fetch(SELECT_DELETED, chat_id, owner_id, snapshot_version)
         return tuple(MessageId(row["id"]) for row in rows)
 
+    # May run: reader.
     async def _rows(
         self, statement: str, chat_id: ChatId, reader: Reader, bounds: Bounds
     ) -> list[asyncpg.Record]:
         """Return the requested rows and one more if there is one."""
         who = (reader.id, reader.group_ids)
         which = (bounds.before_id, bounds.after_id, bounds.limit + 1)
-        with typed_outages():
-            rows = await self._pool.fetch(statement, chat_id, *who, *which)
+        rows = await self._pool.fetch(statement, chat_id, *who, *which)
         if not rows:
             raise ChatNotFound(chat_id)
         return rows

@@ -1,6 +1,9 @@
 """Converts rows to domain values."""
 
+from datetime import datetime
+
 import asyncpg
+import msgspec
 
 from chatd.chats.domain.chat import ChatState, Message, QueuedMessage, Status
 from chatd.chats.store.codec import (
@@ -16,6 +19,8 @@ from chatd.content.domain.tools import Executor, StoredExecution
 from chatd.primitives.domain.ids import ChatId, ExecutionId, MessageId, QueuedMessageId, WorkerId
 from chatd.primitives.store.rows import Row
 from chatd.spend.store.use_codec import use_from_json
+
+_QUEUE_DECODER = msgspec.json.Decoder(tuple[tuple[str, str, str, datetime, str | None], ...])
 
 
 def state_of(row: asyncpg.Record) -> ChatState:
@@ -84,4 +89,36 @@ def stored_execution_of(row: asyncpg.Record) -> StoredExecution:
         executor=Executor(row["executor"]),
         journal_generation=row["journal_generation"],
         owner_epoch=row["owner_epoch"],
+    )
+
+
+def queue_column(chat_id: str) -> str:
+    """Return an expression for the queue of a chat in the order of execution, NULL if it is empty.
+
+    Read in the same snapshot as the row of the chat: a message moves from the queue to the history
+    in one commit, which two statements could miss in both.
+
+    Args:
+        chat_id: An expression for the chat's id.
+    """
+    return f"""(
+        SELECT json_agg(json_build_array(
+            waiting.id, waiting.content::text, waiting.created_by, waiting.created_at,
+            waiting.choice::text) ORDER BY waiting.position, waiting.id)
+        FROM chat.chat_queue waiting WHERE waiting.chat_id = {chat_id})::text"""
+
+
+def queue_of(text: str | None) -> tuple[QueuedMessage, ...]:
+    """Return the queue from the value of such an expression."""
+    if text is None:
+        return ()
+    return tuple(
+        QueuedMessage(
+            QueuedMessageId(id_),
+            parts_from_json(content),
+            created_by,
+            created_at,
+            choice_from_json(choice),
+        )
+        for id_, content, created_by, created_at, choice in _QUEUE_DECODER.decode(text)
     )

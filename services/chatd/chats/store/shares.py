@@ -8,21 +8,24 @@ from chatd.chats.domain.views import Share
 from chatd.primitives.domain.errors import ChatNotFound, InvalidRequest
 from chatd.primitives.domain.ids import ChatId, OwnerId
 from chatd.users.domain.grantees import Grantee, GranteeKind
-from parley.postgres import Connection, Pool, typed_outages
+from parley.postgres import Connection, Pool
 
 # Whether a chat is a root, for its owner; locked against concurrent changes of its shares.
+# May run: owner.
 LOCK_SHARED = """
     SELECT parent_chat_id IS NULL FROM chat.chats WHERE id = $1 AND owner_id = $2
     FOR NO KEY UPDATE
 """
 
 # The shares of a chat whose owner was checked, the oldest first.
+# May run: checked by LOCK_SHARED.
 SELECT_SHARES = """
     SELECT grantee_kind, grantee_id, created_at FROM chat.chat_shares
     WHERE chat_id = $1 ORDER BY created_at, grantee_kind, grantee_id
 """
 
 # Delete shares that are no longer wanted; the owner was checked.
+# May run: checked by LOCK_SHARED.
 DELETE_SHARES = """
     DELETE FROM chat.chat_shares share WHERE share.chat_id = $1 AND NOT EXISTS (
         SELECT 1 FROM unnest($2::text[], $3::uuid[]) AS wanted (kind, id)
@@ -30,6 +33,7 @@ DELETE_SHARES = """
 """
 
 # Insert new shares; existing ones keep their time. The owner was checked.
+# May run: checked by LOCK_SHARED.
 INSERT_SHARES = """
     INSERT INTO chat.chat_shares (chat_id, grantee_kind, grantee_id, created_at)
     SELECT $1, wanted.kind, wanted.id, clock_timestamp()
@@ -57,10 +61,9 @@ class Shares:
             ChatNotFound: There is no such chat of this owner.
             InvalidRequest: It is a child, which is shared with its root.
         """
-        with typed_outages():
-            async with self._pool.acquire() as connection, connection.transaction():
-                await self._lock(connection, chat_id, owner_id)
-                rows = await connection.fetch(SELECT_SHARES, chat_id)
+        async with self._pool.acquire() as connection, connection.transaction():
+            await self._lock(connection, chat_id, owner_id)
+            rows = await connection.fetch(SELECT_SHARES, chat_id)
         return tuple(map(_share_of, rows))
 
     async def replace(
@@ -73,12 +76,11 @@ class Shares:
             InvalidRequest: It is a child, which is shared with its root.
         """
         wanted = ([each.kind for each in grantees], [each.id for each in grantees])
-        with typed_outages():
-            async with self._pool.acquire() as connection, connection.transaction():
-                await self._lock(connection, chat_id, owner_id)
-                await connection.execute(DELETE_SHARES, chat_id, *wanted)
-                await connection.execute(INSERT_SHARES, chat_id, *wanted)
-                rows = await connection.fetch(SELECT_SHARES, chat_id)
+        async with self._pool.acquire() as connection, connection.transaction():
+            await self._lock(connection, chat_id, owner_id)
+            await connection.execute(DELETE_SHARES, chat_id, *wanted)
+            await connection.execute(INSERT_SHARES, chat_id, *wanted)
+            rows = await connection.fetch(SELECT_SHARES, chat_id)
         self._metadata_changed(chat_id)
         return tuple(map(_share_of, rows))
 

@@ -13,7 +13,7 @@ from chatd.chats.domain.transitions import Decision
 from chatd.chats.domain.writes import ClearQueue
 from chatd.chats.store.clauses import CHOICE, Clause, clause_of, numbered
 from chatd.chats.store.codec import error_to_json, pending_to_json, retry_to_json
-from chatd.chats.store.queued_rows import queue_column
+from chatd.chats.store.rows import queue_column
 from chatd.primitives.domain.ids import MessageId
 from chatd.primitives.domain.requests import ClientKey
 
@@ -25,8 +25,10 @@ STATE_COLUMNS = """
     e.retry::text AS retry, e.changed_at
 """
 
+# May run: checked by Ownership, process.
 SELECT_STATE = f"SELECT {STATE_COLUMNS} FROM chat.chat_exec e WHERE e.chat_id = $1"
 
+# May run: checked by Ownership, process.
 SELECT_KEY = "SELECT 1 FROM chat.client_keys WHERE chat_id = $1 AND key = $2"
 
 # A worker may claim only while its lease is valid for some seconds more and it is not draining.

@@ -59,9 +59,9 @@ chats = Table(
     Column(
         "created_xid", TransactionId, nullable=False, server_default=text("pg_current_xact_id()")
     ),
-    PrimaryKeyConstraint("id", name=Constraint.CHATS_KEY),
+    PrimaryKeyConstraint("id", name=Constraint.CHATS_PKEY),
     ForeignKeyConstraint(
-        ["parent_chat_id"], ["chat.chats.id"], name=Constraint.CHATS_PARENT, ondelete="CASCADE"
+        ["parent_chat_id"], ["chat.chats.id"], name=Constraint.CHATS_PARENT_FKEY, ondelete="CASCADE"
     ),
     CheckConstraint("char_length(title) BETWEEN 1 AND 200", name=Constraint.CHATS_TITLE_LENGTH),
     CheckConstraint("mode IN ('', 'plan', 'explore')", name=Constraint.CHATS_MODE_KNOWN),
@@ -86,7 +86,7 @@ workers = Table(
     flag_column("is_draining"),
     time_column("lease_until"),
     time_column("started_at"),
-    PrimaryKeyConstraint("id", name=Constraint.WORKERS_KEY),
+    PrimaryKeyConstraint("id", name=Constraint.WORKERS_PKEY),
 )
 
 # Separate from `chats`, because it changes with every step and must stay narrow.
@@ -115,38 +115,39 @@ chat_exec = Table(
     json_column("retry", nullable=True),
     time_column("changed_at"),
     Column("changed_xid", TransactionId, nullable=False),
-    PrimaryKeyConstraint("chat_id", name=Constraint.EXEC_KEY),
-    of_chat(Constraint.EXEC_CHAT),
+    PrimaryKeyConstraint("chat_id", name=Constraint.CHAT_EXEC_PKEY),
+    of_chat(Constraint.CHAT_EXEC_CHAT_FKEY),
     CheckConstraint(
         "status IN ('waiting', 'running', 'interrupting', 'requires_action', 'error')",
-        name=Constraint.EXEC_STATUS_KNOWN,
+        name=Constraint.CHAT_EXEC_STATUS_KNOWN,
     ),
     CheckConstraint(
         "worker_id IS NULL OR status IN ('running', 'interrupting')",
-        name=Constraint.EXEC_ONLY_RUNNERS_ARE_OWNED,
+        name=Constraint.CHAT_EXEC_ONLY_RUNNERS_ARE_OWNED,
     ),
     CheckConstraint(
-        "(status = 'error') = (last_error IS NOT NULL)", name=Constraint.EXEC_ERROR_IS_TOLD
+        "(status = 'error') = (last_error IS NOT NULL)", name=Constraint.CHAT_EXEC_ERROR_IS_TOLD
     ),
     CheckConstraint(
         "(status = 'requires_action') = (deadline_at IS NOT NULL)",
-        name=Constraint.EXEC_ACTION_HAS_A_DEADLINE,
+        name=Constraint.CHAT_EXEC_ACTION_HAS_A_DEADLINE,
     ),
     CheckConstraint(
-        "NOT archived OR status IN ('waiting', 'error')", name=Constraint.EXEC_ARCHIVED_IS_AT_REST
+        "NOT archived OR status IN ('waiting', 'error')",
+        name=Constraint.CHAT_EXEC_ARCHIVED_IS_AT_REST,
     ),
     CheckConstraint(
-        "status <> 'waiting' OR queue_length = 0", name=Constraint.EXEC_WAITING_HAS_NO_QUEUE
+        "status <> 'waiting' OR queue_length = 0", name=Constraint.CHAT_EXEC_WAITING_HAS_NO_QUEUE
     ),
-    CheckConstraint("queue_length BETWEEN 0 AND 20", name=Constraint.EXEC_QUEUE_BOUNDED),
+    CheckConstraint("queue_length BETWEEN 0 AND 20", name=Constraint.CHAT_EXEC_QUEUE_BOUNDED),
     CheckConstraint(
         "greatest(history_version, queue_version, retry_version) <= snapshot_version",
-        name=Constraint.EXEC_VERSIONS_ORDERED,
+        name=Constraint.CHAT_EXEC_VERSIONS_ORDERED,
     ),
     CheckConstraint(
         "next_message_id >= 1 AND owner_epoch >= 0 AND generation_attempt >= 0"
         " AND takeovers >= 0 AND compactions >= 0",
-        name=Constraint.EXEC_COUNTS_POSITIVE,
+        name=Constraint.CHAT_EXEC_COUNTS_POSITIVE,
     ),
     Index(
         "chat_exec_to_run",
@@ -175,27 +176,31 @@ chat_messages = Table(
     json_column("use", nullable=True),
     json_column("choice", nullable=True),
     Column("finish_reason", Text),
-    PrimaryKeyConstraint("chat_id", "id", name=Constraint.MESSAGES_KEY),
-    of_chat(Constraint.MESSAGES_CHAT),
+    PrimaryKeyConstraint("chat_id", "id", name=Constraint.CHAT_MESSAGES_PKEY),
+    of_chat(Constraint.CHAT_MESSAGES_CHAT_FKEY),
     CheckConstraint(
-        "role IN ('system', 'user', 'assistant', 'tool')", name=Constraint.MESSAGES_ROLE_KNOWN
+        "role IN ('system', 'user', 'assistant', 'tool')", name=Constraint.CHAT_MESSAGES_ROLE_KNOWN
     ),
     CheckConstraint(
-        "visibility IN ('user', 'model', 'both')", name=Constraint.MESSAGES_VISIBILITY_KNOWN
+        "visibility IN ('user', 'model', 'both')", name=Constraint.CHAT_MESSAGES_VISIBILITY_KNOWN
     ),
-    CheckConstraint("content_version IN (0, 1)", name=Constraint.MESSAGES_CONTENT_VERSION_KNOWN),
     CheckConstraint(
-        "use IS NULL OR role = 'assistant'", name=Constraint.MESSAGES_ONLY_ANSWERS_COST
+        "content_version IN (0, 1)", name=Constraint.CHAT_MESSAGES_CONTENT_VERSION_KNOWN
     ),
-    CheckConstraint("choice IS NULL OR role = 'user'", name=Constraint.MESSAGES_ONLY_USERS_CHOOSE),
+    CheckConstraint(
+        "use IS NULL OR role = 'assistant'", name=Constraint.CHAT_MESSAGES_ONLY_ANSWERS_COST
+    ),
+    CheckConstraint(
+        "choice IS NULL OR role = 'user'", name=Constraint.CHAT_MESSAGES_ONLY_USERS_CHOOSE
+    ),
     CheckConstraint(
         "finish_reason IN ('stop', 'tool_calls', 'length', 'content_filter', 'paused',"
         " 'interrupted', 'other')",
-        name=Constraint.MESSAGES_FINISH_REASON_KNOWN,
+        name=Constraint.CHAT_MESSAGES_FINISH_REASON_KNOWN,
     ),
     CheckConstraint(
         "finish_reason IS NULL OR role = 'assistant'",
-        name=Constraint.MESSAGES_ONLY_ANSWERS_FINISH,
+        name=Constraint.CHAT_MESSAGES_ONLY_ANSWERS_FINISH,
     ),
     Index("chat_messages_by_revision", "chat_id", "revision"),
     Index(
@@ -217,8 +222,8 @@ chat_queue = Table(
     text_column("created_by"),
     time_column("created_at"),
     json_column("choice", nullable=True),
-    PrimaryKeyConstraint("chat_id", "id", name=Constraint.QUEUE_KEY),
-    of_chat(Constraint.QUEUE_CHAT),
+    PrimaryKeyConstraint("chat_id", "id", name=Constraint.CHAT_QUEUE_PKEY),
+    of_chat(Constraint.CHAT_QUEUE_CHAT_FKEY),
 )
 
 tool_calls = Table(
@@ -235,11 +240,11 @@ tool_calls = Table(
     time_column("dispatched_at"),
     time_column("finished_at", nullable=True),
     json_column("result", nullable=True),
-    PrimaryKeyConstraint("execution_id", name=Constraint.TOOL_CALLS_KEY),
+    PrimaryKeyConstraint("execution_id", name=Constraint.TOOL_CALLS_PKEY),
     ForeignKeyConstraint(
         ["chat_id", "message_id"],
         ["chat.chat_messages.chat_id", "chat.chat_messages.id"],
-        name=Constraint.TOOL_CALLS_MESSAGE,
+        name=Constraint.TOOL_CALLS_MESSAGE_FKEY,
         ondelete="CASCADE",
     ),
     CheckConstraint(
@@ -265,9 +270,9 @@ chat_partials = Table(
         "history_version",
         "generation_attempt",
         "first_seq",
-        name=Constraint.PARTIALS_KEY,
+        name=Constraint.CHAT_PARTIALS_PKEY,
     ),
-    of_chat(Constraint.PARTIALS_CHAT),
+    of_chat(Constraint.CHAT_PARTIALS_CHAT_FKEY),
 )
 
 client_keys = Table(
@@ -279,9 +284,9 @@ client_keys = Table(
     count_column("snapshot_version"),
     json_column("outcome"),
     time_column("created_at"),
-    PrimaryKeyConstraint("chat_id", "key", name=Constraint.CLIENT_KEYS_KEY),
-    of_chat(Constraint.CLIENT_KEYS_CHAT),
-    CheckConstraint("char_length(key) BETWEEN 1 AND 128", name=Constraint.CLIENT_KEYS_LENGTH),
+    PrimaryKeyConstraint("chat_id", "key", name=Constraint.CLIENT_KEYS_PKEY),
+    of_chat(Constraint.CLIENT_KEYS_CHAT_FKEY),
+    CheckConstraint("char_length(key) BETWEEN 1 AND 128", name=Constraint.CLIENT_KEYS_KEY_LENGTH),
     Index("client_keys_by_age", "created_at"),
 )
 
@@ -292,9 +297,9 @@ chat_shares = Table(
     text_column("grantee_kind"),
     id_column("grantee_id"),
     time_column("created_at"),
-    PrimaryKeyConstraint("chat_id", "grantee_kind", "grantee_id", name=Constraint.SHARES_KEY),
-    of_chat(Constraint.SHARES_CHAT),
-    CheckConstraint("grantee_kind IN ('user', 'group')", name=Constraint.SHARES_KIND_KNOWN),
+    PrimaryKeyConstraint("chat_id", "grantee_kind", "grantee_id", name=Constraint.CHAT_SHARES_PKEY),
+    of_chat(Constraint.CHAT_SHARES_CHAT_FKEY),
+    CheckConstraint("grantee_kind IN ('user', 'group')", name=Constraint.CHAT_SHARES_KIND_KNOWN),
     Index("chat_shares_by_grantee", "grantee_id", "chat_id"),
 )
 
@@ -308,7 +313,7 @@ files = Table(
     Column("sha256", LargeBinary, nullable=False),
     Column("data", LargeBinary, nullable=False),
     time_column("created_at"),
-    PrimaryKeyConstraint("id", name=Constraint.FILES_KEY),
+    PrimaryKeyConstraint("id", name=Constraint.FILES_PKEY),
     CheckConstraint(
         "octet_length(data) BETWEEN 1 AND 10485760", name=Constraint.FILES_SIZE_BOUNDED
     ),
@@ -320,10 +325,10 @@ chat_files = Table(
     metadata,
     id_column("chat_id"),
     id_column("file_id"),
-    PrimaryKeyConstraint("chat_id", "file_id", name=Constraint.CHAT_FILES_KEY),
-    of_chat(Constraint.CHAT_FILES_CHAT),
+    PrimaryKeyConstraint("chat_id", "file_id", name=Constraint.CHAT_FILES_PKEY),
+    of_chat(Constraint.CHAT_FILES_CHAT_FKEY),
     ForeignKeyConstraint(
-        ["file_id"], ["chat.files.id"], name=Constraint.CHAT_FILES_FILE, ondelete="RESTRICT"
+        ["file_id"], ["chat.files.id"], name=Constraint.CHAT_FILES_FILE_FKEY, ondelete="RESTRICT"
     ),
     Index("chat_files_by_file", "file_id"),
 )
@@ -334,7 +339,7 @@ settings = Table(
     id_column("scope"),
     text_column("name"),
     json_column("value"),
-    PrimaryKeyConstraint("scope", "name", name=Constraint.SETTINGS_KEY),
+    PrimaryKeyConstraint("scope", "name", name=Constraint.SETTINGS_PKEY),
 )
 
 barred_users = Table(
@@ -343,7 +348,7 @@ barred_users = Table(
     id_column("user_id"),
     flag_column("is_deleted"),
     time_column("barred_at"),
-    PrimaryKeyConstraint("user_id", name=Constraint.BARRED_USERS_KEY),
+    PrimaryKeyConstraint("user_id", name=Constraint.BARRED_USERS_PKEY),
 )
 
 key_fingerprints = Table(
@@ -351,7 +356,7 @@ key_fingerprints = Table(
     metadata,
     text_column("key_id"),
     text_column("fingerprint"),
-    PrimaryKeyConstraint("key_id", name=Constraint.KEY_FINGERPRINTS_KEY),
+    PrimaryKeyConstraint("key_id", name=Constraint.KEY_FINGERPRINTS_PKEY),
 )
 
 deleted_chats = Table(
@@ -361,6 +366,6 @@ deleted_chats = Table(
     id_column("owner_id"),
     Column("changed_xid", TransactionId, nullable=False),
     time_column("deleted_at"),
-    PrimaryKeyConstraint("chat_id", name=Constraint.DELETED_CHATS_KEY),
+    PrimaryKeyConstraint("chat_id", name=Constraint.DELETED_CHATS_PKEY),
     Index("deleted_chats_by_owner", "owner_id", "changed_xid"),
 )

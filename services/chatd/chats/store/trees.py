@@ -12,15 +12,17 @@ from chatd.chats.store.rows import state_of
 from chatd.chats.store.statements import STATE_COLUMNS, decision_statement
 from chatd.primitives.domain.errors import ChatNotFound, InvalidRequest
 from chatd.primitives.domain.ids import ChatId, OwnerId
-from parley.postgres import Connection, Pool, typed_outages
+from parley.postgres import Connection, Pool
 
 # Whether a chat is a root, for its owner.
+# May run: owner.
 SELECT_IS_ROOT = """
     SELECT parent_chat_id IS NULL FROM chat.chats WHERE id = $1 AND owner_id = $2
 """
 
 # The executions of a chat tree whose owner was checked, locked in a fixed order to avoid deadlocks.
 # A command locks its execution before other rows of a chat, as this does.
+# May run: checked by SELECT_IS_ROOT.
 LOCK_TREE = f"""
     SELECT {STATE_COLUMNS} FROM chat.chat_exec e
     WHERE e.chat_id IN (SELECT id FROM chat.chats WHERE root_chat_id = $1)
@@ -28,6 +30,7 @@ LOCK_TREE = f"""
 """
 
 # Delete a chat tree, for its owner; its cost stays in the ledger. Feeds read the deletions.
+# May run: owner.
 DELETE_TREE = """
     WITH gone AS (
         DELETE FROM chat.chats WHERE root_chat_id = $1 AND owner_id = $2 RETURNING id, owner_id)
@@ -57,6 +60,7 @@ class ChatTrees:
         self._pool = pool
         self._state_changed = state_changed
 
+    # May run: checked by SELECT_IS_ROOT.
     async def set_archived(
         self, chat_id: ChatId, *, owner_id: OwnerId, archived: bool, etag: str = ""
     ) -> None:
@@ -71,23 +75,22 @@ class ChatTrees:
             VersionConflict: The root has another etag.
         """
         written: list[ChatState] = []
-        with typed_outages():
-            async with self._pool.acquire() as connection, connection.transaction():
-                await lock_pins(connection, owner_id)
-                tree = await self._lock(connection, chat_id, owner_id)
-                await expect(connection, chat_id, owner_id=owner_id, etag=etag)
-                for seen in tree:
-                    decision = decide(seen, SetArchived(archived))
-                    if decision.state is seen:
-                        continue
-                    statement = decision_statement(seen, decision)
-                    await connection.execute(statement.text, *statement.arguments)
-                    written.append(decision.state)
-                repinned = (
-                    await leave_pins(connection, owner_id=owner_id)
-                    if archived
-                    else await return_pin(connection, owner_id=owner_id, chat_id=chat_id)
-                )
+        async with self._pool.acquire() as connection, connection.transaction():
+            await lock_pins(connection, owner_id)
+            tree = await self._lock(connection, chat_id, owner_id)
+            await expect(connection, chat_id, owner_id=owner_id, etag=etag)
+            for seen in tree:
+                decision = decide(seen, SetArchived(archived))
+                if decision.state is seen:
+                    continue
+                statement = decision_statement(seen, decision)
+                await connection.execute(statement.text, *statement.arguments)
+                written.append(decision.state)
+            repinned = (
+                await leave_pins(connection, owner_id=owner_id)
+                if archived
+                else await return_pin(connection, owner_id=owner_id, chat_id=chat_id)
+            )
         self._tell(written, repinned)
 
     async def delete(self, chat_id: ChatId, *, owner_id: OwnerId, etag: str = "") -> None:
@@ -100,13 +103,12 @@ class ChatTrees:
             InvalidRequest: It is a child.
             VersionConflict: The root has another etag.
         """
-        with typed_outages():
-            async with self._pool.acquire() as connection, connection.transaction():
-                await lock_pins(connection, owner_id)
-                tree = await self._lock(connection, chat_id, owner_id)
-                await expect(connection, chat_id, owner_id=owner_id, etag=etag)
-                repinned = await move_pin(connection, owner_id=owner_id, chat_id=chat_id, place=0)
-                await connection.execute(DELETE_TREE, chat_id, owner_id)
+        async with self._pool.acquire() as connection, connection.transaction():
+            await lock_pins(connection, owner_id)
+            tree = await self._lock(connection, chat_id, owner_id)
+            await expect(connection, chat_id, owner_id=owner_id, etag=etag)
+            repinned = await move_pin(connection, owner_id=owner_id, chat_id=chat_id, place=0)
+            await connection.execute(DELETE_TREE, chat_id, owner_id)
         self._tell([_gone(state) for state in tree], repinned - {chat_id})
 
     def _tell(self, state_changed: Sequence[ChatState], metadata_changed: Iterable[ChatId]) -> None:

@@ -12,7 +12,7 @@ from chatd.chats.store.statements import STATE_COLUMNS
 from chatd.content.domain.messages import ChatMode
 from chatd.content.domain.parts import ToolCall
 from chatd.content.store.client_tools import tools_from_json
-from chatd.models.domain.choice import ReasoningEffort
+from chatd.models.domain.profile import ReasoningEffort
 from chatd.primitives.domain.ids import ChatId, MessageId, Owner, OwnerId
 
 # A reader sees their own chats and, through the root, those shared with them or their groups. The

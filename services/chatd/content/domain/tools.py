@@ -1,15 +1,17 @@
 """Value types of tools: specifications, calls, dispatches and outcomes."""
 
 import json
+import re
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
+from typing import Final, Protocol
 
-from chatd.content.domain.edit_format import EditStyle
 from chatd.content.domain.parts import File, ToolCall, ToolOutcome
 from chatd.content.domain.truncation import BUDGET_BYTES_UNKNOWN
 from chatd.primitives.domain.ids import ChatId, ExecutionId, Owner
 
+# GPT-5 models and coding models, with any prefix or date that a gateway adds to their names.
+_PATCHERS: Final = re.compile(r"(?:^|[/.:])(?:gpt-5(?:$|[.\-@:])|(?:[\w.]+-)*codex(?:$|[.\-@:]))")
 #: Built-in tools; a client's tool must have another name. A test compares it with the tools.
 BUILT_IN_TOOL_NAMES = frozenset(
     {
@@ -33,6 +35,19 @@ BUILT_IN_TOOL_NAMES = frozenset(
         "write_file",
     }
 )
+
+
+class EditStyle(StrEnum):
+    """A format in which a model edits files."""
+
+    REPLACEMENT = "replacement"  # Old text and new text.
+    PATCH = "patch"  # One text with the changes of all files.
+
+
+def edit_style_of(model_name: str) -> EditStyle:
+    """Return the edit style of a model by its name at the provider."""
+    is_patcher = _PATCHERS.search(model_name.strip().lower()) is not None
+    return EditStyle.PATCH if is_patcher else EditStyle.REPLACEMENT
 
 
 class Executor(StrEnum):

@@ -1,10 +1,12 @@
-"""Truncation of tool results that are too large for a model."""
+"""Truncation of texts and tool results that are too large for a model."""
 
 import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
+
+LEFT_OUT = "\n[...]\n"
 
 BUDGET_BYTES_MIN = 16 * 1024
 BUDGET_BYTES_UNKNOWN = 64 * 1024
@@ -15,6 +17,17 @@ MEDIA_TYPES = ("image", "audio", "resource")
 SHOWN_BYTES_MAX = 32 * 1024
 # Within a string the quotation marks are escaped, so this matches only a field of the result.
 _LARGE_BYTES = re.compile(rf'"(data|blob)": ?"([A-Za-z0-9+/=_-]{{{SHOWN_BYTES_MAX},}})"', re.ASCII)
+
+
+def excerpt(text: str, characters_max: int) -> str:
+    """Return at most that many characters: two thirds from the head, one from the tail."""
+    if len(text) <= characters_max:
+        return text
+    kept = characters_max - len(LEFT_OUT)
+    if kept <= 1:
+        return text[:characters_max]
+    tail = kept // 3
+    return f"{text[: kept - tail]}{LEFT_OUT}{text[len(text) - tail :]}"
 
 
 def result_budget_bytes(context_limit_tokens: int) -> int:

@@ -13,11 +13,3 @@ class Files(Protocol):
     async def load(self, file_ids: Collection[str], owner_id: OwnerId) -> Mapping[str, FileData]:
         """Return the files of an owner by their ids; deleted files are left out."""
         ...
-
-
-class NoFiles:
-    """A file port without files."""
-
-    async def load(self, file_ids: Collection[str], owner_id: OwnerId) -> Mapping[str, FileData]:
-        """Return no files."""
-        return {}

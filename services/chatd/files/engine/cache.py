@@ -1,11 +1,11 @@
 """A cache of recently read files, so that not every step of a turn reads them again."""
 
-from collections import OrderedDict
 from collections.abc import Collection, Mapping
 
 from chatd.files.domain.ports import Files
 from chatd.models.domain.language_model import FileData
 from chatd.primitives.domain.ids import OwnerId
+from parley.cache import BoundedCache
 
 KEPT_BYTES_MAX = 64 * 1024 * 1024
 
@@ -15,9 +15,9 @@ class CachedFiles:
 
     def __init__(self, files: Files, kept_bytes_max: int = KEPT_BYTES_MAX) -> None:
         self._files = files
-        self._kept_bytes_max = kept_bytes_max
-        self._kept: OrderedDict[tuple[str, str], FileData] = OrderedDict()
-        self._kept_bytes = 0
+        self._kept: BoundedCache[tuple[str, str], FileData] = BoundedCache(
+            size_max=kept_bytes_max, size_of=lambda file: len(file.data)
+        )
 
     async def load(self, file_ids: Collection[str], owner_id: OwnerId) -> Mapping[str, FileData]:
         """Return the files of an owner by their ids; deleted files are left out."""
@@ -26,20 +26,10 @@ class CachedFiles:
             for file_id in file_ids
             if (file := self._kept.get((owner_id, file_id))) is not None
         }
-        for file_id in found:
-            self._kept.move_to_end((owner_id, file_id))
         missing = [file_id for file_id in file_ids if file_id not in found]
         if missing:
             read = await self._files.load(missing, owner_id)
             for file_id, file in read.items():
-                self._keep((owner_id, file_id), file)
+                self._kept.put((owner_id, file_id), file)
             found |= read
         return found
-
-    def _keep(self, place: tuple[str, str], file: FileData) -> None:
-        if place not in self._kept:
-            self._kept[place] = file
-            self._kept_bytes += len(file.data)
-        while self._kept_bytes > self._kept_bytes_max:
-            _, dropped = self._kept.popitem(last=False)
-            self._kept_bytes -= len(dropped.data)

@@ -9,8 +9,7 @@ import grpc
 
 from chatd.chats.domain.views import StoredFile
 from chatd.content.domain.errors import FileNotFound, FileTooLarge
-from chatd.content.domain.file_names import clean_name
-from chatd.content.domain.media_types import FILE_BYTES_MAX, MEDIA_TYPE_BYTES_MAX, confirmed
+from chatd.content.domain.files import FILE_BYTES_MAX, MEDIA_TYPE_BYTES_MAX, clean_name, confirmed
 from chatd.files.store.files import StoredFiles
 from chatd.models.domain.language_model import FileData
 from chatd.primitives.domain.errors import InvalidRequest
@@ -27,7 +26,7 @@ Context = grpc.aio.ServicerContext
 
 CHUNK_BYTES_MAX: Final = 256 * 1024
 #: Bytes that a download holds in memory; for each read the database reads the file from its start.
-STRETCH_BYTES: Final = 2 * 1024 * 1024
+RANGE_BYTES: Final = 2 * 1024 * 1024
 #: Each upload holds a file in memory.
 UPLOADS_MAX: Final = 16
 GIVEN_NAME_BYTES_MAX: Final = 4096
@@ -41,7 +40,7 @@ class FileServicer(FileServiceServicer):
         self._groups = groups
         self._uploads = asyncio.Semaphore(UPLOADS_MAX)
 
-    async def UploadFile(  # noqa: N802 (the name is the proto's)
+    async def UploadFile(
         self, request_iterator: AsyncIterator[api.UploadFileRequest], context: Context
     ) -> api.UploadFileResponse:
         """Store a file of the caller."""
@@ -56,15 +55,13 @@ class FileServicer(FileServiceServicer):
             stored = await self._files.put(file_id, owner_id, file, request_id=request_id)
         return api.UploadFileResponse(file=_file_to_proto(stored))
 
-    async def GetFile(  # noqa: N802 (the name is the proto's)
-        self, request: api.GetFileRequest, context: Context
-    ) -> api.GetFileResponse:
+    async def GetFile(self, request: api.GetFileRequest, context: Context) -> api.GetFileResponse:
         """Return the metadata of a file."""
         file_id = _file_id_of(request.file_id)
         file = await self._files.get(file_id, await caller_as_reader(self._groups))
         return api.GetFileResponse(file=_file_to_proto(file))
 
-    async def DownloadFile(  # noqa: N802 (the name is the proto's)
+    async def DownloadFile(
         self, request: api.DownloadFileRequest, context: Context
     ) -> AsyncIterator[api.DownloadFileResponse]:
         """Stream a file or a byte range of it."""
@@ -76,8 +73,8 @@ class FileServicer(FileServiceServicer):
         end = min(file.size_bytes, at + length) if length else file.size_bytes
         yield api.DownloadFileResponse(file=_file_to_proto(file))
         while at < end:
-            data = await self._files.stretch(
-                file_id, reader, offset_bytes=at, length_bytes=min(STRETCH_BYTES, end - at)
+            data = await self._files.read_range(
+                file_id, reader, offset_bytes=at, length_bytes=min(RANGE_BYTES, end - at)
             )
             for place in range(0, len(data), CHUNK_BYTES_MAX):
                 piece = data[place : place + CHUNK_BYTES_MAX]

@@ -1,5 +1,6 @@
-"""Files as uploaded and downloaded; every statement checks authorisation."""
+"""Files as uploaded, downloaded and read by turns; every statement checks authorisation."""
 
+from collections.abc import Collection, Mapping
 from hashlib import sha256
 
 import asyncpg
@@ -12,7 +13,7 @@ from chatd.models.domain.language_model import FileData
 from chatd.primitives.domain.errors import RequestIdReused
 from chatd.primitives.domain.ids import OwnerId
 from chatd.primitives.domain.requests import Reader
-from parley.postgres import Pool, typed_outages
+from parley.postgres import Pool
 
 COLUMNS = """
     f.id, f.owner_id, f.name, f.media_type, octet_length(f.data) AS size_bytes, f.sha256,
@@ -27,14 +28,24 @@ VISIBLE = f"""
 """
 
 # A file of an owner.
+# May run: owner.
 SELECT_OWN = f"SELECT {COLUMNS} FROM chat.files f WHERE f.id = $1 AND f.owner_id = $2"
 
 # A file, for a reader.
+# May run: reader.
 SELECT_VISIBLE = f"SELECT {COLUMNS} FROM chat.files f WHERE {VISIBLE}"
 
 # A byte range of a file, for a reader.
-SELECT_STRETCH = f"""
+# May run: reader.
+SELECT_RANGE = f"""
     SELECT substring(f.data FROM $4 FOR $5) FROM chat.files f WHERE {VISIBLE}
+"""
+
+# Files of an owner with their bytes.
+# May run: owner.
+SELECT_FILE_BYTES = """
+    SELECT id, name, media_type, data FROM chat.files
+    WHERE id = ANY ($1::uuid[]) AND owner_id = $2
 """
 
 
@@ -53,11 +64,10 @@ class StoredFiles:
             RequestIdReused: another file was stored with this request id before.
         """
         digest = sha256(file.data).digest()
-        with typed_outages():
-            await self._pool.execute(
-                INSERT_FILE, file_id, owner_id, file.name, file.media_type, digest, file.data
-            )
-            row = await self._pool.fetchrow(SELECT_OWN, file_id, owner_id)
+        await self._pool.execute(
+            INSERT_FILE, file_id, owner_id, file.name, file.media_type, digest, file.data
+        )
+        row = await self._pool.fetchrow(SELECT_OWN, file_id, owner_id)
         if row is None:
             raise FileNotFound(file_id)
         stored = _file_of(row)
@@ -71,13 +81,12 @@ class StoredFiles:
         Raises:
             FileNotFound: there is none for this reader.
         """
-        with typed_outages():
-            row = await self._pool.fetchrow(SELECT_VISIBLE, file_id, reader.id, reader.group_ids)
+        row = await self._pool.fetchrow(SELECT_VISIBLE, file_id, reader.id, reader.group_ids)
         if row is None:
             raise FileNotFound(file_id)
         return _file_of(row)
 
-    async def stretch(
+    async def read_range(
         self, file_id: str, reader: Reader, *, offset_bytes: int, length_bytes: int
     ) -> bytes:
         """Return a byte range of a file, shorter at its end.
@@ -85,10 +94,9 @@ class StoredFiles:
         Raises:
             FileNotFound: there is none for this reader, or no longer.
         """
-        with typed_outages():
-            data = await self._pool.fetchval(
-                SELECT_STRETCH, file_id, reader.id, reader.group_ids, offset_bytes + 1, length_bytes
-            )
+        data = await self._pool.fetchval(
+            SELECT_RANGE, file_id, reader.id, reader.group_ids, offset_bytes + 1, length_bytes
+        )
         if data is None:
             raise FileNotFound(file_id)
         return bytes(data)
@@ -104,3 +112,17 @@ def _file_of(row: asyncpg.Record) -> StoredFile:
         sha256=row["sha256"],
         created_at=row["created_at"],
     )
+
+
+class PostgresFiles:
+    """Files in PostgreSQL."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._pool = pool
+
+    async def load(self, file_ids: Collection[str], owner_id: OwnerId) -> Mapping[str, FileData]:
+        """Return the files of an owner by their ids; deleted files are left out."""
+        rows = await self._pool.fetch(SELECT_FILE_BYTES, list(file_ids), owner_id)
+        return {
+            str(row["id"]): FileData(row["name"], row["media_type"], row["data"]) for row in rows
+        }

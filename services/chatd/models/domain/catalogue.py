@@ -8,10 +8,12 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
 
-from chatd.models.domain.choice import ReasoningEffort
 from chatd.models.domain.preferences import InstallationSettings
 from chatd.models.domain.price import Price
-from chatd.models.domain.profile import THRESHOLD_PERCENT
+from chatd.models.domain.profile import THRESHOLD_PERCENT, ReasoningEffort
+
+ANTHROPIC_BASE_URL = "https://api.anthropic.com"
+OPENAI_BASE_URL = "https://api.openai.com/v1"
 
 DEMO_PROVIDER_ID = "scripted"
 DEMO_MODEL_ID = "scripted"

@@ -4,12 +4,39 @@ The estimate is for billing and only of the right order: a provider's own count 
 there is one.
 """
 
-from chatd.content.domain.parts import File
-from chatd.content.domain.tokens import BYTES_PER_TOKEN, estimated_tokens
+from chatd.content.domain.parts import (
+    ContextFile,
+    File,
+    FileReference,
+    Part,
+    Reasoning,
+    Text,
+    ToolCall,
+    ToolResult,
+)
 from chatd.models.domain.language_model import FileData, ModelRequest
+
+BYTES_PER_TOKEN = 4
 
 IMAGE_TOKENS = 1600  # What providers count for an image of the maximum size.
 DOCUMENT_BYTES_PER_TOKEN = 32  # A PDF has far more bytes than text.
+
+
+def estimated_tokens(content: tuple[Part, ...]) -> int:
+    """Estimate the number of tokens of a content."""
+    return sum(-(-len(_text_of(part).encode()) // BYTES_PER_TOKEN) for part in content)
+
+
+def _text_of(part: Part) -> str:
+    match part:
+        case Text(text) | Reasoning(text):
+            return text
+        case ToolCall(args_json=text) | ToolResult(result_json=text):
+            return text
+        case FileReference(content=text) | ContextFile(content=text):
+            return text
+        case _:
+            return ""
 
 
 def tokens_of_bytes(size_bytes: int) -> int:

@@ -13,8 +13,8 @@ from importlib.resources import files
 
 import msgspec
 
-from chatd.models.domain.choice import ReasoningEffort
 from chatd.models.domain.price import Price
+from chatd.models.domain.profile import ReasoningEffort
 
 # Suffixes that names of one model differ by: dates, versions, tags.
 _VERSION = re.compile(r"(-\d{4}-\d{2}-\d{2}|-\d{6,8}|@\d{8}|-latest|-preview|-v\d+|:\w+)*")

@@ -5,11 +5,10 @@ from dataclasses import dataclass
 
 from chatd.content.domain.messages import ErrorKind
 from chatd.models.domain.catalogue import Catalogue, Model, Provider, Purpose
-from chatd.models.domain.choice import NO_CHOICE, ModelChoice, ReasoningEffort
 from chatd.models.domain.language_model import ModelError
 from chatd.models.domain.price import Price
 from chatd.models.domain.price_book import BookEntry, PriceBook
-from chatd.models.domain.profile import ModelProfile
+from chatd.models.domain.profile import NO_CHOICE, ModelChoice, ModelProfile, ReasoningEffort
 
 OUTPUT_TOKENS_MAX = 32_000
 CHOOSE_ANOTHER = (

@@ -7,16 +7,16 @@ One caller reads and the others wait for it; a read that started before a notice
 
 import asyncio
 import logging
-from collections import OrderedDict
-from collections.abc import Awaitable, Callable
-from typing import Generic, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from chatd.models.domain.catalogue import Catalogue, merged
 from chatd.models.store.catalogue import ChatFacts, KeyValues, Snapshot, UserConfig
 from chatd.models.store.config_version import CATALOGUE
 from chatd.primitives.domain.ids import ChatId, OwnerId
+from parley.cache import BoundedCache
 from parley.clock import Clock
 from parley.postgres import DatabaseUnavailable
+from parley.tasks import is_set_within
 
 REPAIR_S = 5.0
 # Prefix of chat ids; ids of users have none.
@@ -49,40 +49,6 @@ class Stored(Protocol):
         ...
 
 
-class Remembered(Generic[T]):
-    """An LRU cache of values by key."""
-
-    def __init__(self, read: Callable[[str], Awaitable[T]], kept_max: int) -> None:
-        self._read = read
-        self._kept_max = kept_max
-        self._kept: OrderedDict[str, T] = OrderedDict()
-        self._generation = 0
-
-    async def get(self, key: str) -> T:
-        """Return the value, read if it is not cached."""
-        known = self._kept.get(key)
-        if known is not None:
-            self._kept.move_to_end(key)
-            return known
-        generation = self._generation
-        value = await self._read(key)
-        if generation == self._generation:
-            self._kept[key] = value
-            if len(self._kept) > self._kept_max:
-                self._kept.popitem(last=False)
-        return value
-
-    def forget(self, key: str) -> None:
-        """Drop one value."""
-        self._generation += 1
-        self._kept.pop(key, None)
-
-    def clear(self) -> None:
-        """Drop all values."""
-        self._generation += 1
-        self._kept.clear()
-
-
 class ConfigurationCache:
     """The configuration cache of this process.
 
@@ -105,8 +71,8 @@ class ConfigurationCache:
         self._generation = 0
         self._reading = asyncio.Lock()
         self._changed = asyncio.Event()
-        self._users = Remembered(lambda key: stored.user(OwnerId(key)), USERS_MAX)
-        self._chats = Remembered(lambda key: stored.chat(ChatId(key)), CHATS_MAX)
+        self._users: BoundedCache[str, UserConfig] = BoundedCache(USERS_MAX)
+        self._chats: BoundedCache[str, ChatFacts] = BoundedCache(CHATS_MAX)
 
     async def current(self) -> Snapshot:
         """Return the catalogue.
@@ -132,7 +98,7 @@ class ConfigurationCache:
 
     async def user(self, user_id: OwnerId) -> UserConfig:
         """Return the settings and keys of a user."""
-        return await self._users.get(user_id)
+        return await self._users.get_or_read(user_id, lambda: self._stored.user(user_id))
 
     async def chat(self, chat_id: ChatId) -> ChatFacts:
         """Return the properties of a chat that its turns depend on, beside its history.
@@ -140,9 +106,9 @@ class ConfigurationCache:
         Raises:
             ChatNotFound: There is no such chat.
         """
-        return await self._chats.get(chat_id)
+        return await self._chats.get_or_read(chat_id, lambda: self._stored.chat(chat_id))
 
-    def give(self, given: Catalogue) -> None:
+    def add_discovered(self, given: Catalogue) -> None:
         """Update the catalogue of the environment, for example with listed models."""
         self._given = given
         self._outdate()
@@ -174,21 +140,13 @@ class ConfigurationCache:
                 await self.current()
             except DatabaseUnavailable:
                 logger.warning("the configuration cannot be read; going on with what is known")
-            await self._until_change_or_due()
+            await is_set_within(self._changed, REPAIR_S, self._clock)
 
     async def _compare(self) -> None:
         version = await self._stored.version()
         if not self._is_known(version):
             self._users.clear()
             self._outdate()
-
-    async def _until_change_or_due(self) -> None:
-        async with asyncio.TaskGroup() as group:
-            due = group.create_task(self._clock.sleep(REPAIR_S))
-            change = group.create_task(self._changed.wait())
-            await asyncio.wait((due, change), return_when=asyncio.FIRST_COMPLETED)
-            due.cancel()
-            change.cancel()
 
     async def _read(self) -> Snapshot:
         """Read; while the database is unavailable the old snapshot is used."""

@@ -14,9 +14,9 @@ from chatd.models.domain.catalogue import (
     ProviderType,
     Purpose,
 )
-from chatd.models.domain.choice import ReasoningEffort
 from chatd.models.domain.price import Price
 from chatd.models.domain.price_book import PriceBook
+from chatd.models.domain.profile import ReasoningEffort
 from chatd.models.domain.resolution import price_of
 from chatd.primitives.rpc.times import optional_time
 from parley.api.chat.v1 import chat_pb2, model_pb2
@@ -45,7 +45,7 @@ def provider_to_proto(provider: Provider) -> model_pb2.Provider:
     return model_pb2.Provider(
         id=provider.id,
         name=provider.name,
-        display_name=provider.display_name,
+        display_name=provider.display_name or provider.name,
         type=TYPE[provider.type],
         base_url=provider.base_url,
         enabled=provider.is_enabled,
@@ -82,7 +82,7 @@ def model_to_proto(
         id=model.id,
         provider_id=model.provider_id,
         name=model.name,
-        display_name=model.display_name,
+        display_name=model.display_name or model.name,
         enabled=model.is_enabled,
         is_default=default is not None and default.id == model.id,
         context_limit_tokens=model.context_limit_tokens,

@@ -4,17 +4,25 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal, InvalidOperation
+from typing import assert_never
 from urllib.parse import SplitResult, urlsplit
 
-from chatd.models.domain.catalogue import Model, ModelOverride, Provider, ProviderType
-from chatd.models.domain.choice import ReasoningEffort
+from chatd.models.domain.catalogue import (
+    ANTHROPIC_BASE_URL,
+    OPENAI_BASE_URL,
+    Model,
+    ModelOverride,
+    Provider,
+    ProviderType,
+)
 from chatd.models.domain.price import Price
-from chatd.models.domain.profile import THRESHOLD_PERCENT
+from chatd.models.domain.profile import THRESHOLD_PERCENT, ReasoningEffort
 from chatd.models.engine.target import fault_in_options
 from chatd.models.rpc.convert import EFFORT_OF, PURPOSE_OF, TYPE_OF
 from chatd.primitives.domain.errors import InvalidRequest
 from chatd.primitives.rpc import fields
 from parley.api.chat.v1 import chat_pb2, model_pb2
+from parley.http import Address, AddressInvalid
 
 NAME_CHARACTERS_MAX = 64
 DISPLAY_NAME_CHARACTERS_MAX = 128
@@ -51,6 +59,9 @@ MODEL_FIELDS = (
 )
 
 _NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
+
+# Every region counts as AWS itself: regions are validated, so that no other host can be named.
+AWS_ORIGIN = "https://amazonaws.com:443"
 
 
 def masked(paths: Sequence[str], known: tuple[str, ...]) -> frozenset[str]:
@@ -254,3 +265,29 @@ def _parts_of(url: str) -> SplitResult | None:
     except ValueError:
         return None
     return parts if parts.scheme in ("http", "https") and parts.hostname else None
+
+
+def key_origin(provider: Provider) -> str:
+    """Return the origin that keys of a provider are sent to, as `https://host:port`; or empty."""
+    if provider.base_url:
+        return _origin(provider.base_url)
+    match provider.type:
+        case ProviderType.ANTHROPIC:
+            return _origin(ANTHROPIC_BASE_URL)
+        case ProviderType.OPENAI:
+            return _origin(OPENAI_BASE_URL)
+        case ProviderType.BEDROCK:
+            return AWS_ORIGIN
+        case ProviderType.OPENAI_COMPATIBLE | ProviderType.AZURE | ProviderType.SCRIPTED:
+            return ""
+        case _:
+            assert_never(provider.type)
+
+
+def _origin(url: str) -> str:
+    try:
+        address, _ = Address.read(url)
+    except AddressInvalid:
+        return url  # Nothing can be sent there, so it equals no other URL's origin.
+    host = f"[{address.host}]" if ":" in address.host else address.host
+    return f"{'https' if address.is_secure else 'http'}://{host}:{address.port}"

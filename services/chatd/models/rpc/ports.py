@@ -1,18 +1,23 @@
-"""Dependencies of the methods for models, providers and keys."""
+"""Dependencies of the methods of ModelService."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from typing import Protocol
 
+import grpc
+
 from chatd.models.domain.catalogue import Catalogue, Provider
-from chatd.models.domain.key_checks import ProviderChecked
 from chatd.models.domain.price_book import PriceBook
+from chatd.models.domain.provider_keys import ProviderChecked
 from chatd.models.store.catalogue import KeyValues, Snapshot, UserConfig
 from chatd.models.store.models import Models
 from chatd.models.store.providers import Providers
 from chatd.primitives.domain.errors import InvalidRequest
 from chatd.primitives.domain.ids import OwnerId
 from chatd.primitives.rpc import fields
+from parley.api.chat.v1.model_service_pb2_grpc import ModelServiceServicer
+
+Context = grpc.aio.ServicerContext
 
 ADMINISTRATORS = frozenset({"owner", "admin"})
 READERS_OF_ALL = frozenset({"owner", "admin", "auditor"})
@@ -73,3 +78,10 @@ class ModelPorts:
         if provider is not None and provider.is_given:
             raise InvalidRequest(field, "comes from the environment; change it there")
         return fields.uuid_of(text, field)
+
+
+class CatalogueMethods(ModelServiceServicer):
+    """Methods of the service; errors are mapped to statuses by the server's table."""
+
+    def __init__(self, ports: ModelPorts) -> None:
+        self._ports = ports

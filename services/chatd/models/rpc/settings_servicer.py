@@ -42,14 +42,14 @@ class SettingsServicer(SettingsServiceServicer):
         self._preferences = preferences
         self._catalogue = catalogue
 
-    async def GetInstallationSettings(  # noqa: N802 (the name is the proto's)
+    async def GetInstallationSettings(
         self, request: api.GetInstallationSettingsRequest, context: Context
     ) -> api.GetInstallationSettingsResponse:
         """Return the settings of the installation."""
         settings = await self._preferences.installation()
         return api.GetInstallationSettingsResponse(settings=_installation(settings))
 
-    async def UpdateInstallationSettings(  # noqa: N802 (the name is the proto's)
+    async def UpdateInstallationSettings(
         self, request: api.UpdateInstallationSettingsRequest, context: Context
     ) -> api.UpdateInstallationSettingsResponse:
         """Update the settings of the installation."""
@@ -60,14 +60,14 @@ class SettingsServicer(SettingsServiceServicer):
         settings = await self._preferences.change_installation(values)
         return api.UpdateInstallationSettingsResponse(settings=_installation(settings))
 
-    async def GetUserSettings(  # noqa: N802 (the name is the proto's)
+    async def GetUserSettings(
         self, request: api.GetUserSettingsRequest, context: Context
     ) -> api.GetUserSettingsResponse:
         """Return the settings of the caller."""
         settings = await self._preferences.user(caller_as_owner().id)
         return api.GetUserSettingsResponse(settings=_user(settings))
 
-    async def UpdateUserSettings(  # noqa: N802 (the name is the proto's)
+    async def UpdateUserSettings(
         self, request: api.UpdateUserSettingsRequest, context: Context
     ) -> api.UpdateUserSettingsResponse:
         """Update the settings of the caller."""

@@ -9,8 +9,8 @@ from chatd.content.domain.messages import ChatMode
 from chatd.content.domain.tools import ClientTool
 from chatd.content.store.client_tools import tools_from_json
 from chatd.models.domain.catalogue import Catalogue, ProviderKey
-from chatd.models.domain.choice import ModelChoice, ReasoningEffort
 from chatd.models.domain.preferences import UserSettings
+from chatd.models.domain.profile import ModelChoice, ReasoningEffort
 from chatd.models.store.config_version import SELECT_VERSION
 from chatd.models.store.preferences import INSTALLATION, SELECT_SETTINGS, installation_of, user_of
 from chatd.models.store.providers import COLUMN, TABLE
@@ -25,26 +25,32 @@ from chatd.models.store.rows import (
 )
 from chatd.primitives.domain.errors import ChatNotFound
 from chatd.primitives.domain.ids import ChatId, OwnerId
-from parley.postgres import Pool, typed_outages
+from parley.postgres import Pool
 from parley.secrets import Sealed, SecretBox
 from parley.settings import Secret
 
 # Everything, for no user: it is read by processes, and shown to users by their permissions.
+# May run: process.
 SELECT_PROVIDERS = f"SELECT {PROVIDER_COLUMNS} FROM chat.providers ORDER BY created_at, id"
+# May run: process.
 SELECT_MODELS = f"SELECT {MODEL_COLUMNS} FROM chat.models ORDER BY created_at, id"
+# May run: process.
 SELECT_OVERRIDES = "SELECT purpose, model_id, reasoning_effort FROM chat.model_overrides"
+# May run: process.
 SELECT_INSTALLATION_KEYS = f"""
     SELECT {KEY_COLUMNS}, sealed, sealed_key_id FROM chat.provider_keys
     WHERE user_id IS NULL ORDER BY position, created_at
 """
 
 # A user's own keys, for their turns.
+# May run: owner.
 SELECT_USER_KEYS = f"""
     SELECT {KEY_COLUMNS}, sealed, sealed_key_id FROM chat.provider_keys
     WHERE user_id = $1 ORDER BY position, created_at
 """
 
 # The properties of a chat that its turns depend on, beside its history; for its worker.
+# May run: process.
 SELECT_CHAT_FACTS = """
     SELECT c.model_id, c.reasoning_effort, c.mode, c.client_tools::text AS client_tools,
         coalesce(c.workspace_id, r.workspace_id) AS workspace_id, c.mcp_server_ids,
@@ -123,24 +129,22 @@ class StoredCatalogue:
 
     async def version(self) -> int:
         """Return the version of the newest change."""
-        with typed_outages():
-            version: int = await self._pool.fetchval(SELECT_VERSION)
+        version: int = await self._pool.fetchval(SELECT_VERSION)
         return version
 
     async def load(self) -> Snapshot:
         """Return everything that is stored, including deleted rows."""
-        with typed_outages():
-            # One snapshot for all statements: no row refers to one that another statement lacks.
-            async with (
-                self._pool.acquire() as connection,
-                connection.transaction(isolation="repeatable_read", readonly=True),
-            ):
-                version = await connection.fetchval(SELECT_VERSION)
-                providers = await connection.fetch(SELECT_PROVIDERS)
-                keys = await connection.fetch(SELECT_INSTALLATION_KEYS)
-                models = await connection.fetch(SELECT_MODELS)
-                overrides = await connection.fetch(SELECT_OVERRIDES)
-                settings = await connection.fetch(SELECT_SETTINGS, INSTALLATION)
+        # One snapshot for all statements: no row refers to one that another statement lacks.
+        async with (
+            self._pool.acquire() as connection,
+            connection.transaction(isolation="repeatable_read", readonly=True),
+        ):
+            version = await connection.fetchval(SELECT_VERSION)
+            providers = await connection.fetch(SELECT_PROVIDERS)
+            keys = await connection.fetch(SELECT_INSTALLATION_KEYS)
+            models = await connection.fetch(SELECT_MODELS)
+            overrides = await connection.fetch(SELECT_OVERRIDES)
+            settings = await connection.fetch(SELECT_SETTINGS, INSTALLATION)
         by_provider: dict[str, list[ProviderKey]] = {}
         for row in keys:
             by_provider.setdefault(str(row["provider_id"]), []).append(key_of(row))
@@ -158,9 +162,8 @@ class StoredCatalogue:
 
     async def user(self, user_id: OwnerId) -> UserConfig:
         """Return the settings and keys of a user."""
-        with typed_outages():
-            keys = await self._pool.fetch(SELECT_USER_KEYS, user_id)
-            settings = await self._pool.fetch(SELECT_SETTINGS, user_id)
+        keys = await self._pool.fetch(SELECT_USER_KEYS, user_id)
+        settings = await self._pool.fetch(SELECT_SETTINGS, user_id)
         return UserConfig(user_of(settings), tuple(map(key_of, keys)), self._values(keys))
 
     async def chat(self, chat_id: ChatId) -> ChatFacts:
@@ -169,8 +172,7 @@ class StoredCatalogue:
         Raises:
             ChatNotFound: There is no such chat.
         """
-        with typed_outages():
-            row = await self._pool.fetchrow(SELECT_CHAT_FACTS, chat_id)
+        row = await self._pool.fetchrow(SELECT_CHAT_FACTS, chat_id)
         if row is None:
             raise ChatNotFound(chat_id)
         return ChatFacts(

@@ -3,7 +3,7 @@
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
-from parley.postgres import Connection, Pool, typed_outages
+from parley.postgres import Connection, Pool
 
 # Is called after the commit: what changed, and the new version.
 Changed = Callable[[str, int], None]
@@ -11,9 +11,11 @@ Changed = Callable[[str, int], None]
 CATALOGUE = "catalogue"
 
 # For no user: the current version.
+# May run: process.
 SELECT_VERSION = "SELECT version FROM chat.config_version"
 
 # Increment the version; the row lock serialises concurrent changes.
+# May run: user.
 BUMP_VERSION = "UPDATE chat.config_version SET version = version + 1 RETURNING version"
 
 
@@ -31,8 +33,7 @@ class ConfigChanges:
     @asynccontextmanager
     async def change(self, what: str = CATALOGUE) -> AsyncIterator[Connection]:
         """Yield a connection in a transaction that excludes other configuration changes."""
-        with typed_outages():
-            async with self.pool.acquire() as connection, connection.transaction():
-                version: int = await connection.fetchval(BUMP_VERSION)
-                yield connection
+        async with self.pool.acquire() as connection, connection.transaction():
+            version: int = await connection.fetchval(BUMP_VERSION)
+            yield connection
         self._changed(what, version)

@@ -8,16 +8,17 @@ import asyncpg
 from chatd.models.domain.catalogue import Model, ModelOverride, Purpose
 from chatd.models.store.config_version import ConfigChanges
 from chatd.models.store.rows import MODEL_COLUMNS, model_arguments, model_of
-from chatd.models.store.tables import MODEL_NAME_INDEX
 from chatd.primitives.domain.errors import (
     NameTaken,
     RequestIdReused,
     ResourceNotFound,
     VersionConflict,
 )
+from chatd.primitives.store.constraints import Constraint
 from parley.postgres import Connection
 
 # Insert a model of a live provider, for administrators; an existing id is the same request.
+# May run: administrator.
 INSERT_MODEL = f"""
     INSERT INTO chat.models (id, provider_id, name, display_name, is_enabled, is_default,
         context_limit_tokens, output_limit_tokens, threshold_percent, default_effort, max_effort,
@@ -30,16 +31,19 @@ INSERT_MODEL = f"""
 """
 
 # A live model, locked for update; for administrators.
+# May run: administrator.
 LOCK_MODEL = f"""
     SELECT {MODEL_COLUMNS} FROM chat.models WHERE id = $1 AND deleted_at IS NULL FOR UPDATE
 """
 
 # There is one default: the flag of the others is cleared first.
+# May run: administrator.
 CLEAR_DEFAULT = """
     UPDATE chat.models SET is_default = false, version = version + 1 WHERE is_default AND id <> $1
 """
 
 # Update a model, for administrators; its provider stays, because messages refer to it.
+# May run: administrator.
 UPDATE_MODEL = f"""
     UPDATE chat.models SET name = $3, display_name = $4, is_enabled = $5, is_default = $6,
         context_limit_tokens = $7, output_limit_tokens = $8, threshold_percent = $9,
@@ -50,17 +54,20 @@ UPDATE_MODEL = f"""
 """
 
 # Mark a model as deleted; its row stays for its messages.
+# May run: administrator.
 DELETE_MODEL = """
     UPDATE chat.models SET deleted_at = clock_timestamp(), is_default = false, version = version + 1
     WHERE id = $1 AND deleted_at IS NULL
 """
 
 # Set or delete the override of a purpose; for administrators.
+# May run: administrator.
 UPSERT_OVERRIDE = """
     INSERT INTO chat.model_overrides (purpose, model_id, reasoning_effort) VALUES ($1, $2, $3)
     ON CONFLICT (purpose) DO UPDATE
         SET model_id = excluded.model_id, reasoning_effort = excluded.reasoning_effort
 """
+# May run: administrator.
 DELETE_OVERRIDE = "DELETE FROM chat.model_overrides WHERE purpose = $1"
 
 
@@ -144,6 +151,6 @@ def _names_taken(model: Model) -> Iterator[None]:
     try:
         yield
     except asyncpg.UniqueViolationError as violation:
-        if violation.constraint_name != MODEL_NAME_INDEX:
+        if violation.constraint_name != Constraint.MODELS_BY_LIVE_NAME:
             raise
         raise NameTaken("model", model.display_name) from violation

@@ -10,16 +10,17 @@ from chatd.models.domain.preferences import InstallationSettings, UserSettings
 from chatd.models.store.config_version import CATALOGUE, ConfigChanges
 from chatd.primitives.domain.ids import OwnerId
 from chatd.primitives.store.rows import Row
-from parley.postgres import typed_outages
 
 INSTALLATION = "00000000-0000-0000-0000-000000000000"
 
 T = TypeVar("T", InstallationSettings, UserSettings)
 
 # Changed settings of the installation, or of a user for that user.
+# May run: owner, administrator, process.
 SELECT_SETTINGS = "SELECT name, value::text AS value FROM chat.settings WHERE scope = $1"
 
 # Set some; an administrator's or the user's own.
+# May run: owner, administrator.
 UPSERT_SETTINGS = """
     INSERT INTO chat.settings (scope, name, value)
     SELECT $1, name, value::json FROM unnest($2::text[], $3::text[]) AS new (name, value)
@@ -35,13 +36,11 @@ class Preferences:
 
     async def installation(self) -> InstallationSettings:
         """Return the settings of the installation."""
-        with typed_outages():
-            return installation_of(await self._changes.pool.fetch(SELECT_SETTINGS, INSTALLATION))
+        return installation_of(await self._changes.pool.fetch(SELECT_SETTINGS, INSTALLATION))
 
     async def user(self, user_id: OwnerId) -> UserSettings:
         """Return the settings of one user."""
-        with typed_outages():
-            return user_of(await self._changes.pool.fetch(SELECT_SETTINGS, user_id))
+        return user_of(await self._changes.pool.fetch(SELECT_SETTINGS, user_id))
 
     async def change_installation(self, changes: Mapping[str, object]) -> InstallationSettings:
         """Change some settings of the installation, by their field names."""

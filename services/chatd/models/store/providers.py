@@ -8,7 +8,7 @@ from typing import assert_never
 import asyncpg
 
 from chatd.models.domain.catalogue import Provider, ProviderKey
-from chatd.models.domain.key_changes import KeyEffect, ProviderChange
+from chatd.models.domain.provider_keys import KeyEffect, ProviderChange
 from chatd.models.store.config_version import CATALOGUE, ConfigChanges
 from chatd.models.store.rows import (
     KEY_COLUMNS,
@@ -17,13 +17,13 @@ from chatd.models.store.rows import (
     provider_arguments,
     provider_of,
 )
-from chatd.models.store.tables import PROVIDER_NAME_INDEX
 from chatd.primitives.domain.errors import (
     NameTaken,
     RequestIdReused,
     ResourceNotFound,
     VersionConflict,
 )
+from chatd.primitives.store.constraints import Constraint
 from parley.postgres import Connection
 from parley.secrets import SecretBox
 from parley.settings import Secret
@@ -35,6 +35,7 @@ HINT_CHARACTERS = 4
 HINTED_CHARACTERS_MIN = 12
 
 # Insert a provider, for administrators; an existing id is a repeated request.
+# May run: administrator.
 INSERT_PROVIDER = f"""
     INSERT INTO chat.providers (id, name, display_name, type, base_url, is_enabled,
         user_keys_allowed, options, version, request_hash, created_at)
@@ -43,11 +44,13 @@ INSERT_PROVIDER = f"""
 """
 
 # A live provider, locked for update; for administrators.
+# May run: user.
 LOCK_PROVIDER = f"""
     SELECT {PROVIDER_COLUMNS} FROM chat.providers WHERE id = $1 AND deleted_at IS NULL FOR UPDATE
 """
 
 # Update a provider, for administrators.
+# May run: administrator.
 UPDATE_PROVIDER = f"""
     UPDATE chat.providers SET name = $2, display_name = $3, type = $4, base_url = $5,
         is_enabled = $6, user_keys_allowed = $7, options = $8::text::json, version = version + 1
@@ -55,31 +58,38 @@ UPDATE_PROVIDER = f"""
 """
 
 # Mark a provider and its models as deleted; their rows stay for their messages.
+# May run: administrator.
 DELETE_PROVIDER = """
     UPDATE chat.providers SET deleted_at = clock_timestamp(), version = version + 1
     WHERE id = $1 AND deleted_at IS NULL
 """
+# May run: administrator.
 DELETE_MODELS_OF_PROVIDER = """
     UPDATE chat.models SET deleted_at = clock_timestamp(), is_default = false, version = version + 1
     WHERE provider_id = $1 AND deleted_at IS NULL
 """
+# May run: administrator.
 DELETE_KEYS_OF_PROVIDER = "DELETE FROM chat.provider_keys WHERE provider_id = $1"
 
 # The installation's keys of a provider are removed; those of users stay.
+# May run: administrator.
 DELETE_SHARED_KEYS = """
     DELETE FROM chat.provider_keys WHERE provider_id = $1 AND user_id IS NULL
 """
 
 # How many keys a provider has, those of users included.
+# May run: administrator.
 COUNT_KEYS = "SELECT count(*) FROM chat.provider_keys WHERE provider_id = $1"
 
 # The installation's keys of a provider, for administrators.
+# May run: administrator.
 SELECT_KEYS = f"""
     SELECT {KEY_COLUMNS} FROM chat.provider_keys
     WHERE provider_id = $1 AND user_id IS NULL ORDER BY position, created_at
 """
 
 # Insert a key after the others of the same user, or of the installation.
+# May run: owner, administrator.
 INSERT_KEY = f"""
     INSERT INTO chat.provider_keys (id, provider_id, user_id, position, hint, sealed,
         sealed_key_id, request_hash, created_at)
@@ -89,9 +99,11 @@ INSERT_KEY = f"""
 """
 
 # A stored key, for a repeated request.
+# May run: checked by made_id.
 SELECT_KEY = f"SELECT {KEY_COLUMNS} FROM chat.provider_keys WHERE id = $1"
 
 # Delete a key: the installation's for administrators, a user's own for that user.
+# May run: owner, administrator.
 DELETE_KEY = """
     DELETE FROM chat.provider_keys
     WHERE id = $1 AND (user_id = $2 OR (user_id IS NULL AND $3::boolean))
@@ -248,6 +260,6 @@ def _names_taken(provider: Provider) -> Iterator[None]:
     try:
         yield
     except asyncpg.UniqueViolationError as violation:
-        if violation.constraint_name != PROVIDER_NAME_INDEX:
+        if violation.constraint_name != Constraint.PROVIDERS_BY_LIVE_NAME:
             raise
         raise NameTaken("provider", provider.name) from violation

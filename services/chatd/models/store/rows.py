@@ -12,8 +12,8 @@ from chatd.models.domain.catalogue import (
     ProviderType,
     Purpose,
 )
-from chatd.models.domain.choice import ReasoningEffort
 from chatd.models.domain.price import Price
+from chatd.models.domain.profile import ReasoningEffort
 from chatd.primitives.store.rows import Row
 
 PROVIDER_COLUMNS = """

@@ -25,9 +25,6 @@ from chatd.primitives.store.columns import (
 from chatd.primitives.store.constraints import Constraint
 
 # Not constraints, because the name of a deleted row can be used again.
-PROVIDER_NAME_INDEX = "providers_by_live_name"
-MODEL_NAME_INDEX = "models_by_live_name"
-DEFAULT_MODEL_INDEX = "models_default"
 
 # One row: its version grows with every change here, or of a setting.
 config_version = Table(
@@ -35,7 +32,7 @@ config_version = Table(
     metadata,
     flag_column("is_only"),
     count_column("version"),
-    PrimaryKeyConstraint("is_only", name=Constraint.CONFIG_VERSION_KEY),
+    PrimaryKeyConstraint("is_only", name=Constraint.CONFIG_VERSION_PKEY),
     CheckConstraint("is_only", name=Constraint.CONFIG_VERSION_IS_ONE),
 )
 
@@ -54,7 +51,7 @@ providers = Table(
     Column("request_hash", LargeBinary, nullable=False),
     time_column("created_at"),
     time_column("deleted_at", nullable=True),
-    PrimaryKeyConstraint("id", name=Constraint.PROVIDERS_KEY),
+    PrimaryKeyConstraint("id", name=Constraint.PROVIDERS_PKEY),
     CheckConstraint(
         "type IN ('anthropic', 'openai', 'openai_compatible', 'azure', 'bedrock', 'scripted')",
         name=Constraint.PROVIDERS_TYPE_KNOWN,
@@ -63,7 +60,12 @@ providers = Table(
     CheckConstraint(
         "json_typeof(options) = 'object'", name=Constraint.PROVIDERS_OPTIONS_ARE_AN_OBJECT
     ),
-    Index(PROVIDER_NAME_INDEX, "name", unique=True, postgresql_where=text("deleted_at IS NULL")),
+    Index(
+        Constraint.PROVIDERS_BY_LIVE_NAME,
+        "name",
+        unique=True,
+        postgresql_where=text("deleted_at IS NULL"),
+    ),
 )
 
 provider_keys = Table(
@@ -78,11 +80,11 @@ provider_keys = Table(
     text_column("sealed_key_id"),
     Column("request_hash", LargeBinary, nullable=False),
     time_column("created_at"),
-    PrimaryKeyConstraint("id", name=Constraint.PROVIDER_KEYS_KEY),
+    PrimaryKeyConstraint("id", name=Constraint.PROVIDER_KEYS_PKEY),
     ForeignKeyConstraint(
         ["provider_id"],
         ["chat.providers.id"],
-        name=Constraint.PROVIDER_KEYS_PROVIDER,
+        name=Constraint.PROVIDER_KEYS_PROVIDER_FKEY,
         ondelete="CASCADE",
     ),
     CheckConstraint("position >= 1", name=Constraint.PROVIDER_KEYS_ORDERED),
@@ -114,11 +116,11 @@ models = Table(
     Column("request_hash", LargeBinary, nullable=False),
     time_column("created_at"),
     time_column("deleted_at", nullable=True),
-    PrimaryKeyConstraint("id", name=Constraint.MODELS_KEY),
+    PrimaryKeyConstraint("id", name=Constraint.MODELS_PKEY),
     ForeignKeyConstraint(
         ["provider_id"],
         ["chat.providers.id"],
-        name=Constraint.MODELS_PROVIDER,
+        name=Constraint.MODELS_PROVIDER_FKEY,
         ondelete="RESTRICT",
     ),
     CheckConstraint(
@@ -137,13 +139,15 @@ models = Table(
     ),
     CheckConstraint("NOT is_default OR deleted_at IS NULL", name=Constraint.MODELS_DEFAULT_IS_LIVE),
     Index(
-        MODEL_NAME_INDEX,
+        Constraint.MODELS_BY_LIVE_NAME,
         "provider_id",
         "display_name",
         unique=True,
         postgresql_where=text("deleted_at IS NULL"),
     ),
-    Index(DEFAULT_MODEL_INDEX, "is_default", unique=True, postgresql_where=text("is_default")),
+    Index(
+        Constraint.MODELS_DEFAULT, "is_default", unique=True, postgresql_where=text("is_default")
+    ),
 )
 
 model_overrides = Table(
@@ -152,5 +156,5 @@ model_overrides = Table(
     text_column("purpose"),
     text_column("model_id"),
     text_column("reasoning_effort"),
-    PrimaryKeyConstraint("purpose", name=Constraint.MODEL_OVERRIDES_KEY),
+    PrimaryKeyConstraint("purpose", name=Constraint.MODEL_OVERRIDES_PKEY),
 )

@@ -10,8 +10,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any, NoReturn
 
 from chatd.offboarding.store.group_cleanup import PostgresGroupCleanup
-from chatd.users.domain.errors import GroupsUnavailable
-from chatd.users.domain.groups import DeletedGroups
+from chatd.users.domain.groups import DeletedGroups, GroupsUnavailable
 from parley.clock import Clock
 from parley.postgres import DatabaseUnavailable
 

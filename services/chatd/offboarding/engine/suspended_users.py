@@ -12,15 +12,14 @@ from typing import NoReturn
 
 from chatd.chats.domain.commands import Command, Interrupt
 from chatd.content.domain.messages import ErrorKind
-from chatd.models.domain.choice import ModelChoice
 from chatd.models.domain.language_model import ModelError
+from chatd.models.domain.profile import ModelChoice
 from chatd.offboarding.store.suspended_users import PostgresSuspendedUsers
 from chatd.primitives.domain.errors import ChatError, ChatNotFound
 from chatd.primitives.domain.ids import ChatId, Owner, OwnerId
 from chatd.turns.domain.ports import Setups
 from chatd.turns.domain.turn import TurnSetup
-from chatd.users.domain.errors import UserSuspended
-from chatd.users.domain.status import UserStatus, UserStatuses
+from chatd.users.domain.status import UserStatus, UserStatuses, UserSuspended
 from parley.clock import Clock
 from parley.postgres import DatabaseUnavailable
 

@@ -6,11 +6,12 @@ These statements have no authorisation: they run for the offboarding, not for a 
 from dataclasses import dataclass
 
 from chatd.primitives.domain.ids import ChatId, MessageId, OwnerId
-from parley.postgres import Pool, typed_outages
+from parley.postgres import Pool
 
 BATCH_MAX = 100
 
 # A deletion is permanent: a later suspension does not revert it.
+# May run: process.
 SUSPEND = """
     INSERT INTO chat.barred_users AS b (user_id, is_deleted, barred_at)
     VALUES ($1, $2, clock_timestamp())
@@ -18,10 +19,13 @@ SUSPEND = """
     WHERE excluded.is_deleted AND NOT b.is_deleted
 """
 
+# May run: process.
 REINSTATE = "DELETE FROM chat.barred_users WHERE user_id = $1 AND NOT is_deleted"
 
+# May run: process.
 SELECT_SUSPENDED = "SELECT user_id FROM chat.barred_users"
 
+# May run: process.
 SELECT_OWNERS = """
     SELECT owner_id FROM chat.chats WHERE owner_id > $1
     UNION SELECT owner_id FROM chat.workspaces WHERE owner_id > $1 AND state <> 'deleted'
@@ -29,12 +33,14 @@ SELECT_OWNERS = """
 """
 
 # Chats of suspended users whose turns would still use their credentials.
+# May run: process.
 SELECT_RUNNING_TURNS = """
     SELECT e.chat_id, e.turn_id FROM chat.barred_users b
     JOIN chat.chats c ON c.owner_id = b.user_id JOIN chat.chat_exec e ON e.chat_id = c.id
     WHERE e.status IN ('running', 'requires_action') LIMIT $1
 """
 
+# May run: process.
 SELECT_ROOTS_OF_DELETED = """
     SELECT c.id, c.owner_id FROM chat.barred_users b
     JOIN chat.chats c ON c.owner_id = b.user_id AND c.parent_chat_id IS NULL
@@ -42,6 +48,7 @@ SELECT_ROOTS_OF_DELETED = """
 """
 
 # Rows that refer to the user and to no chat. A file that another user's chat holds is kept.
+# May run: process.
 DELETE_REST = """
     WITH gone AS (SELECT user_id FROM chat.barred_users WHERE is_deleted),
     shares AS (DELETE FROM chat.chat_shares s USING gone
@@ -70,39 +77,32 @@ class PostgresSuspendedUsers:
 
     async def suspend(self, user_id: OwnerId, *, is_deleted: bool) -> None:
         """Store that a user is suspended or deleted."""
-        with typed_outages():
-            await self._pool.execute(SUSPEND, user_id, is_deleted)
+        await self._pool.execute(SUSPEND, user_id, is_deleted)
 
     async def reinstate(self, user_id: OwnerId) -> None:
         """Remove the suspension of a user, unless they are deleted."""
-        with typed_outages():
-            await self._pool.execute(REINSTATE, user_id)
+        await self._pool.execute(REINSTATE, user_id)
 
     async def suspended(self) -> frozenset[OwnerId]:
         """Return all suspended users."""
-        with typed_outages():
-            rows = await self._pool.fetch(SELECT_SUSPENDED)
+        rows = await self._pool.fetch(SELECT_SUSPENDED)
         return frozenset(OwnerId(str(row["user_id"])) for row in rows)
 
     async def owners(self, after: OwnerId, limit: int) -> tuple[OwnerId, ...]:
         """Return owners of chats and workspaces in the order of their ids."""
-        with typed_outages():
-            rows = await self._pool.fetch(SELECT_OWNERS, after, limit)
+        rows = await self._pool.fetch(SELECT_OWNERS, after, limit)
         return tuple(OwnerId(str(row["owner_id"])) for row in rows)
 
     async def running_turns(self) -> tuple[RunningTurn, ...]:
         """Return a batch of running turns of suspended users."""
-        with typed_outages():
-            rows = await self._pool.fetch(SELECT_RUNNING_TURNS, BATCH_MAX)
+        rows = await self._pool.fetch(SELECT_RUNNING_TURNS, BATCH_MAX)
         return tuple(RunningTurn(ChatId(str(row["chat_id"])), row["turn_id"]) for row in rows)
 
     async def roots_of_deleted(self) -> tuple[tuple[ChatId, OwnerId], ...]:
         """Return a batch of root chats of deleted users, with their owners."""
-        with typed_outages():
-            rows = await self._pool.fetch(SELECT_ROOTS_OF_DELETED, BATCH_MAX)
+        rows = await self._pool.fetch(SELECT_ROOTS_OF_DELETED, BATCH_MAX)
         return tuple((ChatId(str(row["id"])), OwnerId(str(row["owner_id"]))) for row in rows)
 
     async def delete_rest(self) -> None:
         """Delete the data of deleted users that belongs to no chat."""
-        with typed_outages():
-            await self._pool.execute(DELETE_REST)
+        await self._pool.execute(DELETE_REST)

@@ -1,6 +1,9 @@
 """Errors that any kind of request can raise."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TypeVar
+
+T = TypeVar("T")
 
 
 class ChatError(Exception):
@@ -111,3 +114,21 @@ class WorkspaceNotFound(ChatError):
     def __init__(self, workspace_id: str) -> None:
         super().__init__(f"no workspace {workspace_id}")
         self.workspace_id = workspace_id
+
+
+def all_of(checks: Iterable[Callable[[], T]]) -> tuple[T, ...]:
+    """Return the results of all checks.
+
+    Raises:
+        InvalidRequest: some checks failed; it contains the faults of all of them.
+    """
+    passed: list[T] = []
+    refused: list[InvalidRequest] = []
+    for check in checks:
+        try:
+            passed.append(check())
+        except InvalidRequest as refusal:
+            refused.append(refusal)
+    if refused:
+        raise InvalidRequest.together(refused)
+    return tuple(passed)

@@ -2,15 +2,12 @@
 
 import asyncio
 from collections.abc import Coroutine
-from dataclasses import dataclass
-from typing import Any, Final, Generic, TypeVar
-
-import grpc
+from typing import Any, Final, TypeVar
 
 from parley.rpc import Problem, Refusal
+from parley.tasks import Overtaken, run_unless
 
-DRAINING: Final = Problem(
-    grpc.StatusCode.UNAVAILABLE,
+DRAINING: Final = Problem.of(
     "DRAINING",
     "this process is stopping; call another replica",
     retry_after_s=1.0,
@@ -19,41 +16,13 @@ DRAINING: Final = Problem(
 T = TypeVar("T")
 
 
-@dataclass(frozen=True, slots=True)
-class _Done(Generic[T]):
-    value: T
-
-
-@dataclass(frozen=True, slots=True)
-class _Failed:
-    """An error returned from its task without cancelling the other tasks of the group."""
-
-    error: Exception
-
-
 async def unless_stopping(stopping: asyncio.Event, work: Coroutine[Any, Any, T]) -> T:
     """Return the result of `work`; cancel it when the process stops first.
 
     Raises:
         Refusal: The process stops.
     """
-    async with asyncio.TaskGroup() as tasks:
-        working = tasks.create_task(_captured(work))
-        ending = tasks.create_task(stopping.wait())
-        await asyncio.wait((working, ending), return_when=asyncio.FIRST_COMPLETED)
-        working.cancel()
-        ending.cancel()
-    if working.cancelled():
-        raise Refusal(DRAINING)
-    match working.result():
-        case _Done(value):
-            return value
-        case _Failed(error):
-            raise error
-
-
-async def _captured(work: Coroutine[Any, Any, T]) -> _Done[T] | _Failed:
     try:
-        return _Done(await work)
-    except Exception as error:
-        return _Failed(error)
+        return await run_unless(work, stopping.wait())
+    except Overtaken:
+        raise Refusal(DRAINING) from None

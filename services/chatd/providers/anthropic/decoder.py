@@ -134,10 +134,10 @@ class AnthropicDecoder:
                 if text := events.TEXT.decode(raw).text:
                     first = (TextDelta(text, block_id),)
             case "thinking":
-                thought = events.THINKING.decode(raw)
-                block = blocks.OpenThinkingBlock(block_id, thought.signature or "")
-                if thought.thinking:
-                    first = (ReasoningDelta(thought.thinking, block_id),)
+                thinking = events.THINKING.decode(raw)
+                block = blocks.OpenThinkingBlock(block_id, thinking.signature or "")
+                if thinking.thinking:
+                    first = (ReasoningDelta(thinking.thinking, block_id),)
             case "redacted_thinking":
                 block = blocks.Redacted(events.REDACTED.decode(raw).data)
             case "tool_use":

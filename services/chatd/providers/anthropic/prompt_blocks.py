@@ -85,7 +85,7 @@ class BlockMaker:
             case Text():
                 yield self._text(part)
             case Reasoning():
-                yield from _thought(part)
+                yield from _thinking_block(part)
             case ToolCall():
                 yield _call(part)
             case ToolResult(provider_executed=True):
@@ -164,7 +164,7 @@ def _image_block(media_type: str, data_base64: str) -> "ImageBlockParam":
     return {"type": "image", "source": source}  # type: ignore[typeddict-item]  # The type was seen in the bytes.
 
 
-def _thought(part: Reasoning) -> "Iterator[ContentBlockParam]":
+def _thinking_block(part: Reasoning) -> "Iterator[ContentBlockParam]":
     """Yield a thinking block made by Anthropic; those of others are rejected."""
     own = anthropic_metadata_of(part.provider_metadata)
     if own.redacted_data:

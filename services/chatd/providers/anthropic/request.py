@@ -16,7 +16,7 @@ from chatd.models.domain.language_model import ModelError, ModelRequest, PromptM
 from chatd.models.engine.target import Target
 from chatd.providers.anthropic.options import Options
 from chatd.providers.anthropic.prompt_blocks import BlockMaker, result_blocks_first, tool_name
-from chatd.providers.anthropic.searches import WEB_SEARCH, guarded
+from chatd.providers.anthropic.searches import WEB_SEARCH, sanitised_prompt
 from chatd.providers.anthropic.thinking import is_budgeted, thinking_fields
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def body_of(request: ModelRequest, target: Target, options: Options) -> Body:
         ModelError: The provider would reject it.
     """
     leading = _leading(request.messages)
-    prompt = guarded(_joined(request.messages[leading:]), target.provider_name)
+    prompt = sanitised_prompt(_joined(request.messages[leading:]), target.provider_name)
     maker = BlockMaker(target, request.files, with_citations=prompt.is_intact)
     messages = _messages(prompt.messages, maker)
     if not messages:

@@ -41,7 +41,7 @@ class Violation(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Guarded:
+class SanitisedPrompt:
     """A prompt that can be sent.
 
     Attributes:
@@ -53,19 +53,19 @@ class Guarded:
     is_intact: bool
 
 
-def guarded(messages: Messages, provider_name: str) -> Guarded:
+def sanitised_prompt(messages: Messages, provider_name: str) -> SanitisedPrompt:
     """Return a prompt whose provider-executed calls can be sent.
 
     Raises:
         ModelError: That is impossible without changing the latest signed answer.
     """
     if not any(_is_provided(part) for message in messages for part in message.content):
-        return Guarded(messages, is_intact=True)
+        return SanitisedPrompt(messages, is_intact=True)
     mended = _with_text_for_others(messages)
     for mend in (_unchanged, _without_orphans, _sanitised, _stripped):
         mended = mend(mended)
         if not violations(mended):
-            return Guarded(mended, is_intact=mended == messages)
+            return SanitisedPrompt(mended, is_intact=mended == messages)
     raise ModelError(
         ErrorKind.GENERIC,
         "This chat holds a web search that can no longer be sent to the provider. "
@@ -185,9 +185,10 @@ def _protected(messages: Messages) -> int | None:
     """Return the index of the latest answer if its thinking blocks are signed."""
     for index in range(len(messages) - 1, -1, -1):
         if messages[index].role is Role.ASSISTANT:
-            thoughts = (part for part in messages[index].content if isinstance(part, Reasoning))
+            reasoning = (part for part in messages[index].content if isinstance(part, Reasoning))
             signed = any(
-                is_signed(anthropic_metadata_of(thought.provider_metadata)) for thought in thoughts
+                is_signed(anthropic_metadata_of(thinking.provider_metadata))
+                for thinking in reasoning
             )
             return index if signed else None
     return None

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-THOUGHT_TOKENS_MIN = 1024
+THINKING_TOKENS_MIN = 1024
 NO_EFFORT = "none"
 
 _NAME = re.compile(r"claude-([a-z]+)-(\d{1,2}|preview)(?:[-.](\d{1,2}))?(?!\d)")
@@ -18,7 +18,7 @@ _OLD_NAME = re.compile(r"claude-(\d)(?:[-.](\d))?-[a-z]+|claude-(?:2|instant)")
 _ALWAYS_THINKING = {"fable": (0, 0), "mythos": (0, 0), "opus": (5, 5), "sonnet": (5, 5)}
 
 BUDGETS: Mapping[str, int] = {
-    "minimal": THOUGHT_TOKENS_MIN,
+    "minimal": THINKING_TOKENS_MIN,
     "low": 4096,
     "medium": 10240,
     "high": 20480,
@@ -108,6 +108,6 @@ def _none(model: ThinkingModel) -> dict[str, object]:
 def _budget(wanted_tokens: int, output_tokens_max: int) -> dict[str, object]:
     """Return a budget that leaves tokens for the answer; nothing if too few are left."""
     budget_tokens = min(wanted_tokens, output_tokens_max * 3 // 4)
-    if budget_tokens < THOUGHT_TOKENS_MIN:
+    if budget_tokens < THINKING_TOKENS_MIN:
         return {}
     return {"thinking": {"type": "enabled", "budget_tokens": budget_tokens}}

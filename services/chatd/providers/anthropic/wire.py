@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from chatd.models.domain.default_addresses import ANTHROPIC_BASE_URL
+from chatd.models.domain.catalogue import ANTHROPIC_BASE_URL
 from chatd.models.domain.language_model import ModelRequest
 from chatd.models.engine.target import Target
 from chatd.providers.anthropic.decoder import AnthropicDecoder

@@ -18,8 +18,8 @@ from chatd.models.domain.language_model import (
 from chatd.providers.completions.calls import Calls
 from chatd.providers.completions.chunks import CallDelta, Choice, Chunk, Delta, read_chunk
 from chatd.providers.completions.failures import failure_in
+from chatd.providers.completions.reasoning import ReasoningBuffer
 from chatd.providers.completions.sources import Sources
-from chatd.providers.completions.thoughts import ReasoningBuffer
 from chatd.providers.completions.usage import usage_of
 from chatd.providers.wire import Failure, ProviderFailed
 
@@ -102,7 +102,7 @@ class CompletionsDecoder:
             if half:
                 text = repaired(half)
                 events.append(
-                    self._reasoning_buffer.show(text) if kind == "thought" else TextDelta(text)
+                    self._reasoning_buffer.show(text) if kind == "reasoning" else TextDelta(text)
                 )
         if self._reasoning_buffer.is_pending:
             events.append(self._reasoning_buffer.close())
@@ -113,13 +113,13 @@ class CompletionsDecoder:
         return events
 
     def _take_delta(self, delta: Delta, events: list[ModelEvent]) -> None:
-        thought = self._reasoning_buffer.decode(delta)
+        reasoning = self._reasoning_buffer.decode(delta)
         content = delta.content
         if isinstance(content, list):
-            content, thought_in_parts = _joined_parts(content)
-            thought = thought or thought_in_parts
-        if thought:
-            self._add_thought(thought, events)
+            content, reasoning_in_parts = _joined_parts(content)
+            reasoning = reasoning or reasoning_in_parts
+        if reasoning:
+            self._add_reasoning(reasoning, events)
         if content:
             self._add_text(content, events)
         if delta.refusal:
@@ -132,17 +132,17 @@ class CompletionsDecoder:
         if delta.annotations:
             self._sources.take_annotations(delta.annotations)
 
-    def _add_thought(self, text: str, events: list[ModelEvent]) -> None:
-        text = self._whole("thought", text)
+    def _add_reasoning(self, text: str, events: list[ModelEvent]) -> None:
+        text = self._whole("reasoning", text)
         if text:
             self._is_text_open = False
             events.append(self._reasoning_buffer.show(text))
 
     def _add_text(self, text: str, events: list[ModelEvent]) -> None:
         # A late signature waits for the end of the text, which it would otherwise split.
-        thoughts = self._reasoning_buffer
-        if thoughts.is_open or (thoughts.is_pending and not self._is_text_open):
-            events.append(thoughts.close())
+        reasoning = self._reasoning_buffer
+        if reasoning.is_open or (reasoning.is_pending and not self._is_text_open):
+            events.append(reasoning.close())
         text = self._whole("text", text)
         if text:
             self._is_text_open = True
@@ -204,18 +204,18 @@ def _first_choice(chunk: Chunk) -> Choice | None:
 def _joined_parts(parts: list[object]) -> tuple[str, str]:
     """Return text and reasoning of content that is a list."""
     texts: list[str] = []
-    thoughts: list[str] = []
+    reasoning: list[str] = []
     for part in parts:
         match part:
             case str():
                 texts.append(part)
             case {"type": "thinking", "thinking": str(text)}:
-                thoughts.append(text)
+                reasoning.append(text)
             case {"type": "thinking", "thinking": list(inner)}:
-                thoughts.append(_joined_parts(inner)[0])
+                reasoning.append(_joined_parts(inner)[0])
             case {"text": str(text)}:
                 texts.append(text)
-    return "".join(texts), "".join(thoughts)
+    return "".join(texts), "".join(reasoning)
 
 
 def _filtered_categories(results: Mapping[object, object]) -> str:

@@ -79,19 +79,19 @@ class Conversion:
         if calls:
             made["tool_calls"] = calls
         if len(made) > 1:
-            thoughts = [part for part in message.content if isinstance(part, Reasoning)]
-            yield made | self._reasoning(thoughts, is_own=is_own, has_calls=bool(calls))
+            reasoning = [part for part in message.content if isinstance(part, Reasoning)]
+            yield made | self._reasoning(reasoning, is_own=is_own, has_calls=bool(calls))
 
     def _reasoning(
-        self, thoughts: Sequence[Reasoning], *, is_own: bool, has_calls: bool
+        self, reasoning: Sequence[Reasoning], *, is_own: bool, has_calls: bool
     ) -> WireMessage:
         """Return the field with the reasoning; signed reasoning only for its own model."""
         match self.options.reasoning_replay:
             case ReasoningReplay.REASONING_DETAILS:
-                details = [each for part in thoughts for each in _details(part)] if is_own else []
+                details = [each for part in reasoning for each in _details(part)] if is_own else []
                 return {"reasoning_details": details} if details else {}
             case ReasoningReplay.REASONING_CONTENT | ReasoningReplay.REASONING as field:
-                text = "".join(part.text for part in thoughts)
+                text = "".join(part.text for part in reasoning)
                 # Endpoints that want reasoning reject a call without it; an empty one suffices.
                 return {str(field): text} if text or has_calls else {}
             case ReasoningReplay.NONE | None:
@@ -137,8 +137,8 @@ def _call_id(call_id: str) -> str:
     return f"call_{hashlib.sha256(call_id.encode(errors='replace')).hexdigest()[:32]}"
 
 
-def _details(thought: Reasoning) -> Sequence[object]:
-    details = _own_metadata(thought.provider_metadata).get("reasoning_details")
+def _details(reasoning: Reasoning) -> Sequence[object]:
+    details = _own_metadata(reasoning.provider_metadata).get("reasoning_details")
     return details if isinstance(details, list) else ()
 
 

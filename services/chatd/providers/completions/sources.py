@@ -19,22 +19,22 @@ class Sources:
         for annotation in _mappings(annotations):
             if annotation.get("type") == "url_citation":
                 cited = annotation.get("url_citation")
-                self._take(cited if isinstance(cited, Mapping) else annotation)
+                self._add(cited if isinstance(cited, Mapping) else annotation)
 
     def take_lists(self, chunk: Chunk) -> None:
         """Add the lists beside the choices."""
         for result in _mappings(chunk.search_results):
-            self._take(result)
+            self._add(result)
         if isinstance(chunk.citations, list):
             for citation in chunk.citations:
-                self._take(citation if isinstance(citation, Mapping) else {"url": citation})
+                self._add(citation if isinstance(citation, Mapping) else {"url": citation})
 
     def cited(self) -> Iterator[SourceCited]:
         """Yield the sources in the order of their first occurrence."""
         for number, (url, title) in enumerate(self._titles.items(), 1):
             yield SourceCited(Source(f"source_{number}", url, title))
 
-    def _take(self, cited: Mapping[object, object]) -> None:
+    def _add(self, cited: Mapping[object, object]) -> None:
         url, title = cited.get("url"), cited.get("title")
         if isinstance(url, str) and url:
             known = self._titles.get(repaired(url), "")

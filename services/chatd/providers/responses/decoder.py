@@ -67,7 +67,7 @@ class ResponsesDecoder:
             b"response.output_text.delta": self._text,
             b"response.refusal.delta": self._text,
             b"response.reasoning_summary_text.delta": self._summary,
-            b"response.reasoning_text.delta": self._thought,
+            b"response.reasoning_text.delta": self._reasoning_text,
             b"response.function_call_arguments.delta": self._arguments,
             b"response.custom_tool_call_input.delta": self._arguments,
             b"response.output_text.annotation.added": self._cited,
@@ -114,7 +114,7 @@ class ResponsesDecoder:
         event = _delta(data)
         return self._reasoning(event, summary_block(event.output_index, event.summary_index))
 
-    def _thought(self, data: bytes) -> Iterable[ModelEvent]:
+    def _reasoning_text(self, data: bytes) -> Iterable[ModelEvent]:
         event = _delta(data)
         return self._reasoning(event, text_block(event.output_index, event.content_index))
 
@@ -168,7 +168,7 @@ class ResponsesDecoder:
             self._refusal += item.refusal
         elif item.type == "reasoning":
             is_open = self._open == (ReasoningDelta, item.index)
-            events = [*self._closing(item), *items.thought_done(item, raw, is_open=is_open)]
+            events = [*self._closing(item), *items.reasoning_done(item, raw, is_open=is_open)]
         elif item.type in _OUR_CALLS:
             events = list(items.call_done(item, raw))
             self._has_called = self._has_called or bool(events)
@@ -251,16 +251,16 @@ def _kind(data: bytes) -> bytes:
 
 
 def _usage(usage: Usage) -> UsageReported:
-    read = written = thought = 0
+    read = written = reasoning = 0
     if usage.input_tokens_details is not None:
         read = max(usage.input_tokens_details.cached_tokens or 0, 0)
         written = max(usage.input_tokens_details.cache_write_tokens or 0, 0)
     if usage.output_tokens_details is not None:
-        thought = max(usage.output_tokens_details.reasoning_tokens or 0, 0)
+        reasoning = max(usage.output_tokens_details.reasoning_tokens or 0, 0)
     return UsageReported(
         input_tokens=max((usage.input_tokens or 0) - read - written, 0),
         output_tokens=max(usage.output_tokens or 0, 0),
-        reasoning_tokens=thought,
+        reasoning_tokens=reasoning,
         cache_read_tokens=read,
         cache_write_tokens=written,
     )

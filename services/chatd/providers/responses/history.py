@@ -13,11 +13,11 @@ from enum import Enum, auto
 
 from chatd.content.domain.parts import Part, Reasoning, Text, ToolCall, ToolResult
 from chatd.models.domain.language_model import PromptMessage
-from chatd.providers.responses.marks import Mark, mark_of
+from chatd.providers.responses.item_origins import ItemOrigin, item_origin_of
 from chatd.providers.responses.provider_calls import Item, item_of
 
 
-class _Thought(Enum):
+class _ReasoningState(Enum):
     """Whether the last reasoning is sent."""
 
     NONE = auto()
@@ -37,7 +37,7 @@ class AnswerItems:
         self._content = message.content
         self._store = store
         self._sent_ids = sent_ids
-        self._thought = _Thought.NONE
+        self._reasoning_state = _ReasoningState.NONE
         self._waiting: list[Item] = []  # Reasoning without a following item yet.
         self._summary: list[str] = []  # Of the reasoning whose last part is still to come.
         self._texts: list[str] = []  # Of the message whose last part is still to come.
@@ -53,10 +53,10 @@ class AnswerItems:
         match part:
             case Text(text, metadata):
                 self._texts.append(text)
-                if (mark := mark_of(metadata)) is not None:
-                    yield from self._message(mark)
+                if (origin := item_origin_of(metadata)) is not None:
+                    yield from self._message(origin)
             case Reasoning(text, provider_metadata=metadata):
-                yield from self._reasoning(text, mark_of(metadata))
+                yield from self._reasoning(text, item_origin_of(metadata))
             case ToolCall(provider_executed=True):
                 yield from self._provider_call(part)
             case ToolCall():
@@ -64,51 +64,55 @@ class AnswerItems:
             case _:
                 return
 
-    def _reasoning(self, text: str, mark: Mark | None) -> Iterator[Item]:
+    def _reasoning(self, text: str, origin: ItemOrigin | None) -> Iterator[Item]:
         if text.strip():
             self._summary.append(text)
-        if mark is None:
-            self._thought = _Thought.LEFT_OUT  # Unless it continues in the next part.
+        if origin is None:
+            self._reasoning_state = (
+                _ReasoningState.LEFT_OUT
+            )  # Unless it continues in the next part.
             return
-        if mark.item is not None:
-            if self._is_new(mark.id):
-                yield mark.item
-        elif self._store or not mark.encrypted_content or not self._is_new(mark.id):
-            self._thought = _Thought.LEFT_OUT
+        if origin.item is not None:
+            if self._is_new(origin.id):
+                yield origin.item
+        elif self._store or not origin.encrypted_content or not self._is_new(origin.id):
+            self._reasoning_state = _ReasoningState.LEFT_OUT
             self._waiting.clear()
         else:
-            self._thought = _Thought.KEPT
+            self._reasoning_state = _ReasoningState.KEPT
             self._waiting.append(
                 {
                     "type": "reasoning",
-                    "id": mark.id,
+                    "id": origin.id,
                     "summary": [{"type": "summary_text", "text": each} for each in self._summary],
-                    "encrypted_content": mark.encrypted_content,
+                    "encrypted_content": origin.encrypted_content,
                 }
             )
         self._summary.clear()
 
-    def _message(self, mark: Mark) -> Iterator[Item]:
+    def _message(self, origin: ItemOrigin) -> Iterator[Item]:
         """Yield a whole message; where it may not have its id, only its text."""
-        is_wanted = self._thought is (_Thought.NONE if self._store else _Thought.KEPT)
-        if not (is_wanted and self._is_new(mark.id)):
-            yield from self._unmarked_texts(mark.phase)
+        is_wanted = self._reasoning_state is (
+            _ReasoningState.NONE if self._store else _ReasoningState.KEPT
+        )
+        if not (is_wanted and self._is_new(origin.id)):
+            yield from self._unmarked_texts(origin.phase)
             return
-        kind, field = ("refusal", "refusal") if mark.is_refusal else ("output_text", "text")
-        annotations: Item = {} if mark.is_refusal else {"annotations": []}
+        kind, field = ("refusal", "refusal") if origin.is_refusal else ("output_text", "text")
+        annotations: Item = {} if origin.is_refusal else {"annotations": []}
         item: Item = {
             "type": "message",
-            "id": mark.id,
+            "id": origin.id,
             "role": "assistant",
             "status": "completed",
             "content": [{"type": kind, field: text, **annotations} for text in self._texts],
         }
         self._texts.clear()
-        yield from self._with_thoughts(item | _phase(mark.phase))
+        yield from self._with_reasoning(item | _phase(origin.phase))
 
     def _unmarked_texts(self, phase: str = "") -> Iterator[Item]:
         if self._texts:
-            self._leave_thoughts_out()
+            self._leave_reasoning_out()
         for text in self._texts:
             yield {"role": "assistant", "content": text} | _phase(phase)
         self._texts.clear()
@@ -120,22 +124,26 @@ class AnswerItems:
             "name": call.tool_name,
             "arguments": call.args_json,
         }
-        mark = mark_of(call.provider_metadata)
-        if self._thought is _Thought.KEPT and mark is not None and self._is_new(mark.id):
-            yield from self._with_thoughts(item | {"id": mark.id})
+        origin = item_origin_of(call.provider_metadata)
+        if (
+            self._reasoning_state is _ReasoningState.KEPT
+            and origin is not None
+            and self._is_new(origin.id)
+        ):
+            yield from self._with_reasoning(item | {"id": origin.id})
         else:
-            self._leave_thoughts_out()
+            self._leave_reasoning_out()
             yield item
 
     def _provider_call(self, call: ToolCall) -> Iterator[Item]:
-        mark = mark_of(call.provider_metadata)
+        origin = item_origin_of(call.provider_metadata)
         item = None
-        if mark is not None and self._thought is not _Thought.LEFT_OUT:
-            item = item_of(mark, self._result_of(call), is_stored=self._store)
-        if mark is not None and item is not None and self._is_new(mark.id):
-            yield from self._with_thoughts(item)
+        if origin is not None and self._reasoning_state is not _ReasoningState.LEFT_OUT:
+            item = item_of(origin, self._result_of(call), is_stored=self._store)
+        if origin is not None and item is not None and self._is_new(origin.id):
+            yield from self._with_reasoning(item)
         else:
-            self._leave_thoughts_out()
+            self._leave_reasoning_out()
 
     def _result_of(self, call: ToolCall) -> ToolResult | None:
         for part in self._content:
@@ -143,16 +151,16 @@ class AnswerItems:
                 return part
         return None
 
-    def _with_thoughts(self, item: Item) -> Iterator[Item]:
+    def _with_reasoning(self, item: Item) -> Iterator[Item]:
         yield from self._waiting
         self._waiting.clear()
         yield item
 
-    def _leave_thoughts_out(self) -> None:
+    def _leave_reasoning_out(self) -> None:
         """Drop reasoning whose next item is not sent, or is sent without its id."""
         if self._waiting:
             self._waiting.clear()
-            self._thought = _Thought.LEFT_OUT
+            self._reasoning_state = _ReasoningState.LEFT_OUT
 
     def _is_new(self, item_id: str) -> bool:
         """Return whether an item may be sent with its id, and record that it is."""

@@ -22,11 +22,11 @@ from chatd.providers.responses.events import (
     MessageItem,
     ReasoningItem,
 )
-from chatd.providers.responses.marks import Mark, written
+from chatd.providers.responses.item_origins import ItemOrigin, encoded_origin
 from chatd.providers.responses.provider_calls import Item, call_and_result, is_provider_call
 
 _messages = msgspec.json.Decoder(MessageItem)
-_thoughts = msgspec.json.Decoder(ReasoningItem)
+_reasoning_decoder = msgspec.json.Decoder(ReasoningItem)
 _calls = msgspec.json.Decoder(FunctionCallItem)
 _any_items = msgspec.json.Decoder(Item)
 
@@ -77,7 +77,7 @@ def summary_block(index: int, summary_index: int) -> str:
 
 
 def message_done(item: OpenItem, raw: bytes, *, is_open: bool) -> Iterator[ModelEvent]:
-    """Yield the end of a message: the rest of its text, its mark, then its sources."""
+    """Yield the end of a message: the rest of its text, its origin, then its sources."""
     message = _messages.decode(raw)
     for content_index, content in enumerate(message.content or ()):
         for annotation in content.annotations or ():
@@ -88,22 +88,24 @@ def message_done(item: OpenItem, raw: bytes, *, is_open: bool) -> Iterator[Model
             is_open = True
             yield TextDelta(rest, block_id)
     if is_open:
-        mark = Mark(message.id or item.id, phase=message.phase or "", is_refusal=bool(item.refusal))
-        yield TextEnded(written(mark))
+        origin = ItemOrigin(
+            message.id or item.id, phase=message.phase or "", is_refusal=bool(item.refusal)
+        )
+        yield TextEnded(encoded_origin(origin))
     for number, (url, title) in enumerate(item.sources.items()):
         yield SourceCited(Source(f"{message.id or item.id or item.index}_{number}", url, title))
 
 
-def thought_done(item: OpenItem, raw: bytes, *, is_open: bool) -> Iterator[ModelEvent]:
+def reasoning_done(item: OpenItem, raw: bytes, *, is_open: bool) -> Iterator[ModelEvent]:
     """Yield the end of reasoning; an empty one is kept, as later items may depend on it."""
-    thought = _thoughts.decode(raw)
-    for block_id, text in _blocks(item.index, thought):
+    reasoning = _reasoning_decoder.decode(raw)
+    for block_id, text in _blocks(item.index, reasoning):
         if rest := item.rest(block_id, text):
             is_open = True
             yield ReasoningDelta(rest, block_id)
-    mark = Mark(thought.id or item.id, thought.encrypted_content or "")
-    if is_open or not item.lengths or mark.encrypted_content:
-        yield ReasoningEnded(written(mark))
+    origin = ItemOrigin(reasoning.id or item.id, reasoning.encrypted_content or "")
+    if is_open or not item.lengths or origin.encrypted_content:
+        yield ReasoningEnded(encoded_origin(origin))
 
 
 def call_done(item: OpenItem, raw: bytes) -> Iterator[ModelEvent]:
@@ -118,7 +120,7 @@ def call_done(item: OpenItem, raw: bytes) -> Iterator[ModelEvent]:
             item.call_id or call.call_id or item_id,
             call.name or item.name,
             args_json,
-            provider_metadata=written(Mark(item_id)),
+            provider_metadata=encoded_origin(ItemOrigin(item_id)),
         )
     )
 
@@ -132,14 +134,14 @@ def other_done(item: OpenItem, raw: bytes) -> Iterator[ModelEvent]:
         yield ToolCallRequested(call)
         yield ProviderToolResult(result)
     elif item.type == "compaction":
-        yield ReasoningEnded(written(Mark(item.id, item=_any_items.decode(raw))))
+        yield ReasoningEnded(encoded_origin(ItemOrigin(item.id, item=_any_items.decode(raw))))
 
 
-def _blocks(index: int, thought: ReasoningItem) -> Iterator[tuple[str, str]]:
+def _blocks(index: int, reasoning: ReasoningItem) -> Iterator[tuple[str, str]]:
     """Yield the texts of reasoning, each with its block id."""
-    for place, content in enumerate(thought.summary or ()):
+    for place, content in enumerate(reasoning.summary or ()):
         yield summary_block(index, place), content.text or ""
-    for place, content in enumerate(thought.content or ()):
+    for place, content in enumerate(reasoning.content or ()):
         yield text_block(index, place), content.text or ""
 
 

@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from chatd.content.domain.parts import ToolCall, ToolOutcome, ToolResult
-from chatd.providers.responses.marks import Mark, written
+from chatd.providers.responses.item_origins import ItemOrigin, encoded_origin
 
 Item = dict[str, Any]  # JSON of the provider; each kind of item has its own fields.
 
@@ -42,7 +42,7 @@ def call_and_result(kind: str, item_id: str, item: Item) -> tuple[ToolCall, Tool
         name,
         _json(_arguments(kind, kept)),
         provider_executed=True,
-        provider_metadata=written(Mark(item_id, item=kept)),
+        provider_metadata=encoded_origin(ItemOrigin(item_id, item=kept)),
     )
     has_failed = item.get("status") in ("failed", "incomplete") or bool(item.get("error"))
     outcome = ToolOutcome.FAILED if has_failed else ToolOutcome.DONE
@@ -50,20 +50,20 @@ def call_and_result(kind: str, item_id: str, item: Item) -> tuple[ToolCall, Tool
     return call, ToolResult(item_id, name, result_json, outcome, provider_executed=True)
 
 
-def item_of(mark: Mark, result: ToolResult | None, *, is_stored: bool) -> Item | None:
+def item_of(origin: ItemOrigin, result: ToolResult | None, *, is_stored: bool) -> Item | None:
     """Return the item to send back; None if it cannot be rebuilt.
 
     Args:
-        mark: The mark of the call.
+        origin: The item that the call comes from.
         result: Its result.
         is_stored: Whether the provider still has the item, so that no image has to be sent.
     """
-    item = dict(mark.item or {})
+    item = dict(origin.item or {})
     kind = item.get("type")
     if not isinstance(kind, str) or kind not in _OUTPUTS:
         return item or None
     if kind == "image_generation_call" and is_stored:
-        return {"type": kind, "id": mark.id}
+        return {"type": kind, "id": origin.id}
     try:
         told = json.loads(result.result_json) if result is not None else None
     except (ValueError, RecursionError):

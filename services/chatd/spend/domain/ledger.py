@@ -2,9 +2,10 @@
 
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import Protocol
 
-from chatd.models.domain.model_use import ModelUse
-from chatd.primitives.domain.ids import ChatId, MessageId
+from chatd.models.domain.price import ModelUse
+from chatd.primitives.domain.ids import ChatId, Fence, MessageId, OwnerId
 
 
 class CallPurpose(StrEnum):
@@ -52,3 +53,39 @@ class LedgerEntry:
     generation_attempt: int
     bill: Bill
     message_id: MessageId | None = None
+
+
+class Ledger(Protocol):
+    """The ledger of model calls."""
+
+    async def enter(self, entry: LedgerEntry, owner_id: OwnerId) -> None:
+        """Enter a call, unless it is already there."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class OpenCall:
+    """A call, with the estimate that is charged if its process dies."""
+
+    entry: LedgerEntry
+    owner_id: OwnerId
+
+
+class StoredOpenCalls(Protocol):
+    """Stores the calls in progress."""
+
+    async def write(self, changed: tuple[OpenCall, ...], ended: tuple[OpenCall, ...]) -> None:
+        """Store the current state of this process's calls, and remove those that ended."""
+        ...
+
+    async def charge_abandoned(self, calls_max: int) -> int:
+        """Enter calls of dead processes into the ledger; return their number."""
+        ...
+
+
+class InheritedCalls(Protocol):
+    """The calls that a dead process left."""
+
+    async def find(self, chat_id: ChatId, fence: Fence) -> OpenCall | None:
+        """Return the call of an episode, None if there is none."""
+        ...

@@ -5,8 +5,11 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from fractions import Fraction
+from typing import Protocol
 
 from chatd.content.domain.messages import ErrorKind, TurnError
+from chatd.primitives.domain.errors import ChatError
+from chatd.primitives.domain.ids import ChatId, Owner
 
 LIMIT_MICROS_MAX = 10**13
 
@@ -129,3 +132,26 @@ def dollars(micros: int) -> str:
     whole, rest = divmod(micros, 10**6)
     fraction = f"{rest:06}".rstrip("0").ljust(2, "0")
     return f"US${whole}.{fraction}"
+
+
+class UsageLimitReached(ChatError):
+    """The owner has reached their spend limit until a time."""
+
+    def __init__(
+        self, *, spent_micros: int, limit_micros: int, resets_at: datetime, retry_after_s: float
+    ) -> None:
+        super().__init__(
+            f"{dollars(spent_micros)} of {dollars(limit_micros)} are spent; go on after {resets_at}"
+        )
+        self.spent_micros = spent_micros
+        self.limit_micros = limit_micros
+        self.resets_at = resets_at
+        self.retry_after_s = retry_after_s
+
+
+class Spending(Protocol):
+    """Checks spend limits."""
+
+    async def refusal(self, chat_id: ChatId, owner: Owner) -> TurnError | None:
+        """Return why no model may be called for a chat now, None if one may."""
+        ...

@@ -3,9 +3,8 @@
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from chatd.models.domain.cost import billed_micros, cost_micros, is_plausible
 from chatd.models.domain.language_model import UsageReported
-from chatd.models.domain.model_use import ModelUse
+from chatd.models.domain.price import ModelUse, billed_micros, cost_micros, is_plausible
 from chatd.models.domain.profile import ModelProfile
 
 NOTHING = UsageReported()

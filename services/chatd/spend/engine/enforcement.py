@@ -5,27 +5,26 @@ request is made to the ledger or a gateway. Calls that run at the same time do n
 cost, so a limit can be exceeded by their total.
 """
 
-from collections import OrderedDict
 from collections.abc import Mapping
 from datetime import datetime
 from typing import Protocol
 
 from chatd.content.domain.messages import TurnError
 from chatd.primitives.domain.ids import ChatId, Owner, OwnerId
-from chatd.spend.domain.errors import UsageLimitReached
 from chatd.spend.domain.limits import (
     LimitPeriod,
     Limits,
     SpendLimit,
     SpendStatus,
+    UsageLimitReached,
     binding_limit,
     depends_on_groups,
     limit_error,
     span_of,
 )
 from chatd.spend.store.limits import ChatSpending
-from chatd.users.domain.errors import GroupsUnavailable
-from chatd.users.domain.groups import Groups
+from chatd.users.domain.groups import Groups, GroupsUnavailable
+from parley.cache import BoundedCache
 from parley.clock import Clock
 
 CHATS_MAX = 10_000
@@ -62,7 +61,7 @@ class LimitedSpending:
         self._clock = clock
         self._limits: Limits | None = None
         self._changes = 0
-        self._groups: OrderedDict[ChatId, tuple[str, ...]] = OrderedDict()
+        self._groups: BoundedCache[ChatId, tuple[str, ...]] = BoundedCache(CHATS_MAX)
 
     def forget(self) -> None:
         """Invalidate the cached limits after a change."""
@@ -96,9 +95,7 @@ class LimitedSpending:
         if self._groups.get(chat_id) == group_ids or not depends_on_groups(await self._known()):
             return
         await self._store.remember_groups(chat_id, group_ids)
-        self._groups[chat_id] = group_ids
-        if len(self._groups) > CHATS_MAX:
-            self._groups.popitem(last=False)
+        self._groups.put(chat_id, group_ids)
 
     async def refusal(self, chat_id: ChatId, owner: Owner) -> TurnError | None:
         """Return why no model may be called for a chat now, None if one may."""

@@ -5,8 +5,7 @@ import logging
 from contextlib import suppress
 
 from chatd.primitives.domain.ids import OwnerId
-from chatd.spend.domain.ledger import LedgerEntry
-from chatd.spend.domain.ports import Ledger
+from chatd.spend.domain.ledger import Ledger, LedgerEntry
 from parley.clock import Clock
 from parley.postgres import DatabaseUnavailable
 

@@ -25,8 +25,7 @@ from chatd.spend.store.limits import PostgresLimits
 from chatd.spend.store.usage import PostgresUsage, SpenderPlace
 from chatd.users.domain.grantees import Grantee, GranteeKind, Grantees
 from chatd.users.domain.groups import Groups
-from chatd.users.rpc.callers import caller_as_owner
-from chatd.users.rpc.references import require_grantees
+from chatd.users.rpc.callers import caller_as_owner, require_grantees
 from parley.api.chat.v1 import usage_service_pb2 as api
 from parley.api.chat.v1.usage_service_pb2_grpc import UsageServiceServicer
 from parley.clock import Clock
@@ -87,7 +86,7 @@ class UsageServicer(UsageServiceServicer):
     def __init__(self, ports: UsagePorts) -> None:
         self._ports = ports
 
-    async def GetChatUsage(  # noqa: N802 (the name is the proto's)
+    async def GetChatUsage(
         self, request: api.GetChatUsageRequest, context: Context
     ) -> api.GetChatUsageResponse:
         """Return the totals of a chat tree."""
@@ -95,7 +94,7 @@ class UsageServicer(UsageServiceServicer):
         root_chat_id, totals = await self._ports.usage.of_tree(chat_id, _reader())
         return api.GetChatUsageResponse(root_chat_id=root_chat_id, totals=totals_to_proto(totals))
 
-    async def GetUserUsage(  # noqa: N802 (the name is the proto's)
+    async def GetUserUsage(
         self, request: api.GetUserUsageRequest, context: Context
     ) -> api.GetUserUsageResponse:
         """Return the totals of one user's calls."""
@@ -110,7 +109,7 @@ class UsageServicer(UsageServiceServicer):
             by_chat=[row_to_proto(row) for row in used.by_chat],
         )
 
-    async def ListUsage(  # noqa: N802 (the name is the proto's)
+    async def ListUsage(
         self, request: api.ListUsageRequest, context: Context
     ) -> api.ListUsageResponse:
         """Return the totals of each user, the most expensive first."""
@@ -128,7 +127,7 @@ class UsageServicer(UsageServiceServicer):
             answer.next_page_token = token_of(_SpenderToken(last.totals.cost_micros, last.id))
         return answer
 
-    async def GetSpendStatus(  # noqa: N802 (the name is the proto's)
+    async def GetSpendStatus(
         self, request: api.GetSpendStatusRequest, context: Context
     ) -> api.GetSpendStatusResponse:
         """Return the spend status of the caller."""
@@ -139,7 +138,7 @@ class UsageServicer(UsageServiceServicer):
         spend_status = await spend_statuses.spend_status(owner_id, group_ids)
         return api.GetSpendStatusResponse(status=spend_status_to_proto(spend_status))
 
-    async def ListSpendLimits(  # noqa: N802 (the name is the proto's)
+    async def ListSpendLimits(
         self, request: api.ListSpendLimitsRequest, context: Context
     ) -> api.ListSpendLimitsResponse:
         """List all limits."""
@@ -158,7 +157,7 @@ class UsageServicer(UsageServiceServicer):
             answer.next_page_token = token_of(_SubjectToken(last.kind, last.id))
         return answer
 
-    async def SetSpendLimit(  # noqa: N802 (the name is the proto's)
+    async def SetSpendLimit(
         self, request: api.SetSpendLimitRequest, context: Context
     ) -> api.SetSpendLimitResponse:
         """Set or remove a limit."""

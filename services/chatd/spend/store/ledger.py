@@ -9,7 +9,7 @@ import uuid
 from chatd.models.domain.price import Price
 from chatd.primitives.domain.ids import ChatId, OwnerId
 from chatd.spend.domain.ledger import CallPurpose, LedgerEntry
-from parley.postgres import Pool, typed_outages
+from parley.postgres import Pool
 
 _NO_PRICE = Price()
 
@@ -62,6 +62,7 @@ _PLACES = {f"p{place}": f"${place}" for place in range(1, 20)}
 
 # Enters the bill separately, for a call whose chat continued without it or was deleted. Reported
 # figures replace an estimate; nothing else is changed.
+# May run: process.
 ENTER = f"""
     INSERT INTO chat.usage ({COLUMNS})
     SELECT {VALUES.format_map(_PLACES)}, $20::uuid,
@@ -121,5 +122,4 @@ class PostgresLedger:
 
     async def enter(self, entry: LedgerEntry, owner_id: OwnerId) -> None:
         """Enter a call of an owner's chat; an existing row keeps its reported figures."""
-        with typed_outages():
-            await self._pool.execute(ENTER, *entry_arguments(entry), entry.chat_id, owner_id)
+        await self._pool.execute(ENTER, *entry_arguments(entry), entry.chat_id, owner_id)

@@ -7,11 +7,10 @@ its chat: a call is charged even if the chat was deleted.
 import asyncpg
 
 from chatd.primitives.domain.ids import ChatId, Fence, OwnerId, WorkerId
-from chatd.spend.domain.ledger import Bill, CallOutcome, CallPurpose, LedgerEntry
-from chatd.spend.domain.open_calls import OpenCall
+from chatd.spend.domain.ledger import Bill, CallOutcome, CallPurpose, LedgerEntry, OpenCall
 from chatd.spend.store.ledger import ENTER, entry_arguments, entry_id, episode_id
 from chatd.spend.store.use_codec import use_from_json, use_to_json
-from parley.postgres import Pool, typed_outages
+from parley.postgres import Pool
 
 OF_TURNS = (CallPurpose.TURN, CallPurpose.COMPACTION)
 
@@ -20,6 +19,7 @@ COLUMNS = """
     o.use::text AS use
 """
 
+# May run: process.
 UPSERT = """
     INSERT INTO chat.open_model_calls (id, worker_id, chat_id, owner_id, history_version,
         generation_attempt, purpose, use)
@@ -31,12 +31,15 @@ UPSERT = """
     ON CONFLICT (id) DO UPDATE SET use = excluded.use, worker_id = excluded.worker_id
 """
 
+# May run: process.
 DELETE = "DELETE FROM chat.open_model_calls WHERE id = ANY ($1::uuid[])"
 
+# May run: process.
 SELECT = f"SELECT {COLUMNS} FROM chat.open_model_calls o WHERE o.id = ANY ($1::uuid[])"
 
 # Calls of processes without a live lease. A call whose interruption is not finished is left to the
 # process that finishes it, because that decides which part of the answer is kept.
+# May run: process.
 SELECT_ABANDONED = f"""
     SELECT {COLUMNS} FROM chat.open_model_calls o
     WHERE NOT EXISTS (
@@ -61,23 +64,22 @@ class PostgresOpenCalls:
     async def write(self, changed: tuple[OpenCall, ...], ended: tuple[OpenCall, ...]) -> None:
         """Store the current state of this process's calls, and remove those that ended."""
         entries = [call.entry for call in changed]
-        with typed_outages():
-            async with self._pool.acquire() as connection, connection.transaction():
-                await connection.execute("SET LOCAL synchronous_commit = off")
-                if changed:
-                    await connection.execute(
-                        UPSERT,
-                        self._worker_id,
-                        [entry_id(entry) for entry in entries],
-                        [entry.chat_id for entry in entries],
-                        [call.owner_id for call in changed],
-                        [entry.history_version for entry in entries],
-                        [entry.generation_attempt for entry in entries],
-                        [entry.bill.purpose for entry in entries],
-                        [use_to_json(entry.bill.use) for entry in entries],
-                    )
-                if ended:
-                    await connection.execute(DELETE, [entry_id(call.entry) for call in ended])
+        async with self._pool.acquire() as connection, connection.transaction():
+            await connection.execute("SET LOCAL synchronous_commit = off")
+            if changed:
+                await connection.execute(
+                    UPSERT,
+                    self._worker_id,
+                    [entry_id(entry) for entry in entries],
+                    [entry.chat_id for entry in entries],
+                    [call.owner_id for call in changed],
+                    [entry.history_version for entry in entries],
+                    [entry.generation_attempt for entry in entries],
+                    [entry.bill.purpose for entry in entries],
+                    [use_to_json(entry.bill.use) for entry in entries],
+                )
+            if ended:
+                await connection.execute(DELETE, [entry_id(call.entry) for call in ended])
 
     async def find(self, chat_id: ChatId, fence: Fence) -> OpenCall | None:
         """Return the call of an episode, None if there is none."""
@@ -85,21 +87,19 @@ class PostgresOpenCalls:
             episode_id(chat_id, purpose, fence.history_version, fence.generation_attempt)
             for purpose in OF_TURNS
         ]
-        with typed_outages():
-            row = await self._pool.fetchrow(SELECT, ids)
+        row = await self._pool.fetchrow(SELECT, ids)
         return None if row is None else _call_of(row)
 
     async def charge_abandoned(self, calls_max: int) -> int:
         """Enter calls of dead processes into the ledger; return their number."""
-        with typed_outages():
-            async with self._pool.acquire() as connection, connection.transaction():
-                rows = await connection.fetch(SELECT_ABANDONED, calls_max)
-                for call in map(_call_of, rows):
-                    entry = call.entry
-                    arguments = (*entry_arguments(entry), entry.chat_id, call.owner_id)
-                    await connection.execute(ENTER, *arguments)
-                if rows:
-                    await connection.execute(DELETE, [row["id"] for row in rows])
+        async with self._pool.acquire() as connection, connection.transaction():
+            rows = await connection.fetch(SELECT_ABANDONED, calls_max)
+            for call in map(_call_of, rows):
+                entry = call.entry
+                arguments = (*entry_arguments(entry), entry.chat_id, call.owner_id)
+                await connection.execute(ENTER, *arguments)
+            if rows:
+                await connection.execute(DELETE, [row["id"] for row in rows])
         return len(rows)
 
 

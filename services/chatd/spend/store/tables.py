@@ -50,7 +50,7 @@ usage = Table(
     Column("message_id", BigInteger),
     Column("model_name", Text, nullable=False, server_default=text("''")),
     Column("is_estimate", Boolean, nullable=False, server_default=text("false")),
-    PrimaryKeyConstraint("id", name=Constraint.USAGE_KEY),
+    PrimaryKeyConstraint("id", name=Constraint.USAGE_PKEY),
     CheckConstraint(
         "least(input_tokens, output_tokens, reasoning_tokens, cache_read_tokens,"
         " cache_write_tokens, model_runtime_ms) >= 0",
@@ -89,7 +89,7 @@ open_model_calls = Table(
     count_column("generation_attempt"),
     text_column("purpose"),
     json_column("use"),
-    PrimaryKeyConstraint("id", name=Constraint.OPEN_MODEL_CALLS_KEY),
+    PrimaryKeyConstraint("id", name=Constraint.OPEN_MODEL_CALLS_PKEY),
 )
 
 spend_limits = Table(
@@ -99,7 +99,7 @@ spend_limits = Table(
     id_column("subject_id"),
     count_column("limit_micros"),
     text_column("period"),
-    PrimaryKeyConstraint("subject_kind", "subject_id", name=Constraint.SPEND_LIMITS_KEY),
+    PrimaryKeyConstraint("subject_kind", "subject_id", name=Constraint.SPEND_LIMITS_PKEY),
     CheckConstraint(
         "subject_kind IN ('user', 'group', 'everyone')",
         name=Constraint.SPEND_LIMITS_SUBJECT_KNOWN,

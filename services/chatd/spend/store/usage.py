@@ -7,7 +7,7 @@ import asyncpg
 from chatd.primitives.domain.errors import ChatNotFound
 from chatd.primitives.domain.ids import ChatId, OwnerId
 from chatd.spend.domain.usage import UsageReader, UsageRow, UsageSpan, UsageTotals, UserUsage
-from parley.postgres import Pool, typed_outages
+from parley.postgres import Pool
 
 CHATS_MAX = 100
 
@@ -36,6 +36,7 @@ TOTALS = ", ".join(
 )
 
 # A whole chat tree, for its owner and for readers of all usage: $2 reader, $3 may read all.
+# May run: owner, administrator.
 SELECT_TREE = f"""
     SELECT c.root_chat_id, {TOTALS}
     FROM chat.chats c LEFT JOIN chat.usage u ON u.root_chat_id = c.root_chat_id
@@ -49,6 +50,7 @@ OF_USER = """
 """
 
 # Overall and by model; `grouping` marks the overall row.
+# May run: owner, administrator.
 SELECT_BY_MODEL = f"""
     SELECT grouping(u.model) = 1 AS is_all, coalesce(u.model, '') AS model,
         coalesce(max(u.model_name), '') AS name, {TOTALS}
@@ -57,6 +59,7 @@ SELECT_BY_MODEL = f"""
 """
 
 # By chat tree, the most expensive ones; a deleted chat has no title.
+# May run: owner, administrator.
 SELECT_BY_CHAT = f"""
     SELECT tree.*, coalesce(c.title, '') AS title FROM (
         SELECT u.root_chat_id, {TOTALS} FROM chat.usage u WHERE {OF_USER}
@@ -66,6 +69,7 @@ SELECT_BY_CHAT = f"""
 """
 
 # By user, the most expensive first, for administrators: $3 and $4 are the position of the page.
+# May run: administrator.
 SELECT_BY_USER = f"""
     SELECT * FROM (
         SELECT u.owner_id, {TOTALS} FROM chat.usage u
@@ -96,8 +100,7 @@ class PostgresUsage:
         Raises:
             ChatNotFound: there is no such chat for this reader.
         """
-        with typed_outages():
-            row = await self._pool.fetchrow(SELECT_TREE, chat_id, reader.id, reader.may_read_all)
+        row = await self._pool.fetchrow(SELECT_TREE, chat_id, reader.id, reader.may_read_all)
         if row is None:
             raise ChatNotFound(chat_id)
         return ChatId(str(row["root_chat_id"])), _totals_of(row)
@@ -105,9 +108,8 @@ class PostgresUsage:
     async def of_user(self, user_id: OwnerId, span: UsageSpan, reader: UsageReader) -> UserUsage:
         """Return a user's totals in a time range; without permission they are empty."""
         asked = (user_id, span.start, span.end, reader.id, reader.may_read_all)
-        with typed_outages():
-            models = await self._pool.fetch(SELECT_BY_MODEL, *asked)
-            chats = await self._pool.fetch(SELECT_BY_CHAT, *asked, CHATS_MAX)
+        models = await self._pool.fetch(SELECT_BY_MODEL, *asked)
+        chats = await self._pool.fetch(SELECT_BY_CHAT, *asked, CHATS_MAX)
         return UserUsage(
             totals=next(_totals_of(row) for row in models if row["is_all"]),
             by_model=tuple(
@@ -125,8 +127,7 @@ class PostgresUsage:
     ) -> tuple[UsageRow, ...]:
         """Return a page of users' totals in a time range, the most expensive first."""
         place = (None, None) if after is None else (after.cost_micros, after.owner_id)
-        with typed_outages():
-            rows = await self._pool.fetch(SELECT_BY_USER, span.start, span.end, *place, length)
+        rows = await self._pool.fetch(SELECT_BY_USER, span.start, span.end, *place, length)
         return tuple(UsageRow(str(row["owner_id"]), "", _totals_of(row)) for row in rows)
 
 

@@ -2,7 +2,7 @@
 
 import msgspec
 
-from chatd.models.domain.model_use import ModelUse
+from chatd.models.domain.price import ModelUse
 
 _encoder = msgspec.json.Encoder()
 _use_decoder = msgspec.json.Decoder(ModelUse)

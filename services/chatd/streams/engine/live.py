@@ -80,7 +80,9 @@ class Episode:
 
     def add(self, role: Role, part_index: int, part: Part) -> None:
         """Publish one more piece of the answer."""
-        self._live.take(self._chat_id, self._open, _Waiting(role, part_index, part, size_of(part)))
+        self._live.add_piece(
+            self._chat_id, self._open, _Waiting(role, part_index, part, size_of(part))
+        )
 
 
 class LiveChats:
@@ -128,7 +130,7 @@ class LiveChats:
             opened.waiting = None
             del self._episodes[state.chat_id]
 
-    def take(self, chat_id: ChatId, opened: _Open, piece: _Waiting) -> None:
+    def add_piece(self, chat_id: ChatId, opened: _Open, piece: _Waiting) -> None:
         """Number a piece of an open episode, now or at the next flush."""
         if self._episodes.get(chat_id) is not opened:
             return

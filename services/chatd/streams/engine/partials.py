@@ -8,12 +8,12 @@ import logging
 from dataclasses import dataclass, field
 
 from chatd.chats.domain.chat import ChatState
-from chatd.chats.domain.partials import Chunk, PartialStore
-from chatd.chats.domain.pieces import Piece
+from chatd.chats.domain.pieces import Chunk, PartialStore, Piece
 from chatd.primitives.domain.ids import ChatId
 from chatd.streams.engine.live import LivePart
 from parley.clock import Clock
 from parley.postgres import DatabaseUnavailable
+from parley.tasks import is_set_within
 
 WRITE_EVERY_S = 0.5
 CHUNK_CHARACTERS = 4096
@@ -75,14 +75,7 @@ class PartialWriter:
                 logger.warning("partial answers were not kept: %s", error)
 
     async def _until_due(self) -> None:
-        async with asyncio.TaskGroup() as group:
-            waits = {
-                group.create_task(self._clock.sleep(WRITE_EVERY_S)),
-                group.create_task(self._is_full.wait()),
-            }
-            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-            for wait in waits:
-                wait.cancel()
+        await is_set_within(self._is_full, WRITE_EVERY_S, self._clock)
         self._is_full.clear()
 
     async def _flush(self) -> None:

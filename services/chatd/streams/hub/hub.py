@@ -7,26 +7,133 @@ without a read if it continues the hub's version; any other change is read, once
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from dataclasses import dataclass
 
 from chatd.chats.domain.chat import ChatState, Message
+from chatd.content.domain.messages import Visibility
 from chatd.primitives.domain.ids import ChatId, OwnerId
 from chatd.primitives.domain.requests import Reader
 from chatd.streams.engine.live import LivePart
-from chatd.streams.hub.broadcast import Broadcast, LiveParts
-from chatd.streams.hub.catch_up import CatchUp
-from chatd.streams.hub.readers import Readers
-from chatd.streams.hub.reads import Reads, has_gap, read_patiently
-from chatd.streams.hub.rows import ROWS_MAX
-from chatd.streams.hub.steps import Snapshot
-from chatd.streams.hub.timeline import Timeline
+from chatd.streams.hub.readers import CatchUp, Readers
+from chatd.streams.hub.reads import Reads, read_patiently
+from chatd.streams.hub.timeline import (
+    ROWS_MAX,
+    EarlyParts,
+    Row,
+    Snapshot,
+    Timeline,
+    has_gap,
+    is_all_known,
+    row_of,
+    snapshot_of,
+)
+from chatd.streams.rpc import wire
 from chatd.streams.rpc.drops import Drops
 from chatd.streams.rpc.position import Position
 from chatd.streams.rpc.subscription import Close, Subscription
-from chatd.streams.store.following import ChatReadRequest, FollowedChat
+from chatd.streams.store.chat_reads import ChatReadRequest, FollowedChat
 from parley.clock import Clock
 from parley.postgres import DatabaseUnavailable
+
+# Returns the live parts of an episode that this process runs.
+LiveParts = Callable[[ChatId, int, int], tuple[LivePart, ...]]
+
+
+class Broadcast:
+    """Advances a timeline and sends the events to its readers; nothing here blocks or reads."""
+
+    def __init__(
+        self,
+        timeline: Timeline,
+        readers: Readers,
+        *,
+        live_parts: LiveParts,
+        retarget: Callable[[ChatState], None],
+    ) -> None:
+        self._timeline = timeline
+        self._readers = readers
+        self._live_parts = live_parts
+        self._retarget = retarget
+        self._early = EarlyParts()
+
+    def continued(self, state: ChatState, appended: tuple[Message, ...] | None) -> bool:
+        """Apply a commit of this process; return False if the chat has to be read instead."""
+        head = self._timeline.head
+        if head is None or not is_all_known(head.state, state, appended):
+            return False
+        rows = [
+            row_of(self._timeline.chat_id, message)
+            for message in appended or ()
+            if message.visibility is not Visibility.MODEL
+        ]
+        self._advance(Snapshot(state, queue=head.queue), rows)
+        return True
+
+    def apply_read(self, read: FollowedChat, after: int) -> list[Subscription]:
+        """Apply a read; its messages are never newer than its state.
+
+        Returns:
+            Readers that have to catch up by themselves: their messages are void, or too many are
+                missing.
+        """
+        timeline, head, now = self._timeline, self._timeline.head, snapshot_of(read)
+        if head is not None and now.version <= head.version:
+            return []
+        behind: list[Subscription] = []
+        rows = timeline.learn(read, after)
+        if head is None:
+            self._settle(now)
+        elif timeline.is_void_since(head.version):
+            behind = self._readers.fall_behind(timeline.live_position)
+            self._settle(now)
+        else:
+            self._advance(now, [row for row in rows if row.revision > head.version])
+        return behind
+
+    def shown(self, part: LivePart) -> None:
+        """Forward a part that this process published."""
+        head = self._timeline.head
+        if head is None or (part.history_version, part.generation_attempt) != head.episode:
+            return  # The read that opens the episode finds its parts in `live_parts`.
+        if part.seq > self._timeline.log.last_seq:
+            self._add_part(part.seq, wire.part_body(part))
+
+    def relayed(self, episode: tuple[int, int], seq: int, body: bytes) -> bool:
+        """Forward a part that the owner published; one of a future episode waits for its state.
+
+        Returns:
+            Whether it is the first part received of its episode.
+        """
+        head = self._timeline.head
+        if head is None or episode > head.episode:
+            return self._early.add(episode, seq, body)
+        if episode == head.episode and seq > self._timeline.log.last_seq:
+            self._add_part(seq, body)
+        return False
+
+    def _add_part(self, seq: int, body: bytes) -> None:
+        self._readers.push(self._timeline.add_part(seq, body), seq)
+
+    def _advance(self, now: Snapshot, rows: Sequence[Row]) -> None:
+        """Advance to a version; `rows` are all messages that changed."""
+        events = self._timeline.events_to(now, rows) if self._readers.has_live else []
+        self._timeline.rows.add(rows)
+        self._settle(now, events)
+
+    def _settle(self, now: Snapshot, events: list[bytes] | None = None) -> None:
+        """Set the current version, send its events, and start with the open episode's parts."""
+        timeline = self._timeline
+        is_other_episode = timeline.settle(now)
+        if events:
+            self._readers.push(events)
+        if is_other_episode:
+            self._readers.enter_episode()
+            for part in self._live_parts(timeline.chat_id, *now.episode):
+                self.shown(part)
+        self._retarget(now.state)
+        for seq, body in self._early.pop(now.episode):
+            self.relayed(now.episode, seq, body)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +163,7 @@ class Hub:
 
     Attributes:
         expected: How many permission checks of readers are under way.
+        broadcast: Sends events to the live readers.
     """
 
     def __init__(self, chat_id: ChatId, ports: HubPorts) -> None:
@@ -66,7 +174,7 @@ class Hub:
         self._timeline = Timeline(chat_id)
         self._readers = Readers(chat_id, ports.drops)
         self._catch_up_sender = CatchUp(self._timeline, ports.reads, self._deepen)
-        self._broadcast = Broadcast(
+        self.broadcast = Broadcast(
             self._timeline,
             self._readers,
             live_parts=ports.live_parts,
@@ -137,7 +245,7 @@ class Hub:
             self._is_stale = True
             return
         is_news = state.snapshot_version > head.version
-        if is_news and not self._broadcast.continued(state, appended):
+        if is_news and not self.broadcast.continued(state, appended):
             self.suspect()
 
     def on_notice(self, version: int) -> None:
@@ -152,13 +260,9 @@ class Hub:
             self._is_syncing = True
             self._ports.spawn(self._sync())
 
-    def shown(self, part: LivePart) -> None:
-        """Forward a part that this process published."""
-        self._broadcast.shown(part)
-
     def relayed(self, episode: tuple[int, int], seq: int, body: bytes) -> None:
         """Forward a part that the chat's owner published."""
-        if self._broadcast.relayed(episode, seq, body):
+        if self.broadcast.relayed(episode, seq, body):
             self.suspect()
 
     async def _sync(self) -> None:
@@ -176,7 +280,7 @@ class Hub:
                 if read is None:
                     self.close(Close.NOT_FOUND)
                     return
-                self._take(read, after)
+                self._apply_read(read, after)
         except DatabaseUnavailable:
             self.close(Close.INTERNAL)
         except Exception:
@@ -192,8 +296,8 @@ class Hub:
         asked = ChatReadRequest(self.chat_id, after, ROWS_MAX, with_deletions, reader)
         return await read_patiently(self._ports.reads, self._ports.clock, asked)
 
-    def _take(self, read: FollowedChat, after: int) -> None:
-        for subscription in self._broadcast.take(read, after):
+    def _apply_read(self, read: FollowedChat, after: int) -> None:
+        for subscription in self.broadcast.apply_read(read, after):
             self.join(subscription)
 
     async def _deepen(self) -> None:
@@ -202,7 +306,7 @@ class Hub:
         if read is None:
             self.close(Close.NOT_FOUND)
             return
-        self._take(read, 0)
+        self._apply_read(read, 0)
         self._timeline.deepen(read)
 
     async def _catch_up(self, subscription: Subscription) -> None:
@@ -233,7 +337,7 @@ class Hub:
         read = await self._read(after, with_deletions=True, reader=reader)
         if read is not None:
             self._owner_id = read.owner_id
-            self._take(read, after)
+            self._apply_read(read, after)
             if self._is_stale:
                 self.suspect()
         return read
@@ -264,4 +368,4 @@ class Hub:
             return
         self.suspect()
         if not has_gap(read):
-            self._take(read, now.version)
+            self._apply_read(read, now.version)

@@ -10,8 +10,8 @@ from chatd.primitives.domain.errors import ChatNotFound
 from chatd.primitives.domain.ids import ChatId, MessageId, OwnerId
 from chatd.primitives.domain.requests import Reader
 from chatd.streams.engine.live import LiveChats, LivePart
-from chatd.streams.hub.batches import BatchedReads, BatchReader
 from chatd.streams.hub.hub import Hub, HubPorts
+from chatd.streams.hub.reads import BatchedReads, BatchReader
 from chatd.streams.rpc.drops import Drops
 from chatd.streams.rpc.position import Position, position_in
 from chatd.streams.rpc.subscription import Close, Subscription
@@ -32,16 +32,6 @@ class Relays(Protocol):
     def drop(self, chat_id: ChatId) -> None:
         """Stop fetching the parts of a chat."""
         ...
-
-
-class NoRelays:
-    """Relays of a deployment with a single process."""
-
-    def target(self, state: ChatState) -> None:
-        """Do nothing."""
-
-    def drop(self, chat_id: ChatId) -> None:
-        """Do nothing."""
 
 
 class Hubs:
@@ -224,7 +214,7 @@ class Hubs:
     def _shown(self, chat_id: ChatId, part: LivePart) -> None:
         hub = self._hubs.get(chat_id)
         if hub is not None:
-            hub.shown(part)
+            hub.broadcast.shown(part)
 
     def _hub(self, chat_id: ChatId) -> Hub:
         hub = self._hubs.get(chat_id)

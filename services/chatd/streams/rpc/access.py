@@ -6,7 +6,7 @@ from typing import NoReturn, Protocol
 from chatd.primitives.domain.ids import ChatId, OwnerId
 from chatd.streams.hub.hubs import Hubs
 from chatd.streams.rpc.subscription import Close, Subscription
-from chatd.streams.store.following import ChatReader
+from chatd.streams.store.chat_reads import ChatReader
 from chatd.users.domain.groups import Groups
 from chatd.users.rpc.callers import reader_in_groups
 from parley.clock import Clock

@@ -117,12 +117,12 @@ class Connection:
                 self._is_idle = False
                 await write(frame)
             if self._delivered:
-                await self._pace(pause_s(self._delivered))
+                await self._pause(pause_s(self._delivered))
             if self._is_beat_due and self._is_idle:
                 await write(HEARTBEAT)
             self._is_beat_due = False
 
-    async def _pace(self, pause_s: float) -> None:
+    async def _pause(self, pause_s: float) -> None:
         """Sleep if more was written recently than a few frames and one per pause."""
         now_s = self._clock.monotonic()
         earliest_s = now_s - FLUSHES_AT_ONCE * FLUSH_PAUSE_S
@@ -130,7 +130,7 @@ class Connection:
         if self._paced_until_s > now_s:
             await self._clock.sleep(self._paced_until_s - now_s)
 
-    async def beat(self) -> None:
+    async def send_heartbeats(self) -> None:
         """Request a heartbeat after each idle period, so that clients detect a dead stream."""
         while True:
             self._is_idle = True
@@ -182,7 +182,7 @@ class Connection:
         first_bytes = subscription.next_bytes + OVERHEAD_BYTES
         if first_bytes > left_bytes and (frame.deliveries or frame.answers):
             return None
-        events = subscription.take(min(QUANTUM_BYTES, left_bytes))
+        events = subscription.next_events(min(QUANTUM_BYTES, left_bytes))
         delivery = frame.deliveries.add(subscription_id=entry.id)
         if entry.is_feed:
             delivery.feed_events.extend(events)

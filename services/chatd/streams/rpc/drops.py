@@ -4,6 +4,7 @@ import logging
 from dataclasses import dataclass
 
 from chatd.primitives.domain.ids import ChatId
+from parley.cache import BoundedCache
 from parley.clock import Clock
 
 LOGGED_EVERY_S = 10.0
@@ -31,7 +32,7 @@ class Drops:
 
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
-        self._chats: dict[ChatId, _Dropped] = {}
+        self._chats: BoundedCache[ChatId, _Dropped] = BoundedCache(CHATS_MAX)
         self.events = 0
         self.readers = 0
 
@@ -40,10 +41,10 @@ class Drops:
         now = self._clock.monotonic()
         self.events += events
         self.readers += 1
-        found = self._chats.pop(chat_id, None) or _Dropped(now - LOGGED_EVERY_S)
+        found = self._chats.get(chat_id) or _Dropped(now - LOGGED_EVERY_S)
         found.events += events
         found.readers += 1
-        self._chats[chat_id] = found
+        self._chats.put(chat_id, found)
         if now - found.logged_at >= LOGGED_EVERY_S:
             logger.warning(
                 "readers of a chat fell behind",
@@ -54,9 +55,7 @@ class Drops:
                 },
             )
             found.logged_at, found.events, found.readers = now, 0, 0
-        if len(self._chats) > CHATS_MAX:
-            del self._chats[next(iter(self._chats))]
 
     def forget(self, chat_id: ChatId) -> None:
         """Drop the counts of a chat that is no longer followed."""
-        self._chats.pop(chat_id, None)
+        self._chats.pop(chat_id)

@@ -11,7 +11,6 @@ created; this is decided by the transaction that created it, however far its fir
 
 import asyncio
 import re
-from collections import OrderedDict
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import NoReturn, Protocol
@@ -24,8 +23,10 @@ from chatd.streams.rpc.subscription import Close, Subscription
 from chatd.streams.rpc.wire import with_cursor
 from chatd.streams.store.feeds import KEPT, ChangedChat, FeedChanges
 from parley.api.chat.v1 import chat_pb2, event_pb2
+from parley.cache import BoundedCache
 from parley.clock import Clock
 from parley.postgres import DatabaseUnavailable
+from parley.tasks import is_set_within
 
 LOOK_S = 5.0
 JOINED_S = 0.05
@@ -101,7 +102,7 @@ class Feeds:
         self._is_suspect = False
         self._last_us = 0
         self._horizon = 0
-        self._sent: OrderedDict[ChatId, bytes] = OrderedDict()
+        self._sent: BoundedCache[ChatId, bytes] = BoundedCache(SENT_MAX)
         self._wakeup = asyncio.Event()
         self._replaying = asyncio.Lock()
         self.drops = Drops(clock)
@@ -189,15 +190,7 @@ class Feeds:
 
     async def _something_moved(self) -> None:
         """Wait for a change and briefly for more of them, at most for the poll interval."""
-        async with asyncio.TaskGroup() as tasks:
-            waits = {
-                tasks.create_task(self._wakeup.wait()),
-                tasks.create_task(self._clock.sleep(LOOK_S)),
-            }
-            await asyncio.wait(waits, return_when=asyncio.FIRST_COMPLETED)
-            for wait in waits:
-                wait.cancel()
-        if self._wakeup.is_set():
+        if await is_set_within(self._wakeup, LOOK_S, self._clock):
             await self._clock.sleep(JOINED_S)
             self._wakeup.clear()
 
@@ -223,7 +216,7 @@ class Feeds:
         by_owner: dict[OwnerId, list[_Change]] = {}
         for change in self._changes(found):
             if self._sent.get(change.chat_id) != change.body:
-                self._remember(change.chat_id, change.body)
+                self._sent.put(change.chat_id, change.body)
                 by_owner.setdefault(change.owner_id, []).append(change)
         is_all = len(found.chats) < REPLAYED_MAX and len(found.deleted) < REPLAYED_MAX
         # A reader may have subscribed meanwhile, from an older horizon; and metadata changes are
@@ -276,12 +269,6 @@ class Feeds:
             is_back=sent == _deleted(chat_id),
             is_first=sent is None,
         )
-
-    def _remember(self, chat_id: ChatId, body: bytes) -> None:
-        self._sent[chat_id] = body
-        self._sent.move_to_end(chat_id)
-        if len(self._sent) > SENT_MAX:
-            self._sent.popitem(last=False)
 
     def _cursors(self, count: int, before: int, after: int) -> list[str]:
         """Return the cursor after each of some events, all of them different."""

@@ -1,13 +1,16 @@
-"""The registered chatd processes, polled for the clients that route to them."""
+"""The registered chatd processes, polled for clients that route to them, and channels to them."""
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import NoReturn, Protocol
 
+import grpc
+
 from chatd.primitives.domain.ids import WorkerId
 from chatd.workers.domain import Replica
 from parley.clock import Clock
 from parley.postgres import DatabaseUnavailable
+from parley.rpc import Address, Channels, RpcError
 
 LOOK_S = 2.0
 
@@ -72,3 +75,28 @@ class ReplicaWatch:
                     await self._changed.wait()
                 last = self._replicas
             yield last
+
+
+async def know_replicas(channels: Channels, replicas: tuple[Replica, ...]) -> None:
+    """Set the channels' addresses to those of these processes."""
+    await channels.update([Address.parse(each.address) for each in replicas])
+
+
+class ReplicaChannels:
+    """Finds the channel to a process by its worker id."""
+
+    def __init__(self, replicas: ReplicaWatch, channels: Channels) -> None:
+        self._replicas = replicas
+        self._channels = channels
+
+    async def channel_to(self, worker_id: WorkerId) -> grpc.aio.Channel | None:
+        """Return a channel to a process; None if the process is not registered."""
+        if self._replicas.address_of(worker_id) is None:
+            await self._replicas.look()
+        address = self._replicas.address_of(worker_id)
+        if address is None:
+            return None
+        try:
+            return self._channels.at(Address.parse(address))
+        except RpcError:
+            return None

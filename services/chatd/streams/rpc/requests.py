@@ -79,7 +79,7 @@ class StreamRequestHandler:
         self._service = service
         self._opening: dict[int, asyncio.Task[None]] = {}
 
-    def take(self, request: api.ConnectRequest, tasks: asyncio.TaskGroup) -> None:
+    def handle(self, request: api.ConnectRequest, tasks: asyncio.TaskGroup) -> None:
         """Start handling a request; nothing here blocks."""
         connection = self._connection
         match request.WhichOneof("kind"):

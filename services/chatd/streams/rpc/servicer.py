@@ -27,7 +27,7 @@ class StreamServicer(StreamServiceServicer):
         self._tunnelled = tunnelled
 
     @answers_encoded
-    async def Subscribe(  # type: ignore[override]  # noqa: N802 (the proto's, but encoded)
+    async def Subscribe(  # type: ignore[override]  # Encoded messages.
         self, request: api.SubscribeRequest, context: grpc.aio.ServicerContext
     ) -> AsyncIterator[bytes]:
         """Send the events after the cursor, then live events."""
@@ -46,7 +46,7 @@ class StreamServicer(StreamServiceServicer):
             while True:
                 await something.wait()
                 something.clear()
-                while events := subscription.take(TAKEN_BYTES):
+                while events := subscription.next_events(TAKEN_BYTES):
                     for event in events:
                         yield EncodedSubscribeResponse(event=event).SerializeToString()
                         subscription.confirm(len(event))
@@ -59,7 +59,7 @@ class StreamServicer(StreamServiceServicer):
             hubs.leave(chat_id, subscription)
 
     @answers_encoded
-    async def WatchChats(  # type: ignore[override]  # noqa: N802 (the proto's, but encoded)
+    async def WatchChats(  # type: ignore[override]  # Encoded messages.
         self, request: api.WatchChatsRequest, context: grpc.aio.ServicerContext
     ) -> AsyncIterator[bytes]:
         """Send the changes of the caller's chat list since the cursor, then live changes."""
@@ -70,7 +70,7 @@ class StreamServicer(StreamServiceServicer):
             while True:
                 await something.wait()
                 something.clear()
-                while events := subscription.take(TAKEN_BYTES):
+                while events := subscription.next_events(TAKEN_BYTES):
                     for event in events:
                         yield EncodedWatchChatsResponse(event=event).SerializeToString()
                 if subscription.closed is not None:
@@ -80,7 +80,7 @@ class StreamServicer(StreamServiceServicer):
         finally:
             feeds.leave(user_id, subscription)
 
-    async def WatchReplicas(  # noqa: N802 (the name is the proto's)
+    async def WatchReplicas(
         self, request: api.WatchReplicasRequest, context: grpc.aio.ServicerContext
     ) -> AsyncIterator[api.WatchReplicasResponse]:
         """Send all processes, and all of them again at each change."""
@@ -95,7 +95,7 @@ class StreamServicer(StreamServiceServicer):
             )
 
     @answers_encoded
-    async def Connect(  # type: ignore[override]  # noqa: N802 (the proto's, but encoded)
+    async def Connect(  # type: ignore[override]  # Encoded messages.
         self, request: AsyncIterator[api.ConnectRequest], context: grpc.aio.ServicerContext
     ) -> None:
         """Serve subscriptions and tunnelled calls until the client closes the stream."""
@@ -108,10 +108,10 @@ class StreamServicer(StreamServiceServicer):
             async with asyncio.TaskGroup() as tasks:
                 writers = (
                     tasks.create_task(connection.write_all(context.write)),
-                    tasks.create_task(connection.beat()),
+                    tasks.create_task(connection.send_heartbeats()),
                 )
                 async for each in request:
-                    handler.take(each, tasks)
+                    handler.handle(each, tasks)
                 for writer in writers:
                     writer.cancel()
                 calls.close()

@@ -91,7 +91,7 @@ class Subscription:
         self._tell()
         return dropped
 
-    def take(self, bytes_max: int) -> list[bytes]:
+    def next_events(self, bytes_max: int) -> list[bytes]:
         """Dequeue events of at most so many bytes, but always the first one."""
         taken: list[bytes] = []
         size = 0

@@ -3,19 +3,23 @@
 from datetime import datetime
 
 from chatd.chats.domain.chat import ChatState, Message, QueuedMessage, Retry
+from chatd.chats.rpc.bounding import bounded
 from chatd.chats.rpc.convert import (
+    ROLE,
     STATUS,
+    call_to_proto,
     error_to_proto,
     message_to_proto,
+    part_to_proto,
     queued_to_proto,
     retry_to_proto,
 )
 from chatd.content.domain.messages import TurnError
-from chatd.content.domain.parts import ToolCall
+from chatd.content.domain.parts import Text, ToolCall
 from chatd.primitives.domain.ids import ChatId
 from chatd.primitives.rpc.times import optional_time
 from chatd.streams.engine.live import LivePart
-from chatd.streams.rpc.live_parts import fill_live_part
+from parley.api.chat.v1 import event_pb2
 from parley.api.chat.v1.event_pb2 import (
     ActionRequiredEvent,
     ChatEvent,
@@ -30,9 +34,32 @@ from parley.api.chat.v1.event_pb2 import (
 CURSOR_TAG = (
     b"\x0a"  # Field 1 of ChatEvent, a string; shorter than 128 bytes, so one byte of length.
 )
-
 PREVIEW_RESET = ChatEvent(preview_reset=PreviewResetEvent()).SerializeToString()
 PREVIEW_TRUNCATED = ChatEvent(preview_truncated=PreviewTruncatedEvent()).SerializeToString()
+
+
+def fill_live_part(shown: event_pb2.MessagePartEvent, live: LivePart) -> None:
+    """Put a live part into an event.
+
+    Filling the message in place is twice as fast as building nested messages, and parts are
+    frequent.
+    """
+    (part,) = bounded((live.part,))
+    match part:
+        case Text(text):
+            shown.part.text.text = text
+        case ToolCall(created_at=None):
+            # The arguments are incomplete, and so not valid JSON.
+            call = shown.part.tool_call
+            call.CopyFrom(call_to_proto(part))
+            call.args_delta, call.args_json = call.args_json, ""
+        case _:
+            shown.part.CopyFrom(part_to_proto(part))
+    shown.role = ROLE[live.role]
+    shown.history_version = live.history_version
+    shown.generation_attempt = live.generation_attempt
+    shown.seq = live.seq
+    shown.part_index = live.part_index
 
 
 def with_cursor(cursor: str, body: bytes) -> bytes:

@@ -13,10 +13,11 @@ from datetime import timedelta
 from chatd.chats.domain.views import ChatView
 from chatd.chats.store.view_rows import CHATS, VIEW_COLUMNS, view_of
 from chatd.primitives.domain.ids import ChatId, OwnerId
-from parley.postgres import Pool, typed_outages
+from parley.postgres import Pool
 
 KEPT = timedelta(days=7)
 
+# May run: no-rows.
 HORIZON = "SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint"
 
 # A row's xmin has 32 bits; the upper ones are those of the current xid, or one less.
@@ -27,6 +28,7 @@ ROW_XID = """
 CREATED_XID = "c.created_xid::text::bigint AS created_xid"
 
 # The chats of $1 that changed in a transaction not older than $2.
+# May run: owner.
 SELECT_CHANGES = f"""
     WITH present AS MATERIALIZED (
         SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint AS xid,
@@ -40,17 +42,20 @@ SELECT_CHANGES = f"""
 """
 
 # Those of some chats that belong to $1, regardless of what changed.
+# May run: owner.
 SELECT_METADATA_CHANGED = f"""
     SELECT {VIEW_COLUMNS}, {CREATED_XID} FROM {CHATS}
     WHERE c.id = ANY ($2::uuid[]) AND c.owner_id = ANY ($1::uuid[])
 """
 
+# May run: owner.
 SELECT_DELETED = """
     SELECT chat_id, owner_id FROM chat.deleted_chats
     WHERE owner_id = ANY ($1::uuid[]) AND changed_xid >= $2::text::xid8
     ORDER BY changed_xid, chat_id LIMIT $3
 """
 
+# May run: process.
 FORGET_DELETED = (
     "DELETE FROM chat.deleted_chats WHERE deleted_at < clock_timestamp() - $1::interval"
 )
@@ -89,8 +94,7 @@ class PostgresFeeds:
 
     async def horizon(self) -> int:
         """Return the horizon from which a query that starts now misses no later commit."""
-        with typed_outages():
-            horizon: int = await self._pool.fetchval(HORIZON)
+        horizon: int = await self._pool.fetchval(HORIZON)
         return horizon
 
     async def changes(
@@ -111,15 +115,14 @@ class PostgresFeeds:
             is_thorough: Whether to find metadata changes too, not only those of the execution.
             metadata_changed: Chats that are returned in any case.
         """
-        with typed_outages():
-            # Deletions first: a chat deleted in between is found by the next query.
-            gone = await self._pool.fetch(SELECT_DELETED, owners, str(since), limit)
-            rows = await self._pool.fetch(SELECT_CHANGES, owners, str(since), limit, is_thorough)
-            more = (
-                await self._pool.fetch(SELECT_METADATA_CHANGED, owners, [*metadata_changed])
-                if metadata_changed
-                else []
-            )
+        # Deletions first: a chat deleted in between is found by the next query.
+        gone = await self._pool.fetch(SELECT_DELETED, owners, str(since), limit)
+        rows = await self._pool.fetch(SELECT_CHANGES, owners, str(since), limit, is_thorough)
+        more = (
+            await self._pool.fetch(SELECT_METADATA_CHANGED, owners, [*metadata_changed])
+            if metadata_changed
+            else []
+        )
         changed = {
             row["view_id"]: ChangedChat(view_of(row), row["created_xid"])
             for row in (*rows, *more)
@@ -134,5 +137,4 @@ class PostgresFeeds:
 
     async def forget(self) -> None:
         """Delete old records of deleted chats."""
-        with typed_outages():
-            await self._pool.execute(FORGET_DELETED, KEPT)
+        await self._pool.execute(FORGET_DELETED, KEPT)

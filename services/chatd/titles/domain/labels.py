@@ -6,9 +6,9 @@ An answer that breaks a rule is not repaired: the fallback is kept, which is alw
 import re
 from collections.abc import Iterable
 
-from chatd.content.domain.excerpts import excerpt
 from chatd.content.domain.messages import Role
 from chatd.content.domain.parts import File, FileReference, Part, Text
+from chatd.content.domain.truncation import excerpt
 from chatd.models.domain.language_model import PromptMessage
 from chatd.turns.domain.turn import Ending
 

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from chatd.chats.domain.chat import ChatState
 from chatd.content.domain.parts import Text
@@ -16,11 +16,11 @@ from chatd.models.domain.language_model import (
 from chatd.models.domain.profile import ModelProfile
 from chatd.primitives.domain.ids import ChatId, Fence, Owner, OwnerId
 from chatd.spend.domain.ledger import CallOutcome, CallPurpose, LedgerEntry
-from chatd.spend.domain.ports import Spending
+from chatd.spend.domain.limits import Spending
 from chatd.turns.domain.ports import Setups, UtilityModels
 from chatd.turns.domain.retries import Failed, GiveUp, RetryIn, RetryPolicy, after_failure
 from chatd.turns.engine.answer import Answer, ignore_part
-from chatd.turns.engine.metering import CallObserver, MeteredCall, NoCallObserver
+from chatd.turns.engine.metering import CallObserver, MeteredCall
 from chatd.turns.engine.stream import Answered, Broken, ModelStream, StreamLimits
 from parley.clock import Clock
 
@@ -68,7 +68,7 @@ class SideCallPorts:
     utility: UtilityModels
     spending: Spending
     unbilled: Callable[[LedgerEntry, OwnerId], None]
-    calls: CallObserver = field(default_factory=NoCallObserver)
+    calls: CallObserver
 
 
 class SideCalls:

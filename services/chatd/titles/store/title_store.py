@@ -12,9 +12,10 @@ from chatd.chats.store.rows import message_of
 from chatd.primitives.domain.ids import ChatId, Owner
 from chatd.spend.domain.ledger import LedgerEntry
 from chatd.spend.store.ledger import ENTER, entry_arguments
-from parley.postgres import Pool, typed_outages
+from parley.postgres import Pool
 
 # Without authorisation, for the engine: a chat whose turn just ended in this process.
+# May run: process.
 SELECT_FACTS = """
     SELECT c.parent_chat_id IS NULL AS is_root, c.summary <> '' AS has_summary, e.history_version,
         (SELECT count(*) FROM chat.chat_messages asked
@@ -24,6 +25,7 @@ SELECT_FACTS = """
 """
 
 # The newest messages that users see, also for the engine.
+# May run: process.
 SELECT_NEWEST = f"""
     SELECT {MESSAGE_COLUMNS} FROM chat.chat_messages
     WHERE chat_id = $1 AND NOT is_deleted AND visibility <> 'model'
@@ -34,18 +36,21 @@ SELECT_NEWEST = f"""
 # The bill uses $1 to $21, the chat is $20; it is entered even if the update has no effect.
 BILLED = f"WITH billed AS ({ENTER})"
 
+# May run: process.
 SET_TITLE = f"""
     {BILLED} UPDATE chat.chats c SET title = $22 FROM chat.chat_exec e
     WHERE c.id = $20 AND e.chat_id = c.id AND NOT c.has_own_title AND c.title = $23
     RETURNING e.snapshot_version
 """
 
+# May run: process.
 SET_GENERATED_LABEL = f"""
     {BILLED} UPDATE chat.chats c SET last_turn_summary = $22 FROM chat.chat_exec e
     WHERE c.id = $20 AND c.parent_chat_id IS NULL AND e.chat_id = c.id AND e.history_version = $23
     RETURNING e.snapshot_version
 """
 
+# May run: process.
 SET_GENERATED_SUMMARY = f"""
     {BILLED} UPDATE chat.chats c SET summary = $22, summarised_until = e.next_message_id - 1
     FROM chat.chat_exec e
@@ -54,6 +59,7 @@ SET_GENERATED_SUMMARY = f"""
 """
 
 # Without a model call.
+# May run: process.
 SET_LABEL = """
     UPDATE chat.chats c SET last_turn_summary = $2 FROM chat.chat_exec e
     WHERE c.id = $1 AND c.parent_chat_id IS NULL AND c.last_turn_summary <> $2
@@ -61,6 +67,7 @@ SET_LABEL = """
     RETURNING e.snapshot_version
 """
 
+# May run: process.
 SET_REPORT = """
     UPDATE chat.chats c SET summary = $2 FROM chat.chat_exec e
     WHERE c.id = $1 AND c.parent_chat_id IS NOT NULL AND e.chat_id = c.id AND e.history_version = $3
@@ -90,14 +97,12 @@ class PostgresTitles:
 
     async def facts(self, chat_id: ChatId) -> ChatFacts | None:
         """Return the facts that decide what to generate for a chat; None if it is deleted."""
-        with typed_outages():
-            row = await self._pool.fetchrow(SELECT_FACTS, chat_id)
+        row = await self._pool.fetchrow(SELECT_FACTS, chat_id)
         return None if row is None else ChatFacts(**dict(row))
 
     async def newest(self, chat_id: ChatId, messages_max: int) -> tuple[Message, ...]:
         """Return the newest messages that users see, in order."""
-        with typed_outages():
-            rows = await self._pool.fetch(SELECT_NEWEST, chat_id, messages_max)
+        rows = await self._pool.fetch(SELECT_NEWEST, chat_id, messages_max)
         return tuple(message_of(row) for row in reversed(rows))
 
     async def set_title(
@@ -120,24 +125,20 @@ class PostgresTitles:
 
     async def set_label(self, chat_id: ChatId, label: str, history_version: int) -> int | None:
         """Store a label of a root chat's last turn without a bill, unless its history changed."""
-        with typed_outages():
-            version: int | None = await self._pool.fetchval(
-                SET_LABEL, chat_id, label, history_version
-            )
+        version: int | None = await self._pool.fetchval(SET_LABEL, chat_id, label, history_version)
         return version
 
     async def set_report(self, chat_id: ChatId, summary: str, history_version: int) -> int | None:
         """Store a child's report as its summary, unless its history changed."""
-        with typed_outages():
-            version: int | None = await self._pool.fetchval(
-                SET_REPORT, chat_id, summary, history_version
-            )
+        version: int | None = await self._pool.fetchval(
+            SET_REPORT, chat_id, summary, history_version
+        )
         return version
 
+    # May run: process.
     async def _billed(
         self, statement: str, entry: LedgerEntry, owner: Owner, *rest: object
     ) -> int | None:
         arguments = (*entry_arguments(entry), entry.chat_id, owner.id, *rest)
-        with typed_outages():
-            version: int | None = await self._pool.fetchval(statement, *arguments)
+        version: int | None = await self._pool.fetchval(statement, *arguments)
         return version

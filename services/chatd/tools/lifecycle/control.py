@@ -8,9 +8,9 @@ from typing import Any, Protocol
 from chatd.content.domain.tools import Execution, Executor, Outcome, ToolSpec
 from chatd.primitives.domain.ids import ChatId, OwnerId
 from chatd.tools.workspace.arguments import BadArguments, Input, schema_of
+from chatd.workspaces.domain.commands import NewWorkspace
 from chatd.workspaces.domain.ports import ChatWorkspace, LogLine
 from chatd.workspaces.domain.ranking import Ranking
-from chatd.workspaces.domain.requests import NewWorkspace
 from chatd.workspaces.domain.templates import Template
 from chatd.workspaces.domain.workspace import Workspace, WorkspaceId
 

@@ -94,16 +94,16 @@ async def read_template(
 
 
 def _summary(entry: Ranked) -> dict[str, object]:
-    template, habit = entry.template, entry.habit
-    used_at = habit.last_used_at
+    template, usage = entry.template, entry.usage
+    used_at = usage.last_used_at
     return {
         "id": template.id,
         "name": template.name,
         "kind": template.kind.value,
         **stated("display_name", template.display_name),
         **stated("description", template.description[:DESCRIPTION_CHARACTERS]),
-        **stated("active_developers", habit.active_users),
-        **stated("your_workspace_count", habit.live),
+        **stated("active_developers", usage.active_users),
+        **stated("your_workspace_count", usage.live),
         **stated("last_used_by_you", "" if used_at is None else used_at.isoformat()),
         **stated("readme_excerpt", template.readme[:EXCERPT_CHARACTERS]),
         "has_parameters": bool(template.parameters),

@@ -14,7 +14,7 @@ from chatd.content.domain.tools import Execution, Outcome
 from chatd.tools.lifecycle.control import Control, LifecycleTool, stated, template_id_of
 from chatd.tools.workspace.arguments import Input
 from chatd.tools.workspace.results import failed, succeeded
-from chatd.workspaces.domain.requests import NewWorkspace
+from chatd.workspaces.domain.commands import NewWorkspace
 from chatd.workspaces.domain.workspace import State, Workspace
 
 LOG_LINES: Final = 20

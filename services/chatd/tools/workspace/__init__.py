@@ -1,6 +1,6 @@
 """The workspace tools: their arguments, execution and results."""
 
-from chatd.tools.workspace.call import AttachmentStore, Call, InMemoryAttachmentStore, key_of
+from chatd.tools.workspace.call import AttachmentStore, Call, key_of
 from chatd.tools.workspace.results import failed, refused
 from chatd.tools.workspace.toolset import TOOLS, Tool
 
@@ -8,7 +8,6 @@ __all__ = [
     "TOOLS",
     "AttachmentStore",
     "Call",
-    "InMemoryAttachmentStore",
     "Tool",
     "failed",
     "key_of",

@@ -1,4 +1,4 @@
-"""Arguments of tools: their JSON schemas, and validation errors that name the argument."""
+"""Arguments of tools: their JSON schemas, durations, and errors that name the argument."""
 
 import difflib
 import json
@@ -24,6 +24,10 @@ _TYPES: Final = {
 }
 
 A = TypeVar("A", bound="Input")
+
+_UNITS_S: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+_DURATION_PIECE: Final = re.compile(r"([0-9]{1,9}(?:\.[0-9]{1,9})?)(ms|s|m|h)")
+_DURATION: Final = re.compile(rf"(?:{_DURATION_PIECE.pattern})+")
 
 
 class Input(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -164,3 +168,23 @@ def _resolved(schema: dict[str, Any], known: dict[str, Any]) -> dict[str, Any]:
             case _:
                 made[name] = value
     return made
+
+
+def seconds_of(text: str, argument: str) -> float:
+    """Return a duration in seconds.
+
+    Raises:
+        BadArguments: it is not a duration.
+    """
+    duration_text = text.strip()
+    if not _DURATION.fullmatch(duration_text):
+        problem = f"{argument}: {text[:32]!r} is not a duration"
+        raise BadArguments(problem, 'write a number with its unit, such as "30s", "2m" or "500ms"')
+    return sum(
+        float(number) * _UNITS_S[unit] for number, unit in _DURATION_PIECE.findall(duration_text)
+    )
+
+
+def duration_text(seconds: float) -> str:
+    """Format a duration."""
+    return f"{seconds:g}s"

@@ -7,8 +7,7 @@ from typing import Annotated, Any, Final
 from msgspec import Meta
 
 from chatd.content.domain.errors import TooManyFiles
-from chatd.content.domain.file_names import clean_name
-from chatd.content.domain.media_types import FILE_BYTES_MAX, PLAIN, sniffed
+from chatd.content.domain.files import FILE_BYTES_MAX, PLAIN, clean_name, sniffed
 from chatd.content.domain.parts import File
 from chatd.content.domain.tools import Outcome
 from chatd.models.domain.language_model import FileData

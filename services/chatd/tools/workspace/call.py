@@ -40,17 +40,6 @@ class AttachmentStore(Protocol):
         ...
 
 
-class InMemoryAttachmentStore:
-    """Stores files in a dictionary; the fake of `AttachmentStore`."""
-
-    def __init__(self) -> None:
-        self.files: dict[str, FileData] = {}
-
-    async def keep(self, chat_id: ChatId, owner_id: OwnerId, file_id: str, file: FileData) -> None:
-        """Store the file."""
-        self.files.setdefault(file_id, file)
-
-
 @dataclass(frozen=True, slots=True)
 class Call:
     """A call and the dependencies of its execution."""
@@ -145,7 +134,7 @@ async def retry_until_back(clock: Clock, ask: Callable[[bool], Awaitable[R]]) ->
         except grpc.aio.AioRpcError as error:
             if not is_lost(error):
                 raise
-            cause = cause_of(error)
+            cause = failure_reason(error)
         if clock.monotonic() >= give_up_at:
             raise NodeAway(cause)
         await clock.sleep(pause_s)
@@ -174,12 +163,12 @@ def is_lost(error: grpc.aio.AioRpcError) -> bool:
     return error.code() in AMBIGUOUS
 
 
-def cause_of(error: grpc.aio.AioRpcError) -> str:
+def failure_reason(error: grpc.aio.AioRpcError) -> str:
     """Return the cause of a failed request in a few words."""
     problem = plain_problem(error)
     return problem.message or problem.reason
 
 
-def present(fields: Mapping[str, object]) -> dict[str, object]:
+def without_empty(fields: Mapping[str, object]) -> dict[str, object]:
     """Return the fields that are not empty, false, zero or None."""
     return {name: value for name, value in fields.items() if value not in ("", False, None, 0, [])}

@@ -6,10 +6,9 @@ from typing import Annotated, Final
 from msgspec import Meta, field
 
 from chatd.content.domain.tools import Outcome
-from chatd.tools.workspace.arguments import BadArguments, Input
+from chatd.tools.workspace.arguments import BadArguments, Input, duration_text, seconds_of
 from chatd.tools.workspace.background import planned
 from chatd.tools.workspace.call import ANSWER_S, Call
-from chatd.tools.workspace.durations import duration_text, seconds_of
 from chatd.tools.workspace.literals import refuse_literal
 from chatd.tools.workspace.process_results import process_outcome, unobserved_outcome
 from chatd.tools.workspace.process_wait import (

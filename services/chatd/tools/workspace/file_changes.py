@@ -9,7 +9,7 @@ from msgspec import Meta
 from chatd.content.domain.tools import Outcome
 from chatd.content.domain.truncation import truncated
 from chatd.tools.workspace.arguments import BadArguments, Input
-from chatd.tools.workspace.call import ANSWER_S, Call, present
+from chatd.tools.workspace.call import ANSWER_S, Call, without_empty
 from chatd.tools.workspace.paths import Etag, FilePath, checked
 from chatd.tools.workspace.results import failed, succeeded
 from parley.api.workspace.v1 import file_pb2
@@ -207,7 +207,7 @@ def _problem(problem: file_pb2.EditProblem) -> dict[str, object]:
         "reason": kind,
         "error": problem.message,
         **({"edit": problem.edit_index} if problem.edit_index >= 0 else {}),
-        **present(
+        **without_empty(
             {
                 "count": problem.count,
                 "hints": list(problem.hints),
@@ -224,17 +224,17 @@ def _changes(
     diff_bytes = max(DIFF_BYTES_MIN, budget_bytes // 2 // max(1, len(changes)))
     told = [_change(change, diff_bytes) for change in changes]
     cut = sum(change.diff_truncated or len(change.diff.encode()) > diff_bytes for change in changes)
-    return told, present({"shortened_diffs": cut})
+    return told, without_empty({"shortened_diffs": cut})
 
 
 def _change(change: file_pb2.FileChange, diff_bytes: int) -> dict[str, object]:
     return {
         "path": change.path,
         "change": CHANGES.get(change.kind, "changed"),
-        **present({"old_path": change.old_path}),
+        **without_empty({"old_path": change.old_path}),
         "added_lines": change.added_lines,
         "deleted_lines": change.deleted_lines,
-        **present(
+        **without_empty(
             {
                 "size_bytes": change.size_bytes,
                 "etag": change.etag,

@@ -8,7 +8,7 @@ from msgspec import Meta
 
 from chatd.content.domain.tools import Outcome
 from chatd.tools.workspace.arguments import Input
-from chatd.tools.workspace.call import Call, look, present
+from chatd.tools.workspace.call import Call, look, without_empty
 from chatd.tools.workspace.paths import FilePath, checked
 from chatd.tools.workspace.results import succeeded
 from parley.api.workspace.v1 import file_pb2
@@ -72,7 +72,7 @@ def _described(answer: api.ReadFileResponse, kind: str) -> dict[str, object]:
         "path": answer.info.path,
         "kind": kind,
         "size_bytes": answer.info.size_bytes,
-        **present({"media_type": answer.media_type, "etag": answer.etag}),
+        **without_empty({"media_type": answer.media_type, "etag": answer.etag}),
     }
 
 
@@ -109,6 +109,6 @@ def _page(answer: api.ReadFileResponse, budget_bytes: int) -> Outcome:
         **({"encoding": answer.encoding} if answer.encoding not in ("", "utf-8") else {}),
         **({"next_offset": next_offset} if has_more else {}),
     }
-    clipped = present({"clipped_lines": answer.clipped_lines})
+    clipped = without_empty({"clipped_lines": answer.clipped_lines})
     step = f"read_file with offset={next_offset} goes on." if has_more else ""
     return succeeded(fields, truncation=clipped, next_step=step)

@@ -7,7 +7,7 @@ from msgspec import Meta, field
 
 from chatd.content.domain.tools import Outcome
 from chatd.tools.workspace.arguments import BadArguments, Input
-from chatd.tools.workspace.call import HEADROOM_S, Call, look, present
+from chatd.tools.workspace.call import HEADROOM_S, Call, look, without_empty
 from chatd.tools.workspace.paths import DirectoryPath, checked
 from chatd.tools.workspace.results import succeeded
 from parley.api.workspace.v1 import file_pb2
@@ -131,8 +131,8 @@ async def list_files(call: Call, given: ListFilesInput) -> Outcome:
         ),
     )
     page = _fitting([_entry(entry) for entry in answer.entries], call.budget_bytes)
-    fields = {"entries": page, **present({"next_page_token": answer.next_page_token})}
-    left_out = present(
+    fields = {"entries": page, **without_empty({"next_page_token": answer.next_page_token})}
+    left_out = without_empty(
         {"hidden_entries": answer.hidden_entries, "omitted": len(answer.entries) - len(page)}
     )
     return succeeded(
@@ -163,8 +163,8 @@ async def find_files(call: Call, given: FindFilesInput) -> Outcome:
     if not page:
         step = "Nothing fits; try mode fuzzy, a wider pattern, or include_ignored."
     return succeeded(
-        {"files": page, **present({"next_page_token": answer.next_page_token})},
-        truncation=present(
+        {"files": page, **without_empty({"next_page_token": answer.next_page_token})},
+        truncation=without_empty(
             {"search_cut_short": answer.truncated, "omitted": len(answer.files) - len(page)}
         ),
         next_step=step,
@@ -226,7 +226,7 @@ def _searched(
         case _:
             told = [_lines(found) for found in findings]
     page = _fitting(told, budget_bytes)
-    left_out = present(
+    left_out = without_empty(
         {
             "may_be_more": summary.truncated,
             "out_of_time": summary.timed_out,

@@ -5,7 +5,7 @@ from typing import Final
 
 from chatd.content.domain.parts import ToolOutcome
 from chatd.content.domain.tools import Outcome
-from chatd.tools.workspace.call import present
+from chatd.tools.workspace.call import without_empty
 from chatd.tools.workspace.process_wait import Observed, ProcessUnobserved
 from chatd.tools.workspace.results import failed, succeeded
 from parley.api.workspace.v1 import process_pb2, sandbox_pb2
@@ -37,7 +37,7 @@ def process_outcome(
     fields = {**command, **process_fields(process), **_output_fields(output)}
     truncation = truncation_fields(output)
     if truncation:
-        fields |= present({"log_path": process.log_path})
+        fields |= without_empty({"log_path": process.log_path})
     match process.state:
         case process_pb2.PROCESS_STATE_EXITED:
             if process.exit.pipes_open:
@@ -80,7 +80,7 @@ def process_fields(process: process_pb2.Process) -> dict[str, object]:
         "process_id": process.process_id,
         "running": is_running(process),
         "exit_code": ended.exit_code if has_code else None,
-        **present(
+        **without_empty(
             {
                 "signal": ended.signal,
                 "shell_exit_code": ended.shell_exit_code if ended.signal else 0,
@@ -111,7 +111,7 @@ def truncation_fields(output: process_pb2.ProcessOutput) -> dict[str, object]:
     return {
         "original_bytes": left_out.original_bytes,
         "retained_bytes": left_out.retained_bytes,
-        **present(
+        **without_empty(
             {
                 "omitted_bytes": left_out.omitted_bytes,
                 "omitted_lines": left_out.omitted_lines,
@@ -123,7 +123,7 @@ def truncation_fields(output: process_pb2.ProcessOutput) -> dict[str, object]:
 
 
 def _output_fields(output: process_pb2.ProcessOutput) -> dict[str, object]:
-    matched = present({"matched_line": output.matched_line})
+    matched = without_empty({"matched_line": output.matched_line})
     return {"output": output.text, "next_cursor": output.next_cursor, **matched}
 
 

@@ -11,7 +11,7 @@ from chatd.tools.workspace.call import (
     Call,
     NodeAway,
     NodeStopping,
-    cause_of,
+    failure_reason,
     retry_until_back,
 )
 from parley.api.workspace.v1 import process_pb2
@@ -105,7 +105,7 @@ async def _looked(call: Call, wait: Wait, refused: grpc.aio.AioRpcError) -> Obse
             _request(call, wait, 0.0), timeout=ANSWER_S, wait_for_ready=True
         )
     except grpc.aio.AioRpcError:
-        raise ProcessUnobserved(wait.process_id, cause_of(refused)) from refused
+        raise ProcessUnobserved(wait.process_id, failure_reason(refused)) from refused
     return Observed(answer.process, answer.output, answer.reason)
 
 

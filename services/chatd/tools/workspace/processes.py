@@ -6,9 +6,8 @@ from typing import Annotated, Final, Literal
 from msgspec import Meta, field
 
 from chatd.content.domain.tools import Outcome
-from chatd.tools.workspace.arguments import BadArguments, Input
-from chatd.tools.workspace.call import ANSWER_S, HEADROOM_S, Call, look, present
-from chatd.tools.workspace.durations import seconds_of
+from chatd.tools.workspace.arguments import BadArguments, Input, seconds_of
+from chatd.tools.workspace.call import ANSWER_S, HEADROOM_S, Call, look, without_empty
 from chatd.tools.workspace.execute import OutputBytes, wait_of
 from chatd.tools.workspace.process_results import (
     is_running,
@@ -242,7 +241,7 @@ def _until(text: str) -> "tuple[process_pb2.WaitUntil.ValueType, str]":
 
 def _entry(process: process_pb2.Process) -> dict[str, object]:
     fields = {"command": process.command, **process_fields(process)}
-    fields |= present({"workdir": process.workdir, "start_error": process.start_error})
+    fields |= without_empty({"workdir": process.workdir, "start_error": process.start_error})
     started_at = process.started_at.ToDatetime(tzinfo=UTC)
     fields["started_at"] = started_at.isoformat(timespec="seconds")
     if process.HasField("ended_at"):

@@ -123,7 +123,7 @@ class _Lexer:
 
     def _emit(self, kind: TokenKind, text: str, frame: "_Frame") -> None:
         token = Token(kind, text, self._at, frame.parentheses, frame.begins_command(kind))
-        frame.take(token)
+        frame.push(token)
         if self._nesting == 0:
             self.tokens.append(token)
         # A word was skipped already.
@@ -253,7 +253,7 @@ class _Frame:
             or (last.begins_command and last.text in ("{", "do", "then", "else", "!", "time"))
         )
 
-    def take(self, token: Token) -> None:
+    def push(self, token: Token) -> None:
         match token.kind, token.text:
             case TokenKind.OPERATOR, "(":
                 self.parentheses += 1

@@ -7,9 +7,9 @@ from typing import Any, Final
 
 import grpc
 
-from chatd.content.domain.edit_format import EditStyle
 from chatd.content.domain.tools import (
     UNKNOWN_OUTCOME,
+    EditStyle,
     Executor,
     ExecutorUnreachable,
     Outcome,
@@ -22,7 +22,7 @@ from chatd.tools.workspace import file_reading as reading
 from chatd.tools.workspace import file_search as finding
 from chatd.tools.workspace import processes as process_tools
 from chatd.tools.workspace.arguments import BadArguments, Input, read, schema_of
-from chatd.tools.workspace.call import RETURN_S, Call, NodeAway, cause_of, is_lost
+from chatd.tools.workspace.call import RETURN_S, Call, NodeAway, failure_reason, is_lost
 from chatd.tools.workspace.results import failed, misused, refused
 from chatd.workspaces.clients.failures import JOURNAL_CHANGED, plain_problem
 
@@ -78,7 +78,7 @@ class Tool:
 
     def _after(self, error: grpc.aio.AioRpcError) -> Outcome:
         if is_lost(error):
-            return self._lost(cause_of(error), error)
+            return self._lost(failure_reason(error), error)
         problem = plain_problem(error)
         return UNKNOWN_OUTCOME if problem.reason == JOURNAL_CHANGED else refused(problem)
 

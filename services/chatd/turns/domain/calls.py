@@ -8,9 +8,8 @@ from datetime import datetime
 
 from chatd.chats.domain.pieces import is_json, storable_call
 from chatd.content.domain.arguments import parsed
-from chatd.content.domain.edit_format import edit_style_of
 from chatd.content.domain.parts import Part, ToolCall, ToolOutcome, ToolResult
-from chatd.content.domain.tools import Executor, Outcome, ToolSpec
+from chatd.content.domain.tools import Executor, Outcome, ToolSpec, edit_style_of
 from chatd.content.domain.truncation import repaired, truncated_json
 
 CALLS_MAX = 100

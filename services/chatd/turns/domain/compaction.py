@@ -6,20 +6,25 @@ measured by the newest answer since the boundary; messages after that answer are
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
+
+import msgspec
 
 from chatd.chats.domain.chat import Message, NewMessage
 from chatd.chats.domain.pieces import CHAT_SUMMARIZED
 from chatd.content.domain.messages import ErrorKind, FinishReason, Role, TurnError, Visibility
 from chatd.content.domain.parts import (
+    Part,
     Text,
     ToolCall,
     ToolOutcome,
     ToolResult,
 )
-from chatd.content.domain.tokens import estimated_tokens
-from chatd.models.domain.model_use import ModelUse
+from chatd.content.domain.truncation import truncated, truncated_json
+from chatd.models.domain.estimates import estimated_tokens
+from chatd.models.domain.language_model import PromptMessage
+from chatd.models.domain.price import ModelUse
 from chatd.models.domain.profile import THRESHOLD_NEVER_PERCENT, THRESHOLD_PERCENT
 
 COMPACTIONS_MAX = 3
@@ -47,6 +52,10 @@ SUMMARY_PREFIX = """\
 This is a handover of the conversation so far, which was too long to keep. You were in the middle \
 of the work that it describes. Go on with it now, from the point where it stops; do not start \
 over and do not ask whether to continue."""
+
+KEPT_PART = 0.6
+RESULT_BYTES_MIN = 1024
+TEXT_BYTES_MIN = 2048
 
 
 class CompactionSource(StrEnum):
@@ -205,3 +214,46 @@ def stored_summary(
 
 def _prompt_tokens(use: ModelUse) -> int:
     return use.input_tokens + use.cache_read_tokens + use.cache_write_tokens
+
+
+def shortened(messages: Sequence[PromptMessage], times: int) -> tuple[PromptMessage, ...]:
+    """Return a prompt cut to about 60 % of its size, `times` times; system messages stay.
+
+    Cutting stops as soon as the size is reached, and goes from old to new, because the work depends
+    most on the newest messages.
+    """
+    total_bytes = sum(_bytes_of(part) for message in messages for part in message.content)
+    excess_bytes = total_bytes - round(total_bytes * KEPT_PART**times)
+    made = list(messages)
+    for kind in (ToolResult, Text):
+        for place, message in enumerate(made):
+            if excess_bytes <= 0:
+                return tuple(made)
+            if message.role is Role.SYSTEM:
+                continue
+            content = tuple(
+                _cut(part) if isinstance(part, kind) else part for part in message.content
+            )
+            excess_bytes -= sum(map(_bytes_of, message.content)) - sum(map(_bytes_of, content))
+            made[place] = replace(message, content=content)
+    return tuple(made)
+
+
+def _cut(part: Part) -> Part:
+    match part:
+        case ToolResult(result_json=result_json):
+            return msgspec.structs.replace(
+                part, result_json=truncated_json(result_json, RESULT_BYTES_MIN)
+            )
+        case Text(text):
+            return msgspec.structs.replace(part, text=truncated(text, TEXT_BYTES_MIN))
+        case _:
+            return part
+
+
+def _bytes_of(part: Part) -> int:
+    match part:
+        case ToolResult(result_json=text) | Text(text=text):
+            return len(text.encode())
+        case _:
+            return 0

@@ -6,8 +6,7 @@ from chatd.chats.domain.chat import ChatState, Message
 from chatd.chats.domain.commands import Command
 from chatd.chats.domain.pieces import Piece
 from chatd.content.domain.tools import StoredExecution
-from chatd.models.domain.choice import ModelChoice
-from chatd.models.domain.profile import ModelProfile
+from chatd.models.domain.profile import ModelChoice, ModelProfile
 from chatd.primitives.domain.ids import ChatId, MessageId, Owner
 from chatd.spend.domain.ledger import CallPurpose
 from chatd.turns.domain.turn import TurnSetup
@@ -79,16 +78,3 @@ class UtilityModels(Protocol):
             ModelError: The configured one cannot be used; then nothing is generated.
         """
         ...
-
-
-class FixedUtilityModels:
-    """Returns the same model for every purpose, or None for the chat's own."""
-
-    def __init__(self, model: ModelProfile | None = None) -> None:
-        self._model = model
-
-    async def for_purpose(
-        self, chat_id: ChatId, owner: Owner, purpose: CallPurpose
-    ) -> ModelProfile | None:
-        """Return the configured model."""
-        return self._model

@@ -31,8 +31,13 @@ from chatd.content.domain.parts import (
     ToolResult,
 )
 from chatd.models.domain.language_model import PromptMessage
-from chatd.turns.domain.briefing import Briefing, blocks_of, context_file_text, with_plan_path
 from chatd.turns.domain.compaction import boundary_place
+from chatd.turns.domain.system_prompt import (
+    SystemPrompt,
+    blocks_of,
+    context_file_text,
+    with_plan_path,
+)
 
 _ODD = re.compile(r"[^A-Za-z0-9_-]")
 
@@ -44,7 +49,9 @@ class PromptBuilder:
         self._seen: list[Message] = []
         self._pairing = _Pairing()
 
-    def of(self, history: Sequence[Message], briefing: Briefing) -> tuple[PromptMessage, ...]:
+    def of(
+        self, history: Sequence[Message], system_prompt: SystemPrompt
+    ) -> tuple[PromptMessage, ...]:
         """Return the prompt of a live history."""
         added = history[len(self._seen) :]
         is_continued = len(history) >= len(self._seen) and all(map(is_, history, self._seen))
@@ -55,17 +62,21 @@ class PromptBuilder:
         for row in added:
             self._pairing.add(row)
         self._seen = list(history)
-        return _briefed(self._pairing.messages(), briefing)
+        return _with_system_prompt(self._pairing.messages(), system_prompt)
 
 
-def _briefed(messages: Sequence[PromptMessage], briefing: Briefing) -> tuple[PromptMessage, ...]:
+def _with_system_prompt(
+    messages: Sequence[PromptMessage], system_prompt: SystemPrompt
+) -> tuple[PromptMessage, ...]:
     """Insert the briefing after the leading system messages."""
     leading = 0
     while leading < len(messages) and messages[leading].role is Role.SYSTEM:
         leading += 1
-    system = (_with_plan_path(message, briefing.plan_path) for message in messages[:leading])
-    blocks = (PromptMessage(Role.SYSTEM, (Text(block),)) for block in blocks_of(briefing))
-    house = (Text(briefing.house_instructions),) if briefing.house_instructions else ()
+    system = (_with_plan_path(message, system_prompt.plan_path) for message in messages[:leading])
+    blocks = (PromptMessage(Role.SYSTEM, (Text(block),)) for block in blocks_of(system_prompt))
+    house = (
+        (Text(system_prompt.default_instructions),) if system_prompt.default_instructions else ()
+    )
     first = (PromptMessage(Role.SYSTEM, house),) if house else ()
     return (*first, *system, *blocks, *messages[leading:])
 

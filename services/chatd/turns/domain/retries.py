@@ -1,8 +1,9 @@
 """Whether a failed model call is tried again, and when."""
 
 from dataclasses import dataclass, replace
+from datetime import datetime
 
-from chatd.chats.domain.chat import ChatState
+from chatd.chats.domain.chat import ChatState, Retry
 from chatd.content.domain.messages import ErrorKind, TurnError
 from chatd.models.domain.language_model import ModelError
 from chatd.turns.domain.compaction import COMPACTIONS_MAX
@@ -13,11 +14,12 @@ class RetryPolicy:
     """Limits of the retries of a turn's model calls.
 
     Attributes:
-        attempts_max: How often one history is tried.
+        attempts_max: How often one history is tried; calls that are held back do not count.
         backoff_first_s: The wait after the first failure; it doubles with each one.
         backoff_max_s: The longest such wait, without jitter.
         unreachable_max_s: How long attempts continue that receive no byte of an answer.
         hint_max_s: The longest Retry-After of a provider that is accepted.
+        held_back_max_s: How long the call of one attempt is held back.
     """
 
     attempts_max: int = 25
@@ -25,6 +27,7 @@ class RetryPolicy:
     backoff_max_s: float = 60.0
     unreachable_max_s: float = 180.0
     hint_max_s: float = 600.0
+    held_back_max_s: float = 3600.0
     # All chats of a provider receive the same Retry-After; the jitter spreads their retries.
     hint_share_s: float = 0.2
     hint_spread_max_s: float = 60.0
@@ -46,19 +49,21 @@ class GiveUp:
 
 @dataclass(frozen=True, slots=True)
 class Failed:
-    """An attempt that failed.
+    """An attempt that failed, or whose call was held back.
 
     Attributes:
         error: The failure.
-        attempt: How often this history was tried.
+        attempt: The number of the attempt at this history.
         chats_running: How many chats run in this process.
         unreachable_s: For how long attempts have failed without a byte of an answer.
+        held_back_s: For how long the call of this attempt has been held back.
     """
 
     error: ModelError
     attempt: int
     chats_running: int = 1
     unreachable_s: float = 0.0
+    held_back_s: float = 0.0
 
 
 def after_failure(failed: Failed, jitter: float, policy: RetryPolicy) -> RetryIn | GiveUp:
@@ -69,7 +74,11 @@ def after_failure(failed: Failed, jitter: float, policy: RetryPolicy) -> RetryIn
     limited time only, and at the end of it for the last time.
     """
     error, attempt = failed.error, failed.attempt
-    if not error.is_retryable or attempt >= policy.attempts_max:
+    if error.is_breaker_open:
+        is_over = failed.held_back_s >= policy.held_back_max_s
+    else:
+        is_over = attempt >= policy.attempts_max
+    if is_over or not error.is_retryable:
         return GiveUp(_final(error))
     hint_s = error.retry_after_s or 0.0
     if hint_s > policy.hint_max_s:
@@ -152,3 +161,22 @@ def _asked_to_wait(error: ModelError, hint_s: float) -> TurnError:
         status_code=error.status_code,
         is_retryable=True,
     )
+
+
+def held_back_since_of(before: Retry | None, error: ModelError, now: datetime) -> datetime | None:
+    """Return when the call of the current attempt was first held back; None if it was made."""
+    if not error.is_breaker_open:
+        return None
+    return now if before is None else before.held_back_since or now
+
+
+def seconds_since(moment: datetime | None, now: datetime) -> float:
+    """Return the seconds since a moment; 0 without one."""
+    return 0.0 if moment is None else (now - moment).total_seconds()
+
+
+def unreachable_since(before: Retry | None, error: ModelError, now: datetime) -> datetime | None:
+    """Return when the first of the current series of unreachable attempts failed."""
+    if not error.is_unreachable:
+        return None
+    return now if before is None else before.unreachable_since or now

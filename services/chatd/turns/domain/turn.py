@@ -5,10 +5,9 @@ from enum import StrEnum
 
 from chatd.chats.domain.chat import ChatState
 from chatd.content.domain.tools import ToolSpec
-from chatd.models.domain.choice import ModelChoice
 from chatd.models.domain.profile import THRESHOLD_PERCENT, ModelProfile
 from chatd.primitives.domain.ids import Owner
-from chatd.turns.domain.briefing import Briefing
+from chatd.turns.domain.system_prompt import SystemPrompt
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,7 +21,7 @@ class TurnSetup:
             never.
         is_final_step_compacted: Whether a turn whose last answer crossed the threshold is
             summarised and continues from there.
-        briefing: The inputs of the system blocks before the history.
+        system_prompt: The inputs of the system blocks before the history.
         client_tools: Tools that the client executes.
     """
 
@@ -30,7 +29,7 @@ class TurnSetup:
     summariser: ModelProfile | None = None
     threshold_percent: int = THRESHOLD_PERCENT
     is_final_step_compacted: bool = True
-    briefing: Briefing = field(default_factory=Briefing)
+    system_prompt: SystemPrompt = field(default_factory=SystemPrompt)
     client_tools: tuple[ToolSpec, ...] = ()
 
     @property
@@ -39,19 +38,6 @@ class TurnSetup:
         models = (self.model,) if self.summariser is None else (self.model, self.summariser)
         known = [model.context_limit_tokens for model in models if model.context_limit_tokens > 0]
         return min(known, default=0)
-
-
-class FixedSetups:
-    """Returns the same setup for every turn."""
-
-    def __init__(self, setup: TurnSetup) -> None:
-        self._setup = setup
-
-    async def prepare(
-        self, chat_id: str, owner: Owner, choice: ModelChoice | None = None
-    ) -> TurnSetup:
-        """Return the setup."""
-        return self._setup
 
 
 class Ending(StrEnum):

@@ -24,7 +24,7 @@ from chatd.models.domain.language_model import (
     ToolInputDelta,
     UsageReported,
 )
-from chatd.models.domain.model_use import ModelUse
+from chatd.models.domain.price import ModelUse
 from chatd.models.domain.profile import ModelProfile
 from chatd.spend.domain.metering import Metered, metered, model_use
 from parley.clock import Clock

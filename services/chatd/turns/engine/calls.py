@@ -23,8 +23,8 @@ from chatd.content.domain.tools import (
 )
 from chatd.primitives.domain.ids import ChatId, ExecutionId, Fence
 from chatd.turns.domain.calls import crashed, error_result
-from chatd.turns.engine.tasks import first_of
 from parley.clock import Clock
+from parley.tasks import first_of
 
 logger = logging.getLogger(__name__)
 
@@ -199,7 +199,7 @@ def derived_id(chat_id: ChatId, fence: Fence, name: str) -> str:
     return str(uuid.uuid5(uuid.UUID(chat_id), f"{fence.history_version}.{name}"))
 
 
-def stand_in(dispatch: Dispatch) -> ToolSpec:
+def placeholder_spec(dispatch: Dispatch) -> ToolSpec:
     """Return a spec for a tool that is no longer in the catalogue, enough to query its calls."""
     call = dispatch.call
     spec = ToolSpec(call.tool_name, "", "{}", dispatch.executor, dispatch.journal_generation)

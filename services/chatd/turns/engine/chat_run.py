@@ -6,8 +6,10 @@ under way, and the next round continues from the stored state: an interruption i
 partial answer, a chat that another process owns is left alone.
 """
 
+import logging
+from collections.abc import Callable
 from dataclasses import replace
-from datetime import datetime, timedelta
+from datetime import timedelta
 from typing import assert_never
 
 from chatd.chats.domain.chat import ChatState, Claimed, NewMessage, Retry, Status
@@ -24,10 +26,17 @@ from chatd.chats.domain.transitions import fence_of
 from chatd.content.domain.messages import TurnError
 from chatd.content.domain.parts import Text
 from chatd.models.domain.language_model import ModelError
-from chatd.models.domain.model_use import ModelUse
-from chatd.spend.domain.ledger import Bill, CallOutcome, CallPurpose
-from chatd.spend.domain.open_calls import OpenCall
-from chatd.turns.domain.retries import Failed, GiveUp, RetryIn, after_failed_step, spent
+from chatd.spend.domain.ledger import CallOutcome, OpenCall
+from chatd.turns.domain.retries import (
+    Failed,
+    GiveUp,
+    RetryIn,
+    after_failed_step,
+    held_back_since_of,
+    seconds_since,
+    spent,
+    unreachable_since,
+)
 from chatd.turns.domain.steps import (
     CallModel,
     Compact,
@@ -41,40 +50,50 @@ from chatd.turns.domain.steps import (
 from chatd.turns.domain.turn import Ending, TurnEnded
 from chatd.turns.engine.calls import ToolCaller
 from chatd.turns.engine.compaction import Summariser
-from chatd.turns.engine.dependencies import TurnDependencies
-from chatd.turns.engine.history import History
+from chatd.turns.engine.dependencies import TurnPorts
+from chatd.turns.engine.history import Histories, History
 from chatd.turns.engine.mailbox import Mailbox
+from chatd.turns.engine.metering import inherited_bill, use_of_answer
 from chatd.turns.engine.preparation import PreparedTurn, prepare
-from chatd.turns.engine.session import Session
+from chatd.turns.engine.session import OwnershipLost, Session
 from chatd.turns.engine.step import Done, ModelStep, StepEnd, Stepped
 from chatd.turns.engine.stream import Broken, Superseded
-from chatd.turns.engine.tasks import first_of
 from chatd.turns.engine.tools import Dispatched, ToolBatch
+from parley.tasks import first_of
+
+logger = logging.getLogger(__name__)
 
 
 class ChatRun:
     """One claim of one chat."""
 
     def __init__(
-        self, dependencies: TurnDependencies, claimed: Claimed, mailbox: Mailbox, history: History
+        self,
+        ports: TurnPorts,
+        claimed: Claimed,
+        mailbox: Mailbox,
+        history: History,
+        *,
+        chats_running: Callable[[], int],
     ) -> None:
-        self._dependencies = dependencies
-        self._ports = dependencies.ports
-        self._clock = dependencies.clock
+        """Prepare to run a chat.
+
+        Args:
+            ports: The dependencies of its turns.
+            claimed: The chat.
+            mailbox: Receives its newer states.
+            history: Its messages, as far as they are known.
+            chats_running: Returns how many chats this process runs, which may all use one provider.
+        """
+        self._ports = ports
+        self._clock = ports.clock
         self._claimed = claimed
+        self._chats_running = chats_running
         self._session = Session(
-            claimed,
-            mailbox,
-            history,
-            chats=dependencies.ports.chats,
-            clock=dependencies.clock,
-            calls=dependencies.ports.calls,
+            claimed, mailbox, history, chats=ports.chats, clock=ports.clock, calls=ports.calls
         )
         self._caller = ToolCaller(
-            self._ports.tools,
-            may_act=dependencies.may_act,
-            clock=dependencies.clock,
-            limits=dependencies.limits.calls,
+            ports.tools, may_act=ports.may_act, clock=ports.clock, limits=ports.limits.calls
         )
         self._dispatched = Dispatched(self._ports.chats)
         self._prepared: PreparedTurn | None = None
@@ -136,7 +155,7 @@ class ChatRun:
                 self._session,
                 self._ports.setups,
                 self._ports.tools,
-                self._dependencies.limits.steps_max,
+                self._ports.limits.steps_max,
             )
         return self._prepared
 
@@ -157,7 +176,7 @@ class ChatRun:
 
     async def _ask_model(self, prepared: PreparedTurn, action: Compact | CallModel) -> None:
         session = self._session
-        error = spent(session.state, self._dependencies.limits.retries)
+        error = spent(session.state, self._ports.limits.retries)
         if error is not None:
             await self._fail(error)
             return
@@ -166,10 +185,10 @@ class ChatRun:
             await self._fail(error)
             return
         request = await prepared.request(session, self._ports.files)
-        if not self._dependencies.may_act():
+        if not self._ports.may_act():
             raise FenceLost(session.chat_id)
         show = self._ports.live.open(session.chat_id, session.fence).add
-        limits = self._dependencies.limits.stream
+        limits = self._ports.limits.stream
         end: StepEnd
         if isinstance(action, Compact):
             summariser = Summariser(self._ports.model, prepared.setup, limits, self._clock)
@@ -200,21 +219,28 @@ class ChatRun:
             self._tell(Ending.FAILED)
 
     async def _broken(self, error: ModelError) -> None:
-        """Open the next attempt, or end the turn."""
+        """Open the next attempt, wait with the same if its call was not made, or end the turn."""
         session, clock = self._session, self._clock
         session.unfinished = None
         attempt = session.state.generation_attempt
-        limits = self._dependencies.limits.retries
-        since = _unreachable_since(session.state.retry, error, clock.now())
-        unreachable_s = 0.0 if since is None else (clock.now() - since).total_seconds()
-        failed = Failed(error, attempt, self._dependencies.chats_running(), unreachable_s)
-        match after_failed_step(failed, self._dependencies.jitter(), limits):
+        limits = self._ports.limits.retries
+        since = unreachable_since(session.state.retry, error, clock.now())
+        held_back_since = held_back_since_of(session.state.retry, error, clock.now())
+        failed = Failed(
+            error,
+            attempt,
+            self._chats_running(),
+            seconds_since(since, clock.now()),
+            seconds_since(held_back_since, clock.now()),
+        )
+        match after_failed_step(failed, self._ports.jitter(), limits):
             case GiveUp(final):
                 await self._fail(final)
             case RetryIn(delay_s):
                 retrying_at = clock.now() + timedelta(seconds=delay_s)
                 delay_ms = round(delay_s * 1000)
-                retry = Retry(attempt, delay_ms, retrying_at, error.turn_error, since)
+                told = error.turn_error
+                retry = Retry(attempt, delay_ms, retrying_at, told, since, held_back_since)
                 bill = session.billed(CallOutcome.FAILED)
                 await session.apply(RecordRetry(session.fence, retry, bill))
 
@@ -245,7 +271,7 @@ class ChatRun:
         if any(not call.is_client and not call.is_recorded for call in session.state.pending):
             await self._settle_calls()
         messages = await self._kept_messages()
-        bill = session.billed(CallOutcome.INTERRUPTED) or _inherited_bill(self._inherited)
+        bill = session.billed(CallOutcome.INTERRUPTED) or inherited_bill(self._inherited)
         if await session.apply(FinishInterruption(session.fence, messages, bill), messages):
             self._tell(Ending.INTERRUPTED)
 
@@ -275,13 +301,13 @@ class ChatRun:
             self._claimed.state.status is Status.INTERRUPTING
             and fence_of(self._claimed.state) == fence
         )
-        if not is_inherited or state.pending or self._ports.partials is None:
+        if not is_inherited or state.pending:
             return ()
         pieces = await self._ports.partials.load(
             state.chat_id, fence.history_version, fence.generation_attempt
         )
         self._inherited = await self._ports.inherited.find(state.chat_id, fence)
-        return interrupted_messages(joined(pieces), now, _use_of_answer(self._inherited))
+        return interrupted_messages(joined(pieces), now, use_of_answer(self._inherited))
 
     def _tell(self, ending: Ending, messages: tuple[NewMessage, ...] = ()) -> None:
         texts = [
@@ -292,30 +318,46 @@ class ChatRun:
         if prepared is not None:
             asked = session.history.text_of(prepared.turn_id)
             ended = replace(ended, asked=asked, model=prepared.setup.model)
-        self._dependencies.ended(ended)
+        self._ports.ended(ended)
 
     def _bill_late(self) -> None:
         """Pass on the bill of a call that ended without a commit of this process."""
         entry = self._session.unbilled()
         if entry is not None:
-            self._dependencies.unbilled(entry, self._session.owner.id)
+            self._ports.unbilled(entry, self._session.owner.id)
 
 
-def _unreachable_since(before: Retry | None, error: ModelError, now: datetime) -> datetime | None:
-    """Return when the first of the current series of unreachable attempts failed."""
-    if not error.is_unreachable:
-        return None
-    return now if before is None else before.unreachable_since or now
+class TurnRunner:
+    """Runs claimed chats and caches their histories."""
 
+    def __init__(self, ports: TurnPorts) -> None:
+        self._ports = ports
+        self._histories = Histories()
+        self._running = 0
 
-def _use_of_answer(inherited: OpenCall | None) -> ModelUse | None:
-    """Return the usage stored with the answer of a dead owner; a summary has no message."""
-    if inherited is None or inherited.entry.bill.purpose is not CallPurpose.TURN:
-        return None
-    return inherited.entry.bill.use
+    def appended(
+        self, before: ChatState, after: ChatState, messages: tuple[NewMessage, ...]
+    ) -> None:
+        """Apply a write of this process, so that a cached history is not read again."""
+        self._histories.wrote(before, after, messages, self._ports.clock.now())
 
+    async def run(self, claimed: Claimed, mailbox: Mailbox) -> None:
+        """Run a chat that was just claimed until it rests or another process owns it.
 
-def _inherited_bill(inherited: OpenCall | None) -> Bill | None:
-    if inherited is None:
-        return None
-    return replace(inherited.entry.bill, outcome=CallOutcome.INTERRUPTED)
+        Raises:
+            FenceLost: The lease of this process is too old to continue.
+            ChatNotFound: The chat was deleted meanwhile.
+        """
+        chat_id = claimed.state.chat_id
+        history = self._histories.take(chat_id)
+        self._running += 1
+        try:
+            await ChatRun(
+                self._ports, claimed, mailbox, history, chats_running=lambda: self._running
+            ).run()
+        except OwnershipLost:
+            logger.info("a chat is run elsewhere now", extra={"chat_id": chat_id})
+        else:
+            self._histories.keep(chat_id, history)
+        finally:
+            self._running -= 1

@@ -19,17 +19,17 @@ from chatd.spend.domain.ledger import CallOutcome, CallPurpose
 from chatd.turns.domain.calls import error_result
 from chatd.turns.domain.compaction import (
     SUMMARY_REQUEST,
+    shortened,
     stored_summary,
     summary_call,
     summary_result,
 )
 from chatd.turns.domain.prompt import without_foreign_parts
-from chatd.turns.domain.shortening import shortened
 from chatd.turns.domain.steps import Compact
 from chatd.turns.domain.turn import TurnSetup
 from chatd.turns.engine.answer import Answer, Show, ignore_part
 from chatd.turns.engine.calls import derived_id
-from chatd.turns.engine.session import Session, Unfinished
+from chatd.turns.engine.session import InterruptedContent, Session
 from chatd.turns.engine.step import StepEnd, Stepped
 from chatd.turns.engine.stream import Answered, Broken, ModelStream, StreamLimits
 from parley.clock import Clock
@@ -56,7 +56,7 @@ class Summariser:
         """
         call = self._call(session, action)
         show(Role.ASSISTANT, 0, call)
-        session.unfinished = Unfinished(
+        session.unfinished = InterruptedContent(
             session.fence, lambda at: interrupted_messages((call,), at, None)
         )
         answer = Answer(ignore_part, self.clock)

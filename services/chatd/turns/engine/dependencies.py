@@ -4,37 +4,20 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from chatd.content.domain.tools import Tools
-from chatd.files.domain.ports import Files, NoFiles
+from chatd.files.domain.ports import Files
 from chatd.models.domain.language_model import LanguageModel
 from chatd.primitives.domain.ids import OwnerId
-from chatd.spend.domain.ledger import LedgerEntry
-from chatd.spend.domain.open_calls import InheritedCalls, NoInheritedCalls
-from chatd.spend.domain.ports import Spending, Unlimited
+from chatd.spend.domain.ledger import InheritedCalls, LedgerEntry
+from chatd.spend.domain.limits import Spending
 from chatd.streams.engine.live import LiveChats
 from chatd.turns.domain.ports import Chats, Partials, Setups
 from chatd.turns.domain.retries import RetryPolicy
 from chatd.turns.domain.steps import STEPS_MAX
 from chatd.turns.domain.turn import TurnEnded
 from chatd.turns.engine.calls import CallLimits
-from chatd.turns.engine.metering import CallObserver, NoCallObserver
+from chatd.turns.engine.metering import CallObserver
 from chatd.turns.engine.stream import StreamLimits
 from parley.clock import Clock
-
-
-@dataclass(frozen=True, slots=True)
-class TurnPorts:
-    """The services that a turn uses."""
-
-    chats: Chats
-    model: LanguageModel
-    tools: Tools
-    setups: Setups
-    live: LiveChats
-    partials: Partials | None = None
-    spending: Spending = field(default_factory=Unlimited)
-    files: Files = field(default_factory=NoFiles)
-    calls: CallObserver = field(default_factory=NoCallObserver)
-    inherited: InheritedCalls = field(default_factory=NoInheritedCalls)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,25 +31,29 @@ class TurnLimits:
 
 
 @dataclass(frozen=True, slots=True)
-class TurnDependencies:
-    """All dependencies of a turn.
+class TurnPorts:
+    """The dependencies of a turn.
 
     Attributes:
-        ports: The services that it uses.
-        clock: Time.
         jitter: Returns numbers between 0 and 1.
         may_act: Returns whether the lease of this process still allows new effects.
         ended: Is called with every turn that ended.
         unbilled: Is called with calls that no commit entered into the ledger, and their owner.
-        limits: Timeouts and retries.
-        chats_running: Returns how many chats this process runs, which may all use one provider.
     """
 
-    ports: TurnPorts
+    chats: Chats
+    model: LanguageModel
+    tools: Tools
+    setups: Setups
+    live: LiveChats
+    partials: Partials
+    spending: Spending
+    files: Files
+    calls: CallObserver
+    inherited: InheritedCalls
     clock: Clock
     jitter: Callable[[], float]
     may_act: Callable[[], bool]
     ended: Callable[[TurnEnded], None]
-    limits: TurnLimits
     unbilled: Callable[[LedgerEntry, OwnerId], None]
-    chats_running: Callable[[], int]
+    limits: TurnLimits

@@ -1,6 +1,5 @@
 """The cache of histories, so that a prompt is not read again for every step."""
 
-from collections import OrderedDict
 from datetime import datetime
 
 from msgspec.structs import astuple
@@ -10,6 +9,7 @@ from chatd.content.domain.parts import Text
 from chatd.primitives.domain.ids import ChatId, MessageId
 from chatd.turns.domain.ports import Chats
 from chatd.turns.domain.prompt import PromptBuilder
+from parley.cache import BoundedCache
 
 # The size limit of all histories at rest: those of thousands of short chats, or a few long ones.
 KEPT_BYTES_MAX = 64 * 1024 * 1024
@@ -74,36 +74,26 @@ class Histories:
     """The histories of chats at rest, evicted by least recent use."""
 
     def __init__(self, bytes_max: int = KEPT_BYTES_MAX) -> None:
-        self._bytes_max = bytes_max
-        self._bytes = 0
-        self._kept: OrderedDict[ChatId, History] = OrderedDict()
+        self._kept: BoundedCache[ChatId, History] = BoundedCache(
+            size_max=bytes_max, size_of=lambda history: history.bytes
+        )
 
     def take(self, chat_id: ChatId) -> History:
         """Remove and return a chat's history; the caller keeps it again if it is valid."""
-        history = self._kept.pop(chat_id, None)
-        if history is None:
-            return History()
-        self._bytes -= history.bytes
-        return history
+        return self._kept.pop(chat_id) or History()
 
     def wrote(
         self, before: ChatState, after: ChatState, messages: tuple[NewMessage, ...], at: datetime
     ) -> None:
         """Apply a write of this process to the history of a chat at rest."""
-        history = self._kept.get(after.chat_id)
+        history = self._kept.pop(after.chat_id)
         if history is not None:
-            self._bytes -= history.bytes
             history.wrote(before, after, messages, at)
-            self._bytes += history.bytes
+            self.keep(after.chat_id, history)
 
     def keep(self, chat_id: ChatId, history: History) -> None:
         """Keep a history until it is taken or evicted."""
-        self.take(chat_id)  # An earlier entry is older.
-        self._kept[chat_id] = history
-        self._bytes += history.bytes
-        while self._bytes > self._bytes_max:
-            _, dropped = self._kept.popitem(last=False)
-            self._bytes -= dropped.bytes
+        self._kept.put(chat_id, history)
 
 
 def _bytes_of(message: Message) -> int:

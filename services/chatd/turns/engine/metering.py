@@ -2,14 +2,15 @@
 
 import logging
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Protocol
 
 from chatd.models.domain.estimates import estimated_input_tokens
 from chatd.models.domain.language_model import ModelRequest
-from chatd.models.domain.model_use import ModelUse
+from chatd.models.domain.price import ModelUse
 from chatd.models.domain.profile import ModelProfile
 from chatd.primitives.domain.ids import ChatId, Fence, OwnerId
-from chatd.spend.domain.ledger import Bill, CallOutcome, CallPurpose, LedgerEntry
+from chatd.spend.domain.ledger import Bill, CallOutcome, CallPurpose, LedgerEntry, OpenCall
 from chatd.spend.domain.metering import doubt
 from chatd.turns.engine.answer import Answer
 
@@ -107,11 +108,15 @@ class CallObserver(Protocol):
         ...
 
 
-class NoCallObserver:
-    """Observes nothing."""
+def use_of_answer(inherited: OpenCall | None) -> ModelUse | None:
+    """Return the usage stored with the answer of a dead owner; a summary has no message."""
+    if inherited is None or inherited.entry.bill.purpose is not CallPurpose.TURN:
+        return None
+    return inherited.entry.bill.use
 
-    def opened(self, call: MeteredCall, chat_id: ChatId, owner_id: OwnerId) -> None:
-        """Do nothing."""
 
-    def closed(self, call: MeteredCall) -> None:
-        """Do nothing."""
+def inherited_bill(inherited: OpenCall | None) -> Bill | None:
+    """Return the bill of a call that a dead owner left, for the interruption that ends it."""
+    if inherited is None:
+        return None
+    return replace(inherited.entry.bill, outcome=CallOutcome.INTERRUPTED)

@@ -8,7 +8,7 @@ import logging
 from dataclasses import dataclass
 
 from chatd.primitives.domain.ids import ChatId, OwnerId
-from chatd.spend.domain.open_calls import OpenCall, StoredOpenCalls
+from chatd.spend.domain.ledger import OpenCall, StoredOpenCalls
 from chatd.turns.engine.metering import MeteredCall
 from parley.clock import Clock
 from parley.postgres import DatabaseUnavailable

@@ -7,8 +7,8 @@ from chatd.content.domain.parts import File
 from chatd.content.domain.tools import Tools, ToolSpec
 from chatd.content.domain.truncation import BUDGET_BYTES_UNKNOWN, result_budget_bytes
 from chatd.files.domain.ports import Files
-from chatd.models.domain.choice import ModelChoice
 from chatd.models.domain.language_model import ModelRequest, PromptMessage
+from chatd.models.domain.profile import ModelChoice
 from chatd.primitives.domain.ids import MessageId
 from chatd.turns.domain.calls import offered_tools
 from chatd.turns.domain.ports import Setups
@@ -41,7 +41,7 @@ class PreparedTurn:
         """Return the request for the next step, with the files that it refers to."""
         model = self.setup.model
         history = session.history
-        messages = history.prompt.of(history.messages, self.setup.briefing)
+        messages = history.prompt.of(history.messages, self.setup.system_prompt)
         file_ids = file_ids_of(messages)
         return ModelRequest(
             model.id,

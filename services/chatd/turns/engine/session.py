@@ -34,7 +34,7 @@ class OwnershipLost(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Unfinished:
+class InterruptedContent:
     """The messages that would be stored of an episode if it were interrupted at a given time."""
 
     fence: Fence
@@ -57,7 +57,7 @@ class Session:
         self.owner: Owner = claimed.owner
         self.state = claimed.state
         self.history = history
-        self.unfinished: Unfinished | None = None
+        self.unfinished: InterruptedContent | None = None
         self._call: MeteredCall | None = None  # Until a commit carries its bill.
         self.billed_until_s = clock.monotonic()
         self._epoch = claimed.state.owner_epoch

@@ -6,9 +6,8 @@ from typing import Protocol
 from chatd.content.domain.messages import ChatMode
 from chatd.content.domain.tools import ClientTool, Executor, ToolSpec
 from chatd.models.domain.catalogue import Purpose
-from chatd.models.domain.choice import ModelChoice
 from chatd.models.domain.price_book import PriceBook
-from chatd.models.domain.profile import ModelProfile
+from chatd.models.domain.profile import ModelChoice, ModelProfile
 from chatd.models.domain.resolution import (
     Resolved,
     clamped,
@@ -22,8 +21,7 @@ from chatd.models.store.catalogue import ChatFacts, Snapshot, UserConfig
 from chatd.primitives.domain.errors import ChatError
 from chatd.primitives.domain.ids import ChatId, Owner, OwnerId
 from chatd.spend.domain.ledger import CallPurpose
-from chatd.turns.domain.briefing import Briefing, Mode
-from chatd.turns.domain.instructions import house_instructions
+from chatd.turns.domain.system_prompt import Mode, SystemPrompt, default_instructions
 from chatd.turns.domain.turn import TurnSetup
 
 logger = logging.getLogger(__name__)
@@ -106,8 +104,8 @@ class ConfiguredSetups:
             summariser=None if summariser is None else profile_of(summariser, self._book),
             threshold_percent=user.settings.threshold_percent(model.id, model.threshold_percent),
             is_final_step_compacted=settings.compact_on_final_step,
-            briefing=Briefing(
-                house_instructions=house_instructions(settings),
+            system_prompt=SystemPrompt(
+                default_instructions=default_instructions(settings),
                 user_instructions=user.settings.custom_prompt,
                 workspace_text=workspace_text,
                 mode=MODES[facts.mode],

@@ -16,7 +16,7 @@ from chatd.turns.domain.steps import CallModel, Finish, StepLimit, next_action
 from chatd.turns.engine.answer import Answer, Show
 from chatd.turns.engine.calls import dispatches_for
 from chatd.turns.engine.preparation import PreparedTurn
-from chatd.turns.engine.session import Session, Unfinished
+from chatd.turns.engine.session import InterruptedContent, Session
 from chatd.turns.engine.stream import Answered, Broken, ModelStream, StreamLimits, Superseded
 from parley.clock import Clock
 
@@ -57,7 +57,7 @@ class ModelStep:
         """
         answer = Answer(show, self.clock)
         call = session.metered(CallPurpose.TURN, self.prepared.setup.model, answer, request)
-        session.unfinished = Unfinished(
+        session.unfinished = InterruptedContent(
             session.fence,
             lambda at: interrupted_messages(answer.content, at, call.use(CallOutcome.INTERRUPTED)),
         )
@@ -73,7 +73,7 @@ class ModelStep:
             return Done(())
         use = call.use(CallOutcome.DONE)
         reason = None if answer.finished is None else answer.finished.reason
-        session.unfinished = Unfinished(
+        session.unfinished = InterruptedContent(
             session.fence, lambda at: interrupted_messages(content, at, use, reason)
         )
         message = NewMessage(Role.ASSISTANT, content, use=use, finish_reason=reason)

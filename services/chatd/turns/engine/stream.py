@@ -15,8 +15,8 @@ from chatd.models.domain.language_model import (
     RequestSent,
 )
 from chatd.turns.engine.answer import Answer
-from chatd.turns.engine.tasks import first_of
 from parley.clock import Clock
+from parley.tasks import first_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +56,7 @@ class Superseded:
 StreamEnd = Answered | Broken | Superseded
 
 
-class _Endless(Exception):
+class _AnswerTooLong(Exception):
     """An answer that exceeds the size limits."""
 
 
@@ -86,10 +86,10 @@ class ModelStream:
 
     async def _fill(self, request: ModelRequest, answer: Answer) -> StreamEnd:
         try:
-            await self._model.answer(request, partial(self._take, answer))
+            await self._model.answer(request, partial(self._on_event, answer))
         except ModelError as error:
             return Broken(error)
-        except _Endless:
+        except _AnswerTooLong:
             return Broken(self._endless())
         except asyncio.CancelledError:
             task = asyncio.current_task()
@@ -101,7 +101,7 @@ class ModelStream:
             return Broken(self._cut_off("the stream ended without its last event"))
         return Answered()
 
-    def _take(self, answer: Answer, event: ModelEvent) -> None:
+    def _on_event(self, answer: Answer, event: ModelEvent) -> None:
         if answer.finished is not None:
             return
         answer.on_event(event)
@@ -110,7 +110,7 @@ class ModelStream:
         self._last_event_s = self._clock.monotonic()
         limits = self._limits
         if answer.length > limits.characters_max or answer.parts_count > limits.parts_max:
-            raise _Endless
+            raise _AnswerTooLong
 
     async def _until_silent(self) -> StreamEnd:
         while True:

@@ -14,10 +14,10 @@ from chatd.primitives.domain.ids import ExecutionId
 from chatd.turns.domain.calls import executed_result, local_calls
 from chatd.turns.domain.ports import Chats
 from chatd.turns.engine.answer import Show
-from chatd.turns.engine.calls import LeaseExpired, OpenCall, ToolCaller, stand_in
+from chatd.turns.engine.calls import LeaseExpired, OpenCall, ToolCaller, placeholder_spec
 from chatd.turns.engine.session import Session
-from chatd.turns.engine.tasks import Start, owned_tasks
 from parley.clock import Clock
+from parley.tasks import Start, owned_tasks
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +29,11 @@ class _Done:
 
 
 @dataclass(frozen=True, slots=True)
-class _Fenced:
+class _FenceLost:
     """A call may not be started under the lease of this process."""
 
 
-_Event = _Done | _Fenced | ChatState
+_Event = _Done | _FenceLost | ChatState
 
 
 class ToolBatch:
@@ -80,7 +80,7 @@ class ToolBatch:
                         if not missing and await self._commit(result):
                             return
                         await self._record(result)
-                    case _Fenced():
+                    case _FenceLost():
                         raise FenceLost(self._session.chat_id)
                     case ChatState() as newest:
                         self._session.follow(newest)
@@ -109,7 +109,7 @@ class ToolBatch:
         try:
             outcome = await self._caller.run(open_call)
         except LeaseExpired:
-            self._events.put_nowait(_Fenced())
+            self._events.put_nowait(_FenceLost())
         else:
             self._events.put_nowait(_Done(open_call, outcome))
 
@@ -222,7 +222,7 @@ class Dispatched:
             session.owner,
             session.state.owner_epoch,
             dispatch,
-            spec or stand_in(dispatch),
+            spec or placeholder_spec(dispatch),
         )
         return OpenCall(
             execution,

@@ -28,6 +28,7 @@ from parley.postgres import Pool, Session, typed_outages
 
 RENEWAL_MAX_S = 3.0
 
+# May run: process.
 REGISTER = """
     INSERT INTO chat.workers (id, address, is_draining, lease_until, started_at)
     VALUES ($1, $2, false, clock_timestamp() + make_interval(secs => $3), clock_timestamp())
@@ -35,6 +36,7 @@ REGISTER = """
 """
 
 # No row: the worker's row is gone. One row of NULLs: it owns nothing.
+# May run: process.
 RENEW = """
     WITH renewed AS (
         UPDATE chat.workers SET lease_until = clock_timestamp() + make_interval(secs => $2)
@@ -45,11 +47,14 @@ RENEW = """
     ORDER BY e.chat_id
 """
 
+# May run: process.
 BEGIN_DRAIN = "UPDATE chat.workers SET is_draining = true WHERE id = $1"
 
 # The row is deleted with the lease, so that a renewal in flight cannot bring it back.
+# May run: process.
 EXPIRE = "DELETE FROM chat.workers WHERE id = $1"
 
+# May run: process.
 REPLICAS = """
     SELECT id, address, is_draining FROM chat.workers
     WHERE lease_until > clock_timestamp() ORDER BY id
@@ -62,6 +67,7 @@ MAY_CLAIM = """
 
 # The join by version drops chats that changed since they were ranked. Statuses sort as wanted:
 # interrupting before running.
+# May run: process.
 SWEEP = f"""
     WITH free AS MATERIALIZED (
         SELECT e.chat_id, e.snapshot_version, e.status, e.changed_at, c.owner_id, c.owner_role,
@@ -106,6 +112,7 @@ SWEEP = f"""
 """
 
 # The epoch is incremented too: a process that still runs the chat must stop.
+# May run: process.
 PARK = f"""
     WITH doomed AS (
         SELECT e.chat_id
@@ -122,6 +129,7 @@ PARK = f"""
     FROM doomed WHERE e.chat_id = doomed.chat_id RETURNING {STATE_COLUMNS}
 """
 
+# May run: process.
 RECLAIM = f"""
     UPDATE chat.chat_exec e SET
         owner_epoch = e.owner_epoch + 1, snapshot_version = e.snapshot_version + 1,
@@ -133,23 +141,27 @@ RECLAIM = f"""
     RETURNING {STATE_COLUMNS}, c.owner_id, c.owner_role
 """
 
+# May run: process.
 DUE_ACTIONS = """
     SELECT e.chat_id, e.history_version, c.owner_id, c.owner_role
     FROM chat.chat_exec e JOIN chat.chats c ON c.id = e.chat_id
     WHERE e.deadline_at <= clock_timestamp() ORDER BY e.deadline_at LIMIT $1::int
 """
 
+# May run: process.
 OWNED = f"""
     SELECT {STATE_COLUMNS} FROM chat.chat_exec e
     WHERE e.worker_id = $1 AND e.status IN ('running', 'interrupting') ORDER BY e.chat_id
 """
 
+# May run: process.
 STATES = f"""
     SELECT {STATE_COLUMNS} FROM chat.chat_exec e
     WHERE e.chat_id = ANY ($1::uuid[]) ORDER BY e.chat_id
 """
 
 # How many chats would be claimed up to and including this one; 0 when it does not wait.
+# May run: process.
 PLACE_IN_LINE = """
     SELECT count(*)
     FROM chat.chat_exec mine JOIN chat.chat_exec e
@@ -183,8 +195,7 @@ class PostgresWorkers:
 
     async def register(self, worker_id: WorkerId, address: str, lease_s: float) -> None:
         """Insert the row of a worker that starts."""
-        with typed_outages():
-            await self._pool.execute(REGISTER, worker_id, address, lease_s)
+        await self._pool.execute(REGISTER, worker_id, address, lease_s)
 
     async def renew(self, worker_id: WorkerId, lease_s: float) -> tuple[NamedChat, ...] | None:
         """Extend the lease; return the chats that name the worker, None if its row is gone.
@@ -210,53 +221,46 @@ class PostgresWorkers:
 
     async def begin_drain(self, worker_id: WorkerId) -> None:
         """Mark the worker as draining, so that it claims no more chats."""
-        with typed_outages():
-            await self._pool.execute(BEGIN_DRAIN, worker_id)
+        await self._pool.execute(BEGIN_DRAIN, worker_id)
 
     async def expire(self, worker_id: WorkerId) -> None:
         """End the lease permanently by deleting the row."""
-        with typed_outages():
-            await self._pool.execute(EXPIRE, worker_id)
+        await self._pool.execute(EXPIRE, worker_id)
 
     async def replicas(self) -> tuple[Replica, ...]:
         """Return the live processes."""
-        with typed_outages():
-            rows = await self._pool.fetch(REPLICAS)
+        rows = await self._pool.fetch(REPLICAS)
         return tuple(
             Replica(WorkerId(str(row["id"])), row["address"], row["is_draining"]) for row in rows
         )
 
     async def sweep(self, worker_id: WorkerId, limits: SweepLimits) -> tuple[Claimed, ...]:
         """Claim chats without a live owner: interrupting ones first, then by oldest change."""
-        with typed_outages():
-            rows = await self._pool.fetch(
-                SWEEP,
-                worker_id,
-                limits.chats_max,
-                limits.running_per_user_max,
-                limits.may_take_suspect,
-                limits.may_take_orphans,
-            )
+        rows = await self._pool.fetch(
+            SWEEP,
+            worker_id,
+            limits.chats_max,
+            limits.running_per_user_max,
+            limits.may_take_suspect,
+            limits.may_take_orphans,
+        )
         return tuple(map(_claimed_of, rows))
 
     async def park(self, worker_id: WorkerId, chats_max: int) -> tuple[ChatState, ...]:
         """End the turns that failed in three takeovers in a row."""
-        with typed_outages():
-            rows = await self._pool.fetch(PARK, worker_id, chats_max, error_to_json(CRASH_LOOP))
+        rows = await self._pool.fetch(PARK, worker_id, chats_max, error_to_json(CRASH_LOOP))
         return tuple(map(state_of, rows))
 
     async def reclaim(
         self, worker_id: WorkerId, chat_id: ChatId, owner_epoch: int
     ) -> Claimed | None:
         """Claim again a chat that the worker owns already; None if that has changed."""
-        with typed_outages():
-            row = await self._pool.fetchrow(RECLAIM, worker_id, chat_id, owner_epoch)
+        row = await self._pool.fetchrow(RECLAIM, worker_id, chat_id, owner_epoch)
         return None if row is None else _claimed_of(row)
 
     async def due_actions(self, chats_max: int) -> tuple[DueAction, ...]:
         """Return chats whose client is late, the longest overdue first."""
-        with typed_outages():
-            rows = await self._pool.fetch(DUE_ACTIONS, chats_max)
+        rows = await self._pool.fetch(DUE_ACTIONS, chats_max)
         return tuple(
             DueAction(ChatId(str(row["chat_id"])), _owner_of(row), row["history_version"])
             for row in rows
@@ -264,20 +268,17 @@ class PostgresWorkers:
 
     async def owned(self, worker_id: WorkerId) -> tuple[ChatState, ...]:
         """Return the chats that name the worker."""
-        with typed_outages():
-            rows = await self._pool.fetch(OWNED, worker_id)
+        rows = await self._pool.fetch(OWNED, worker_id)
         return tuple(map(state_of, rows))
 
     async def states(self, chat_ids: tuple[ChatId, ...]) -> tuple[ChatState, ...]:
         """Return the current states of those that exist."""
-        with typed_outages():
-            rows = await self._pool.fetch(STATES, chat_ids)
+        rows = await self._pool.fetch(STATES, chat_ids)
         return tuple(map(state_of, rows))
 
     async def place_in_line(self, chat_id: ChatId) -> int | None:
         """Return the queue position of a chat that waits for an owner, from 1; else None."""
-        with typed_outages():
-            place: int = await self._pool.fetchval(PLACE_IN_LINE, chat_id)
+        place: int = await self._pool.fetchval(PLACE_IN_LINE, chat_id)
         return place or None
 
 

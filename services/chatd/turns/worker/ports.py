@@ -1,14 +1,19 @@
 """The ports of a worker, and its limits."""
 
 import random  # noqa: TID251 (only the type; chance is an argument)
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 
-from chatd.chats.domain.chat import ChatState
-from chatd.turns.worker.runners import Apply, Runner
+from chatd.chats.domain.chat import ChatState, Claimed
+from chatd.chats.domain.commands import Command
+from chatd.primitives.domain.ids import ChatId
+from chatd.turns.engine.mailbox import Mailbox
 from chatd.workers.domain import Claims, Leases
 from parley.clock import Clock
 from parley.tasks import Supervision
+
+Runner = Callable[[Claimed, Mailbox], Awaitable[None]]
+Apply = Callable[[ChatId, Command], Awaitable[ChatState]]
 
 
 @dataclass(frozen=True, slots=True)

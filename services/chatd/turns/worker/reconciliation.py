@@ -9,8 +9,7 @@ from chatd.chats.domain.transitions import fence_of
 from chatd.primitives.domain.errors import ChatError
 from chatd.primitives.domain.ids import ChatId
 from chatd.turns.worker.ports import WorkerPorts
-from chatd.turns.worker.runners import Running
-from chatd.turns.worker.slot_pool import SlotPool
+from chatd.turns.worker.runners import Running, SlotPool
 from chatd.workers.domain import NamedChat
 
 logger = logging.getLogger(__name__)
@@ -103,6 +102,6 @@ class Reconciler:
             )
             if claimed is not None:
                 self._ports.state_changed(claimed.state)
-                self._slot_pool.start(claimed, slot)
+                self._slot_pool.runners.start(claimed, slot)
         finally:
             self._slot_pool.release_if_reserved(slot)

@@ -8,28 +8,26 @@ the turn is ended with an error; if even that fails, reconciliation finds the ch
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from contextvars import Context, copy_context
 from dataclasses import dataclass, replace
 from functools import partial
 
-from chatd.chats.domain.chat import ChatState, Claimed, Status
+from chatd.chats.domain.chat import ChatState, Claimed, Slot, Status
 from chatd.chats.domain.commands import Command, FailTurn, FinishInterruption, Reconcile
 from chatd.chats.domain.errors import FenceLost, InvalidState, TransitionNotAllowed
 from chatd.chats.domain.transitions import fence_of
-from chatd.chats.engine.slots import Slot, Slots
 from chatd.content.domain.messages import ErrorKind, TurnError
 from chatd.primitives.domain.errors import ChatNotFound
 from chatd.primitives.domain.ids import ChatId, OwnerId, WorkerId
 from chatd.turns.engine.mailbox import Mailbox
+from chatd.turns.worker.ports import Apply, Runner, WorkerLimits, WorkerPorts
 from chatd.workers.domain import Claims, is_suspect
+from chatd.workers.engine.lease_keeper import LeaseKeeper
 from parley.postgres import DatabaseUnavailable
 from parley.tasks import Starter
 
 logger = logging.getLogger(__name__)
-
-Runner = Callable[[Claimed, Mailbox], Awaitable[None]]
-Apply = Callable[[ChatId, Command], Awaitable[ChatState]]
 
 CRASHED = TurnError("The chat request failed.", ErrorKind.GENERIC, is_retryable=True)
 ENDING_ATTEMPTS_MAX = 3
@@ -48,6 +46,55 @@ class Running:
     def owner_epoch(self) -> int:
         """The epoch of its claim."""
         return self.claimed.state.owner_epoch
+
+
+class Slots:
+    """Counts slots reserved for a claim and slots used by a runner."""
+
+    def __init__(self, slots_max: int) -> None:
+        self._slots_max = slots_max
+        self._reserved: set[Slot] = set()
+        self._used: set[Slot] = set()
+        self._is_unreserved = asyncio.Event()
+        self._is_unreserved.set()
+
+    @property
+    def free(self) -> int:
+        """How many more can be reserved."""
+        return self._slots_max - len(self._reserved) - len(self._used)
+
+    def reserve(self) -> Slot | None:
+        """Return a slot for a claim that is about to be made, or None when all are in use."""
+        if self.free <= 0:
+            return None
+        slot = Slot()
+        self._reserved.add(slot)
+        self._is_unreserved.clear()
+        return slot
+
+    def is_reserved(self, slot: Slot) -> bool:
+        """Return whether a slot is still reserved for its claim."""
+        return slot in self._reserved
+
+    def use(self, slot: Slot) -> None:
+        """Turn a reservation into a slot used by a runner."""
+        self._reserved.remove(slot)
+        self._used.add(slot)
+        self._note_reservations()
+
+    def release(self, slot: Slot) -> None:
+        """Release a slot, reserved or used; idempotent."""
+        self._reserved.discard(slot)
+        self._used.discard(slot)
+        self._note_reservations()
+
+    async def until_unreserved(self) -> None:
+        """Wait until every claim under way has its runner or has released its slot."""
+        await self._is_unreserved.wait()
+
+    def _note_reservations(self) -> None:
+        if not self._reserved:
+            self._is_unreserved.set()
 
 
 class Runners:
@@ -224,3 +271,72 @@ def _ending_of(state: ChatState) -> Command:
     if state.status is Status.INTERRUPTING:
         return FinishInterruption(fence_of(state), ())
     return FailTurn(fence_of(state), CRASHED)
+
+
+class SlotPool:
+    """Reserves slots for claims, while the lease holds and the worker does not drain.
+
+    Attributes:
+        worker_id: The worker that claims the chats.
+        slots: All slots.
+        runners: The runners in them.
+        sweep_requested: Set to request a sweep.
+        is_draining: Whether no more chats are claimed.
+    """
+
+    def __init__(
+        self, worker_id: WorkerId, ports: WorkerPorts, limits: WorkerLimits, keeper: LeaseKeeper
+    ) -> None:
+        self.worker_id = worker_id
+        self.slots = Slots(limits.slots_max)
+        self.runners = Runners(
+            worker_id,
+            run_chat=ports.run_chat,
+            apply=ports.apply,
+            claims=ports.claims,
+            slots=self.slots,
+            release=self.release,
+        )
+        self.sweep_requested = asyncio.Event()
+        self.is_draining = False
+        self._keeper = keeper
+        self._running_per_user_max = limits.running_per_user_max
+        self._was_refused = False
+
+    def may_claim(self) -> bool:
+        """Return whether a chat may be claimed now."""
+        return not self.is_draining and self._keeper.may_act()
+
+    def reserve(self, owner_id: OwnerId | None = None) -> Slot | None:
+        """Return a slot for a claim, or None: then the chat waits for a sweep.
+
+        With `owner_id` the user's limit applies too, as far as it is used in this process.
+        """
+        if not self.may_claim():
+            return None
+        slot = None
+        users = 0 if owner_id is None else self.runners.count_of(owner_id)
+        if users < self._running_per_user_max:
+            slot = self.slots.reserve()
+        self._was_refused |= slot is None
+        return slot
+
+    def reserve_many(self, wanted: int) -> list[Slot]:
+        """Return as many of `wanted` slots as are free, for a sweep over all users."""
+        count = min(wanted, self.slots.free)
+        slots = [slot for _ in range(count) if (slot := self.slots.reserve()) is not None]
+        if slots:
+            self._was_refused = False
+        return slots
+
+    def release(self, slot: Slot) -> None:
+        """Release a slot; request a sweep if a reservation was refused or all slots were used."""
+        is_awaited = self._was_refused or self.slots.free == 0
+        self.slots.release(slot)
+        if is_awaited:
+            self.sweep_requested.set()
+
+    def release_if_reserved(self, slot: Slot) -> None:
+        """Release a slot that no runner uses; unlike a freed slot this requests no sweep."""
+        if self.slots.is_reserved(slot):
+            self.slots.release(slot)

@@ -7,7 +7,7 @@ from chatd.chats.domain.chat import Claimed
 from chatd.chats.domain.commands import CancelRequiredAction
 from chatd.primitives.domain.errors import ChatError
 from chatd.turns.worker.ports import WorkerLimits, WorkerPorts
-from chatd.turns.worker.slot_pool import SlotPool
+from chatd.turns.worker.runners import SlotPool
 from chatd.workers.domain import SweepLimits
 from chatd.workers.engine.lease_keeper import LeaseKeeper
 from parley.postgres import DatabaseUnavailable
@@ -55,7 +55,7 @@ class Sweeper:
             self._is_round_due = False
             await self._park()
             await self._cancel_overdue_actions()
-        await self._take()
+        await self._claim_waiting()
 
     async def _park(self) -> None:
         batch_max = self._limits.acquire_batch_max
@@ -72,12 +72,12 @@ class Sweeper:
                 with suppress(ChatError):  # Answered meanwhile, or by another process.
                     state = await self._ports.apply(due.chat_id, command)
                     if slot is not None:
-                        self._slot_pool.start(Claimed(state, due.owner), slot)
+                        self._slot_pool.runners.start(Claimed(state, due.owner), slot)
             finally:
                 if slot is not None:
                     self._slot_pool.release_if_reserved(slot)
 
-    async def _take(self) -> None:
+    async def _claim_waiting(self) -> None:
         """Claim as many chats as there are free slots, and run them.
 
         The calls before may have waited for an outage to end, so the lease is checked again.
@@ -100,7 +100,7 @@ class Sweeper:
                     chat = {"chat_id": claimed.state.chat_id, "takeovers": claimed.state.takeovers}
                     logger.warning("a chat was taken over from an owner that died", extra=chat)
                 self._ports.state_changed(claimed.state)
-                self._slot_pool.start(claimed, slot)
+                self._slot_pool.runners.start(claimed, slot)
         finally:
             for slot in slots:
                 self._slot_pool.release_if_reserved(slot)

@@ -15,21 +15,20 @@ from collections.abc import Awaitable
 from contextlib import suppress
 from contextvars import Context
 
-from chatd.chats.domain.chat import ChatState, Claimed
+from chatd.chats.domain.chat import ChatState, Claimed, Slot
 from chatd.chats.domain.commands import Release
 from chatd.chats.domain.transitions import fence_of
-from chatd.chats.engine.slots import Slot
 from chatd.primitives.domain.errors import ChatError
 from chatd.primitives.domain.ids import ChatId, OwnerId, WorkerId
 from chatd.turns.engine.mailbox import Mailbox
 from chatd.turns.worker.ports import WorkerLimits, WorkerPorts
 from chatd.turns.worker.reconciliation import Reconciler
-from chatd.turns.worker.slot_pool import SlotPool
+from chatd.turns.worker.runners import SlotPool
 from chatd.turns.worker.sweeps import Sweeper
 from chatd.workers.domain import is_ownerless
 from chatd.workers.engine.lease_keeper import LeaseKeeper
 from chatd.workers.engine.leases import LeaseTiming
-from parley.tasks import BackgroundTasks
+from parley.tasks import BackgroundTasks, Overtaken, run_unless
 
 logger = logging.getLogger(__name__)
 
@@ -84,11 +83,7 @@ class Worker:
 
         So a writer may pass any state that its command led to.
         """
-        self._slot_pool.start(claimed, slot, context)
-
-    def owns(self, chat_id: ChatId) -> bool:
-        """Return whether the chat has a runner here."""
-        return self._slot_pool.runners.get(chat_id) is not None
+        self._slot_pool.runners.start(claimed, slot, context)
 
     def mailbox(self, chat_id: ChatId) -> Mailbox | None:
         """Return the mailbox of a chat's runner, if it is here."""
@@ -162,14 +157,10 @@ class Worker:
 
     async def _within(self, limit_s: float, work: Awaitable[object]) -> None:
         """Wait for `work`, but not longer than `limit_s`."""
-        async with asyncio.TaskGroup() as group:
-            working = group.create_task(_logged("settle", work))
-            limit = group.create_task(self._ports.clock.sleep(limit_s))
-            await asyncio.wait((working, limit), return_when=asyncio.FIRST_COMPLETED)
-            limit.cancel()
-            if not working.done():
-                logger.warning("a drain went on without waiting any longer")
-                working.cancel()
+        try:
+            await run_unless(_logged("settle", work), self._ports.clock.sleep(limit_s))
+        except Overtaken:
+            logger.warning("a drain went on without waiting any longer")
 
 
 async def _logged(what: str, work: Awaitable[object]) -> None:

@@ -1,16 +1,18 @@
-"""Checks at the gateway whether users and groups exist."""
+"""Users as the gateway knows them: whether they and their groups exist, and for calls."""
 
 from collections.abc import Sequence
 
 import grpc
 
 from chatd.primitives.domain.errors import CheckUnavailable
+from chatd.primitives.domain.ids import Owner
 from chatd.users.clients.groups import ASK_S
 from chatd.users.domain.grantees import Grantee, GranteeKind
 from parley.api.identity.v1 import group_service_pb2 as groups_api
 from parley.api.identity.v1 import user_service_pb2 as users_api
 from parley.api.identity.v1.group_service_pb2_grpc import GroupServiceStub
 from parley.api.identity.v1.user_service_pb2_grpc import UserServiceStub
+from parley.identity import Role, User, UserId
 from parley.rpc import Channels
 
 
@@ -45,3 +47,8 @@ class GatewayGrantees:
         except grpc.aio.AioRpcError as error:
             raise CheckUnavailable("user or group") from error
         return frozenset(grantees) - known
+
+
+def user_of(owner: Owner) -> User:
+    """Return the owner of a chat as the user on whose behalf calls are made."""
+    return User(UserId(owner.id), Role(owner.role))

@@ -7,7 +7,6 @@ After that GroupsUnavailable is raised, and the caller decides how to continue.
 
 import asyncio
 import logging
-from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from weakref import WeakValueDictionary
@@ -15,12 +14,12 @@ from weakref import WeakValueDictionary
 import grpc
 
 from chatd.primitives.domain.ids import OwnerId
-from chatd.users.domain.errors import GroupsUnavailable
-from chatd.users.domain.groups import Groups
+from chatd.users.domain.groups import Groups, GroupsUnavailable
 from parley.api.identity.v1 import group_service_pb2 as groups_api
 from parley.api.identity.v1 import user_service_pb2 as users_api
 from parley.api.identity.v1.group_service_pb2_grpc import GroupServiceStub
 from parley.api.identity.v1.user_service_pb2_grpc import UserServiceStub
+from parley.cache import BoundedCache
 from parley.clock import Clock
 from parley.rpc import Channels, problem_of
 
@@ -94,7 +93,7 @@ class CachedGroups:
     def __init__(self, source: Groups, clock: Clock) -> None:
         self._source = source
         self._clock = clock
-        self._cache: OrderedDict[OwnerId, _CacheEntry] = OrderedDict()
+        self._cache: BoundedCache[OwnerId, _CacheEntry] = BoundedCache(USERS_MAX)
         self._trusted_since_s = float("-inf")
         self._failed_until_s = float("-inf")
         self._forgotten = 0
@@ -105,14 +104,14 @@ class CachedGroups:
     def forget(self, user_id: OwnerId) -> None:
         """Drop the cached groups of a user who changed; they are not used again."""
         self._forgotten += 1
-        self._cache.pop(user_id, None)
+        self._cache.pop(user_id)
 
     def forget_group(self, group_id: str) -> None:
         """Drop the cached groups of all members of a group that changed."""
         members = [user for user, entry in self._cache.items() if group_id in entry.group_ids]
         self._forgotten += 1
         for user_id in members:
-            del self._cache[user_id]
+            self._cache.pop(user_id)
 
     def mark_stale(self) -> None:
         """Mark all entries as stale after lost notices; use them only while no gateway answers."""
@@ -139,7 +138,6 @@ class CachedGroups:
             return None
         if self._clock.monotonic() - entry.asked_s > FRESH_S:
             return None
-        self._cache.move_to_end(user_id)
         return entry.group_ids
 
     async def _ask(self, user_id: OwnerId) -> tuple[str, ...]:
@@ -153,10 +151,7 @@ class CachedGroups:
             return self._stale(user_id)
         # An invalidation during the request may concern this very result.
         if forgotten == self._forgotten:
-            self._cache[user_id] = _CacheEntry(group_ids, now_s)
-            self._cache.move_to_end(user_id)
-            if len(self._cache) > USERS_MAX:
-                self._cache.popitem(last=False)
+            self._cache.put(user_id, _CacheEntry(group_ids, now_s))
         return group_ids
 
     def _stale(self, user_id: OwnerId) -> tuple[str, ...]:

@@ -4,7 +4,16 @@ from collections.abc import Sequence
 from enum import StrEnum
 from typing import Protocol
 
+from chatd.primitives.domain.errors import ChatError
 from chatd.primitives.domain.ids import OwnerId
+
+
+class UserSuspended(ChatError):
+    """The user is suspended or deleted."""
+
+    def __init__(self, user_id: str) -> None:
+        super().__init__("this user is locked out; an administrator can let them in again")
+        self.user_id = user_id
 
 
 class UserStatus(StrEnum):
@@ -22,14 +31,3 @@ class UserStatuses(Protocol):
     async def of(self, user_ids: Sequence[OwnerId]) -> dict[OwnerId, UserStatus]:
         """Return the status of each of at most 500 users."""
         ...
-
-
-class FixedUserStatuses:
-    """Fixed statuses, for tests; all other users are active."""
-
-    def __init__(self, statuses: dict[OwnerId, UserStatus]) -> None:
-        self.statuses = statuses
-
-    async def of(self, user_ids: Sequence[OwnerId]) -> dict[OwnerId, UserStatus]:
-        """Return the fixed statuses."""
-        return {user_id: self.statuses.get(user_id, UserStatus.ACTIVE) for user_id in user_ids}

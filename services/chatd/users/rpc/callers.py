@@ -1,11 +1,13 @@
-"""The caller of the current request as owner or reader."""
+"""The caller of the current request, and the users and groups that a request names."""
 
-from chatd.primitives.domain.errors import InvalidRequest
+from collections.abc import Sequence
+
+from chatd.primitives.domain.errors import InvalidRequest, UnknownIds
 from chatd.primitives.domain.ids import Owner, OwnerId
 from chatd.primitives.domain.requests import Reader
 from chatd.primitives.rpc.fields import uuid_of
-from chatd.users.domain.errors import GroupsUnavailable
-from chatd.users.domain.groups import Groups
+from chatd.users.domain.grantees import Grantee, Grantees
+from chatd.users.domain.groups import Groups, GroupsUnavailable
 from parley.rpc import current_caller
 
 
@@ -32,3 +34,34 @@ async def reader_in_groups(user_id: OwnerId, groups: Groups) -> Reader:
         return Reader(user_id, await groups.of(user_id))
     except GroupsUnavailable:
         return Reader(user_id)
+
+
+async def require_grantees(
+    known: Grantees,
+    grantees: Sequence[Grantee],
+    *,
+    fields: Sequence[str],
+    stored: Sequence[Grantee] = (),
+) -> None:
+    """Require that all users and groups exist or are already stored.
+
+    Args:
+        known: Checks which exist.
+        grantees: The users and groups.
+        fields: The request field of each of them.
+        stored: Those that are not checked again.
+
+    Raises:
+        UnknownIds: one of them does not exist.
+        CheckUnavailable: no gateway answers.
+    """
+    new = [each for each in grantees if each not in stored]
+    unknown = await known.unknown(new) if new else frozenset()
+    if unknown:
+        problems = {
+            field: f"names no {each.kind}"
+            for each, field in zip(grantees, fields, strict=True)
+            if each in unknown
+        }
+        resource = " or ".join(sorted({each.kind for each in unknown}))
+        raise UnknownIds(resource, problems)

@@ -7,9 +7,14 @@ from typing import Final
 import grpc
 
 from chatd.workspaces.clients.failures import AMBIGUOUS, plain_problem
-from chatd.workspaces.clients.grants import Granted, nothing_granted
 from chatd.workspaces.clients.nodes import answered
-from chatd.workspaces.clients.specs import failure_of, level_of, spec_to_proto
+from chatd.workspaces.clients.specs import (
+    Granted,
+    failure_of,
+    level_of,
+    nothing_granted,
+    spec_to_proto,
+)
 from chatd.workspaces.domain.nodes import Node
 from chatd.workspaces.domain.ports import (
     HostAway,

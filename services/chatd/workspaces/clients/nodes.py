@@ -1,6 +1,5 @@
 """Clients of the nodes of workspaces for requests of users; tools use their own channels."""
 
-from collections import OrderedDict
 from collections.abc import Awaitable
 from typing import Final, TypeVar
 
@@ -11,6 +10,7 @@ from parley.api.workspace.v1.execution_service_pb2_grpc import ExecutionServiceS
 from parley.api.workspace.v1.file_service_pb2_grpc import FileServiceStub
 from parley.api.workspace.v1.git_service_pb2_grpc import GitServiceStub
 from parley.api.workspace.v1.process_service_pb2_grpc import ProcessServiceStub
+from parley.cache import BoundedCache
 from parley.rpc import Address, Channels, Problem, Refusal, problem_of
 
 RETRY_AFTER_S: Final = 1.0
@@ -30,15 +30,13 @@ ABOUT_THE_REQUEST: Final = frozenset(
         grpc.StatusCode.DEADLINE_EXCEEDED,
     }
 )
-AWAY: Final = Problem(
-    grpc.StatusCode.UNAVAILABLE,
+AWAY: Final = Problem.of(
     "UPSTREAM_UNAVAILABLE",
     "The node of this workspace does not answer; try again, with the same request id if this was "
     "to change something.",
     retry_after_s=RETRY_AFTER_S,
 )
-NOT_SERVED: Final = Problem(
-    grpc.StatusCode.UNIMPLEMENTED,
+NOT_SERVED: Final = Problem.of(
     "UNIMPLEMENTED",
     "The node of this workspace does not serve this yet.",
 )
@@ -51,14 +49,11 @@ class Nodes:
 
     def __init__(self, channels: Channels) -> None:
         self._channels = channels
-        self._addresses: OrderedDict[str, Address] = OrderedDict()
+        self._addresses: BoundedCache[str, Address] = BoundedCache(PLACES_MAX)
 
     def placed(self, location: WorkspaceLocation) -> None:
         """Record the location of a workspace, right before a request to it."""
-        self._addresses[location.workspace_id] = Address.parse(location.address)
-        self._addresses.move_to_end(location.workspace_id)
-        if len(self._addresses) > PLACES_MAX:
-            self._addresses.popitem(last=False)
+        self._addresses.put(location.workspace_id, Address.parse(location.address))
 
     def address(self, workspace_id: str) -> Address:
         """Return the address of a workspace's node."""

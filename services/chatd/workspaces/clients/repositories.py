@@ -9,9 +9,8 @@ from chatd.chats.domain.diffs import DiffStatus, RepositoriesUnknown
 from chatd.content.domain.tools import Execution, Executor, Found, Outcome, Tools, ToolSpec
 from chatd.primitives.domain.errors import ChatError
 from chatd.primitives.domain.ids import ChatId, Owner
-from chatd.users.clients.users import user_of
+from chatd.users.clients.existence import user_of
 from chatd.workspaces.clients.failures import MOVED, plain_problem
-from chatd.workspaces.clients.fixed_locator import FixedLocator
 from chatd.workspaces.domain.ports import WorkspaceLocation, WorkspaceLocator
 from parley.api.workspace.v1 import git_pb2, git_service_pb2, workspace_pb2
 from parley.api.workspace.v1.git_service_pb2_grpc import GitServiceStub
@@ -30,14 +29,12 @@ class _Moved(Exception):
 
 
 class NodeRepositories:
-    """Sends requests to the nodes of chats; without `locator`, to those that their ids hash to."""
+    """Sends requests to the nodes of chats."""
 
-    def __init__(
-        self, channels: Channels, clock: Clock, locator: WorkspaceLocator | None = None
-    ) -> None:
+    def __init__(self, channels: Channels, clock: Clock, locator: WorkspaceLocator) -> None:
         self._channels = channels
         self._clock = clock
-        self._locator = locator or FixedLocator(channels)
+        self._locator = locator
 
     async def status(self, chat_id: ChatId, owner: Owner) -> DiffStatus | None:
         """Return the diff status of a chat's workspace; None if it has no repository.
@@ -47,13 +44,13 @@ class NodeRepositories:
         """
         try:
             # Requested soon after a call, so the location of that call is cached.
-            return await self._asked(await self._locator.recent(chat_id), chat_id, owner)
+            return await self._asked(await self._locator.last_known(chat_id), chat_id, owner)
         except _Moved:
             self._locator.forget(chat_id)
         except ChatError as nowhere:
             raise RepositoriesUnknown(str(nowhere)) from nowhere
         try:
-            return await self._asked(await self._locator.seen(chat_id), chat_id, owner)
+            return await self._asked(await self._locator.locate(chat_id), chat_id, owner)
         except (ChatError, _Moved) as nowhere:
             raise RepositoriesUnknown(str(nowhere)) from nowhere
 

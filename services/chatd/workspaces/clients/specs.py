@@ -1,10 +1,9 @@
-"""Conversion of workspace specs and failures between domain values and protos."""
+"""Workspace specs, failures and grants of secrets (never their values) as protos."""
 
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Final
 
-from chatd.workspaces.clients.grants import grant_to_proto
-from chatd.workspaces.domain.secrets import Secret
+from chatd.workspaces.domain.secrets import Delivery, Secret
 from chatd.workspaces.domain.spec import (
     Kind,
     Limits,
@@ -13,13 +12,23 @@ from chatd.workspaces.domain.spec import (
     Profile,
     WorkspaceSpec,
 )
-from chatd.workspaces.domain.workspace import Failure, FailureKind
+from chatd.workspaces.domain.workspace import Failure, FailureKind, Workspace
 from parley.api.workspace.v1 import (
     host_service_pb2,
     sandbox_pb2,
+    secret_pb2,
     template_pb2,
     workspace_pb2,
 )
+
+DELIVERIES: Final = {
+    Delivery.PROXY: secret_pb2.SECRET_DELIVERY_PROXY,
+    Delivery.GIT: secret_pb2.SECRET_DELIVERY_GIT,
+    Delivery.ENVIRONMENT: secret_pb2.SECRET_DELIVERY_ENVIRONMENT,
+}
+
+#: Returns the secrets that a workspace may use.
+Granted = Callable[[Workspace], Awaitable[tuple[Secret, ...]]]
 
 KINDS: Final = {
     Kind.SCRATCH: template_pb2.WORKSPACE_KIND_SCRATCH,
@@ -41,6 +50,22 @@ FAILURES: Final[Mapping[int, FailureKind]] = {
     workspace_pb2.WorkspaceFailureKind.Value(f"WORKSPACE_FAILURE_KIND_{kind.name}"): kind
     for kind in FailureKind
 }
+
+
+async def nothing_granted(workspace: Workspace) -> tuple[Secret, ...]:
+    """Return no secrets."""
+    return ()
+
+
+def grant_to_proto(secret: Secret) -> secret_pb2.SecretGrant:
+    """Convert a secret without its value to the grant that nodes and owners see."""
+    return secret_pb2.SecretGrant(
+        name=secret.name,
+        delivery=DELIVERIES[secret.delivery],
+        hosts=secret.hosts,
+        header=secret.header,
+        variable=secret.variable,
+    )
 
 
 def spec_to_proto(

@@ -4,8 +4,45 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 
+from chatd.primitives.domain.ids import OwnerId
 from chatd.workspaces.domain.spec import Limits, NetworkPolicy
 from chatd.workspaces.domain.workspace import Failure, NodeId, State, StopReason, Usage
+
+
+@dataclass(frozen=True, slots=True)
+class NewWorkspace:
+    """A request for a workspace.
+
+    Attributes:
+        key: The idempotency key, unique for this owner.
+        body_hash: Hash of the request, so that the same key with another body is refused.
+        ttl_ms: Lifetime, None for the default.
+        chat_id: The chat that will use it; empty for none.
+    """
+
+    owner_id: OwnerId
+    key: str
+    body_hash: bytes
+    template_id: str
+    name: str = ""
+    parameters: Mapping[str, str] = field(default_factory=dict)
+    preset_id: str = ""
+    ttl_ms: int | None = None
+    chat_id: str = ""
+    secret_names: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class NewFork:
+    """A request for a copy of a workspace."""
+
+    owner_id: OwnerId
+    key: str
+    body_hash: bytes
+    source_id: str
+    mode: str = ""
+    name: str = ""
+    chat_id: str = ""
 
 
 @dataclass(frozen=True, slots=True)

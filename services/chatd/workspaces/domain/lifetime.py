@@ -44,11 +44,6 @@ def is_due(deadline: datetime | None, now: datetime) -> bool:
     return deadline is not None and deadline <= now
 
 
-def is_warning_due(deadline: datetime | None, warned_for: datetime | None, now: datetime) -> bool:
-    """Return whether users must be warned now of the autostop; once per deadline."""
-    return deadline is not None and warned_for != deadline and deadline - now <= WARNING
-
-
 def chosen_ttl_ms(
     *, asked_ms: int | None, installation_ms: int, template_ms: int, template_max_ms: int
 ) -> int:

@@ -16,6 +16,7 @@ LOST_AFTER_HEARTBEATS: Final = timedelta(seconds=45)
 LEVELS: Final = ("none", "uid", "landlock", "ns", "vm")
 #: A node with less free disk space gets no more workspaces.
 DISK_FREE_BYTES_MIN: Final = 256 * 1024**2
+NO_COMMANDS: Final = "they cannot run commands now"
 
 
 class NodeState(StrEnum):
@@ -43,13 +44,18 @@ class Capacity:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """The current load of a node."""
+    """The current load of a node.
+
+    Attributes:
+        problem: Why it cannot run commands; empty if it can. It gets no workspaces meanwhile.
+    """
 
     workspaces: int = 0
     processes: int = 0
     cpu_millicores: int = 0
     memory_bytes: int = 0
     disk_free_bytes: int = 0
+    problem: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +106,8 @@ class Need:
     Attributes:
         near: The node it must be on, because its source is there.
         avoid: Nodes that just failed to create it.
-        is_patient: Whether it waits for capacity on a full node.
+        is_patient: Whether it waits for capacity on a full node, and for one that cannot run
+            commands.
     """
 
     kind: Kind
@@ -143,7 +150,7 @@ def choose(nodes: Iterable[Node], need: Need) -> Node:
         causes = [cause for node in known if (cause := _misfit(node, need)) is not None]
         raise NoNode(max(sorted(set(causes)), key=causes.count))
     tried = [node for node in fitting if node.id not in need.avoid] or fitting
-    return min(tried, key=lambda node: (_weight(node, need), node.id))
+    return min(tried, key=lambda node: (bool(node.load.problem), _weight(node, need), node.id))
 
 
 def fullness(node: Node) -> float:
@@ -176,6 +183,8 @@ def _misfit(node: Node, need: Need) -> str | None:
         return "the machine that has what it is made from cannot take it"
     if need.sandbox_minimum and not _confines(node, need.sandbox_minimum):
         return f"none confines at level {need.sandbox_minimum} or better"
+    if node.load.problem and not need.is_patient:
+        return NO_COMMANDS
     is_full = 0 < node.capacity.workspaces <= node.placed
     if is_full and not need.is_patient:
         return "all are full"

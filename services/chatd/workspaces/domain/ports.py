@@ -150,7 +150,7 @@ class WorkspaceLocation:
 class WorkspaceLocator(Protocol):
     """Finds the location of chats' tools, once in a turn."""
 
-    async def begin(self, chat_id: ChatId) -> WorkspaceLocation:
+    async def locate_for_turn(self, chat_id: ChatId) -> WorkspaceLocation:
         """Return the expected location of a turn's tools; creates nothing.
 
         Raises:
@@ -158,7 +158,7 @@ class WorkspaceLocator(Protocol):
         """
         ...
 
-    async def ready(self, chat_id: ChatId, owner: Owner) -> WorkspaceLocation:
+    async def ensure_ready(self, chat_id: ChatId, owner: Owner) -> WorkspaceLocation:
         """Return the current location of a tool; a chat without a workspace gets a scratch one.
 
         Raises:
@@ -166,7 +166,7 @@ class WorkspaceLocator(Protocol):
         """
         ...
 
-    async def seen(self, chat_id: ChatId) -> WorkspaceLocation:
+    async def locate(self, chat_id: ChatId) -> WorkspaceLocation:
         """Read the location of a chat for a read-only request; creates nothing.
 
         Raises:
@@ -174,7 +174,7 @@ class WorkspaceLocator(Protocol):
         """
         ...
 
-    async def recent(self, chat_id: ChatId) -> WorkspaceLocation:
+    async def last_known(self, chat_id: ChatId) -> WorkspaceLocation:
         """Return the last location of a chat's tools; it is read only if it is not cached.
 
         Raises:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final
 
-from chatd.workspaces.domain.workspace import LIVE, State, Workspace
+from chatd.workspaces.domain.workspace import State, Workspace
 
 GIB: Final = 1024**3
 
@@ -79,7 +79,7 @@ def uses(workspaces: Iterable[Workspace], limits: QuotaLimits) -> tuple[QuotaUse
     asked_for = [each for each in had if not each.is_scratch_of_chat]
     measured = [each.usage for each in had if each.usage is not None]
     used = {
-        Dimension.LIVE_WORKSPACES: sum(each.state in LIVE for each in asked_for),
+        Dimension.LIVE_WORKSPACES: sum(each.is_live for each in asked_for),
         Dimension.WORKSPACES: len(asked_for),
         Dimension.CPU_MILLICORES: sum(usage.cpu_millicores for usage in measured),
         Dimension.MEMORY_BYTES: sum(usage.memory_bytes for usage in measured),

@@ -12,8 +12,8 @@ from chatd.workspaces.domain.templates import Template
 LOOK_BACK: Final = timedelta(days=60)
 HALF_LIFE_DAYS: Final = 14.0
 #: Minimum affinity before one template is recommended.
-STANDS_OUT: Final = math.log(3)
-LEAD: Final = math.log(3) - math.log(2)
+RECOMMEND_SCORE_MIN: Final = math.log(3)
+RECOMMEND_MARGIN: Final = math.log(3) - math.log(2)
 
 USE_RECOMMENDED: Final = (
     "Use the recommended template, unless the user wants another: call create_workspace with its "
@@ -23,7 +23,7 @@ ASK: Final = (
     "Several templates fit and none stands out: ask the user which one, naming two or three with "
     "what they are for."
 )
-WIDEN: Final = "Nothing fits these words: call list_templates again without a query."
+BROADEN_QUERY: Final = "Nothing fits these words: call list_templates again without a query."
 NONE: Final = (
     "There are no templates that you may use: go on without a workspace of your own, and tell the "
     "user that an administrator can add templates."
@@ -41,7 +41,7 @@ class Tier(IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Habit:
+class TemplateUsage:
     """The use of a template by one user and by others.
 
     Attributes:
@@ -62,7 +62,7 @@ class Ranked:
     """A template with its rank."""
 
     template: Template
-    habit: Habit
+    usage: TemplateUsage
     tier: Tier
     affinity: float
 
@@ -76,11 +76,11 @@ class Ranking:
     next_step: str
 
 
-def rank(templates: Iterable[tuple[Template, Habit]], query: str, now: datetime) -> Ranking:
+def rank(templates: Iterable[tuple[Template, TemplateUsage]], query: str, now: datetime) -> Ranking:
     """Return the matching templates, best first, with a recommendation if one is clearly better."""
     every = [
-        Ranked(template, habit, tier_of(template, query), affinity_of(habit, now))
-        for template, habit in templates
+        Ranked(template, usage, tier_of(template, query), affinity_of(usage, now))
+        for template, usage in templates
     ]
     fitting = [each for each in every if each.tier is not Tier.NO_MATCH or not query.strip()]
     ordered = tuple(
@@ -89,7 +89,7 @@ def rank(templates: Iterable[tuple[Template, Habit]], query: str, now: datetime)
     if not every:
         return Ranking((), "", NONE)
     if not ordered:
-        return Ranking((), "", WIDEN)
+        return Ranking((), "", BROADEN_QUERY)
     recommended = _standing_out(ordered)
     return Ranking(ordered, recommended, USE_RECOMMENDED if recommended else ASK)
 
@@ -109,20 +109,23 @@ def tier_of(template: Template, query: str) -> Tier:
     return Tier.DESCRIPTION if words in _plain(template.description) else Tier.NO_MATCH
 
 
-def affinity_of(habit: Habit, now: datetime) -> float:
+def affinity_of(usage: TemplateUsage, now: datetime) -> float:
     """Return the affinity of a user to a template; it halves every two weeks."""
     own = 0.0
-    if habit.last_used_at is not None and now - habit.last_used_at <= LOOK_BACK:
-        days = max(0.0, (now - habit.last_used_at) / timedelta(days=1))
-        own = 10 * (habit.live + 0.5 * habit.deleted) * 0.5 ** (days / HALF_LIFE_DAYS)
-    return own + math.log(1 + habit.active_users)
+    if usage.last_used_at is not None and now - usage.last_used_at <= LOOK_BACK:
+        days = max(0.0, (now - usage.last_used_at) / timedelta(days=1))
+        own = 10 * (usage.live + 0.5 * usage.deleted) * 0.5 ** (days / HALF_LIFE_DAYS)
+    return own + math.log(1 + usage.active_users)
 
 
 def _standing_out(ordered: tuple[Ranked, ...]) -> str:
     best, *others = ordered
     if not others or best.tier > others[0].tier:
         return best.template.id
-    leads = best.affinity >= STANDS_OUT and best.affinity - others[0].affinity >= LEAD
+    leads = (
+        best.affinity >= RECOMMEND_SCORE_MIN
+        and best.affinity - others[0].affinity >= RECOMMEND_MARGIN
+    )
     return best.template.id if leads else ""
 
 

@@ -10,8 +10,7 @@ from typing import Final
 
 import re2
 
-from chatd.primitives.domain.checks import all_of
-from chatd.primitives.domain.errors import InvalidRequest
+from chatd.primitives.domain.errors import InvalidRequest, all_of
 from chatd.workspaces.domain.spec import Kind, Limits, NetworkPolicy, Source, WorkspaceSpec
 from chatd.workspaces.domain.workspace import Lifetime
 
@@ -24,6 +23,9 @@ SCRATCH_NAME: Final = "scratch"
 
 _PLACE: Final = re.compile(r"\{([a-z0-9_]{1,64})\}")
 _NUMBER: Final = re.compile(r"-?[0-9]{1,30}(?:\.[0-9]{1,30})?")
+
+NAME_CHARACTERS_MAX: Final = 64
+_UNFIT: Final = re.compile(r"[^a-z0-9]+")
 
 
 class ParameterType(StrEnum):
@@ -286,3 +288,16 @@ def _quiet() -> re2.Options:
     options = re2.Options()
     options.log_errors = False
     return options
+
+
+def fitting_name(asked: str, template_name: str, suffix: str) -> str:
+    """Return the requested name, or one derived from it; `suffix` makes it unique."""
+    if NAME.fullmatch(asked) is not None:
+        return asked
+    return made_name(asked or template_name, suffix)
+
+
+def made_name(like: str, suffix: str) -> str:
+    """Return a valid name derived from a text, with the suffix."""
+    slug = _UNFIT.sub("-", like.casefold()).strip("-") or "workspace"
+    return f"{slug[: NAME_CHARACTERS_MAX - len(suffix) - 1].rstrip('-')}-{suffix}"

@@ -81,7 +81,7 @@ def _decided(workspace: Workspace, command: Command, now: datetime) -> Workspace
         case FinishStopping(epoch):
             return _stopped(workspace, now) if _is_stopping(workspace, epoch) else workspace
         case Remove(is_node_lost):
-            return _removing(workspace, is_node_lost=is_node_lost)
+            return _removing(workspace, now, is_node_lost=is_node_lost)
         case FinishRemoving(epoch):
             is_mine = _is_stopping(workspace, epoch) and workspace.is_removing
             return _deleted(workspace) if is_mine else workspace
@@ -249,12 +249,16 @@ def _kept(usage: Usage | None) -> Usage | None:
     return None if usage is None else Usage(disk_bytes=usage.disk_bytes, inodes=usage.inodes)
 
 
-def _removing(workspace: Workspace, *, is_node_lost: bool) -> Workspace:
+def _removing(workspace: Workspace, now: datetime, *, is_node_lost: bool) -> Workspace:
     if workspace.state is State.DELETED:
         return workspace
     if is_node_lost or workspace.node_id is None:
         return _deleted(workspace)
-    return replace(workspace, state=State.STOPPING, is_removing=True, failure=None)
+    # Of a workspace that is not live; one that is live has no such time.
+    delete_at = workspace.delete_at or now if workspace.state in _AT_REST else workspace.delete_at
+    return replace(
+        workspace, state=State.STOPPING, is_removing=True, failure=None, delete_at=delete_at
+    )
 
 
 def _deleted(workspace: Workspace) -> Workspace:
@@ -281,6 +285,7 @@ def _failed(workspace: Workspace, failure: Failure) -> Workspace:
         deadline_at=None,
         max_deadline_at=None,
         warned_for=None,
+        delete_at=None,
     )
 
 

@@ -150,6 +150,11 @@ class Workspace:
     version: int = 1
 
     @property
+    def is_live(self) -> bool:
+        """Whether it is not stopped; one that was stopped is not live while it is removed."""
+        return self.state in LIVE and not (self.is_removing and self.delete_at is not None)
+
+    @property
     def is_usable(self) -> bool:
         """Return whether tools can run in it."""
         return self.state in USABLE

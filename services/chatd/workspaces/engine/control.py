@@ -7,22 +7,21 @@ from typing import Final, Protocol
 
 from chatd.primitives.domain.errors import InvalidRequest, NameTaken
 from chatd.primitives.domain.ids import ChatId, OwnerId
-from chatd.users.domain.errors import GroupsUnavailable
-from chatd.users.domain.groups import Groups
-from chatd.workspaces.domain.commands import Remove, SetTtl, Start, Stop
+from chatd.users.domain.groups import Groups, GroupsUnavailable
+from chatd.workspaces.domain.commands import NewFork, NewWorkspace, Remove, SetTtl, Start, Stop
 from chatd.workspaces.domain.errors import TemplateNotFound, WorkspaceNotReady
 from chatd.workspaces.domain.lifetime import TTL_MS_MAX, TTL_MS_MIN, chosen_ttl_ms
-from chatd.workspaces.domain.names import fitting_name, made_name
 from chatd.workspaces.domain.nodes import OUT_OF_REACH
 from chatd.workspaces.domain.ports import ChatWorkspace, LogLine, Nodes
 from chatd.workspaces.domain.quota import QuotaLimits, QuotaUse, uses
 from chatd.workspaces.domain.ranking import Ranking, rank
-from chatd.workspaces.domain.requests import NewFork, NewWorkspace
 from chatd.workspaces.domain.spec import Kind, Source
 from chatd.workspaces.domain.templates import (
     Template,
     changed_values,
     chosen_values,
+    fitting_name,
+    made_name,
     restarted,
     spec_of,
 )

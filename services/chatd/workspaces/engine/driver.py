@@ -47,6 +47,7 @@ from chatd.workspaces.domain.workspace import (
 )
 from parley.clock import Clock
 from parley.postgres import DatabaseUnavailable
+from parley.tasks import is_set_within
 
 logger = logging.getLogger(__name__)
 
@@ -145,11 +146,6 @@ class Driver:
         self._changed = asyncio.Event()
         self._troubled_s: dict[tuple[str, int], float] = {}
 
-    @property
-    def troubles(self) -> int:
-        """The number of placements that wait for a retry."""
-        return len(self._troubled_s)
-
     def poke(self, workspace: Workspace) -> None:
         """Handle a change of a workspace; if it requires an action, try to claim it at once."""
         if workspace.state in DRIVEN and workspace.id not in self._driving:
@@ -169,7 +165,7 @@ class Driver:
                         tasks.create_task(self._drive_safely(workspace))
                 except DatabaseUnavailable as outage:
                     logger.warning("no workspace can be driven: %s", outage)
-                await self._until_change_or_due()
+                await is_set_within(self._changed, self.timing.sweep_s, self._clock)
 
     async def drive(self, workspace: Workspace) -> Workspace:
         """Drive a claimed workspace until it requires no action, or none is possible now."""
@@ -177,7 +173,7 @@ class Driver:
         rest_s = 0.0
         try:
             while workspace.state in DRIVEN:
-                after = await self._moved(workspace)
+                after = await self._advance(workspace)
                 if after is None:
                     rest_s = self.timing.retry_s
                     break
@@ -210,7 +206,7 @@ class Driver:
         except Exception:
             logger.exception("driving a workspace failed", extra={"workspace_id": workspace.id})
 
-    async def _moved(self, workspace: Workspace) -> Workspace | None:
+    async def _advance(self, workspace: Workspace) -> Workspace | None:
         """Perform one action; return the workspace after it, None if it must be retried later."""
         command: Command | Workspace | None
         match workspace.state:
@@ -381,14 +377,6 @@ class Driver:
     def _forget_trouble(self, workspace: Workspace) -> None:
         for key in [each for each in self._troubled_s if each[0] == workspace.id]:
             del self._troubled_s[key]
-
-    async def _until_change_or_due(self) -> None:
-        async with asyncio.TaskGroup() as group:
-            due = group.create_task(self._clock.sleep(self.timing.sweep_s))
-            change = group.create_task(self._changed.wait())
-            await asyncio.wait((due, change), return_when=asyncio.FIRST_COMPLETED)
-            due.cancel()
-            change.cancel()
 
 
 async def _plain(effect: Awaitable[Command | None]) -> Command | None:

@@ -8,7 +8,6 @@ or when a node refuses a stale location. A bound workspace is read once in every
 """
 
 import asyncio
-from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Final, Protocol
@@ -18,7 +17,8 @@ from chatd.models.store.catalogue import ChatFacts
 from chatd.primitives.domain.errors import ChatNotFound
 from chatd.primitives.domain.ids import ChatId, Owner, OwnerId, WorkerId
 from chatd.workspaces.domain.commands import Place
-from chatd.workspaces.domain.errors import NodeLost, WorkspaceNotReady
+from chatd.workspaces.domain.errors import NodeLost, NoNode, WorkspaceNotReady
+from chatd.workspaces.domain.nodes import NO_COMMANDS
 from chatd.workspaces.domain.ports import ChatWorkspace, WorkspaceLocation
 from chatd.workspaces.domain.spec import Kind, WorkspaceSpec
 from chatd.workspaces.domain.templates import SCRATCH_ID, SCRATCH_NAME
@@ -26,7 +26,6 @@ from chatd.workspaces.domain.transitions import decide
 from chatd.workspaces.domain.workspace import (
     DRIVEN,
     Lifetime,
-    NodeId,
     State,
     Workspace,
     WorkspaceId,
@@ -36,6 +35,7 @@ from chatd.workspaces.engine.control import PREPARING_S
 from chatd.workspaces.engine.driver import Driver
 from chatd.workspaces.engine.node_list import NodeList
 from chatd.workspaces.engine.watchers import Changes
+from parley.cache import BoundedCache
 from parley.clock import Clock
 
 LOCATIONS_MAX: Final = 10_000
@@ -116,7 +116,7 @@ class ChatWorkspaceLocator:
         self._changes = changes
         self._clock = clock
         self._waiting_s = waiting_s
-        self._known: OrderedDict[str, _Known] = OrderedDict()
+        self._known: BoundedCache[str, _Known] = BoundedCache(LOCATIONS_MAX)
         self._looking: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
         changes.listen(self._heard)
 
@@ -128,7 +128,7 @@ class ChatWorkspaceLocator:
         self._keep(chat_id, await self._location(found), found).is_fresh = True
         return workspace_description(found.workspace, found.now, is_child=found.is_child)
 
-    async def begin(self, chat_id: ChatId) -> WorkspaceLocation:
+    async def locate_for_turn(self, chat_id: ChatId) -> WorkspaceLocation:
         """Return the expected location of a turn's tools; creates nothing.
 
         Raises:
@@ -151,7 +151,7 @@ class ChatWorkspaceLocator:
             known.is_looked_up = False
         return known.location
 
-    async def ready(self, chat_id: ChatId, owner: Owner) -> WorkspaceLocation:
+    async def ensure_ready(self, chat_id: ChatId, owner: Owner) -> WorkspaceLocation:
         """Return the current location of a tool; a chat without a workspace gets a scratch one.
 
         Raises:
@@ -207,7 +207,7 @@ class ChatWorkspaceLocator:
             workspace.id, lambda: self._workspaces.get(workspace.id), self._waiting_s
         )
 
-    async def seen(self, chat_id: ChatId) -> WorkspaceLocation:
+    async def locate(self, chat_id: ChatId) -> WorkspaceLocation:
         """Read the location of a chat for a read-only request; creates nothing.
 
         Raises:
@@ -219,7 +219,7 @@ class ChatWorkspaceLocator:
         is_made = workspace is not None and workspace.has_files and not workspace.is_gone
         return replace(await self._location(found), is_made=is_made)
 
-    async def recent(self, chat_id: ChatId) -> WorkspaceLocation:
+    async def last_known(self, chat_id: ChatId) -> WorkspaceLocation:
         """Return the last location of a chat's tools; it is read only if it is not cached.
 
         Raises:
@@ -228,10 +228,12 @@ class ChatWorkspaceLocator:
         """
         known = self._known.get(chat_id)
         return (
-            known.location if known is not None and known.is_looked_up else await self.seen(chat_id)
+            known.location
+            if known is not None and known.is_looked_up
+            else await self.locate(chat_id)
         )
 
-    async def made(self, chat_id: ChatId, owner: Owner) -> WorkspaceLocation:
+    async def ensure_scratch(self, chat_id: ChatId, owner: Owner) -> WorkspaceLocation:
         """Read the current location of a chat for a request outside of a turn.
 
         Raises:
@@ -240,9 +242,9 @@ class ChatWorkspaceLocator:
             ChatNotFound: there is no such chat.
         """
         self.forget(chat_id)
-        return await self.ready(chat_id, owner)
+        return await self.ensure_ready(chat_id, owner)
 
-    async def own(self, workspace_id: str, owner_id: OwnerId) -> WorkspaceLocation:
+    async def locate_own(self, workspace_id: str, owner_id: OwnerId) -> WorkspaceLocation:
         """Return the location of a workspace of an owner.
 
         Raises:
@@ -267,7 +269,8 @@ class ChatWorkspaceLocator:
     def _heard(self, workspace_id: str | None) -> None:
         """Invalidate the locations of a workspace's chats after a change; None for all."""
         # A scratch workspace has the id of its chat; a bound one is read in every turn anyway.
-        known = self._known.values() if workspace_id is None else [self._known.get(workspace_id)]
+        all_known = (each for _, each in self._known.items())
+        known = all_known if workspace_id is None else [self._known.get(workspace_id)]
         for each in known:
             if each is not None:
                 each.is_looked_up = False
@@ -300,7 +303,9 @@ class ChatWorkspaceLocator:
         """Create the scratch workspace of a chat on the node of its catalogue, if possible."""
         known = self._known.get(chat_id)
         likely = self._nodes.at(known.location.address) if known is not None else None
-        node_id = (likely or self._nodes.likely()).id
+        node = likely if likely is not None and not likely.load.problem else self._nodes.likely()
+        if node.load.problem:
+            raise NoNode(NO_COMMANDS)
         # The database time, which other processes compare with, and not that of this process.
         now = found.now
         pending = Workspace(
@@ -316,7 +321,7 @@ class ChatWorkspaceLocator:
             template_name=SCRATCH_NAME,
             is_scratch_of_chat=True,
         )
-        placed = decide(pending, Place(NodeId(node_id)), now)
+        placed = decide(pending, Place(node.id), now)
         workspace = await self._workspaces.add_scratch(
             placed, self._driver.driver_id, self._driver.timing.lease_s
         )
@@ -329,10 +334,7 @@ class ChatWorkspaceLocator:
     ) -> _Known:
         is_usable = found is not None and found.workspace is not None and found.workspace.is_usable
         known = _Known(location, is_looked_up=is_usable and not (found and found.is_node_lost))
-        self._known[chat_id] = known
-        self._known.move_to_end(chat_id)
-        if len(self._known) > LOCATIONS_MAX:
-            self._known.popitem(last=False)
+        self._known.put(chat_id, known)
         return known
 
 

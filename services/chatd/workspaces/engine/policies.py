@@ -48,7 +48,7 @@ class Policies:
         self._nodes = nodes
         self._host = host
 
-    async def tell(self, workspace: Workspace) -> None:
+    async def publish(self, workspace: Workspace) -> None:
         """Send the policy to the node of a running workspace; a failed request is retried later.
 
         The node gets no value of a revoked secret from now on, whether or not the request succeeds.
@@ -73,6 +73,6 @@ class Policies:
         """Send the policies that nodes have not applied yet."""
         for seen in await self._workspaces.unpublished(ROWS_MAX):
             try:
-                await self.tell(seen.workspace)
+                await self.publish(seen.workspace)
             except WorkspaceNotFound:
                 continue

@@ -151,7 +151,9 @@ class Registry:
             if instruction is not None:
                 orders.append(Order(each.workspace_id, each.epoch, instruction))
             elif seen is not None:
-                commands += [(seen, command) for command in _news(seen, node_id, each)]
+                commands += [
+                    (seen, command) for command in _commands_of_report(seen, node_id, each)
+                ]
         await self._workspaces.apply_all(commands)
         return tuple(orders)
 
@@ -180,7 +182,7 @@ def _instruction(seen: Seen | None, node_id: NodeId, hosted: Hosted) -> Instruct
             return None
 
 
-def _news(seen: Seen, node_id: NodeId, hosted: Hosted) -> tuple[Command, ...]:
+def _commands_of_report(seen: Seen, node_id: NodeId, hosted: Hosted) -> tuple[Command, ...]:
     """Return the command that follows from a node's report of a workspace, at most one."""
     workspace = seen.workspace
     if workspace.node_id != node_id:

@@ -6,6 +6,7 @@ from contextlib import suppress
 
 from chatd.workspaces.domain.workspace import DRIVEN, Workspace
 from parley.clock import Clock
+from parley.tasks import is_set_within
 
 #: Poll interval without a notice.
 LOOK_S = 2.0
@@ -45,12 +46,7 @@ class Changes:
         event = asyncio.Event()
         self._waiting.setdefault(workspace_id, set()).add(event)
         try:
-            async with asyncio.TaskGroup() as tasks:
-                told = tasks.create_task(event.wait())
-                due = tasks.create_task(self._clock.sleep(within_s))
-                await asyncio.wait((told, due), return_when=asyncio.FIRST_COMPLETED)
-                told.cancel()
-                due.cancel()
+            await is_set_within(event, within_s, self._clock)
         finally:
             self._waiting[workspace_id].discard(event)
             if not self._waiting[workspace_id]:

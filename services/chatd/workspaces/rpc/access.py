@@ -11,7 +11,7 @@ from chatd.primitives.domain.errors import ChatNotFound, WorkspaceNotFound
 from chatd.primitives.domain.ids import ChatId, Owner, OwnerId
 from chatd.primitives.domain.requests import Reader
 from chatd.primitives.rpc import fields
-from chatd.users.clients.users import user_of
+from chatd.users.clients.existence import user_of
 from chatd.users.domain.groups import Groups
 from chatd.users.rpc.callers import caller_as_owner, caller_as_reader
 from chatd.workspaces.domain.ports import WorkspaceLocation
@@ -38,6 +38,11 @@ class AuthorizedAccess:
     is_there: bool = True
     is_of_chat: bool = True
 
+    @property
+    def chat_id(self) -> str:
+        """The chat that the request named; empty if it named a workspace."""
+        return self.named if self.is_of_chat else ""
+
     def context(self, chat_id: str = "") -> workspace_pb2.WorkspaceContext:
         """Return the context for a node; without a chat it is a user's call: it sees all chats."""
         return workspace_pb2.WorkspaceContext(
@@ -59,15 +64,15 @@ class AuthorizedAccess:
 class WorkspaceLocator(Protocol):
     """Locates the workspaces of chats and of owners."""
 
-    async def seen(self, chat_id: ChatId) -> WorkspaceLocation:
+    async def locate(self, chat_id: ChatId) -> WorkspaceLocation:
         """Return the location of a chat's workspace; creates nothing."""
         ...
 
-    async def made(self, chat_id: ChatId, owner: Owner) -> WorkspaceLocation:
+    async def ensure_scratch(self, chat_id: ChatId, owner: Owner) -> WorkspaceLocation:
         """Return the current location of a chat; one without a workspace gets a scratch one."""
         ...
 
-    async def own(self, workspace_id: str, owner_id: OwnerId) -> WorkspaceLocation:
+    async def locate_own(self, workspace_id: str, owner_id: OwnerId) -> WorkspaceLocation:
         """Return the location of a workspace of an owner.
 
         Raises:
@@ -148,16 +153,16 @@ class WorkspaceAccess:
         except ChatNotFound:
             if self._locator is None:
                 raise WorkspaceNotFound(found_id) from None
-            location = await self._locator.own(found_id, reader.id)
+            location = await self._locator.locate_own(found_id, reader.id)
             return replace(self._at(location, owner, found_id), is_of_chat=False)
         if is_owner_only and chat.owner.id != reader.id:
             raise WorkspaceNotFound(found_id)
         if self._locator is None:
             return AuthorizedAccess(found_id, user_of(owner), found_id)
         location = (
-            await self._locator.made(ChatId(found_id), chat.owner)
+            await self._locator.ensure_scratch(ChatId(found_id), chat.owner)
             if is_owner_only
-            else await self._locator.seen(ChatId(found_id))
+            else await self._locator.locate(ChatId(found_id))
         )
         return self._at(location, owner, found_id)
 

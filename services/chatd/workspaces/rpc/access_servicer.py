@@ -7,7 +7,7 @@ from typing import Any, Final, TypeVar
 
 import grpc
 
-from chatd.primitives.domain.errors import RequestIdReused
+from chatd.primitives.domain.errors import InvalidRequest, RequestIdReused
 from chatd.primitives.domain.ids import ChatId, Owner
 from chatd.primitives.rpc import fields
 from chatd.primitives.rpc.stopping import DRAINING, unless_stopping
@@ -16,9 +16,11 @@ from chatd.workspaces.clients.nodes import Nodes, answered, node_error_of
 from chatd.workspaces.domain.errors import WorkspaceNotReady
 from chatd.workspaces.domain.workspace import State
 from chatd.workspaces.rpc.access import AuthorizedAccess, WorkspaceAccess
+from chatd.workspaces.rpc.attach_tickets import COLUMNS, ROWS
 from parley.api.workspace.v1 import (
     file_service_pb2,
     git_service_pb2,
+    process_pb2,
     process_service_pb2,
     workspace_pb2,
 )
@@ -69,7 +71,7 @@ class WorkspaceAccessServicer(WorkspaceAccessServiceServicer):
         self._stopping = stopping
         self._files_changed = files_changed
 
-    async def ListWorkspaceProcesses(  # noqa: N802 (the name is the proto's)
+    async def ListWorkspaceProcesses(
         self, request: api.ListWorkspaceProcessesRequest, context: Context
     ) -> api.ListWorkspaceProcessesResponse:
         """List processes, including those of users."""
@@ -88,7 +90,7 @@ class WorkspaceAccessServicer(WorkspaceAccessServiceServicer):
             processes=page.processes, next_page_token=page.next_page_token
         )
 
-    async def WaitWorkspaceOutput(  # noqa: N802 (the name is the proto's)
+    async def WaitWorkspaceOutput(
         self, request: api.WaitWorkspaceOutputRequest, context: Context
     ) -> api.WaitWorkspaceOutputResponse:
         """Wait for a process as long as requested, and return its output."""
@@ -113,7 +115,7 @@ class WorkspaceAccessServicer(WorkspaceAccessServiceServicer):
             process=waited.process, output=waited.output, reason=waited.reason
         )
 
-    async def StartWorkspaceProcess(  # noqa: N802 (the name is the proto's)
+    async def StartWorkspaceProcess(
         self, request: api.StartWorkspaceProcessRequest, context: Context
     ) -> api.StartWorkspaceProcessResponse:
         """Start a process once for each request id."""
@@ -121,7 +123,7 @@ class WorkspaceAccessServicer(WorkspaceAccessServiceServicer):
         asked = process_service_pb2.StartProcessRequest(
             context=access.context(),
             request_id=access.request_id(request.request_id),
-            spec=request.spec,
+            spec=with_defaults(request.spec),
         )
         node = self._nodes.processes(access.workspace_id)
         started = await _changed(
@@ -130,16 +132,19 @@ class WorkspaceAccessServicer(WorkspaceAccessServiceServicer):
         self._files_changed(ChatId(access.named), caller_as_owner())
         return api.StartWorkspaceProcessResponse(process=started.process)
 
-    async def WriteWorkspaceStdin(  # noqa: N802 (the name is the proto's)
+    async def WriteWorkspaceStdin(
         self, request: api.WriteWorkspaceStdinRequest, context: Context
     ) -> api.WriteWorkspaceStdinResponse:
         """Write to a process once for each request id."""
+        data = request.text.encode() or request.data
+        if not data and not request.end_of_input:
+            raise InvalidRequest("text", "is empty: give text or data to write, or end_of_input")
         access = await self._workspace_access.for_changing(request.workspace_id)
         asked = process_service_pb2.WriteStdinRequest(
             context=access.context(),
             request_id=access.request_id(request.request_id),
             process_id=request.process_id,
-            data=request.data,
+            data=data,
             end_of_input=request.end_of_input,
         )
         node = self._nodes.processes(access.workspace_id)
@@ -149,7 +154,7 @@ class WorkspaceAccessServicer(WorkspaceAccessServiceServicer):
         self._files_changed(ChatId(access.named), caller_as_owner())
         return api.WriteWorkspaceStdinResponse(process=written.process)
 
-    async def SignalWorkspaceProcess(  # noqa: N802 (the name is the proto's)
+    async def SignalWorkspaceProcess(
         self, request: api.SignalWorkspaceProcessRequest, context: Context
     ) -> api.SignalWorkspaceProcessResponse:
         """Signal a process once for each request id."""
@@ -167,7 +172,7 @@ class WorkspaceAccessServicer(WorkspaceAccessServiceServicer):
         )
         return api.SignalWorkspaceProcessResponse(process=signalled.process)
 
-    async def ListWorkspaceDirectory(  # noqa: N802 (the name is the proto's)
+    async def ListWorkspaceDirectory(
         self, request: api.ListWorkspaceDirectoryRequest, context: Context
     ) -> api.ListWorkspaceDirectoryResponse:
         """List a directory."""
@@ -190,7 +195,7 @@ class WorkspaceAccessServicer(WorkspaceAccessServiceServicer):
             entries=page.entries, next_page_token=page.next_page_token
         )
 
-    async def DownloadWorkspaceFile(  # noqa: N802 (the name is the proto's)
+    async def DownloadWorkspaceFile(
         self, request: api.DownloadWorkspaceFileRequest, context: Context
     ) -> AsyncIterator[api.DownloadWorkspaceFileResponse]:
         """Stream a file from its node, with the backpressure of the caller."""
@@ -208,28 +213,24 @@ class WorkspaceAccessServicer(WorkspaceAccessServiceServicer):
                     case "closed":
                         yield api.DownloadWorkspaceFileResponse(closed=piece.closed)
 
-    async def GetWorkspaceGitStatus(  # noqa: N802 (the name is the proto's)
+    async def GetWorkspaceGitStatus(
         self, request: api.GetWorkspaceGitStatusRequest, context: Context
     ) -> api.GetWorkspaceGitStatusResponse:
         """Return how repositories differ from their last commit."""
         access = await self._workspace_access.for_reading(request.workspace_id)
         if not access.is_there:
             return api.GetWorkspaceGitStatusResponse()
-        asked = git_service_pb2.GetStatusRequest(
-            context=access.context(fields.optional_uuid(request.chat_id, "chat_id"))
-        )
+        asked = git_service_pb2.GetStatusRequest(context=access.context(access.chat_id))
         node = self._nodes.git(access.workspace_id)
         found = await _answered(access, lambda: node.GetStatus(asked, timeout=ANSWER_S))
         return api.GetWorkspaceGitStatusResponse(repositories=found.repositories)
 
-    async def WatchWorkspaceGit(  # noqa: N802 (the name is the proto's)
+    async def WatchWorkspaceGit(
         self, request: api.WatchWorkspaceGitRequest, context: Context
     ) -> AsyncIterator[api.WatchWorkspaceGitResponse]:
         """Stream changes of repositories from the node, until it or this process stops."""
         access = await self._workspace_access.for_reading(request.workspace_id)
-        asked = git_service_pb2.WatchGitRequest(
-            context=access.context(fields.optional_uuid(request.chat_id, "chat_id"))
-        )
+        asked = git_service_pb2.WatchGitRequest(context=access.context(access.chat_id))
         with acting_for(access.user):
             call = self._nodes.git(access.workspace_id).WatchGit(asked)
         try:
@@ -247,7 +248,7 @@ class WorkspaceAccessServicer(WorkspaceAccessServiceServicer):
             closed=workspace_pb2.StreamEnd(reason=workspace_pb2.STREAM_END_REASON_GOING_AWAY)
         )
 
-    async def GetWorkspaceDiff(  # noqa: N802 (the name is the proto's)
+    async def GetWorkspaceDiff(
         self, request: api.GetWorkspaceDiffRequest, context: Context
     ) -> api.GetWorkspaceDiffResponse:
         """Return a diff."""
@@ -266,7 +267,7 @@ class WorkspaceAccessServicer(WorkspaceAccessServiceServicer):
             files=found.files, patch=found.patch, truncated=found.truncated
         )
 
-    async def CreateWorkspaceCheckpoint(  # noqa: N802 (the name is the proto's)
+    async def CreateWorkspaceCheckpoint(
         self, request: api.CreateWorkspaceCheckpointRequest, context: Context
     ) -> api.CreateWorkspaceCheckpointResponse:
         """Store a checkpoint of all files once for each request id."""
@@ -283,7 +284,7 @@ class WorkspaceAccessServicer(WorkspaceAccessServiceServicer):
         )
         return api.CreateWorkspaceCheckpointResponse(checkpoint=made.checkpoint, files=made.files)
 
-    async def ListWorkspaceCheckpoints(  # noqa: N802 (the name is the proto's)
+    async def ListWorkspaceCheckpoints(
         self, request: api.ListWorkspaceCheckpointsRequest, context: Context
     ) -> api.ListWorkspaceCheckpointsResponse:
         """List all checkpoints, regardless of their creator."""
@@ -302,7 +303,7 @@ class WorkspaceAccessServicer(WorkspaceAccessServiceServicer):
             checkpoints=page.checkpoints, next_page_token=page.next_page_token
         )
 
-    async def RestoreWorkspaceCheckpoint(  # noqa: N802 (the name is the proto's)
+    async def RestoreWorkspaceCheckpoint(
         self, request: api.RestoreWorkspaceCheckpointRequest, context: Context
     ) -> api.RestoreWorkspaceCheckpointResponse:
         """Restore files once for each request id."""
@@ -345,6 +346,21 @@ class WorkspaceAccessServicer(WorkspaceAccessServiceServicer):
             raise _problem_of(access, node_error_of(error)) from error
         finally:
             call.cancel()
+
+
+def with_defaults(spec: process_pb2.ProcessSpec) -> process_pb2.ProcessSpec:
+    """Return what a user starts, with the standard input and the size of terminal it leaves out."""
+    filled = process_pb2.ProcessSpec()
+    filled.CopyFrom(spec)
+    if spec.HasField("terminal"):
+        filled.terminal.rows = spec.terminal.rows or ROWS
+        filled.terminal.columns = spec.terminal.columns or COLUMNS
+    if not spec.stdin_mode:
+        has_terminal = spec.HasField("terminal")
+        filled.stdin_mode = (
+            process_pb2.STDIN_MODE_TERMINAL if has_terminal else process_pb2.STDIN_MODE_CLOSED
+        )
+    return filled
 
 
 async def _next(call: Any) -> git_service_pb2.WatchGitResponse | None:
@@ -395,7 +411,7 @@ def _problem_of(access: AuthorizedAccess, refusal: Exception) -> Exception:
     if not access.is_of_chat:
         return refusal
     told = {"workspace_id": access.workspace_id}
-    return Refusal(Problem(grpc.StatusCode.FAILED_PRECONDITION, WORKSPACE_NOT_READY, LACKING, told))
+    return Refusal(Problem.of(WORKSPACE_NOT_READY, LACKING, told))
 
 
 async def _changed(access: AuthorizedAccess, request_id: str, ask: Callable[[], Awaitable[R]]) -> R:

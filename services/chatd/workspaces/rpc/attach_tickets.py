@@ -45,7 +45,8 @@ class AttachTickets:
             InvalidRequest: The target is missing.
             Refusal: The node refuses, or does not respond.
         """
-        access = await self._workspace_access.for_changing(request.workspace_id)
+        named = request.workspace_id or request.chat_id
+        access = await self._workspace_access.for_changing(named)
         words = access.request_id(request.request_id)
         match request.WhichOneof("target"):
             case "process_id":

@@ -28,6 +28,7 @@ NAME_CHARACTERS_MAX: Final = 255
 ADDRESS_CHARACTERS_MAX: Final = 1000
 MIRRORS_MAX: Final = 1000
 DIRECTORIES_MAX: Final = 256
+PROBLEM_CHARACTERS_MAX: Final = 500
 
 STATES: Final = {
     workspace_pb2.WorkspaceState.Value(f"WORKSPACE_STATE_{state.name}"): state for state in State
@@ -168,6 +169,7 @@ def node_to_proto(node: Node) -> node_pb2.Node:
             cpu_millicores=node.load.cpu_millicores,
             memory_bytes=node.load.memory_bytes,
             disk_free_bytes=node.load.disk_free_bytes,
+            problem=node.load.problem,
         ),
         sandbox=Parse(node.sandbox, sandbox_pb2.SandboxReport(), ignore_unknown_fields=True),
         labels=dict(node.labels),
@@ -235,6 +237,7 @@ def load_of(load: node_pb2.NodeLoad) -> Load:
         load.cpu_millicores,
         load.memory_bytes,
         load.disk_free_bytes,
+        load.problem[:PROBLEM_CHARACTERS_MAX],
     )
 
 

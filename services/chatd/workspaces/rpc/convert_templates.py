@@ -3,10 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Final
+from typing import Any, Final
 
-from chatd.primitives.domain.checks import all_of
-from chatd.primitives.domain.errors import InvalidRequest
+from chatd.primitives.domain.errors import InvalidRequest, all_of
 from chatd.primitives.rpc import fields
 from chatd.primitives.rpc.times import optional_time
 from chatd.workspaces.clients.specs import (
@@ -163,52 +162,73 @@ def merged_template(
     return merged
 
 
-def template_to_proto(template: Template, *, is_whole: bool = True) -> template_pb2.Template:
-    """Convert a template to its proto; in lists without readme, parameters and presets."""
-    lifetime, source = template.lifetime, template.source
+def template_to_proto(template: Template) -> template_pb2.Template:
+    """Convert a template to its proto."""
     made = template_pb2.Template(
-        template_id=template.id,
-        name=template.name,
-        display_name=template.display_name,
-        description=template.description,
-        readme=template.readme if is_whole else "",
-        kind=KINDS[template.kind],
-        parameters=map(_parameter_to_proto, template.parameters) if is_whole else (),
-        presets=map(_preset_to_proto, template.presets) if is_whole else (),
-        setup_script=template.setup_script if is_whole else "",
+        **_listed_fields(template),
+        readme=template.readme,
+        parameters=map(_parameter_to_proto, template.parameters),
+        presets=map(_preset_to_proto, template.presets),
+        setup_script=template.setup_script,
         setup_timeout_ms=template.setup_timeout_ms,
-        network=network_to_proto(template.network),
-        limits=limits_to_proto(template.limits),
-        group_ids=template.group_ids,
-        enabled_for_agents=template.is_for_agents,
-        ttl_ms=lifetime.ttl_ms,
-        ttl_max_ms=lifetime.ttl_max_ms,
-        bump_ms=lifetime.bump_ms,
-        retention_ms=lifetime.retention_ms,
-        sandbox_minimum=level_to_proto(template.sandbox_minimum),
         etag=str(template.version),
     )
-    match template.kind:
-        case Kind.GIT:
-            made.git.url, made.git.ref, made.git.branch = source.url, source.ref, source.branch
-            made.git.depth, made.git.worktree = source.depth, source.is_worktree
-        case Kind.LOCAL:
-            made.local.directory, made.local.overlay = source.directory, source.is_overlay
-        case _:
-            skeleton = dict(source.skeleton) if is_whole else {}
-            made.scratch.CopyFrom(template_pb2.ScratchSource(skeleton=skeleton))
+    if made.WhichOneof("source") is None:
+        skeleton = dict(template.source.skeleton)
+        made.scratch.CopyFrom(template_pb2.ScratchSource(skeleton=skeleton))
     return made
 
 
 def summary_to_proto(entry: Ranked) -> template_pb2.TemplateSummary:
     """Convert a template to its entry in a user's list."""
     return template_pb2.TemplateSummary(
-        template=template_to_proto(entry.template, is_whole=False),
+        **_listed_fields(entry.template),
         readme_excerpt=entry.template.readme[:EXCERPT_CHARACTERS],
-        active_users=entry.habit.active_users,
-        own_workspaces=entry.habit.live,
-        last_used_at=optional_time(entry.habit.last_used_at),
+        active_users=entry.usage.active_users,
+        own_workspaces=entry.usage.live,
+        last_used_at=optional_time(entry.usage.last_used_at),
     )
+
+
+def _listed_fields(template: Template) -> dict[str, Any]:
+    """Return the fields that a template has in lists too."""
+    lifetime = template.lifetime
+    return {
+        "template_id": template.id,
+        "name": template.name,
+        "display_name": template.display_name,
+        "description": template.description,
+        "kind": KINDS[template.kind],
+        **_listed_source(template),
+        "network": network_to_proto(template.network),
+        "limits": limits_to_proto(template.limits),
+        "group_ids": template.group_ids,
+        "enabled_for_agents": template.is_for_agents,
+        "ttl_ms": lifetime.ttl_ms,
+        "ttl_max_ms": lifetime.ttl_max_ms,
+        "bump_ms": lifetime.bump_ms,
+        "retention_ms": lifetime.retention_ms,
+        "sandbox_minimum": level_to_proto(template.sandbox_minimum),
+    }
+
+
+def _listed_source(template: Template) -> dict[str, Any]:
+    source = template.source
+    match template.kind:
+        case Kind.GIT:
+            git = template_pb2.GitSource(
+                url=source.url,
+                ref=source.ref,
+                branch=source.branch,
+                depth=source.depth,
+                worktree=source.is_worktree,
+            )
+            return {"git": git}
+        case Kind.LOCAL:
+            local = template_pb2.LocalSource(directory=source.directory, overlay=source.is_overlay)
+            return {"local": local}
+        case _:
+            return {}
 
 
 def values_of(given: Mapping[str, str], field: str = "parameters") -> dict[str, str]:

@@ -1,7 +1,5 @@
 """The workspace part of the error table: maps errors of workspaces to problems."""
 
-import grpc
-
 from chatd.workspaces.domain.errors import (
     NodeLost,
     NodeNotFound,
@@ -17,20 +15,14 @@ from chatd.workspaces.domain.secrets import (
     SecretNotGranted,
     SecretValueNeeded,
 )
-from parley.api.workspace.v1.error_reason_pb2 import ErrorReason
 from parley.rpc import ErrorTable, Problem, Violation
 
 RETRY_NODE_AFTER_S = 5.0
 
 
-def _reason(reason: "ErrorReason.ValueType") -> str:
-    return ErrorReason.Name(reason).removeprefix("ERROR_REASON_")
-
-
 def _not_ready(error: WorkspaceNotReady) -> Problem:
-    return Problem(
-        grpc.StatusCode.FAILED_PRECONDITION,
-        _reason(ErrorReason.ERROR_REASON_WORKSPACE_NOT_READY),
+    return Problem.of(
+        "WORKSPACE_NOT_READY",
         f"The workspace is {error.state}; next: {error.next_step}.",
         {"state": error.state.value, "next_step": error.next_step},
     )
@@ -38,9 +30,8 @@ def _not_ready(error: WorkspaceNotReady) -> Problem:
 
 def _quota(error: QuotaExhausted) -> Problem:
     use = error.use
-    return Problem(
-        grpc.StatusCode.RESOURCE_EXHAUSTED,
-        _reason(ErrorReason.ERROR_REASON_QUOTA_EXHAUSTED),
+    return Problem.of(
+        "QUOTA_EXHAUSTED",
         f"You have {use.used} of at most {use.limit} {use.dimension.replace('_', ' ')}: "
         f"{use.how_to_free}.",
         {
@@ -53,18 +44,16 @@ def _quota(error: QuotaExhausted) -> Problem:
 
 
 def _no_node(error: NoNode) -> Problem:
-    return Problem(
-        grpc.StatusCode.UNAVAILABLE,
-        _reason(ErrorReason.ERROR_REASON_NO_NODE),
+    return Problem.of(
+        "NO_NODE",
         f"No machine can host the workspace: {error.cause}.",
         retry_after_s=RETRY_NODE_AFTER_S,
     )
 
 
 def _node_lost(error: NodeLost) -> Problem:
-    return Problem(
-        grpc.StatusCode.UNAVAILABLE,
-        _reason(ErrorReason.ERROR_REASON_NODE_LOST),
+    return Problem.of(
+        "NODE_LOST",
         "The machine of this workspace does not answer; try again later, or start the workspace "
         "to have it made again elsewhere.",
         {"node_id": error.node_id},
@@ -73,63 +62,56 @@ def _node_lost(error: NodeLost) -> Problem:
 
 
 def _node_not_found(error: NodeNotFound) -> Problem:
-    return Problem(
-        grpc.StatusCode.NOT_FOUND,
-        _reason(ErrorReason.ERROR_REASON_NODE_NOT_FOUND),
+    return Problem.of(
+        "NODE_NOT_FOUND",
         "There is no such node; register it first.",
         {"node_id": error.node_id},
     )
 
 
 def _stale_node(error: StaleNode) -> Problem:
-    return Problem(
-        grpc.StatusCode.FAILED_PRECONDITION,
-        _reason(ErrorReason.ERROR_REASON_STALE_NODE),
+    return Problem.of(
+        "STALE_NODE",
         "The registration of this node is out of date; register again.",
         {"node_id": error.node_id},
     )
 
 
 def _template_not_found(error: TemplateNotFound) -> Problem:
-    return Problem(
-        grpc.StatusCode.NOT_FOUND,
-        _reason(ErrorReason.ERROR_REASON_TEMPLATE_NOT_FOUND),
+    return Problem.of(
+        "TEMPLATE_NOT_FOUND",
         "There is no such template, or you may not use it.",
         {"template_id": error.template_id},
     )
 
 
 def _not_a_fork(error: NotAFork) -> Problem:
-    return Problem(
-        grpc.StatusCode.FAILED_PRECONDITION,
-        _reason(ErrorReason.ERROR_REASON_NOT_A_FORK),
+    return Problem.of(
+        "NOT_A_FORK",
         "The workspace is no fork of another, so there is nothing to merge it into.",
         {"workspace_id": error.workspace_id},
     )
 
 
 def _secret_not_found(error: SecretNotFound) -> Problem:
-    return Problem(
-        grpc.StatusCode.NOT_FOUND,
-        _reason(ErrorReason.ERROR_REASON_SECRET_NOT_FOUND),
+    return Problem.of(
+        "SECRET_NOT_FOUND",
         "There is no such secret, or it is not yours; list them to see which there are.",
         {"secret": error.secret},
     )
 
 
 def _secret_not_granted(error: SecretNotGranted) -> Problem:
-    return Problem(
-        grpc.StatusCode.PERMISSION_DENIED,
-        _reason(ErrorReason.ERROR_REASON_SECRET_NOT_GRANTED),
+    return Problem.of(
+        "SECRET_NOT_GRANTED",
         "The workspace may not use this secret there; its owner can grant it.",
         {"secret": error.name, "cause": error.outcome.value},
     )
 
 
 def _secret_value_needed(error: SecretValueNeeded) -> Problem:
-    return Problem(
-        grpc.StatusCode.FAILED_PRECONDITION,
-        _reason(ErrorReason.ERROR_REASON_SECRET_VALUE_NEEDED),
+    return Problem.of(
+        "SECRET_VALUE_NEEDED",
         "The change would send the stored value to another host or in another way; give the "
         "value again in the same request.",
         {"name": error.name},

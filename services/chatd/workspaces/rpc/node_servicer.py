@@ -50,7 +50,7 @@ class NodeServicer(NodeServiceServicer):
         self._secrets = secrets
         self._clock = clock
 
-    async def RegisterNode(  # noqa: N802 (the name is the proto's)
+    async def RegisterNode(
         self, request: api.RegisterNodeRequest, context: Context
     ) -> api.RegisterNodeResponse:
         """Register a node with all its workspaces."""
@@ -66,7 +66,7 @@ class NodeServicer(NodeServiceServicer):
             orders=map(_order, orders),
         )
 
-    async def Heartbeat(  # noqa: N802 (the name is the proto's)
+    async def Heartbeat(
         self, request: api.HeartbeatRequest, context: Context
     ) -> api.HeartbeatResponse:
         """Record a heartbeat of a node."""
@@ -79,7 +79,7 @@ class NodeServicer(NodeServiceServicer):
         )
         return api.HeartbeatResponse(draining=node.drain_at is not None, orders=map(_order, orders))
 
-    async def DrainNode(  # noqa: N802 (the name is the proto's)
+    async def DrainNode(
         self, request: api.DrainNodeRequest, context: Context
     ) -> api.DrainNodeResponse:
         """Drain a node."""
@@ -93,7 +93,7 @@ class NodeServicer(NodeServiceServicer):
         )
         return api.DrainNodeResponse(remaining_workspaces=node.placed)
 
-    async def ListNodes(  # noqa: N802 (the name is the proto's)
+    async def ListNodes(
         self, request: api.ListNodesRequest, context: Context
     ) -> api.ListNodesResponse:
         """List nodes, including lost and gone ones."""
@@ -106,7 +106,7 @@ class NodeServicer(NodeServiceServicer):
         token = token_of(NodePage(shown[-1].id)) if len(found) > length else ""
         return api.ListNodesResponse(nodes=map(node_to_proto, shown), next_page_token=token)
 
-    async def UseSecret(  # noqa: N802 (the name is the proto's)
+    async def UseSecret(
         self, request: api.UseSecretRequest, context: Context
     ) -> api.UseSecretResponse:
         """Return the value of a granted secret for one use, which is recorded."""

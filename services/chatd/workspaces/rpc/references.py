@@ -6,7 +6,7 @@ from typing import Protocol
 from chatd.primitives.domain.errors import ChatNotFound, UnknownIds
 from chatd.primitives.domain.ids import ChatId, OwnerId
 from chatd.users.domain.grantees import Grantee, GranteeKind, Grantees
-from chatd.users.rpc.references import require_grantees
+from chatd.users.rpc.callers import require_grantees
 from chatd.workspaces.domain.secrets import Secret, SecretNotFound
 
 

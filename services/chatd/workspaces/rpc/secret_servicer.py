@@ -7,14 +7,13 @@ from typing import Final
 import grpc
 import msgspec
 
-from chatd.primitives.domain.checks import all_of
-from chatd.primitives.domain.errors import InvalidRequest, NotPermitted
+from chatd.primitives.domain.errors import InvalidRequest, NotPermitted, all_of
 from chatd.primitives.domain.ids import Owner
 from chatd.primitives.rpc import fields
 from chatd.primitives.rpc.page_tokens import length_of, place_of, token_of
 from chatd.users.rpc.callers import caller_as_owner
-from chatd.workspaces.clients.grants import DELIVERIES as SENT
-from chatd.workspaces.clients.grants import grant_to_proto
+from chatd.workspaces.clients.specs import DELIVERIES as SENT
+from chatd.workspaces.clients.specs import grant_to_proto
 from chatd.workspaces.domain.commands import Grant
 from chatd.workspaces.domain.secrets import (
     HEADER,
@@ -82,7 +81,7 @@ class SecretServicer(SecretServiceServicer):
         self._workspaces = workspaces
         self._granted = granted
 
-    async def ListSecrets(  # noqa: N802 (the name is the proto's)
+    async def ListSecrets(
         self, request: api.ListSecretsRequest, context: Context
     ) -> api.ListSecretsResponse:
         """List the caller's secrets and the installation's."""
@@ -97,7 +96,7 @@ class SecretServicer(SecretServiceServicer):
             next_page_token="" if last is None else token_of(last),
         )
 
-    async def PutSecret(  # noqa: N802 (the name is the proto's)
+    async def PutSecret(
         self, request: api.PutSecretRequest, context: Context
     ) -> api.PutSecretResponse:
         """Store a secret, or a new value under its name."""
@@ -124,7 +123,7 @@ class SecretServicer(SecretServiceServicer):
             )
         return api.PutSecretResponse(secret=secret_to_proto(put.secret))
 
-    async def DeleteSecret(  # noqa: N802 (the name is the proto's)
+    async def DeleteSecret(
         self, request: api.DeleteSecretRequest, context: Context
     ) -> api.DeleteSecretResponse:
         """Delete a secret."""
@@ -137,7 +136,7 @@ class SecretServicer(SecretServiceServicer):
         )
         return api.DeleteSecretResponse()
 
-    async def SetGrants(  # noqa: N802 (the name is the proto's)
+    async def SetGrants(
         self, request: api.SetGrantsRequest, context: Context
     ) -> api.SetGrantsResponse:
         """Replace the secrets that a workspace may use."""
@@ -156,7 +155,7 @@ class SecretServicer(SecretServiceServicer):
         await self._granted(after)
         return api.SetGrantsResponse(grants=map(grant_to_proto, found))
 
-    async def ListGrants(  # noqa: N802 (the name is the proto's)
+    async def ListGrants(
         self, request: api.ListGrantsRequest, context: Context
     ) -> api.ListGrantsResponse:
         """List the secrets that a workspace may use; deleted secrets are left out."""
@@ -174,7 +173,7 @@ class SecretServicer(SecretServiceServicer):
             next_page_token=token_of(OffsetPage(first + length)) if has_more else "",
         )
 
-    async def ListSecretUses(  # noqa: N802 (the name is the proto's)
+    async def ListSecretUses(
         self, request: api.ListSecretUsesRequest, context: Context
     ) -> api.ListSecretUsesResponse:
         """List the uses of secrets by the caller's workspaces, newest first."""

@@ -14,10 +14,9 @@ from chatd.primitives.rpc import fields
 from chatd.primitives.rpc.page_tokens import length_of, place_of, token_of
 from chatd.users.rpc.callers import caller_as_owner
 from chatd.workspaces.clients.hosts import GrpcHost
-from chatd.workspaces.domain.commands import SetPolicy
+from chatd.workspaces.domain.commands import NewFork, NewWorkspace, SetPolicy
 from chatd.workspaces.domain.errors import NodeLost, NotAFork, WorkspaceNotReady
 from chatd.workspaces.domain.ports import Nodes
-from chatd.workspaces.domain.requests import NewFork, NewWorkspace
 from chatd.workspaces.domain.templates import Template
 from chatd.workspaces.domain.workspace import LIVE, State, Workspace
 from chatd.workspaces.engine.control import Control, workspace_id_for
@@ -67,7 +66,7 @@ class WorkspaceServicer(WorkspaceServiceServicer):
         host: The host client, used for merges.
         watch: Streams changes of workspaces.
         tickets: Issues tickets for terminals.
-        tell_policy: Called with a workspace whose policy changed.
+        publish_policy: Called with a workspace whose policy changed.
         references: Rejects ids and names that do not exist.
     """
 
@@ -78,7 +77,7 @@ class WorkspaceServicer(WorkspaceServiceServicer):
         host: GrpcHost,
         watch: WorkspaceWatch,
         tickets: AttachTickets,
-        tell_policy: Callable[[Workspace], Awaitable[None]],
+        publish_policy: Callable[[Workspace], Awaitable[None]],
         references: WorkspaceReferences,
     ) -> None:
         self._references = references
@@ -87,9 +86,9 @@ class WorkspaceServicer(WorkspaceServiceServicer):
         self._host = host
         self._watch = watch
         self._tickets = tickets
-        self._tell_policy = tell_policy
+        self._publish_policy = publish_policy
 
-    async def ListTemplates(  # noqa: N802 (the name is the proto's)
+    async def ListTemplates(
         self, request: api.ListTemplatesRequest, context: Context
     ) -> api.ListTemplatesResponse:
         """List the templates that the caller may use, best first."""
@@ -110,7 +109,7 @@ class WorkspaceServicer(WorkspaceServiceServicer):
             next_step=ranking.next_step,
         )
 
-    async def GetTemplate(  # noqa: N802 (the name is the proto's)
+    async def GetTemplate(
         self, request: api.GetTemplateRequest, context: Context
     ) -> api.GetTemplateResponse:
         """Read one template."""
@@ -122,7 +121,7 @@ class WorkspaceServicer(WorkspaceServiceServicer):
         )
         return api.GetTemplateResponse(template=template_to_proto(template))
 
-    async def CreateTemplate(  # noqa: N802 (the name is the proto's)
+    async def CreateTemplate(
         self, request: api.CreateTemplateRequest, context: Context
     ) -> api.CreateTemplateResponse:
         """Create a template, once for each request id."""
@@ -138,7 +137,7 @@ class WorkspaceServicer(WorkspaceServiceServicer):
         stored = await self._control.templates.create(template, key.body_hash)
         return api.CreateTemplateResponse(template=template_to_proto(stored))
 
-    async def UpdateTemplate(  # noqa: N802 (the name is the proto's)
+    async def UpdateTemplate(
         self, request: api.UpdateTemplateRequest, context: Context
     ) -> api.UpdateTemplateResponse:
         """Change fields of a template."""
@@ -164,7 +163,7 @@ class WorkspaceServicer(WorkspaceServiceServicer):
         )
         return api.UpdateTemplateResponse(template=template_to_proto(stored))
 
-    async def DeleteTemplate(  # noqa: N802 (the name is the proto's)
+    async def DeleteTemplate(
         self, request: api.DeleteTemplateRequest, context: Context
     ) -> api.DeleteTemplateResponse:
         """Delete a template."""
@@ -172,7 +171,7 @@ class WorkspaceServicer(WorkspaceServiceServicer):
         await self._control.templates.delete(fields.uuid_of(request.template_id, "template_id"))
         return api.DeleteTemplateResponse()
 
-    async def CreateWorkspace(  # noqa: N802 (the name is the proto's)
+    async def CreateWorkspace(
         self, request: api.CreateWorkspaceRequest, context: Context
     ) -> api.CreateWorkspaceResponse:
         """Create a workspace, once for each request id."""
@@ -201,7 +200,7 @@ class WorkspaceServicer(WorkspaceServiceServicer):
             outcome=_outcome(workspace, is_begun=is_new),
         )
 
-    async def ForkWorkspace(  # noqa: N802 (the name is the proto's)
+    async def ForkWorkspace(
         self, request: api.ForkWorkspaceRequest, context: Context
     ) -> api.ForkWorkspaceResponse:
         """Create a copy of a workspace, once for each request id."""
@@ -224,7 +223,7 @@ class WorkspaceServicer(WorkspaceServiceServicer):
         workspace, _ = await self._control.fork(asked)
         return api.ForkWorkspaceResponse(workspace=workspace_to_proto(workspace))
 
-    async def MergeFork(  # noqa: N802 (the name is the proto's)
+    async def MergeFork(
         self, request: api.MergeForkRequest, context: Context
     ) -> api.MergeForkResponse:
         """Merge a fork into its parent, on its node."""
@@ -257,14 +256,14 @@ class WorkspaceServicer(WorkspaceServiceServicer):
         )
         return api.MergeForkResponse(report=report)
 
-    async def GetWorkspace(  # noqa: N802 (the name is the proto's)
+    async def GetWorkspace(
         self, request: api.GetWorkspaceRequest, context: Context
     ) -> api.GetWorkspaceResponse:
         """Read one workspace."""
         workspace = await self._own(request.workspace_id)
         return api.GetWorkspaceResponse(workspace=workspace_to_proto(workspace))
 
-    async def ListWorkspaces(  # noqa: N802 (the name is the proto's)
+    async def ListWorkspaces(
         self, request: api.ListWorkspacesRequest, context: Context
     ) -> api.ListWorkspacesResponse:
         """List workspaces: live ones first, then newest use first."""
@@ -296,7 +295,7 @@ class WorkspaceServicer(WorkspaceServiceServicer):
             workspaces=map(workspace_to_proto, shown), next_page_token=token
         )
 
-    async def StartWorkspace(  # noqa: N802 (the name is the proto's)
+    async def StartWorkspace(
         self, request: api.StartWorkspaceRequest, context: Context
     ) -> api.StartWorkspaceResponse:
         """Start a workspace, or create a failed one again."""
@@ -308,7 +307,7 @@ class WorkspaceServicer(WorkspaceServiceServicer):
             outcome=_outcome(after, is_begun=after is not before),
         )
 
-    async def StopWorkspace(  # noqa: N802 (the name is the proto's)
+    async def StopWorkspace(
         self, request: api.StopWorkspaceRequest, context: Context
     ) -> api.StopWorkspaceResponse:
         """Stop a workspace."""
@@ -321,7 +320,7 @@ class WorkspaceServicer(WorkspaceServiceServicer):
             outcome=_outcome(after, is_begun=after is not before),
         )
 
-    async def DeleteWorkspace(  # noqa: N802 (the name is the proto's)
+    async def DeleteWorkspace(
         self, request: api.DeleteWorkspaceRequest, context: Context
     ) -> api.DeleteWorkspaceResponse:
         """Remove a workspace with its files."""
@@ -333,7 +332,7 @@ class WorkspaceServicer(WorkspaceServiceServicer):
             outcome=_outcome(after, is_begun=after is not before),
         )
 
-    async def SetWorkspaceTtl(  # noqa: N802 (the name is the proto's)
+    async def SetWorkspaceTtl(
         self, request: api.SetWorkspaceTtlRequest, context: Context
     ) -> api.SetWorkspaceTtlResponse:
         """Change the lifetime of a workspace."""
@@ -342,7 +341,7 @@ class WorkspaceServicer(WorkspaceServiceServicer):
         after = await self._control.set_ttl(workspace, request.ttl_ms)
         return api.SetWorkspaceTtlResponse(workspace=workspace_to_proto(after))
 
-    async def SetWorkspacePolicy(  # noqa: N802 (the name is the proto's)
+    async def SetWorkspacePolicy(
         self, request: api.SetWorkspacePolicyRequest, context: Context
     ) -> api.SetWorkspacePolicyResponse:
         """Change the network policy and limits of a workspace."""
@@ -353,10 +352,10 @@ class WorkspaceServicer(WorkspaceServiceServicer):
             limits_of(request.limits, "") if request.HasField("limits") else None,
         )
         _, after = await self._control.workspaces.apply(workspace.id, command)
-        await self._tell_policy(after)
+        await self._publish_policy(after)
         return api.SetWorkspacePolicyResponse(workspace=workspace_to_proto(after))
 
-    async def WatchWorkspace(  # noqa: N802 (the name is the proto's)
+    async def WatchWorkspace(
         self, request: api.WatchWorkspaceRequest, context: Context
     ) -> AsyncIterator[api.WatchWorkspaceResponse]:
         """Stream changes of a workspace until it is deleted or this process stops."""
@@ -366,7 +365,7 @@ class WorkspaceServicer(WorkspaceServiceServicer):
         async for response in following:
             yield response
 
-    async def GetQuota(  # noqa: N802 (the name is the proto's)
+    async def GetQuota(
         self, request: api.GetQuotaRequest, context: Context
     ) -> api.GetQuotaResponse:
         """Return the quota usage of a user."""
@@ -377,7 +376,7 @@ class WorkspaceServicer(WorkspaceServiceServicer):
         uses = await self._control.quota(OwnerId(owner_id))
         return api.GetQuotaResponse(dimensions=map(quota_to_proto, uses))
 
-    async def IssueAttachTicket(  # noqa: N802 (the name is the proto's)
+    async def IssueAttachTicket(
         self, request: api.IssueAttachTicketRequest, context: Context
     ) -> api.IssueAttachTicketResponse:
         """Issue a ticket for a terminal."""

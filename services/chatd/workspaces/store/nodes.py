@@ -8,7 +8,7 @@ from chatd.workspaces.domain.errors import NodeNotFound, StaleNode
 from chatd.workspaces.domain.nodes import LOST_AFTER_HEARTBEATS, Load, Node, NodeState
 from chatd.workspaces.domain.workspace import NodeId
 from chatd.workspaces.store.rows import NODE_COLUMNS, columns_of, node_of, written
-from parley.postgres import Pool, typed_outages
+from parley.postgres import Pool
 
 _NODE = columns_of("n", NODE_COLUMNS)
 
@@ -22,6 +22,7 @@ _PLACED = """
 # Registration by the node itself; a retry of the request is the same registration. Workspaces that
 # were placed at its address before it registered are assigned to it, and counted, reported and lost
 # like the others.
+# May run: service.
 REGISTER = f"""
     WITH moved AS (
         UPDATE chat.workspaces SET node_id = $1, version = version + 1
@@ -48,6 +49,7 @@ REGISTER = f"""
 """
 
 # Heartbeat; a node that was marked as lost has to register again with all its workspaces.
+# May run: service.
 HEARTBEAT = f"""
     UPDATE chat.nodes n SET last_seen_at = clock_timestamp(), load = $3
     WHERE n.id = $1 AND n.registration_epoch = $2 AND n.state IN ('active', 'draining')
@@ -55,6 +57,7 @@ HEARTBEAT = f"""
 """
 
 # Drain a node; the first drain time is kept.
+# May run: service.
 DRAIN = f"""
     UPDATE chat.nodes n SET state = 'draining', is_leaving = $4,
         drain_at = coalesce(n.drain_at, clock_timestamp() + $3::interval)
@@ -62,13 +65,16 @@ DRAIN = f"""
 """
 
 # For placement and for administrators.
+# May run: administrator, process.
 SELECT_NODES = f"""
     SELECT {_NODE}, {_PLACED} FROM chat.nodes n
     WHERE n.state = ANY ($1::text[]) AND ($2::uuid IS NULL OR n.id > $2) ORDER BY n.id LIMIT $3
 """
+# May run: process.
 SELECT_NODE = f"SELECT {_NODE}, {_PLACED} FROM chat.nodes n WHERE n.id = $1"
 
 # Nodes without recent heartbeats; each is returned to one process.
+# May run: process.
 LOSE = f"""
     UPDATE chat.nodes n SET state = 'lost'
     WHERE n.id IN (SELECT s.id FROM chat.nodes s WHERE s.state IN ('active', 'draining')
@@ -77,12 +83,14 @@ LOSE = f"""
 """
 
 # Nodes whose drain period is over.
+# May run: process.
 SELECT_DRAINED = f"""
     SELECT {_NODE}, {_PLACED} FROM chat.nodes n
     WHERE n.state = 'draining' AND n.drain_at <= clock_timestamp()
 """
 
 # An empty node that is leaving becomes gone.
+# May run: process.
 LEAVE = """
     UPDATE chat.nodes n SET state = 'gone'
     WHERE n.id = $1 AND n.state = 'draining' AND n.is_leaving
@@ -108,24 +116,23 @@ class PostgresNodes:
 
     async def register(self, node: Node, request_id: str) -> Node:
         """Register a node, or register it again, and return it with its registration epoch."""
-        with typed_outages():
-            row = await self._pool.fetchrow(
-                REGISTER,
-                node.id,
-                node.name,
-                node.address,
-                written(node.capacity),
-                written(node.load),
-                node.sandbox_level,
-                node.sandbox,
-                written(node.labels),
-                written(node.directories),
-                written(node.mirrors),
-                node.journal_generation,
-                node.version,
-                request_id,
-                static_node_id(node.address),
-            )
+        row = await self._pool.fetchrow(
+            REGISTER,
+            node.id,
+            node.name,
+            node.address,
+            written(node.capacity),
+            written(node.load),
+            node.sandbox_level,
+            node.sandbox,
+            written(node.labels),
+            written(node.directories),
+            written(node.mirrors),
+            node.journal_generation,
+            node.version,
+            request_id,
+            static_node_id(node.address),
+        )
         assert row is not None
         return node_of(row)
 
@@ -136,8 +143,7 @@ class PostgresNodes:
             NodeNotFound: it never registered.
             StaleNode: it has registered again since, was marked as lost, or left.
         """
-        with typed_outages():
-            row = await self._pool.fetchrow(HEARTBEAT, node_id, registration_epoch, written(load))
+        row = await self._pool.fetchrow(HEARTBEAT, node_id, registration_epoch, written(load))
         if row is None:
             await self.get(node_id)
             raise StaleNode(node_id)
@@ -152,8 +158,7 @@ class PostgresNodes:
             NodeNotFound: it never registered.
             StaleNode: it has registered again since.
         """
-        with typed_outages():
-            row = await self._pool.fetchrow(DRAIN, node_id, registration_epoch, grace, is_leaving)
+        row = await self._pool.fetchrow(DRAIN, node_id, registration_epoch, grace, is_leaving)
         if row is None:
             await self.get(node_id)
             raise StaleNode(node_id)
@@ -165,8 +170,7 @@ class PostgresNodes:
         Raises:
             NodeNotFound: there is none.
         """
-        with typed_outages():
-            row = await self._pool.fetchrow(SELECT_NODE, node_id)
+        row = await self._pool.fetchrow(SELECT_NODE, node_id)
         if row is None:
             raise NodeNotFound(node_id)
         return node_of(row, row["placed"])
@@ -176,28 +180,24 @@ class PostgresNodes:
     ) -> tuple[Node, ...]:
         """Return a page of nodes, ordered by id."""
         states = tuple(NodeState) if is_gone_shown else PRESENT
-        with typed_outages():
-            rows = await self._pool.fetch(
-                SELECT_NODES, list(states), None if after is None else after.id, length
-            )
+        rows = await self._pool.fetch(
+            SELECT_NODES, list(states), None if after is None else after.id, length
+        )
         return tuple(node_of(row, row["placed"]) for row in rows)
 
     async def lose(self, after: timedelta = LOST_AFTER_HEARTBEATS) -> tuple[Node, ...]:
         """Mark nodes without recent heartbeats as lost, and return them; each is returned once."""
-        with typed_outages():
-            rows = await self._pool.fetch(LOSE, after)
+        rows = await self._pool.fetch(LOSE, after)
         return tuple(map(node_of, rows))
 
     async def drained(self) -> tuple[Node, ...]:
         """Return nodes whose drain period is over."""
-        with typed_outages():
-            rows = await self._pool.fetch(SELECT_DRAINED)
+        rows = await self._pool.fetch(SELECT_DRAINED)
         return tuple(node_of(row, row["placed"]) for row in rows)
 
     async def leave(self, node_id: str) -> None:
         """Mark an empty node that is leaving as gone."""
-        with typed_outages():
-            await self._pool.execute(LEAVE, node_id)
+        await self._pool.execute(LEAVE, node_id)
 
 
 def static_node_id(address: str) -> NodeId:

@@ -14,7 +14,7 @@ from chatd.workspaces.domain.lifetime import WARNING
 from chatd.workspaces.domain.ports import ChatWorkspace, LogLine, Seen
 from chatd.workspaces.domain.workspace import LIVE, State, Workspace, WorkspaceId
 from chatd.workspaces.store.rows import columns_of, workspace_of
-from parley.postgres import Pool, typed_outages
+from parley.postgres import Pool
 
 _ALL = columns_of("w")
 _SEEN = f"{_ALL}, clock_timestamp() AS now"
@@ -28,23 +28,28 @@ _USED_BY_WORKER = """coalesce(
         r.id)"""
 
 # The database time; without authorisation.
+# May run: no-rows.
 SELECT_NOW = "SELECT clock_timestamp()"
 
 # A workspace without authorisation, with the time of the read; the caller checks access.
+# May run: administrator, checked by SELECT_OWN, process.
 SELECT = f"""
     SELECT {_ALL}, w.request_hash, clock_timestamp() AS now
     FROM chat.workspaces w WHERE w.id = $1
 """
 
 # The same for its owner only.
+# May run: owner.
 SELECT_OWN = f"SELECT {_ALL} FROM chat.workspaces w WHERE w.id = $1 AND w.owner_id = $2"
 
 # All workspaces that count against an owner's quota.
+# May run: owner.
 SELECT_COUNTED = (
     f"SELECT {_ALL} FROM chat.workspaces w WHERE w.owner_id = $1 AND w.state <> 'deleted'"
 )
 
 # Due deadlines: autostop, its warning, and the end of retention; without authorisation.
+# May run: process.
 SELECT_DUE = f"""
     SELECT {_SEEN} FROM chat.workspaces w
     WHERE (w.state IN ('ready', 'busy') AND w.deadline_at <= clock_timestamp() + $1::interval
@@ -54,6 +59,7 @@ SELECT_DUE = f"""
 """
 
 # Scratch workspaces of deleted chats; without authorisation.
+# May run: process.
 SELECT_ORPHANED = f"""
     SELECT {_SEEN} FROM chat.deleted_chats d
     JOIN chat.workspaces w ON w.id = d.chat_id AND w.is_scratch_of_chat
@@ -61,6 +67,7 @@ SELECT_ORPHANED = f"""
 """
 
 # Live workspaces of suspended users, and all workspaces of deleted users.
+# May run: process.
 SELECT_OF_SUSPENDED = f"""
     SELECT {_SEEN}, b.is_deleted FROM chat.barred_users b
     JOIN chat.workspaces w ON w.owner_id = b.user_id
@@ -70,12 +77,14 @@ SELECT_OF_SUSPENDED = f"""
 """
 
 # The workspaces on a node, only for the node and administrators.
+# May run: process.
 SELECT_ON_NODE = f"""
     SELECT {_SEEN} FROM chat.workspaces w
     WHERE w.node_id = $1 AND w.state <> 'deleted' ORDER BY w.id
 """
 
 # The workspaces that a node reports, in any state, and with $3 those that it should report.
+# May run: service.
 SELECT_HOSTED = f"""
     SELECT {_SEEN} FROM chat.workspaces w WHERE w.id = ANY ($1::uuid[])
     UNION ALL
@@ -85,6 +94,7 @@ SELECT_HOSTED = f"""
 
 # Idle scratch workspaces of nodes that are nearly full, as many as must be stopped to free
 # capacity; without authorisation. A stopped one is started automatically when its chat needs it.
+# May run: process.
 SELECT_IDLE_SCRATCH = f"""
     WITH crowded AS (
         SELECT n.id, (n.capacity ->> 'workspaces')::int AS most, (
@@ -104,12 +114,14 @@ SELECT_IDLE_SCRATCH = f"""
 """
 
 # Workspaces whose nodes have applied an older policy; without authorisation.
+# May run: process.
 SELECT_UNPUBLISHED = f"""
     SELECT {_SEEN} FROM chat.workspaces w
     WHERE w.state IN ('ready', 'busy') AND w.policy > w.policy_told LIMIT $1
 """
 
 # Workspaces on lost nodes that are not marked as failed yet; without authorisation.
+# May run: process.
 SELECT_ON_LOST_NODES = f"""
     SELECT {_SEEN} FROM chat.nodes n JOIN chat.workspaces w ON w.node_id = n.id
     WHERE n.state IN ('lost', 'gone') AND w.state IN ('preparing', 'ready', 'busy', 'stopping')
@@ -117,6 +129,7 @@ SELECT_ON_LOST_NODES = f"""
 """
 
 # The workspaces of chats that a worker runs now.
+# May run: process.
 SELECT_USED_BY_WORKER = f"""
     SELECT DISTINCT ON (w.id) {_SEEN}
     FROM chat.chat_exec e
@@ -128,6 +141,7 @@ SELECT_USED_BY_WORKER = f"""
 """
 
 # The workspace of a chat, if any: its own, otherwise that of its root.
+# May run: checked by Ownership, process.
 SELECT_OF_CHAT = f"""
     SELECT {_ALL}, c.id AS chat_id, c.owner_id AS chat_owner_id, r.id AS root_id,
         c.parent_chat_id IS NOT NULL AS is_child,
@@ -141,6 +155,7 @@ SELECT_OF_CHAT = f"""
 """
 
 # A page for an owner: live ones first, then by last use.
+# May run: owner, administrator.
 SELECT_PAGE = f"""
     SELECT {_ALL}, (w.state = ANY ($6::text[]))::int AS is_live FROM chat.workspaces w
     WHERE ($1::uuid IS NULL OR w.owner_id = $1) AND w.state = ANY ($2::text[])
@@ -152,6 +167,7 @@ SELECT_PAGE = f"""
 """
 
 # Log lines of a preparation; the caller checks access to the workspace.
+# May run: administrator, checked by SELECT_OWN.
 SELECT_LINES = """
     SELECT sequence, logged_at, stage, line FROM chat.workspace_logs
     WHERE workspace_id = $1 AND epoch = $2 AND sequence > $3 ORDER BY sequence LIMIT $4
@@ -175,8 +191,7 @@ class WorkspaceReads:
 
     async def now(self) -> datetime:
         """Return the database time, which is the same for all processes."""
-        with typed_outages():
-            moment: datetime = await self._pool.fetchval(SELECT_NOW)
+        moment: datetime = await self._pool.fetchval(SELECT_NOW)
         return moment
 
     async def get(self, workspace_id: str) -> Workspace:
@@ -185,8 +200,7 @@ class WorkspaceReads:
         Raises:
             WorkspaceNotFound: there is none.
         """
-        with typed_outages():
-            row = await self._pool.fetchrow(SELECT, workspace_id)
+        row = await self._pool.fetchrow(SELECT, workspace_id)
         if row is None:
             raise WorkspaceNotFound(workspace_id)
         return workspace_of(row)
@@ -197,65 +211,54 @@ class WorkspaceReads:
         Raises:
             WorkspaceNotFound: the owner has no such workspace.
         """
-        with typed_outages():
-            row = await self._pool.fetchrow(SELECT_OWN, workspace_id, owner_id)
+        row = await self._pool.fetchrow(SELECT_OWN, workspace_id, owner_id)
         if row is None:
             raise WorkspaceNotFound(workspace_id)
         return workspace_of(row)
 
     async def due(self, rows_max: int) -> tuple[Seen, ...]:
         """Return workspaces with a due deadline."""
-        with typed_outages():
-            return _seen(await self._pool.fetch(SELECT_DUE, WARNING, rows_max))
+        return _seen(await self._pool.fetch(SELECT_DUE, WARNING, rows_max))
 
     async def orphaned(self, rows_max: int) -> tuple[Seen, ...]:
         """Return scratch workspaces whose chats were deleted."""
-        with typed_outages():
-            return _seen(await self._pool.fetch(SELECT_ORPHANED, rows_max))
+        return _seen(await self._pool.fetch(SELECT_ORPHANED, rows_max))
 
     async def of_suspended(self, rows_max: int) -> tuple[tuple[Seen, bool], ...]:
         """Return workspaces of suspended users, and whether the user is deleted."""
-        with typed_outages():
-            rows = await self._pool.fetch(SELECT_OF_SUSPENDED, rows_max)
+        rows = await self._pool.fetch(SELECT_OF_SUSPENDED, rows_max)
         return tuple(zip(_seen(rows), (row["is_deleted"] for row in rows), strict=True))
 
     async def on_node(self, node_id: str) -> tuple[Seen, ...]:
         """Return the workspaces on a node."""
-        with typed_outages():
-            return _seen(await self._pool.fetch(SELECT_ON_NODE, node_id))
+        return _seen(await self._pool.fetch(SELECT_ON_NODE, node_id))
 
     async def idle_scratch(self, idle: timedelta) -> tuple[Seen, ...]:
         """Return idle scratch workspaces of nodes that are nearly full."""
-        with typed_outages():
-            return _seen(await self._pool.fetch(SELECT_IDLE_SCRATCH, idle))
+        return _seen(await self._pool.fetch(SELECT_IDLE_SCRATCH, idle))
 
     async def unpublished(self, rows_max: int) -> tuple[Seen, ...]:
         """Return workspaces whose nodes have applied an older policy."""
-        with typed_outages():
-            return _seen(await self._pool.fetch(SELECT_UNPUBLISHED, rows_max))
+        return _seen(await self._pool.fetch(SELECT_UNPUBLISHED, rows_max))
 
     async def on_lost_nodes(self, rows_max: int) -> tuple[Seen, ...]:
         """Return workspaces on lost nodes that are not marked as failed yet."""
-        with typed_outages():
-            return _seen(await self._pool.fetch(SELECT_ON_LOST_NODES, rows_max))
+        return _seen(await self._pool.fetch(SELECT_ON_LOST_NODES, rows_max))
 
     async def hosted(
         self, node_id: str, workspace_ids: Collection[str], *, is_all: bool
     ) -> dict[str, Seen]:
         """Return the existing workspaces of these ids; with `is_all`, also others of the node."""
-        with typed_outages():
-            rows = await self._pool.fetch(SELECT_HOSTED, list(workspace_ids), node_id, is_all)
+        rows = await self._pool.fetch(SELECT_HOSTED, list(workspace_ids), node_id, is_all)
         return {seen.workspace.id: seen for seen in _seen(rows)}
 
     async def used_by_worker(self, worker_id: WorkerId) -> tuple[Seen, ...]:
         """Return the workspaces of the chats that a worker runs."""
-        with typed_outages():
-            return _seen(await self._pool.fetch(SELECT_USED_BY_WORKER, worker_id))
+        return _seen(await self._pool.fetch(SELECT_USED_BY_WORKER, worker_id))
 
     async def of_chat(self, chat_id: ChatId) -> ChatWorkspace | None:
         """Return the workspace of a chat, None if there is no such chat."""
-        with typed_outages():
-            row = await self._pool.fetchrow(SELECT_OF_CHAT, chat_id)
+        row = await self._pool.fetchrow(SELECT_OF_CHAT, chat_id)
         if row is None:
             return None
         return ChatWorkspace(
@@ -271,8 +274,7 @@ class WorkspaceReads:
 
     async def counted(self, owner_id: OwnerId) -> tuple[Workspace, ...]:
         """Return all workspaces that count against an owner's quota."""
-        with typed_outages():
-            rows = await self._pool.fetch(SELECT_COUNTED, owner_id)
+        rows = await self._pool.fetch(SELECT_COUNTED, owner_id)
         return tuple(map(workspace_of, rows))
 
     async def page(
@@ -285,26 +287,24 @@ class WorkspaceReads:
         length: int,
     ) -> tuple[Workspace, ...]:
         """Return a page of workspaces: live ones first, then by last use."""
-        with typed_outages():
-            rows = await self._pool.fetch(
-                SELECT_PAGE,
-                owner_id,
-                list(states),
-                node_id or None,
-                None if after is None else after.is_live,
-                None if after is None else after.last_used_at,
-                sorted(LIVE),
-                None if after is None else after.id,
-                length,
-            )
+        rows = await self._pool.fetch(
+            SELECT_PAGE,
+            owner_id,
+            list(states),
+            node_id or None,
+            None if after is None else after.is_live,
+            None if after is None else after.last_used_at,
+            sorted(LIVE),
+            None if after is None else after.id,
+            length,
+        )
         return tuple(map(workspace_of, rows))
 
     async def lines(
         self, workspace_id: str, epoch: int, after: int, lines_max: int = 500
     ) -> tuple[LogLine, ...]:
         """Return log lines of a preparation after a sequence number."""
-        with typed_outages():
-            rows = await self._pool.fetch(SELECT_LINES, workspace_id, epoch, after, lines_max)
+        rows = await self._pool.fetch(SELECT_LINES, workspace_id, epoch, after, lines_max)
         return tuple(
             LogLine(row["sequence"], row["logged_at"], row["stage"], row["line"]) for row in rows
         )

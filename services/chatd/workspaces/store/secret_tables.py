@@ -21,7 +21,6 @@ from chatd.primitives.store.columns import (
 from chatd.primitives.store.constraints import Constraint
 
 #: The unique index that detects a repeated request for a use.
-SECRET_USE_INDEX = "secret_uses_by_request"
 
 secrets = Table(
     "secrets",
@@ -42,13 +41,13 @@ secrets = Table(
     time_column("created_at"),
     time_column("changed_at"),
     time_column("last_used_at", nullable=True),
-    PrimaryKeyConstraint("id", name=Constraint.SECRETS_KEY),
+    PrimaryKeyConstraint("id", name=Constraint.SECRETS_PKEY),
     CheckConstraint(
         "delivery IN ('proxy', 'git', 'environment')", name=Constraint.SECRETS_DELIVERY_KNOWN
     ),
     CheckConstraint("char_length(name) BETWEEN 1 AND 64", name=Constraint.SECRETS_NAME_LENGTH),
     CheckConstraint("char_length(hint) <= 4", name=Constraint.SECRETS_HINT_SHORT),
-    Index("secrets_by_name", "owner_id", "name", unique=True),
+    Index(Constraint.SECRETS_BY_NAME, "owner_id", "name", unique=True),
 )
 
 secret_uses = Table(
@@ -65,12 +64,12 @@ secret_uses = Table(
     text_column("purpose"),
     text_column("outcome"),
     time_column("used_at"),
-    PrimaryKeyConstraint("id", name=Constraint.SECRET_USES_KEY),
+    PrimaryKeyConstraint("id", name=Constraint.SECRET_USES_PKEY),
     CheckConstraint(
         "outcome IN ('given', 'not_placed', 'not_granted', 'no_such_secret', 'wrong_host')",
         name=Constraint.SECRET_USES_OUTCOME_KNOWN,
     ),
-    Index(SECRET_USE_INDEX, "node_id", "request_id", unique=True),
+    Index(Constraint.SECRET_USES_BY_REQUEST, "node_id", "request_id", unique=True),
     Index("secret_uses_by_workspace", "workspace_id", "used_at"),
     Index("secret_uses_by_owner", "owner_id", "used_at"),
     Index("secret_uses_by_age", "used_at"),

@@ -23,7 +23,7 @@ from chatd.workspaces.domain.secrets import (
 from chatd.workspaces.domain.spec import WorkspaceSpec
 from chatd.workspaces.store.nodes import static_node_id
 from chatd.workspaces.store.rows import read_json
-from parley.postgres import Connection, Pool, typed_outages
+from parley.postgres import Connection, Pool
 from parley.secrets import Sealed, SecretBox
 
 TABLE = "chat.secrets"
@@ -35,6 +35,7 @@ _COLUMNS = """id, owner_id, name, description, username, delivery, hosts, header
     created_at, last_used_at"""
 
 # The caller's own and the installation's, by name.
+# May run: owner.
 SELECT_PAGE = f"""
     SELECT {_COLUMNS} FROM chat.secrets
     WHERE owner_id IN ($1, '{INSTALLATION}') AND (name, id) > ($2, $3::uuid)
@@ -42,11 +43,13 @@ SELECT_PAGE = f"""
 """
 
 # One secret by its name, locked for a replacement.
+# May run: owner, administrator.
 LOCK = f"""
     SELECT {_COLUMNS}, sealed, sealed_key_id, request_hash FROM chat.secrets
     WHERE owner_id = $1 AND name = $2 FOR UPDATE
 """
 
+# May run: owner, administrator.
 INSERT = f"""
     INSERT INTO chat.secrets (id, owner_id, name, description, username, delivery, hosts, header,
         hint, sealed, sealed_key_id, version, request_hash, created_at, changed_at)
@@ -55,6 +58,7 @@ INSERT = f"""
     ON CONFLICT DO NOTHING RETURNING {_COLUMNS}
 """
 
+# May run: checked by LOCK.
 UPDATE = f"""
     UPDATE chat.secrets SET description = $2, username = $3, delivery = $4, hosts = $5,
         header = $6, hint = $7, sealed = $8, sealed_key_id = $9, request_hash = $10,
@@ -63,6 +67,7 @@ UPDATE = f"""
 """
 
 # Delete a secret: a user's own for that user, the installation's for administrators.
+# May run: owner, administrator.
 DELETE = f"""
     DELETE FROM chat.secrets
     WHERE id = $1 AND (owner_id = $2 OR (owner_id = '{INSTALLATION}' AND $3::boolean))
@@ -70,6 +75,7 @@ DELETE = f"""
 """
 
 # The secrets with these names for a user; their own take precedence over the installation's.
+# May run: owner, service.
 SELECT_NAMED = f"""
     SELECT DISTINCT ON (name) {_COLUMNS}, sealed, sealed_key_id FROM chat.secrets
     WHERE name = ANY ($2::text[]) AND owner_id IN ($1, '{INSTALLATION}')
@@ -77,7 +83,9 @@ SELECT_NAMED = f"""
 """
 
 # The node that requests a value, and the workspace that it names; without authorisation.
+# May run: service.
 SELECT_NODE = "SELECT registration_epoch, state, address FROM chat.nodes WHERE id = $1"
+# May run: service.
 SELECT_PLACED = """
     SELECT owner_id, recipe FROM chat.workspaces
     WHERE id = $1 AND node_id = ANY ($2::uuid[]) AND epoch = $3
@@ -85,6 +93,7 @@ SELECT_PLACED = """
 """
 
 # Uses of secrets by the workspaces of a user, newest first.
+# May run: owner.
 SELECT_USES = """
     SELECT id, workspace_id, node_id, secret_name, host, purpose, outcome, used_at
     FROM chat.secret_uses
@@ -94,12 +103,14 @@ SELECT_USES = """
 """
 
 # The record of a request for a use; a repeated request is recorded once.
+# May run: service.
 INSERT_USE = """
     INSERT INTO chat.secret_uses (id, node_id, request_id, workspace_id, owner_id, secret_id,
         secret_name, host, purpose, outcome, used_at)
     VALUES (gen_random_uuid(), $1, $2, $3, $4, $5, $6, $7, $8, $9, clock_timestamp())
     ON CONFLICT (node_id, request_id) DO NOTHING
 """
+# May run: service.
 TOUCH = """
     UPDATE chat.secrets SET last_used_at = clock_timestamp()
     WHERE id = $1 AND (last_used_at IS NULL
@@ -143,8 +154,7 @@ class PostgresSecrets:
     ) -> tuple[Secret, ...]:
         """Return a user's own secrets and the installation's, by name."""
         place = after or SecretPlace("", INSTALLATION)
-        with typed_outages():
-            rows = await self._pool.fetch(SELECT_PAGE, owner_id, place.name, place.id, length)
+        rows = await self._pool.fetch(SELECT_PAGE, owner_id, place.name, place.id, length)
         return tuple(map(_secret_of, rows))
 
     async def put(
@@ -159,16 +169,13 @@ class PostgresSecrets:
             RequestIdReused: the request came with another value before.
         """
         while True:
-            with typed_outages():
-                async with self._pool.acquire() as connection, connection.transaction():
-                    row = await connection.fetchrow(
-                        LOCK, secret.owner_id or INSTALLATION, secret.name
+            async with self._pool.acquire() as connection, connection.transaction():
+                row = await connection.fetchrow(LOCK, secret.owner_id or INSTALLATION, secret.name)
+                if row is not None:
+                    return await self._replace(
+                        connection, row, secret, value, request_hash, expected_version
                     )
-                    if row is not None:
-                        return await self._replace(
-                            connection, row, secret, value, request_hash, expected_version
-                        )
-                    made = await self._insert(connection, secret, value, request_hash)
+                made = await self._insert(connection, secret, value, request_hash)
             # Otherwise another request stored a secret with this name meanwhile.
             if made is not None:
                 return PutSecret(made)
@@ -179,15 +186,13 @@ class PostgresSecrets:
         Raises:
             SecretNotFound: there is none that this user may delete.
         """
-        with typed_outages():
-            row = await self._pool.fetchrow(DELETE, secret_id, owner_id, is_administrator)
+        row = await self._pool.fetchrow(DELETE, secret_id, owner_id, is_administrator)
         if row is None:
             raise SecretNotFound(secret_id)
 
     async def named(self, owner_id: str, names: Collection[str]) -> tuple[Secret, ...]:
         """Return the secrets with these names that a user may use, in their order."""
-        with typed_outages():
-            rows = await self._pool.fetch(SELECT_NAMED, owner_id, [*names])
+        rows = await self._pool.fetch(SELECT_NAMED, owner_id, [*names])
         found = {row["name"]: _secret_of(row) for row in rows}
         return tuple(found[name] for name in dict.fromkeys(names) if name in found)
 
@@ -199,27 +204,26 @@ class PostgresSecrets:
             StaleNode: it has registered again since, or was marked as lost.
             SecretNotGranted: the workspace may not use it there; that is recorded too.
         """
-        with typed_outages():
-            async with self._pool.acquire() as connection, connection.transaction():
-                address = await _address_of(connection, wish)
-                # Workspaces that were placed before the node registered have the id derived from
-                # its address.
-                node_ids = (wish.node_id, static_node_id(address))
-                outcome, owner_id, row = await _judged(connection, wish, node_ids)
-                await connection.execute(
-                    INSERT_USE,
-                    wish.node_id,
-                    wish.request_id,
-                    wish.workspace_id,
-                    owner_id,
-                    None if row is None else row["id"],
-                    wish.secret_name,
-                    wish.host,
-                    wish.purpose,
-                    outcome,
-                )
-                if row is not None and outcome is Outcome.GIVEN:
-                    await connection.execute(TOUCH, row["id"])
+        async with self._pool.acquire() as connection, connection.transaction():
+            address = await _address_of(connection, wish)
+            # Workspaces that were placed before the node registered have the id derived from
+            # its address.
+            node_ids = (wish.node_id, static_node_id(address))
+            outcome, owner_id, row = await _judged(connection, wish, node_ids)
+            await connection.execute(
+                INSERT_USE,
+                wish.node_id,
+                wish.request_id,
+                wish.workspace_id,
+                owner_id,
+                None if row is None else row["id"],
+                wish.secret_name,
+                wish.host,
+                wish.purpose,
+                outcome,
+            )
+            if row is not None and outcome is Outcome.GIVEN:
+                await connection.execute(TOUCH, row["id"])
         if row is None or outcome is not Outcome.GIVEN:
             raise SecretNotGranted(wish.secret_name, outcome)
         return _secret_of(row), self._open(row)
@@ -229,10 +233,9 @@ class PostgresSecrets:
     ) -> tuple[RecordedUse, ...]:
         """Return the uses of a user's workspaces, or of one of them, newest first."""
         time, use_id = (None, None) if after is None else (after.used_at, after.id)
-        with typed_outages():
-            rows = await self._pool.fetch(
-                SELECT_USES, owner_id, workspace_id or None, time, use_id, length
-            )
+        rows = await self._pool.fetch(
+            SELECT_USES, owner_id, workspace_id or None, time, use_id, length
+        )
         return tuple(map(_use_of, rows))
 
     async def _insert(

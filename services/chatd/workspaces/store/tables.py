@@ -25,8 +25,6 @@ from chatd.primitives.store.columns import (
 from chatd.primitives.store.constraints import Constraint
 
 #: Unique indexes, by which a violation is recognised.
-TEMPLATE_NAME_INDEX = "templates_by_name"
-WORKSPACE_NAME_INDEX = "workspaces_by_name"
 
 templates = Table(
     "templates",
@@ -41,10 +39,15 @@ templates = Table(
     Column("request_hash", LargeBinary, nullable=False),
     time_column("created_at"),
     time_column("deleted_at", nullable=True),
-    PrimaryKeyConstraint("id", name=Constraint.TEMPLATES_KEY),
+    PrimaryKeyConstraint("id", name=Constraint.TEMPLATES_PKEY),
     CheckConstraint("kind IN ('scratch', 'git', 'local')", name=Constraint.TEMPLATES_KIND_KNOWN),
     CheckConstraint("char_length(name) BETWEEN 1 AND 64", name=Constraint.TEMPLATES_NAME_LENGTH),
-    Index(TEMPLATE_NAME_INDEX, "name", unique=True, postgresql_where=text("deleted_at IS NULL")),
+    Index(
+        Constraint.TEMPLATES_BY_NAME,
+        "name",
+        unique=True,
+        postgresql_where=text("deleted_at IS NULL"),
+    ),
 )
 
 workspaces = Table(
@@ -88,7 +91,7 @@ workspaces = Table(
     Column("request_hash", LargeBinary, nullable=False),
     id_column("driver_id", nullable=True),
     time_column("driven_until", nullable=True),
-    PrimaryKeyConstraint("id", name=Constraint.WORKSPACES_KEY),
+    PrimaryKeyConstraint("id", name=Constraint.WORKSPACES_PKEY),
     CheckConstraint(
         "kind IN ('scratch', 'git', 'local', 'fork')", name=Constraint.WORKSPACES_KIND_KNOWN
     ),
@@ -119,7 +122,7 @@ workspaces = Table(
         name=Constraint.WORKSPACES_DRIVER_HAS_A_LEASE,
     ),
     Index(
-        WORKSPACE_NAME_INDEX,
+        Constraint.WORKSPACES_BY_NAME,
         "owner_id",
         "name",
         unique=True,
@@ -168,7 +171,7 @@ nodes = Table(
     time_column("drain_at", nullable=True),
     flag_column("is_leaving"),
     text_column("request_id"),
-    PrimaryKeyConstraint("id", name=Constraint.NODES_KEY),
+    PrimaryKeyConstraint("id", name=Constraint.NODES_PKEY),
     CheckConstraint(
         "state IN ('active', 'draining', 'lost', 'gone')", name=Constraint.NODES_STATE_KNOWN
     ),
@@ -187,11 +190,11 @@ workspace_logs = Table(
     time_column("logged_at"),
     text_column("stage"),
     text_column("line"),
-    PrimaryKeyConstraint("workspace_id", "epoch", "sequence", name=Constraint.WORKSPACE_LOGS_KEY),
+    PrimaryKeyConstraint("workspace_id", "epoch", "sequence", name=Constraint.WORKSPACE_LOGS_PKEY),
     ForeignKeyConstraint(
         ["workspace_id"],
         ["chat.workspaces.id"],
-        name=Constraint.WORKSPACE_LOGS_WORKSPACE,
+        name=Constraint.WORKSPACE_LOGS_WORKSPACE_FKEY,
         ondelete="CASCADE",
     ),
 )

@@ -8,45 +8,51 @@ import asyncpg
 
 from chatd.primitives.domain.errors import NameTaken, RequestIdReused, VersionConflict
 from chatd.primitives.domain.ids import OwnerId
+from chatd.primitives.store.constraints import Constraint
 from chatd.workspaces.domain.errors import TemplateNotFound
-from chatd.workspaces.domain.ranking import LOOK_BACK, Habit
+from chatd.workspaces.domain.ranking import LOOK_BACK, TemplateUsage
 from chatd.workspaces.domain.templates import Template
 from chatd.workspaces.store.rows import definition_of, template_of
-from chatd.workspaces.store.tables import TEMPLATE_NAME_INDEX
-from parley.postgres import Pool, typed_outages
+from parley.postgres import Pool
 
 _TEMPLATE = (
     "t.id, t.name, t.kind, t.is_for_agents, t.group_ids, t.definition, t.version, t.created_at"
 )
 
 # Insert a template, for administrators; an existing id is a repeated request.
+# May run: administrator.
 INSERT = f"""
     INSERT INTO chat.templates AS t (id, name, kind, is_for_agents, group_ids, definition, version,
         request_hash, created_at)
     VALUES ($1, $2, $3, $4, $5, $6, 1, $7, clock_timestamp())
     ON CONFLICT (id) DO NOTHING RETURNING {_TEMPLATE}
 """
+# May run: administrator.
 LOCK = f"""
     SELECT {_TEMPLATE}, t.request_hash FROM chat.templates t
     WHERE t.id = $1 AND t.deleted_at IS NULL FOR UPDATE
 """
+# May run: administrator.
 UPDATE = f"""
     UPDATE chat.templates t SET name = $2, kind = $3, is_for_agents = $4, group_ids = $5,
         definition = $6, version = t.version + 1
     WHERE t.id = $1 AND t.deleted_at IS NULL RETURNING {_TEMPLATE}
 """
+# May run: administrator.
 DELETE = """
     UPDATE chat.templates SET deleted_at = clock_timestamp()
     WHERE id = $1 AND deleted_at IS NULL
 """
 
 # A template that a user may use: available to everyone, or to one of their groups.
+# May run: user.
 SELECT = f"""
     SELECT {_TEMPLATE} FROM chat.templates t WHERE t.id = $1 AND t.deleted_at IS NULL
         AND ($3 OR t.group_ids = '{{}}' OR t.group_ids && $2::uuid[])
 """
 
 # All templates that a user may use, with their use by this user and others.
+# May run: user.
 SELECT_ALL = f"""
     SELECT {_TEMPLATE}, clock_timestamp() AS now,
         count(w.id) FILTER (WHERE w.owner_id = $1 AND w.state <> 'deleted') AS live,
@@ -75,16 +81,15 @@ class PostgresTemplates:
             RequestIdReused: the request came with another body before.
             TemplateNotFound: it was created by this request and deleted since.
         """
-        with typed_outages():
-            async with self._pool.acquire() as connection, connection.transaction():
-                with _names_taken(template):
-                    row = await connection.fetchrow(INSERT, *_arguments(template), request_hash)
+        async with self._pool.acquire() as connection, connection.transaction():
+            with _names_taken(template):
+                row = await connection.fetchrow(INSERT, *_arguments(template), request_hash)
+            if row is None:
+                row = await connection.fetchrow(LOCK, template.id)
                 if row is None:
-                    row = await connection.fetchrow(LOCK, template.id)
-                    if row is None:
-                        raise TemplateNotFound(template.id)
-                    if row["request_hash"] != request_hash:
-                        raise RequestIdReused(template.id)
+                    raise TemplateNotFound(template.id)
+                if row["request_hash"] != request_hash:
+                    raise RequestIdReused(template.id)
         return template_of(row)
 
     async def update(
@@ -100,23 +105,21 @@ class PostgresTemplates:
             VersionConflict: it changed since that version.
             NameTaken: another one has the name.
         """
-        with typed_outages():
-            async with self._pool.acquire() as connection, connection.transaction():
-                stored = await connection.fetchrow(LOCK, template_id)
-                if stored is None:
-                    raise TemplateNotFound(template_id)
-                if expected_version not in (None, stored["version"]):
-                    raise VersionConflict(str(stored["version"]))
-                template = edit(template_of(stored))
-                with _names_taken(template):
-                    row = await connection.fetchrow(UPDATE, *_arguments(template))
+        async with self._pool.acquire() as connection, connection.transaction():
+            stored = await connection.fetchrow(LOCK, template_id)
+            if stored is None:
+                raise TemplateNotFound(template_id)
+            if expected_version not in (None, stored["version"]):
+                raise VersionConflict(str(stored["version"]))
+            template = edit(template_of(stored))
+            with _names_taken(template):
+                row = await connection.fetchrow(UPDATE, *_arguments(template))
         assert row is not None  # The row was locked.
         return template_of(row)
 
     async def delete(self, template_id: str) -> None:
         """Delete a template, if it exists."""
-        with typed_outages():
-            await self._pool.execute(DELETE, template_id)
+        await self._pool.execute(DELETE, template_id)
 
     async def get(
         self, template_id: str, group_ids: frozenset[str], *, is_all_seen: bool = False
@@ -126,8 +129,7 @@ class PostgresTemplates:
         Raises:
             TemplateNotFound: there is none.
         """
-        with typed_outages():
-            row = await self._pool.fetchrow(SELECT, template_id, list(group_ids), is_all_seen)
+        row = await self._pool.fetchrow(SELECT, template_id, list(group_ids), is_all_seen)
         if row is None:
             raise TemplateNotFound(template_id)
         return template_of(row)
@@ -139,16 +141,15 @@ class PostgresTemplates:
         *,
         is_all_seen: bool = False,
         for_agents: bool = False,
-    ) -> tuple[tuple[tuple[Template, Habit], ...], datetime | None]:
+    ) -> tuple[tuple[tuple[Template, TemplateUsage], ...], datetime | None]:
         """Return the templates that a user may use, with their use, and the database time."""
-        with typed_outages():
-            rows = await self._pool.fetch(
-                SELECT_ALL, owner_id, list(group_ids), is_all_seen, LOOK_BACK, for_agents
-            )
+        rows = await self._pool.fetch(
+            SELECT_ALL, owner_id, list(group_ids), is_all_seen, LOOK_BACK, for_agents
+        )
         entries = tuple(
             (
                 template_of(row),
-                Habit(row["live"], row["deleted"], row["used_at"], row["active_users"]),
+                TemplateUsage(row["live"], row["deleted"], row["used_at"], row["active_users"]),
             )
             for row in rows
         )
@@ -172,6 +173,6 @@ def _names_taken(template: Template) -> Iterator[None]:
     try:
         yield
     except asyncpg.UniqueViolationError as violation:
-        if violation.constraint_name != TEMPLATE_NAME_INDEX:
+        if violation.constraint_name != Constraint.TEMPLATES_BY_NAME:
             raise
         raise NameTaken("template", template.name) from violation

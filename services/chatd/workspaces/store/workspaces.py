@@ -11,6 +11,7 @@ import asyncpg
 
 from chatd.primitives.domain.errors import NameTaken, RequestIdReused, WorkspaceNotFound
 from chatd.primitives.domain.ids import ChatId, OwnerId, WorkerId
+from chatd.primitives.store.constraints import Constraint
 from chatd.workspaces.domain.commands import Command, Start
 from chatd.workspaces.domain.errors import QuotaExhausted, WorkspaceNotReady
 from chatd.workspaces.domain.ports import LogLine, Seen
@@ -26,8 +27,7 @@ from chatd.workspaces.store.rows import (
     workspace_arguments,
     workspace_of,
 )
-from chatd.workspaces.store.tables import WORKSPACE_NAME_INDEX
-from parley.postgres import Connection, Pool, typed_outages
+from parley.postgres import Connection, Pool
 
 LINES_MAX = 2000
 
@@ -36,6 +36,7 @@ _ROW = ", ".join(f"${place}" for place in range(1, len(COLUMNS) + 1))
 _SET = ", ".join(f"{name} = ${place}" for place, name in enumerate(MOVING, start=3))
 
 # Insert a workspace, already claimed if a driver is given.
+# May run: owner, process.
 INSERT = f"""
     INSERT INTO chat.workspaces AS w ({", ".join(COLUMNS)}, changed_at, request_hash,
         driver_id, driven_until)
@@ -46,6 +47,7 @@ INSERT = f"""
 """
 
 # Write the result of a command, unless another process wrote the row meanwhile.
+# May run: administrator, checked by SELECT_OWN, process.
 UPDATE = f"""
     UPDATE chat.workspaces SET {_SET}, changed_at = clock_timestamp()
     WHERE id = $1 AND version = $2 RETURNING id
@@ -53,6 +55,7 @@ UPDATE = f"""
 
 # Write the results of several commands, except for rows that another process wrote meanwhile. Rows
 # are locked in one order, so that two of these statements do not deadlock.
+# May run: service, process.
 UPDATE_MANY = f"""
     WITH new AS MATERIALIZED (
         SELECT * FROM unnest($1::uuid[], $2::bigint[],
@@ -68,9 +71,11 @@ UPDATE_MANY = f"""
 """
 
 # Requests that create or start workspaces of one owner are serialised, because they are counted.
+# May run: no-rows.
 LOCK_OWNER = "SELECT pg_advisory_xact_lock(hashtextextended('workspaces of ' || $1::text, 0))"
 
 # Workspaces that require an action, the longest waiting first; each is claimed by one driver.
+# May run: process.
 CLAIM = f"""
     UPDATE chat.workspaces w SET driver_id = $1,
         driven_until = clock_timestamp() + make_interval(secs => $2)
@@ -83,6 +88,7 @@ CLAIM = f"""
 """
 
 # Claim one workspace, if no other driver has it.
+# May run: process.
 CLAIM_ONE = f"""
     UPDATE chat.workspaces w SET driver_id = $1,
         driven_until = clock_timestamp() + make_interval(secs => $2)
@@ -92,12 +98,14 @@ CLAIM_ONE = f"""
 """
 
 # Renew a claim; returns no row if another driver has it by now.
+# May run: process.
 RENEW = f"""
     UPDATE chat.workspaces w SET driven_until = clock_timestamp() + make_interval(secs => $3)
     WHERE w.id = $2 AND w.driver_id = $1 RETURNING {_ALL}
 """
 
 # Release a claim; the row is not claimed again before a delay.
+# May run: process.
 RELEASE = """
     UPDATE chat.workspaces SET driver_id = NULL,
         driven_until = clock_timestamp() + make_interval(secs => $3)
@@ -105,6 +113,7 @@ RELEASE = """
 """
 
 # Bind a chat to a workspace, both of the same owner.
+# May run: checked by Ownership.
 BIND = """
     UPDATE chat.chats c SET workspace_id = $2
     FROM chat.workspaces w WHERE c.id = $1 AND w.id = $2 AND w.owner_id = c.owner_id
@@ -112,6 +121,7 @@ BIND = """
 """
 
 # Log lines of a preparation, each stored once; the caller checks access to the workspace.
+# May run: process.
 INSERT_LINES = """
     INSERT INTO chat.workspace_logs (workspace_id, epoch, sequence, logged_at, stage, line)
     SELECT $1, $2, sequence, logged_at, stage, line
@@ -142,23 +152,22 @@ class PostgresWorkspaces(WorkspaceReads):
             QuotaExhausted: its owner has reached a limit.
             NameTaken: the owner has another one with that name.
         """
-        with typed_outages():
-            async with self._pool.acquire() as connection, connection.transaction():
-                await connection.execute(LOCK_OWNER, workspace.owner_id)
-                known = await connection.fetchrow(SELECT, workspace.id)
-                if known is not None:
-                    if known["request_hash"] != request_hash:
-                        raise RequestIdReused(workspace.id)
-                    return workspace_of(known), False
-                await _count(connection, workspace.owner_id, limits, is_new=True)
-                try:
-                    row = await connection.fetchrow(
-                        INSERT, *workspace_arguments(workspace), request_hash, None, 0.0
-                    )
-                except asyncpg.UniqueViolationError as violation:
-                    if violation.constraint_name != WORKSPACE_NAME_INDEX:
-                        raise
-                    raise NameTaken("workspace", workspace.name) from violation
+        async with self._pool.acquire() as connection, connection.transaction():
+            await connection.execute(LOCK_OWNER, workspace.owner_id)
+            known = await connection.fetchrow(SELECT, workspace.id)
+            if known is not None:
+                if known["request_hash"] != request_hash:
+                    raise RequestIdReused(workspace.id)
+                return workspace_of(known), False
+            await _count(connection, workspace.owner_id, limits, is_new=True)
+            try:
+                row = await connection.fetchrow(
+                    INSERT, *workspace_arguments(workspace), request_hash, None, 0.0
+                )
+            except asyncpg.UniqueViolationError as violation:
+                if violation.constraint_name != Constraint.WORKSPACES_BY_NAME:
+                    raise
+                raise NameTaken("workspace", workspace.name) from violation
         assert row is not None  # The owner is locked, and the row did not exist.
         return self._notify(workspace_of(row)), True
 
@@ -170,10 +179,9 @@ class PostgresWorkspaces(WorkspaceReads):
         Raises:
             WorkspaceNotFound: the one with that id belongs to another user.
         """
-        with typed_outages():
-            row = await self._pool.fetchrow(
-                INSERT, *workspace_arguments(workspace), b"", driver_id, lease_s
-            )
+        row = await self._pool.fetchrow(
+            INSERT, *workspace_arguments(workspace), b"", driver_id, lease_s
+        )
         if row is None:
             return await self.own(workspace.id, workspace.owner_id)
         return self._notify(workspace_of(row))
@@ -190,15 +198,14 @@ class PostgresWorkspaces(WorkspaceReads):
             WorkspaceNotFound: there is none.
             WorkspaceNotReady: the command is not allowed in its state.
         """
-        with typed_outages():
-            while True:
-                row = await self._pool.fetchrow(SELECT, workspace_id)
-                if row is None:
-                    raise WorkspaceNotFound(workspace_id)
-                before = workspace_of(row)
-                after = decide(before, command, row["now"])
-                if after is before or await self._pool.fetchrow(UPDATE, *_guarded(before, after)):
-                    break
+        while True:
+            row = await self._pool.fetchrow(SELECT, workspace_id)
+            if row is None:
+                raise WorkspaceNotFound(workspace_id)
+            before = workspace_of(row)
+            after = decide(before, command, row["now"])
+            if after is before or await self._pool.fetchrow(UPDATE, *_guarded(before, after)):
+                break
         return before, after if after is before else self._notify(after)
 
     async def apply_all(self, commands: Iterable[tuple[Seen, Command]]) -> None:
@@ -216,8 +223,7 @@ class PostgresWorkspaces(WorkspaceReads):
         if not moved:
             return
         rows = [_guarded(before, after) for before, after, _ in moved.values()]
-        with typed_outages():
-            written = await self._pool.fetch(UPDATE_MANY, *map(list, zip(*rows, strict=True)))
+        written = await self._pool.fetch(UPDATE_MANY, *map(list, zip(*rows, strict=True)))
         for row in written:
             self._notify(moved.pop(str(row["id"]))[1])
         for before, _, command in moved.values():
@@ -244,71 +250,64 @@ class PostgresWorkspaces(WorkspaceReads):
             WorkspaceNotReady: it is stopping or deleted.
             QuotaExhausted: the limit of live workspaces is reached.
         """
-        with typed_outages():
-            async with self._pool.acquire() as connection, connection.transaction():
-                row = await connection.fetchrow(f"{SELECT} FOR UPDATE", workspace_id)
-                if row is None:
-                    raise WorkspaceNotFound(workspace_id)
-                before = workspace_of(row)
-                after = decide(before, command, row["now"])
-                if after is before:
-                    return before, before
-                if not before.is_scratch_of_chat:
-                    await connection.execute(LOCK_OWNER, before.owner_id)
-                    await _count(connection, before.owner_id, limits, is_new=False)
-                after = change(after)
-                await connection.execute(UPDATE, *_guarded(before, after))
+        async with self._pool.acquire() as connection, connection.transaction():
+            row = await connection.fetchrow(f"{SELECT} FOR UPDATE", workspace_id)
+            if row is None:
+                raise WorkspaceNotFound(workspace_id)
+            before = workspace_of(row)
+            after = decide(before, command, row["now"])
+            if after is before:
+                return before, before
+            if not before.is_scratch_of_chat:
+                await connection.execute(LOCK_OWNER, before.owner_id)
+                await _count(connection, before.owner_id, limits, is_new=False)
+            after = change(after)
+            await connection.execute(UPDATE, *_guarded(before, after))
         return before, self._notify(after)
 
     async def claim(
         self, driver_id: WorkerId, lease_s: float, rows_max: int
     ) -> tuple[Workspace, ...]:
         """Claim workspaces that require an action."""
-        with typed_outages():
-            rows = await self._pool.fetch(CLAIM, driver_id, lease_s, rows_max)
+        rows = await self._pool.fetch(CLAIM, driver_id, lease_s, rows_max)
         return tuple(map(workspace_of, rows))
 
     async def claim_one(
         self, driver_id: WorkerId, workspace_id: str, lease_s: float
     ) -> Workspace | None:
         """Claim one of them, None if it requires no action or another driver has it."""
-        with typed_outages():
-            row = await self._pool.fetchrow(CLAIM_ONE, driver_id, lease_s, workspace_id)
+        row = await self._pool.fetchrow(CLAIM_ONE, driver_id, lease_s, workspace_id)
         return None if row is None else workspace_of(row)
 
     async def renew(
         self, driver_id: WorkerId, workspace_id: str, lease_s: float
     ) -> Workspace | None:
         """Renew a claim and return the workspace, None if another driver has it."""
-        with typed_outages():
-            row = await self._pool.fetchrow(RENEW, driver_id, workspace_id, lease_s)
+        row = await self._pool.fetchrow(RENEW, driver_id, workspace_id, lease_s)
         return None if row is None else workspace_of(row)
 
     async def release(self, driver_id: WorkerId, workspace_id: str, rest_s: float) -> None:
         """Release a claim; the workspace is not claimed again for `rest_s` seconds."""
-        with typed_outages():
-            await self._pool.execute(RELEASE, driver_id, workspace_id, rest_s)
+        await self._pool.execute(RELEASE, driver_id, workspace_id, rest_s)
 
     async def bind(self, chat_id: ChatId, workspace_id: str) -> bool:
         """Bind a chat to a workspace of the same owner; return whether both exist."""
-        with typed_outages():
-            return await self._pool.fetchval(BIND, chat_id, workspace_id) is not None
+        return await self._pool.fetchval(BIND, chat_id, workspace_id) is not None
 
     async def log(self, workspace_id: str, epoch: int, lines: Sequence[LogLine]) -> None:
         """Store log lines of a preparation; existing lines are not changed."""
         kept = [line for line in lines if line.sequence <= LINES_MAX]
         if not kept:
             return
-        with typed_outages():
-            await self._pool.execute(
-                INSERT_LINES,
-                workspace_id,
-                epoch,
-                [line.sequence for line in kept],
-                [line.logged_at for line in kept],
-                [line.stage for line in kept],
-                [line.text for line in kept],
-            )
+        await self._pool.execute(
+            INSERT_LINES,
+            workspace_id,
+            epoch,
+            [line.sequence for line in kept],
+            [line.logged_at for line in kept],
+            [line.stage for line in kept],
+            [line.text for line in kept],
+        )
 
     def _notify(self, workspace: Workspace) -> Workspace:
         self._changed(workspace)

@@ -171,15 +171,13 @@ class Admission:
     def _too_many(self, share: FairShare, whose: str) -> HttpProblem:
         if share.is_full:
             detail = "There are as many requests open as this server takes; try again shortly."
-            return self._counted(
-                HttpProblem(503, "SERVER_BUSY", detail, retry_after_s=RETRY_AFTER_S)
-            )
+            return self._counted(HttpProblem.of("SERVER_BUSY", detail, retry_after_s=RETRY_AFTER_S))
         detail = (
             f"There are as many requests and streams {whose} open as may be ({share.bound()} at "
             "the moment); close some, then try again."
         )
         return self._counted(
-            HttpProblem(429, "TOO_MANY_REQUESTS", detail, retry_after_s=RETRY_AFTER_S)
+            HttpProblem.of("TOO_MANY_REQUESTS", detail, retry_after_s=RETRY_AFTER_S)
         )
 
     def _counted(self, refusal: HttpProblem) -> HttpProblem:
@@ -197,8 +195,8 @@ class Admission:
                 "most; end some, then try again."
             )
             raise self._counted(
-                HttpProblem(
-                    429, "TOO_MANY_LONG_RUNNING_REQUESTS", detail, retry_after_s=RETRY_AFTER_S
+                HttpProblem.of(
+                    "TOO_MANY_LONG_RUNNING_REQUESTS", detail, retry_after_s=RETRY_AFTER_S
                 )
             )
         self._long_running[user_id] = count + 1
@@ -268,7 +266,7 @@ class Admission:
         except TimeoutError:
             detail = f"Other requests of yours took more than {WAIT_S_MAX:g} s; send fewer at once."
             raise self._counted(
-                HttpProblem(429, "TOO_MANY_REQUESTS", detail, retry_after_s=RETRY_AFTER_S)
+                HttpProblem.of("TOO_MANY_REQUESTS", detail, retry_after_s=RETRY_AFTER_S)
             ) from None
         finally:
             if not has_turn and turn.done() and not turn.cancelled() and turn.result():
@@ -303,4 +301,4 @@ def _nothing() -> None:
 
 
 def _client_gone() -> HttpProblem:
-    return HttpProblem(499, "CLIENT_CLOSED_REQUEST", "The client went away.")
+    return HttpProblem.of("CLIENT_CLOSED_REQUEST", "The client went away.")

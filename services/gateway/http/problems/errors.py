@@ -1,7 +1,7 @@
 """Problem documents (RFC 9457), with which all errors are answered.
 
-One table maps gRPC statuses to HTTP statuses, a second contains the few reasons with another HTTP
-status. Texts of unexpected errors, and of the transport between services, are not returned.
+Statuses, generic texts and shown metadata are those that the protos declare for a reason. Texts of
+unexpected errors, and of the transport between services, are not returned.
 
     HttpProblem              a request that the gateway itself rejected
     UpstreamProblem          a call that another service refused
@@ -10,102 +10,24 @@ status. Texts of unexpected errors, and of the transport between services, are n
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from http import HTTPStatus
 
 import grpc
 
 from gateway.http.problems.field_paths import ANYTHING, RouteInputs, location_of
-from gateway.http.problems.reasons import REQUEST_REASONS
-from gateway.http.problems.tool_reasons import WORKSPACE_REASONS
 from gateway.identity.errors import ERRORS
+from parley.contract.errors import ErrorSpec, error_spec, received_spec
 from parley.rpc import Problem, Violation
 
 FILE_TOO_LARGE = "FILE_TOO_LARGE"
-REQUEST_ID_REUSED = "REQUEST_ID_REUSED"
 WORKSPACE_NOT_READY = "WORKSPACE_NOT_READY"
 PROBLEM_MEDIA_TYPE = "application/problem+json"
 
-HTTP_STATUS: Mapping[grpc.StatusCode, int] = {
-    grpc.StatusCode.INVALID_ARGUMENT: 400,
-    grpc.StatusCode.FAILED_PRECONDITION: 409,
-    grpc.StatusCode.OUT_OF_RANGE: 400,
-    grpc.StatusCode.PERMISSION_DENIED: 403,
-    grpc.StatusCode.NOT_FOUND: 404,
-    grpc.StatusCode.ALREADY_EXISTS: 409,
-    grpc.StatusCode.ABORTED: 409,
-    grpc.StatusCode.RESOURCE_EXHAUSTED: 429,
-    grpc.StatusCode.CANCELLED: 499,
-    grpc.StatusCode.UNIMPLEMENTED: 501,
-    grpc.StatusCode.UNAVAILABLE: 503,
-    grpc.StatusCode.DEADLINE_EXCEEDED: 504,
-    # The client's credential was valid; that the gateway's was refused is not the client's fault.
-    grpc.StatusCode.UNAUTHENTICATED: 500,
-    grpc.StatusCode.INTERNAL: 500,
-    grpc.StatusCode.UNKNOWN: 500,
-    grpc.StatusCode.DATA_LOSS: 500,
-}
-HTTP_STATUS_OF_REASON: Mapping[str, int] = {
-    "INVALID_REQUEST": 422,
-    "UNKNOWN_ID": 422,
-    "UNKNOWN_SCOPE": 422,
-    "BAD_TOOL_RESULT": 422,
-    "REQUEST_ID_REUSED": 422,
-    "MESSAGE_TOO_LARGE": 413,
-    "STORE_BUSY": 503,
-    # A later retry does not help.
-    "TOO_MANY_FILES": 409,
-    "FILE_TOO_LARGE": 413,
-    "MEDIA_TYPE_REFUSED": 415,
-    "PAST_END": 416,
-    "OUTPUT_GONE": 410,
-}
-#: Reason -> metadata that clients may see.
-SHOWN_METADATA: Mapping[str, tuple[str, ...]] = {
-    "TRANSITION_NOT_ALLOWED": ("status",),
-    "QUEUE_FULL": ("queue_length_max",),
-    "NOT_EDITABLE": ("role",),
-    "BAD_TOOL_RESULT": ("tool_call_id", "problem"),
-    "TOO_MANY_FILES": ("files_max",),
-    "MEDIA_TYPE_REFUSED": ("media_type",),
-    "MODEL_NOT_FOUND": ("model_id",),
-    "RESOURCE_NOT_FOUND": ("resource",),
-    "UNKNOWN_ID": ("resource",),
-    "CHECK_UNAVAILABLE": ("resource",),
-    "NAME_TAKEN": ("resource", "name"),
-    "USAGE_LIMIT": ("spent_micros", "limit_micros", "resets_at"),
-    "PROCESS_NOT_FOUND": ("process_id",),
-    "PROCESS_NOT_RUNNING": ("process_id",),
-    "NOT_ATTACHABLE": ("process_id", "wants"),
-    "TOO_MANY_PROCESSES": ("scope", "limit"),
-    "QUOTA_EXHAUSTED": ("dimension", "used", "limit", "remedy"),
-    "WORKSPACE_NOT_READY": ("state",),
-    "NODE_LOST": ("node_id",),
-    "OUTPUT_GONE": ("oldest_cursor",),
-    "INVALID_PATTERN": ("pattern", "problem"),
-    "FILE_TOO_LARGE": ("size_bytes", "limit_bytes"),
-    "PATH_NOT_FOUND": ("path", "suggestions"),
-    "OUTSIDE_WORKSPACE": ("path",),
-    "PATH_FORBIDDEN": ("path",),
-    "WRONG_PATH_KIND": ("path", "kind"),
-    "NOT_A_REPOSITORY": ("path",),
-    "TOKEN_ALREADY_ISSUED": ("token_id",),
-    "TOO_MANY_GROUPS": ("groups_max",),
-    "TOO_MANY_TOKENS": ("tokens_max",),
-}
 #: Words of titles that are written in upper case.
 ABBREVIATIONS: Mapping[str, str] = {
     word.lower(): word for word in ("API", "HTTP", "ID", "JSON", "MCP", "URL")
 }
 #: Metadata whose names have another meaning in a problem document.
 FACT_NAMES: Mapping[str, str] = {"status": "chat_status"}
-#: Reason -> field of a body that may have named a missing resource.
-REFERENCES: Mapping[str, str] = {
-    "FILE_NOT_FOUND": "content",
-    "MODEL_NOT_FOUND": "model_id",
-    "RESOURCE_NOT_FOUND": "provider_id",
-    "SECRET_NOT_FOUND": "secret_names",
-    "TEMPLATE_NOT_FOUND": "template_id",
-}
 #: Metadata that are numbers, and metadata that are lists with an item per line.
 NUMBERS = frozenset(
     {
@@ -123,22 +45,6 @@ NUMBERS = frozenset(
     }
 )
 LISTS = frozenset({"suggestions"})
-#: Reasons whose texts are written for models or for other services.
-GENERIC_TEXT_REASONS = frozenset(
-    {
-        "EXECUTION_ID_REUSED",
-        "FILE_WORKER_GONE",
-        "JOURNAL_CHANGED",
-        "READ_ONLY",
-        "SANDBOX_TOO_WEAK",
-        "SPAWNER_GONE",
-        "STALE_NODE",
-        "STALE_OWNER",
-        "STALE_PLACEMENT",
-        "WORKSPACE_NOT_FOUND",
-        "WORKSPACE_NOT_READY",
-    }
-)
 #: Quota dimensions for which a node's text for models names a command to remove files.
 WORKSPACE_DIMENSIONS = frozenset({"disk_bytes", "inodes"})
 #: The next step for a user, by the state of a workspace; models get the name of a tool.
@@ -152,13 +58,6 @@ WORKSPACE_STEPS: Mapping[str, str] = {
     "failed": "Start it with POST /api/v1/workspaces/{workspace_id}/start.",
     "removing": "Create another one.",
     "deleted": "Create another one.",
-}
-#: Replaces texts that grpc or another service wrote for operators.
-GENERIC_DETAIL: Mapping[int, str] = {
-    500: "Something went wrong here; the operator finds it in the logs by trace_id.",
-    501: "This is not served yet.",
-    503: "A service behind this one does not answer; try again shortly.",
-    504: "A service behind this one took too long; try again.",
 }
 #: First words of the descriptions of field violations.
 PREDICATES = frozenset(
@@ -187,7 +86,6 @@ PREDICATES = frozenset(
 )
 #: The most errors in the detail; all of them are in `errors`.
 ERRORS_IN_DETAIL_MAX = 3
-RETRYABLE = frozenset({429, 502, 503, 504})
 RETRY_AFTER_S_DEFAULT = 1.0
 
 
@@ -229,6 +127,7 @@ class HttpProblem(Exception):
         errors: The invalid parts of the request.
         headers: Headers of the response.
         facts: Further members of the document.
+        is_retryable: Whether the same request may succeed later.
     """
 
     def __init__(
@@ -241,6 +140,7 @@ class HttpProblem(Exception):
         headers: Mapping[str, str] | None = None,
         facts: Mapping[str, object] | None = None,
         retry_after_s: float | None = None,
+        is_retryable: bool | None = None,
     ) -> None:
         super().__init__(detail)
         self.status = status
@@ -250,6 +150,30 @@ class HttpProblem(Exception):
         self.headers = dict(headers or {})
         self.facts = dict(facts or {})
         self.retry_after_s = retry_after_s
+        declared = error_spec(code).is_retryable if is_retryable is None else is_retryable
+        self.is_retryable = declared
+
+    @classmethod
+    def of(
+        cls,
+        code: str,
+        detail: str,
+        *,
+        errors: tuple[FieldError, ...] = (),
+        headers: Mapping[str, str] | None = None,
+        facts: Mapping[str, object] | None = None,
+        retry_after_s: float | None = None,
+    ) -> "HttpProblem":
+        """Return the problem of a code, with the HTTP status that the protos declare for it."""
+        return cls(
+            error_spec(code).http_status,
+            code,
+            detail,
+            errors=errors,
+            headers=headers,
+            facts=facts,
+            retry_after_s=retry_after_s,
+        )
 
 
 class UpstreamProblem(Exception):
@@ -292,15 +216,14 @@ def answer_to(error: Exception, at: ProblemContext) -> Answer:
         retry_after_s = RETRY_AFTER_S_DEFAULT
     headers = dict(refusal.headers)
     document: dict[str, object] = {
-        "type": f"{at.public_url}/problems/{refusal.code}",
-        "title": _title(refusal.code),
+        **type_and_title(refusal.code, at.public_url),
         "status": refusal.status,
         "detail": refusal.detail,
         "instance": at.path,
         "code": refusal.code,
         "request_id": at.request_id,
         "trace_id": at.trace_id,
-        "retryable": refusal.status in RETRYABLE,
+        "retryable": refusal.is_retryable,
     }
     if retry_after_s is not None:
         headers["retry-after"] = str(max(1, math.ceil(retry_after_s)))
@@ -319,12 +242,17 @@ def http_problem_of(error: Exception, asked: RouteInputs = ANYTHING) -> HttpProb
     for kind in type(error).__mro__:
         if kind in ERRORS:
             return _http_problem_of(ERRORS[kind](error), asked)
-    return HttpProblem(500, "INTERNAL", GENERIC_DETAIL[500])
+    return _internal()
 
 
 def is_internal(error: Exception) -> bool:
     """Return whether `error` is to be logged with its traceback for operators."""
     return http_problem_of(error).status in (500, 501)
+
+
+def type_and_title(code: str, public_url: str) -> dict[str, object]:
+    """Return the first members of a document; the type is the address of the page of the code."""
+    return {"type": f"{public_url}/problems/{code}", "title": _title(code)}
 
 
 def _title(code: str) -> str:
@@ -334,7 +262,7 @@ def _title(code: str) -> str:
 
 def invalid_request(*errors: FieldError) -> HttpProblem:
     """Return the error of an invalid request with all its field errors."""
-    return HttpProblem(422, "INVALID_REQUEST", _told(errors), errors=errors)
+    return HttpProblem.of("INVALID_REQUEST", _told(errors), errors=errors)
 
 
 def _told(errors: tuple[FieldError, ...]) -> str:
@@ -343,53 +271,52 @@ def _told(errors: tuple[FieldError, ...]) -> str:
     return f"{told} And {more} more, see errors." if more > 0 else told
 
 
+def _internal() -> HttpProblem:
+    return HttpProblem.of("INTERNAL", error_spec("INTERNAL").text)
+
+
 def _http_problem_of(problem: Problem, asked: RouteInputs) -> HttpProblem:
-    reason = problem.reason.removeprefix("ERROR_REASON_")
-    status = HTTP_STATUS_OF_REASON.get(reason) or HTTP_STATUS.get(problem.status, 500)
-    if status == 500:
-        return HttpProblem(500, "INTERNAL", GENERIC_DETAIL[500])
+    spec = received_spec(problem.reason.removeprefix("ERROR_REASON_"), problem.status)
+    # The client's credential was valid; that the gateway's was refused is not the client's fault.
+    is_ours = problem.status is grpc.StatusCode.UNAUTHENTICATED
+    if is_ours or spec.http_status == 500:
+        return _internal()
     errors = tuple(_field_error(violation, asked) for violation in problem.violations)
-    detail = _told(errors) if errors else _detail(problem, reason, status)
-    shown = SHOWN_METADATA.get(reason, ())
+    detail = _told(errors) if errors else _detail(problem, spec)
     return HttpProblem(
-        status,
-        reason,
+        spec.http_status,
+        spec.reason,
         detail,
-        errors=errors or _missing(reason, detail, asked),
+        errors=errors or _missing(spec, detail, asked),
         facts={
             FACT_NAMES.get(name, name): _fact(name, problem.metadata[name])
-            for name in shown
+            for name in spec.public_metadata
             if name in problem.metadata
         },
         retry_after_s=problem.retry_after_s,
+        is_retryable=spec.is_retryable,
     )
 
 
-def _missing(reason: str, detail: str, asked: RouteInputs) -> tuple[FieldError, ...]:
+def _missing(spec: ErrorSpec, detail: str, asked: RouteInputs) -> tuple[FieldError, ...]:
     """Return the location in the body that named a missing resource."""
-    place = location_of(REFERENCES[reason], asked) if reason in REFERENCES else None
+    place = location_of(spec.body_field, asked) if spec.body_field else None
     if place is None or not place.pointer:
         return ()
     return (FieldError("INVALID", detail, pointer=place.pointer),)
 
 
-def _detail(problem: Problem, reason: str, status: int) -> str:
+def _detail(problem: Problem, spec: ErrorSpec) -> str:
     """Return a text for users; texts of grpc, and those for models or services, are replaced."""
-    if reason == WORKSPACE_NOT_READY and problem.metadata.get("state") in WORKSPACE_STEPS:
-        state = problem.metadata["state"]
+    state = problem.metadata.get("state", "")
+    if spec.reason == WORKSPACE_NOT_READY and state in WORKSPACE_STEPS:
         return f"The workspace is {state}. {WORKSPACE_STEPS[state]}"
-    if reason == REQUEST_ID_REUSED:
-        # Services refer to the request id, clients to the header.
-        return REQUEST_REASONS[reason].text
-    if reason == FILE_TOO_LARGE and "size_bytes" in problem.metadata:
+    if spec.reason == FILE_TOO_LARGE and "size_bytes" in problem.metadata:
         size, limit = problem.metadata["size_bytes"], problem.metadata.get("limit_bytes", "")
         return f"The file has {size} bytes, and at most {limit} are allowed."
     is_of_workspace = problem.metadata.get("dimension") in WORKSPACE_DIMENSIONS
-    if reason in GENERIC_TEXT_REASONS or is_of_workspace:
-        return WORKSPACE_REASONS[reason].text
-    # A reason equal to the status comes from grpc itself, with a text for operators.
-    if reason == problem.status.name or not problem.message:
-        return GENERIC_DETAIL.get(status, HTTPStatus(status).phrase if status != 499 else "")
+    if spec.has_generic_text or is_of_workspace or not problem.message:
+        return spec.text
     return _whole_sentence(problem.message)
 
 

@@ -9,7 +9,6 @@ import logging
 from typing import NoReturn
 
 from gateway.identity.domain import RevokedSet
-from gateway.identity.engine.event_wait import is_set_within
 from gateway.identity.engine.service_tokens import TOPIC
 from gateway.identity.errors import FeedStopped
 from gateway.identity.store.service_tokens import TokenStore
@@ -17,6 +16,7 @@ from parley.bus import Bus
 from parley.clock import Clock
 from parley.identity import RevocationsUnknown
 from parley.postgres import DatabaseUnavailable
+from parley.tasks import is_set_within
 
 POLL_S = 5.0
 

@@ -134,7 +134,7 @@ class ServiceTokens:
         if not 0 <= page_size <= PAGE_SIZE_MAX:
             raise InvalidRequest(Violation("page_size", f"give 0 to {PAGE_SIZE_MAX}"))
         if page_token and not is_uuid(page_token):
-            raise InvalidRequest(Violation("page_token", "give next_page_token of the page before"))
+            raise InvalidRequest(Violation("page_token", "give that of the page before"))
         if user_id and not is_uuid(user_id):
             return TokenPage((), "")
         size = page_size or PAGE_SIZE_DEFAULT

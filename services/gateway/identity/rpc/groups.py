@@ -4,11 +4,18 @@ from collections.abc import Iterator
 
 import grpc
 
-from gateway.identity.domain import GroupRecord
-from gateway.identity.engine.groups import GroupRename, Groups, NewGroup, name_key
+from gateway.identity.domain import GroupRecord, UserState
+from gateway.identity.engine.groups import (
+    READERS_OF_ALL_GROUPS,
+    GroupRename,
+    Groups,
+    NewGroup,
+    name_key,
+)
 from gateway.identity.engine.service_tokens import PAGE_SIZE_MAX, is_uuid
-from gateway.identity.errors import InvalidRequest
+from gateway.identity.errors import InvalidRequest, UserNotFound
 from gateway.identity.rpc.service_tokens import calling_user, timestamp
+from gateway.identity.store.credentials import IdentityStore
 from gateway.identity.store.groups import GroupStore
 from parley.api.identity.v1 import group_service_pb2 as groups_api
 from parley.api.identity.v1 import user_pb2
@@ -25,9 +32,10 @@ Context = grpc.aio.ServicerContext
 class GroupServicer(GroupServiceServicer):
     """Serves groups."""
 
-    def __init__(self, store: GroupStore, groups: Groups) -> None:
+    def __init__(self, store: GroupStore, groups: Groups, people: IdentityStore) -> None:
         self._store = store
         self._groups = groups
+        self._identity_store = people
 
     async def GetGroup(  # noqa: N802 (the name is the proto's)
         self, request: groups_api.GetGroupRequest, context: Context
@@ -72,6 +80,19 @@ class GroupServicer(GroupServiceServicer):
             groups=map(group_to_proto, page[:size]),
             next_page_token=page[size - 1].id if len(page) > size else "",
         )
+
+    async def ListUserGroups(  # noqa: N802 (the name is the proto's)
+        self, request: groups_api.ListUserGroupsRequest, context: Context
+    ) -> groups_api.ListUserGroupsResponse:
+        """List the groups of a user; a member sees only their own."""
+        reader, user_id = calling_user(), request.user_id.lower()
+        may_see = reader.role in READERS_OF_ALL_GROUPS or reader.id == user_id
+        is_found = may_see and is_uuid(user_id)
+        user = await self._identity_store.find_user(user_id) if is_found else None
+        if user is None or user.state is UserState.DELETED:
+            raise UserNotFound(request.user_id)
+        groups = await self._store.of_user(user.id)
+        return groups_api.ListUserGroupsResponse(groups=map(group_to_proto, groups))
 
     async def CreateGroup(  # noqa: N802 (the name is the proto's)
         self, request: groups_api.CreateGroupRequest, context: Context
@@ -127,6 +148,6 @@ def _list_violations(request: groups_api.ListGroupsRequest) -> Iterator[Violatio
     if not 0 <= request.page_size <= PAGE_SIZE_MAX:
         yield Violation("page_size", f"give 0 to {PAGE_SIZE_MAX}")
     if request.page_token and not is_uuid(request.page_token):
-        yield Violation("page_token", "give next_page_token of the page before")
+        yield Violation("page_token", "give that of the page before")
     if len(request.query) > QUERY_CHARACTERS_MAX or "\0" in request.query:
         yield Violation("query", f"give at most {QUERY_CHARACTERS_MAX} characters, no NUL")

@@ -60,6 +60,31 @@ class UserServicer(UserServiceServicer):
             groups=map(group_to_proto, groups),
         )
 
+    async def GetMe(  # noqa: N802 (the name is the proto's)
+        self, request: users_api.GetMeRequest, context: grpc.aio.ServicerContext
+    ) -> users_api.GetMeResponse:
+        """Return the caller."""
+        caller = calling_user()
+        user = await self._identity_store.find_user(caller.id)
+        if user is None or user.state is UserState.DELETED:
+            raise UserNotFound(caller.id)
+        return users_api.GetMeResponse(me=_me_to_proto(user, request.signed_in_by))
+
+    async def UpdateMe(  # noqa: N802 (the name is the proto's)
+        self, request: users_api.UpdateMeRequest, context: grpc.aio.ServicerContext
+    ) -> users_api.UpdateMeResponse:
+        """Change the caller's own name and email address."""
+        caller = calling_user()
+        asked = UserChange(
+            user_id=caller.id,
+            fields=frozenset(request.update_mask.paths),
+            display_name=request.me.display_name,
+            email=request.me.email,
+            expected_version=request.expected_version,
+        )
+        user = await self._users.change_own(caller, asked)
+        return users_api.UpdateMeResponse(me=_me_to_proto(user, request.signed_in_by))
+
     async def BatchGetUsers(  # noqa: N802 (the name is the proto's)
         self, request: users_api.BatchGetUsersRequest, context: grpc.aio.ServicerContext
     ) -> users_api.BatchGetUsersResponse:
@@ -172,6 +197,19 @@ def user_to_proto(user: UserRecord, group_ids: Iterable[str]) -> user_pb2.User:
         created_at=timestamp(user.created_at),
         updated_at=timestamp(user.updated_at),
         deactivated_at=None if user.deactivated_at is None else timestamp(user.deactivated_at),
+    )
+
+
+def _me_to_proto(user: UserRecord, signed_in_by: str) -> user_pb2.Me:
+    return user_pb2.Me(
+        user_id=user.id,
+        login=user.login,
+        display_name=user.display_name,
+        email=user.email,
+        role=ROLES[user.role],
+        created_at=timestamp(user.created_at),
+        signed_in_by=signed_in_by,
+        version=user.version,
     )
 
 

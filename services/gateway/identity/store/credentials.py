@@ -21,7 +21,7 @@ from gateway.identity.store.schema import (
     users,
 )
 from parley.identity import ApiKey, Role, User, UserId
-from parley.postgres import Database, DatabaseUnavailable, typed_outages
+from parley.postgres import Database, DatabaseUnavailable
 
 OWNER_LOGIN = "owner"
 OWNER_NAME = "Owner"
@@ -30,29 +30,35 @@ USER_COLUMNS = """
     u.id AS user_id, u.login, u.display_name, u.email, u.role, u.state, u.version, u.created_at,
     u.updated_at, u.deactivated_at
 """
+# May run: credential.
 SELECT_API_KEY = f"""
     SELECT k.id, k.digest, k.expires_at, k.last_used_at, k.revoked_at, {USER_COLUMNS}
     FROM identity.api_keys k JOIN identity.users u ON u.id = k.user_id WHERE k.id = $1
 """
+# May run: credential.
 SELECT_SESSION = f"""
     SELECT s.last_seen_at, s.expires_at, {USER_COLUMNS}
     FROM identity.sessions s JOIN identity.users u ON u.id = s.user_id WHERE s.digest = $1
 """
+# May run: process.
 SELECT_USERS_OF_API_KEYS = """
     SELECT k.id, u.id AS user_id, u.role
     FROM identity.api_keys k JOIN identity.users u ON u.id = k.user_id
     WHERE k.id = ANY($1) AND k.revoked_at IS NULL AND u.state = 'active'
         AND (k.expires_at IS NULL OR k.expires_at > $2)
 """
+# May run: process.
 SELECT_USERS_OF_SESSIONS = """
     SELECT encode(s.digest, 'hex') AS id, u.id AS user_id, u.role
     FROM identity.sessions s JOIN identity.users u ON u.id = s.user_id
     WHERE s.digest = ANY($1) AND s.expires_at > $2 AND u.state = 'active'
 """
+# May run: credential.
 TOUCH_API_KEY = """
     UPDATE identity.api_keys SET last_used_at = $2
     WHERE id = $1 AND (last_used_at IS NULL OR last_used_at < $2)
 """
+# May run: credential.
 TOUCH_SESSION = """
     UPDATE identity.sessions SET last_seen_at = $2 WHERE digest = $1 AND last_seen_at < $2
 """
@@ -71,11 +77,11 @@ class IdentityStore:
             DatabaseUnavailable: It does not respond.
         """
         try:
-            with typed_outages():
-                await self._database.pool.fetchval("SELECT 1")
+            await self._database.pool.fetchval("SELECT 1")
         except asyncpg.PostgresError as error:
             raise DatabaseUnavailable(str(error)) from error
 
+    # May run: process.
     async def ensure_owner(self, *, new_user_id: str, key: ApiKey, now: datetime) -> UserRecord:
         """Create the owner and their `key` if necessary; return the owner.
 
@@ -107,8 +113,7 @@ class IdentityStore:
 
     async def find_api_key(self, key_id: str) -> StoredApiKey | None:
         """Return the key with this id, in any state."""
-        with typed_outages():
-            row = await self._database.pool.fetchrow(SELECT_API_KEY, key_id)
+        row = await self._database.pool.fetchrow(SELECT_API_KEY, key_id)
         if row is None:
             return None
         return StoredApiKey(
@@ -122,21 +127,18 @@ class IdentityStore:
 
     async def touch_api_key(self, key_id: str, now: datetime) -> None:
         """Record that the key was used."""
-        with typed_outages():
-            await self._database.pool.execute(TOUCH_API_KEY, key_id, now)
+        await self._database.pool.execute(TOUCH_API_KEY, key_id, now)
 
     async def find_session(self, digest: bytes) -> StoredSession | None:
         """Return the session whose token has this digest, even if it has expired."""
-        with typed_outages():
-            row = await self._database.pool.fetchrow(SELECT_SESSION, digest)
+        row = await self._database.pool.fetchrow(SELECT_SESSION, digest)
         if row is None:
             return None
         return StoredSession(_user(row), row["last_seen_at"], row["expires_at"])
 
     async def touch_session(self, digest: bytes, now: datetime) -> None:
         """Record that the session was used."""
-        with typed_outages():
-            await self._database.pool.execute(TOUCH_SESSION, digest, now)
+        await self._database.pool.execute(TOUCH_SESSION, digest, now)
 
     async def users_of_api_keys(self, key_ids: Sequence[str], now: datetime) -> Mapping[str, User]:
         """Return the user of each of the keys that is valid."""
@@ -147,15 +149,16 @@ class IdentityStore:
         found = [bytes.fromhex(digest) for digest in digests]
         return await self._users(SELECT_USERS_OF_SESSIONS, found, now)
 
+    # May run: process.
     async def _users(
         self, statement: str, credentials: Sequence[object], now: datetime
     ) -> Mapping[str, User]:
         if not credentials:
             return {}
-        with typed_outages():
-            rows = await self._database.pool.fetch(statement, credentials, now)
+        rows = await self._database.pool.fetch(statement, credentials, now)
         return {row["id"]: User(UserId(str(row["user_id"])), Role(row["role"])) for row in rows}
 
+    # May run: credential.
     async def sign_owner_in(
         self, *, login_digest: bytes, session_digest: bytes, now: datetime, lifetime: timedelta
     ) -> UserRecord | None:
@@ -187,12 +190,14 @@ class IdentityStore:
         found = await self.find_users((user_id,))
         return found[0] if found else None
 
+    # May run: user, service.
     async def find_users(self, user_ids: Sequence[str]) -> tuple[UserRecord, ...]:
         """Return the existing ones of these users, deleted ones included, unordered."""
         async with self._database.transaction() as connection:
             rows = await connection.execute(select(users).where(users.c.id.in_(user_ids)))
             return tuple(user_of_table(row) for row in rows.mappings())
 
+    # May run: administrator.
     async def list_users(
         self,
         *,
@@ -219,6 +224,7 @@ class IdentityStore:
             return tuple(user_of_table(row) for row in rows.mappings())
 
 
+# May run: process.
 async def _owner(connection: AsyncConnection) -> UserRecord | None:
     """Return the oldest active owner."""
     rows = await connection.execute(
@@ -231,6 +237,7 @@ async def _owner(connection: AsyncConnection) -> UserRecord | None:
     return None if row is None else user_of_table(row)
 
 
+# May run: process.
 async def _set_owner_key(
     connection: AsyncConnection, owner_id: str, key: ApiKey, now: datetime
 ) -> None:

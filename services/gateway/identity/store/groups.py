@@ -12,12 +12,11 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from gateway.identity.domain import GroupRecord
 from gateway.identity.errors import GroupNameTaken, GroupNotFound, VersionConflict
+from gateway.identity.store.constraints import Constraint
 from gateway.identity.store.memberships import group_ids_of, replace_groups
 from gateway.identity.store.schema import group_members, groups
 from gateway.identity.store.users import locked_user, write_user
 from parley.postgres import Database
-
-NAME_UNIQUE = "groups_name_unique"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,12 +38,14 @@ class GroupStore:
         async with self._database.transaction() as connection:
             return await _find(connection, group_id)
 
+    # May run: user, service.
     async def find_many(self, group_ids: Sequence[str]) -> tuple[GroupRecord, ...]:
         """Return the existing ones of these groups, unordered."""
         wanted = _live().where(groups.c.id.in_(group_ids))
         async with self._database.transaction() as connection:
             return tuple(map(_group, (await connection.execute(wanted)).mappings()))
 
+    # May run: service.
     async def deleted_among(self, group_ids: Sequence[str]) -> frozenset[str]:
         """Return the deleted ones of these groups."""
         gone = select(groups.c.id).where(
@@ -53,6 +54,7 @@ class GroupStore:
         async with self._database.transaction() as connection:
             return frozenset(str(each) for each in (await connection.execute(gone)).scalars())
 
+    # May run: administrator.
     async def page(self, *, after: str, limit: int, query: str) -> tuple[GroupRecord, ...]:
         """Return groups after the group `after`, ordered by name."""
         listed = _live().order_by(groups.c.name_key).limit(limit)
@@ -64,6 +66,7 @@ class GroupStore:
         async with self._database.transaction() as connection:
             return tuple(map(_group, (await connection.execute(listed)).mappings()))
 
+    # May run: user, service.
     async def of_user(self, user_id: str) -> tuple[GroupRecord, ...]:
         """Return the groups of a user, ordered by id."""
         own = select(group_members.c.group_id).where(group_members.c.user_id == user_id)
@@ -76,6 +79,7 @@ class GroupStore:
         async with self._database.transaction() as connection:
             return await group_ids_of(connection, user_ids)
 
+    # May run: administrator.
     async def add(self, group: GroupRecord, *, name_key: str, creation_request: str) -> GroupRecord:
         """Store a new group, or return the one that the same request created before.
 
@@ -99,10 +103,11 @@ class GroupStore:
                 )
                 return _group((await connection.execute(same)).mappings().one())
         except IntegrityError as error:
-            if NAME_UNIQUE not in str(error.orig):
+            if Constraint.GROUPS_NAME_UNIQUE not in str(error.orig):
                 raise
             raise GroupNameTaken(group.name) from error
 
+    # May run: administrator.
     async def rename(
         self, group_id: str, name: str, *, name_key: str, expected_version: int, now: datetime
     ) -> GroupRecord:
@@ -125,10 +130,11 @@ class GroupStore:
                 )
                 return await _required(connection, group_id)
         except IntegrityError as error:
-            if NAME_UNIQUE not in str(error.orig):
+            if Constraint.GROUPS_NAME_UNIQUE not in str(error.orig):
                 raise
             raise GroupNameTaken(name) from error
 
+    # May run: administrator.
     async def erase(self, group_id: str, *, now: datetime) -> int:
         """Delete all of a group but its id, and return its version; members are not notified.
 
@@ -214,6 +220,7 @@ def _live() -> Select[Any]:
     return select(groups, count.label("member_count")).where(groups.c.deleted_at.is_(None))
 
 
+# May run: administrator.
 async def _find(connection: AsyncConnection, group_id: str) -> GroupRecord | None:
     row = (await connection.execute(_live().where(groups.c.id == group_id))).mappings().first()
     return None if row is None else _group(row)
@@ -226,6 +233,7 @@ async def _required(connection: AsyncConnection, group_id: str) -> GroupRecord:
     return found
 
 
+# May run: administrator.
 async def _locked_version(connection: AsyncConnection, group_id: str) -> int:
     version = await connection.scalar(
         select(groups.c.version)

@@ -17,6 +17,7 @@ from gateway.identity.store.schema import group_members, groups
 GROUPS_MAX = 100
 
 
+# May run: administrator, service.
 async def group_ids_of(
     connection: AsyncConnection, user_ids: Sequence[str]
 ) -> dict[str, tuple[str, ...]]:
@@ -32,6 +33,7 @@ async def group_ids_of(
     return found
 
 
+# May run: administrator.
 async def replace_groups(
     connection: AsyncConnection, user_id: str, group_ids: Collection[str], *, now: datetime
 ) -> bool:
@@ -60,6 +62,7 @@ async def replace_groups(
     return before != after
 
 
+# May run: administrator.
 async def _changed(
     connection: AsyncConnection,
     group_ids: frozenset[str],

@@ -19,6 +19,8 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.postgresql import ARRAY, UUID
 
+from gateway.identity.store.constraints import Constraint
+
 SCHEMA = "identity"
 MIGRATIONS = Path(__file__).parents[2] / "migrations"
 
@@ -49,13 +51,17 @@ users = Table(
     _time("deactivated_at", nullable=True),
     # The requester and the request id, so that a repeated request finds the first user.
     Column("creation_request", Text),
-    UniqueConstraint("login", name="users_login_unique"),
-    UniqueConstraint("creation_request", name="users_creation_request_unique"),
-    CheckConstraint("login ~ '^[a-z0-9._-]{1,64}$'", name="users_login_form"),
-    CheckConstraint("role IN ('owner', 'admin', 'member', 'auditor')", name="users_role_known"),
-    CheckConstraint("state IN ('active', 'deactivated', 'deleted')", name="users_state_known"),
+    UniqueConstraint("login", name=Constraint.USERS_LOGIN_UNIQUE),
+    UniqueConstraint("creation_request", name=Constraint.USERS_CREATION_REQUEST_UNIQUE),
+    CheckConstraint("login ~ '^[a-z0-9._-]{1,64}$'", name=Constraint.USERS_LOGIN_FORM),
     CheckConstraint(
-        "(state = 'active') = (deactivated_at IS NULL)", name="users_deactivation_dated"
+        "role IN ('owner', 'admin', 'member', 'auditor')", name=Constraint.USERS_ROLE_KNOWN
+    ),
+    CheckConstraint(
+        "state IN ('active', 'deactivated', 'deleted')", name=Constraint.USERS_STATE_KNOWN
+    ),
+    CheckConstraint(
+        "(state = 'active') = (deactivated_at IS NULL)", name=Constraint.USERS_DEACTIVATION_DATED
     ),
 )
 
@@ -73,9 +79,9 @@ groups = Table(
     _time("deleted_at", nullable=True),
     # The requester and the request id, so that a repeated request finds the first group.
     Column("creation_request", Text),
-    UniqueConstraint("creation_request", name="groups_creation_request_unique"),
+    UniqueConstraint("creation_request", name=Constraint.GROUPS_CREATION_REQUEST_UNIQUE),
     Index(
-        "groups_name_unique",
+        Constraint.GROUPS_NAME_UNIQUE,
         "name_key",
         unique=True,
         postgresql_where=text("deleted_at IS NULL"),
@@ -88,13 +94,17 @@ group_members = Table(
     Column(
         "group_id",
         UUID(as_uuid=False),
-        ForeignKey("identity.groups.id", name="group_members_group_id_fkey", ondelete="CASCADE"),
+        ForeignKey(
+            "identity.groups.id", name=Constraint.GROUP_MEMBERS_GROUP_ID_FKEY, ondelete="CASCADE"
+        ),
         primary_key=True,
     ),
     Column(
         "user_id",
         UUID(as_uuid=False),
-        ForeignKey("identity.users.id", name="group_members_user_id_fkey", ondelete="CASCADE"),
+        ForeignKey(
+            "identity.users.id", name=Constraint.GROUP_MEMBERS_USER_ID_FKEY, ondelete="CASCADE"
+        ),
         primary_key=True,
     ),
     _time("added_at"),
@@ -105,7 +115,7 @@ api_keys = Table(
     "api_keys",
     metadata,
     Column("id", Text, primary_key=True),
-    _user_id("user_id", "api_keys_user_id_fkey", ondelete="CASCADE"),
+    _user_id("user_id", Constraint.API_KEYS_USER_ID_FKEY, ondelete="CASCADE"),
     # SHA-256 of the secret, which has 256 random bits; the secret itself is not stored.
     Column("digest", LargeBinary, nullable=False),
     Column("is_from_setting", Boolean, nullable=False),
@@ -113,7 +123,7 @@ api_keys = Table(
     _time("expires_at", nullable=True),
     _time("last_used_at", nullable=True),
     _time("revoked_at", nullable=True),
-    CheckConstraint("octet_length(digest) = 32", name="api_keys_digest_length"),
+    CheckConstraint("octet_length(digest) = 32", name=Constraint.API_KEYS_DIGEST_LENGTH),
     Index("api_keys_by_user", "user_id"),
 )
 
@@ -121,11 +131,11 @@ sessions = Table(
     "sessions",
     metadata,
     Column("digest", LargeBinary, primary_key=True),
-    _user_id("user_id", "sessions_user_id_fkey", ondelete="CASCADE"),
+    _user_id("user_id", Constraint.SESSIONS_USER_ID_FKEY, ondelete="CASCADE"),
     _time("created_at"),
     _time("last_seen_at"),
     _time("expires_at"),
-    CheckConstraint("octet_length(digest) = 32", name="sessions_digest_length"),
+    CheckConstraint("octet_length(digest) = 32", name=Constraint.SESSIONS_DIGEST_LENGTH),
     Index("sessions_by_user", "user_id"),
     Index("sessions_by_expiry", "expires_at"),
 )
@@ -144,19 +154,22 @@ service_tokens = Table(
     metadata,
     Column("id", UUID(as_uuid=False), primary_key=True),
     Column("name", Text, nullable=False),
-    _user_id("user_id", "service_tokens_user_id_fkey"),
+    _user_id("user_id", Constraint.SERVICE_TOKENS_USER_ID_FKEY),
     Column("scopes", ARRAY(Text), nullable=False),
-    _user_id("issued_by_user_id", "service_tokens_issued_by_user_id_fkey"),
+    _user_id("issued_by_user_id", Constraint.SERVICE_TOKENS_ISSUED_BY_USER_ID_FKEY),
     Column("request_id", Text, nullable=False),
     _time("issued_at"),
     _time("expires_at"),
     _time("revoked_at", nullable=True),
     # Position in the order of all revocations; a watcher's state is one number.
     Column("revocation", BigInteger),
-    UniqueConstraint("issued_by_user_id", "request_id", name="service_tokens_request_unique"),
-    UniqueConstraint("revocation", name="service_tokens_revocation_unique"),
+    UniqueConstraint(
+        "issued_by_user_id", "request_id", name=Constraint.SERVICE_TOKENS_REQUEST_UNIQUE
+    ),
+    UniqueConstraint("revocation", name=Constraint.SERVICE_TOKENS_REVOCATION_UNIQUE),
     CheckConstraint(
-        "(revoked_at IS NULL) = (revocation IS NULL)", name="service_tokens_revocation_numbered"
+        "(revoked_at IS NULL) = (revocation IS NULL)",
+        name=Constraint.SERVICE_TOKENS_REVOCATION_NUMBERED,
     ),
     Index("service_tokens_by_user", "user_id"),
     Index("service_tokens_by_expiry", "expires_at"),
@@ -168,5 +181,5 @@ revocation_head = Table(
     metadata,
     Column("is_only", Boolean, primary_key=True, server_default=text("true")),
     Column("version", BigInteger, nullable=False),
-    CheckConstraint("is_only", name="revocation_head_is_one_row"),
+    CheckConstraint("is_only", name=Constraint.REVOCATION_HEAD_IS_ONE_ROW),
 )

@@ -23,6 +23,7 @@ class TokenStore:
     def __init__(self, database: Database) -> None:
         self._database = database
 
+    # May run: administrator.
     async def add(self, record: ServiceTokenRecord, *, request_id: str) -> None:
         """Store the metadata of a new token.
 
@@ -53,6 +54,7 @@ class TokenStore:
                 )
             )
 
+    # May run: administrator.
     async def page(
         self,
         *,
@@ -78,6 +80,7 @@ class TokenStore:
             )
             return tuple(_record(row) for row in rows.mappings())
 
+    # May run: administrator.
     async def revoke(self, token_id: str, *, now: datetime) -> tuple[ServiceTokenRecord, int]:
         """Revoke a token, unless it is already; return it and the version of the revoked set.
 
@@ -104,6 +107,7 @@ class TokenStore:
             )
             return _record(changed.mappings().one()), version
 
+    # May run: service.
     async def revoked(self, *, now: datetime) -> RevokedSet:
         """Return all tokens that are revoked and not expired at `now`."""
         found = (
@@ -124,6 +128,7 @@ class TokenStore:
             return RevokedSet(version or 0, tokens)
 
 
+# May run: administrator.
 async def revoke_all(connection: AsyncConnection, user_id: str, now: datetime) -> None:
     """Revoke all tokens of a user, inside the transaction that deactivates them."""
     version = await _lock_head(connection)
@@ -142,11 +147,13 @@ async def revoke_all(connection: AsyncConnection, user_id: str, now: datetime) -
     await connection.execute(update(revocation_head).values(version=version))
 
 
+# May run: administrator.
 async def _lock_head(connection: AsyncConnection) -> int:
     version = await connection.scalar(select(revocation_head.c.version).with_for_update())
     return version or 0
 
 
+# May run: administrator.
 async def _refuse_repeat(connection: AsyncConnection, issuer: UserId, request_id: str) -> None:
     earlier = await connection.scalar(
         select(service_tokens.c.id).where(

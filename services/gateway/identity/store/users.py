@@ -16,14 +16,13 @@ from gateway.identity.errors import (
     UserStillActive,
     VersionConflict,
 )
+from gateway.identity.store.constraints import Constraint
 from gateway.identity.store.credentials import user_of_table
 from gateway.identity.store.memberships import replace_groups
 from gateway.identity.store.schema import api_keys, sessions, users
 from gateway.identity.store.service_tokens import revoke_all
 from parley.identity import Role
 from parley.postgres import Database
-
-LOGIN_UNIQUE = "users_login_unique"
 
 
 class UserStore:
@@ -32,6 +31,7 @@ class UserStore:
     def __init__(self, database: Database) -> None:
         self._database = database
 
+    # May run: administrator.
     async def add(
         self, user: UserRecord, *, creation_request: str, group_ids: tuple[str, ...] = ()
     ) -> UserRecord:
@@ -65,7 +65,7 @@ class UserStore:
                     await replace_groups(connection, user.id, group_ids, now=user.created_at)
                 return user_of_table((await connection.execute(same)).mappings().one())
         except IntegrityError as error:
-            if LOGIN_UNIQUE not in str(error.orig):
+            if Constraint.USERS_LOGIN_UNIQUE not in str(error.orig):
                 raise
             raise LoginTaken(user.login) from error
 
@@ -102,10 +102,11 @@ class UserStore:
                     await replace_groups(connection, user.id, group_ids, now=now)
                 return await write_user(connection, user, values, now)
         except IntegrityError as error:
-            if LOGIN_UNIQUE not in str(error.orig):
+            if Constraint.USERS_LOGIN_UNIQUE not in str(error.orig):
                 raise
             raise LoginTaken(str(values.get("login"))) from error
 
+    # May run: administrator.
     async def deactivate(self, user_id: str, *, now: datetime) -> UserRecord:
         """Deactivate a user: their sessions, keys and tokens become invalid.
 
@@ -128,6 +129,7 @@ class UserStore:
             locked_out = {"state": UserState.DEACTIVATED, "deactivated_at": now}
             return await write_user(connection, user, locked_out, now)
 
+    # May run: administrator.
     async def erase(self, user_id: str, *, now: datetime) -> UserRecord:
         """Delete everything but the id of a deactivated user.
 
@@ -153,6 +155,7 @@ class UserStore:
             return await write_user(connection, user, values, now)
 
 
+# May run: administrator.
 async def locked_user(
     connection: AsyncConnection, user_id: str, *, also_deleted: bool = False
 ) -> UserRecord:
@@ -169,6 +172,7 @@ async def locked_user(
     return user
 
 
+# May run: administrator.
 async def _check_owner_remains(connection: AsyncConnection, user: UserRecord) -> None:
     """Reject the loss of the last active owner; changes of owners are serialised."""
     if user.role is not Role.OWNER or not user.is_active:
@@ -185,6 +189,7 @@ async def _check_owner_remains(connection: AsyncConnection, user: UserRecord) ->
         raise LastOwner(user.id)
 
 
+# May run: administrator.
 async def write_user(
     connection: AsyncConnection, user: UserRecord, values: Mapping[str, object], now: datetime
 ) -> UserRecord:

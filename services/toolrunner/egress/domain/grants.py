@@ -8,9 +8,12 @@ from enum import StrEnum
 from typing import Final
 
 from toolrunner.egress.domain.errors import PolicyInvalid
-from toolrunner.egress.domain.hosts import HostPattern, Place
+from toolrunner.egress.domain.hosts import HostPattern, HostPort
+from toolrunner.primitives.domain import WorkspaceId
 
 AUTHORIZATION: Final = "Authorization"
+#: A path that every git repository over HTTP has.
+REPOSITORY_PATH: Final = "/repository/info/refs?service=git-upload-pack"
 GIT_USER: Final = "x-access-token"
 VALUE_BYTES_MAX: Final = 8 * 1024
 HEADER: Final = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,99}")
@@ -73,7 +76,7 @@ def is_git_path(path: str) -> bool:
     return _WINDING.search(path.partition("?")[0]) is None
 
 
-def grant_for(grants: Iterable[Grant], place: Place, path: str) -> Grant | None:
+def grant_for(grants: Iterable[Grant], host_port: HostPort, path: str) -> Grant | None:
     """Return the secret to add to a request over TLS, if any.
 
     A secret for git is added to requests of git only; otherwise the most specific host wins.
@@ -84,11 +87,26 @@ def grant_for(grants: Iterable[Grant], place: Place, path: str) -> Grant | None:
         for grant in grants
         if grant.delivery is Delivery.PROXY or (grant.delivery is Delivery.GIT and is_git)
         for pattern in grant.hosts
-        if pattern.meets(place.host) and (pattern.port or 443) == place.port
+        if pattern.meets(host_port.host) and (pattern.port or 443) == host_port.port
     ]
     if not fitting:
         return None
     return min(fitting, key=_distance)[0]
+
+
+def password_advice(grants: Iterable[Grant], workspace_id: WorkspaceId, host_port: HostPort) -> str:
+    """Return why a git host asks for a password, and what to do."""
+    grant = grant_for(grants, host_port, REPOSITORY_PATH)
+    if grant is None:
+        return (
+            f"No secret for {host_port} is granted to this workspace. Its owner can store one with "
+            f"`parley secret put NAME --host {host_port} --delivery {Delivery.GIT}` and grant it "
+            f"with `parley secret grant {workspace_id} NAME`."
+        )
+    return (
+        f"The secret {grant.name!r} was added for {host_port} and the host did not accept it. It "
+        "may have expired, or lack the right; its owner can store a new value."
+    )
 
 
 def header_of(grant: Grant, secret: SecretValue) -> tuple[str, str]:

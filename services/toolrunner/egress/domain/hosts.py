@@ -16,7 +16,7 @@ RAW: Final = "tcp://"
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class HostPort:
     """A host and a port.
 
     Attributes:
@@ -82,7 +82,7 @@ class HostPattern:
             raise PolicyInvalid(text, f"is no host pattern: it {error}") from None
         if is_raw and number is None:
             raise PolicyInvalid(text, "names no port; write tcp://HOST:PORT")
-        if is_wildcard and ("." not in canonical or Place(canonical, 1).is_address):
+        if is_wildcard and ("." not in canonical or HostPort(canonical, 1).is_address):
             raise PolicyInvalid(text, "is too wide; name a domain of at least two parts")
         return cls(canonical, is_wildcard, number, is_raw)
 

@@ -9,12 +9,41 @@ rebinding) has no effect.
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum, StrEnum
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
 from typing import Final, Self, assert_never
 
-from toolrunner.egress.domain.addresses import is_public
 from toolrunner.egress.domain.errors import Reason, Refused
-from toolrunner.egress.domain.hosts import HostPattern, Place
+from toolrunner.egress.domain.hosts import HostPattern, HostPort
 from toolrunner.egress.domain.presets import Preset, hosts_of
+
+#: Public addresses that are services of the host inside of clouds.
+OF_CLOUDS: Final = frozenset({IPv4Address("168.63.129.16")})
+OF_PROTOCOLS: Final = tuple(map(IPv4Network, ("192.0.0.0/24", "192.88.99.0/24", "100.64.0.0/10")))
+#: These embed an IPv4 address, which would have to be checked too; no public server needs them.
+TUNNELS: Final = tuple(
+    map(
+        IPv6Network,
+        ("::/96", "::ffff:0:0/96", "64:ff9b::/96", "64:ff9b:1::/48", "2002::/16", "2001::/32"),
+    )
+)
+
+
+def is_public(address: str) -> bool:
+    """Return whether a text is an address on the public internet."""
+    try:
+        parsed = None if "%" in address else ip_address(address)
+    except ValueError:
+        return False
+    match parsed:
+        case None:
+            return False
+        case IPv4Address() as four:
+            is_special = four in OF_CLOUDS or any(four in network for network in OF_PROTOCOLS)
+            return four.is_global and not four.is_multicast and not is_special
+        case IPv6Address() as six:
+            is_tunnel = any(six in network for network in TUNNELS)
+            is_special = six.is_multicast or six.is_site_local or six.is_reserved
+            return six.is_global and not is_special and not is_tunnel
 
 
 class Access(StrEnum):
@@ -25,7 +54,7 @@ class Access(StrEnum):
     OPEN = "open"
 
 
-class Way(Enum):
+class Transport(Enum):
     """The protocol that is used with a target."""
 
     TLS = "TLS"
@@ -33,7 +62,7 @@ class Way(Enum):
     RAW = "anything but TLS and HTTP"
 
 
-USUAL_PORTS: Final = {Way.TLS: 443, Way.HTTP: 80}
+USUAL_PORTS: Final = {Transport.TLS: 443, Transport.HTTP: 80}
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +79,7 @@ class Policy:
     access: Access = Access.NONE
     allowed: tuple[HostPattern, ...] = ()
     denied: tuple[HostPattern, ...] = ()
-    private: frozenset[Place] = frozenset()
+    private: frozenset[HostPort] = frozenset()
 
     @classmethod
     def read(
@@ -61,7 +90,7 @@ class Policy:
         own_presets: Iterable[Preset] = (),
         allowed_hosts: Iterable[str] = (),
         denied_hosts: Iterable[str] = (),
-        private: Iterable[Place] = (),
+        private: Iterable[HostPort] = (),
     ) -> Self:
         """Parse a policy.
 
@@ -77,55 +106,56 @@ class Policy:
             frozenset(private),
         )
 
-    def allows(self, place: Place, way: Way) -> bool:
+    def allows(self, host_port: HostPort, transport: Transport) -> bool:
         """Return whether the target may be requested by name with this protocol."""
-        if any(_is_denied(pattern, place) for pattern in self.denied):
+        if any(_is_denied(pattern, host_port) for pattern in self.denied):
             return False
         match self.access:
             case Access.NONE:
                 return False
             case Access.PROXY:
-                return any(_is_allowed(pattern, place, way) for pattern in self.allowed)
+                return any(_is_allowed(pattern, host_port, transport) for pattern in self.allowed)
             case Access.OPEN:
                 return True
             case _:
                 assert_never(self.access)
 
-    def check_place(self, place: Place, way: Way) -> None:
+    def check_host_port(self, host_port: HostPort, transport: Transport) -> None:
         """Refuse a target that may not be requested by name.
 
         Raises:
             Refused: It may not.
         """
-        if self.allows(place, way):
+        if self.allows(host_port, transport):
             return
         if self.access is Access.NONE:
-            raise Refused(Reason.NO_NETWORK, f"{place} cannot be reached from this workspace.")
-        if any(_is_denied(pattern, place) for pattern in self.denied):
-            raise Refused(Reason.DENIED, f"{place} is denied to this workspace.")
+            raise Refused(Reason.NO_NETWORK, f"{host_port} cannot be reached from this workspace.")
+        if any(_is_denied(pattern, host_port) for pattern in self.denied):
+            raise Refused(Reason.DENIED, f"{host_port} is denied to this workspace.")
         raise Refused(
-            Reason.NOT_ALLOWED, f"{place} is not allowed to this workspace by {way.value}."
+            Reason.NOT_ALLOWED,
+            f"{host_port} is not allowed to this workspace by {transport.value}.",
         )
 
-    def check_addresses(self, place: Place, addresses: Iterable[str]) -> None:
+    def check_addresses(self, host_port: HostPort, addresses: Iterable[str]) -> None:
         """Refuse a target if any of its addresses is not public.
 
         Raises:
             Refused: One is not, and the operator did not allow this target.
         """
-        if place in self.private:
+        if host_port in self.private:
             return
         if not all(map(is_public, addresses)):
             raise Refused(
-                Reason.PRIVATE_ADDRESS, f"{place} leads to an address that is not public."
+                Reason.PRIVATE_ADDRESS, f"{host_port} leads to an address that is not public."
             )
 
 
-def _is_denied(pattern: HostPattern, place: Place) -> bool:
-    return pattern.meets(place.host) and pattern.port in (None, place.port)
+def _is_denied(pattern: HostPattern, host_port: HostPort) -> bool:
+    return pattern.meets(host_port.host) and pattern.port in (None, host_port.port)
 
 
-def _is_allowed(pattern: HostPattern, place: Place, way: Way) -> bool:
-    if not pattern.meets(place.host) or (way is Way.RAW) != pattern.is_raw:
+def _is_allowed(pattern: HostPattern, host_port: HostPort, transport: Transport) -> bool:
+    if not pattern.meets(host_port.host) or (transport is Transport.RAW) != pattern.is_raw:
         return False
-    return place.port == (pattern.port or USUAL_PORTS.get(way))
+    return host_port.port == (pattern.port or USUAL_PORTS.get(transport))

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from toolrunner.egress.domain.errors import Reason, Refused
-from toolrunner.egress.domain.hosts import Place
+from toolrunner.egress.domain.hosts import HostPort
 from toolrunner.egress.domain.http_heads import RequestHead
 
 HTTP: Final = "http://"
@@ -33,14 +33,14 @@ METHODS: Final = frozenset(
 class Tunnel:
     """A connection for the workspace's own TLS."""
 
-    place: Place
+    host_port: HostPort
 
 
 @dataclass(frozen=True, slots=True)
 class Plain:
     """A request over plain HTTP; `path` includes the query."""
 
-    place: Place
+    host_port: HostPort
     path: str
 
 
@@ -48,7 +48,7 @@ class Plain:
 class Secured:
     """A request that the proxy sends over TLS; `path` includes the query."""
 
-    place: Place
+    host_port: HostPort
     path: str
 
 
@@ -74,11 +74,11 @@ def target_of(head: RequestHead, token: str = "") -> Target:
 def _target_of(head: RequestHead, token: str) -> Target:
     if head.method == "CONNECT":
         _check_token(head, token)
-        place = Place.parse(head.target)
-        _check_host(head, place, 0)
+        host_port = HostPort.parse(head.target)
+        _check_host(head, host_port, 0)
         if head.body.length != 0:
             raise Refused(Reason.MALFORMED, "A CONNECT has no body.")
-        return Tunnel(place)
+        return Tunnel(host_port)
     if head.method not in METHODS:
         raise Refused(Reason.UNSUPPORTED, f"The method {head.method} is not passed on.")
     if head.target.startswith("/"):
@@ -87,14 +87,14 @@ def _target_of(head: RequestHead, token: str) -> Target:
         raise Refused(Reason.UNSUPPORTED, "Only http:// addresses are passed on as they are.")
     _check_token(head, token)
     authority, path = _parted(head.target[len(HTTP) :])
-    place = Place.parse(authority, default_port=80)
-    _check_host(head, place, 80)
-    return Plain(place, path)
+    host_port = HostPort.parse(authority, default_port=80)
+    _check_host(head, host_port, 80)
+    return Plain(host_port, path)
 
 
 def _own(head: RequestHead, token: str) -> Target:
     host = head.get("host")
-    if host is None or Place.parse(host, default_port=80).host not in OWN_NAMES:
+    if host is None or HostPort.parse(host, default_port=80).host not in OWN_NAMES:
         raise Refused(Reason.MISMATCH, "The request is for the proxy, and its Host is another.")
     path = head.target
     if token:
@@ -106,7 +106,7 @@ def _own(head: RequestHead, token: str) -> Target:
         authority, rest = _parted(path[len(TLS) :])
         # Some programs percent-encode the colon before a port in a path.
         host = QUOTED_COLON.sub(":", authority, count=1)
-        return Secured(Place.parse(host, default_port=443), rest)
+        return Secured(HostPort.parse(host, default_port=443), rest)
     raise Refused(
         Reason.UNSUPPORTED, f"The proxy has no page {path.partition('?')[0][:100]!r} of its own."
     )
@@ -121,13 +121,13 @@ def _parted(text: str) -> tuple[str, str]:
     return text[:at], path if path.startswith("/") else f"/{path}"
 
 
-def _check_host(head: RequestHead, place: Place, default_port: int) -> None:
+def _check_host(head: RequestHead, host_port: HostPort, default_port: int) -> None:
     host = head.get("host")
     if host is None:
         return
     # The Host of a CONNECT is sent with the port by some clients and without it by others.
-    if Place.parse(host, default_port=default_port or place.port) != place:
-        raise Refused(Reason.MISMATCH, f"The request is for {place}, and its Host is another.")
+    if HostPort.parse(host, default_port=default_port or host_port.port) != host_port:
+        raise Refused(Reason.MISMATCH, f"The request is for {host_port}, and its Host is another.")
 
 
 def _check_token(head: RequestHead, token: str) -> None:

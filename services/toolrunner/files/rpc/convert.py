@@ -8,7 +8,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 
 from parley.api.workspace.v1 import file_pb2
 from parley.api.workspace.v1 import file_service_pb2 as api
-from toolrunner.files.changes import Changed
+from toolrunner.files.changes import ChangeResult
 from toolrunner.fileworker import protocol, values
 from toolrunner.fileworker.edits.match import Match
 
@@ -75,7 +75,7 @@ def page_to_proto(page: protocol.Page) -> api.ReadFileResponse:
     )
 
 
-def changes_to_proto(changed: Changed) -> list[file_pb2.FileChange]:
+def changes_to_proto(changed: ChangeResult) -> list[file_pb2.FileChange]:
     """Return the changes of files."""
     return [
         file_pb2.FileChange(
@@ -100,7 +100,7 @@ def changes_to_proto(changed: Changed) -> list[file_pb2.FileChange]:
     ]
 
 
-def problems_to_proto(changed: Changed) -> list[file_pb2.EditProblem]:
+def problems_to_proto(changed: ChangeResult) -> list[file_pb2.EditProblem]:
     """Return all problems."""
     return [
         file_pb2.EditProblem(
@@ -188,7 +188,7 @@ def summary_to_proto(summary: protocol.Summary) -> api.SearchFilesResponse:
             searched_files=summary.searched_files,
             truncated=summary.truncated,
             timed_out=summary.timed_out,
-            engine=summary.engine,
+            engine="ripgrep",
             duration_ms=round(summary.duration_s * 1000),
         )
     )

@@ -10,7 +10,7 @@ import grpc
 from parley.api.workspace.v1 import file_service_pb2 as api
 from parley.api.workspace.v1 import workspace_pb2
 from parley.api.workspace.v1.file_service_pb2_grpc import FileServiceServicer
-from toolrunner.files.changes import Changed
+from toolrunner.files.changes import ChangeResult
 from toolrunner.files.rpc import convert, inputs
 from toolrunner.files.service import FileService, UndoRequest
 from toolrunner.fileworker import protocol
@@ -91,7 +91,7 @@ class FileServicer(FileServiceServicer):
         effect = inputs.file_effect_of(request, scope, "EditFiles")
         plan = inputs.edits_of(request, self._files.new_token())
 
-        def encode(changed: Changed) -> bytes:
+        def encode(changed: ChangeResult) -> bytes:
             return api.EditFilesResponse(
                 applied=not changed.planned.problems and not request.dry_run,
                 changes=convert.changes_to_proto(changed),
@@ -109,7 +109,7 @@ class FileServicer(FileServiceServicer):
         effect = inputs.file_effect_of(request, scope, "ApplyPatch")
         plan = inputs.patch_of(request, self._files.new_token())
 
-        def encode(changed: Changed) -> bytes:
+        def encode(changed: ChangeResult) -> bytes:
             return api.ApplyPatchResponse(
                 applied=not changed.planned.problems and not request.dry_run,
                 changes=convert.changes_to_proto(changed),
@@ -221,17 +221,17 @@ class FileServicer(FileServiceServicer):
         return api.DeletePathResponse.FromString(response)
 
 
-def _encode_written(changed: Changed) -> bytes:
+def _encode_written(changed: ChangeResult) -> bytes:
     [change] = convert.changes_to_proto(changed)
     return api.WriteFileResponse(change=change).SerializeToString()
 
 
-def _encode_uploaded(changed: Changed) -> bytes:
+def _encode_uploaded(changed: ChangeResult) -> bytes:
     [change] = convert.changes_to_proto(changed)
     return api.UploadFileResponse(change=change).SerializeToString()
 
 
-def _encode_undone(changed: Changed) -> bytes:
+def _encode_undone(changed: ChangeResult) -> bytes:
     return api.UndoEditResponse(changes=convert.changes_to_proto(changed)).SerializeToString()
 
 
@@ -240,12 +240,12 @@ def _encode_made(answer: protocol.Answer) -> bytes:
     return api.MakeDirectoryResponse(created=answer.count > 0).SerializeToString()
 
 
-def _encode_moved(changed: Changed) -> bytes:
+def _encode_moved(changed: ChangeResult) -> bytes:
     assert changed.done.info is not None, "whatever was moved is told of"
     return api.MovePathResponse(info=convert.info_to_proto(changed.done.info)).SerializeToString()
 
 
-def _encode_deleted(changed: Changed) -> bytes:
+def _encode_deleted(changed: ChangeResult) -> bytes:
     return api.DeletePathResponse(deleted_entries=changed.done.count).SerializeToString()
 
 

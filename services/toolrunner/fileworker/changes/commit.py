@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from toolrunner.filesystem import errors
-from toolrunner.filesystem.beneath import Place, Root
-from toolrunner.filesystem.rename import exchanged
+from toolrunner.filesystem.beneath import Entry, Root
+from toolrunner.filesystem.tree import exchanged
 from toolrunner.fileworker.changes.drafts import Draft
 from toolrunner.fileworker.changes.entries import etag_at, make_entry, moved_back, remove_entry
 from toolrunner.fileworker.changes.git_guard import GitGuard
@@ -57,57 +57,57 @@ def _apply(doing: _Commit, draft: Draft) -> None:
     try:
         if draft.content is not None and above:
             doing.made += doing.root.make_directories(above)
-        with doing.root.real_place(draft.path) as place:
-            GitGuard(doing.root, draft.guards_git).check(place, draft.shown)
+        with doing.root.real_entry(draft.path) as entry:
+            GitGuard(doing.root, draft.guards_git).check(entry, draft.shown)
             if draft.content is None:
-                _check_same(place, draft)
-                os.unlink(place.name, dir_fd=place.directory_fd)
+                _check_same(entry, draft)
+                os.unlink(entry.name, dir_fd=entry.directory_fd)
             else:
-                _replace(doing, place, draft, draft.content)
+                _replace(doing, entry, draft, draft.content)
             doing.done.append(draft)
-            os.fsync(place.directory_fd)
+            os.fsync(entry.directory_fd)
     except OSError as error:
         raise errors.refusal_of(error, draft.shown) from error
 
 
-def _check_same(place: Place, draft: Draft) -> None:
+def _check_same(entry: Entry, draft: Draft) -> None:
     """Refuse a file that has changed since it was read."""
-    now = place.lstat()
+    now = entry.lstat()
     known = None if draft.before is None else draft.before.identity
     if (None if now is None else identity_of(now)) != known:
         raise errors.changed(draft.shown, "")
 
 
-def _replace(doing: _Commit, place: Place, draft: Draft, content: bytes) -> None:
+def _replace(doing: _Commit, entry: Entry, draft: Draft, content: bytes) -> None:
     staged = staged_name(doing.token)
     try:
-        _write_staged(place, staged, content, draft.before, draft.mode)
-        _check_same(place, draft)
-        put_in_place(place, staged, draft.before, draft.shown)
+        _write_staged(entry, staged, content, draft.before, draft.mode)
+        _check_same(entry, draft)
+        put_in_place(entry, staged, draft.before, draft.shown)
     finally:
         with suppress(FileNotFoundError):
-            os.unlink(staged, dir_fd=place.directory_fd)
+            os.unlink(staged, dir_fd=entry.directory_fd)
 
 
 def _write_staged(
-    place: Place, staged: str, content: bytes, before: Snapshot | None, mode: int
+    entry: Entry, staged: str, content: bytes, before: Snapshot | None, mode: int
 ) -> None:
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
-    fd = os.open(staged, flags, mode or NEW_FILE_MODE, dir_fd=place.directory_fd)
+    fd = os.open(staged, flags, mode or NEW_FILE_MODE, dir_fd=entry.directory_fd)
     try:
         view = memoryview(content)
         while view:
             view = view[os.write(fd, view) :]
         if before is not None:
-            keep_attributes(fd, place, before.mode)
+            keep_attributes(fd, entry, before.mode)
         os.fsync(fd)
     finally:
         os.close(fd)
 
 
-def keep_attributes(fd: int, place: Place, mode: int) -> None:
+def keep_attributes(fd: int, entry: Entry, mode: int) -> None:
     """Give a file the owner, mode and extended attributes of the one that it replaces."""
-    with suppress(OSError), place.found() as old:
+    with suppress(OSError), entry.found() as old:
         link = f"/proc/self/fd/{old}"
         for name in os.listxattr(link):
             with suppress(OSError):
@@ -118,34 +118,34 @@ def keep_attributes(fd: int, place: Place, mode: int) -> None:
     os.fchmod(fd, mode)
 
 
-def put_in_place(place: Place, staged: str, before: Snapshot | None, shown: str) -> None:
+def put_in_place(entry: Entry, staged: str, before: Snapshot | None, shown: str) -> None:
     """Rename a staged file to its path; a new one never replaces another.
 
     Raises:
         FileRefused: The file was changed at the last moment; it is left as it is then.
     """
-    fd = place.directory_fd
+    fd = entry.directory_fd
     if before is not None:
-        _exchange(place, staged, before, shown)
+        _exchange(entry, staged, before, shown)
         return
     try:
-        os.link(staged, place.name, src_dir_fd=fd, dst_dir_fd=fd, follow_symlinks=False)
+        os.link(staged, entry.name, src_dir_fd=fd, dst_dir_fd=fd, follow_symlinks=False)
     except OSError as error:
         if error.errno not in _NO_LINKS:
             raise
-        os.rename(staged, place.name, src_dir_fd=fd, dst_dir_fd=fd)
+        os.rename(staged, entry.name, src_dir_fd=fd, dst_dir_fd=fd)
 
 
-def _exchange(place: Place, staged: str, before: Snapshot, shown: str) -> None:
+def _exchange(entry: Entry, staged: str, before: Snapshot, shown: str) -> None:
     """Replace a file; a concurrent change is detected after the exchange, and the file kept."""
-    fd = place.directory_fd
-    with leased(place) as lease:
-        if not exchanged(fd, staged, fd, place.name):
-            os.rename(staged, place.name, src_dir_fd=fd, dst_dir_fd=fd)
+    fd = entry.directory_fd
+    with leased(entry) as lease:
+        if not exchanged(fd, staged, fd, entry.name):
+            os.rename(staged, entry.name, src_dir_fd=fd, dst_dir_fd=fd)
             return
         displaced = os.stat(staged, dir_fd=fd, follow_symlinks=False)
         if identity_of(displaced) != before.identity or lease.is_broken:
-            exchanged(fd, staged, fd, place.name)
+            exchanged(fd, staged, fd, entry.name)
             raise errors.changed(shown, NO_ETAG)
 
 
@@ -153,8 +153,8 @@ def _take_back(doing: _Commit) -> None:
     for draft in reversed(doing.done):
         roll_back(doing.root, draft.image(), doing.token)
     for directory in reversed(doing.made):
-        with suppress(OSError), doing.root.real_place(directory) as place:
-            os.rmdir(place.name, dir_fd=place.directory_fd)
+        with suppress(OSError), doing.root.real_entry(directory) as entry:
+            os.rmdir(entry.name, dir_fd=entry.directory_fd)
 
 
 def roll_back(root: Root, image: Image, token: str) -> bool:
@@ -164,16 +164,16 @@ def roll_back(root: Root, image: Image, token: str) -> bool:
     if image.kind is EntryKind.TREE:
         return False
     try:
-        with root.real_place(image.path) as place:
+        with root.real_entry(image.path) as entry:
             with suppress(FileNotFoundError):
-                os.unlink(staged_name(token), dir_fd=place.directory_fd)
-            now = etag_at(place)
+                os.unlink(staged_name(token), dir_fd=entry.directory_fd)
+            now = etag_at(entry)
             if now == image.before_etag:
                 return True
             if now != image.after_etag or not image.is_kept:
                 return False
-            _undo_at(place, image, token, is_there=bool(now))
-            os.fsync(place.directory_fd)
+            _undo_at(entry, image, token, is_there=bool(now))
+            os.fsync(entry.directory_fd)
             return True
     except FileNotFoundError:
         # Its directory was never created.
@@ -182,30 +182,30 @@ def roll_back(root: Root, image: Image, token: str) -> bool:
         return False
 
 
-def _undo_at(place: Place, image: Image, token: str, *, is_there: bool) -> None:
+def _undo_at(entry: Entry, image: Image, token: str, *, is_there: bool) -> None:
     if image.before_etag and image.kind is EntryKind.FILE:
-        _put_back(place, image.before or b"", image.mode or 0, token, is_new=not is_there)
+        _put_back(entry, image.before or b"", image.mode or 0, token, is_new=not is_there)
         return
     if is_there:
-        remove_entry(place)
+        remove_entry(entry)
     if image.before_etag:
-        make_entry(place, image)
+        make_entry(entry, image)
 
 
 def clear_staged(root: Root, asked: str, token: str) -> None:
     """Remove the staged file of a path; the path itself is not touched."""
-    with suppress(OSError, errors.FileRefused), root.place(root.relative(asked)) as place:
-        os.unlink(staged_name(token), dir_fd=place.directory_fd)
+    with suppress(OSError, errors.FileRefused), root.entry(root.relative(asked)) as entry:
+        os.unlink(staged_name(token), dir_fd=entry.directory_fd)
 
 
-def _put_back(place: Place, content: bytes, mode: int, token: str, *, is_new: bool) -> None:
+def _put_back(entry: Entry, content: bytes, mode: int, token: str, *, is_new: bool) -> None:
     staged = staged_name(token)
-    _write_staged(place, staged, content, None, mode)
-    os.chmod(staged, mode, dir_fd=place.directory_fd)
+    _write_staged(entry, staged, content, None, mode)
+    os.chmod(staged, mode, dir_fd=entry.directory_fd)
     if is_new:
-        put_in_place(place, staged, None, place.path)
+        put_in_place(entry, staged, None, entry.path)
     else:
-        directory = place.directory_fd
-        os.rename(staged, place.name, src_dir_fd=directory, dst_dir_fd=directory)
+        directory = entry.directory_fd
+        os.rename(staged, entry.name, src_dir_fd=directory, dst_dir_fd=directory)
     with suppress(FileNotFoundError):
-        os.unlink(staged, dir_fd=place.directory_fd)
+        os.unlink(staged, dir_fd=entry.directory_fd)

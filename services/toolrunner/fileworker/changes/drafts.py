@@ -89,9 +89,9 @@ class Drafts:
         shown = self.root.relative(asked)
         guard = GitGuard(self.root, self.guards_git)
         try:
-            with self.root.place(shown) as place:
-                guard.check(place, asked)
-                path, before = self.root.real_path(place), snapshot(place, shown=asked)
+            with self.root.entry(shown) as entry:
+                guard.check(entry, asked)
+                path, before = self.root.real_path(entry), snapshot(entry, shown=asked)
         except errors.FileRefused as refused:
             if refused.reason is not errors.Reason.PATH_NOT_FOUND:
                 raise

@@ -6,18 +6,18 @@ import stat
 from contextlib import suppress
 from typing import Final
 
-from toolrunner.filesystem.beneath import Place, Root
-from toolrunner.filesystem.rename import rename_to_free
+from toolrunner.filesystem.beneath import Entry, Root
+from toolrunner.filesystem.tree import rename_to_free
 from toolrunner.fileworker.content.snapshot import NO_ETAG, hashed, reopened
 from toolrunner.fileworker.values import EntryKind, Image
 
 DIRECTORY_ETAG: Final = "directory"
 
 
-def etag_at(place: Place) -> str | None:
+def etag_at(entry: Entry) -> str | None:
     """Return the etag of an entry, empty if there is none; None if it cannot have one."""
     try:
-        with place.found() as found:
+        with entry.found() as found:
             mode = os.fstat(found).st_mode
             if stat.S_ISDIR(mode):
                 return DIRECTORY_ETAG
@@ -39,44 +39,44 @@ def link_etag(target: bytes) -> str:
     return f"link-{hashlib.sha256(target).hexdigest()}"
 
 
-def inode_etag(place: Place) -> str:
+def inode_etag(entry: Entry) -> str:
     """Return an etag that an entry keeps when it is moved; empty if there is none."""
-    result = place.lstat()
+    result = entry.lstat()
     return NO_ETAG if result is None else f"inode-{result.st_dev:x}-{result.st_ino:x}"
 
 
-def make_entry(place: Place, image: Image) -> None:
+def make_entry(entry: Entry, image: Image) -> None:
     """Create a link or a directory as it was.
 
     Raises:
         OSError: The path exists, or it cannot be created.
     """
     if image.kind is EntryKind.LINK:
-        os.symlink(image.before or b"", os.fsencode(place.name), dir_fd=place.directory_fd)
+        os.symlink(image.before or b"", os.fsencode(entry.name), dir_fd=entry.directory_fd)
     else:
-        os.mkdir(place.name, 0o700, dir_fd=place.directory_fd)
-        os.chmod(place.name, image.mode or 0o755, dir_fd=place.directory_fd)
+        os.mkdir(entry.name, 0o700, dir_fd=entry.directory_fd)
+        os.chmod(entry.name, image.mode or 0o755, dir_fd=entry.directory_fd)
 
 
-def remove_entry(place: Place) -> None:
+def remove_entry(entry: Entry) -> None:
     """Remove a file, a link or an empty directory.
 
     Raises:
         OSError: It is not empty, or cannot be removed.
     """
-    there = place.lstat()
+    there = entry.lstat()
     if there is not None and stat.S_ISDIR(there.st_mode):
-        os.rmdir(place.name, dir_fd=place.directory_fd)
+        os.rmdir(entry.name, dir_fd=entry.directory_fd)
     else:
-        os.unlink(place.name, dir_fd=place.directory_fd)
+        os.unlink(entry.name, dir_fd=entry.directory_fd)
 
 
 def moved_back(root: Root, image: Image) -> bool:
     """Move an entry back to its old path; return whether it is there."""
     with (
         suppress(OSError),
-        root.real_place(image.path) as new,
-        root.real_place(image.moved_from) as old,
+        root.real_entry(image.path) as new,
+        root.real_entry(image.moved_from) as old,
     ):
         if inode_etag(old) == image.after_etag:
             return True

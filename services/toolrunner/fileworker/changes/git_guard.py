@@ -17,12 +17,12 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from toolrunner.filesystem import errors
-from toolrunner.filesystem.beneath import PATH_BYTES_MAX, Place, Root
+from toolrunner.filesystem.beneath import PATH_BYTES_MAX, Entry, Root
+from toolrunner.fileworker.search.gitignore import GIT_DIRECTORY
 
-GIT: Final = ".git"
 #: The entries of a git directory; the last two may be elsewhere, in its commondir.
 MARKS: Final = ("HEAD", "refs", "objects")
-COMMON: Final = "commondir"
+COMMON_DIRECTORY: Final = "commondir"
 POINTER_BYTES_MAX: Final = PATH_BYTES_MAX + len("gitdir: ")
 WHY: Final = "git's own files are protected here; use git itself"
 
@@ -42,7 +42,7 @@ class _Used:
 
     def look(self, directory: str) -> None:
         """Add the directories that git would use if it were started in a directory."""
-        path = _beside(directory, GIT)
+        path = _beside(directory, GIT_DIRECTORY)
         with suppress(OSError), self.root.opened(path, os.O_PATH | os.O_NOFOLLOW) as found:
             mode = os.fstat(found).st_mode
             if stat.S_ISLNK(mode):
@@ -50,16 +50,19 @@ class _Used:
             if not stat.S_ISREG(mode):
                 self._add(path)
         with suppress(OSError), self.root.opened(path, os.O_PATH) as found:
-            if said := _said(found).removeprefix("gitdir:").strip():
-                self._add(_beside(directory, said, self.root.prefix))
+            if output := _pointer_text(found).removeprefix("gitdir:").strip():
+                self._add(_beside(directory, output, self.root.prefix))
 
     def _add(self, path: str) -> None:
         self.paths.add(path)
         with suppress(OSError), self.root.opened(path, os.O_PATH | os.O_DIRECTORY) as fd:
             self.inodes.add(_inode(fd))
             real = self.root.path_of(fd, path)
-            with suppress(OSError), self.root.opened(f"{real}/{COMMON}", os.O_PATH) as pointer:
-                shared = _beside(real, _said(pointer), self.root.prefix)
+            with (
+                suppress(OSError),
+                self.root.opened(f"{real}/{COMMON_DIRECTORY}", os.O_PATH) as pointer,
+            ):
+                shared = _beside(real, _pointer_text(pointer), self.root.prefix)
                 self.paths.add(shared)
                 self.inodes.add(_inode_at(self.root, shared))
 
@@ -83,20 +86,20 @@ class GitGuard:
     root: Root
     is_on: bool
 
-    def check(self, place: Place, asked: str) -> None:
+    def check(self, entry: Entry, asked: str) -> None:
         """Check that an entry may be created, replaced, moved or deleted.
 
         Raises:
             FileRefused: It is git's, or would make the directory a git directory.
         """
         if self.is_on and (
-            _is_git(place.name)
-            or _would_be_git(place.directory_fd, place.name)
-            or self._is_inside(place.directory_fd, place.name)
+            _is_git(entry.name)
+            or _would_be_git(entry.directory_fd, entry.name)
+            or self._is_inside(entry.directory_fd, entry.name)
         ):
             raise errors.forbidden(asked, WHY)
         # Git's directory itself may have another name.
-        with suppress(OSError), place.found() as found:
+        with suppress(OSError), entry.found() as found:
             if self.is_on and stat.S_ISDIR(os.fstat(found).st_mode) and self._is_inside(found):
                 raise errors.forbidden(asked, WHY)
 
@@ -117,7 +120,7 @@ class GitGuard:
             except OSError:
                 continue
             try:
-                self.check(Place(fd, parts[depth], "/".join(parts[: depth + 1])), asked)
+                self.check(Entry(fd, parts[depth], "/".join(parts[: depth + 1])), asked)
             finally:
                 os.close(fd)
             return
@@ -156,7 +159,7 @@ class GitGuard:
 
 def _is_git(name: str) -> bool:
     # Some file systems treat all of these as the same name.
-    return name.casefold().rstrip(". ") == GIT
+    return name.casefold().rstrip(". ") == GIT_DIRECTORY
 
 
 def _inode(fd: int) -> Inode:
@@ -181,14 +184,14 @@ def _looks_like_git(fd: int, extra: str = "") -> bool:
     def has(name: str) -> bool:
         return name == extra or _has(fd, name)
 
-    return has("HEAD") and (has(COMMON) or (has("refs") and has("objects")))
+    return has("HEAD") and (has(COMMON_DIRECTORY) or (has("refs") and has("objects")))
 
 
 def _would_be_git(fd: int, name: str) -> bool:
-    return name in (*MARKS, COMMON) and _looks_like_git(fd, name)
+    return name in (*MARKS, COMMON_DIRECTORY) and _looks_like_git(fd, name)
 
 
-def _said(found: int) -> str:
+def _pointer_text(found: int) -> str:
     """Return the content of a small pointer file; empty if it is not a regular file."""
     if not stat.S_ISREG(os.fstat(found).st_mode):
         return ""

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from typing import Final
 
-from toolrunner.filesystem.beneath import Place
+from toolrunner.filesystem.beneath import Entry
 from toolrunner.fileworker.content.snapshot import reopened
 
 #: A process that holds a file open for longer is not waited for.
@@ -29,14 +29,14 @@ class Lease:
 
 
 @contextmanager
-def leased(place: Place) -> Iterator[Lease]:
+def leased(entry: Entry) -> Iterator[Lease]:
     """Take a lease on a file in a context; without effect where leases are not supported.
 
     Some file systems do not support them, and the kernel refuses them for files of another user.
     """
     fd = None
     with suppress(OSError):
-        with place.found() as found:
+        with entry.found() as found:
             fd = reopened(found)
         # The kernel signals a lease break; this signal is ignored by default.
         fcntl.fcntl(fd, fcntl.F_SETSIG, signal.SIGURG)

@@ -8,13 +8,13 @@ from itertools import islice
 from typing import Final
 
 from toolrunner.filesystem import errors
-from toolrunner.filesystem.beneath import Place, Root, kind_of
-from toolrunner.filesystem.rename import rename_to_free
+from toolrunner.filesystem.beneath import Entry, Root, kind_of
+from toolrunner.filesystem.tree import rename_to_free
 from toolrunner.fileworker.changes.git_guard import GitGuard
 from toolrunner.fileworker.content.snapshot import hashed, info_of, opened_file
 from toolrunner.fileworker.jobs import PAUSE, Pause
 from toolrunner.fileworker.protocol import Count, MakeDirectory, Stat, StatPath
-from toolrunner.fileworker.search.suggestions import suggestions_for
+from toolrunner.fileworker.search.find import suggestions_for
 
 DEPTH_MAX: Final = 500
 NAMES_PER_TURN: Final = 1000
@@ -87,16 +87,16 @@ class opened_entry:  # noqa: N801 (used like a function)
             fd = root.open(above, os.O_RDONLY | os.O_DIRECTORY)
         except OSError as error:
             raise errors.refusal_of(error, asked) from error
-        self._place = Place(fd, name, path)
+        self._place = Entry(fd, name, path)
 
-    def __enter__(self) -> Place:
+    def __enter__(self) -> Entry:
         return self._place
 
     def __exit__(self, *_: object) -> None:
         os.close(self._place.directory_fd)
 
 
-def rename_entry(source: Place, target: Place, *, overwrite: bool, asked: str) -> None:
+def rename_entry(source: Entry, target: Entry, *, overwrite: bool, asked: str) -> None:
     """Rename an entry to another path; an existing file is replaced only with `overwrite`.
 
     Raises:
@@ -113,7 +113,7 @@ def rename_entry(source: Place, target: Place, *, overwrite: bool, asked: str) -
         rename_to_free(fds[0], source.name, fds[1], target.name)
 
 
-def delete_directory(place: Place, *, recursive: bool) -> Generator[Pause, None, int]:
+def delete_directory(entry: Entry, *, recursive: bool) -> Generator[Pause, None, int]:
     """Delete a directory; return the number of entries.
 
     It pauses in between, because a large directory takes long.
@@ -123,8 +123,8 @@ def delete_directory(place: Place, *, recursive: bool) -> Generator[Pause, None,
     """
     count = 1
     if recursive:
-        count += yield from _emptied(place.directory_fd, place.name, DEPTH_MAX)
-    os.rmdir(place.name, dir_fd=place.directory_fd)
+        count += yield from _emptied(entry.directory_fd, entry.name, DEPTH_MAX)
+    os.rmdir(entry.name, dir_fd=entry.directory_fd)
     return count
 
 

@@ -10,7 +10,7 @@ from toolrunner.fileworker.content.detection import text_of
 from toolrunner.fileworker.content.snapshot import CONTENT_BYTES_MAX
 from toolrunner.fileworker.edits.replacement import NO_FILE_EDIT, edited
 from toolrunner.fileworker.protocol import PlanEdits, PlanRestore, PlanWrite
-from toolrunner.fileworker.search.suggestions import suggestions_for
+from toolrunner.fileworker.search.find import suggestions_for
 from toolrunner.fileworker.values import FileEdit, Image, Problem, ProblemKind
 
 MESSAGE_CHARACTERS_MAX: Final = 1000

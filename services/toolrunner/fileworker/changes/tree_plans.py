@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from toolrunner.filesystem import errors
-from toolrunner.filesystem.beneath import Place, Root
+from toolrunner.filesystem.beneath import Entry, Root
 from toolrunner.fileworker.changes.commit import roll_back
 from toolrunner.fileworker.changes.entries import (
     DIRECTORY_ETAG,
@@ -21,7 +21,7 @@ from toolrunner.fileworker.changes.paths import delete_directory, opened_entry, 
 from toolrunner.fileworker.content.snapshot import info_of, snapshot
 from toolrunner.fileworker.jobs import PAUSE, Pause
 from toolrunner.fileworker.protocol import Done, PlanDelete, PlanMove, Planned, PlanRestore
-from toolrunner.fileworker.search.suggestions import suggestions_for
+from toolrunner.fileworker.search.find import suggestions_for
 from toolrunner.fileworker.values import Change, ChangeKind, EntryKind, Image
 
 #: Deletions beyond this cannot be undone.
@@ -76,12 +76,12 @@ class Deletion(TreePlan):
         plan = cls(root, request.token, is_recursive=request.recursive)
         path = root.relative(request.path)
         try:
-            with opened_entry(root, path, request.path) as place:
-                GitGuard(root, request.guards_git).check(place, request.path)
-                there = place.lstat()
+            with opened_entry(root, path, request.path) as entry:
+                GitGuard(root, request.guards_git).check(entry, request.path)
+                there = entry.lstat()
                 if there is None:
                     return plan
-                plan.images = plan._kept(place, there, request)
+                plan.images = plan._kept(entry, there, request)
         except errors.FileRefused as refused:
             if refused.reason is errors.Reason.PATH_NOT_FOUND:
                 return plan
@@ -91,8 +91,8 @@ class Deletion(TreePlan):
         plan.changes = (Change(path, ChangeKind.DELETED, before_etag=plan.images[-1].before_etag),)
         return plan
 
-    def _kept(self, place: Place, there: os.stat_result, request: PlanDelete) -> tuple[Image, ...]:
-        path = self.root.real_path(place)
+    def _kept(self, entry: Entry, there: os.stat_result, request: PlanDelete) -> tuple[Image, ...]:
+        path = self.root.real_path(entry)
         if stat.S_ISDIR(there.st_mode) and not request.recursive:
             with self.root.opened(path, os.O_RDONLY | os.O_DIRECTORY) as fd, os.scandir(fd) as each:
                 if next(each, None) is not None:
@@ -105,7 +105,7 @@ class Deletion(TreePlan):
             size += len(image.before or b"")
             if not image.is_kept or len(images) > KEPT_ENTRIES_MAX or size > KEPT_BYTES_MAX:
                 mode = stat.S_IMODE(there.st_mode)
-                etag = DIRECTORY_ETAG if stat.S_ISDIR(there.st_mode) else inode_etag(place)
+                etag = DIRECTORY_ETAG if stat.S_ISDIR(there.st_mode) else inode_etag(entry)
                 return (Image(path, None, mode, etag, "", is_kept=False, kind=EntryKind.TREE),)
         return tuple(images)
 
@@ -119,13 +119,13 @@ class Deletion(TreePlan):
             return Done(count=(yield from self._delete_for_good(self.images[0])))
         for number, image in enumerate(self.images, start=1):
             try:
-                with self.root.real_place(image.path) as place:
-                    if etag_at(place) != image.before_etag:
+                with self.root.real_entry(image.path) as entry:
+                    if etag_at(entry) != image.before_etag:
                         raise errors.changed(image.path, "")
                     self.done.append(image)
-                    remove_entry(place)
+                    remove_entry(entry)
                     if number == len(self.images):
-                        os.fsync(place.directory_fd)
+                        os.fsync(entry.directory_fd)
             except OSError as error:
                 raise errors.changed(image.path, "") from error
             if number % STEPS_PER_TURN == 0:
@@ -134,16 +134,16 @@ class Deletion(TreePlan):
 
     def _delete_for_good(self, image: Image) -> Generator[Pause, None, int]:
         try:
-            with self.root.real_place(image.path) as place:
-                there = place.lstat()
+            with self.root.real_entry(image.path) as entry:
+                there = entry.lstat()
                 if there is None:
                     return 0
                 if not stat.S_ISDIR(there.st_mode):
-                    remove_entry(place)
+                    remove_entry(entry)
                     count = 1
                 else:
-                    count = yield from delete_directory(place, recursive=self.is_recursive)
-                os.fsync(place.directory_fd)
+                    count = yield from delete_directory(entry, recursive=self.is_recursive)
+                os.fsync(entry.directory_fd)
                 return count
         except OSError as error:
             raise errors.refusal_of(error, image.path) from error
@@ -151,36 +151,36 @@ class Deletion(TreePlan):
 
 def _entries(root: Root, path: str, depth: int = KEPT_DEPTH_MAX) -> Iterator[Image]:
     """Yield an entry and all below it, deepest first."""
-    with root.real_place(path) as place:
-        there = place.lstat()
+    with root.real_entry(path) as entry:
+        there = entry.lstat()
         if there is None:
             return
         mode = stat.S_IMODE(there.st_mode)
         if stat.S_ISLNK(there.st_mode):
-            target = os.fsencode(os.readlink(place.name, dir_fd=place.directory_fd))
+            target = os.fsencode(os.readlink(entry.name, dir_fd=entry.directory_fd))
             yield Image(path, target, mode, link_etag(target), "", kind=EntryKind.LINK)
         elif stat.S_ISREG(there.st_mode) and there.st_size <= KEPT_BYTES_MAX:
-            found = snapshot(place, shown=path)
+            found = snapshot(entry, shown=path)
             if found is not None:
                 is_kept = found.content is not None
                 yield Image(path, found.content, mode, found.etag, "", is_kept=is_kept)
         elif stat.S_ISDIR(there.st_mode) and depth > 0:
             with root.opened(path, os.O_RDONLY | os.O_DIRECTORY) as fd, os.scandir(fd) as entries:
-                for entry in entries:
-                    yield from _entries(root, f"{path}/{entry.name}", depth - 1)
+                for below in entries:
+                    yield from _entries(root, f"{path}/{below.name}", depth - 1)
             yield Image(path, b"", mode, DIRECTORY_ETAG, "", kind=EntryKind.DIRECTORY)
         else:
             yield Image(path, None, mode, "", "", is_kept=False)
 
 
 @dataclass
-class Moving(TreePlan):
+class MovePlan(TreePlan):
     """The move of an entry to another path."""
 
     request: PlanMove | None = None
 
     @classmethod
-    def of(cls, root: Root, request: PlanMove) -> "Moving":
+    def of(cls, root: Root, request: PlanMove) -> "MovePlan":
         """Plan it.
 
         Raises:
@@ -226,8 +226,8 @@ class Moving(TreePlan):
             if above:
                 self.root.make_directories(above)
             with (
-                self.root.real_place(image.moved_from) as source,
-                self.root.real_place(image.path) as target,
+                self.root.real_entry(image.moved_from) as source,
+                self.root.real_entry(image.path) as target,
             ):
                 guard.check(source, request.path)
                 guard.check(target, request.new_path)
@@ -248,8 +248,8 @@ class Moving(TreePlan):
 def _overwritten(root: Root, path: str, request: PlanMove) -> tuple[Image, ...]:
     """Return the image of the file that the move replaces."""
     try:
-        with root.real_place(path) as place:
-            there = place.lstat()
+        with root.real_entry(path) as entry:
+            there = entry.lstat()
     except OSError:
         return ()
     if there is None:
@@ -260,14 +260,14 @@ def _overwritten(root: Root, path: str, request: PlanMove) -> tuple[Image, ...]:
 
 
 @dataclass
-class Restoring(TreePlan):
+class RestorePlan(TreePlan):
     """The restore of entries."""
 
     undone: tuple[Image, ...] = ()
     guards_git: bool = False
 
     @classmethod
-    def of(cls, root: Root, request: PlanRestore) -> "Restoring":
+    def of(cls, root: Root, request: PlanRestore) -> "RestorePlan":
         """Plan it.
 
         Raises:
@@ -310,9 +310,9 @@ def _check_after(root: Root, image: Image, undone: tuple[Image, ...]) -> None:
     """Refuse an entry that is not as the change left it."""
     now: str | None = ""
     try:
-        with root.real_place(image.path) as place:
+        with root.real_entry(image.path) as entry:
             is_moved = image.kind is EntryKind.MOVED
-            now = inode_etag(place) if is_moved else etag_at(place)
+            now = inode_etag(entry) if is_moved else etag_at(entry)
     except FileNotFoundError:
         pass
     except OSError as error:

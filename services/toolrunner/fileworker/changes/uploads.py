@@ -6,7 +6,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 
 from toolrunner.filesystem import errors
-from toolrunner.filesystem.beneath import Place, Root
+from toolrunner.filesystem.beneath import Entry, Root
 from toolrunner.fileworker.changes.commit import (
     NEW_FILE_MODE,
     keep_attributes,
@@ -109,17 +109,17 @@ class Upload:
         assert self.draft is not None, "a commit follows its plan"
         before = self.draft.before
         name = self.path.rpartition("/")[2]
-        place = Place(self.directory_fd, name, self.path)
+        entry = Entry(self.directory_fd, name, self.path)
         try:
-            GitGuard(self.root, self.request.guards_git).check(place, self.request.path)
+            GitGuard(self.root, self.request.guards_git).check(entry, self.request.path)
             if before is not None:
-                keep_attributes(self.fd, place, before.mode)
+                keep_attributes(self.fd, entry, before.mode)
             os.fsync(self.fd)
-            now = place.lstat()
+            now = entry.lstat()
             known = None if before is None else before.identity
             if (None if now is None else identity_of(now)) != known:
                 raise errors.changed(self.request.path, NO_ETAG)
-            put_in_place(place, staged_name(self.request.token), before, self.request.path)
+            put_in_place(entry, staged_name(self.request.token), before, self.request.path)
             os.fsync(self.directory_fd)
             self.made = []
         except OSError as error:
@@ -134,8 +134,8 @@ class Upload:
         os.close(self.fd)
         os.close(self.directory_fd)
         for directory in reversed(self.made):
-            with suppress(OSError), self.root.real_place(directory) as place:
-                os.rmdir(place.name, dir_fd=place.directory_fd)
+            with suppress(OSError), self.root.real_entry(directory) as entry:
+                os.rmdir(entry.name, dir_fd=entry.directory_fd)
 
     def _wrong_size(self) -> errors.FileRefused:
         announced = self.request.size_bytes

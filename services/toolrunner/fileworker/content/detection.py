@@ -28,7 +28,7 @@ _SVG: Final = re.compile(
 
 
 @dataclass(frozen=True, slots=True)
-class Looks:
+class FileType:
     """The type of a file, detected from its first bytes.
 
     Attributes:
@@ -47,23 +47,23 @@ def etag_of(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()
 
 
-def file_type_of(sample: bytes) -> Looks:
+def file_type_of(sample: bytes) -> FileType:
     """Detect the type of a file from its beginning."""
     if not sample:
-        return Looks("empty", "application/x-empty")
+        return FileType("empty", "application/x-empty")
     media_type = _media_type(sample)
     if media_type.startswith("image/"):
-        return Looks("image", media_type)
+        return FileType("image", media_type)
     if media_type == "application/pdf":
-        return Looks("pdf", media_type)
+        return FileType("pdf", media_type)
     if media_type:
-        return Looks("binary", media_type)
+        return FileType("binary", media_type)
     encoding = _marked_encoding(sample)
     if not encoding and _is_binary(sample[:SAMPLE_BYTES]):
-        return Looks("binary", "application/octet-stream")
+        return FileType("binary", "application/octet-stream")
     is_svg = _SVG.match(sample.decode(errors="replace")) is not None
     media_type = "image/svg+xml" if is_svg else "text/plain"
-    return Looks("text", media_type, encoding or _guessed_encoding(sample))
+    return FileType("text", media_type, encoding or _guessed_encoding(sample))
 
 
 def _media_type(sample: bytes) -> str:

@@ -8,7 +8,7 @@ from typing import Final
 
 from toolrunner.filesystem import errors
 from toolrunner.filesystem.beneath import Root
-from toolrunner.fileworker.content.detection import Looks, codec_of, file_type_of, mark_of
+from toolrunner.fileworker.content.detection import FileType, codec_of, file_type_of, mark_of
 from toolrunner.fileworker.content.line_window import LineWindow
 from toolrunner.fileworker.content.pdf_text import read_pdf
 from toolrunner.fileworker.content.snapshot import (
@@ -52,7 +52,7 @@ def read_page(root: Root, request: ReadPage) -> Generator[Pause | Readable, None
         return _plain(info, looks, hashed(fd, WHOLE_BYTES_MAX), image)
 
 
-def _plain(info: PathInfo, looks: Looks, etag: str, image: bytes) -> Page:
+def _plain(info: PathInfo, looks: FileType, etag: str, image: bytes) -> Page:
     total = 0 if looks.kind == "empty" else None
     return Page(
         info,
@@ -66,7 +66,7 @@ def _plain(info: PathInfo, looks: Looks, etag: str, image: bytes) -> Page:
 
 
 def _text_page(
-    fd: int, sample: bytes, request: ReadPage, info: PathInfo, looks: Looks
+    fd: int, sample: bytes, request: ReadPage, info: PathInfo, looks: FileType
 ) -> Generator[Pause, None, Page]:
     is_whole = info.size_bytes <= WHOLE_BYTES_MAX
     size = len(sample)
@@ -113,7 +113,7 @@ def _text_page(
 
 
 def _pdf_page(
-    fd: int, request: ReadPage, info: PathInfo, looks: Looks
+    fd: int, request: ReadPage, info: PathInfo, looks: FileType
 ) -> Generator[Readable, None, Page]:
     etag = hashed(fd, WHOLE_BYTES_MAX)
     window = LineWindow(request)

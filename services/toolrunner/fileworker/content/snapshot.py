@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from toolrunner.filesystem import errors
-from toolrunner.filesystem.beneath import Place, Root, kind_of
+from toolrunner.filesystem.beneath import Entry, Root, kind_of
 from toolrunner.fileworker.content.detection import etag_of
 from toolrunner.fileworker.values import PathInfo
 
@@ -93,7 +93,7 @@ def check_regular(result: os.stat_result, shown: str) -> None:
         raise errors.wrong_kind(shown, kind, "only regular files are opened")
 
 
-def snapshot(place: Place, *, shown: str) -> Snapshot | None:
+def snapshot(place: Entry, *, shown: str) -> Snapshot | None:
     """Read a file, or return None if there is none.
 
     Raises:

@@ -23,7 +23,7 @@ from toolrunner.fileworker.git.protocol import (
     Created,
     ListCheckpoints,
 )
-from toolrunner.fileworker.git.repositories import Place, repository_of
+from toolrunner.fileworker.git.repositories import RepositoryPaths, repository_of
 from toolrunner.fileworker.git.status import empty_tree
 from toolrunner.fileworker.git.values import Checkpoint, bounded_files
 from toolrunner.fileworker.jobs import Pause, Readable
@@ -52,11 +52,13 @@ def create_checkpoint(
         FileRefused: There is no such repository, or git fails.
     """
     until_s = time.monotonic() + request.timeout_s
-    place = repository_of(root, request.directory)
-    checkpoint = yield from keep(git, place, request.scope, request.label, until_s)
-    known = yield from git.known(place, until_s)
+    repository_paths = repository_of(root, request.directory)
+    checkpoint = yield from keep(git, repository_paths, request.scope, request.label, until_s)
+    known = yield from git.known(repository_paths, until_s)
     base = checkpoint.parent_commit or empty_tree(known.settings)
-    reader = yield from changes(git, place, base, checkpoint.commit, until_s, "--find-renames")
+    reader = yield from changes(
+        git, repository_paths, base, checkpoint.commit, until_s, "--find-renames"
+    )
     return Created(checkpoint, bounded_files(reader.files())[0])
 
 
@@ -69,24 +71,32 @@ def list_checkpoints(
         FileRefused: There is no such repository, or git fails.
     """
     until_s = time.monotonic() + request.timeout_s
-    place = repository_of(root, request.directory)
+    repository_paths = repository_of(root, request.directory)
     below = f"{REFS}/{request.scope}/" if request.scope else f"{REFS}/"
     end = request.start + request.limit
     arguments = ("for-each-ref", f"--format={FORMAT}", "--sort=-creatordate", f"--count={end + 1}")
-    said = yield from git.output(place, (*arguments, below), until_s)
-    found = [_listed(place, line) for line in said.decode(errors="replace").splitlines()]
+    output = yield from git.output(repository_paths, (*arguments, below), until_s)
+    found = [
+        _listed(repository_paths, line) for line in output.decode(errors="replace").splitlines()
+    ]
     known = [checkpoint for checkpoint in found if checkpoint is not None]
     return Checkpoints(tuple(known[request.start : end]), len(known) > end)
 
 
 def keep(
-    git: Git, place: Place, scope: str, label: str, until_s: float, *, spared: str = ""
+    git: Git,
+    repository_paths: RepositoryPaths,
+    scope: str,
+    label: str,
+    until_s: float,
+    *,
+    spared: str = "",
 ) -> Generator[Steps, None, Checkpoint]:
     """Store the state of all files under a label; the oldest of too many are deleted.
 
     Args:
         git: Runs git.
-        place: The repository.
+        repository_paths: The repository.
         scope: The scope of the checkpoint.
         label: Its name; one of that name is replaced.
         until_s: The deadline.
@@ -95,46 +105,50 @@ def keep(
     Raises:
         FileRefused: Git fails.
     """
-    index = yield from _staged(git, place, until_s)
-    said = yield from git.output(place, ("write-tree",), until_s, index=index, is_exact=True)
-    tree = said.decode().strip()
-    (parent,) = yield from find_commits(git, place, ["HEAD"], until_s)
+    index = yield from _staged(git, repository_paths, until_s)
+    output = yield from git.output(
+        repository_paths, ("write-tree",), until_s, index=index, is_exact=True
+    )
+    tree = output.decode().strip()
+    (parent,) = yield from find_commits(git, repository_paths, ["HEAD"], until_s)
     above = ("-p", parent) if parent else ()
     made = ("commit-tree", *above, "-m", f"Checkpoint {label}", tree)
-    commit = (yield from git.output(place, made, until_s)).decode().strip()
+    commit = (yield from git.output(repository_paths, made, until_s)).decode().strip()
     ref = f"{REFS}/{scope}/{label}"
-    yield from git.output(place, ("update-ref", ref, commit), until_s)
-    yield from _prune(git, place, scope, frozenset({ref, spared}), until_s)
-    stored = yield from git.output(place, ("show", "-s", "--format=%ct", commit), until_s)
-    return Checkpoint(ref, place.directory, commit, parent, label, int(stored))
+    yield from git.output(repository_paths, ("update-ref", ref, commit), until_s)
+    yield from _prune(git, repository_paths, scope, frozenset({ref, spared}), until_s)
+    stored = yield from git.output(
+        repository_paths, ("show", "-s", "--format=%ct", commit), until_s
+    )
+    return Checkpoint(ref, repository_paths.directory, commit, parent, label, int(stored))
 
 
 def _prune(
-    git: Git, place: Place, scope: str, spared: frozenset[str], until_s: float
+    git: Git, repository_paths: RepositoryPaths, scope: str, spared: frozenset[str], until_s: float
 ) -> Generator[Steps, None, None]:
     """Delete the oldest checkpoints of one scope; git removes their unreferenced objects."""
     listing = ("for-each-ref", "--format=%(refname)", "--sort=-creatordate", f"{REFS}/{scope}/")
-    said = yield from git.output(place, listing, until_s)
-    refs = said.decode(errors="replace").splitlines()
+    output = yield from git.output(repository_paths, listing, until_s)
+    refs = output.decode(errors="replace").splitlines()
     surplus = [ref for ref in refs[CHECKPOINTS_MAX:] if ref not in spared]
     if surplus:
         deleting = "".join(f"delete {ref}\n" for ref in surplus).encode()
-        yield from git.output(place, ("update-ref", "--stdin"), until_s, input=deleting)
+        yield from git.output(repository_paths, ("update-ref", "--stdin"), until_s, input=deleting)
 
 
 def changes(
-    git: Git, place: Place, old: str, new: str, until_s: float, *options: str
+    git: Git, repository_paths: RepositoryPaths, old: str, new: str, until_s: float, *options: str
 ) -> Generator[Steps, None, DiffReader]:
     """Return the diff of two states."""
     reader = DiffReader(0)
     arguments = (*TREES, *options, old, new, "--")
-    reader.feed((yield from git.output(place, arguments, until_s)))
+    reader.feed((yield from git.output(repository_paths, arguments, until_s)))
     reader.finish()
     return reader
 
 
 def find_checkpoint(
-    git: Git, place: Place, ref: str, until_s: float
+    git: Git, repository_paths: RepositoryPaths, ref: str, until_s: float
 ) -> Generator[Steps, None, str]:
     """Return the commit of a checkpoint.
 
@@ -143,49 +157,55 @@ def find_checkpoint(
     """
     found = [""]
     if _REF.fullmatch(ref):
-        found = yield from find_commits(git, place, [ref], until_s)
+        found = yield from find_commits(git, repository_paths, [ref], until_s)
     if not found[0]:
         text = f"there is no checkpoint {ref!r}; list them to see their references"
         raise errors.FileRefused(errors.Reason.CHECKPOINT_NOT_FOUND, text, checkpoint=ref)
     return found[0]
 
 
-def _staged(git: Git, place: Place, until_s: float) -> Generator[Steps, None, Path]:
+def _staged(
+    git: Git, repository_paths: RepositoryPaths, until_s: float
+) -> Generator[Steps, None, Path]:
     """Return the separate index, updated to the current files."""
-    own = place.git / OWN_DIRECTORY
+    own = repository_paths.git / OWN_DIRECTORY
     own.mkdir(mode=0o700, exist_ok=True)
     index = own / INDEX
     # There is only one file worker, so a lock was left by a killed one.
     index.with_name(f"{INDEX}.lock").unlink(missing_ok=True)
     adding = ("add", "--all", "--ignore-errors", "--", ".")
-    ran = yield from git.run(place, adding, until_s, index=index, is_exact=True)
+    ran = yield from git.run(repository_paths, adding, until_s, index=index, is_exact=True)
     problems = [line for line in ran.error.splitlines() if line.startswith(("error:", "fatal:"))]
     real = [line for line in problems if EMPTY_INSIDE not in line]
     if ran.code != 0 and (real or not problems):
-        raise failed(place.directory, "\n".join(real))
-    yield from _mind_ignored(git, place, index, until_s)
+        raise failed(repository_paths.directory, "\n".join(real))
+    yield from _mind_ignored(git, repository_paths, index, until_s)
     return index
 
 
 def _mind_ignored(
-    git: Git, place: Place, index: Path, until_s: float
+    git: Git, repository_paths: RepositoryPaths, index: Path, until_s: float
 ) -> Generator[Steps, None, None]:
     """Add the ignored files that the repository tracks anyway, and no others."""
     arguments = ("ls-files", "-z", "--cached", "--ignored", "--exclude-standard")
-    theirs = frozenset((yield from git.output(place, arguments, until_s)).split(b"\0")) - {b""}
-    ours = yield from git.output(place, arguments, until_s, index=index, is_exact=True)
+    theirs = frozenset(
+        (yield from git.output(repository_paths, arguments, until_s)).split(b"\0")
+    ) - {b""}
+    ours = yield from git.output(repository_paths, arguments, until_s, index=index, is_exact=True)
     surplus = frozenset(ours.split(b"\0")) - {b""} - theirs
     for options, paths in ((("--force-remove",), surplus), (("--add", "--remove"), theirs)):
         if paths:
             updating = ("update-index", *options, "-z", "--stdin")
             data = b"".join(path + b"\0" for path in sorted(paths))
-            yield from git.output(place, updating, until_s, index=index, is_exact=True, input=data)
+            yield from git.output(
+                repository_paths, updating, until_s, index=index, is_exact=True, input=data
+            )
 
 
-def _listed(place: Place, line: str) -> Checkpoint | None:
+def _listed(repository_paths: RepositoryPaths, line: str) -> Checkpoint | None:
     ref, commit, parents, created = line.split("\0")
     named = _REF.fullmatch(ref)
     if named is None or not created:
         return None
     parent = parents.partition(" ")[0]
-    return Checkpoint(ref, place.directory, commit, parent, named[2], int(created))
+    return Checkpoint(ref, repository_paths.directory, commit, parent, named[2], int(created))

@@ -19,7 +19,7 @@ from typing import IO, Final
 
 from toolrunner.filesystem import errors
 from toolrunner.fileworker.git import configuration
-from toolrunner.fileworker.git.repositories import Place
+from toolrunner.fileworker.git.repositories import RepositoryPaths
 from toolrunner.fileworker.jobs import Readable
 
 READ_BYTES: Final = 256 * 1024
@@ -123,28 +123,34 @@ class Git:
             self._own = Path(tempfile.mkdtemp(prefix="git-", dir=self.directory))
         return self._own
 
-    def known(self, place: Place, until_s: float) -> Generator[Readable, None, Known]:
+    def known(
+        self, repository_paths: RepositoryPaths, until_s: float
+    ) -> Generator[Readable, None, Known]:
         """Return a repository's settings, read again if they have changed.
 
         Raises:
             FileRefused: They cannot be read.
         """
-        signature = tuple(_signature(place, name) for name in _SIGNED)
-        known = self._known.get(place.git)
+        signature = tuple(_signature(repository_paths, name) for name in _SIGNED)
+        known = self._known.get(repository_paths.git)
         if known is None or known.signature != signature:
-            settings = yield from self._settings(place.common / "config", place, until_s)
+            settings = yield from self._settings(
+                repository_paths.common / "config", repository_paths, until_s
+            )
             if configuration.is_true(
                 configuration.last_value(settings, "extensions.worktreeconfig")
             ):
-                more = yield from self._settings(place.git / "config.worktree", place, until_s)
+                more = yield from self._settings(
+                    repository_paths.git / "config.worktree", repository_paths, until_s
+                )
                 settings = [*settings, *more]
-            known = self._made(place, signature, settings)
-            self._known[place.git] = known
+            known = self._made(repository_paths, signature, settings)
+            self._known[repository_paths.git] = known
         return known
 
     def run(
         self,
-        place: Place,
+        repository_paths: RepositoryPaths,
         arguments: Sequence[str],
         until_s: float,
         *,
@@ -156,7 +162,7 @@ class Git:
         """Run git in a repository.
 
         Args:
-            place: The repository.
+            repository_paths: The repository.
             arguments: The command and its options.
             until_s: The deadline, by the monotonic clock.
             index: Another index than the repository's.
@@ -167,20 +173,22 @@ class Git:
         Raises:
             FileRefused: It takes too long, or there is no git.
         """
-        known = yield from self.known(place, until_s)
+        known = yield from self.known(repository_paths, until_s)
         variables = {
-            "GIT_DIR": str(place.git),
+            "GIT_DIR": str(repository_paths.git),
             "GIT_COMMON_DIR": str(known.exact if is_exact else known.common),
-            "GIT_OBJECT_DIRECTORY": str(place.common / "objects"),
-            "GIT_WORK_TREE": str(place.files),
+            "GIT_OBJECT_DIRECTORY": str(repository_paths.common / "objects"),
+            "GIT_WORK_TREE": str(repository_paths.files),
             **({"GIT_INDEX_FILE": str(index)} if index else {}),
         }
         command = (*SAFE, *arguments)
-        return (yield from self._run(command, place.files, variables, until_s, input, take))
+        return (
+            yield from self._run(command, repository_paths.files, variables, until_s, input, take)
+        )
 
     def output(
         self,
-        place: Place,
+        repository_paths: RepositoryPaths,
         arguments: Sequence[str],
         until_s: float,
         *,
@@ -194,29 +202,32 @@ class Git:
             FileRefused: It fails, takes too long, or there is none.
         """
         ran = yield from self.run(
-            place, arguments, until_s, index=index, is_exact=is_exact, input=input
+            repository_paths, arguments, until_s, index=index, is_exact=is_exact, input=input
         )
         if ran.code != 0:
-            raise failed(place.directory, ran.error)
+            raise failed(repository_paths.directory, ran.error)
         return ran.output
 
     def _settings(
-        self, path: Path, place: Place, until_s: float
+        self, path: Path, repository_paths: RepositoryPaths, until_s: float
     ) -> Generator[Readable, None, list[tuple[str, str]]]:
         if not path.is_file():
             return []
         if path.stat().st_size > CONFIG_BYTES_MAX:
-            raise failed(place.directory, "its configuration is too large")
+            raise failed(repository_paths.directory, "its configuration is too large")
         # Outside of every repository, so that none is searched.
         variables = {"GIT_DIR": os.devnull}
         arguments = ("config", f"--file={path}", "--no-includes", "--list", "-z")
         ran = yield from self._run(arguments, Path("/"), variables, until_s, b"", None)
         if ran.code != 0:
-            raise failed(place.directory, ran.error)
+            raise failed(repository_paths.directory, ran.error)
         return configuration.parse_list(ran.output)
 
     def _made(
-        self, place: Place, signature: tuple[object, ...], settings: configuration.Settings
+        self,
+        repository_paths: RepositoryPaths,
+        signature: tuple[object, ...],
+        settings: configuration.Settings,
     ) -> Known:
         made = []
         kept = configuration.kept(settings)
@@ -225,9 +236,11 @@ class Git:
             used = configuration.whole(kept) if attributes else kept
             (directory / "config").write_bytes(configuration.written(used))
             for name in _LINKED:
-                (directory / name).symlink_to(place.common / name)
+                (directory / name).symlink_to(repository_paths.common / name)
             (directory / "info").mkdir()
-            (directory / "info" / "exclude").symlink_to(place.common / "info" / "exclude")
+            (directory / "info" / "exclude").symlink_to(
+                repository_paths.common / "info" / "exclude"
+            )
             if attributes:
                 (directory / "info" / "attributes").write_bytes(attributes)
             made.append(directory)
@@ -245,14 +258,14 @@ class Git:
         if not self.program:
             raise failed("", "there is no git on this node")
         self.runs += 1
-        with tempfile.TemporaryFile(dir=self.own()) as said, _source(input, self.own()) as source:
+        with tempfile.TemporaryFile(dir=self.own()) as stderr, _source(input, self.own()) as source:
             child = subprocess.Popen(
                 [self.program, "--no-pager", *arguments],
                 cwd=directory,
                 env={**self.environment, **ENVIRONMENT, **variables},
                 stdin=source,
                 stdout=subprocess.PIPE,
-                stderr=said,
+                stderr=stderr,
             )
             with child:
                 try:
@@ -262,7 +275,7 @@ class Git:
                     if child.returncode is None:
                         child.kill()
                         child.wait()
-            return GitResult(code, output, _tail(said))
+            return GitResult(code, output, _tail(stderr))
 
 
 @dataclass
@@ -303,9 +316,9 @@ def _read(
     return bytes(take.data) if isinstance(take, _Kept) else b""
 
 
-def _tail(said: IO[bytes]) -> str:
-    said.seek(0)
-    return said.read(ERROR_BYTES_MAX).decode(errors="replace")
+def _tail(stderr: IO[bytes]) -> str:
+    stderr.seek(0)
+    return stderr.read(ERROR_BYTES_MAX).decode(errors="replace")
 
 
 def _source(data: bytes, directory: Path) -> IO[bytes]:
@@ -317,8 +330,8 @@ def _source(data: bytes, directory: Path) -> IO[bytes]:
     return source
 
 
-def _signature(place: Place, name: str) -> object:
-    path = (place.common if name == "config" else place.git) / name
+def _signature(repository_paths: RepositoryPaths, name: str) -> object:
+    path = (repository_paths.common if name == "config" else repository_paths.git) / name
     try:
         found = path.stat()
     except OSError:

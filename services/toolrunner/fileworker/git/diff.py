@@ -14,7 +14,7 @@ from toolrunner.filesystem.beneath import Root
 from toolrunner.fileworker.git.command import Git, failed
 from toolrunner.fileworker.git.diff_output import DiffReader
 from toolrunner.fileworker.git.protocol import Diff, GitDiff
-from toolrunner.fileworker.git.repositories import Place, repository_of
+from toolrunner.fileworker.git.repositories import RepositoryPaths, repository_of
 from toolrunner.fileworker.git.status import DIFF, empty_tree
 from toolrunner.fileworker.git.values import bounded_files
 from toolrunner.fileworker.jobs import Pause, Readable
@@ -33,20 +33,20 @@ def read_diff(git: Git, root: Root, request: GitDiff) -> Working:
         FileRefused: There is no such repository or commit, or git fails.
     """
     until_s = time.monotonic() + request.timeout_s
-    place = repository_of(root, request.directory)
+    repository_paths = repository_of(root, request.directory)
     names = [request.base or "HEAD", *([request.target] if request.target else [])]
-    commits = yield from find_commits(git, place, names, until_s)
+    commits = yield from find_commits(git, repository_paths, names, until_s)
     base, target = commits[0], commits[1] if request.target else ""
     if request.base and not base:
         raise no_commit("base", request.base)
     if request.target and not target:
         raise no_commit("target", request.target)
-    known = yield from git.known(place, until_s)
+    known = yield from git.known(repository_paths, until_s)
     ends = (base or empty_tree(known.settings), *([target] if target else []))
-    with temporary_index(git, place) as index:
+    with temporary_index(git, repository_paths) as index:
         if not target:
-            yield from _note_untracked(git, place, index, request.paths, until_s)
-        reader = yield from _read(git, place, index, ends, request, until_s)
+            yield from _note_untracked(git, repository_paths, index, request.paths, until_s)
+        reader = yield from _read(git, repository_paths, index, ends, request, until_s)
     files, omitted = bounded_files(reader.files())
     return Diff(
         files=files,
@@ -59,14 +59,15 @@ def read_diff(git: Git, root: Root, request: GitDiff) -> Working:
 
 
 def find_commits(
-    git: Git, place: Place, names: Sequence[str], until_s: float
+    git: Git, repository_paths: RepositoryPaths, names: Sequence[str], until_s: float
 ) -> Generator[Readable, None, list[str]]:
     """Return the commits of names; empty for names without one."""
     asked = "".join(f"{name}^{{commit}}\n" for name in names)
     arguments = ("cat-file", "--batch-check=%(objectname)")
-    said = yield from git.output(place, arguments, until_s, input=os.fsencode(asked))
+    output = yield from git.output(repository_paths, arguments, until_s, input=os.fsencode(asked))
     return [
-        "" if line.endswith(MISSING) else line.decode() for line in said.splitlines()[: len(names)]
+        "" if line.endswith(MISSING) else line.decode()
+        for line in output.splitlines()[: len(names)]
     ]
 
 
@@ -77,12 +78,12 @@ def no_commit(field: str, name: str) -> errors.FileRefused:
 
 
 @contextmanager
-def temporary_index(git: Git, place: Place) -> Iterator[Path]:
+def temporary_index(git: Git, repository_paths: RepositoryPaths) -> Iterator[Path]:
     """Copy the repository's index in a context; the original is not changed."""
     directory = Path(tempfile.mkdtemp(prefix="index-", dir=git.own()))
     index = directory / "index"
     try:
-        with (place.git / "index").open("rb") as source, index.open("wb") as copy:
+        with (repository_paths.git / "index").open("rb") as source, index.open("wb") as copy:
             shutil.copyfileobj(source, copy)
             found = os.fstat(source.fileno())
         # Files changed at the time of the last index write are detected by its mtime.
@@ -96,20 +97,20 @@ def temporary_index(git: Git, place: Place) -> Iterator[Path]:
 
 
 def _note_untracked(
-    git: Git, place: Place, index: Path, paths: Sequence[str], until_s: float
+    git: Git, repository_paths: RepositoryPaths, index: Path, paths: Sequence[str], until_s: float
 ) -> Generator[Readable, None, None]:
     """Mark new files as added in the index, without storing their content."""
     arguments = ("ls-files", "-z", "--others", "--exclude-standard", "--", *paths)
-    said = yield from git.output(place, arguments, until_s)
-    new = [path for path in said.split(b"\0") if path and not path.endswith(b"/")]
+    output = yield from git.output(repository_paths, arguments, until_s)
+    new = [path for path in output.split(b"\0") if path and not path.endswith(b"/")]
     if new:
         adding = ("add", "--intent-to-add", "--pathspec-from-file=-", "--pathspec-file-nul")
-        yield from git.run(place, adding, until_s, index=index, input=b"\0".join(new))
+        yield from git.run(repository_paths, adding, until_s, index=index, input=b"\0".join(new))
 
 
 def _read(
     git: Git,
-    place: Place,
+    repository_paths: RepositoryPaths,
     index: Path,
     ends: Sequence[str],
     request: GitDiff,
@@ -127,10 +128,10 @@ def _read(
         reader.feed(data)
         return seen <= SKIPPED_BYTES_MAX
 
-    ran = yield from git.run(place, arguments, until_s, index=index, take=take)
+    ran = yield from git.run(repository_paths, arguments, until_s, index=index, take=take)
     if ran.code != 0 and seen <= SKIPPED_BYTES_MAX:
-        raise failed(place.directory, ran.error)
+        raise failed(repository_paths.directory, ran.error)
     reader.finish()
     if seen > SKIPPED_BYTES_MAX:
-        reader.omitted.extend(raw.path for raw in reader.raw if raw.path not in reader.told)
+        reader.omitted.extend(raw.path for raw in reader.raw if raw.path not in reader.read_paths)
     return reader

@@ -46,14 +46,14 @@ class DiffReader:
         max_bytes: How much text to keep.
         counts: Lines by path; None for binary files.
         omitted: Paths whose text did not fit.
-        told: Paths whose text was read, whether it fit or not.
+        read_paths: Paths whose text was read, whether it fit or not.
     """
 
     max_bytes: int
     raw: list[RawFile] = field(default_factory=list)
     counts: dict[str, tuple[int, int] | None] = field(default_factory=dict)
     omitted: list[str] = field(default_factory=list)
-    told: set[str] = field(default_factory=set)
+    read_paths: set[str] = field(default_factory=set)
     _kept: list[bytes] = field(default_factory=list)
     _kept_bytes: int = 0
     _buffer: bytearray = field(default_factory=bytearray)
@@ -101,10 +101,10 @@ class DiffReader:
 
     def _take_records(self) -> None:
         *records, rest = bytes(self._buffer).split(b"\0")
-        for place, record in enumerate(records):
+        for repository_paths, record in enumerate(records):
             if not record and not self._tokens:
                 self._is_text = True
-                self._buffer = bytearray(b"\0".join([*records[place + 1 :], rest]))
+                self._buffer = bytearray(b"\0".join([*records[repository_paths + 1 :], rest]))
                 return
             self._tokens.append(record)
             self._take_tokens()
@@ -139,17 +139,17 @@ class DiffReader:
         self._tokens.clear()
 
     def _take_lines(self) -> None:
-        data, place = bytes(self._buffer), 0
+        data, repository_paths = bytes(self._buffer), 0
         self._buffer.clear()
-        while place < len(data):
-            end = data.find(b"\n", place) + 1 or len(data)
-            part = data[place:end]
+        while repository_paths < len(data):
+            end = data.find(b"\n", repository_paths) + 1 or len(data)
+            part = data[repository_paths:end]
             if self._at_start and end == len(data) and _START.startswith(part):
                 # More bytes are needed to decide whether the next file begins here.
                 self._buffer += part
                 return
             self._take_part(part)
-            place = end
+            repository_paths = end
 
     def _take_part(self, part: bytes) -> None:
         if self._at_start and part.startswith(_START):
@@ -172,7 +172,7 @@ class DiffReader:
         elif piece and not self._is_dropping:
             self._kept.append(piece)
             self._kept_bytes += len(piece)
-        self.told.add(path)
+        self.read_paths.add(path)
         self._piece.clear()
         self._is_dropping = False
 

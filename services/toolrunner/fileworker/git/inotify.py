@@ -90,10 +90,10 @@ class Inotify:
                 data = os.read(self.fd, READ_BYTES)
             except BlockingIOError:
                 return
-            place = 0
-            while place < len(data):
-                watch, mask, _, length = _HEAD.unpack_from(data, place)
-                place += _HEAD.size
-                name = data[place : place + length].rstrip(b"\0")
-                place += length
+            repository_paths = 0
+            while repository_paths < len(data):
+                watch, mask, _, length = _HEAD.unpack_from(data, repository_paths)
+                repository_paths += _HEAD.size
+                name = data[repository_paths : repository_paths + length].rstrip(b"\0")
+                repository_paths += length
                 yield Notice(watch, mask, os.fsdecode(name))

@@ -18,7 +18,7 @@ from toolrunner.fileworker.git.command import Git
 from toolrunner.fileworker.git.diff import find_commits
 from toolrunner.fileworker.git.diff_output import RawFile
 from toolrunner.fileworker.git.protocol import RestoreCheckpoint, Restored
-from toolrunner.fileworker.git.repositories import Place, repository_of
+from toolrunner.fileworker.git.repositories import RepositoryPaths, repository_of
 from toolrunner.fileworker.git.values import Checkpoint, bounded_files
 from toolrunner.fileworker.jobs import Pause, Readable
 
@@ -39,49 +39,64 @@ def restore_checkpoint(
             path; nothing was changed.
     """
     until_s = time.monotonic() + request.timeout_s
-    place = repository_of(root, request.directory)
-    target = yield from find_checkpoint(git, place, request.ref, until_s)
-    previous, present = yield from _kept(git, place, request, until_s)
+    repository_paths = repository_of(root, request.directory)
+    target = yield from find_checkpoint(git, repository_paths, request.ref, until_s)
+    previous, present = yield from _kept(git, repository_paths, request, until_s)
     if request.if_unchanged_since_ref:
-        yield from _check_unchanged(git, place, request, present.commit, until_s)
-    reader = yield from changes(git, place, present.commit, target, until_s, "--no-renames")
+        yield from _check_unchanged(git, repository_paths, request, present.commit, until_s)
+    reader = yield from changes(
+        git, repository_paths, present.commit, target, until_s, "--no-renames"
+    )
     wanted = [raw for raw in reader.raw if _is_wanted(raw, request)]
-    plan = Plan(root, place, wanted)
+    plan = Plan(root, repository_paths, wanted)
     plan.check()
     plan.remove()
-    yield from _write(git, place, target, plan.written, until_s)
+    yield from _write(git, repository_paths, target, plan.written, until_s)
     paths = {raw.path for raw in wanted}
     files = [file for file in reader.files() if file.path in paths]
     return Restored(bounded_files(files)[0], previous)
 
 
 def _kept(
-    git: Git, place: Place, request: RestoreCheckpoint, until_s: float
+    git: Git, repository_paths: RepositoryPaths, request: RestoreCheckpoint, until_s: float
 ) -> Generator[Steps, None, tuple[Checkpoint, Checkpoint]]:
     """Return the state before the first attempt, and the one before this attempt."""
     ref = f"{REFS}/{request.scope}/{request.previous_label}"
-    (before,) = yield from find_commits(git, place, [ref], until_s)
+    (before,) = yield from find_commits(git, repository_paths, [ref], until_s)
     if not before:
         made = yield from keep(
-            git, place, request.scope, request.previous_label, until_s, spared=request.ref
+            git,
+            repository_paths,
+            request.scope,
+            request.previous_label,
+            until_s,
+            spared=request.ref,
         )
         return made, made
     again = f"{request.previous_label}-again"
-    present = yield from keep(git, place, request.scope, again, until_s, spared=request.ref)
-    said = yield from git.output(place, ("show", "-s", "--format=%P %ct", before), until_s)
-    *parents, created = said.decode().split()
+    present = yield from keep(
+        git, repository_paths, request.scope, again, until_s, spared=request.ref
+    )
+    output = yield from git.output(
+        repository_paths, ("show", "-s", "--format=%P %ct", before), until_s
+    )
+    *parents, created = output.decode().split()
     label = request.previous_label
     return Checkpoint(
-        ref, place.directory, before, next(iter(parents), ""), label, int(created)
+        ref, repository_paths.directory, before, next(iter(parents), ""), label, int(created)
     ), present
 
 
 def _check_unchanged(
-    git: Git, place: Place, request: RestoreCheckpoint, present: str, until_s: float
+    git: Git,
+    repository_paths: RepositoryPaths,
+    request: RestoreCheckpoint,
+    present: str,
+    until_s: float,
 ) -> Generator[Steps, None, None]:
     ref = request.if_unchanged_since_ref
-    since = yield from find_checkpoint(git, place, ref, until_s)
-    reader = yield from changes(git, place, since, present, until_s, "--no-renames")
+    since = yield from find_checkpoint(git, repository_paths, ref, until_s)
+    reader = yield from changes(git, repository_paths, since, present, until_s, "--no-renames")
     if reader.raw:
         path = reader.raw[0].path
         text = f"{path!r} has changed since {ref!r}; look at the difference, then restore without"
@@ -106,7 +121,7 @@ class Plan:
     """
 
     root: Root
-    place: Place
+    repository_paths: RepositoryPaths
     wanted: list[RawFile]
     written: list[str] = field(init=False)
     _removed: set[str] = field(init=False)
@@ -136,17 +151,17 @@ class Plan:
             self._unlink(path)
             for above in _above(path):
                 try:
-                    (self.place.files / above).rmdir()
+                    (self.repository_paths.files / above).rmdir()
                 except OSError:
                     break
         for path in self.written:
             if stat.S_ISDIR(self._mode(path) or 0):
-                for directory, _, _ in os.walk(self.place.files / path, topdown=False):
+                for directory, _, _ in os.walk(self.repository_paths.files / path, topdown=False):
                     os.rmdir(directory)
 
     def _unlink(self, path: str) -> None:
         """Remove a file; a link that is swapped in meanwhile cannot lead out of the workspace."""
-        inside = "/".join(filter(None, (self.place.directory, path)))
+        inside = "/".join(filter(None, (self.repository_paths.directory, path)))
         above, _, name = inside.rpartition("/")
         with (
             suppress(FileNotFoundError),
@@ -160,15 +175,15 @@ class Plan:
             self._refuse(path)
 
     def _check_emptied(self, path: str) -> None:
-        for directory, _, names in os.walk(self.place.files / path):
+        for directory, _, names in os.walk(self.repository_paths.files / path):
             for name in names:
-                inside = str((Path(directory) / name).relative_to(self.place.files))
+                inside = str((Path(directory) / name).relative_to(self.repository_paths.files))
                 if inside not in self._removed:
                     self._refuse(inside)
 
     def _mode(self, path: str) -> int | None:
         try:
-            return os.lstat(self.place.files / path).st_mode
+            return os.lstat(self.repository_paths.files / path).st_mode
         except (FileNotFoundError, NotADirectoryError):
             return None
 
@@ -186,7 +201,7 @@ def _above(path: str) -> Iterator[str]:
 
 
 def _write(
-    git: Git, place: Place, target: str, paths: list[str], until_s: float
+    git: Git, repository_paths: RepositoryPaths, target: str, paths: list[str], until_s: float
 ) -> Generator[Steps, None, None]:
     if not paths:
         return
@@ -194,8 +209,12 @@ def _write(
     index = directory / "index"
     data = b"".join(os.fsencode(path) + b"\0" for path in paths)
     try:
-        yield from git.output(place, ("read-tree", target), until_s, index=index, is_exact=True)
+        yield from git.output(
+            repository_paths, ("read-tree", target), until_s, index=index, is_exact=True
+        )
         writing = ("checkout-index", "--force", "-z", "--stdin")
-        yield from git.output(place, writing, until_s, index=index, is_exact=True, input=data)
+        yield from git.output(
+            repository_paths, writing, until_s, index=index, is_exact=True, input=data
+        )
     finally:
         shutil.rmtree(directory, ignore_errors=True)

@@ -2,19 +2,20 @@
 
 import errno
 import os
+import re
 import stat
 import time
 from collections.abc import Generator
 from dataclasses import dataclass, field
 from typing import Final
+from urllib.parse import urlsplit, urlunsplit
 
 from toolrunner.filesystem import errors
 from toolrunner.filesystem.beneath import Root
 from toolrunner.fileworker.git import configuration
 from toolrunner.fileworker.git.command import Git
 from toolrunner.fileworker.git.diff_output import DiffReader
-from toolrunner.fileworker.git.remote_urls import without_credentials
-from toolrunner.fileworker.git.repositories import Place, find_repositories, repository_of
+from toolrunner.fileworker.git.repositories import RepositoryPaths, find_repositories, repository_of
 from toolrunner.fileworker.git.status_output import Entry, Status, parse_status
 from toolrunner.fileworker.git.values import FileState, GitFile, Repository, bounded_files
 from toolrunner.fileworker.jobs import PAUSE, Pause, Readable
@@ -40,7 +41,26 @@ COUNTED_BYTES_MAX: Final = 32 * 1024 * 1024
 SNIFFED_BYTES: Final = 8000
 READ_BYTES: Final = 256 * 1024
 
-Looking = Generator[Readable | Pause, None, Repository]
+StatusJob = Generator[Readable | Pause, None, Repository]
+ADDRESS_MAX: Final = 2000
+_SCHEME: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
+
+
+def without_credentials(address: str) -> str:
+    """Return a URL without passwords, tokens and the query.
+
+    The user in `git@host:path` and `ssh://git@host` is not a secret.
+    """
+    if not _SCHEME.match(address):
+        return address[:ADDRESS_MAX]
+    try:
+        parts = urlsplit(address)
+    except ValueError:
+        return ""
+    users, at, host = parts.netloc.rpartition("@")
+    is_ssh = parts.scheme in ("ssh", "git+ssh")
+    user = f"{users.partition(':')[0]}@" if at and is_ssh and users else ""
+    return urlunsplit((parts.scheme, f"{user}{host}", parts.path, "", ""))[:ADDRESS_MAX]
 
 
 def find_statuses(
@@ -62,18 +82,18 @@ def find_statuses(
                 places.append(found)
     until_s = time.monotonic() + timeout_s
     looked = []
-    for place in places:
-        looked.append((yield from status_of(git, root, place, until_s)))
+    for repository_paths in places:
+        looked.append((yield from status_of(git, root, repository_paths, until_s)))
     return tuple(looked)
 
 
-def status_of(git: Git, root: Root, place: Place, until_s: float) -> Looking:
+def status_of(git: Git, root: Root, repository_paths: RepositoryPaths, until_s: float) -> StatusJob:
     """Return the status of a repository; an error of git is returned in it."""
     try:
-        return (yield from _status(git, root, place, until_s))
+        return (yield from _status(git, root, repository_paths, until_s))
     except errors.FileRefused as refused:
         problem = refused.metadata.get("problem", str(refused))
-        return Repository(place.directory, problem=problem)
+        return Repository(repository_paths.directory, problem=problem)
 
 
 def empty_tree(settings: configuration.Settings) -> str:
@@ -82,15 +102,15 @@ def empty_tree(settings: configuration.Settings) -> str:
     return EMPTY_TREES.get(kind, EMPTY_TREES["sha1"])
 
 
-def _status(git: Git, root: Root, place: Place, until_s: float) -> Looking:
-    known = yield from git.known(place, until_s)
-    status = parse_status((yield from git.output(place, STATUS, until_s)))
+def _status(git: Git, root: Root, repository_paths: RepositoryPaths, until_s: float) -> StatusJob:
+    known = yield from git.known(repository_paths, until_s)
+    status = parse_status((yield from git.output(repository_paths, STATUS, until_s)))
     reader = DiffReader(0)
     if any(entry.state is not FileState.UNTRACKED for entry in status.entries):
         base = status.commit or empty_tree(known.settings)
-        reader.feed((yield from git.output(place, (*DIFF, base, "--"), until_s)))
+        reader.feed((yield from git.output(repository_paths, (*DIFF, base, "--"), until_s)))
         reader.finish()
-    counting = Counting(root, place)
+    counting = UntrackedCounter(root, repository_paths)
     files = []
     for entry in status.entries:
         files.append(counting.file(entry, reader))
@@ -101,7 +121,7 @@ def _status(git: Git, root: Root, place: Place, until_s: float) -> Looking:
     new = [file for file in files if file.state is FileState.UNTRACKED]
     origin = configuration.last_value(known.settings, "remote.origin.url")
     return Repository(
-        directory=place.directory,
+        directory=repository_paths.directory,
         branch=status.branch,
         commit=status.commit,
         upstream=status.upstream,
@@ -112,24 +132,24 @@ def _status(git: Git, root: Root, place: Place, until_s: float) -> Looking:
         omitted_files=omitted,
         added_lines=sum(added for added, _ in lines) + sum(file.added_lines for file in new),
         deleted_lines=sum(deleted for _, deleted in lines),
-        problem=_problem(place, status),
+        problem=_problem(repository_paths, status),
     )
 
 
-def _problem(place: Place, status: Status) -> str:
+def _problem(repository_paths: RepositoryPaths, status: Status) -> str:
     conflicts = sum(entry.state is FileState.CONFLICTED for entry in status.entries)
-    what = place.under_way()
+    what = repository_paths.under_way()
     if conflicts:
         return f"{what or 'a merge was left'}, with conflicts in {conflicts} files"
     return what
 
 
 @dataclass
-class Counting:
+class UntrackedCounter:
     """Counts lines of untracked files, without git."""
 
     root: Root
-    place: Place
+    repository_paths: RepositoryPaths
     left_files: int = field(default=COUNTED_FILES_MAX)
     left_bytes: int = field(default=COUNTED_BYTES_MAX)
 
@@ -155,7 +175,7 @@ class Counting:
         if self.left_files <= 0:
             return 0
         self.left_files -= 1
-        above = f"{self.place.directory}/" if self.place.directory else ""
+        above = f"{self.repository_paths.directory}/" if self.repository_paths.directory else ""
         try:
             with self.root.opened(above + path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK) as fd:
                 found = os.fstat(fd)

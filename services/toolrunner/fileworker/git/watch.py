@@ -19,14 +19,14 @@ from toolrunner.fileworker.git.inotify import IN_IGNORED, IN_Q_OVERFLOW, Inotify
 from toolrunner.fileworker.git.protocol import GitAnswer, Removed, Repositories, Unchanged, WatchGit
 from toolrunner.fileworker.git.repositories import (
     DIRECTORIES_PER_TURN,
-    Place,
+    RepositoryPaths,
     directories_in,
     find_repositories,
 )
 from toolrunner.fileworker.git.status import status_of
 from toolrunner.fileworker.git.values import Repository
 from toolrunner.fileworker.jobs import PAUSE, Pause, Readable
-from toolrunner.fileworker.search.gitignore import Ignores, ignores_at
+from toolrunner.fileworker.search.gitignore import GIT_DIRECTORY, Ignores, ignores_at
 
 DIRECTORIES_MAX: Final = 8192
 #: Files of a repository's own data that indicate a change; the others are written all the time.
@@ -70,7 +70,7 @@ class Watches:
     """
 
     root: Root
-    places: dict[str, Place] = field(default_factory=dict)
+    places: dict[str, RepositoryPaths] = field(default_factory=dict)
     is_partial: bool = False
     is_rebuilt_due: bool = False
     changed: set[str] = field(default_factory=set)
@@ -122,7 +122,7 @@ class Watches:
                 self.is_rebuilt_due |= notice.is_directory and not watched.is_named
             return
         path = "/".join(filter(None, (watched.directory, notice.name)))
-        if notice.name == ".git":
+        if notice.name == GIT_DIRECTORY:
             self.is_rebuilt_due = True
         elif watched.ignores.ignores(path, is_directory=notice.is_directory):
             return
@@ -140,12 +140,12 @@ class Watches:
                 return path
         return None
 
-    def _watch_own(self, place: Place) -> None:
-        for own in {place.git, place.common}:
-            self._watch(str(own), Watched("", place.directory, True, Ignores()))
+    def _watch_own(self, repository_paths: RepositoryPaths) -> None:
+        for own in {repository_paths.git, repository_paths.common}:
+            self._watch(str(own), Watched("", repository_paths.directory, True, Ignores()))
         for name in REFERENCES:
-            for directory, _, _ in os.walk(place.common / name):
-                self._watch(directory, Watched("", place.directory, False, Ignores()))
+            for directory, _, _ in os.walk(repository_paths.common / name):
+                self._watch(directory, Watched("", repository_paths.directory, False, Ignores()))
 
     def _watch(self, path: str, watched: Watched) -> bool:
         """Watch a directory; return whether there may be more."""
@@ -180,8 +180,8 @@ class Follower:
         watches = Watches(self.root)
         try:
             yield from watches.build()
-            for place in watches.places.values():
-                self._known[place.directory] = yield from self._look(place)
+            for repository_paths in watches.places.values():
+                self._known[repository_paths.directory] = yield from self._look(repository_paths)
             yield Repositories(tuple(self._known.values()))
             looked_s = told_s = time.monotonic()
             while True:
@@ -253,6 +253,6 @@ class Follower:
                 changes.append(looked)
         return changes
 
-    def _look(self, place: Place) -> Generator[Steps, None, Repository]:
+    def _look(self, repository_paths: RepositoryPaths) -> Generator[Steps, None, Repository]:
         until_s = time.monotonic() + self.request.timeout_s
-        return (yield from status_of(self.git, self.root, place, until_s))
+        return (yield from status_of(self.git, self.root, repository_paths, until_s))

@@ -1,9 +1,11 @@
-"""Search of files by name: by a glob pattern, or fuzzy."""
+"""Search of files by name: by a glob pattern, fuzzy, or similar to a missing path."""
 
+import difflib
 import os
 import re
 import time
 from collections.abc import Generator
+from itertools import islice
 from typing import Final
 
 from toolrunner.filesystem import errors
@@ -11,8 +13,7 @@ from toolrunner.filesystem.beneath import Root
 from toolrunner.fileworker.jobs import Pause
 from toolrunner.fileworker.protocol import FindFiles, FoundFile, FoundFiles
 from toolrunner.fileworker.search.globs import name_pattern
-from toolrunner.fileworker.search.top_n import TopN
-from toolrunner.fileworker.search.walk import Walk, Wanted, directory_at
+from toolrunner.fileworker.search.walk import TopN, Walk, WalkOptions, directory_at
 from toolrunner.fileworker.values import PathInfo
 
 #: After this time the results found so far are returned.
@@ -25,6 +26,9 @@ _IN_NAME: Final = 1.5
 
 #: The order: best score first, then newest, then by path.
 Rank = tuple[float, int, str]
+SUGGESTIONS_MAX: Final = 3
+LIKENESS_MIN: Final = 0.6
+NAMES_MAX: Final = 2000
 
 
 def find_files(root: Root, request: FindFiles) -> Generator[Pause, None, FoundFiles]:
@@ -42,7 +46,7 @@ def find_files(root: Root, request: FindFiles) -> Generator[Pause, None, FoundFi
 
     walk = Walk(
         root,
-        Wanted(hidden=request.include_ignored, ignored=request.include_ignored),
+        WalkOptions(hidden=request.include_ignored, ignored=request.include_ignored),
         # Only matching files are stat'ed, which takes longer than comparing names.
         fits=lambda path: score_of(path) is not None,
         until_s=time.monotonic() + FIND_S_MAX,
@@ -118,3 +122,34 @@ def _score(wanted: list[str], path: str, lower: str, start: int, name_start: int
         score += _WORD_START * (is_word_start or is_hump) + _IN_NAME * (place >= name_start)
         last, at = place, place + 1
     return score - len(path) / 1000
+
+
+def suggestions_for(root: Root, path: str) -> tuple[str, ...]:
+    """Return existing paths that are similar, the most similar first."""
+    parts = path.split("/")
+    # The deepest directory that exists contains the misspelled name.
+    for depth in range(len(parts) - 1, -1, -1):
+        above = "/".join(parts[:depth])
+        names = _names(root, above)
+        if names:
+            return tuple(
+                f"{above}/{name}" if above else name for name in _near(parts[depth], names)
+            )
+    return ()
+
+
+def _names(root: Root, directory: str) -> list[str]:
+    try:
+        with root.opened(directory, os.O_RDONLY | os.O_DIRECTORY) as fd, os.scandir(fd) as entries:
+            return [entry.name for entry in islice(entries, NAMES_MAX)]
+    except OSError:
+        return []
+
+
+def _near(name: str, names: list[str]) -> list[str]:
+    by_lower = {each.lower(): each for each in sorted(names)}
+    found = difflib.get_close_matches(name.lower(), by_lower, SUGGESTIONS_MAX, LIKENESS_MIN)
+    stem = name.lower().rsplit(".", 1)[0]
+    others = [lower for lower in by_lower if lower.rsplit(".", 1)[0] == stem]
+    # Keeps the order, drops duplicates.
+    return [by_lower[lower] for lower in dict.fromkeys([*found, *others])][:SUGGESTIONS_MAX]

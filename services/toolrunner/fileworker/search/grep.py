@@ -1,4 +1,4 @@
-"""Content search: selection of the engine, and batching of its results."""
+"""Content search: the paths of a request one after the other, and batching of the results."""
 
 import os
 import select
@@ -13,25 +13,25 @@ import msgspec
 from toolrunner.filesystem import errors
 from toolrunner.filesystem.beneath import Root
 from toolrunner.fileworker.content.snapshot import check_regular, reopened
-from toolrunner.fileworker.jobs import Pause, Readable
+from toolrunner.fileworker.jobs import Readable
 from toolrunner.fileworker.protocol import FileMatches, Matches, SearchFiles, Summary
-from toolrunner.fileworker.search import regex_walk, ripgrep
+from toolrunner.fileworker.search import ripgrep
 from toolrunner.fileworker.search.gitignore import Ignores, ignores_at
 from toolrunner.fileworker.search.ripgrep_output import Outcome
 
 #: The number of cached rules of directories.
 KNOWN_MAX: Final = 1000
 #: How long results wait for more, and the maximum of lines that wait.
-HELD_S: Final = 0.05
-HELD_LINES_MAX: Final = 2000
+BATCH_S: Final = 0.05
+BATCH_LINES_MAX: Final = 2000
 
-Found = Readable | Pause | FileMatches
+Found = Readable | FileMatches
 
 
 def search_files(
     root: Root, program: str, request: SearchFiles
-) -> Generator[Readable | Pause | Matches, None, Summary]:
-    """Search with ripgrep if there is a program, else without; results are batched.
+) -> Generator[Readable | Matches, None, Summary]:
+    """Search with ripgrep; results are batched.
 
     Raises:
         FileRefused: A path cannot be searched, or the pattern cannot be parsed.
@@ -43,12 +43,7 @@ def search_files(
     found = 0
     for asked in request.paths or ("",):
         rest = msgspec.structs.replace(request, limit=request.limit - found)
-        place = (
-            _with_ripgrep(root, program, asked, rest, until_s)
-            if program
-            else regex_walk.search(root, _checked(root, asked), rest, until_s)
-        )
-        outcome = yield from _noted(place, files)
+        outcome = yield from _batched(_with_ripgrep(root, program, asked, rest, until_s), files)
         total = replace(
             total,
             matches=total.matches + outcome.matches,
@@ -65,53 +60,47 @@ def search_files(
         searched_files=total.searched_files,
         truncated=total.is_truncated or total.is_timed_out,
         timed_out=total.is_timed_out,
-        engine="ripgrep" if program else "walker",
         duration_s=time.monotonic() - begun_s,
     )
 
 
-def _noted(
+def _batched(
     search: Generator[Found, None, Outcome], files: set[str]
-) -> Generator[Readable | Pause | Matches, None, Outcome]:
+) -> Generator[Readable | Matches, None, Outcome]:
     """Pass results on in few batches: each message costs more than its content."""
-    held = _Held()
+    batch = _Batch()
     while True:
         try:
-            said = next(search)
+            output = next(search)
         except StopIteration as end:
-            if held.found:
-                yield held.let_go()
+            if batch.found:
+                yield batch.flush()
             outcome: Outcome = end.value
             return outcome
-        if isinstance(said, FileMatches):
-            files.add(said.path)
-            held.add(said)
-            if held.lines >= HELD_LINES_MAX:
-                yield held.let_go()
-            continue
-        if isinstance(said, Readable):
-            yield from _patiently(said, held)
+        if isinstance(output, FileMatches):
+            files.add(output.path)
+            batch.add(output)
+            if batch.lines >= BATCH_LINES_MAX:
+                yield batch.flush()
         else:
-            if held.is_due():
-                yield held.let_go()
-            yield said
+            yield from _until_readable(output, batch)
 
 
-def _patiently(said: Readable, held: "_Held") -> Generator[Readable | Matches, None, None]:
+def _until_readable(output: Readable, batch: "_Batch") -> Generator[Readable | Matches, None, None]:
     """Wait for a readable descriptor, and pass on results that are due meanwhile."""
-    if held.found:
-        yield Readable(said.fd, min(said.until_s, held.due_s))
-        if held.is_due():
-            yield held.let_go()
-        elif time.monotonic() < said.until_s:
+    if batch.found:
+        yield Readable(output.fd, min(output.until_s, batch.due_s))
+        if batch.is_due():
+            yield batch.flush()
+        elif time.monotonic() < output.until_s:
             return
-        if select.select([said.fd], [], [], 0)[0]:
+        if select.select([output.fd], [], [], 0)[0]:
             return
-    yield said
+    yield output
 
 
 @dataclass
-class _Held:
+class _Batch:
     """Results that are not passed on yet."""
 
     found: list[FileMatches] = field(default_factory=list)
@@ -120,14 +109,14 @@ class _Held:
 
     def add(self, file: FileMatches) -> None:
         if not self.found:
-            self.due_s = time.monotonic() + HELD_S
+            self.due_s = time.monotonic() + BATCH_S
         self.found.append(file)
         self.lines += 1 + len(file.lines)
 
     def is_due(self) -> bool:
         return bool(self.found) and time.monotonic() >= self.due_s
 
-    def let_go(self) -> Matches:
+    def flush(self) -> Matches:
         matches = Matches(tuple(self.found))
         self.found, self.lines = [], 0
         return matches
@@ -165,13 +154,13 @@ def _with_ripgrep(
         search = ripgrep.search(program, ripgrep.Where(fd, name, shown), request, until_s)
         while True:
             try:
-                said = next(search)
+                output = next(search)
             except StopIteration as end:
                 outcome: Outcome = end.value
                 return outcome
-            if base and isinstance(said, FileMatches):
-                said = msgspec.structs.replace(said, path=_joined(base, said.path))
-            yield said
+            if base and isinstance(output, FileMatches):
+                output = msgspec.structs.replace(output, path=_joined(base, output.path))
+            yield output
     finally:
         os.close(fd)
 

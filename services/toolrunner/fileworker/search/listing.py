@@ -10,8 +10,7 @@ from toolrunner.filesystem.beneath import Root
 from toolrunner.fileworker.jobs import PAUSE, Pause
 from toolrunner.fileworker.protocol import Entry, ListDirectory, Listing
 from toolrunner.fileworker.search.gitignore import Ignores, ignores_at
-from toolrunner.fileworker.search.top_n import TopN
-from toolrunner.fileworker.search.walk import Name, Scan, Wanted, directory_at, joined
+from toolrunner.fileworker.search.walk import Name, Scan, TopN, WalkOptions, directory_at, joined
 
 #: Entries of a directory that is not expanded are counted up to this.
 COUNTED_MAX: Final = 10_000
@@ -90,8 +89,8 @@ class _Lister:
             return 0
         return count
 
-    def _wanted(self) -> Wanted:
-        return Wanted(self.request.include_hidden, self.request.include_ignored)
+    def _wanted(self) -> WalkOptions:
+        return WalkOptions(self.request.include_hidden, self.request.include_ignored)
 
 
 def list_directory(root: Root, request: ListDirectory) -> Generator[Pause, None, Listing]:

@@ -113,10 +113,10 @@ def search(
         finally:
             if not is_through:
                 child.kill()
-            said = os.read(child.stderr.fileno(), ERROR_BYTES_MAX)
+            output = os.read(child.stderr.fileno(), ERROR_BYTES_MAX)
             code = child.wait()
-        if said and code == FAILED:
-            raise _unreadable(request, said)
+        if output and code == FAILED:
+            raise _unreadable(request, output)
         if is_through and code < 0:
             # It ran out of memory in some file, and did not report the others.
             reader.outcome.is_truncated = True
@@ -130,8 +130,8 @@ def _named(where: Where, files: list[FileMatches]) -> list[FileMatches]:
     return [msgspec.structs.replace(file, path=where.name) for file in files]
 
 
-def _unreadable(request: SearchFiles, said: bytes) -> errors.FileRefused:
-    problem = said.decode(errors="replace").strip().removeprefix("rg: ")
+def _unreadable(request: SearchFiles, output: bytes) -> errors.FileRefused:
+    problem = output.decode(errors="replace").strip().removeprefix("rg: ")
     text = f"the search is not understood: {problem}"
     invalid = errors.Reason.INVALID_PATTERN
     return errors.FileRefused(invalid, text, pattern=request.pattern, problem=problem)

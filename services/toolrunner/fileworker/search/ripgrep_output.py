@@ -110,19 +110,19 @@ class Names:
 
     def feed(self, data: bytes) -> list[FileMatches]:
         """Return the files that are complete with these bytes."""
-        said, at = self.partial + data, 0
+        output, at = self.partial + data, 0
         files: list[FileMatches] = []
         while not self.outcome.is_truncated:
             # A name may contain newlines, but no NUL.
-            zero = said.find(b"\0", at)
-            end = zero if self.request.mode == "files" else said.find(b"\n", zero)
+            zero = output.find(b"\0", at)
+            end = zero if self.request.mode == "files" else output.find(b"\n", zero)
             if zero < 0 or end < 0:
                 break
-            path, count = _path(said[at:zero]), int(said[zero + 1 : end] or 0)
+            path, count = _path(output[at:zero]), int(output[zero + 1 : end] or 0)
             at = end + 1
             if self.accepts(path):
                 files += self._take(path, count)
-        self.partial = said[at:]
+        self.partial = output[at:]
         return files
 
     def rest(self) -> list[FileMatches]:

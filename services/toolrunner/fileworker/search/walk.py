@@ -2,10 +2,10 @@
 
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
-from typing import Final, NamedTuple
+from typing import Any, Final, Generic, NamedTuple, Protocol, TypeVar
 
 from toolrunner.filesystem import errors
 from toolrunner.filesystem.beneath import Root, kind_of
@@ -19,10 +19,11 @@ ENTRIES_MAX: Final = 1_000_000
 DIRECTORIES_MAX: Final = 50_000
 #: Names between two pauses; so many are in memory at a time.
 NAMES_PER_TURN: Final = 2000
+SLACK: Final = 1000
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class WalkOptions:
     """Whether hidden and ignored entries are included."""
 
     hidden: bool
@@ -55,7 +56,7 @@ class Scan:
     fd: int
     path: str
     ignores: Ignores
-    wanted: Wanted
+    wanted: WalkOptions
 
     def chunks(self) -> Iterator[tuple[list[Name], int]]:
         """Yield included names, and the number of excluded ones, in chunks."""
@@ -100,7 +101,7 @@ class Walk:
     """
 
     root: Root
-    wanted: Wanted
+    wanted: WalkOptions
     fits: Callable[[str], bool] = lambda path: True
     until_s: float = float("inf")
     is_truncated: bool = False
@@ -159,3 +160,36 @@ def directory_at(root: Root, asked: str) -> str:
             return root.path_of(fd, path)
     except OSError as error:
         raise errors.refusal_of(error, asked) from error
+
+
+class Ordered(Protocol):
+    """A type with an order."""
+
+    def __lt__(self, other: Any, /) -> bool:
+        """Return whether it is less than the other."""
+        ...
+
+
+K = TypeVar("K", bound=Ordered)
+
+
+class TopN(Generic[K]):
+    """Keeps the least `count` of all items."""
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+        self._kept: list[K] = []
+        self._last: K | None = None  # Items after it are dropped.
+
+    def add(self, items: Iterable[K]) -> None:
+        """Add some items."""
+        last = self._last
+        self._kept += [item for item in items if last is None or item < last]
+        if len(self._kept) > self._count + SLACK:
+            self._last = self.all()[-1]
+
+    def all(self) -> list[K]:
+        """Return the kept items, in order."""
+        self._kept.sort()
+        del self._kept[self._count :]
+        return self._kept

@@ -1,24 +1,27 @@
-"""Conversion of domain values to protos."""
+"""Conversion of domain values to protos; processes with the number of running members."""
 
 import signal
+from collections import Counter
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Final
 
 from google.protobuf.timestamp_pb2 import Timestamp
 
 from parley.api.workspace.v1 import execution_pb2, process_pb2, sandbox_pb2
-from toolrunner.journal.records import ProcessRecord
-from toolrunner.primitives.domain import (
+from toolrunner.journal.records import (
     Execution,
     ExecutionState,
-    Exit,
     LostReason,
+    ProcessRecord,
     ProcessState,
     StdinMode,
 )
+from toolrunner.primitives.domain import Exit
 from toolrunner.processes.output.excerpt import Excerpt
 from toolrunner.processes.wait import Reason
 from toolrunner.sandbox import Layer, Level, Network, Profile, Report, Used
+from toolrunner.spawner import running_below
 
 STATE: Final = {
     state: process_pb2.ProcessState.Value(f"PROCESS_STATE_{state.name}") for state in ProcessState
@@ -179,3 +182,24 @@ def time_to_proto(time: datetime) -> Timestamp:
     timestamp = Timestamp()
     timestamp.FromDatetime(time)
     return timestamp
+
+
+@dataclass(frozen=True, slots=True)
+class Presenter:
+    """Presents processes that a spawner started."""
+
+    spawner_pid: int
+
+    def group_sizes(self) -> Counter[int]:
+        """Return how many processes each process group has."""
+        return Counter(each.group for each in running_below(self.spawner_pid))
+
+    def present(
+        self, record: ProcessRecord, members: Counter[int] | None = None
+    ) -> process_pb2.Process:
+        """Return a process with the number of its running members."""
+        has_open_pipes = record.exit is not None and record.exit.has_open_pipes
+        if record.state is not ProcessState.RUNNING and not has_open_pipes:
+            return process_to_proto(record, running_members=0)
+        sizes = self.group_sizes() if members is None else members
+        return process_to_proto(record, running_members=sizes[record.pid])

@@ -17,28 +17,23 @@ from parley.api.workspace.v1 import (
 )
 from parley.api.workspace.v1 import process_service_pb2 as api
 from parley.rpc import remaining_s
-from toolrunner.journal.records import Effect, ProcessRecord
+from toolrunner.journal.records import Effect, Key, ProcessRecord, StdinMode
 from toolrunner.primitives.domain import (
     NO_CHAT,
-    SHELL,
     ChatId,
     ExecutionId,
-    Key,
     Limits,
     ProcessId,
-    ProcessSpec,
     Scope,
-    StdinMode,
-    TerminalSize,
     WorkspaceId,
 )
 from toolrunner.primitives.errors import InvalidRequest
-from toolrunner.processes.input import Writing
+from toolrunner.processes.domain import SHELL, ProcessSpec, TerminalSize
+from toolrunner.processes.input import InputWrite
 from toolrunner.processes.output.excerpt import MAX_BYTES, Budget
-from toolrunner.processes.output.line_match import PATTERN_CHARACTERS_MAX
 from toolrunner.processes.output.log import LOG_BYTES
 from toolrunner.processes.terminal_keys import bytes_of_keys
-from toolrunner.processes.wait import Until, Wait
+from toolrunner.processes.wait import PATTERN_CHARACTERS_MAX, Until, Wait
 from toolrunner.sandbox import Network, Profile
 
 REQUEST_ID_MAX: Final = 128
@@ -241,14 +236,14 @@ def size_of(size: process_pb2.TerminalSize, field: str) -> TerminalSize:
     return TerminalSize(size.rows, size.columns)
 
 
-def writing_of(request: api.WriteStdinRequest) -> Writing:
+def writing_of(request: api.WriteStdinRequest) -> InputWrite:
     """Return the data to write."""
     if len(request.keys) > KEYS_MAX:
         raise InvalidRequest("keys", f"has over {KEYS_MAX} keys")
     data, keys = _stdin(request.data, "data"), bytes_of_keys(request.keys)
     if not (data or keys or request.end_of_input):
         raise InvalidRequest("data", "is empty, and there is no key and no end of input")
-    return Writing(data, keys, request.end_of_input)
+    return InputWrite(data, keys, request.end_of_input)
 
 
 def wait_of(

@@ -9,11 +9,17 @@ import grpc
 from parley.api.workspace.v1 import process_pb2
 from parley.api.workspace.v1 import process_service_pb2 as api
 from parley.api.workspace.v1.process_service_pb2_grpc import ProcessServiceServicer
-from toolrunner.journal.records import ProcessRecord
-from toolrunner.primitives.domain import LIVE, Scope
+from toolrunner.journal.records import LIVE, ProcessRecord
+from toolrunner.primitives.domain import Scope
 from toolrunner.primitives.errors import InvalidRequest, ToolrunnerError
 from toolrunner.processes.output.stream import HEARTBEAT_S
-from toolrunner.processes.rpc.convert import REASON, STATE, output_to_proto, process_to_proto
+from toolrunner.processes.rpc.convert import (
+    REASON,
+    STATE,
+    Presenter,
+    output_to_proto,
+    process_to_proto,
+)
 from toolrunner.processes.rpc.inputs import (
     WAITING_FIELDS,
     effect_of,
@@ -25,7 +31,6 @@ from toolrunner.processes.rpc.inputs import (
     wait_of,
     writing_of,
 )
-from toolrunner.processes.rpc.presenter import Presenter
 from toolrunner.processes.rpc.process_streams import SIGNALS, attach, stream_output
 from toolrunner.processes.service import Processes
 from toolrunner.processes.start import StartResult

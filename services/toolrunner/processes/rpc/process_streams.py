@@ -10,9 +10,10 @@ from parley.api.workspace.v1 import process_pb2, workspace_pb2
 from parley.api.workspace.v1 import process_service_pb2 as api
 from parley.identity import ServiceName
 from parley.rpc import current_caller
-from toolrunner.journal.records import ProcessRecord
-from toolrunner.primitives.domain import ProcessId, Scope, StdinMode
+from toolrunner.journal.records import ProcessRecord, StdinMode
+from toolrunner.primitives.domain import ProcessId, Scope
 from toolrunner.primitives.errors import BadTicket, InvalidRequest
+from toolrunner.processes.input import Terminal
 from toolrunner.processes.output.stream import (
     FROM_NOW,
     Chunk,
@@ -21,10 +22,9 @@ from toolrunner.processes.output.stream import (
     StreamEnded,
     StreamEvent,
 )
+from toolrunner.processes.rpc.convert import Presenter
 from toolrunner.processes.rpc.inputs import process_id_of, scope_of, size_of
-from toolrunner.processes.rpc.presenter import Presenter
 from toolrunner.processes.service import Processes
-from toolrunner.processes.terminal import Terminal
 from toolrunner.processes.tickets import TicketVerifier
 
 ATTACHED_INPUT_BYTES_MAX: Final = 64 * 1024

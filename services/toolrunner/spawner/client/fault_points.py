@@ -1,10 +1,11 @@
-"""Fault injection: the spawner with named fault points around its starts, for tests only.
+"""Fault injection for tests: named fault points around starts and in the lives of workspaces.
 
 `spawn.before` is between the journal and the start of a process, `spawn.after` between its start
 and the journal. Without a directory the spawner is not wrapped.
 """
 
 from pathlib import Path
+from typing import Protocol
 
 from parley.clock import Clock
 from parley.testing.faultpoints import FaultpointDirectory
@@ -38,3 +39,23 @@ class SpawnerWithFaultPoints:
         launched = await self._spawner.start(launch, on_exit)
         await self._points.reached("spawn.after", launch.argv[-1])
         return launched
+
+
+class Points(Protocol):
+    """Named fault points."""
+
+    async def reached(self, point: str, subject: str) -> None:
+        """Trigger the armed fault, if any."""
+        ...
+
+
+class NoPoints:
+    """No faults."""
+
+    async def reached(self, point: str, subject: str) -> None:
+        """Do nothing."""
+
+
+def points_of(directory: Path | None, clock: Clock) -> Points:
+    """Return the fault points that a directory arms; without one there are none."""
+    return NoPoints() if directory is None else FaultpointDirectory(directory, clock)

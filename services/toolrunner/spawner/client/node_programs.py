@@ -37,7 +37,7 @@ class ProgramFailed(Exception):
 
 
 @dataclass(frozen=True, slots=True)
-class Programs:
+class NodePrograms:
     """Runs programs to completion; if the caller is cancelled, the program is ended."""
 
     spawner: Spawner

@@ -233,9 +233,9 @@ class SpawnerProcess:
         """
         self._on_listener = on_listener
         # An adopted spawner sends its listeners before a callback can be registered.
-        doors, self._early_listeners = self._early_listeners, []
-        for workspace_id, door_fd in doors:
-            on_listener(workspace_id, door_fd)
+        listeners, self._early_listeners = self._early_listeners, []
+        for workspace_id, listener_fd in listeners:
+            on_listener(workspace_id, listener_fd)
 
     def watch(self, process_id: ProcessId, on_exit: OnExit) -> None:
         """Register `on_exit` for a process that was adopted while it ran."""
@@ -399,11 +399,11 @@ class SpawnerProcess:
             case {"idle": True}:
                 self._idle.set()
 
-    def _open_listener(self, workspace_id: WorkspaceId, door_fd: int) -> None:
+    def _open_listener(self, workspace_id: WorkspaceId, listener_fd: int) -> None:
         if self._on_listener is None:
-            self._early_listeners.append((workspace_id, door_fd))
+            self._early_listeners.append((workspace_id, listener_fd))
         else:
-            self._on_listener(workspace_id, door_fd)
+            self._on_listener(workspace_id, listener_fd)
 
     def _lose(self) -> None:
         self._loop.remove_reader(self._reading.fileno())

@@ -63,7 +63,7 @@ class Placement(msgspec.Struct, frozen=True):
         epoch: The highest placement epoch received.
         owner_id: The user it belongs to.
         state: Its state.
-        recipe: Its workspace spec.
+        spec: Its workspace spec.
         root: The directory of its files if not in its own directory; else empty.
         is_sourced: Whether its files are complete.
         is_set_up: Whether its setup script has succeeded.
@@ -80,7 +80,7 @@ class Placement(msgspec.Struct, frozen=True):
     epoch: int
     owner_id: str
     state: HostState
-    recipe: WorkspaceSpec
+    spec: WorkspaceSpec = msgspec.field(name="recipe")
     changed_at: datetime
     root: str = ""
     is_sourced: bool = False

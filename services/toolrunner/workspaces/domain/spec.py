@@ -1,10 +1,16 @@
-"""The workspace spec: source, setup and policy, as values that are stored on disk."""
+"""The workspace spec: source, setup and policy, as stored on disk; directories of the node."""
 
+from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
+from typing import Final
 
 import msgspec
 
 from toolrunner.primitives.domain import WorkspaceId
+
+NAME_CHARACTERS_MAX: Final = 64
+OVERLAY_ONLY: Final = "overlay"
 
 
 class ForkMode(StrEnum):
@@ -59,14 +65,14 @@ class Git(msgspec.Struct, frozen=True, tag="git"):
         ref: Branch, tag or commit to start from; empty for the default branch.
         branch: Branch to create; empty to stay on the one to start from.
         depth: Commits of history to fetch; 0 for all.
-        borrows: Whether objects are read from the node's mirror instead of copied.
+        is_worktree: Whether objects are read from the node's mirror instead of copied.
     """
 
     url: str
     ref: str = ""
     branch: str = ""
     depth: int = 0
-    borrows: bool = False
+    is_worktree: bool = msgspec.field(default=False, name="borrows")
 
 
 class Local(msgspec.Struct, frozen=True, tag="local"):
@@ -145,3 +151,35 @@ class WorkspaceSpec(msgspec.Struct, frozen=True):
     policy: Policy = Policy()
     profile: Profile = Profile.UNSPECIFIED
     sandbox_minimum: SandboxLevel = SandboxLevel.UNSPECIFIED
+
+
+@dataclass(frozen=True, slots=True)
+class LocalDirectory:
+    """A directory with the name that templates use.
+
+    Attributes:
+        name: The name.
+        path: Its path, which is not sent to other services.
+        is_overlay_only: Whether it may be used only under an overlay.
+    """
+
+    name: str
+    path: Path
+    is_overlay_only: bool = False
+
+    @classmethod
+    def parse(cls, text: str) -> "LocalDirectory":
+        """Parse `name=/path` or `name=/path;overlay`.
+
+        Raises:
+            ValueError: It is not valid.
+        """
+        name, _, rest = text.partition("=")
+        path, _, flag = rest.partition(";")
+        is_named = 1 <= len(name) <= NAME_CHARACTERS_MAX
+        if not is_named or not path.startswith("/") or flag not in ("", OVERLAY_ONLY):
+            raise ValueError(f"is {text!r}, give name=/path, or name=/path;overlay")
+        return cls(name, Path(path), flag == OVERLAY_ONLY)
+
+    def __str__(self) -> str:
+        return f"{self.name}={self.path}{';overlay' if self.is_overlay_only else ''}"

@@ -60,13 +60,13 @@ class MakeDirectory(_Named, frozen=True, tag="make"):
     """Create a directory."""
 
 
-class Place(_Named, frozen=True, tag="place"):
+class MoveIn(_Named, frozen=True, tag="place"):
     """Move a staged file or link to its path, where nothing may exist."""
 
     slot: int
 
 
-MergeStep = MoveAway | DropDirectory | MakeDirectory | Place
+MergeStep = MoveAway | DropDirectory | MakeDirectory | MoveIn
 
 
 class MergePlan(msgspec.Struct, frozen=True):
@@ -127,17 +127,17 @@ def _clearing(changes: tuple[Change, ...]) -> list[MergeStep]:
 
 def _making(changes: tuple[Change, ...], parent: Root) -> list[MergeStep]:
     """Return the directories to create, outermost first, with their missing parents."""
-    wanted: set[str] = set()
+    requested: set[str] = set()
     for change in changes:
         if change.kind is None:
             continue
         above = change.path if change.kind is Kind.DIRECTORY else change.path.rpartition("/")[0]
-        while above and above not in wanted:
+        while above and above not in requested:
             found = look(parent, above)
             if found is None or found.kind is not Kind.DIRECTORY:
-                wanted.add(above)
+                requested.add(above)
             above = above.rpartition("/")[0]
-    return [MakeDirectory(os.fsencode(path)) for path in sorted(wanted)]
+    return [MakeDirectory(os.fsencode(path)) for path in sorted(requested)]
 
 
 def _placing(
@@ -155,7 +155,7 @@ def _placing(
             disk_bytes += _stage_file(change, source, parent, target)
         else:
             continue
-        steps.append(Place(os.fsencode(change.path), slot))
+        steps.append(MoveIn(os.fsencode(change.path), slot))
         if (problem := passed(quota, disk_bytes, len(steps))) is not None:
             raise problem
     return steps
@@ -263,7 +263,7 @@ def go_forward(root: Root, step: MergeStep) -> None:
             _drop(root, path, must_go=must_go)
         case MakeDirectory():
             _make(root, path, DIRECTORY_MODE)
-        case Place(slot=slot):
+        case MoveIn(slot=slot):
             if look(root, _new(slot)) is not None:
                 _link(root, _new(slot), path)
         case _:
@@ -283,7 +283,7 @@ def go_back(root: Root, step: MergeStep) -> None:
         case MakeDirectory():
             with suppress(OSError):
                 _drop(root, path, must_go=False)
-        case Place(slot=slot):
+        case MoveIn(slot=slot):
             staged, placed = look(root, _new(slot)), look(root, path)
             if staged is None and placed is not None:
                 _rename(root, path, _new(slot))

@@ -297,8 +297,8 @@ def _mode(old: Version | None, ours: Version | None, theirs: Version | None) -> 
 
 
 def _is_wanted(path: str, paths: Iterable[str]) -> bool:
-    wanted = tuple(paths)
-    return not wanted or any(path == each or path.startswith(f"{each}/") for each in wanted)
+    requested = tuple(paths)
+    return not requested or any(path == each or path.startswith(f"{each}/") for each in requested)
 
 
 def _read(fd: int, limit: int) -> bytes:

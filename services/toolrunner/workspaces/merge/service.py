@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from parley.rpc import detached
 from toolrunner.filesystem.beneath import Root
 from toolrunner.primitives.domain import WorkspaceId
 from toolrunner.primitives.errors import (
@@ -53,7 +54,7 @@ class Merges:
     resources: HostResources
 
     async def merge(
-        self, request: Request, wanted: MergeRequest, encode: Callable[[MergeReport], bytes]
+        self, request: Request, requested: MergeRequest, encode: Callable[[MergeReport], bytes]
     ) -> bytes:
         """Merge once; return the serialised report, also for a repeated request.
 
@@ -63,7 +64,9 @@ class Merges:
             MergeInterrupted: A file changed meanwhile, and nothing was merged.
             QuotaExceeded: The parent would exceed its quota, and nothing was merged.
         """
-        return await self.host.effects.run(self._merge(request, wanted, encode))
+        return await self.host.tasks.complete(
+            self._merge(request, requested, encode), context=detached()
+        )
 
     async def recover(self, placement: Placement) -> None:
         """Complete the merge in which an earlier run of the service was killed, if there is one."""
@@ -78,33 +81,33 @@ class Merges:
                 await asyncio.to_thread(merge.clear)
 
     async def _merge(
-        self, request: Request, wanted: MergeRequest, encode: Callable[[MergeReport], bytes]
+        self, request: Request, requested: MergeRequest, encode: Callable[[MergeReport], bytes]
     ) -> bytes:
         # Always in the same order, so that two merges cannot deadlock.
-        first, second = sorted((wanted.fork_id, wanted.parent_id))
+        first, second = sorted((requested.fork_id, requested.parent_id))
         async with self.host.lock(first), self.host.lock(second):
             known = await self.resources.placements.answer(request)
             if known is not None:
                 return known
-            self._check(wanted)
-            merge = self._into(wanted.parent_id)
+            self._check(requested)
+            merge = self._into(requested.parent_id)
             await asyncio.to_thread(merge.clear)
             try:
-                plan, response = await asyncio.to_thread(self._plan, request, wanted, encode)
+                plan, response = await asyncio.to_thread(self._plan, request, requested, encode)
             except (OSError, ToolrunnerError):
                 await asyncio.to_thread(merge.clear)
                 raise
-            await self.resources.points.reached("merge.staged", wanted.parent_id)
+            await self.resources.points.reached("merge.staged", requested.parent_id)
             if plan is None:
                 await self.resources.placements.commit(None, (request, response))
                 return response
             try:
                 await asyncio.to_thread(merge.decide, plan)
-                await self.resources.points.reached("merge.decided", wanted.parent_id)
+                await self.resources.points.reached("merge.decided", requested.parent_id)
                 await self._end(merge, plan)
             except OSError as error:
                 await asyncio.to_thread(merge.clear)
-                raise MergeInterrupted(error.filename or wanted.parent_id) from error
+                raise MergeInterrupted(error.filename or requested.parent_id) from error
             return response
 
     async def _end(self, merge: Merge, plan: MergePlan) -> None:
@@ -120,37 +123,37 @@ class Merges:
             await self.resources.placements.commit(None, (request, plan.response))
         await asyncio.to_thread(merge.clear)
 
-    def _check(self, wanted: MergeRequest) -> None:
-        fork = self.host.current(wanted.fork_id, wanted.fork_epoch)
-        parent = self.host.current(wanted.parent_id, wanted.parent_epoch)
-        source = fork.recipe.source
-        if not isinstance(source, Fork) or source.parent_id != wanted.parent_id:
-            raise NotAFork(wanted.fork_id)
+    def _check(self, requested: MergeRequest) -> None:
+        fork = self.host.current(requested.fork_id, requested.fork_epoch)
+        parent = self.host.current(requested.parent_id, requested.parent_epoch)
+        source = fork.spec.source
+        if not isinstance(source, Fork) or source.parent_id != requested.parent_id:
+            raise NotAFork(requested.fork_id)
         for each in (fork, parent):
             if not each.is_sourced or each.state is HostState.PREPARING:
                 step = NEXT_STEP.get(each.state, "wait_for_it")
                 raise WorkspaceNotReady(each.workspace_id, each.state, step)
 
     def _plan(
-        self, request: Request, wanted: MergeRequest, encode: Callable[[MergeReport], bytes]
+        self, request: Request, requested: MergeRequest, encode: Callable[[MergeReport], bytes]
     ) -> tuple[MergePlan | None, bytes]:
         """Compare, and stage new files; return the plan, None if there is nothing to apply."""
         workspaces = self.resources.workspaces
-        base = Base.load(workspaces.at(wanted.fork_id).directory / BASE)
-        fork_root = Root.open_directory(str(workspaces.at(wanted.fork_id).root))
-        parent_root = Root.open_directory(str(workspaces.at(wanted.parent_id).root))
+        base = Base.load(workspaces.at(requested.fork_id).directory / BASE)
+        fork_root = Root.open_directory(str(workspaces.at(requested.fork_id).root))
+        parent_root = Root.open_directory(str(workspaces.at(requested.parent_id).root))
         try:
             fork = Side(fork_root, base, is_fork=True)
             parent = Side(parent_root, base, is_fork=False)
-            found = compare(base, fork, parent, strategy=wanted.strategy, paths=wanted.paths)
-            is_applied = not wanted.is_dry_run and _is_wanted(found, wanted.strategy)
+            found = compare(base, fork, parent, strategy=requested.strategy, paths=requested.paths)
+            is_applied = not requested.is_dry_run and _is_wanted(found, requested.strategy)
             paths = tuple(change.path for change in found.changes)
-            is_refused = wanted.strategy is Strategy.REPORT and bool(found.conflicts)
+            is_refused = requested.strategy is Strategy.REPORT and bool(found.conflicts)
             shown = () if is_refused else paths
             response = encode(MergeReport(is_applied, shown, found.conflicts))
             if not is_applied:
                 return None, response
-            quota = workspaces.quota_of(wanted.parent_id)
+            quota = workspaces.quota_of(requested.parent_id)
             steps = stage(found.changes, fork, parent_root, quota)
             names = (request.request_id, request.method, request.body_hash)
             return MergePlan(steps, *names, response), response

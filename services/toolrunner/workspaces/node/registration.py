@@ -16,6 +16,7 @@ from itertools import count
 from typing import Final, Protocol
 
 from parley.clock import Clock
+from parley.tasks import is_set_within
 from toolrunner.primitives.domain import WorkspaceId
 from toolrunner.primitives.errors import StalePlacement, ToolrunnerError
 from toolrunner.workspaces.domain.placement import Hosted, HostState
@@ -139,7 +140,7 @@ class Registration:
         host: Executes the orders.
         hosted: Returns all hosted workspaces.
         clock: Time between heartbeats.
-        chance: Returns a random number below 1 as jitter, so that nodes do not all retry at once.
+        rng: Returns a random number below 1 as jitter, so that nodes do not all retry at once.
         new_id: Ids of requests.
         registered: The last response to a registration; None before.
     """
@@ -148,11 +149,11 @@ class Registration:
     host: OrderTarget
     hosted: Callable[[], tuple[Hosted, ...]]
     clock: Clock
-    chance: Callable[[], float]
+    rng: Callable[[], float]
     new_id: Callable[[], str]
     registered: Registered | None = None
     known: asyncio.Event = field(default_factory=asyncio.Event)
-    _told: dict[WorkspaceId, Hosted] = field(default_factory=dict)
+    _reported: dict[WorkspaceId, Hosted] = field(default_factory=dict)
     _obeying: set[Order] = field(default_factory=set)
     _undone: set[WorkspaceId] = field(default_factory=set)
 
@@ -171,7 +172,7 @@ class Registration:
                     logger.info("chatd does not know this node any more; it registers again")
                 except RegistryUnreachable as error:
                     logger.warning("no chatd takes this node: %s", error)
-                    await self.clock.sleep(delay_s * (1 + self.chance() / 4))
+                    await self.clock.sleep(delay_s * (1 + self.rng() / 4))
                     delay_s = min(REGISTER_MAX_S, delay_s * 2)
 
     async def leave(self) -> None:
@@ -189,7 +190,7 @@ class Registration:
         hosted = self.hosted()
         self.registered = await self.registry.register(self.new_id(), hosted)
         self.known.set()
-        self._told = {each.workspace_id: each for each in hosted}
+        self._reported = {each.workspace_id: each for each in hosted}
         self._obey(tasks, self.registered.orders)
 
     async def _beat(self, tasks: asyncio.TaskGroup) -> None:
@@ -201,7 +202,7 @@ class Registration:
             changed = self._changes(hosted, is_all=beat % ALL_EVERY_BEATS == 0)
             self._undone.clear()
             heard = await self._heard(self.registered.registration_epoch, changed)
-            self._told = hosted
+            self._reported = hosted
             self.host.is_draining = heard.is_draining
             self._obey(tasks, heard.orders)
 
@@ -214,14 +215,14 @@ class Registration:
                 return await self.registry.heartbeat(request_id, registration_epoch, changed)
             except RegistryUnreachable as error:
                 logger.warning("a heartbeat was not heard: %s", error)
-                await self.clock.sleep(delay_s * (1 + self.chance() / 4))
+                await self.clock.sleep(delay_s * (1 + self.rng() / 4))
                 delay_s = min(RETRY_MAX_S, delay_s * 2)
 
     def _changes(self, hosted: dict[WorkspaceId, Hosted], *, is_all: bool) -> tuple[Hosted, ...]:
         """Return the workspaces that changed or are due, and those removed since the last one."""
         gone = [
-            Hosted(workspace_id, told.epoch, HostState.REMOVED)
-            for workspace_id, told in self._told.items()
+            Hosted(workspace_id, reported.epoch, HostState.REMOVED)
+            for workspace_id, reported in self._reported.items()
             if workspace_id not in hosted
         ]
         changed = [
@@ -232,20 +233,13 @@ class Registration:
             or each.waits
             or each.attachments
             or each.workspace_id in self._undone
-            or self._told.get(each.workspace_id) != each
+            or self._reported.get(each.workspace_id) != each
         ]
         return (*changed, *gone)
 
     async def _until_due(self, heartbeat_s: float) -> None:
         """Wait for the next heartbeat, or for a change and those that follow it closely."""
-        async with asyncio.TaskGroup() as tasks:
-            due = tasks.create_task(self.clock.sleep(heartbeat_s))
-            changed = tasks.create_task(self.host.changed.wait())
-            await asyncio.wait((due, changed), return_when=asyncio.FIRST_COMPLETED)
-            is_due = due.done()
-            due.cancel()
-            changed.cancel()
-        if not is_due:
+        if await is_set_within(self.host.changed, heartbeat_s, self.clock):
             await self.clock.sleep(min(GATHER_S, heartbeat_s))
 
     def _obey(self, tasks: asyncio.TaskGroup, orders: tuple[Order, ...]) -> None:

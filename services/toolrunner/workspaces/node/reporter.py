@@ -14,8 +14,8 @@ from toolrunner.filesystem.tree import measure
 from toolrunner.primitives.domain import WorkspaceId
 from toolrunner.processes.node_sandbox import Sandbox
 from toolrunner.processes.service import Processes
-from toolrunner.workspaces.domain.local_directory import LocalDirectory
 from toolrunner.workspaces.domain.placement import LIVE, Hosted, HostState, Usage
+from toolrunner.workspaces.domain.spec import LocalDirectory
 from toolrunner.workspaces.host import Host
 from toolrunner.workspaces.sources.mirrors import Mirrors
 
@@ -23,6 +23,7 @@ from toolrunner.workspaces.sources.mirrors import Mirrors
 MEASURE_S: Final = 60.0
 ENTRIES_MAX: Final = 1_000_000
 MILLI: Final = 1000
+PROBLEM_MAX: Final = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +53,18 @@ class Capacity:
 
 @dataclass(frozen=True, slots=True)
 class Load:
-    """The current load of the node."""
+    """The current load of the node.
+
+    Attributes:
+        problem: Why it cannot run commands; empty if it can.
+    """
 
     workspaces: int
     processes: int
     cpu_millicores: int
     memory_bytes: int
     disk_free_bytes: int
+    problem: str
 
 
 @dataclass
@@ -74,6 +80,7 @@ class Reporter:
     clock: Clock
     directory: Path
     read_text: Callable[[Path], str] = Path.read_text
+    _problem: str = ""
     _usage: dict[WorkspaceId, Usage] = field(default_factory=dict)
     _busy_before: tuple[float, float] = (0.0, 0.0)
 
@@ -115,7 +122,15 @@ class Reporter:
             self._cpu_millicores(),
             self._memory("MemTotal") - self._memory("MemAvailable"),
             disk.f_bavail * disk.f_frsize,
+            self._problem,
         )
+
+    def set_problem(self, problem: str) -> None:
+        """Report at once why commands cannot be run, or with an empty text that they can."""
+        problem = problem[:PROBLEM_MAX]
+        if problem != self._problem:
+            self._problem = problem
+            self.host.changed.set()
 
     async def measure(self) -> None:
         """Measure the files of workspaces that are in use; runs until cancelled."""

@@ -183,6 +183,7 @@ def load_to_proto(load: Load) -> node_pb2.NodeLoad:
         cpu_millicores=load.cpu_millicores,
         memory_bytes=load.memory_bytes,
         disk_free_bytes=load.disk_free_bytes,
+        problem=load.problem,
     )
 
 

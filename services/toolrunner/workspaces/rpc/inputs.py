@@ -28,7 +28,7 @@ from toolrunner.workspaces.domain.spec import (
     Source,
     WorkspaceSpec,
 )
-from toolrunner.workspaces.host import Wanted
+from toolrunner.workspaces.host import PlacementRequest
 from toolrunner.workspaces.merge.comparison import Strategy
 from toolrunner.workspaces.merge.service import MergeRequest
 from toolrunner.workspaces.sources.builder import check_skeleton
@@ -82,33 +82,33 @@ def workspace_of(text: str, epoch: int, field: str = "workspace_id") -> tuple[Wo
     return WorkspaceId(canonical_uuid(text, field)), epoch
 
 
-def wanted_of(request: api.PrepareWorkspaceRequest) -> Wanted:
+def wanted_of(request: api.PrepareWorkspaceRequest) -> PlacementRequest:
     """Return the requested workspace."""
     workspace_id, epoch = workspace_of(request.workspace_id, request.epoch)
     if request.after_log_sequence < 0:
         raise InvalidRequest("after_log_sequence", "is negative")
-    return Wanted(
-        workspace_id, epoch, request.owner_id, recipe_of(request.recipe), request.must_exist
+    return PlacementRequest(
+        workspace_id, epoch, request.owner_id, spec_of(request.recipe), request.must_exist
     )
 
 
-def recipe_of(recipe: api.WorkspaceSpec) -> WorkspaceSpec:
+def spec_of(spec: api.WorkspaceSpec) -> WorkspaceSpec:
     """Return a workspace spec."""
-    script = recipe.setup_script
+    script = spec.setup_script
     if len(script.encode()) > SCRIPT_BYTES_MAX or "\0" in script:
         raise InvalidRequest("recipe.setup_script", f"has over {SCRIPT_BYTES_MAX} bytes, or a NUL")
-    if not 0 <= recipe.setup_timeout_ms <= SETUP_MS_MAX:
+    if not 0 <= spec.setup_timeout_ms <= SETUP_MS_MAX:
         problem = f"is not between 0 and {SETUP_MS_MAX}"
         raise InvalidRequest("recipe.setup_timeout_ms", problem)
     return WorkspaceSpec(
-        source=_source(recipe),
+        source=_source(spec),
         setup_script=script,
-        setup_timeout_s=(recipe.setup_timeout_ms or SETUP_MS) / 1000,
-        environment=variables_of(recipe.environment, "recipe.environment"),
-        policy=policy_of(recipe.network, recipe.limits, tuple(recipe.secrets)),
-        profile=Profile[sandbox_pb2.SandboxProfile.Name(recipe.profile)[len("SANDBOX_PROFILE_") :]],
+        setup_timeout_s=(spec.setup_timeout_ms or SETUP_MS) / 1000,
+        environment=variables_of(spec.environment, "recipe.environment"),
+        policy=policy_of(spec.network, spec.limits, tuple(spec.secrets)),
+        profile=Profile[sandbox_pb2.SandboxProfile.Name(spec.profile)[len("SANDBOX_PROFILE_") :]],
         sandbox_minimum=SandboxLevel[
-            sandbox_pb2.SandboxLevel.Name(recipe.sandbox_minimum)[len("SANDBOX_LEVEL_") :]
+            sandbox_pb2.SandboxLevel.Name(spec.sandbox_minimum)[len("SANDBOX_LEVEL_") :]
         ],
     )
 
@@ -185,20 +185,20 @@ def grace_of(request: api.WorkspaceHostServiceStopWorkspaceRequest) -> float:
     return grace_ms / 1000
 
 
-def _source(recipe: api.WorkspaceSpec) -> Source:
-    match recipe.WhichOneof("source"):
+def _source(spec: api.WorkspaceSpec) -> Source:
+    match spec.WhichOneof("source"):
         case "scratch":
-            return _scratch(recipe.scratch)
+            return _scratch(spec.scratch)
         case "git":
-            return _git(recipe.git)
+            return _git(spec.git)
         case "local":
-            return Local(recipe.local.directory, recipe.local.overlay)
+            return Local(spec.local.directory, spec.local.overlay)
         case "fork":
-            fork = recipe.fork
+            fork = spec.fork
             parent_id, epoch = workspace_of(fork.parent_workspace_id, fork.parent_epoch)
             mode = workspace_pb2.ForkMode.Name(fork.mode)[len("FORK_MODE_") :]
             return Fork(parent_id, epoch, ForkMode[mode])
-        case _ if recipe.kind == template_pb2.WORKSPACE_KIND_SCRATCH:
+        case _ if spec.kind == template_pb2.WORKSPACE_KIND_SCRATCH:
             return Scratch()
         case _:
             raise InvalidRequest("recipe.source", "is missing; say what it begins with")

@@ -34,16 +34,16 @@ class WorkspaceHostServicer(WorkspaceHostServiceServicer):
         self, request: api.PrepareWorkspaceRequest, context: grpc.aio.ServicerContext
     ) -> AsyncIterator[api.PrepareWorkspaceResponse]:
         """Prepare a workspace: stream its log, then its outcome."""
-        wanted = inputs.wanted_of(request)
+        requested = inputs.wanted_of(request)
         # Grants may change during the preparation; a repeated request still means the same
         # placement.
         ignored = ("after_log_sequence", "must_exist", "recipe.secrets")
         asked = inputs.request_of(request, request.request_id, *ignored)
-        events = self._host.prepare(asked, wanted, after=request.after_log_sequence)
+        events = self._host.prepare(asked, requested, after=request.after_log_sequence)
         sandbox = self._reporter.sandbox.report
         async with aclosing(events):
             async for event in events:
-                root_path = self._reporter.workspaces.at(wanted.workspace_id).root
+                root_path = self._reporter.workspaces.at(requested.workspace_id).root
                 yield convert.event_to_proto(event, root_path=str(root_path), sandbox=sandbox)
 
     async def StopWorkspace(  # noqa: N802 (the name is the proto's)

@@ -21,8 +21,15 @@ from toolrunner.primitives.domain import Quota, WorkspaceId
 from toolrunner.primitives.errors import ForkNotPossible, InvalidRequest, QuotaExceeded
 from toolrunner.quotas.disk import passed
 from toolrunner.spawner.client.node_programs import ProgramFailed
-from toolrunner.workspaces.domain.local_directory import LocalDirectory
-from toolrunner.workspaces.domain.spec import Fork, ForkMode, Git, Local, Scratch, Source
+from toolrunner.workspaces.domain.spec import (
+    Fork,
+    ForkMode,
+    Git,
+    Local,
+    LocalDirectory,
+    Scratch,
+    Source,
+)
 from toolrunner.workspaces.merge.fork_base import copy_with_base
 from toolrunner.workspaces.sources.clone import Cloner
 from toolrunner.workspaces.sources.disk_guard import within_disk_limit
@@ -109,9 +116,9 @@ class SourceBuilder:
         """
         match source:
             case Git():
-                borrows = source.borrows and not source.depth and self.may_borrow
+                is_worktree = source.is_worktree and not source.depth and self.may_borrow
                 objects = self.cloner.mirrors.at(source.url) / "objects"
-                return Made(readable=(str(objects),) if borrows else ())
+                return Made(readable=(str(objects),) if is_worktree else ())
             case Local(has_overlay=False):
                 return Made(root=str(self.registered(source).path))
             case Fork():
@@ -156,9 +163,9 @@ class SourceBuilder:
             case Scratch(skeleton):
                 await asyncio.to_thread(write_skeleton, unfinished, skeleton)
             case Git():
-                if source.borrows and not self.may_borrow:
+                if source.is_worktree and not self.may_borrow:
                     say("clone", "copying objects: its user may not read the node's mirror")
-                    source = msgspec.structs.replace(source, borrows=False)
+                    source = msgspec.structs.replace(source, is_worktree=False)
                 clone = self.cloner.clone(
                     workspace_id, source, unfinished, lambda line: say("clone", line)
                 )

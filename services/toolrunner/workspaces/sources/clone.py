@@ -113,7 +113,7 @@ def _options(source: Git) -> tuple[str, ...]:
     common = ("--quiet", "--no-checkout", "--template=", "--origin", "origin")
     if source.depth:
         return (*common, "--no-local", "--no-single-branch", "--depth", str(source.depth))
-    return (*common, "--shared" if source.borrows else "--no-hardlinks")
+    return (*common, "--shared" if source.is_worktree else "--no-hardlinks")
 
 
 def _origin(mirror: Path, source: Git) -> str:

@@ -1,26 +1,33 @@
-"""Execution of the node's own git: without the node's settings, and confined where possible."""
+"""The node's own git: without the node's settings, confined where possible, output redacted."""
 
 import os
 import pwd
+import re
 import shlex
 from collections.abc import Mapping
 from dataclasses import dataclass
+from ipaddress import ip_address
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from toolrunner.directories.users import FIRST
+from toolrunner.egress.domain.policy import is_public
 from toolrunner.filesystem.beneath import Root
 from toolrunner.filesystem.tree import hand_over
 from toolrunner.primitives.domain import Limits, WorkspaceId
 from toolrunner.processes.node_sandbox import Sandbox
-from toolrunner.sandbox import Confinement, Layer, Network, NotEnforceable, Place, Profile, plan
-from toolrunner.spawner.client.node_programs import OnLine, ProgramFailed, Programs
-from toolrunner.workspaces.sources.git_output import led_names, told
+from toolrunner.sandbox import (
+    Confinement,
+    Layer,
+    Network,
+    NotEnforceable,
+    Profile,
+    SandboxPaths,
+    plan,
+)
+from toolrunner.spawner.client.node_programs import NodePrograms, OnLine, ProgramFailed
 
 QUICK_S: Final = 60.0
-#: The user of mirrors and unfinished clones; no workspace gets this user.
-GIT_USER: Final = FIRST - 1
 NOBODY: Final = "nobody"
 #: Other users may traverse it.
 PASSABLE: Final = 0o711
@@ -57,6 +64,46 @@ GIT: Final = (
     *("-c", "gc.auto=0", "-c", "maintenance.auto=false", "-c", "core.hooksPath=/dev/null"),
     *("-c", "advice.detachedHead=false", "-c", "init.defaultBranch=main"),
 )
+PRIVATE: Final = "(a private address)"
+#: Matches possible IPv4 and IPv6 addresses; they are parsed afterwards.
+_CANDIDATE: Final = re.compile(
+    r"(?<![\w.:])(?:\d{1,3}(?:\.\d{1,3}){3}(?!\.?\d)|[0-9A-Fa-f]*:[0-9A-Fa-f:.]+)"
+)
+_RULE: Final = re.compile(r"url\.(.+)\.insteadof", re.IGNORECASE)
+
+
+def redacted(line: str, names: Mapping[str, str], asked_host: str = "") -> str:
+    """Return a line without addresses that are not public, except the requested host.
+
+    Args:
+        line: The printed line.
+        names: Replacements for some texts, the longest first.
+        asked_host: The host as the user named it.
+    """
+    for text in sorted(names, key=len, reverse=True):
+        line = line.replace(text, names[text])
+    return _CANDIDATE.sub(lambda found: _shown(found[0], asked_host), line)
+
+
+def redacted_names(variables: Mapping[str, str]) -> dict[str, str]:
+    """Return the original URLs of repositories that git accesses by a rewritten URL."""
+    names: dict[str, str] = {}
+    for name, value in variables.items():
+        rule = _RULE.fullmatch(value) if name.startswith("GIT_CONFIG_KEY_") else None
+        if rule is not None:
+            names[rule[1]] = variables.get(name.replace("_KEY_", "_VALUE_"), "")
+    return names
+
+
+def _shown(text: str, asked_host: str) -> str:
+    address = text.rstrip(".:")
+    try:
+        ip_address(address)
+    except ValueError:
+        return text
+    if address == asked_host or is_public(address):
+        return text
+    return PRIVATE + text[len(address) :]
 
 
 def ssh_to(host: str, addresses: tuple[str, ...]) -> dict[str, str]:
@@ -75,21 +122,21 @@ class GitWorkdir:
         name: Its workspace id for the spawner; one name, one directory.
         directory: The only one that git may write.
         readable: Paths it may read besides the system's programs.
-        user: The owner of the directory and the user of git, where there are users; -1 for the
-            service's own.
+        user: The owner of the directory and the user of git, where there are users: None for the
+            user of the node's git, -1 for the service's own.
     """
 
     name: str
     directory: Path
     readable: tuple[str, ...] = ()
-    user: int = GIT_USER
+    user: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class NodeGit:
     """Runs git in its working directories."""
 
-    programs: Programs
+    programs: NodePrograms
     sandbox: Sandbox
     limits: Limits
 
@@ -129,11 +176,11 @@ class NodeGit:
         Raises:
             ProgramFailed: It exited with an error, or not in time.
         """
-        names = {**led_names(environment), str(git_workdir.directory): "."}
+        names = {**redacted_names(environment), str(git_workdir.directory): "."}
         names |= dict.fromkeys(git_workdir.readable, "(the node's copy)")
 
         def shown(line: str) -> str:
-            return told(line, names, asked_host)
+            return redacted(line, names, asked_host)
 
         try:
             return await self.programs.run(
@@ -169,12 +216,14 @@ class NodeGit:
     def confinement(self, git_workdir: GitWorkdir, network: Network) -> Confinement | None:
         """Return how git is confined; None where this node cannot confine it."""
         directory = str(git_workdir.directory)
-        place = Place(directory, directory, directory, self._uid(git_workdir), git_workdir.readable)
+        paths = SandboxPaths(
+            directory, directory, directory, self._uid(git_workdir), git_workdir.readable
+        )
         is_open = network is Network.OPEN
         try:
             return plan(
                 self.sandbox.report,
-                place=place,
+                paths=paths,
                 profile=Profile.FULL,
                 network=Network.OPEN if is_open else None,
                 processes=self.limits.pids,
@@ -183,8 +232,10 @@ class NodeGit:
             return None
 
     def _uid(self, git_workdir: GitWorkdir) -> int:
-        has_users = Layer.UID in self.sandbox.report.layers
-        return git_workdir.user if has_users else -1
+        if Layer.UID not in self.sandbox.report.layers:
+            return -1
+        user = git_workdir.user
+        return self.sandbox.user_range.git if user is None else user
 
 
 def named_user() -> int:

@@ -12,7 +12,7 @@ borrows from are removed when they are too many, too old or too large.
 import asyncio
 import hashlib
 from collections import defaultdict
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -27,7 +27,6 @@ from toolrunner.filesystem.tree import measure
 from toolrunner.primitives.domain import WorkspaceId
 from toolrunner.sandbox import Network
 from toolrunner.spawner.client.node_programs import OnLine, ProgramFailed
-from toolrunner.workspaces.domain.mirror_limits import ENTRIES_MAX, MEBIBYTE, Bounds, Kept
 from toolrunner.workspaces.sources.git_command import (
     GitWorkdir,
     NodeGit,
@@ -39,6 +38,43 @@ from toolrunner.workspaces.sources.remotes import Remote, Remotes, is_led, pinne
 
 FETCH_S: Final = 1800.0
 ADDRESS: Final = ".address"
+MEBIBYTE: Final = 1024 * 1024
+ENTRIES_MAX: Final = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class MirrorUse:
+    """A mirror: its path, its size in bytes, and when it was last used, in seconds."""
+
+    mirror: Path
+    size: int
+    used_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class MirrorBounds:
+    """Limits on all mirrors together.
+
+    Attributes:
+        count_max: Mirrors.
+        size_max: Bytes.
+        age_s: Seconds since one was last used.
+    """
+
+    count_max: int
+    size_max: int
+    age_s: float
+
+    def surplus(self, kept: Sequence[MirrorUse], now_s: float) -> tuple[Path, ...]:
+        """Return the mirrors to remove to meet the limits, least recently used first."""
+        gone = []
+        count, size = len(kept), sum(each.size for each in kept)
+        for each in sorted(kept, key=lambda each: each.used_s):
+            is_old = now_s - each.used_s > self.age_s
+            if is_old or count > self.count_max or size > self.size_max:
+                gone.append(each.mirror)
+                count, size = count - 1, size - each.size
+        return tuple(gone)
 
 
 class Credentials(Protocol):
@@ -47,14 +83,6 @@ class Credentials(Protocol):
     async def environment(self, workspace_id: WorkspaceId, url: str) -> Mapping[str, str]:
         """Return variables that make git use the proxy; none of them contains a secret."""
         ...
-
-
-class NoCredentials:
-    """Only public repositories can be fetched."""
-
-    async def environment(self, workspace_id: WorkspaceId, url: str) -> Mapping[str, str]:
-        """Return no variables."""
-        return {}
 
 
 @dataclass
@@ -77,7 +105,7 @@ class Mirrors:
     git: NodeGit
     remotes: Remotes
     credentials: Credentials
-    bounds: Bounds
+    bounds: MirrorBounds
     trash: Trash
     clock: Clock
     is_borrowed: Callable[[Path], bool] = lambda mirror: False
@@ -170,13 +198,13 @@ class Mirrors:
         if is_commit(ref) and not await self._has(git_workdir, ref):
             await going("fetch", "--quiet", "--", url, ref)
         if not ref:
-            told = await going("ls-remote", "--symref", "--", url, "HEAD", on_line=_ignored)
-            await self._follow_head(git_workdir, told)
+            output = await going("ls-remote", "--symref", "--", url, "HEAD", on_line=_ignored)
+            await self._follow_head(git_workdir, output)
         await asyncio.to_thread(write_atomically, self._address(mirror), url.encode())
 
-    async def _follow_head(self, git_workdir: GitWorkdir, told: tuple[str, ...]) -> None:
+    async def _follow_head(self, git_workdir: GitWorkdir, output: tuple[str, ...]) -> None:
         """Set the default branch of the mirror to that of the repository."""
-        for line in told:
+        for line in output:
             if line.startswith("ref: refs/heads/"):
                 branch = line.removeprefix("ref: ").split("\t")[0]
                 await self.git.run(git_workdir, "symbolic-ref", "HEAD", branch)
@@ -229,7 +257,7 @@ class Mirrors:
                 await asyncio.to_thread(self._throw, mirror)
         await asyncio.to_thread(self.trash.empty)
 
-    def _kept(self) -> list[Kept]:
+    def _kept(self) -> list[MirrorUse]:
         found = []
         for address in self.directory.glob(f"*{ADDRESS}"):
             mirror = address.with_suffix("")
@@ -238,7 +266,7 @@ class Mirrors:
                 size, _ = measure(root, entries_max=ENTRIES_MAX)
             finally:
                 root.close()
-            found.append(Kept(mirror, size, address.stat().st_mtime))
+            found.append(MirrorUse(mirror, size, address.stat().st_mtime))
         return found
 
 

@@ -11,24 +11,15 @@ import re
 import socket
 from collections.abc import Mapping
 from dataclasses import dataclass
-from ipaddress import ip_address, ip_network
 from pathlib import PurePosixPath
 from typing import Final, Protocol
 from urllib.parse import SplitResult, urlsplit
 
+from toolrunner.egress.domain.policy import is_public
+
 #: The default ports of the schemes.
 PORTS: Final = {"http": 80, "https": 443, "ssh": 22, "git": 9418}
 RESOLVE_S: Final = 20.0
-#: Addresses that seem public, and are a cloud's own services or embed an IPv4 address.
-NOT_PUBLIC: Final = tuple(
-    map(
-        ip_network,
-        (
-            *("168.63.129.16/32", "100.64.0.0/10", "192.0.0.0/24", "192.88.99.0/24"),
-            *("::/96", "::ffff:0:0/96", "64:ff9b::/96", "64:ff9b:1::/48", "2001::/32", "2002::/16"),
-        ),
-    )
-)
 _HELPER: Final = re.compile(r"[A-Za-z0-9+.-]*::")
 _SCHEME: Final = re.compile(r"([a-z][a-z0-9+.-]*)://")
 _SHORT: Final = re.compile(r"(?:(?P<user>[^@/:]+)@)?(?P<host>[^@/:]+|\[[^]]+\]):(?P<path>.+)")
@@ -210,17 +201,6 @@ def _host(text: str) -> str:
     if not _HOST.fullmatch(host):
         raise RemoteRefused("the address of the repository has an odd host")
     return host
-
-
-def is_public(address: str) -> bool:
-    """Return whether an address is on the public internet."""
-    try:
-        read = ip_address(address)
-    except ValueError:
-        return False
-    if any(read in network for network in NOT_PUBLIC):
-        return False
-    return read.is_global and not read.is_multicast and not read.is_reserved
 
 
 def pinned(remote: Remote, addresses: tuple[str, ...]) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from chatd.chats.domain.chat import ChatState, NewMessage
 from chatd.chats.domain.commands import EditMessage, FinishTurn, Release, SendMessage
 from chatd.chats.domain.transitions import fence_of
 from chatd.chats.store.chats import PostgresChats
+from chatd.chats.store.creation import NewChat
 from chatd.content.domain.messages import Role
 from chatd.content.domain.parts import Text
 from chatd.primitives.domain.ids import ChatId, MessageId, Owner, OwnerId, QueuedMessageId
@@ -51,9 +52,7 @@ async def chats(pool: Pool, told: Told) -> AsyncIterator[PostgresChats]:
         told.append((before, after, messages))
 
     async with PostgresChats(pool, lambda _: None, FakeClock(), appended=appended) as store:
-        await store.create(
-            CHAT, owner=ANN, title="Hello", has_own_title=True, message=HELLO, claimed_by=WORKER
-        )
+        await store.add(NewChat(CHAT, ANN, "Hello", True, (HELLO,)), claimed_by=WORKER)
         await store.apply(CHAT, FinishTurn(fence_of(await store.state(CHAT)), (ANSWER,)))
         told.clear()
         yield store

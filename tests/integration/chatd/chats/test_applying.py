@@ -10,6 +10,7 @@ from chatd.chats.domain.commands import CommitStep, FinishTurn, Interrupt, SendM
 from chatd.chats.domain.errors import FenceLost, TransitionNotAllowed
 from chatd.chats.domain.transitions import fence_of
 from chatd.chats.store.chats import PostgresChats
+from chatd.chats.store.creation import NewChat
 from chatd.content.domain.messages import Role
 from chatd.content.domain.parts import Text, ToolCall, ToolOutcome, ToolResult
 from chatd.content.domain.tools import Dispatch, Executor
@@ -50,9 +51,7 @@ async def pool(chat_database: str) -> AsyncIterator[Pool]:
 @pytest.fixture
 async def chats(pool: Pool) -> AsyncIterator[PostgresChats]:
     async with PostgresChats(pool, lambda state: None, FakeClock()) as store:
-        await store.create(
-            CHAT, owner=ANN, title="Hello", has_own_title=True, message=HELLO, claimed_by=WORKER
-        )
+        await store.add(NewChat(CHAT, ANN, "Hello", True, (HELLO,)), claimed_by=WORKER)
         yield store
 
 

@@ -21,6 +21,7 @@ from chatd.chats.domain.commands import (
 from chatd.chats.domain.errors import QueuedMessageNotFound
 from chatd.chats.domain.transitions import decide, fence_of
 from chatd.chats.store.chats import PostgresChats
+from chatd.chats.store.creation import NewChat
 from chatd.chats.store.reading import Bounds, Reading
 from chatd.chats.store.rows import state_of
 from chatd.chats.store.statements import SELECT_STATE, decision_statement
@@ -54,14 +55,7 @@ async def chats(pool: Pool) -> AsyncIterator[PostgresChats]:
         WORKER,
     )
     async with PostgresChats(pool, lambda state: None, FakeClock()) as store:
-        await store.create(
-            CHAT,
-            owner=ANN,
-            title="Hello",
-            has_own_title=True,
-            message=said("hello"),
-            claimed_by=WORKER,
-        )
+        await store.add(NewChat(CHAT, ANN, "Hello", True, (said("hello"),)), claimed_by=WORKER)
         yield store
 
 

@@ -18,6 +18,7 @@ from parley.clock import FakeClock
 from parley.postgres import Pool
 from parley.rpc import Channels
 from support.chatd.turns.billed_turns import ANN, CHAT, BilledTurns, billed_turns
+from support.chatd.workspaces.fixed_locator import FixedLocator
 from support.toolrunner.node import House, connected, node
 
 CLOCK = FakeClock()
@@ -62,7 +63,7 @@ async def test_a_node_tells_of_all_repositories_of_a_workspace(
     house = House.build(tmp_path_factory.mktemp("t"))
     async with asyncio.timeout(30), node(house), connected(house) as client:
         channels = Channels((house.address,), lambda _: client.channel)
-        repositories = NodeRepositories(channels, CLOCK)
+        repositories = NodeRepositories(channels, CLOCK, FixedLocator(channels))
         client.context.workspace_id = client.context.chat_id
         chat_id = ChatId(client.chat_id)
         assert await repositories.status(chat_id, ANN) is None
@@ -88,4 +89,4 @@ async def test_a_node_that_is_away_is_no_answer(tmp_path_factory: pytest.TempPat
             channels = Channels((house.address,), lambda _: client.channel)
             await running.aclose()
             with pytest.raises(RepositoriesUnknown):
-                await NodeRepositories(channels, CLOCK).status(CHAT, ANN)
+                await NodeRepositories(channels, CLOCK, FixedLocator(channels)).status(CHAT, ANN)

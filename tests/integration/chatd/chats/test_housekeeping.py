@@ -3,8 +3,7 @@
 import asyncio
 
 from chatd.chats.domain.chat import ChatState, Status
-from chatd.chats.domain.partials import Chunk
-from chatd.chats.domain.pieces import Piece
+from chatd.chats.domain.pieces import Chunk, Piece
 from chatd.chats.store.attachments import INSERT_LINKS, Attachments
 from chatd.chats.store.housekeeping import TRY_TO_BEGIN, PostgresHousekeeping
 from chatd.content.domain.messages import Role

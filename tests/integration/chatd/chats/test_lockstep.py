@@ -15,7 +15,7 @@ from chatd.chats.domain.commands import Command
 from chatd.chats.store.chats import PostgresChats
 from chatd.chats.store.queries import MESSAGE_COLUMNS
 from chatd.chats.store.rows import message_of
-from chatd.models.domain.choice import ModelChoice, ReasoningEffort
+from chatd.models.domain.profile import ModelChoice, ReasoningEffort
 from chatd.primitives.domain.errors import ChatError
 from chatd.primitives.domain.ids import ChatId
 from chatd.spend.store.ledger import entry_id

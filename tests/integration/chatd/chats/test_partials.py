@@ -3,9 +3,9 @@
 import asyncio
 
 from chatd.chats.domain.chat import NewMessage
-from chatd.chats.domain.partials import Chunk
-from chatd.chats.domain.pieces import Piece
+from chatd.chats.domain.pieces import Chunk, Piece
 from chatd.chats.store.chats import PostgresChats
+from chatd.chats.store.creation import NewChat
 from chatd.content.domain.messages import Role
 from chatd.content.domain.parts import Text
 from chatd.primitives.domain.ids import ChatId, Owner, OwnerId
@@ -32,9 +32,7 @@ def chunk(chat_id: ChatId, attempt: int, first_seq: int, *texts: str) -> Chunk:
 async def create(pool: Pool, *chat_ids: ChatId) -> None:
     async with PostgresChats(pool, lambda state: None, FakeClock()) as chats:
         for chat_id in chat_ids:
-            await chats.create(
-                chat_id, owner=ANN, title="x", has_own_title=True, message=HELLO, claimed_by=None
-            )
+            await chats.add(NewChat(chat_id, ANN, "x", True, (HELLO,)), claimed_by=None)
 
 
 async def test_chunks_come_back_in_order_and_only_those_of_the_episode(

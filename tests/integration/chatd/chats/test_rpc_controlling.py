@@ -209,7 +209,11 @@ async def test_results_of_client_tools_go_into_the_history_in_the_order_of_their
         (
             ANN_ID,
             message_pb2.ToolResultPart(
-                tool_call_id=call_id, tool_name="ask", result_json='{"x": 1}', outcome=outcome
+                tool_call_id=call_id,
+                tool_name="ask",
+                result_json='{"x": 1}',
+                outcome=outcome,
+                is_error=outcome == failed,
             ),
         )
         for call_id, outcome in (("call-1", done), ("call-2", failed))

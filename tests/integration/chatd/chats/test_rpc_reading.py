@@ -7,7 +7,7 @@ from chatd.chats.domain.transitions import fence_of
 from chatd.chats.store.reading import EXPORT_PAGE_LENGTH
 from chatd.content.domain.messages import FinishReason, Role, Visibility
 from chatd.content.domain.parts import ContextFile, Skill, Text
-from chatd.models.domain.model_use import ModelUse
+from chatd.models.domain.price import ModelUse
 from chatd.primitives.domain.ids import ChatId
 from parley.api.chat.v1 import chat_pb2, message_pb2
 from parley.api.chat.v1 import chat_service_pb2 as api
@@ -155,10 +155,10 @@ async def test_a_root_is_read_with_its_children(served: ServedChats) -> None:
     chat = await served.ann.create()
     children = [await served.add_child(chat.id), await served.add_child(chat.id, "running")]
     got = await served.ann.ask(api.GetChatRequest(chat_id=chat.id))
-    assert [child.id for child in got.children] == children
-    assert [child.parent_chat_id for child in got.children] == [chat.id] * 2
+    assert [child.id for child in got.chat.children] == children
+    assert [child.parent_chat_id for child in got.chat.children] == [chat.id] * 2
     child = await served.ann.ask(api.GetChatRequest(chat_id=children[0]))
-    assert (child.chat.root_chat_id, list(child.children)) == (chat.id, [])
+    assert (child.chat.root_chat_id, list(child.chat.children)) == (chat.id, [])
 
 
 async def test_a_child_is_shared_with_its_root(served: ServedChats) -> None:
@@ -166,8 +166,25 @@ async def test_a_child_is_shared_with_its_root(served: ServedChats) -> None:
     child_id = await served.add_child(chat.id)
     await share_with(served, chat.id, api.Share(group_id=EVES_GROUP))
     got = await served.eve.ask(api.GetChatRequest(chat_id=chat.id))
-    assert [child.id for child in got.children] == [child_id]
+    assert [child.id for child in got.chat.children] == [child_id]
     assert (await served.eve.get(child_id)).shared
+
+
+async def test_one_message_is_read_by_its_id(served: ServedChats) -> None:
+    chat = await served.ann.create()
+    await served.finish(chat.id)
+    page = await served.ann.ask(api.ListMessagesRequest(chat_id=chat.id))
+
+    got = [
+        (await served.ann.ask(api.GetMessageRequest(chat_id=chat.id, message_id=each.id))).message
+        for each in page.messages
+    ]
+
+    assert got == list(page.messages)
+    problem = await served.ann.refusal(api.GetMessageRequest(chat_id=chat.id, message_id=99))
+    assert (problem.reason, problem.metadata["message_id"]) == ("MESSAGE_NOT_FOUND", "99")
+    problem = await served.ann.refusal(api.GetMessageRequest(chat_id=chat.id))
+    assert (problem.reason, problem.metadata) == ("INVALID_REQUEST", {"field": "message_id"})
 
 
 async def test_pages_of_messages_go_back_from_the_newest_or_on_from_a_bound(

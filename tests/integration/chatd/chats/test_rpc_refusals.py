@@ -21,7 +21,7 @@ METHODS = [
 ]
 WITHOUT_CHAT = {"CreateChat", "ListChats"}
 ABOUT_CHAT = [name for name in METHODS if name not in WITHOUT_CHAT]
-READS = {"GetChat", "ListMessages", "ExportChat"}
+READS = {"GetChat", "GetMessage", "ListMessages", "ExportChat"}
 CHANGES = [name for name in METHODS if name not in READS | {"ListChats", "GetShares"}]
 
 
@@ -36,6 +36,7 @@ def well_formed(method: str, chat_id: str) -> Any:
         "SetArchived": {"archived": True},
         "SendMessage": {"content": [text("hi")]},
         "EditMessage": {"content": [text("hi")], "message_id": 1},
+        "GetMessage": {"message_id": 1},
         "DeleteQueuedMessage": {"queued_message_id": ABSENT},
         "PromoteQueuedMessage": {"queued_message_id": ABSENT},
         "SubmitToolResults": {"results": [api.ClientToolResult(tool_call_id="c", output_json="1")]},
@@ -130,7 +131,7 @@ IMPOSSIBLE_CHATS: list[tuple[dict[str, Any], str]] = [
     ({"content": [text("x")] * 201}, "content"),
     ({"content": [text("x" * 262145)]}, "content"),
     ({"content": [text("x" * 140000)] * 2}, "content"),
-    ({"content": [text(" ")]}, "content[0].text"),
+    ({"content": [text(" ")]}, "content[0].text.text"),
     ({"content": [text("ok"), text("a\0b")]}, "content[1].text"),
     ({"content": [message_pb2.Part()]}, "content[0]"),
     ({"content": [message_pb2.Part(notice=message_pb2.NoticePart(text="x"))]}, "content[0]"),
@@ -207,11 +208,15 @@ IMPOSSIBLE_REQUESTS: list[tuple[Any, str]] = [
         "results[0].tool_call_id",
     ),
     (
-        api.SubmitToolResultsRequest(results=[api.ClientToolResult(output_json="\0")]),
+        api.SubmitToolResultsRequest(
+            results=[api.ClientToolResult(tool_call_id="c", output_json="\0")]
+        ),
         "results[0].output_json",
     ),
     (
-        api.SubmitToolResultsRequest(results=[api.ClientToolResult(output_json="x" * 262145)]),
+        api.SubmitToolResultsRequest(
+            results=[api.ClientToolResult(tool_call_id="c", output_json="x" * 262145)]
+        ),
         "results[0].output_json",
     ),
 ]
@@ -262,14 +267,13 @@ def everything_wrong(chat_id: str) -> dict[str, tuple[Any, list[str]]]:
                 ],
             ),
             [
-                "content[0].text",
+                "content[0].text.text",
                 "content[2].file.file_id",
                 "mode",
                 "workspace_id",
                 "mcp_server_ids[0]",
+                "mcp_server_ids[1]",
                 "client_tools[0].name",
-                "client_tools[0].input_schema_json",
-                "client_tools[1].name",
             ],
         ),
         "update": (
@@ -278,7 +282,7 @@ def everything_wrong(chat_id: str) -> dict[str, tuple[Any, list[str]]]:
                 chat=chat_pb2.Chat(id=chat_id, title=" ", pin_order=-1, workspace_id="mine"),
                 update_mask=FieldMask(paths=["title", "pin_order", "workspace_id"]),
             ),
-            ["chat.title", "chat.pin_order", "chat.workspace_id"],
+            ["chat.title", "chat.workspace_id", "chat.pin_order"],
         ),
         "share": (
             api.SetSharesRequest(
@@ -292,7 +296,7 @@ def everything_wrong(chat_id: str) -> dict[str, tuple[Any, list[str]]]:
             api.SendMessageRequest(
                 request_id="wrong", chat_id=chat_id, content=[blank, no_file, blank]
             ),
-            ["content[0].text", "content[1].file.file_id", "content[2].text"],
+            ["content[0].text.text", "content[1].file.file_id", "content[2].text.text"],
         ),
     }
 

@@ -13,7 +13,7 @@ from chatd.chats.store.creation import insert_chat as make_chat
 from chatd.content.domain.errors import FileNotFound, TooManyFiles
 from chatd.content.domain.messages import Role
 from chatd.content.domain.parts import Text
-from chatd.files.store.file_bytes import PostgresFiles
+from chatd.files.store.files import PostgresFiles
 from chatd.models.domain.language_model import FileData
 from chatd.primitives.domain.errors import ChatNotFound
 from chatd.primitives.domain.ids import ChatId, Owner, OwnerId

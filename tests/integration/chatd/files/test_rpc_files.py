@@ -10,11 +10,11 @@ import pytest
 from chatd.chats.domain.chat import NewMessage
 from chatd.chats.domain.commands import CommitResults, CommitStep, RecordResult
 from chatd.chats.domain.transitions import fence_of
-from chatd.content.domain.media_types import FILE_BYTES_MAX
+from chatd.content.domain.files import FILE_BYTES_MAX
 from chatd.content.domain.messages import Role
 from chatd.content.domain.parts import File, ToolCall, ToolOutcome, ToolResult
 from chatd.content.domain.tools import Dispatch, Executor
-from chatd.files.rpc.servicer import CHUNK_BYTES_MAX, STRETCH_BYTES
+from chatd.files.rpc.servicer import CHUNK_BYTES_MAX, RANGE_BYTES
 from chatd.models.domain.language_model import FileData
 from chatd.primitives.domain.ids import ChatId, ExecutionId
 from parley.api.chat.v1 import chat_service_pb2 as chats_api
@@ -112,14 +112,14 @@ async def test_a_file_comes_back_byte_for_byte(served: ServedChats) -> None:
         sha256=sha256(PNG).hexdigest(),
         created_at=file.created_at,
     )
-    assert len(PNG) > 2 * STRETCH_BYTES
+    assert len(PNG) > 2 * RANGE_BYTES
     assert await get(served.ann, file.id) == file
     assert await download(served.ann, file.id) == (file, PNG)
 
 
 @pytest.mark.parametrize(
     ("offset", "length"),
-    [(0, 1), (5, STRETCH_BYTES), (len(PNG) - 3, 0), (len(PNG) - 3, 100), (len(PNG), 0)],
+    [(0, 1), (5, RANGE_BYTES), (len(PNG) - 3, 0), (len(PNG) - 3, 100), (len(PNG), 0)],
 )
 async def test_a_stretch_of_a_file_can_be_read(
     served: ServedChats, offset: int, length: int

@@ -259,6 +259,7 @@ async def test_members_see_the_models_they_can_use_without_options(served: Serve
     assert len(await served.ada.listed()) == 3
     for request in (
         api.ListProvidersRequest(),
+        api.GetProviderRequest(),
         api.CreateProviderRequest(),
         api.CreateModelRequest(),
         api.UpdateModelRequest(),
@@ -268,6 +269,25 @@ async def test_members_see_the_models_they_can_use_without_options(served: Serve
         api.CheckProviderRequest(),
     ):
         assert (await served.ann.refusal(request)).status.name == "PERMISSION_DENIED"
+
+
+async def test_one_model_or_provider_is_read_as_it_is_listed(served: ServedModels) -> None:
+    provider = await served.ada.provider()
+    on = await served.ada.model(provider.id, "on", options_json='{"a":1}')
+    off = await served.ada.model(provider.id, "off", enabled=False)
+    (shown,) = [each for each in await served.ann.listed() if each.id == on.id]
+
+    for each in (on, off):
+        assert (await served.ada.ask(api.GetModelRequest(model_id=each.id))).model == each
+    assert (await served.ann.ask(api.GetModelRequest(model_id=on.id))).model == shown
+    read = await served.ada.ask(api.GetProviderRequest(provider_id=provider.id))
+    assert read.provider in await served.ada.providers()
+    for reader, request in (
+        (served.ann, api.GetModelRequest(model_id=off.id)),
+        (served.ada, api.GetModelRequest(model_id="none")),
+        (served.ada, api.GetProviderRequest(provider_id="none")),
+    ):
+        assert (await reader.refusal(request)).reason == "RESOURCE_NOT_FOUND"
 
 
 async def test_a_change_needs_the_newest_etag_or_none(served: ServedModels) -> None:

@@ -13,13 +13,13 @@ from chatd.offboarding.engine.suspended_users import (
 )
 from chatd.offboarding.store.suspended_users import PostgresSuspendedUsers
 from chatd.primitives.domain.ids import ChatId, OwnerId
-from chatd.users.domain.errors import UserSuspended
-from chatd.users.domain.status import FixedUserStatuses, UserStatus
+from chatd.users.domain.status import UserStatus, UserSuspended
 from parley.api.chat.v1 import chat_service_pb2 as api
 from parley.clock import FakeClock
 from parley.postgres import Pool
 from support.chatd.chats.chat_people import ANN_ID, BOB_ID
 from support.chatd.chats.served_chats import ServedChats
+from support.chatd.users.fixed_users import FixedUserStatuses
 
 
 def suspension_of(

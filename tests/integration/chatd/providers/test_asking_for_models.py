@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from chatd.models.domain.catalogue import Catalogue, Provider, ProviderKey, ProviderType
-from chatd.models.domain.key_checks import KeyChecked
+from chatd.models.domain.provider_keys import KeyChecked
 from chatd.models.store.catalogue import KeyValues
 from chatd.providers.checking import check
 from chatd.providers.discovery import (
@@ -21,7 +21,7 @@ from chatd.providers.environment import EnvironmentKeys, ListedModel, environmen
 from parley.clock import FakeClock, SystemClock
 from parley.settings import Secret
 from parley.testing.llm_mock import MockModels
-from support.net.model_server import Act, Script, model_server, whole
+from support.net.model_server import LAST_CHUNK, Act, Script, chunk, head, model_server, whole
 
 KEY = ProviderKey("k", "p", "")
 VALUES = KeyValues(given={"k": Secret("sk-something")})
@@ -42,6 +42,12 @@ async def test_an_endpoint_lists_its_models_with_their_windows() -> None:
     assert found == (ListedModel("a", 8192), ListedModel("b", 3))
     (asked,) = server.asked
     assert (asked.path, asked.headers["authorization"]) == ("/models", "bearer sk-x")
+
+
+async def test_a_list_of_models_that_arrives_in_pieces_is_read_to_its_end() -> None:
+    answer = b"".join((head(), chunk(b'{"data":[{"id":'), chunk(b'"a"}]}'), LAST_CHUNK))
+    async with model_server([bytes((byte,)) for byte in answer]) as server:
+        assert await listed_models(server.url, Secret("")) == (ListedModel("a", 0),)
 
 
 @pytest.mark.parametrize(

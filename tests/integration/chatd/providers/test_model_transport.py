@@ -23,7 +23,6 @@ from chatd.providers.transport import HttpModels
 from chatd.providers.wire import HttpRequest
 from parley.clock import FakeClock
 from parley.clock.fake import EPOCH
-from parley.http import FakeFlushTimer
 from support.chatd.providers.answers import answered, answering
 from support.chatd.providers.plain_wire import (
     BODY,
@@ -38,6 +37,7 @@ from support.chatd.providers.plain_wire import (
     seen,
     target,
 )
+from support.net.fake_flush_timer import FakeFlushTimer
 from support.net.model_server import (
     LAST_CHUNK,
     Act,

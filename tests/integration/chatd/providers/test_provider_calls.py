@@ -6,7 +6,7 @@ from chatd.audit.pairing import paired
 from chatd.chats.domain.chat import Status
 from chatd.content.domain.parts import Notice, ToolCall, ToolOutcome, ToolResult
 from chatd.turns.domain.calls import CALLS_MAX
-from chatd.turns.domain.loops import REPETITIONS_MAX
+from chatd.turns.domain.steps import REPETITIONS_MAX
 from support.chatd.models.mock_catalogue import Way
 from support.chatd.providers.provider_stage import ADD, ProviderStage, StagedChat, provider_stage
 from support.host.virtual_time import in_virtual_time

@@ -7,8 +7,8 @@ import pytest
 
 from chatd.chats.domain.chat import Status
 from chatd.content.domain.messages import ErrorKind
+from chatd.turns.engine.dependencies import TurnLimits
 from chatd.turns.engine.stream import StreamLimits
-from chatd.turns.engine.turn import TurnLimits
 from support.chatd.models.mock_catalogue import Way
 from support.chatd.providers.provider_stage import ADD, provider_stage
 from support.host.virtual_time import in_virtual_time

@@ -10,7 +10,7 @@ import pytest
 from chatd.chats.domain.chat import Status
 from chatd.content.domain.messages import ErrorKind, TurnError
 from chatd.turns.domain.retries import RetryPolicy
-from chatd.turns.engine.turn import TurnLimits
+from chatd.turns.engine.dependencies import TurnLimits
 from support.chatd.models.mock_catalogue import Way
 from support.chatd.providers.provider_stage import provider_stage
 from support.host.virtual_time import in_virtual_time

@@ -10,13 +10,12 @@ import pytest
 
 from chatd.audit import audit
 from chatd.chats.domain.commands import Interrupt
-from chatd.chats.domain.partials import Chunk
-from chatd.chats.domain.pieces import Piece
+from chatd.chats.domain.pieces import Chunk, Piece
 from chatd.chats.domain.transitions import fence_of
 from chatd.content.domain.messages import FinishReason, Role
 from chatd.content.domain.parts import Text
 from chatd.models.domain.language_model import TextDelta
-from chatd.models.domain.model_use import ModelUse
+from chatd.models.domain.price import ModelUse
 from chatd.primitives.domain.ids import MessageId, WorkerId
 from chatd.spend.domain.ledger import Bill, CallOutcome, CallPurpose, LedgerEntry
 from chatd.spend.domain.usage import UsageReader

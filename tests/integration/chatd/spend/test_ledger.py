@@ -16,7 +16,7 @@ from chatd.chats.store.trees import ChatTrees
 from chatd.content.domain.messages import ErrorKind
 from chatd.content.domain.parts import ToolCall
 from chatd.models.domain.language_model import Finished, ModelError, TextDelta, ToolCallRequested
-from chatd.models.domain.model_use import ModelUse
+from chatd.models.domain.price import ModelUse
 from chatd.primitives.domain.ids import ChatId, Fence, MessageId
 from chatd.spend.domain.ledger import Bill, CallOutcome, CallPurpose, LedgerEntry
 from chatd.spend.store.ledger import PostgresLedger

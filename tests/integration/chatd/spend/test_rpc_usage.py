@@ -8,19 +8,19 @@ import pytest
 
 from chatd.chats.domain.chat import Status
 from chatd.content.domain.messages import ErrorKind
-from chatd.models.domain.model_use import ModelUse
+from chatd.models.domain.price import ModelUse
 from chatd.primitives.domain.ids import ChatId, Owner, OwnerId
 from chatd.spend.domain.ledger import Bill, CallOutcome, CallPurpose, LedgerEntry
 from chatd.spend.engine.enforcement import LimitedSpending
 from chatd.spend.store.ledger import PostgresLedger
 from chatd.spend.store.limits import PostgresLimits
-from chatd.users.domain.groups import KnownGroups
 from parley.api.chat.v1 import chat_service_pb2, usage_pb2
 from parley.api.chat.v1 import usage_service_pb2 as api
 from parley.clock import FakeClock
 from parley.identity import Role as UserRole
 from support.chatd.chats.chat_people import ANN_ID, BOB_ID, EVE_ID, EVES_GROUP, Person, text
 from support.chatd.chats.served_chats import ServedChats
+from support.chatd.users.fixed_users import KnownGroups
 
 PRICED = ModelUse("m1", 10, 20, 5, 30, 40, cost_micros=100, model_runtime_ms=7, model_name="large")
 UNPRICED = ModelUse("m2", 1, 2)

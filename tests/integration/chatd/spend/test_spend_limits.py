@@ -13,7 +13,6 @@ from chatd.primitives.store.constraints import Constraint
 from chatd.spend.domain.limits import EVERYONE, LimitPeriod, SpendLimit
 from chatd.spend.engine.enforcement import LimitedSpending
 from chatd.spend.store.limits import PostgresLimits
-from chatd.users.domain.groups import KnownGroups
 from parley.clock import FakeClock
 from parley.postgres import Pool
 from support.chatd.turns.billed_turns import (
@@ -25,6 +24,7 @@ from support.chatd.turns.billed_turns import (
     Plays,
     billed_turns,
 )
+from support.chatd.users.fixed_users import KnownGroups
 
 CALL = ToolCallRequested(ToolCall("a", "unknown", "{}"))
 ANSWER = (TextDelta("hi"), USED, Finished())

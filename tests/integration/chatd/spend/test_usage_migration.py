@@ -9,7 +9,7 @@ from chatd.chats.domain.commands import FinishTurn
 from chatd.chats.domain.transitions import fence_of
 from chatd.content.domain.messages import Role
 from chatd.content.domain.parts import Text
-from chatd.models.domain.model_use import ModelUse
+from chatd.models.domain.price import ModelUse
 from chatd.schema import MIGRATIONS
 from parley.postgres import Pool
 from support.chatd.turns.billed_turns import billed_turns

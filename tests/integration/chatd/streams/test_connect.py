@@ -13,7 +13,7 @@ from chatd.content.domain.parts import Text
 from chatd.primitives.domain.ids import ChatId, Owner
 from chatd.primitives.domain.requests import Reader
 from chatd.streams.rpc import access, subscription
-from chatd.streams.store.following import (
+from chatd.streams.store.chat_reads import (
     SELECT_FOLLOWED,
     SELECT_STILL_READABLE,
     SELECT_VERSIONS,

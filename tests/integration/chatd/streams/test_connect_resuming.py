@@ -19,7 +19,7 @@ from chatd.chats.domain.transitions import fence_of
 from chatd.content.domain.messages import ErrorKind, Role, TurnError
 from chatd.content.domain.parts import Text
 from chatd.primitives.domain.ids import ChatId, MessageId
-from chatd.streams.store.following import PostgresStreamReads
+from chatd.streams.store.chat_reads import PostgresStreamReads
 from parley.api.chat.v1 import event_pb2
 from parley.postgres import Pool
 from support.chatd.streams.folding import Folded, fold, read_until, stored, without_preview

@@ -11,7 +11,7 @@ from chatd.chats.domain.transitions import fence_of
 from chatd.chats.store.metadata import ChatChanges, Metadata
 from chatd.content.domain.messages import Role
 from chatd.content.domain.parts import Text
-from chatd.models.domain.model_use import ModelUse
+from chatd.models.domain.price import ModelUse
 from chatd.spend.domain.ledger import Bill, CallOutcome, CallPurpose, LedgerEntry
 from chatd.titles.store.title_store import ChatFacts, PostgresTitles
 from parley.postgres import Pool

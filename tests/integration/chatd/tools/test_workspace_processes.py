@@ -12,7 +12,6 @@ from chatd.content.domain.parts import ToolOutcome
 from chatd.content.domain.tools import ExecutorUnreachable, NeverSeen, StillRunning
 from chatd.primitives.domain.ids import ChatId, Owner
 from chatd.tools.toolrunner import WorkspaceTools
-from chatd.tools.workspace import InMemoryAttachmentStore
 from chatd.tools.workspace.background import PROMOTED_NOTE
 from chatd.tools.workspace.execute import CAT_NOTE
 from chatd.workspaces.domain.ports import WorkspaceLocation
@@ -20,6 +19,7 @@ from parley.api.workspace.v1 import process_pb2, process_service_pb2
 from parley.clock import FakeClock
 from parley.rpc import Channels
 from support.chatd.workspaces.fake_toolrunner import FakeToolrunner, served
+from support.chatd.workspaces.in_memory_attachments import InMemoryAttachmentStore
 from support.chatd.workspaces.workspace_calls import Calls
 
 WHOLE = ("ok", "output", "exit_code", "running")
@@ -265,17 +265,17 @@ class MovingSites:
     address: str
     placements: list[int]
 
-    async def begin(self, chat_id: ChatId) -> WorkspaceLocation:
+    async def locate_for_turn(self, chat_id: ChatId) -> WorkspaceLocation:
         return WorkspaceLocation(self.address, chat_id, self.placements[0])
 
-    async def ready(self, chat_id: ChatId, owner: Owner) -> WorkspaceLocation:
-        return await self.begin(chat_id)
+    async def ensure_ready(self, chat_id: ChatId, owner: Owner) -> WorkspaceLocation:
+        return await self.locate_for_turn(chat_id)
 
-    async def seen(self, chat_id: ChatId) -> WorkspaceLocation:
-        return await self.begin(chat_id)
+    async def locate(self, chat_id: ChatId) -> WorkspaceLocation:
+        return await self.locate_for_turn(chat_id)
 
-    async def recent(self, chat_id: ChatId) -> WorkspaceLocation:
-        return await self.begin(chat_id)
+    async def last_known(self, chat_id: ChatId) -> WorkspaceLocation:
+        return await self.locate_for_turn(chat_id)
 
     def forget(self, chat_id: ChatId) -> None:
         self.placements = self.placements[1:] or self.placements

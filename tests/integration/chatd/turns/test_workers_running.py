@@ -79,7 +79,7 @@ async def test_a_worker_takes_what_waits_ends_what_crashes_and_hands_over_the_re
         running = await chats.state(GOOD)
         assert (running.worker_id, running.owner_epoch) == (ME, 2)
         assert running.generation_attempt == 1
-        assert worker.owns(GOOD)
+        assert worker.mailbox(GOOD) is not None
 
         await worker.drain()
 

@@ -19,9 +19,8 @@ from chatd.spend.domain.limits import LimitPeriod, SpendLimit, Subject, SubjectK
 from chatd.spend.store.limits import PostgresLimits
 from chatd.users.clients.existence import GatewayGrantees
 from chatd.users.clients.groups import CachedGroups, GatewayDeletions, GatewayGroups
-from chatd.users.domain.errors import GroupsUnavailable
-from chatd.users.domain.grantees import Grantee, GranteeKind, Grantees, KnownGrantees
-from chatd.users.domain.groups import KnownDeletions
+from chatd.users.domain.grantees import Grantee, GranteeKind, Grantees
+from chatd.users.domain.groups import GroupsUnavailable
 from parley.api.chat.v1 import chat_service_pb2 as api
 from parley.clock import FakeClock
 from parley.identity import ServiceName
@@ -29,6 +28,7 @@ from parley.postgres import Pool
 from parley.rpc import Address, Channels, connect
 from support.chatd.chats.chat_people import EVE_ID, EVES_GROUP
 from support.chatd.chats.served_chats import ServedChats
+from support.chatd.users.fixed_users import KnownDeletions, KnownGrantees
 from support.database.postgres import TestPostgres
 from support.gateway.stack import GatewayStack, gateway_stack, migrate_identity
 

@@ -6,7 +6,6 @@ from datetime import timedelta
 
 import pytest
 
-from chatd.workspaces.clients.in_memory_host import InMemoryHost
 from chatd.workspaces.domain.commands import (
     FinishPreparing,
     FinishStopping,
@@ -29,6 +28,7 @@ from chatd.workspaces.store.nodes import NodePlace, PostgresNodes
 from chatd.workspaces.store.workspaces import PostgresWorkspaces
 from parley.clock import SystemClock
 from parley.postgres import Pool
+from support.chatd.workspaces.in_memory_host import InMemoryHost
 from support.chatd.workspaces.stored_workspaces import DRIVER, HASH, IDS, LIMITS, fresh
 from support.chatd.workspaces.workspace_values import NODE, node
 

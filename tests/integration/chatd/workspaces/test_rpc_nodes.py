@@ -46,6 +46,29 @@ async def test_a_node_registers_hosts_is_lost_and_comes_back_with_what_it_has(
     assert (await catalogue.store.get(made.workspace_id)).state is State.READY
 
 
+async def test_a_node_that_cannot_run_commands_gets_workspaces_only_when_it_can_again(
+    served: ServedChats, catalogue: Catalogue, admin: Person
+) -> None:
+    beating = Beating(served, served.ann.nodes)
+    await beating.register()
+    await beating.beat(1, problem="commands cannot be run: not within 10 s")
+    (shown,) = (await admin.ask(nodes_api.ListNodesRequest())).nodes
+    assert (shown.state, shown.load.problem) == (
+        node_pb2.NODE_STATE_ACTIVE,
+        "commands cannot be run: not within 10 s",
+    )
+    made = (await create(served.ann)).workspace.workspace_id
+    await catalogue.drive()
+    waiting = await catalogue.store.get(made)
+    await beating.beat(1)
+    # The driver tries again after a pause.
+    await served.pool.execute("UPDATE chat.workspaces SET driven_until = NULL")
+    await catalogue.drive()
+    ready = await catalogue.store.get(made)
+    assert (waiting.state, waiting.node_id) == (State.PENDING, None)
+    assert (ready.state, ready.node_id) == (State.READY, NODE_ID)
+
+
 async def test_a_node_is_told_what_to_do_about_what_nobody_wants(
     served: ServedChats, catalogue: Catalogue
 ) -> None:

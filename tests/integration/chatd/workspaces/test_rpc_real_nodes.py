@@ -52,7 +52,7 @@ async def test_repositories_of_a_real_node_are_read_by_those_who_may(
                 workspace_id=chat.id, process_id=started.process.process_id, condition=condition
             )
         )
-        asked = api.GetWorkspaceGitStatusRequest(workspace_id=chat.id, chat_id=chat.id)
+        asked = api.GetWorkspaceGitStatusRequest(workspace_id=chat.id)
         (repository,) = (await ann.ask(asked)).repositories
         assert (repository.branch, [file.path for file in repository.files]) == ("main", ["a"])
         diff = await ann.ask(api.GetWorkspaceDiffRequest(workspace_id=chat.id))
@@ -84,7 +84,7 @@ async def test_repositories_of_a_real_node_are_followed_until_this_process_stops
         await start(served.ann, chat.id, "mkdir r && cd r && git init -qb main")
         with acting_for(User(UserId(served.ann.id), served.ann.role)):
             watch = served.ann.workspaces.WatchWorkspaceGit(
-                api.WatchWorkspaceGitRequest(workspace_id=chat.id, chat_id=chat.id)
+                api.WatchWorkspaceGitRequest(workspace_id=chat.id)
             )
         first = await watch.read()
         assert first.WhichOneof("kind") == "snapshot"

@@ -61,7 +61,7 @@ async def test_templates_are_managed_and_seen_by_their_groups(
     assert (await admin.refusal(update)).reason == "VERSION_CONFLICT"
 
     listed = await served.eve.ask(api.ListTemplatesRequest(query="go"))
-    assert [each.template.name for each in listed.templates] == ["go-service"]
+    assert [each.name for each in listed.templates] == ["go-service"]
     assert listed.recommended_template_id == made.template_id
     assert "create_workspace" in listed.next_step
     workspace = (

@@ -74,6 +74,12 @@ async def test_the_owner_gets_a_ticket_for_a_minute(served: ServedChats, tmp_pat
     assert said_by(other.ticket)["jti"] != ticket_id
 
 
+async def test_the_workspace_of_a_chat_is_named_by_the_chat(served: ServedChats) -> None:
+    chat = await served.ann.create()
+    issued = await served.ann.ask(request("", chat_id=chat.id))
+    assert said_by(issued.ticket)["workspace"] == chat.id
+
+
 async def test_nobody_else_gets_one_not_even_a_reader(served: ServedChats) -> None:
     chat = await served.ann.create()
     shares = [chats_api.Share(user_id=BOB_ID)]

@@ -117,6 +117,40 @@ async def test_the_owner_sees_and_steers_processes(
     assert toolrunner.last().signals == [signal]
 
 
+async def test_a_terminal_has_a_usual_size_and_is_the_standard_input(
+    served: ServedChats, toolrunner: FakeToolrunner
+) -> None:
+    chat = await served.ann.create()
+    await start(served.ann, chat.id, "serve")
+    assert toolrunner.requests[-1].spec == process_pb2.ProcessSpec(
+        command="serve", stdin_mode=process_pb2.STDIN_MODE_CLOSED
+    )
+    spec = process_pb2.ProcessSpec(command="top", terminal=process_pb2.TerminalSize(rows=30))
+    await served.ann.ask(
+        api.StartWorkspaceProcessRequest(request_id="t", workspace_id=chat.id, spec=spec)
+    )
+    assert toolrunner.requests[-1].spec == process_pb2.ProcessSpec(
+        command="top",
+        terminal=process_pb2.TerminalSize(rows=30, columns=80),
+        stdin_mode=process_pb2.STDIN_MODE_TERMINAL,
+    )
+
+
+async def test_text_is_written_as_utf_8_and_nothing_is_refused(
+    served: ServedChats, toolrunner: FakeToolrunner
+) -> None:
+    chat = await served.ann.create()
+    started = (await start(served.ann, chat.id, "serve")).process
+    named = {"workspace_id": chat.id, "process_id": started.process_id}
+    await served.ann.ask(api.WriteWorkspaceStdinRequest(request_id="w", text="é", **named))
+    assert toolrunner.last().written == "é".encode()
+    refused = await served.ann.refusal(api.WriteWorkspaceStdinRequest(request_id="v", **named))
+    assert (refused.status, [each.field for each in refused.violations]) == (
+        grpc.StatusCode.INVALID_ARGUMENT,
+        ["text"],
+    )
+
+
 async def test_a_wait_is_given_its_time_and_half_a_minute_more(
     served: ServedChats, toolrunner: FakeToolrunner
 ) -> None:
@@ -291,7 +325,7 @@ async def test_what_a_node_says_of_a_request_is_passed_on(
 async def test_what_a_node_does_not_serve_yet_is_told_so(served: ServedChats) -> None:
     chat = await served.ann.create()
     for request in (
-        api.GetWorkspaceGitStatusRequest(workspace_id=chat.id, chat_id=chat.id),
+        api.GetWorkspaceGitStatusRequest(workspace_id=chat.id),
         api.GetWorkspaceDiffRequest(workspace_id=chat.id),
     ):
         refused = await served.ann.refusal(request)

@@ -7,7 +7,7 @@ import pytest
 from chatd.primitives.domain.errors import NameTaken, VersionConflict
 from chatd.primitives.domain.ids import OwnerId
 from chatd.workspaces.domain.errors import TemplateNotFound
-from chatd.workspaces.domain.ranking import Habit
+from chatd.workspaces.domain.ranking import TemplateUsage
 from chatd.workspaces.domain.spec import Kind, Source
 from chatd.workspaces.domain.templates import SCRATCH_ID, Parameter, Preset
 from chatd.workspaces.store.templates import PostgresTemplates
@@ -55,8 +55,8 @@ async def test_templates_are_kept_changed_and_forgotten(
         used = fresh(template_id=SCRATCH_ID, owner_id=owner_id, last_used_at=now)
         await store.add(used, HASH, LIMITS)
     entries, _ = await templates.list(ANN, frozenset({group}))
-    habits = {each.name: habit for each, habit in entries}
-    assert habits == {"plain": Habit(), "scratch": Habit(1, 0, now, 2)}
+    habits = {each.name: usage for each, usage in entries}
+    assert habits == {"plain": TemplateUsage(), "scratch": TemplateUsage(1, 0, now, 2)}
     await templates.delete(made.id)
     with pytest.raises(TemplateNotFound):
         await templates.get(made.id, frozenset({group}))

@@ -1,6 +1,7 @@
 """Workspaces, nodes and templates in PostgreSQL: guards, claims, quotas under races, lookups."""
 
 import asyncio
+from collections.abc import Awaitable
 from dataclasses import replace
 from datetime import timedelta
 
@@ -38,7 +39,7 @@ from chatd.workspaces.domain.workspace import (
 from chatd.workspaces.engine.timers import WorkspaceTimers
 from chatd.workspaces.store.nodes import PostgresNodes
 from chatd.workspaces.store.reads import WorkspacePlace
-from chatd.workspaces.store.workspaces import PostgresWorkspaces
+from chatd.workspaces.store.workspaces import LOCK_OWNER, PostgresWorkspaces
 from parley.clock import SystemClock
 from parley.postgres import Pool
 from support.chatd.chats.chat_rows import insert_chat as insert_state
@@ -120,8 +121,7 @@ async def test_a_create_waits_for_one_that_counts(store: PostgresWorkspaces, poo
     async with asyncio.timeout(20), pool.acquire() as connection, asyncio.TaskGroup() as tasks:
         transaction = connection.transaction()
         await transaction.start()
-        lock = "SELECT pg_advisory_xact_lock(hashtextextended('workspaces of ' || $1::text, 0))"
-        await connection.execute(lock, ANN)
+        await connection.execute(LOCK_OWNER, ANN)
         creating = tasks.create_task(store.add(fresh("second"), HASH, LIMITS))
         waiting = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
         while not await pool.fetchval(waiting):
@@ -143,6 +143,56 @@ async def test_a_start_counts_like_a_create(store: PostgresWorkspaces) -> None:
     assert started.state is State.PENDING
     # One that lives is left alone, whatever the limit.
     assert await store.start(stopped.id, Start(), LIMITS) == (started, started)
+
+
+async def test_a_start_and_a_create_that_count_at_once_make_one(
+    store: PostgresWorkspaces, pool: Pool
+) -> None:
+    stopped = fresh("stopped")
+    await store.add(stopped, HASH, LIMITS)
+    await store.apply(stopped.id, Stop(StopReason.REQUESTED))
+    await store.add(fresh("live"), HASH, LIMITS)
+
+    async def is_done(change: Awaitable[object]) -> bool:
+        try:
+            await change
+        except QuotaExhausted as refused:
+            uses.append(refused.use)
+            return False
+        return True
+
+    uses: list[QuotaUse] = []
+    async with asyncio.timeout(20), pool.acquire() as connection, asyncio.TaskGroup() as tasks:
+        transaction = connection.transaction()
+        await transaction.start()
+        await connection.execute(LOCK_OWNER, ANN)
+        changes = (
+            store.start(stopped.id, Start(), LIMITS),
+            store.add(fresh("created"), HASH, LIMITS),
+        )
+        done = [tasks.create_task(is_done(change)) for change in changes]
+        waiting = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+        while await pool.fetchval(waiting) < len(changes):
+            assert not any(each.done() for each in done)
+        await transaction.rollback()
+    assert sorted(each.result() for each in done) == [False, True]
+    assert uses == [QuotaUse(Dimension.LIVE_WORKSPACES, 2, 2)]
+
+
+async def test_one_that_was_stopped_takes_no_live_place_while_it_is_removed(
+    store: PostgresWorkspaces,
+) -> None:
+    gone, stopped = fresh("gone"), fresh("stopped")
+    for each in (gone, stopped):
+        await store.add(each, HASH, LIMITS)
+        for command in (Place(NODE), FinishPreparing(1), Stop(StopReason.REQUESTED)):
+            await store.apply(each.id, command)
+        await store.apply(each.id, FinishStopping(1))
+    await store.add(fresh("live"), HASH, LIMITS)
+    _, removing = await store.apply(gone.id, Remove())
+    assert (removing.state, removing.is_removing) == (State.STOPPING, True)
+    _, started = await store.start(stopped.id, Start(), LIMITS)
+    assert started.state is State.PREPARING
 
 
 async def test_a_name_is_an_owners_own_until_it_is_deleted(store: PostgresWorkspaces) -> None:

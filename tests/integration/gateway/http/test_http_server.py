@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 
 import pytest
 import uvloop
+from starlette.types import ASGIApp
 
 from gateway.http.addresses import HttpAddress
 from gateway.http.limits.connections import ConnectionRefusal, OpenConnections
@@ -17,6 +18,8 @@ from gateway.http.server import ACCEPTS_PER_ITERATION, serve_http
 
 ANYWHERE = HttpAddress("127.0.0.1", 0)
 HEAD = b"POST / HTTP/1.1\r\nHost: parley.test\r\n"
+PUBLIC_URL = "https://parley.test"
+CHUNKED = HEAD + b"Transfer-Encoding: chunked\r\n\r\n"
 IMPATIENT = HeadLimits(s_max=0.05)
 HEAD_BYTES_MAX = HeadLimits().bytes_max
 
@@ -75,6 +78,7 @@ class Connection:
 @asynccontextmanager
 async def connected(
     *,
+    app: ASGIApp = greet,
     limits: HeadLimits | None = None,
     connections_max: int = 10,
     connections: int = 1,
@@ -83,8 +87,9 @@ async def connected(
     async with (
         asyncio.timeout(10),
         serve_http(
-            greet,
+            app,
             ANYWHERE,
+            public_url=PUBLIC_URL,
             open_connections=OpenConnections(connections_max, address_max=connections_max),
             limits=limits,
         ) as address,
@@ -181,6 +186,79 @@ async def test_what_is_no_known_request_is_answered_with_a_problem(nonsense: byt
         assert code_of(await connection.answer()) == (400, "BAD_REQUEST")
 
 
+async def test_a_refused_head_is_a_problem_with_a_page() -> None:
+    async with connected() as (connection,):
+        await connection.send(b"GET / HTTP/1.1\r\n\r\n")
+        status, body = await connection.answer()
+    assert (status, json.loads(body)) == (
+        400,
+        {
+            "type": "https://parley.test/problems/BAD_REQUEST",
+            "title": "Bad request",
+            "status": 400,
+            "detail": "A request has exactly one Host header.",
+            "code": "BAD_REQUEST",
+            "retryable": False,
+        },
+    )
+
+
+@pytest.mark.parametrize(
+    "chunks", [b"zz\r\n", b"1\r\nab\r\n", b"-1\r\n", b"1\r\na\r\nnonsense\r\n", b"g"]
+)
+async def test_a_body_that_is_not_in_chunks_is_answered_with_a_problem(chunks: bytes) -> None:
+    async with connected() as (connection,):
+        await connection.send(CHUNKED)
+        await connection.send(chunks)
+        status, body = await connection.answer()
+        rest = await connection.rest()
+    assert (status, json.loads(body), rest) == (
+        400,
+        {
+            "type": "https://parley.test/problems/INVALID_CHUNKS",
+            "title": "Invalid chunks",
+            "status": 400,
+            "detail": "The body is not in chunks, as its Transfer-Encoding says.",
+            "code": "INVALID_CHUNKS",
+            "retryable": False,
+        },
+        b"",
+    )
+
+
+async def test_trailers_that_are_too_large_are_told_so() -> None:
+    trailers = b"".join(b"X-%d: %s\r\n" % (number, b"x" * 1000) for number in range(70))
+    async with connected() as (connection,):
+        await connection.send(CHUNKED + b"1\r\na\r\n0\r\n" + trailers + b"\r\n")
+        assert code_of(await connection.answer()) == (431, "REQUEST_HEADER_FIELDS_TOO_LARGE")
+
+
+async def test_chunks_after_an_answer_get_no_second_one() -> None:
+    async def hasty(scope: Any, receive: Any, send: Any) -> None:
+        headers = [(b"content-length", b"0")]
+        await send({"type": "http.response.start", "status": 204, "headers": headers})
+        await send({"type": "http.response.body", "body": b""})
+
+    async with connected(app=hasty) as (connection,):
+        await connection.send(CHUNKED)
+        first = await connection.answer()
+        await connection.send(b"zz\r\n")
+        assert (first, await connection.rest()) == ((204, b""), b"")
+
+
+async def test_invalid_chunks_of_a_queued_request_leave_the_answer_before_alone() -> None:
+    may_answer = asyncio.Event()
+
+    async def slow(scope: Any, receive: Any, send: Any) -> None:
+        await may_answer.wait()
+        await greet(scope, receive, send)
+
+    async with connected(app=slow) as (connection,):
+        await connection.send(HEAD + b"Content-Length: 0\r\n\r\n" + CHUNKED + b"zz\r\n")
+        may_answer.set()
+        assert b"INVALID_CHUNKS" not in await connection.rest()
+
+
 async def test_a_connection_too_many_is_told_to_come_back_and_the_others_go_on() -> None:
     async with connected(connections_max=2, connections=2, further=1) as (first, second, third):
         for busy in (first, second):
@@ -256,7 +334,9 @@ async def accept_all_that_wait() -> None:
     open_connections = CountedConnections(1000, address_max=1000)
     async with (
         asyncio.timeout(20),
-        serve_http(greet, ANYWHERE, open_connections=open_connections) as address,
+        serve_http(
+            greet, ANYWHERE, public_url=PUBLIC_URL, open_connections=open_connections
+        ) as address,
     ):
         # The loop stands still while these connect, so that all of them wait in the backlog.
         place = (address.host, address.port)

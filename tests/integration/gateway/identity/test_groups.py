@@ -191,8 +191,14 @@ async def test_a_member_sees_their_own_groups_and_no_other(stack: GatewayStack) 
         mine = await users.GetUser(users_api.GetUserRequest(user_id=ada.user_id))
         hidden = await refused(groups.GetGroup(groups_api.GetGroupRequest(group_id=other.group_id)))
         listing = await refused(groups.ListGroups(groups_api.ListGroupsRequest()))
+        belongs = await groups.ListUserGroups(groups_api.ListUserGroupsRequest(user_id=ada.user_id))
+        others = await refused(
+            groups.ListUserGroups(groups_api.ListUserGroupsRequest(user_id=owner.id))
+        )
 
     assert list(mine.groups) == [read.group]
+    assert belongs == groups_api.ListUserGroupsResponse(groups=[read.group])
+    assert others == "USER_NOT_FOUND"
     assert (read.group.name, hidden, listing) == ("own", "GROUP_NOT_FOUND", "ROLE_NOT_ALLOWED")
 
 

@@ -11,7 +11,8 @@ from gateway.identity.store.credentials import IdentityStore
 from gateway.identity.store.schema import SCHEMA, metadata
 from gateway.identity.store.service_tokens import TokenStore
 from parley.identity import ApiKey
-from parley.postgres import Database, drift
+from parley.postgres import Database
+from support.database.schema_drift import drift
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 

@@ -66,6 +66,30 @@ async def test_a_user_is_created_once_changed_locked_out_taken_back_and_deleted(
         assert await refused(UserServiceStub(channel).GetUser(read)) == "USER_DELETED"
 
 
+async def test_users_read_themselves_and_change_their_name_and_address_alone(
+    stack: GatewayStack,
+) -> None:
+    owner = await owner_of(stack)
+    async with channel_to(stack, as_user=owner) as channel:
+        users = UserServiceStub(channel)
+        me = (await users.GetMe(users_api.GetMeRequest(signed_in_by="session"))).me
+        change = users_api.UpdateMeRequest(
+            me=user_pb2.Me(display_name="Ada", login="ada"),
+            update_mask=FieldMask(paths=["display_name"]),
+            expected_version=me.version,
+            signed_in_by="session",
+        )
+        changed = (await users.UpdateMe(change)).me
+        late = await refused(users.UpdateMe(change))
+        change.update_mask.paths[:] = ["login"]
+        higher = await refused(users.UpdateMe(change))
+
+    assert (me.user_id, me.role, me.signed_in_by) == (owner.id, access_pb2.ROLE_OWNER, "session")
+    me.MergeFrom(user_pb2.Me(display_name="Ada", version=me.version + 1))
+    assert changed == me
+    assert (late, higher) == ("VERSION_CONFLICT", "INVALID_REQUEST")
+
+
 async def test_every_change_is_told_on_the_bus(stack: GatewayStack) -> None:
     owner = await owner_of(stack)
     async with (

@@ -157,13 +157,13 @@ async def test_a_patch_changes_what_it_names_and_null_takes_away(stack: GatewayS
     path = f"{CHATS}/{chat_id}"
     body: dict[str, Any] = {
         "title": "New",
-        "labels": {"a": "b"},
-        "pin_order": 2,
-        "mode": "plan",
         "model_id": "m",
         "reasoning_effort": "none",
+        "mode": "plan",
         "workspace_id": WORKSPACE,
         "mcp_server_ids": [SERVER],
+        "labels": {"a": "b"},
+        "pin_order": 2,
     }
 
     changed = await stack.owner.request("PATCH", path, body, KEY)
@@ -189,7 +189,7 @@ async def test_a_patch_changes_what_it_names_and_null_takes_away(stack: GatewayS
     assert second == api.UpdateChatRequest(
         request_id="key-2",
         chat=chat_pb2.Chat(id=chat_id),
-        update_mask=FieldMask(paths=["labels", "mode"]),
+        update_mask=FieldMask(paths=["mode", "labels"]),
     )
     assert (changed.status, cleared.status) == (200, 200)
     assert changed.json() | body == changed.json()

@@ -85,11 +85,21 @@ async def test_a_message_is_sent_with_its_model_and_effort(stack: GatewayStack) 
     }
 
 
+async def test_one_message_is_read_by_its_id(stack: GatewayStack) -> None:
+    chat_id = await new_chat(stack)
+
+    reply = await stack.owner.request("GET", f"/api/v1/chats/{chat_id}/messages/1")
+
+    assert last_request(stack) == api.GetMessageRequest(chat_id=chat_id, message_id=1)
+    assert (reply.status, reply.json()) == (200, {"id": 1, "chat_id": chat_id, **NEW_MESSAGE_JSON})
+
+
 async def test_a_message_that_waits_and_was_sent_before_says_both(stack: GatewayStack) -> None:
     chat_id = await new_chat(stack)
     stack.chatd.answers["SendMessage"] = api.SendMessageResponse(
         queued_message=queued(),
-        chat=chat_pb2.Chat(versions=chat_pb2.Versions(snapshot=8)),
+        queued=True,
+        snapshot_version=8,
         replayed=True,
     )
 

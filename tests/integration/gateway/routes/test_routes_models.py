@@ -18,6 +18,7 @@ MODEL = model_pb2.Model(
     id="m-1",
     provider_id="p-1",
     name="big",
+    display_name="big",
     enabled=True,
     context_limit_tokens=1000,
     effective_context_limit_tokens=1000,
@@ -95,6 +96,7 @@ async def test_models_are_listed_in_pages_and_read_with_their_tag(stack: Gateway
     stack.chatd.answers["ListModels"] = api.ListModelsResponse(
         models=[MODEL], next_page_token="more"
     )
+    stack.chatd.answers["GetModel"] = api.GetModelResponse(model=MODEL)
     listed = await stack.owner.request("GET", "/api/v1/models?limit=1&cursor=here")
     asked = last_request(stack)
     read = await stack.owner.request("GET", "/api/v1/models/m-1")
@@ -106,8 +108,10 @@ async def test_models_are_listed_in_pages_and_read_with_their_tag(stack: Gateway
     assert (same.status, same.headers["etag"], same.body) == (304, '"7"', b"")
 
 
-async def test_a_model_that_is_not_in_the_list_is_not_there(stack: GatewayStack) -> None:
-    stack.chatd.answers["ListModels"] = api.ListModelsResponse(models=[MODEL])
+async def test_a_model_that_chatd_does_not_know_is_not_there(stack: GatewayStack) -> None:
+    stack.chatd.refusal = Problem(
+        grpc.StatusCode.NOT_FOUND, "RESOURCE_NOT_FOUND", "no model m-2", {"resource": "model"}
+    )
 
     for model_id in ("m-2", "%00"):
         reply = await stack.owner.request("GET", f"/api/v1/models/{model_id}")
@@ -252,6 +256,7 @@ async def test_providers_are_made_known_listed_read_and_changed(stack: GatewaySt
         "CreateProvider": api.CreateProviderResponse(provider=PROVIDER),
         "UpdateProvider": api.UpdateProviderResponse(provider=PROVIDER),
         "ListProviders": api.ListProvidersResponse(providers=[PROVIDER]),
+        "GetProvider": api.GetProviderResponse(provider=PROVIDER),
     }
     body = {
         "name": "main",
@@ -287,7 +292,7 @@ async def test_providers_are_made_known_listed_read_and_changed(stack: GatewaySt
         provider=model_pb2.Provider(
             id="p-1", etag="3", type=model_pb2.PROVIDER_TYPE_AZURE, display_name="M"
         ),
-        update_mask=FieldMask(paths=["type", "display_name", "base_url"]),
+        update_mask=FieldMask(paths=["display_name", "type", "base_url"]),
     )
     assert (made.status, made.headers["location"]) == (201, "/api/v1/providers/p-1")
     assert listed.json() == {"items": [PROVIDER_JSON], "next_cursor": None}
@@ -340,7 +345,10 @@ async def test_a_provider_is_checked(stack: GatewayStack) -> None:
 async def test_keys_come_in_and_their_values_never_go_out(stack: GatewayStack) -> None:
     stack.chatd.answers |= {
         "AddProviderKey": api.AddProviderKeyResponse(key=STORED_KEY),
-        "ListProviderKeys": api.ListProviderKeysResponse(keys=[STORED_KEY], providers=[PROVIDER]),
+        "ListProviderKeys": api.ListProviderKeysResponse(
+            keys=[STORED_KEY],
+            providers=[api.ProviderName(id="p-1", name="main", display_name="Main")],
+        ),
     }
     body = {"provider_id": "p-1", "key": "sk-secret-wxyz"}
     own = "/api/v1/me/provider-keys"

@@ -111,8 +111,7 @@ async def test_a_process_is_started_under_the_key_of_the_request(stack: GatewayS
     assert request.request_id
     assert request.spec == process_pb2.ProcessSpec(
         argv=process_pb2.ArgumentVector(arguments=["ls", "-l"]),
-        terminal=process_pb2.TerminalSize(rows=30, columns=80),
-        stdin_mode=process_pb2.STDIN_MODE_TERMINAL,
+        terminal=process_pb2.TerminalSize(rows=30),
     )
 
 
@@ -124,7 +123,6 @@ async def test_a_process_is_started_under_the_key_of_the_request(stack: GatewayS
         ("", {"command": ""}, "/command"),
         ("", {"command": "a", "timeout_ms": -1}, "/timeout_ms"),
         ("", {"command": "a", "terminal": {"rows": 0}}, "/terminal/rows"),
-        (f"/{PROCESS_ID}/stdin", {}, "/text"),
         (f"/{PROCESS_ID}/stdin", {"text": "a", "data": "YQ=="}, "/data"),
         (f"/{PROCESS_ID}/stdin", {"data": "no base64"}, "/data"),
         (f"/{PROCESS_ID}/signal", {"signal": "sigkill"}, "/signal"),
@@ -228,19 +226,19 @@ async def test_a_wait_that_cannot_be_is_told_by_parameter(
 
 async def test_input_is_text_or_bytes_and_may_end(stack: GatewayStack) -> None:
     stack.chatd.answers["WriteWorkspaceStdin"] = api.WriteWorkspaceStdinResponse(process=PROCESS)
-    for body, data, is_end in (
-        ({"text": "é\n"}, "é\n".encode(), False),
-        ({"data": "/wA="}, b"\xff\0", False),
-        ({"end_of_input": True}, b"", True),
-    ):
+    given: tuple[tuple[dict[str, Any], dict[str, Any]], ...] = (
+        ({"text": "é\n"}, {"text": "é\n"}),
+        ({"data": "/wA="}, {"data": b"\xff\0"}),
+        ({"end_of_input": True}, {"end_of_input": True}),
+    )
+    for body, sent in given:
         reply = await stack.owner.request("POST", f"{PROCESS_PATH}/stdin", body, KEY)
         assert (reply.status, reply.json()) == (200, PROCESS_JSON)
         assert last_request(stack) == api.WriteWorkspaceStdinRequest(
             request_id="key-1",
             workspace_id=NO_CHAT,
             process_id=PROCESS_ID,
-            data=data,
-            end_of_input=is_end,
+            **sent,
         )
 
 

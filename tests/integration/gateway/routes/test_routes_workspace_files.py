@@ -282,9 +282,7 @@ async def test_repositories_are_told_with_what_differs(stack: GatewayStack) -> N
             }
         ]
     }
-    assert last_request(stack) == api.GetWorkspaceGitStatusRequest(
-        workspace_id=NO_CHAT, chat_id=NO_CHAT
-    )
+    assert last_request(stack) == api.GetWorkspaceGitStatusRequest(workspace_id=NO_CHAT)
 
 
 async def test_repositories_are_followed_as_events(stack: GatewayStack) -> None:
@@ -312,9 +310,7 @@ async def test_repositories_are_followed_as_events(stack: GatewayStack) -> None:
         "chat_id": NO_CHAT,
         "git_removed": {"repository": "deep"},
     }
-    assert last_request(stack) == api.WatchWorkspaceGitRequest(
-        workspace_id=NO_CHAT, chat_id=NO_CHAT
-    )
+    assert last_request(stack) == api.WatchWorkspaceGitRequest(workspace_id=NO_CHAT)
 
 
 async def test_whoever_may_not_follow_repositories_gets_a_problem_and_no_stream(

@@ -5,7 +5,7 @@ from urllib.parse import urlsplit
 import pytest
 
 from gateway.http.application import SECURITY_HEADERS
-from gateway.web.problem_pages import PROBLEM_REASONS
+from parley.contract.errors import ERROR_SPECS
 from support.database.postgres import TestPostgres
 from support.gateway.stack import GatewayStack, gateway_stack, migrate_identity
 
@@ -45,9 +45,7 @@ async def test_the_type_of_a_problem_leads_to_a_page_that_says_what_to_do(
     )
     assert b"Correct what <code>errors</code> lists" in page.body
     assert b"<code>UNKNOWN_FIELD</code>" in page.body
-    assert [
-        code for code in PROBLEM_REASONS if f"/problems/{code}".encode() not in index.body
-    ] == []
+    assert [code for code in ERROR_SPECS if f"/problems/{code}".encode() not in index.body] == []
     assert (unknown.status, unknown.json()["code"]) == (404, "NO_SUCH_PATH")
 
 

@@ -17,13 +17,13 @@ END = CallEnd(Outcome.SUCCEEDED, (TextPart("done"), BlobPart("image", "image/png
 
 
 async def test_a_call_is_journaled_once_and_found_again(journal: Journal) -> None:
-    order = an_order()
+    call_request = an_order()
 
-    first, is_new = await journal.begin(order)
-    second, is_new_again = await journal.begin(order)
+    first, is_new = await journal.begin(call_request)
+    second, is_new_again = await journal.begin(call_request)
 
     assert (is_new, is_new_again) == (True, False)
-    assert first == second == await journal.find(order.key)
+    assert first == second == await journal.find(call_request.key)
     assert first.end is None
 
 
@@ -75,10 +75,10 @@ async def test_owners_of_other_chats_are_not_affected(journal: Journal) -> None:
 
 
 async def test_a_call_cancelled_before_it_started_can_no_longer_start(journal: Journal) -> None:
-    order = an_order()
+    call_request = an_order()
 
-    cancelled = await journal.cancel(order.key)
-    record, is_new = await journal.begin(order)
+    cancelled = await journal.cancel(call_request.key)
+    record, is_new = await journal.begin(call_request)
 
     assert (record, is_new) == (cancelled, False)
     assert record.end == CallEnd(

@@ -4,10 +4,9 @@ import asyncio
 
 import pytest
 
-from mcpgateway.client.upstream import ScriptedUpstream
 from mcpgateway.runtime.call_executor import CallExecutor
 from mcpgateway.runtime.journal import Journal
-from mcpgateway.runtime.servicer import Runtime, RuntimeServicer
+from mcpgateway.runtime.servicer import RuntimeServicer
 from mcpgateway.runtime.tool_listing import CatalogueCache, ToolListing
 from mcpgateway.servers.errors import InvalidRequest
 from mcpgateway.servers.store import Servers
@@ -16,6 +15,7 @@ from parley.api.mcp.v1 import tool_pb2
 from parley.clock import FakeClock
 from parley.identity import Caller, Role, User, UserId
 from parley.rpc.call import SERVED_CALL, ServedCall
+from support.mcpgateway.scripted_upstream import ScriptedUpstream
 from support.mcpgateway.values import an_order
 
 TOKEN = Caller(None, User(UserId("ann"), Role.MEMBER), frozenset({"mcp:call"}), "1", "robot")
@@ -27,7 +27,7 @@ def servicer(journal: Journal, servers: Servers) -> RuntimeServicer:
     catalogues = CatalogueCache(upstream, clock, lambda: None)
     executor = CallExecutor(journal, upstream, clock, asyncio.TaskGroup())
     listing = ToolListing(servers, catalogues)
-    return RuntimeServicer(Runtime(servers, listing, catalogues, journal, executor))
+    return RuntimeServicer(servers, listing, catalogues, journal, executor)
 
 
 async def asked(servicer: RuntimeServicer, key: api.CallKey) -> api.GetCallResponse:

@@ -1,7 +1,7 @@
 """The schema as migrations make it and as the code declares it."""
 
 from mcpgateway.servers.schema import SCHEMA, metadata
-from parley.postgres import drift
+from support.database.schema_drift import drift
 
 
 async def test_migrations_make_exactly_the_declared_tables(mcp_database: str) -> None:

@@ -15,9 +15,9 @@ from mcpgateway.servers.domain import (
     Transport,
 )
 from mcpgateway.servers.errors import RequestIdReused, ServerNotFound, SlugTaken
-from mcpgateway.servers.store import RequestRecord, ServerFilter, Servers
+from mcpgateway.servers.store import STORED_KEYS, RequestRecord, ServerFilter, Servers
 from parley.postgres import Database
-from parley.secrets import Keyring, WrongKey
+from parley.secrets import Keyring, SecretBox
 from support.mcpgateway.values import SERVER_ID
 
 SECRET = "hunter2-hunter2"
@@ -154,10 +154,16 @@ async def test_only_enabled_forced_servers_are_forced(servers: Servers) -> None:
     assert list(await servers.forced()) == [an_id(1)]
 
 
-async def test_the_keyring_of_another_database_is_noticed(servers: Servers) -> None:
-    keyring = Keyring.generate()
-    await servers.check_keys(keyring)
-    await servers.check_keys(keyring.with_new_key())
+async def test_credentials_open_with_the_new_master_key_alone_after_a_rotation(
+    database: Database,
+) -> None:
+    old = Keyring.generate()
+    new = old.with_new_key()
+    await STORED_KEYS.adopt(database.pool, old)
+    before = Servers(database, SecretBox(old))
+    server = await before.create(SERVER_ID, PLAIN, Credentials({"X-Key": SECRET}), a_request())
 
-    with pytest.raises(WrongKey):
-        await servers.check_keys(Keyring.generate())
+    assert await STORED_KEYS.adopt(database.pool, new) == 1
+
+    after = Servers(database, SecretBox(new.without_old_keys()))
+    assert await after.credentials(server) == Credentials({"X-Key": SECRET})

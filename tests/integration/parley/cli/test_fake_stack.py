@@ -18,7 +18,6 @@ from parley.cli.home.credentials import prepare_secrets
 from parley.cli.home.layout import Home
 from parley.cli.invocation import Invocation
 from parley.cli.main import run
-from parley.cli.progress import RecordedProgress
 from parley.cli.stack.ports import any_free_port
 from parley.cli.supervision import process_table
 from parley.cli.supervision.database import embedded_server
@@ -26,6 +25,7 @@ from parley.cli.supervision.detach import Outcome, start_in_background
 from parley.cli.supervision.stale_processes import leftovers, running
 from parley.clock import SystemClock
 from support.cli import fake_stack
+from support.cli.recorded_progress import RecordedProgress
 from support.host.ports import free_port
 
 SERVICES = ("postgres", "mcp-demo", "toolrunner", "mcpgateway", "chatd", "gateway")

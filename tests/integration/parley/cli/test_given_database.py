@@ -6,9 +6,9 @@ import pytest
 
 from parley.cli.errors import ConfigurationProblem
 from parley.cli.home.layout import Home
-from parley.cli.progress import RecordedProgress
 from parley.cli.supervision.database import SCHEMAS, StackDatabase, database
 from parley.clock import SystemClock
+from support.cli.recorded_progress import RecordedProgress
 from support.database.postgres import TestPostgres
 
 

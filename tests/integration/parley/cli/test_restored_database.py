@@ -14,11 +14,11 @@ from gateway.identity.store import schema as identity
 from mcpgateway.servers import schema as mcp
 from parley.cli.errors import ConfigurationProblem
 from parley.cli.home.layout import Home
-from parley.cli.progress import RecordedProgress
 from parley.cli.supervision.database import SCHEMAS, database
 from parley.clock import SystemClock
 from parley.postgres import MigrationFailed, migrate
 from parley.postgres.binaries import installed_binaries
+from support.cli.recorded_progress import RecordedProgress
 from support.database.postgres import TestPostgres
 
 MODULES = {"gateway": identity, "chatd": chat, "mcpgateway": mcp}

@@ -44,6 +44,20 @@ async def body_of(connections: Connections, url: str, sent: bytes = b"{}") -> by
     return bytes(received)
 
 
+async def test_a_get_has_no_body_and_its_answer_is_read_up_to_a_bound(
+    connections: Connections,
+) -> None:
+    async with asyncio.timeout(5), model_server(whole(b"hello")) as server:
+        for bytes_max, body in ((5, b"hello"), (100, b"hello"), (2, b"he")):
+            response = await connections.get(f"{server.url}/there?x=1", {"X-Key": "k"})
+            assert (response.status, await response.read(bytes_max)) == (200, body)
+            response.close()
+    assert {(each.path, each.headers["x-key"], each.body) for each in server.asked} == {
+        ("/there?x=1", "k", b"")
+    }
+    assert all("content-length" not in each.headers for each in server.asked)
+
+
 @pytest.mark.parametrize(
     "script",
     [

@@ -15,9 +15,9 @@ from parley.postgres import (
     Database,
     DatabaseMisconfigured,
     DatabaseUnavailable,
+    Pool,
     PoolExhausted,
     compose_url,
-    typed_outages,
     with_database,
 )
 from support.database.postgres import TestPostgres
@@ -94,30 +94,30 @@ async def test_losing_every_connection_fails_one_call_and_not_the_next(
 
 
 async def test_a_lost_pool_connection_is_a_typed_outage(empty_database: str) -> None:
-    async with (
-        Database.open(empty_database, application_name="t", connections_max=4) as database,
-        database.pool.acquire() as connection,
-    ):
-        with pytest.raises(DatabaseUnavailable), typed_outages():
-            await connection.execute("SELECT pg_terminate_backend(pg_backend_pid())")
+    async with Database.open(empty_database, application_name="t", connections_max=4) as database:
+        with pytest.raises(DatabaseUnavailable):
+            await database.pool.execute("SELECT pg_terminate_backend(pg_backend_pid())")
 
 
 async def test_a_killed_backend_cuts_everybody_and_everybody_comes_back(
     postgres: TestPostgres, empty_database: str
 ) -> None:
     async with asyncio.timeout(20):
-        async with (
-            Database.open(empty_database, application_name="t", connections_max=4) as database,
-            database.pool.acquire() as connection,
-        ):
-            victim = await connection.fetchval("SELECT pg_backend_pid()")
-            os.kill(victim, signal.SIGKILL)
-            with pytest.raises(DatabaseUnavailable), typed_outages():
-                await connection.execute("SELECT pg_sleep(10)")
+        async with Database.open(
+            empty_database, application_name="t", connections_max=4
+        ) as database:
+            with pytest.raises(DatabaseUnavailable):
+                await ask_a_killed_backend(database.pool)
         async with Database.open(
             empty_database, application_name="t", connections_max=4
         ) as database:
             assert await database.pool.fetchval("SELECT 1") == 1
+
+
+async def ask_a_killed_backend(pool: Pool) -> None:
+    async with pool.acquire() as connection:
+        os.kill(await connection.fetchval("SELECT pg_backend_pid()"), signal.SIGKILL)
+        await connection.execute("SELECT pg_sleep(10)")
 
 
 async def test_a_transaction_left_open_does_not_leave_the_pool(empty_database: str) -> None:
@@ -180,8 +180,10 @@ async def test_what_waiting_cannot_cure_is_refused_at_once(
 async def test_sqlalchemy_reads_the_same_url(postgres: TestPostgres) -> None:
     server = postgres.server
     password = urlsplit(server.admin_url()).password or ""
-    for compose in (server.url, server.tcp_url):
-        url = compose(role="postgres", password=password, database="postgres")
+    for host in (server.socket_directory, "127.0.0.1"):
+        url = compose_url(
+            role="postgres", password=password, database="postgres", host=host, port=server.port
+        )
         engine = create_async_engine(make_url(url).set(drivername="postgresql+asyncpg"))
         async with engine.connect() as connection:
             assert await connection.scalar(text("SELECT 1")) == 1

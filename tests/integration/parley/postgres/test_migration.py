@@ -10,12 +10,12 @@ from parley.postgres import (
     MigrationFailed,
     SchemaTooNew,
     ServiceRole,
-    drift,
     migrate,
     provision,
     with_database,
 )
 from support.database.postgres import TestPostgres
+from support.database.schema_drift import drift
 
 FIRST = '''
 """Begin."""

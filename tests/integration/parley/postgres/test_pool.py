@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 import asyncpg
 import pytest
 
-from parley.postgres import Connection, Pool, PoolExhausted
+from parley.postgres import Connection, DatabaseBusy, DatabaseUnavailable, Pool, PoolExhausted
 from support.database.taken_pool import all_taken
 
 PID = "SELECT pg_backend_pid()"
@@ -104,9 +104,33 @@ async def test_a_connection_that_cannot_be_opened_takes_no_place(empty_database:
         pool.acquire(),
     ):
         for _ in range(2):
-            with pytest.raises(ConnectionRefusedError):
+            with pytest.raises(DatabaseUnavailable):
                 await pool.fetchval("SELECT 1")
         assert await pool.fetchval("SELECT 1") == 1
+
+
+async def test_a_statement_that_the_server_ended_is_raised_as_one_that_changed_nothing(
+    empty_database: str,
+) -> None:
+    async with pooled(empty_database, size_max=1) as pool:
+        await pool.execute("SET statement_timeout = 20")
+        for ask in (pool.fetch, pool.fetchrow, pool.execute, pool.fetchval):
+            with pytest.raises(DatabaseBusy):
+                await ask("SELECT pg_sleep(60)")
+        with pytest.raises(DatabaseBusy):
+            async with pool.acquire() as connection, connection.transaction():
+                await connection.execute("SELECT pg_sleep(60)")
+
+
+async def test_an_error_of_the_caller_is_not_taken_for_one_of_the_database(
+    empty_database: str,
+) -> None:
+    refused = ValueError("not of the database")
+    async with pooled(empty_database) as pool:
+        with pytest.raises(ValueError, match="not of the database") as raised:
+            async with pool.acquire():
+                raise refused
+    assert raised.value is refused
 
 
 async def test_who_waits_gets_the_next_free_connection_and_gives_up_in_time(

@@ -184,9 +184,9 @@ async def test_nothing_is_known_before_the_first_snapshot(house: House) -> None:
 
 
 async def test_a_snapshot_makes_the_revoked_and_the_others_known(house: House) -> None:
-    gateway = ScriptedGateway([snapshot(7, "a")])
+    gateway = ScriptedGateway([snapshot(7, "a"), LOST])
     async with asyncio.timeout(5), house.serving(gateway), house.following(house.address()) as it:
-        await it.until_known()
+        await gateway.until_streams(2)
         assert revoked(it, "a", "b") == ["a"]
 
 
@@ -224,9 +224,11 @@ async def test_a_stream_without_its_snapshot_makes_nothing_known(house: House) -
 async def test_a_lost_gateway_leaves_what_it_told_in_force(house: House) -> None:
     clock = FakeClock()
     async with asyncio.timeout(10), AsyncExitStack() as stack:
-        await stack.enter_async_context(house.serving(ScriptedGateway([snapshot(7, "a")])))
+        gateway = ScriptedGateway([snapshot(7, "a"), LOST])
+        await stack.enter_async_context(house.serving(gateway))
         async with house.following(house.address(), clock=clock) as it:
-            await it.until_known()
+            clock.advance(await clock.until_sleeping())
+            await gateway.until_streams(2)
             await stack.aclose()
             await clock.until_sleeping()
             assert revoked(it, "a", "b") == ["a"]
@@ -240,9 +242,9 @@ async def test_a_gateway_that_lags_behind_takes_nothing_back(house: House) -> No
 
 
 async def test_entries_of_expired_tokens_are_forgotten(house: House) -> None:
-    gateway = ScriptedGateway([snapshot(7, "a", end=LONG_AGO)])
+    gateway = ScriptedGateway([snapshot(7, "a", end=LONG_AGO), LOST])
     async with asyncio.timeout(5), house.serving(gateway), house.following(house.address()) as it:
-        await it.until_known()
+        await gateway.until_streams(2)
         assert revoked(it, "a") == []
 
 

@@ -52,13 +52,13 @@ async def noted(stage: Stage, count: int = 1) -> list[ProxyAccessRecord]:
 async def test_a_plain_request_passes_in_the_proxys_own_words(tmp_path: Path) -> None:
     async with staged(tmp_path) as stage:
         answer = await stage.ask(PLAIN + b"X-Mine: 1\r\nProxy-Connection: keep-alive\r\n\r\n")
-        [passage] = await noted(stage)
+        [record] = await noted(stage)
 
     assert answer.startswith(b"HTTP/1.1 200 OK\r\n")
     assert stage.plain.requests == [
         b"GET /x HTTP/1.1\r\nHost: plain.example\r\nX-Mine: 1\r\nConnection: close\r\n\r\n"
     ]
-    assert (passage.form, passage.place, passage.request, passage.outcome, passage.address) == (
+    assert (record.form, record.host_port, record.request, record.outcome, record.address) == (
         *("plain", "plain.example:80", "GET /x", "passed"),
         OTHER_PUBLIC,
     )
@@ -75,18 +75,18 @@ async def test_a_tunnel_carries_the_workspaces_own_tls(tmp_path: Path) -> None:
             writer.write(b"GET / HTTP/1.1\r\n\r\n")
             assert b"GET / HTTP/1.1" in await reader.read()
             writer.close()
-        [passage] = await noted(stage)
+        [record] = await noted(stage)
 
     assert stage.network.connected == [(PUBLIC, 443)]
-    assert passage.outcome == "passed"
-    assert passage.sent_bytes > 0
-    assert passage.received_bytes > 0
+    assert record.outcome == "passed"
+    assert record.sent_bytes > 0
+    assert record.received_bytes > 0
 
 
 async def test_a_secret_is_added_and_is_nowhere_in_the_workspace(tmp_path: Path) -> None:
     async with staged(tmp_path, grants=(API,), values={"api": SecretValue("", VALUE)}) as stage:
         answer = await stage.ask(SECURED + b"authorization: mine\r\nAccept-Encoding: gzip\r\n\r\n")
-        [passage] = await noted(stage)
+        [record] = await noted(stage)
 
     assert stage.secured.requests == [
         b"GET /v1?q=1 HTTP/1.1\r\nHost: secure.example\r\nAuthorization: Bearer "
@@ -97,8 +97,8 @@ async def test_a_secret_is_added_and_is_nowhere_in_the_workspace(tmp_path: Path)
     assert b"Authorization: Bearer " + b"*" * len(VALUE) in answer
     assert VALUE not in answer
     assert stage.secrets.uses == [SecretUse(WORKSPACE, "api", "secure.example:443", "GET /v1")]
-    assert passage.secret_name == "api"
-    assert VALUE.decode() not in repr(passage)
+    assert record.secret_name == "api"
+    assert VALUE.decode() not in repr(record)
 
 
 def chunked(*pieces: bytes, extension: bytes = b"") -> bytes:
@@ -256,13 +256,13 @@ async def test_a_refusal_tells_what_to_do(tmp_path: Path) -> None:
         answer = await stage.ask(
             b"CONNECT elsewhere.example:443 HTTP/1.1\r\nHost: elsewhere.example:443\r\n\r\n"
         )
-        [passage] = await noted(stage)
+        [record] = await noted(stage)
 
     head, _, body = answer.partition(b"\r\n\r\n")
     assert head.startswith(b"HTTP/1.1 403 Refused by the egress proxy (not_allowed)\r\n")
     assert b"elsewhere.example:443 is not allowed" in body
     assert b"owner can allow the host" in body
-    assert passage.outcome == "not_allowed"
+    assert record.outcome == "not_allowed"
 
 
 async def test_a_port_serves_only_whoever_shows_the_token(tmp_path: Path) -> None:
@@ -286,7 +286,7 @@ async def test_new_rules_cut_off_what_passes_under_the_old(tmp_path: Path) -> No
             assert await reader.read() == b""
             writer.close()
         answer = await stage.ask(CONNECT)
-        outcomes = [passage.outcome for passage in await noted(stage, 2)]
+        outcomes = [record.outcome for record in await noted(stage, 2)]
 
     assert b"reason=no_network" in answer
     assert outcomes == ["cut_off", "no_network"]
@@ -341,7 +341,7 @@ async def test_a_closed_exit_is_gone(tmp_path: Path) -> None:
     async with staged(tmp_path) as stage:
         stage.egress.close(WORKSPACE)
 
-        assert stage.egress.exit_of(WORKSPACE) is None
+        assert stage.egress.endpoint_of(WORKSPACE) is None
         for is_port in (True, False):
             with pytest.raises(ConnectionError):
                 await stage.connect(is_port=is_port)
@@ -366,7 +366,7 @@ async def test_a_door_that_is_known_before_its_rules_lets_nothing_out(tmp_path: 
     async with staged(tmp_path) as stage:
         door = socket.create_server(("127.0.0.1", 0))
         other = WorkspaceId("22222222-2222-4222-8222-222222222222")
-        stage.door_port = door.getsockname()[1]
+        stage.namespace_port = door.getsockname()[1]
         stage.egress.take_listener(other, door.detach())
         before = await stage.ask(PLAIN + b"\r\n")
         allowed = Policy.read(Access.PROXY, allowed_hosts=["plain.example"])
@@ -390,7 +390,7 @@ async def closed_while_called(tmp_path: Path, turns: int) -> None:
     callers = []
     async with staged(tmp_path) as stage:
         await one_turn()
-        for port in (stage.exit.port, stage.door_port) * 5:
+        for port in (stage.endpoint.port, stage.namespace_port) * 5:
             callers.append(socket.socket())
             callers[-1].setblocking(False)
             callers[-1].connect_ex(("127.0.0.1", port))

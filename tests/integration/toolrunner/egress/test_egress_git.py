@@ -66,7 +66,7 @@ class Workspace:
 async def workspace(
     directory: Path, shape: str, *, grants: tuple[Grant, ...] = (GRANT,)
 ) -> AsyncIterator[Workspace]:
-    """Have a workspace that goes out by a port, or by the door of its own network."""
+    """Have a workspace that goes out by a port, or by the listener of its own network."""
     values = {"deploy": SecretValue("", PASSWORD.encode())}
     served = _served(directory)
     server = GitServer(served, "x-access-token", PASSWORD)
@@ -75,7 +75,9 @@ async def workspace(
         files = directory / "files"
         files.mkdir()
         port, token = (
-            (stage.exit.port, stage.exit.token) if shape == "port" else (stage.door_port, "")
+            (stage.endpoint.port, stage.endpoint.token)
+            if shape == "port"
+            else (stage.namespace_port, "")
         )
         variables = variables_of(grants, port=port, token=token)
         yield Workspace(stage, server, files, variables)
@@ -87,7 +89,7 @@ def _served(directory: Path) -> Path:
     return directory / "served"
 
 
-@pytest.mark.parametrize("shape", ["port", "door"])
+@pytest.mark.parametrize("shape", ["port", "namespace"])
 async def test_a_private_repository_is_cloned_and_pushed_to_without_the_password(
     tmp_path: Path, shape: str
 ) -> None:

@@ -39,10 +39,10 @@ def house_of(directory: Path, origin: int, level: str) -> House:
 
 def proxied(origin: int, setup_script: str = "") -> api.WorkspaceSpec:
     """Return a workspace that may reach the server."""
-    recipe = scratch(setup_script)
-    recipe.network.access = sandbox_pb2.NETWORK_ACCESS_PROXY
-    recipe.network.allowed_hosts.append(f"{HOST}:{origin}")
-    return recipe
+    spec = scratch(setup_script)
+    spec.network.access = sandbox_pb2.NETWORK_ACCESS_PROXY
+    spec.network.allowed_hosts.append(f"{HOST}:{origin}")
+    return spec
 
 
 async def check_level(client: Client, level: str) -> None:
@@ -59,8 +59,8 @@ async def test_a_hosted_workspace_reaches_what_its_policy_allows_and_nothing_pas
     house = house_of(tmp_path_factory.mktemp("h"), origin, level)
     async with node(house), connected(house) as client:
         placer = Placer(client, Path(house.data))
-        recipe = proxied(origin, f"curl -sS -m 20 http://{HOST}:{origin}/ > from-setup || true")
-        workspace_id = await placer.ready(recipe)
+        spec = proxied(origin, f"curl -sS -m 20 http://{HOST}:{origin}/ > from-setup || true")
+        workspace_id = await placer.ready(spec)
         placer.enter(workspace_id)
         await check_level(client, level)
         setup = await client.run("cat from-setup")

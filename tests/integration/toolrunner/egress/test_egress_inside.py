@@ -125,20 +125,20 @@ async def entered(
 ) -> Path:
     """Enter a workspace that may reach two servers, and is let at the others by name alone."""
     placer = Placer(client, Path(house.data))
-    recipe = scratch()
-    recipe.network.access = access
-    recipe.network.allowed_hosts.extend(
+    spec = scratch()
+    spec.network.access = access
+    spec.network.allowed_hosts.extend(
         (
             *(found.scene.secured, found.scene.plain),
             *(f"{host}:{found.inside.port}" for host in ("localhost", "127.0.0.1")),
         )
     )
-    recipe.secrets.append(
+    spec.secrets.append(
         secret_pb2.SecretGrant(
             name="api", delivery=secret_pb2.SECRET_DELIVERY_PROXY, hosts=[found.scene.secured]
         )
     )
-    workspace_id = await placer.ready(recipe)
+    workspace_id = await placer.ready(spec)
     placer.enter(workspace_id)
     root = placer.root(workspace_id)
     given = {
@@ -188,7 +188,7 @@ async def test_e13_no_way_leads_past_the_proxy_from_inside_a_workspace(
     own = f"Host: {found.scene.plain}\r\n".encode()
     succeeded += [str(each) for each in found.plain.requests if own not in each]
     succeeded += [str(each) for each in found.secured.requests]
-    succeeded += [f"past the proxy to {place}" for place in told["reached"]]
+    succeeded += [f"past the proxy to {host_port}" for host_port in told["reached"]]
     reached = found.inside.connections + found.denied.connections
     count = len(tried) + len(found.direct)
     print(f"E13 inside, level {level}: attempts {count}, successes {len(succeeded) + reached}")
@@ -217,12 +217,12 @@ async def test_a_level_that_cannot_keep_a_workspace_to_its_proxy_runs_nothing(
     house.settings["TOOLRUNNER_SANDBOX_LEVEL"] = level
     house.settings["TOOLRUNNER_SANDBOX_MINIMUM"] = "none"
     async with node(house), connected(house) as client:
-        recipe = scratch("touch ran")
-        recipe.network.access = sandbox_pb2.NETWORK_ACCESS_PROXY
+        spec = scratch("touch ran")
+        spec.network.access = sandbox_pb2.NETWORK_ACCESS_PROXY
         placer = Placer(client, Path(house.data))
         workspace_id = placer.new_id()
         async with asyncio.timeout(60):
-            prepared = await placer.prepare(workspace_id, recipe)
+            prepared = await placer.prepare(workspace_id, spec)
 
     assert prepared.end.failed.kind == workspace_pb2.WORKSPACE_FAILURE_KIND_SANDBOX
     assert not (placer.root(workspace_id) / "ran").exists()

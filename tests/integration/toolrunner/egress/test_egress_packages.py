@@ -40,7 +40,10 @@ async def pip(stage: Stage, files: Path, index: str) -> tuple[int, str]:
         *("--no-input", "--disable-pip-version-check", "--retries", "0", "--no-deps"),
         *("--cert", str(files / "authority.pem"), "--target", str(files / "installed")),
         *("--index-url", index, PACKAGE),
-        env={"HOME": str(files), **variables_of((), port=stage.exit.port, token=stage.exit.token)},
+        env={
+            "HOME": str(files),
+            **variables_of((), port=stage.endpoint.port, token=stage.endpoint.token),
+        },
         stdout=asyncio.subprocess.PIPE,
         stderr=asyncio.subprocess.STDOUT,
     )
@@ -55,7 +58,7 @@ async def test_pip_installs_through_the_preset_of_its_index(tmp_path: Path) -> N
     async with indexed(tmp_path) as stage:
         stage.secured.handler = index.serve
         code, output = await pip(stage, tmp_path, "https://index.example/simple")
-        places = [passage.place for passage in stage.audit.access_records]
+        places = [record.host_port for record in stage.audit.access_records]
 
     assert code == 0, output
     assert (tmp_path / "installed" / "parley_probe.py").exists()
@@ -67,7 +70,7 @@ async def test_pip_gets_nothing_from_an_index_that_no_preset_names(tmp_path: Pat
     async with indexed(tmp_path) as stage:
         stage.secured.handler = index.serve
         code, output = await pip(stage, tmp_path, "https://evil.example/simple")
-        outcomes = {passage.outcome for passage in stage.audit.access_records}
+        outcomes = {record.outcome for record in stage.audit.access_records}
 
     assert code != 0
     assert "No matching distribution found" in output

@@ -1,4 +1,4 @@
-"""Listing, finding and searching: what is shown, what is ignored, and two engines that agree."""
+"""Listing, finding and searching: what is shown, what is ignored, and what ripgrep is given."""
 
 import os
 import time
@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
+from parley.settings import ConfigurationError
 from support.toolrunner.file_rooms import Room, here
 from toolrunner.files.worker_pool import find_ripgrep
 from toolrunner.filesystem.beneath import Root
@@ -18,7 +19,7 @@ from toolrunner.fileworker.protocol import FileMatches, Matches, SearchLine, Sum
 from toolrunner.fileworker.search.find import likeness
 from toolrunner.fileworker.search.globs import name_pattern
 from toolrunner.fileworker.search.grep import search_files
-from toolrunner.fileworker.search.walk import Walk, Wanted
+from toolrunner.fileworker.search.walk import Walk, WalkOptions
 from toolrunner.fileworker.values import PathInfo
 
 TREE = {
@@ -65,12 +66,6 @@ def directory(tmp_path: Path) -> Path:
 @pytest.fixture
 def room(directory: Path) -> Iterator[Room]:
     with here(directory) as room:
-        yield room
-
-
-@pytest.fixture(params=[True, False], ids=["ripgrep", "walker"])
-def searcher(request: pytest.FixtureRequest, directory: Path) -> Iterator[Room]:
-    with here(directory, ripgrep=request.param) as room:
         yield room
 
 
@@ -164,20 +159,20 @@ def test_a_walk_without_time_ends_with_what_it_has(tmp_path: Path) -> None:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).touch()
     root = Root.open_directory(str(tmp_path))
-    walk = Walk(root, Wanted(hidden=False, ignored=False), until_s=0.0)
+    walk = Walk(root, WalkOptions(hidden=False, ignored=False), until_s=0.0)
     seen = [info.path for info in walk.files("a") if isinstance(info, PathInfo)]
     assert (seen, walk.is_truncated) == (["a/b"], True)
     root.close()
 
 
-def test_a_pattern_that_cannot_be_read_is_refused(searcher: Room) -> None:
+def test_a_pattern_that_cannot_be_read_is_refused(room: Room) -> None:
     with pytest.raises(FileRefused) as refused:
-        search(searcher, pattern="(unclosed")
+        search(room, pattern="(unclosed")
     assert refused.value.reason is Reason.INVALID_PATTERN
 
 
-def test_both_engines_find_the_same_lines(searcher: Room) -> None:
-    found, summary = search(searcher, context_lines=1)
+def test_matching_lines_are_found_with_their_context(room: Room) -> None:
+    found, summary = search(room, context_lines=1)
     assert found == {
         "README.md": FileMatches(
             "README.md",
@@ -234,18 +229,23 @@ def test_both_engines_find_the_same_lines(searcher: Room) -> None:
     ],
     ids=lambda value: str(value if isinstance(value, dict) else sorted(value))[:40],
 )
-def test_both_engines_look_into_the_same_files(
-    searcher: Room, fields: dict[str, object], names: set[str]
+def test_the_options_of_a_search_choose_its_files(
+    room: Room, fields: dict[str, object], names: set[str]
 ) -> None:
     for mode in ("matches", "files", "count"):
-        assert set(search(searcher, mode=mode, **fields)[0]) == names, mode
+        assert set(search(room, mode=mode, **fields)[0]) == names, mode
 
 
-def test_a_search_stops_at_its_limit_and_says_so(searcher: Room) -> None:
-    found, summary = search(searcher, limit=3)
+def test_a_node_without_ripgrep_does_not_start(tmp_path: Path) -> None:
+    with pytest.raises(ConfigurationError, match="no ripgrep"):
+        find_ripgrep(str(tmp_path))
+
+
+def test_a_search_stops_at_its_limit_and_says_so(room: Room) -> None:
+    found, summary = search(room, limit=3)
     assert sum(each.count for each in found.values()) == 3
     assert (summary.matches, summary.truncated) == (3, True)
-    found, summary = search(searcher, limit=2, mode="files")
+    found, summary = search(room, limit=2, mode="files")
     assert (len(found), summary.truncated) == (2, True)
 
 
@@ -259,27 +259,27 @@ def test_what_is_found_in_many_files_comes_in_few_pieces(room: Room, directory: 
     assert len(found) < 100
 
 
-def test_long_lines_are_cut_around_the_match(searcher: Room, directory: Path) -> None:
+def test_long_lines_are_cut_around_the_match(room: Room, directory: Path) -> None:
     (directory / "min.js").write_text("x" * 5000 + "needle" + "y" * 5000 + "\n")
-    found, _ = search(searcher, globs=("*.js",))
+    found, _ = search(room, globs=("*.js",))
     [line] = found["min.js"].lines
     assert (len(line.text), line.clipped, line.column) == (500, True, 5000)
     assert "needle" in line.text
 
 
 def test_a_search_never_leaves_the_directory(
-    searcher: Room, directory: Path, tmp_path_factory: pytest.TempPathFactory
+    room: Room, directory: Path, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     outside = tmp_path_factory.mktemp("outside") / "d"
     outside.mkdir()
     (outside / "f").write_text("needle outside\n")
     (directory / "link").symlink_to(outside)
     (directory / "file").symlink_to(outside / "f")
-    found, _ = search(searcher, include_ignored=True)
+    found, _ = search(room, include_ignored=True)
     assert {path for path in found if path.startswith(("link", "file"))} == set()
     for path in ("link", "file", ".."):
         with pytest.raises(FileRefused) as refused:
-            search(searcher, paths=(path,))
+            search(room, paths=(path,))
         assert refused.value.reason is Reason.OUTSIDE_WORKSPACE
 
 
@@ -309,8 +309,8 @@ def test_a_named_file_that_becomes_a_link_at_the_last_moment_leads_nowhere(
     assert (summary.files, summary.matches) == (1, 1)
 
 
-def test_a_search_that_takes_too_long_ends_with_what_it_has(searcher: Room) -> None:
-    _, summary = search(searcher, timeout_s=0.0)
+def test_a_search_that_takes_too_long_ends_with_what_it_has(room: Room) -> None:
+    _, summary = search(room, timeout_s=0.0)
     assert (summary.timed_out, summary.truncated) == (True, True)
 
 
@@ -332,22 +332,22 @@ def test_a_glob_fits_as_in_a_shell(pattern: str, path: str, fits: bool) -> None:
     assert (name_pattern(pattern).fullmatch(path) is not None) is fits
 
 
-def test_a_name_may_hold_a_line_end(searcher: Room, directory: Path) -> None:
+def test_a_name_may_hold_a_line_end(room: Room, directory: Path) -> None:
     (directory / "two\n7 lines").write_text("needle\nneedle\n")
-    found, summary = search(searcher, mode="count", globs=("two*",))
+    found, summary = search(room, mode="count", globs=("two*",))
     assert found == {"two\n7 lines": FileMatches("two\n7 lines", (), 2)}
     assert (summary.files, summary.matches) == (1, 2)
-    assert set(search(searcher, mode="files", globs=("two*",))[0]) == {"two\n7 lines"}
-    assert set(search(searcher, globs=("two*",))[0]) == {"two\n7 lines"}
+    assert set(search(room, mode="files", globs=("two*",))[0]) == {"two\n7 lines"}
+    assert set(search(room, globs=("two*",))[0]) == {"two\n7 lines"}
 
 
-def test_more_matches_in_one_file_than_are_wanted_are_told(searcher: Room, directory: Path) -> None:
+def test_more_matches_in_one_file_than_are_wanted_are_told(room: Room, directory: Path) -> None:
     (directory / "many.py").write_text("needle\n" * 500)
-    found, summary = search(searcher, limit=100, paths=("many.py",))
+    found, summary = search(room, limit=100, paths=("many.py",))
     assert (len(found), summary.matches, summary.truncated) == (1, 100, True)
-    found, summary = search(searcher, limit=500, paths=("many.py",))
+    found, summary = search(room, limit=500, paths=("many.py",))
     assert (len(found), summary.matches, summary.truncated) == (1, 500, False)
-    assert search(searcher, mode="count", limit=1, paths=("many.py",))[1].matches == 500
+    assert search(room, mode="count", limit=1, paths=("many.py",))[1].matches == 500
 
 
 def test_pages_of_what_is_found_have_everything_once(room: Room, directory: Path) -> None:

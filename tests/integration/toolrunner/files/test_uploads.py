@@ -8,8 +8,7 @@ import pytest
 
 from parley.clock import FakeClock
 from support.toolrunner.files import FileNode
-from toolrunner.files.service import SILENCE_S
-from toolrunner.files.upload_slots import UPLOADS_MAX, UPLOADS_PER_WORKSPACE_MAX
+from toolrunner.files.service import SILENCE_S, UPLOADS_MAX, UPLOADS_PER_WORKSPACE_MAX
 from toolrunner.filesystem.errors import FileRefused, Reason
 from toolrunner.fileworker.protocol import StartUpload
 from toolrunner.primitives.domain import WorkspaceId

@@ -18,20 +18,21 @@ import pytest
 from parley.clock import SystemClock
 from support.toolrunner.hosted_workspaces import Repository
 from support.toolrunner.jail import Jail
+from support.toolrunner.no_credentials import NoCredentials
 from support.toolrunner.sandboxes import all_offered, tell
+from support.toolrunner.worker_users import WORKER_USERS
 from toolrunner.filesystem.trash import Trash
 from toolrunner.primitives.domain import UNLIMITED, Limits, WorkspaceId
 from toolrunner.sandbox import Layer, Level, Network
-from toolrunner.spawner.client.node_programs import ProgramFailed, Programs
-from toolrunner.workspaces.domain.mirror_limits import Bounds
-from toolrunner.workspaces.sources.git_command import GIT_USER, GitWorkdir, NodeGit
-from toolrunner.workspaces.sources.mirrors import Mirrors, NoCredentials
+from toolrunner.spawner.client.node_programs import NodePrograms, ProgramFailed
+from toolrunner.workspaces.sources.git_command import GitWorkdir, NodeGit
+from toolrunner.workspaces.sources.mirrors import MirrorBounds, Mirrors
 from toolrunner.workspaces.sources.remotes import RemoteRefused, Remotes
 
 HOST = "repositories.example"
 WORKSPACE = WorkspaceId("w1")
 MIB = 1024**2
-WIDE = Bounds(9, 100 * MIB, 86_400)
+WIDE = MirrorBounds(9, 100 * MIB, 86_400)
 IS_ROOT = os.geteuid() == 0
 SOMEBODY = 31_337
 
@@ -111,14 +112,14 @@ def served(tmp_path: Path) -> Iterator[Server]:
 
 def runs_of(jail: Jail, limits: Limits = UNLIMITED) -> NodeGit:
     ids = (f"git{number}" for number in range(1_000))
-    return NodeGit(Programs(jail.spawner, lambda: next(ids)), jail.sandbox, limits)
+    return NodeGit(NodePrograms(jail.spawner, lambda: next(ids)), jail.sandbox, limits)
 
 
 def mirrors_of(
     jail: Jail,
     *,
     private: tuple[str, ...] = (HOST,),
-    bounds: Bounds = WIDE,
+    bounds: MirrorBounds = WIDE,
     limits: Limits = UNLIMITED,
     protocols: tuple[str, ...] = ("http", "file"),
 ) -> Mirrors:
@@ -147,7 +148,7 @@ async def test_a_repository_is_fetched_from_the_address_that_was_judged(
     bench = await fetch(mirrors, f"http://{HOST}:{served.port}/r.git")
     told = await mirrors.git.run(bench, "log", "--format=%s", "refs/heads/trunk")
     assert told == ("a change",)
-    owner = GIT_USER if IS_ROOT else os.geteuid()
+    owner = WORKER_USERS.git if IS_ROOT else os.geteuid()
     assert bench.directory.stat().st_uid == owner
 
 
@@ -213,7 +214,7 @@ async def test_git_is_confined_to_its_mirror(jail: Jail) -> None:
     successes = [line for line in told if line in ("read", "written")]
     tell("git out of its mirror", jail.level, len(successes), len(looked) + 3)
     assert successes == []
-    assert told == (str(GIT_USER if IS_ROOT else os.geteuid()), "own")
+    assert told == (str(WORKER_USERS.git if IS_ROOT else os.geteuid()), "own")
     confinement = runs.confinement(bench, Network.OPEN)
     assert confinement is not None
     assert Layer.SECCOMP in confinement.layers
@@ -266,7 +267,7 @@ async def test_mirrors_that_are_too_many_go_save_those_that_are_borrowed_from(
     repositories = [Repository.made(tmp_path / f"r{number}") for number in range(3)]
     for each in repositories:
         each.commit(a_txt="one\n")
-    mirrors = mirrors_of(jail, bounds=Bounds(1, 100 * MIB, 86_400))
+    mirrors = mirrors_of(jail, bounds=MirrorBounds(1, 100 * MIB, 86_400))
     first, second, third = (each.url for each in repositories)
     await fetch(mirrors, first)
     await fetch(mirrors, second)
@@ -281,7 +282,7 @@ async def test_a_repository_that_is_too_large_is_not_kept(jail: Jail, tmp_path: 
     repository = Repository.made(tmp_path / "r")
     (repository.directory / "large").write_bytes(os.urandom(2 * MIB))
     repository.commit(a_txt="one\n")
-    by_size = mirrors_of(jail, bounds=Bounds(9, MIB, 86_400))
+    by_size = mirrors_of(jail, bounds=MirrorBounds(9, MIB, 86_400))
     with pytest.raises(ProgramFailed, match="TOOLRUNNER_GIT_MIRRORS_BYTES"):
         await fetch(by_size, repository.url)
     assert (by_size.addresses(), by_size.at(repository.url).exists()) == ((), False)

@@ -14,9 +14,12 @@ from parley.cli.stack.plan import Readiness, Sign
 from parley.cli.supervision.process_table import ProcessIdentity, ProcessRecord, ProcessTable
 from parley.cli.supervision.readiness import NetworkProbe
 from parley.clock import SystemClock
+from support.toolrunner.fake_node_registry import node_registry
+from support.toolrunner.hosted_workspaces import Placer
 from support.toolrunner.node import House, connected, toolrunner
 from support.toolrunner.sandboxes import offered
-from toolrunner.processes.command_check import CHECK_USER, DIRECTORY
+from support.toolrunner.worker_users import WORKER_USERS
+from toolrunner.processes.command_check import DIRECTORY
 
 WITHIN_S = 90.0
 
@@ -53,7 +56,16 @@ def spawner_below(pid: int) -> int:
 
 async def test_a_node_that_cannot_run_commands_is_not_healthy_and_says_why(tmp_path: Path) -> None:
     house = replace(House.build(tmp_path), sandbox_level=offered()[-1].word)
-    async with toolrunner(house) as node, connected(house) as client:
+    async with (
+        node_registry(tmp_path) as (registry, address),
+        toolrunner(house, TOOLRUNNER_CHATD=str(address)) as node,
+        connected(house) as client,
+    ):
+        placer = Placer(client, house.data)
+        placer.enter(await placer.ready())
+
+        def told(problem: str) -> Callable[[], bool]:
+            return lambda: registry.heartbeats[-1].load.problem == problem
 
         async def is_healthy() -> bool:
             return (await status_of(house, node.pid)).healthy
@@ -68,12 +80,14 @@ async def test_a_node_that_cannot_run_commands_is_not_healthy_and_says_why(tmp_p
         try:
             await until(is_ill)
             problem = (await status_of(house, node.pid)).problem
+            await registry.until(told(problem or ""))
         finally:
             os.kill(spawner, signal.SIGCONT)
         await until(is_healthy)
+        await registry.until(told(""))
         ran = await client.run("echo fine")
         assert ran.output.text == "fine\n"
     assert problem == "commands cannot be run: a command was not run within 10 s"
     if os.geteuid() == 0:
         # As a user whom no workspace has.
-        assert os.stat(house.data / DIRECTORY).st_uid == CHECK_USER
+        assert os.stat(house.data / DIRECTORY).st_uid == WORKER_USERS.command_check

@@ -9,7 +9,7 @@ import pytest
 
 from support.host.ordinary_user import as_ordinary_user, needs_root
 from support.toolrunner.buffering_node import buffered
-from support.toolrunner.sandboxes import offered, tell
+from support.toolrunner.sandboxes import offered, requires, tell
 from toolrunner.sandbox import Level
 
 #: At level `landlock` no socket over IP can be made in a closed network.
@@ -44,7 +44,7 @@ async def test_what_lies_in_buffers_of_the_kernel_counts_as_memory_of_the_worksp
 
 
 @needs_root
-@pytest.mark.skipif(Level.NS not in offered(), reason="this machine makes no namespaces")
+@requires(Level.NS)
 @pytest.mark.parametrize("kind", ["sockets", "left", "streams", "pipes"])
 def test_the_same_where_the_service_is_an_ordinary_user(kind: str) -> None:
     told = tuple(as_ordinary_user(AS_ORDINARY_USER, "ns", kind))

@@ -172,7 +172,9 @@ async def test_e11_with_a_proxy_only_the_proxy_is_reached(
     loop = asyncio.get_running_loop()
     outside = listening
     doors: asyncio.Queue[tuple[str, int]] = asyncio.Queue()
-    jail.spawner.serve_listeners(lambda workspace, door: doors.put_nowait((workspace, door)))
+    jail.spawner.serve_listeners(
+        lambda workspace, listener: doors.put_nowait((workspace, listener))
+    )
     egress = Egress(outside.getsockname()[1])
     given = {"network": Network.PROXY, "egress": egress}
     # A cell, and its door, is there as long as somebody is inside.
@@ -183,9 +185,9 @@ async def test_e11_with_a_proxy_only_the_proxy_is_reached(
 
     port, proxy = egress.port, outside
     if jail.level is Level.NS:
-        workspace, door = doors.get_nowait()
+        workspace, listener = doors.get_nowait()
         assert workspace == "w1"
-        port, proxy = PROXY_PORT, socket.socket(fileno=door)
+        port, proxy = PROXY_PORT, socket.socket(fileno=listener)
     proxy.setblocking(False)
     async with asyncio.timeout(20), asyncio.TaskGroup() as tasks:
         asked = tasks.create_task(jail.python(ASK, str(port), **given))

@@ -59,7 +59,7 @@ print(json.dumps(told))
 def told() -> dict[str, Any]:
     """Have a program of its own fork, and return what it told."""
     if Level.NS not in offered():
-        pytest.skip("this machine makes no namespaces")
+        pytest.skip("this machine does not offer level ns")
     if os.geteuid() != 0:
         pytest.skip("only root says where children are born")
     ended = subprocess.run(

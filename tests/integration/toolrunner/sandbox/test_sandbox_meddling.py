@@ -60,8 +60,8 @@ async def test_others_are_not_reached_by_what_stops_and_hinders_all_it_sees(
 @pytest.mark.parametrize("number", NUMBERS)
 async def test_the_same_in_a_directory_of_the_service_itself(directory: Path, number: int) -> None:
     async with Jail.opened(directory, Level.NS) as jail:
-        place = jail.workspace()
-        for path in (place.root, place.home, place.temporary):
+        paths = jail.workspace()
+        for path in (paths.root, paths.home, paths.temporary):
             os.chown(path, 0, 0)
         check(await meddled(jail, number), "as root", jail.level)
 

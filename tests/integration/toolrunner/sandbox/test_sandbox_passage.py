@@ -9,24 +9,24 @@ import os
 import shutil
 import tempfile
 from collections.abc import AsyncIterator, Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from support.toolrunner import attacks
 from support.toolrunner.jail import Jail
-from support.toolrunner.sandboxes import judged, offered
+from support.toolrunner.sandboxes import judged, requires
 from support.toolrunner.victims import SECRET, Service, service
-from toolrunner.directories.users import COUNT, FIRST, Users
-from toolrunner.directories.workspaces import Workspaces
+from support.toolrunner.worker_users import WORKER_USERS
 from toolrunner.primitives.domain import Limits
 from toolrunner.sandbox import Layer, Level
 
-pytestmark = pytest.mark.skipif(
-    os.geteuid() != 0 or Level.LANDLOCK not in offered(),
-    reason="only root gives workspaces a user of their own, and only Landlock lets them walk",
-)
+FIRST = WORKER_USERS.first
+
+pytestmark = [
+    pytest.mark.skipif(os.geteuid() != 0, reason="only root gives workspaces a user of their own"),
+    requires(Level.LANDLOCK),
+]
 
 
 @pytest.fixture
@@ -71,7 +71,7 @@ print(json.dumps([held, bound, libc.prctl(39, 0, 0, 0, 0), os.getresuid(), os.ge
 """
     ran = await jail.python(script)
     user = [FIRST, FIRST, FIRST]
-    assert json.loads(ran.text) == [[jail.sandbox.report.passage], [], 1, user, []]
+    assert json.loads(ran.text) == [[jail.sandbox.report.kept_capability], [], 1, user, []]
 
 
 async def test_e10_it_watches_no_directory_of_others(jail: Jail) -> None:
@@ -155,11 +155,7 @@ except OSError as error:
     print(len(started), error.errno)
 for pid in started: os.kill(pid, signal.SIGKILL)
 """
-    # The kernel counts for a user, and other tests that run now have workspaces of the first ones.
-    places = jail.directory / "workspaces"
-    users = Users(places, first=FIRST + COUNT // 2 + os.getpid() % (COUNT // 2))
-    own = replace(jail, workspaces=Workspaces(places, users))
-    ran = await own.python(script, limits=Limits(pids=8))
+    ran = await jail.python(script, limits=Limits(pids=8))
     assert ran.text == f"7 {errno.EAGAIN}\n"
 
 

@@ -18,7 +18,7 @@ import pytest
 from parley.clock import SystemClock
 from support.host.forked_user import USER
 from support.toolrunner.jail import Jail
-from support.toolrunner.sandboxes import offered, tell
+from support.toolrunner.sandboxes import requires, tell
 from toolrunner.primitives.domain import WorkspaceId
 from toolrunner.primitives.errors import SandboxTooWeak
 from toolrunner.processes.node_sandbox import SERVICES
@@ -89,7 +89,7 @@ async def begun(jail: Jail, workspace: str) -> int:
     return pid
 
 
-@pytest.mark.skipif(Level.LANDLOCK not in offered(), reason="this machine has no Landlock")
+@requires(Level.LANDLOCK)
 async def test_a_daemon_that_hides_where_it_came_from_ends_with_its_workspace(
     shared: Jail,
 ) -> None:
@@ -102,7 +102,7 @@ async def test_a_daemon_that_hides_where_it_came_from_ends_with_its_workspace(
     assert daemons(shared) == set()
 
 
-@pytest.mark.skipif(Level.LANDLOCK not in offered(), reason="this machine has no Landlock")
+@requires(Level.LANDLOCK)
 async def test_a_daemon_that_hides_where_it_came_from_counts_for_its_workspace(
     shared: Jail,
 ) -> None:
@@ -116,15 +116,15 @@ async def test_a_daemon_that_hides_where_it_came_from_counts_for_its_workspace(
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs a directory of the service's own user")
-@pytest.mark.skipif(Level.LANDLOCK not in offered(), reason="this machine has no Landlock")
+@requires(Level.LANDLOCK)
 async def test_a_directory_of_the_services_user_is_refused_at_a_minimum_of_landlock(
     directory: Path,
 ) -> None:
     async with Jail.opened(directory, Level.LANDLOCK) as jail:
-        place = jail.workspace("w1")
-        os.chown(place.root, os.geteuid(), os.getegid())
+        paths = jail.workspace("w1")
+        os.chown(paths.root, os.geteuid(), os.getegid())
         with pytest.raises(SandboxTooWeak) as refused:
-            jail.sandbox.confined(place, profile=Profile.FULL, network=None)
+            jail.sandbox.confined(paths, profile=Profile.FULL, network=None)
     assert (refused.value.level, refused.value.required) == ("none", "landlock")
     assert "TOOLRUNNER_SANDBOX_MINIMUM=none" in str(refused.value)
 
@@ -195,7 +195,7 @@ asyncio.run(main())
     os.geteuid() != 0 or not os.path.realpath(sys.executable).startswith("/usr/"),
     reason="needs root, to become somebody else, and a Python that everybody can run",
 )
-@pytest.mark.skipif(Level.LANDLOCK not in offered(), reason="this machine has no Landlock")
+@requires(Level.LANDLOCK)
 def test_landlock_of_an_ordinary_user_counts_as_none_and_closes_what_can_be(
     directory: Path,
 ) -> None:

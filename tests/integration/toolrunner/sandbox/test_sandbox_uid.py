@@ -11,15 +11,13 @@ import pytest
 
 from support.toolrunner import attacks
 from support.toolrunner.jail import Jail
-from support.toolrunner.sandboxes import all_offered, judged
+from support.toolrunner.sandboxes import judged, requires
 from support.toolrunner.victims import SECRET, Service, service
-from toolrunner.directories.users import FIRST
+from support.toolrunner.worker_users import WORKER_USERS
 from toolrunner.primitives.errors import SandboxTooWeak
 from toolrunner.sandbox import Layer, Level, Network, Profile
 
-pytestmark = pytest.mark.skipif(
-    Level.UID not in all_offered(), reason="only root gives workspaces a user of their own"
-)
+pytestmark = requires(Level.UID)
 
 
 @pytest.fixture
@@ -45,8 +43,9 @@ async def victim(directory: Path) -> AsyncIterator[Service]:
 async def test_a_workspace_belongs_to_its_own_user_and_runs_as_it(jail: Jail) -> None:
     ran = await jail.shell("id -u; id -G; echo made > made")
     root = jail.workspace().root
-    assert ran.text == f"{FIRST}\n{FIRST}\n"
-    assert {root.stat().st_uid, (root / "made").stat().st_uid} == {FIRST}
+    user = WORKER_USERS.first
+    assert ran.text == f"{user}\n{user}\n"
+    assert {root.stat().st_uid, (root / "made").stat().st_uid} == {user}
     assert root.stat().st_mode & 0o777 == 0o700
     assert {Layer.UID, Layer.NO_NEW_PRIVILEGES, Layer.SECCOMP} <= set(ran.layers)
 
@@ -109,19 +108,19 @@ async def test_e18_and_e19_no_dangerous_call_is_made_and_no_process_meddled_with
 
 
 async def test_what_this_level_cannot_keep_is_refused_and_not_promised(jail: Jail) -> None:
-    place = jail.workspace()
+    paths = jail.workspace()
     for asked in (
         {"profile": Profile.READ_ONLY, "network": None},
         {"profile": Profile.FULL, "network": Network.NONE},
         {"profile": Profile.FULL, "network": Network.PROXY},
     ):
         with pytest.raises(SandboxTooWeak):
-            jail.sandbox.confined(place, **asked)
+            jail.sandbox.confined(paths, **asked)
 
 
 async def test_a_directory_of_the_service_is_not_worked_in(jail: Jail) -> None:
     os.chown(jail.workspace().root, 0, 0)
-    place = jail.workspaces.at(jail.launch("true").workspace_id)
-    os.chown(place.root, 0, 0)
+    paths = jail.workspaces.at(jail.launch("true").workspace_id)
+    os.chown(paths.root, 0, 0)
     with pytest.raises(SandboxTooWeak):
-        jail.sandbox.confined(place, profile=Profile.FULL, network=None)
+        jail.sandbox.confined(paths, profile=Profile.FULL, network=None)

@@ -10,7 +10,7 @@ import pytest
 from support.host.ordinary_user import as_ordinary_user, needs_root
 from support.toolrunner.attacks.staging import WANTED, exhausted
 from support.toolrunner.jail import Jail
-from support.toolrunner.sandboxes import offered, tell
+from support.toolrunner.sandboxes import requires, tell
 from toolrunner.sandbox import Level
 
 AS_ORDINARY_USER = """
@@ -23,9 +23,7 @@ asyncio.run(main())
 SHARED_MIB = 64
 ALL = dict.fromkeys(("watch", "queue_signal", "share_memory", "open_terminal"), WANTED)
 
-pytestmark = pytest.mark.skipif(
-    Level.NS not in offered(), reason="this machine makes no namespaces"
-)
+pytestmark = requires(Level.NS)
 
 
 @pytest.fixture

@@ -160,10 +160,12 @@ def test_e24_a_layer_that_a_container_denies_is_told_and_the_minimum_kept(
     script = (
         "import sys; sys.path.append(sys.argv[1])\n"
         "from pathlib import Path\n"
+        "from toolrunner.directories.users import DEFAULT_RANGE\n"
         "from toolrunner.processes.node_sandbox import find_sandbox\n"
         "from toolrunner.sandbox import BelowMinimum, Level\n"
         "try:\n"
-        "    found = find_sandbox(Path(sys.argv[2]), minimum=Level.LANDLOCK, forced=None)\n"
+        "    directory, minimum = Path(sys.argv[2]), Level.LANDLOCK\n"
+        "    found = find_sandbox(directory, DEFAULT_RANGE, minimum=minimum, forced=None)\n"
         "    print(found.report.level.word, found.report.summary)\n"
         "except BelowMinimum as error:\n"
         "    print('refused', error)\n"

@@ -51,11 +51,11 @@ async def test_a_scratch_workspace_begins_with_its_skeleton_and_runs_commands(
 
 async def test_a_setup_script_prepares_a_workspace_and_its_lines_are_kept(placer: Placer) -> None:
     workspace_id, request_id = placer.new_id(), placer.new_id()
-    recipe = scratch("echo one; echo two >&2; touch made")
-    first = await placer.prepare(workspace_id, recipe, request_id=request_id)
+    spec = scratch("echo one; echo two >&2; touch made")
+    first = await placer.prepare(workspace_id, spec, request_id=request_id)
     assert (first.kind, first.lines, first.sequences) == ("prepared", ("one", "two"), (1, 2))
     assert (placer.root(workspace_id) / "made").exists()
-    again = await placer.prepare(workspace_id, recipe, request_id=request_id, after=1)
+    again = await placer.prepare(workspace_id, spec, request_id=request_id, after=1)
     assert (again.lines, again.end.prepared) == (("two",), first.end.prepared)
 
 
@@ -76,9 +76,9 @@ async def test_a_failed_workspace_is_prepared_again_when_it_is_asked_for_anew(
     placer: Placer,
 ) -> None:
     workspace_id = placer.new_id()
-    recipe = scratch("echo try; mkdir once || exit 0; exit 1")
-    assert (await placer.prepare(workspace_id, recipe)).kind == "failed"
-    again = await placer.prepare(workspace_id, recipe, epoch=2)
+    spec = scratch("echo try; mkdir once || exit 0; exit 1")
+    assert (await placer.prepare(workspace_id, spec)).kind == "failed"
+    again = await placer.prepare(workspace_id, spec, epoch=2)
     assert (again.kind, again.lines.count("try")) == ("prepared", 2)
 
 
@@ -88,8 +88,8 @@ async def test_a_git_workspace_is_a_clone_on_a_branch_of_its_own(
     repository = Repository.made(tmp_path / "r")
     commit = repository.commit(a_txt="one\n")
     workspace_id = placer.new_id()
-    recipe = git(repository.url, branch="agent/x")
-    prepared = (await placer.prepare(workspace_id, recipe)).end.prepared
+    spec = git(repository.url, branch="agent/x")
+    prepared = (await placer.prepare(workspace_id, spec)).end.prepared
     assert (prepared.git_branch, prepared.git_commit) == ("agent/x", commit)
     placer.enter(workspace_id)
     told = await placer.client.run("cat a.txt; git remote get-url origin; git status --short")
@@ -97,9 +97,9 @@ async def test_a_git_workspace_is_a_clone_on_a_branch_of_its_own(
 
 
 @pytest.mark.parametrize("depth", [0, 1])
-@pytest.mark.parametrize("borrows", [False, True])
+@pytest.mark.parametrize("is_worktree", [False, True])
 async def test_a_git_workspace_begins_at_the_branch_tag_or_commit_asked_for(
-    placer: Placer, tmp_path: Path, depth: int, borrows: bool
+    placer: Placer, tmp_path: Path, depth: int, is_worktree: bool
 ) -> None:
     repository = Repository.made(tmp_path / "r")
     first = repository.commit(a_txt="one\n")
@@ -108,9 +108,9 @@ async def test_a_git_workspace_begins_at_the_branch_tag_or_commit_asked_for(
     newest = repository.commit(a_txt="two\n")
     begun = {}
     for ref in ("", "trunk", "side", "v1", first):
-        recipe = git(repository.url, ref=ref, depth=depth, worktree=borrows)
+        spec = git(repository.url, ref=ref, depth=depth, worktree=is_worktree)
         workspace_id = placer.new_id()
-        end = (await placer.prepare(workspace_id, recipe)).end
+        end = (await placer.prepare(workspace_id, spec)).end
         begun[ref] = (end.prepared.git_branch, end.prepared.git_commit)
         await placer.remove(workspace_id)
     assert begun == {
@@ -174,9 +174,9 @@ async def test_a_source_that_is_not_there_fails_the_workspace_and_leaves_nothing
     repository = Repository.made(tmp_path / "r")
     repository.commit(a_txt="one\n")
     absent = f"file://{tmp_path}/absent"
-    recipe = git(absent) if fault == "no-repository" else git(repository.url, ref="nowhere")
+    spec = git(absent) if fault == "no-repository" else git(repository.url, ref="nowhere")
     workspace_id = placer.new_id()
-    failed = (await placer.prepare(workspace_id, recipe)).end.failed
+    failed = (await placer.prepare(workspace_id, spec)).end.failed
     assert failed.kind == workspace_pb2.WORKSPACE_FAILURE_KIND_SOURCE
     assert not placer.root(workspace_id).exists()
 
@@ -274,16 +274,16 @@ async def test_a_stop_ends_fifty_detached_processes_and_keeps_the_files(
 async def test_a_stop_gives_a_preparation_up(placer: Placer, marks: list[str]) -> None:
     marks.append("sleep\x008103")
     workspace_id, request_id = placer.new_id(), placer.new_id()
-    recipe = scratch("echo begun; sleep 8103")
+    spec = scratch("echo begun; sleep 8103")
     async with asyncio.timeout(WITHIN_S), asyncio.TaskGroup() as tasks:
-        preparing = tasks.create_task(placer.prepare(workspace_id, recipe, request_id=request_id))
+        preparing = tasks.create_task(placer.prepare(workspace_id, spec, request_id=request_id))
         await asyncio.to_thread(
             until, lambda: bool(running("sleep\x008103")), "the script", within_s=WITHIN_S
         )
         await placer.stop(workspace_id)
     closed = preparing.result().end.closed
     assert closed.reason == workspace_pb2.STREAM_END_REASON_WORKSPACE_STOPPED
-    again = await placer.prepare(workspace_id, recipe, request_id=request_id)
+    again = await placer.prepare(workspace_id, spec, request_id=request_id)
     assert again.kind == "failed"
 
 
@@ -336,9 +336,9 @@ async def test_files_that_must_exist_and_do_not_fail_the_workspace(placer: Place
 
 
 async def test_more_confinement_than_there_is_fails_the_workspace(placer: Placer) -> None:
-    recipe = scratch()
-    recipe.sandbox_minimum = sandbox_pb2.SANDBOX_LEVEL_VM
-    failed = (await placer.prepare(placer.new_id(), recipe)).end.failed
+    spec = scratch()
+    spec.sandbox_minimum = sandbox_pb2.SANDBOX_LEVEL_VM
+    failed = (await placer.prepare(placer.new_id(), spec)).end.failed
     assert failed.kind == workspace_pb2.WORKSPACE_FAILURE_KIND_SANDBOX
 
 
@@ -385,9 +385,9 @@ async def test_a_host_tells_what_it_is_and_has(placer: Placer) -> None:
 
 
 async def test_the_variables_of_a_workspace_are_those_of_its_processes(placer: Placer) -> None:
-    recipe = scratch()
-    recipe.environment.update(GREETING="hello", OTHER="declared")
-    placer.enter(await placer.ready(recipe))
+    spec = scratch()
+    spec.environment.update(GREETING="hello", OTHER="declared")
+    placer.enter(await placer.ready(spec))
     told = await placer.client.run("echo $GREETING $OTHER", environment={"OTHER": "given"})
     assert told.output.text == "hello given\n"
 

@@ -37,10 +37,10 @@ async def test_workspaces_of_all_kinds_work_where_commands_are_confined(
 ) -> None:
     repository = Repository.made(tmp_path / "r")
     commit = repository.commit(a_txt="one\n")
-    for recipe in (git(repository.url, branch="w"), git(repository.url, worktree=True)):
-        recipe.setup_script = "cat a.txt; echo set up > made"
+    for spec in (git(repository.url, branch="w"), git(repository.url, worktree=True)):
+        spec.setup_script = "cat a.txt; echo set up > made"
         workspace_id = placer.new_id()
-        prepared = await placer.prepare(workspace_id, recipe)
+        prepared = await placer.prepare(workspace_id, spec)
         assert (prepared.kind, prepared.lines[-1]) == ("prepared", "one")
         assert prepared.end.prepared.git_commit == commit
         placer.enter(workspace_id)
@@ -65,9 +65,9 @@ async def test_workspaces_of_all_kinds_work_where_commands_are_confined(
 
 
 async def test_a_policy_that_is_narrowed_holds_for_the_next_process(placer: Placer) -> None:
-    recipe = scratch()
-    recipe.network.access = sandbox_pb2.NETWORK_ACCESS_OPEN
-    workspace_id = await placer.ready(recipe)
+    spec = scratch()
+    spec.network.access = sandbox_pb2.NETWORK_ACCESS_OPEN
+    workspace_id = await placer.ready(spec)
     placer.enter(workspace_id)
     before = (await placer.client.run("true")).process.sandbox.network
     closed = sandbox_pb2.NetworkPolicy(access=sandbox_pb2.NETWORK_ACCESS_NONE)
@@ -85,10 +85,10 @@ async def test_a_policy_that_is_narrowed_holds_for_the_next_process(placer: Plac
 async def test_the_limits_of_a_template_hold_for_every_process_and_can_be_changed(
     placer: Placer,
 ) -> None:
-    recipe = scratch("ulimit -f > bounds; ulimit -d >> bounds")
-    recipe.limits.memory_bytes, recipe.limits.disk_bytes = 512 << 20, 64 << 20
-    recipe.limits.pids, recipe.limits.output_bytes = 200, 4096
-    workspace_id = await placer.ready(recipe)
+    spec = scratch("ulimit -f > bounds; ulimit -d >> bounds")
+    spec.limits.memory_bytes, spec.limits.disk_bytes = 512 << 20, 64 << 20
+    spec.limits.pids, spec.limits.output_bytes = 200, 4096
+    workspace_id = await placer.ready(spec)
     placer.enter(workspace_id)
     # In blocks of 512 bytes and of 1 KiB, as sh tells them; the setup script is a process too.
     bounds = f"{(64 << 20) // 512}\n{512 << 10}\n"

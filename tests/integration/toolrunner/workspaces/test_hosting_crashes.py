@@ -64,21 +64,21 @@ async def test_a_preparation_is_gone_on_with_whenever_the_node_is_killed(
 ) -> None:
     repository = Repository.made(tmp_path / "r")
     commit = repository.commit(a_txt="one\n")
-    recipe = git(repository.url, branch="work")
-    recipe.setup_script = "echo ran >> ../home/runs; echo said"
+    spec = git(repository.url, branch="work")
+    spec.setup_script = "echo ran >> ../home/runs; echo said"
     begun: list[tuple[str, str]] = []
     for point in PREPARING:
         async with dying(house, points) as placer:
             for workspace_id, request_id in begun:
-                again = await placer.prepare(workspace_id, recipe, request_id=request_id)
+                again = await placer.prepare(workspace_id, spec, request_id=request_id)
                 assert (again.end.prepared.git_commit, again.lines[-1]) == (commit, "said")
             begun.append((placer.new_id(), placer.new_id()))
             workspace_id, request_id = begun[-1]
             points.arm(point, Action.KILL)
-            await cut_off(placer.prepare(workspace_id, recipe, request_id=request_id))
+            await cut_off(placer.prepare(workspace_id, spec, request_id=request_id))
     async with placed(house) as placer:
         for workspace_id, request_id in begun:
-            again = await placer.prepare(workspace_id, recipe, request_id=request_id)
+            again = await placer.prepare(workspace_id, spec, request_id=request_id)
             assert again.end.prepared.git_commit == commit
             assert again.sequences == tuple(range(1, len(again.lines) + 1))
             home = placer.root(workspace_id).parent / "home"
@@ -89,18 +89,18 @@ async def test_a_preparation_is_gone_on_with_whenever_the_node_is_killed(
 async def test_a_setup_script_goes_on_while_its_node_is_killed_and_started_again(
     house: House,
 ) -> None:
-    recipe = scratch("echo one; while ! [ -e go ]; do sleep 0.02; done; echo two")
+    spec = scratch("echo one; while ! [ -e go ]; do sleep 0.02; done; echo two")
     async with toolrunner(house) as process, connected(house) as client:
         placer = Placer(client, house.data)
         workspace_id, request_id = placer.new_id(), placer.new_id()
         log = house.data / "preparations" / f"{workspace_id}.jsonl"
         async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(cut_off(placer.prepare(workspace_id, recipe, request_id=request_id)))
+            tasks.create_task(cut_off(placer.prepare(workspace_id, spec, request_id=request_id)))
             await asyncio.to_thread(until, log.exists, "the first line", within_s=WITHIN_S)
             process.kill()
     async with placed(house) as placer:
         (placer.root(workspace_id) / "go").touch()
-        again = await placer.prepare(workspace_id, recipe, request_id=request_id)
+        again = await placer.prepare(workspace_id, spec, request_id=request_id)
         assert (again.kind, again.lines) == ("prepared", ("one", "two"))
 
 
@@ -111,10 +111,10 @@ async def test_an_overlay_is_found_again_and_goes_with_its_workspace(
     offered.mkdir()
     (offered / "below").write_text("below")
     house.settings["TOOLRUNNER_LOCAL_DIRECTORIES"] = f"it={offered}"
-    recipe = local("it", overlay=True)
+    spec = local("it", overlay=True)
     async with toolrunner(house) as process, connected(house) as client:
         placer = Placer(client, house.data)
-        workspace_id = await placer.ready(recipe)
+        workspace_id = await placer.ready(spec)
         (placer.root(workspace_id) / "above").write_text("above")
         process.kill()
     async with placed(house) as placer:

@@ -163,15 +163,15 @@ async def test_a_variable_reaches_the_processes_of_its_workspace_and_each_is_on_
     async with node(house), connected(house) as client:
         placer = Placer(client, Path(house.data))
         await registry.until(lambda: bool(registry.heartbeats))
-        recipe = scratch()
-        recipe.secrets.append(
+        spec = scratch()
+        spec.secrets.append(
             secret_pb2.SecretGrant(
                 name="deploy-key",
                 delivery=secret_pb2.SECRET_DELIVERY_ENVIRONMENT,
                 variable="DEPLOY_KEY",
             )
         )
-        placer.enter(await placer.ready(recipe))
+        placer.enter(await placer.ready(spec))
         told = await client.run('printf %s "$DEPLOY_KEY"')
         del registry.secrets["deploy-key"]
         refused = (await client.start("touch ran")).process

@@ -17,7 +17,8 @@ from support.toolrunner.sandboxes import UNCONFINED
 from toolrunner.directories.workspaces import Workspaces
 from toolrunner.journal.records import Effect
 from toolrunner.journal.thread import open_journal
-from toolrunner.primitives.domain import ChatId, ProcessSpec, Scope, WorkspaceId
+from toolrunner.primitives.domain import ChatId, Scope, WorkspaceId
+from toolrunner.processes.domain import ProcessSpec
 from toolrunner.processes.service import Processes
 from toolrunner.spawner.client.startup import running_spawner
 from toolrunner.spawner.control_groups import ControlGroups

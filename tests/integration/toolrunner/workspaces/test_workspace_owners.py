@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from support.toolrunner.merged_trees import Pair, write
-from toolrunner.directories.users import FIRST, Users
+from toolrunner.directories.users import DEFAULT_RANGE, NoUserLeft, UserRange, Users
 from toolrunner.directories.workspaces import WorkspaceOptions, Workspaces
 from toolrunner.filesystem.beneath import Root
 from toolrunner.filesystem.tree import hand_over
@@ -36,15 +36,17 @@ def test_a_tree_is_handed_over_and_no_link_followed(tmp_path: Path) -> None:
 def test_files_from_before_there_were_users_get_one(tmp_path: Path) -> None:
     before = Workspaces(tmp_path).prepared(WorkspaceId("w"))
     write(before.root, {"d/f": "f"})
-    after = Workspaces(tmp_path, Users(tmp_path)).prepared(WorkspaceId("w"))
-    assert owners(after.root) == owners(after.home) == owners(after.temporary) == {FIRST}
+    after = Workspaces(tmp_path, Users(tmp_path, DEFAULT_RANGE)).prepared(WorkspaceId("w"))
+    assert (
+        owners(after.root) == owners(after.home) == owners(after.temporary) == {DEFAULT_RANGE.first}
+    )
     assert owners(after.undo) == {0}
 
 
 def test_a_registered_directory_keeps_its_owner(tmp_path: Path) -> None:
     registered = tmp_path / "registered"
     write(registered, {"d/f": "f"})
-    workspaces = Workspaces(tmp_path / "w", Users(tmp_path / "w"))
+    workspaces = Workspaces(tmp_path / "w", Users(tmp_path / "w", DEFAULT_RANGE))
     workspaces.options[WorkspaceId("w")] = WorkspaceOptions(registered)
     workspaces.prepared(WorkspaceId("w"))
     assert owners(registered) == {0}
@@ -58,3 +60,24 @@ def test_what_a_merge_brings_belongs_to_whom_the_parent_does(tmp_path: Path) -> 
     write(pair.fork, {"a": "changed", "n/e/w": "new", "link": "->a"})
     pair.merge()
     assert owners(pair.parent) == {OWNER}
+
+
+def test_a_workspace_keeps_a_user_of_another_range_and_is_told(tmp_path: Path) -> None:
+    own = UserRange(30_000, 2)
+    workspaces = Workspaces(tmp_path, Users(tmp_path, own))
+    for name in ("a", "b"):
+        workspaces.prepared(WorkspaceId(name))
+    later = Users(tmp_path, UserRange(30_001, 5))
+    after = Workspaces(tmp_path, later)
+    kept = [after.prepared(WorkspaceId(name)) for name in ("a", "b", "c")]
+    assert [each.root.stat().st_uid for each in kept] == [30_000, 30_001, 30_002]
+    assert later.outside() == ("a",)
+    assert after.by_user() == {30_001: WorkspaceId("b"), 30_002: WorkspaceId("c")}
+
+
+def test_no_user_of_a_full_range_is_given_twice(tmp_path: Path) -> None:
+    workspaces = Workspaces(tmp_path, Users(tmp_path, UserRange(30_000, 2)))
+    for name in ("a", "b"):
+        workspaces.prepared(WorkspaceId(name))
+    with pytest.raises(NoUserLeft):
+        workspaces.prepared(WorkspaceId("c"))

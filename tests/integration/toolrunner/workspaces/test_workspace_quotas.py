@@ -17,7 +17,7 @@ from support.host.ordinary_user import needs_root
 from support.toolrunner.files import Files
 from support.toolrunner.hosted_workspaces import Placer, scratch
 from support.toolrunner.node import Client, House, connected, node, reason_of, toolrunner
-from support.toolrunner.sandboxes import offered, tell
+from support.toolrunner.sandboxes import offered, requires, tell
 from toolrunner.sandbox import Level
 
 MIB = 1024**2
@@ -175,7 +175,7 @@ def open_directory() -> Iterator[Path]:
 
 
 @needs_root
-@pytest.mark.skipif(Level.NS not in offered(), reason="this machine makes no namespaces")
+@requires(Level.NS)
 @pytest.mark.parametrize("script", [CLOSED, ROOT_CLOSED], ids=["below", "above"])
 async def test_e4_an_ordinary_users_node_counts_what_is_closed_to_it(
     open_directory: Path, script: str
@@ -230,12 +230,12 @@ async def test_e2_memory_of_a_whole_workspace_is_bounded_and_its_end_says_so(
 
 async def test_a_template_says_what_its_workspaces_may_use(client: Client, house: House) -> None:
     placer = Placer(client, house.data)
-    recipe = scratch()
-    recipe.profile = sandbox_pb2.SANDBOX_PROFILE_FULL
-    recipe.limits.inodes = 20
-    recipe.limits.output_bytes = 10_000
-    recipe.limits.pids = 70
-    placer.enter(await placer.ready(recipe))
+    spec = scratch()
+    spec.profile = sandbox_pb2.SANDBOX_PROFILE_FULL
+    spec.limits.inodes = 20
+    spec.limits.output_bytes = 10_000
+    spec.limits.pids = 70
+    placer.enter(await placer.ready(spec))
     told = await client.run("bash -c 'ulimit -u'; seq 100000")
     # Where its user is not its own, the processes of others come on top.
     assert 70 <= int(told.output.text.splitlines()[0]) < 1024

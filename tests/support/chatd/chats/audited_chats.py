@@ -18,8 +18,7 @@ from chatd.chats.store.creation import NewChat
 from chatd.content.domain.messages import ErrorKind, Role, TurnError
 from chatd.content.domain.parts import File, Text, ToolCall, ToolOutcome, ToolResult
 from chatd.content.domain.tools import Dispatch, Executor
-from chatd.models.domain.model_use import ModelUse
-from chatd.models.domain.price import Price
+from chatd.models.domain.price import ModelUse, Price
 from chatd.primitives.domain.ids import (
     ChatId,
     ExecutionId,

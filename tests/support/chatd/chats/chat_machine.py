@@ -43,9 +43,8 @@ from chatd.chats.domain.transitions import fence_of, impossibility
 from chatd.content.domain.messages import ErrorKind, FinishReason, Role, TurnError
 from chatd.content.domain.parts import Text, ToolCall, ToolOutcome, ToolResult
 from chatd.content.domain.tools import Dispatch, Executor
-from chatd.models.domain.choice import ModelChoice, ReasoningEffort
-from chatd.models.domain.model_use import ModelUse
-from chatd.models.domain.price import Price
+from chatd.models.domain.price import ModelUse, Price
+from chatd.models.domain.profile import ModelChoice, ReasoningEffort
 from chatd.primitives.domain.errors import ChatError
 from chatd.primitives.domain.ids import ChatId, ExecutionId, MessageId, QueuedMessageId, WorkerId
 from chatd.spend.domain.ledger import Bill, CallOutcome, CallPurpose

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import assert_never
 
-from chatd.chats.domain.chat import ChatState, Message, NewMessage, QueuedMessage
+from chatd.chats.domain.chat import NO_FACTS, ChatState, Facts, Message, NewMessage, QueuedMessage
 from chatd.chats.domain.commands import (
     Command,
     DeleteQueuedMessage,
@@ -12,8 +12,7 @@ from chatd.chats.domain.commands import (
     PromoteQueuedMessage,
     RequestCompaction,
 )
-from chatd.chats.domain.facts import NO_FACTS, Facts
-from chatd.chats.domain.synthetic import synthetic_result
+from chatd.chats.domain.tool_results import synthetic_result
 from chatd.chats.domain.transitions import Decision, decide
 from chatd.chats.domain.writes import (
     AnswerPending,
@@ -32,7 +31,7 @@ from chatd.chats.domain.writes import (
 from chatd.content.domain.messages import Role
 from chatd.content.domain.parts import ToolResult
 from chatd.content.domain.tools import Dispatch, StoredExecution
-from chatd.models.domain.choice import NO_CHOICE, ModelChoice
+from chatd.models.domain.profile import NO_CHOICE, ModelChoice
 from chatd.primitives.domain.errors import ChatNotFound
 from chatd.primitives.domain.ids import ChatId, ExecutionId, MessageId, QueuedMessageId
 from chatd.spend.domain.ledger import CallPurpose, LedgerEntry

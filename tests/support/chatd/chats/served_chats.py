@@ -9,11 +9,9 @@ from pathlib import Path
 
 import grpc
 
-from chatd.chats.domain.chat import ChatState, Claimed, NewMessage
+from chatd.chats.domain.chat import ChatState, Claimed, NewMessage, Slot
 from chatd.chats.domain.commands import FinishTurn
-from chatd.chats.domain.references import KnownServers
 from chatd.chats.domain.transitions import fence_of
-from chatd.chats.engine.slots import Slot
 from chatd.chats.rpc.references import References
 from chatd.chats.rpc.servicer import ChatServicer
 from chatd.chats.store.chats import PostgresChats
@@ -30,19 +28,18 @@ from chatd.spend.rpc.servicer import UsagePorts, UsageServicer
 from chatd.spend.store.limits import PostgresLimits
 from chatd.spend.store.usage import PostgresUsage
 from chatd.streams.engine.live import LiveChats
-from chatd.streams.hub.hubs import Hubs, NoRelays
+from chatd.streams.hub.hubs import Hubs
 from chatd.streams.rpc.access import Access
 from chatd.streams.rpc.feeds import Feeds
 from chatd.streams.rpc.relay_source import RelaySource
 from chatd.streams.rpc.replicas import ReplicaWatch
 from chatd.streams.rpc.requests import Streams
 from chatd.streams.rpc.servicer import StreamServicer
+from chatd.streams.store.chat_reads import PostgresStreamReads
 from chatd.streams.store.feeds import PostgresFeeds
-from chatd.streams.store.following import PostgresStreamReads
 from chatd.turns.store.workers import PostgresWorkers
-from chatd.users.domain.errors import UserSuspended
-from chatd.users.domain.grantees import Grantee, GranteeKind, KnownGrantees
-from chatd.users.domain.groups import KnownGroups
+from chatd.users.domain.grantees import Grantee, GranteeKind
+from chatd.users.domain.status import UserSuspended
 from chatd.workspaces.clients.nodes import Nodes
 from chatd.workspaces.rpc.access import WorkspaceAccess
 from chatd.workspaces.rpc.access_servicer import WorkspaceAccessServicer
@@ -61,6 +58,10 @@ from parley.rpc import (
 from parley.tasks import BackgroundTasks, Starter
 from parley.telemetry import InMemoryTelemetry
 from support.chatd.chats.chat_people import ANN_ID, BOB_ID, EVE_ID, EVES_GROUP, Person
+from support.chatd.chats.known_servers import KnownServers
+from support.chatd.chats.no_defaults import NoDefaults
+from support.chatd.streams.held_hubs import NoRelays
+from support.chatd.users.fixed_users import KnownGrantees, KnownGroups
 from support.chatd.workspaces.served_catalogue import Catalogue
 from support.host.supervised import supervision
 from support.rpc.echo_service import Identities, make_identities
@@ -262,6 +263,7 @@ async def served_chats(
                 claims=claims,
                 groups=groups,
                 tasks=tasks,
+                defaults=NoDefaults(),
                 references=References(catalogue.store, servers, grantees),
                 spending=spending,
                 created=created.append,

@@ -13,7 +13,7 @@ from chatd.models.domain.catalogue import (
     ProviderType,
     Purpose,
 )
-from chatd.models.domain.choice import NO_CHOICE
+from chatd.models.domain.profile import NO_CHOICE
 from chatd.models.store.catalogue import ChatFacts, KeyValues, Snapshot, UserConfig
 from chatd.primitives.domain.ids import ChatId, OwnerId
 from parley.settings import Secret

@@ -6,9 +6,9 @@ from decimal import Decimal
 
 from chatd.content.domain.messages import ChatMode
 from chatd.models.domain.catalogue import Catalogue, Model, Provider, ProviderKey, ProviderType
-from chatd.models.domain.choice import NO_CHOICE, ReasoningEffort
 from chatd.models.domain.price import Price
 from chatd.models.domain.price_book import BookEntry, PriceBook
+from chatd.models.domain.profile import NO_CHOICE, ReasoningEffort
 from chatd.models.store.catalogue import ChatFacts, KeyValues, Snapshot, UserConfig
 from chatd.primitives.domain.ids import ChatId, OwnerId
 from parley.settings import Secret

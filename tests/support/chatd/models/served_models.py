@@ -10,8 +10,8 @@ import grpc
 
 from chatd.errors import DOMAIN, ERRORS
 from chatd.models.domain.catalogue import Catalogue, Provider
-from chatd.models.domain.key_checks import ProviderChecked
 from chatd.models.domain.price_book import shipped_book
+from chatd.models.domain.provider_keys import ProviderChecked
 from chatd.models.engine.configuration import ConfigurationCache
 from chatd.models.rpc.ports import ModelPorts
 from chatd.models.rpc.servicer import ModelServicer

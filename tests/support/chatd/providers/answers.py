@@ -12,7 +12,7 @@ from chatd.models.domain.language_model import (
     OnEvent,
     RequestSent,
 )
-from chatd.turns.engine.tasks import owned_tasks
+from parley.tasks import owned_tasks
 
 Ask = Callable[[OnEvent], Coroutine[Any, Any, None]]
 

@@ -19,9 +19,9 @@ from chatd.content.domain.messages import Role, TurnError
 from chatd.content.domain.parts import Text
 from chatd.content.domain.tools import Executor, ToolSpec
 from chatd.models.domain.catalogue import Model
-from chatd.models.domain.choice import ModelChoice
 from chatd.models.domain.language_model import ModelEvent, ModelRequest, OnEvent, TextDelta
 from chatd.models.domain.price_book import PriceBook
+from chatd.models.domain.profile import ModelChoice
 from chatd.primitives.domain.ids import ChatId, MessageId, QueuedMessageId
 from chatd.providers.anthropic import AnthropicWire
 from chatd.providers.breaker import Breakers
@@ -34,13 +34,15 @@ from chatd.providers.transport import HttpModels
 from chatd.providers.wire_choice import WireName
 from chatd.spend.domain.ledger import LedgerEntry
 from chatd.streams.engine.live import LiveChats
+from chatd.turns.engine.chat_run import TurnRunner
+from chatd.turns.engine.dependencies import TurnLimits
 from chatd.turns.engine.mailbox import Mailbox
 from chatd.turns.engine.setups import ConfiguredSetups
-from chatd.turns.engine.turn import TurnLimits, TurnPorts, TurnRunner
 from parley.http import HttpOptions
 from parley.testing.llm_mock import MockModels
 from support.chatd.chats.in_memory_chats import InMemoryChats
 from support.chatd.models.mock_catalogue import StagedConfiguration, Way, provider_at
+from support.chatd.turns.absent_ports import turn_ports
 from support.chatd.turns.journaling_tools import JournalingTools
 from support.chatd.turns.turn_stage import ANN, WORKER, told
 from support.host.virtual_time import LoopClock
@@ -219,11 +221,9 @@ async def provider_stage(
         chats, live, executor = NotingChats(clock), LiveChats(), JournalingTools(*tools)
         setups = ConfiguredSetups(configuration, PriceBook(date(2026, 1, 1), ()))
         runner = TurnRunner(
-            TurnPorts(chats, model, executor, setups, live),
-            clock=clock,
-            jitter=luck,
-            may_act=lambda: True,
-            limits=limits,
+            turn_ports(
+                chats, model, executor, setups, live, clock=clock, jitter=luck, limits=limits
+            )
         )
         yield ProviderStage(
             clock, mock, configuration, chats, executor, live, breakers, runner, heard

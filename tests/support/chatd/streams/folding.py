@@ -4,7 +4,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from chatd.primitives.domain.ids import ChatId
-from chatd.streams.store.following import ChatReadRequest, PostgresStreamReads
+from chatd.streams.store.chat_reads import ChatReadRequest, PostgresStreamReads
 from parley.api.chat.v1 import chat_pb2, event_pb2
 
 

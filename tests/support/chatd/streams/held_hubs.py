@@ -11,9 +11,9 @@ from chatd.content.domain.parts import Text
 from chatd.primitives.domain.ids import ChatId, MessageId, OwnerId, WorkerId
 from chatd.primitives.domain.requests import Reader
 from chatd.streams.engine.live import LiveChats
-from chatd.streams.hub.hubs import Hubs, NoRelays
+from chatd.streams.hub.hubs import Hubs
 from chatd.streams.rpc.subscription import Subscription
-from chatd.streams.store.following import ChatReader, ChatReadRequest, FollowedChat
+from chatd.streams.store.chat_reads import ChatReader, ChatReadRequest, FollowedChat
 from parley.clock import FakeClock
 from parley.clock.fake import EPOCH
 from parley.tasks import Starter
@@ -77,7 +77,7 @@ class HeldReads:
             deleted_version=deleted if asked.with_deletions else None,
         )
 
-    async def stretch(
+    async def read_page(
         self, chat_id: ChatId, *, behind_id: int, after: int, upto: int, limit: int
     ) -> tuple[Message, ...]:
         self.reads += 1
@@ -135,7 +135,7 @@ class Stage:
 
 @asynccontextmanager
 async def staged() -> AsyncIterator[Stage]:
-    async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
+    async with asyncio.timeout(30), asyncio.TaskGroup() as tasks:
         stage = Stage(tasks)
         yield stage
         stage.hubs.close()
@@ -152,3 +152,13 @@ async def next_turn() -> None:
     turned = loop.create_future()
     loop.call_soon(turned.set_result, None)
     await turned
+
+
+class NoRelays:
+    """Relays of a deployment with a single process."""
+
+    def target(self, state: ChatState) -> None:
+        """Do nothing."""
+
+    def drop(self, chat_id: ChatId) -> None:
+        """Do nothing."""

@@ -20,6 +20,7 @@ from chatd.chats.domain.commands import (
 )
 from chatd.chats.domain.transitions import fence_of
 from chatd.chats.store.chats import PostgresChats
+from chatd.chats.store.creation import NewChat
 from chatd.content.domain.messages import Role
 from chatd.content.domain.parts import Text
 from chatd.errors import DOMAIN, ERRORS
@@ -29,16 +30,14 @@ from chatd.streams.engine.live import Episode, LiveChats
 from chatd.streams.hub.hubs import Hubs
 from chatd.streams.rpc.access import Access
 from chatd.streams.rpc.feeds import Feeds
-from chatd.streams.rpc.peers import ReplicaChannels, know_replicas
 from chatd.streams.rpc.relay_source import RelaySource
 from chatd.streams.rpc.relays import PeerRelays
-from chatd.streams.rpc.replicas import ReplicaWatch
+from chatd.streams.rpc.replicas import ReplicaChannels, ReplicaWatch, know_replicas
 from chatd.streams.rpc.requests import Streams
 from chatd.streams.rpc.servicer import StreamServicer
+from chatd.streams.store.chat_reads import PostgresStreamReads
 from chatd.streams.store.feeds import PostgresFeeds
-from chatd.streams.store.following import PostgresStreamReads
 from chatd.turns.store.workers import PostgresWorkers
-from chatd.users.domain.groups import KnownGroups
 from chatd.workers.domain import SweepLimits
 from parley.api.chat.v1 import stream_service_pb2 as api
 from parley.api.chat.v1.stream_service_pb2_grpc import StreamServiceStub
@@ -66,6 +65,7 @@ from parley.rpc import (
     serve,
 )
 from parley.telemetry import InMemoryTelemetry
+from support.chatd.users.fixed_users import KnownGroups
 
 ANN = Owner(OwnerId("00000000-0000-0000-0000-00000000000a"), "member")
 BOB = Owner(OwnerId("00000000-0000-0000-0000-00000000000b"), "member")
@@ -115,13 +115,8 @@ class Replica:
         """Create a chat that this process runs."""
         chat_id = ChatId(str(uuid.uuid5(uuid.NAMESPACE_OID, f"{self.worker_id} {text}")))
         message = NewMessage(Role.USER, (Text(text),), owner.id)
-        await self.chats.create(
-            chat_id,
-            owner=owner,
-            title="A chat",
-            has_own_title=True,
-            message=message,
-            claimed_by=self.worker_id,
+        await self.chats.add(
+            NewChat(chat_id, owner, "A chat", True, (message,)), claimed_by=self.worker_id
         )
         return chat_id
 

@@ -20,18 +20,20 @@ from chatd.models.domain.price import Price
 from chatd.models.domain.profile import ModelProfile
 from chatd.primitives.domain.ids import ChatId, Owner, OwnerId, QueuedMessageId, WorkerId
 from chatd.providers.scripted import Play, ScriptedModel
-from chatd.spend.domain.ports import Spending, Unlimited
+from chatd.spend.domain.limits import Spending
 from chatd.spend.engine.late_bills import DeferredBills
 from chatd.spend.store.ledger import PostgresLedger
 from chatd.spend.store.open_calls import PostgresOpenCalls
 from chatd.streams.engine.live import LiveChats
 from chatd.streams.store.partials import PostgresPartials
-from chatd.turns.domain.turn import FixedSetups, TurnSetup
+from chatd.turns.domain.turn import TurnSetup
+from chatd.turns.engine.chat_run import TurnRunner
 from chatd.turns.engine.mailbox import Mailbox
 from chatd.turns.engine.open_calls import OpenCallWriter
-from chatd.turns.engine.turn import TurnPorts, TurnRunner
 from parley.clock import FakeClock
-from parley.postgres import Pool
+from parley.postgres import DatabaseUnavailable, Pool
+from support.chatd.turns.absent_ports import turn_ports
+from support.chatd.turns.fixed_setups import FixedSetups
 from support.chatd.turns.journaling_tools import JournalingTools
 
 CHAT = ChatId("00000000-0000-0000-0000-000000000001")
@@ -88,7 +90,7 @@ class CutPool:
         row = await self._pool.fetchrow(text, *arguments)
         if self.cuts and self.cuts[0] in text:
             self.cuts.pop(0)
-            raise asyncpg.ConnectionDoesNotExistError("the line was cut")
+            raise DatabaseUnavailable("the line was cut")
         return row
 
     def __getattr__(self, name: str) -> Any:
@@ -112,21 +114,19 @@ class BilledTurns:
     def runner(self, play: Play, spending: Spending | None = None) -> TurnRunner:
         """Return a runner whose model plays a script."""
         return TurnRunner(
-            TurnPorts(
+            turn_ports(
                 self.chats,
                 ScriptedModel(play),
                 JournalingTools(),
                 FixedSetups(TurnSetup(PROFILE)),
                 self.live,
-                PostgresPartials(self.pool),
-                spending=spending or Unlimited(),
+                partials=PostgresPartials(self.pool),
+                spending=spending,
                 calls=self.open_calls,
                 inherited=self.stored_calls,
-            ),
-            clock=self.clock,
-            jitter=lambda: 0.0,
-            may_act=lambda: True,
-            unbilled=self.bills.add,
+                clock=self.clock,
+                unbilled=self.bills.add,
+            )
         )
 
     async def create(self, text: str = "hello") -> ChatState:

@@ -12,12 +12,10 @@ from typing import Any
 import pytest
 
 from chatd.chats.domain import transitions
-from chatd.chats.domain.chat import ChatState, Claimed
+from chatd.chats.domain.chat import ChatState, Claimed, Facts, Slot
 from chatd.chats.domain.commands import CancelRequiredAction, Command, Interrupt, WorkerCommand
 from chatd.chats.domain.errors import QueuedMessageNotFound
-from chatd.chats.domain.facts import Facts
 from chatd.chats.domain.transitions import Decision
-from chatd.chats.engine.slots import Slot, Slots
 from chatd.chats.store.applying import Applied, Unwritten, Wrote
 from chatd.content.domain.tools import Outcome
 from chatd.primitives.domain.ids import (
@@ -33,8 +31,7 @@ from chatd.turns.engine.calls import OpenCall, ToolCaller
 from chatd.turns.engine.history import History
 from chatd.turns.engine.mailbox import Mailbox
 from chatd.turns.worker.reconciliation import Reconciler
-from chatd.turns.worker.runners import Runners
-from chatd.turns.worker.slot_pool import SlotPool
+from chatd.turns.worker.runners import Runners, SlotPool, Slots
 from chatd.turns.worker.sweeps import Sweeper
 from chatd.turns.worker.worker import Worker
 from chatd.workers.domain import NamedChat
@@ -139,21 +136,21 @@ class Unshielded(ConnectedApplier):
     async def apply(
         self, chat_id: ChatId, command: Command, client_key: ClientKey | None = None
     ) -> ChatState:
-        return (await self._carried(chat_id, command, client_key)).state
+        return (await self._apply(chat_id, command, client_key)).state
 
 
 class WithoutRecovery(ConnectedApplier):
-    async def _after_outage(
+    async def _outcome_after_outage(
         self, seen: ChatState, decision: Decision, client_key: ClientKey | None
     ) -> Wrote | Unwritten:
         return Unwritten.CUT_OFF
 
 
 class TrustsTheVersion(ConnectedApplier):
-    async def _after_outage(
+    async def _outcome_after_outage(
         self, seen: ChatState, decision: Decision, client_key: ClientKey | None
     ) -> Wrote | Unwritten:
-        stored = await self._patiently(seen.chat_id, lambda: self._read(None, seen.chat_id))
+        stored = await self._read_with_retries(seen.chat_id, lambda: self._read(None, seen.chat_id))
         is_next = stored.snapshot_version == decision.state.snapshot_version
         return Wrote(stored) if is_next else Unwritten.CUT_OFF
 
@@ -171,7 +168,7 @@ class RefusesFromMemory(ConnectedApplier):
 
 
 class TellsNobody(ConnectedApplier):
-    def _learned(self, seen: ChatState, decision: Decision, wrote: Wrote) -> Applied:
+    def _publish_write(self, seen: ChatState, decision: Decision, wrote: Wrote) -> Applied:
         self.known.learn(wrote.state)
         return Applied(wrote.state)
 
@@ -343,7 +340,7 @@ async def _sweep_as_known(self: Sweeper) -> None:
         await self._cancel_overdue_actions()
     if may_take_over:
         keeper._lease = replace(keeper._lease or Lease(0, 0, 0), contact_since=-1000.0)
-    await self._take()
+    await self._claim_waiting()
 
 
 # Found by the simulation itself.

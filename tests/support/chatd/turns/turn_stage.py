@@ -30,14 +30,17 @@ from chatd.models.domain.profile import ModelProfile
 from chatd.primitives.domain.ids import ChatId, MessageId, Owner, OwnerId, QueuedMessageId, WorkerId
 from chatd.providers.scripted import Play, ScriptedModel
 from chatd.spend.domain.ledger import LedgerEntry
-from chatd.spend.domain.ports import Spending, Unlimited
+from chatd.spend.domain.limits import Spending
 from chatd.streams.engine.live import LiveChats, LivePart
 from chatd.turns.domain.ports import Partials
-from chatd.turns.domain.turn import FixedSetups, TurnEnded, TurnSetup
+from chatd.turns.domain.turn import TurnEnded, TurnSetup
+from chatd.turns.engine.chat_run import TurnRunner
+from chatd.turns.engine.dependencies import TurnLimits
 from chatd.turns.engine.mailbox import Mailbox
-from chatd.turns.engine.turn import TurnLimits, TurnPorts, TurnRunner
 from parley.clock import FakeClock
 from support.chatd.chats.in_memory_chats import InMemoryChats
+from support.chatd.turns.absent_ports import Unlimited, turn_ports
+from support.chatd.turns.fixed_setups import FixedSetups
 from support.chatd.turns.journaling_tools import Crash, JournalingTools
 
 CHAT = ChatId("00000000-0000-0000-0000-000000000001")
@@ -213,7 +216,7 @@ class Stage:
     async def run(self) -> None:
         """Run the chat as the worker that claimed it."""
         self.mailbox = Mailbox(self.state)
-        async with asyncio.timeout(5):
+        async with asyncio.timeout(30):
             await self.runner.run(Claimed(self.state, ANN), self.mailbox)
 
     async def ask(self, text: str = "hello") -> None:
@@ -224,7 +227,7 @@ class Stage:
     @asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Run the chat beside the body; leaving waits for its end."""
-        async with asyncio.timeout(5), asyncio.TaskGroup() as group:
+        async with asyncio.timeout(30), asyncio.TaskGroup() as group:
             group.create_task(self.run())
             yield
 
@@ -246,17 +249,14 @@ class Stage:
         await self.run()
 
     def _runner(self) -> TurnRunner:
-        ports = TurnPorts(
+        ports = turn_ports(
             self.commits,
             self.model,
             self.tools,
             self._setups,
             self.live,
-            self._partials,
-            self._spending,
-        )
-        return TurnRunner(
-            ports,
+            partials=self._partials,
+            spending=self._spending,
             clock=self.clock,
             jitter=lambda: self.jitter,
             may_act=lambda: self.may_act,
@@ -264,6 +264,7 @@ class Stage:
             ended=self.ended.append,
             unbilled=lambda *late: self.billed_late.append(late),
         )
+        return TurnRunner(ports)
 
 
 def told(content: tuple[Part, ...]) -> str:
@@ -274,5 +275,5 @@ def told(content: tuple[Part, ...]) -> str:
 
 async def live_parts(watcher: "asyncio.Queue[LivePart]", count: int) -> list[LivePart]:
     """Return the next live parts of a chat."""
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         return [await watcher.get() for _ in range(count)]

@@ -50,11 +50,15 @@ class Beating:
         )
         return await servicer.RegisterNode(request, NO_CONTEXT)
 
-    async def beat(self, epoch: int, *hosted: node_pb2.HostedWorkspace) -> Any:
+    async def beat(self, epoch: int, *hosted: node_pb2.HostedWorkspace, problem: str = "") -> Any:
         """Tell what is hosted now."""
         servicer = self.served.catalogue.servicers[1]
         request = nodes_api.HeartbeatRequest(
-            request_id="h", node_id=NODE_ID, registration_epoch=epoch, workspaces=hosted
+            request_id="h",
+            node_id=NODE_ID,
+            registration_epoch=epoch,
+            load=node_pb2.NodeLoad(problem=problem),
+            workspaces=hosted,
         )
         return await servicer.Heartbeat(request, NO_CONTEXT)
 

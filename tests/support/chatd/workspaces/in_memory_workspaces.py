@@ -9,11 +9,17 @@ from chatd.primitives.domain.errors import WorkspaceNotFound
 from chatd.primitives.domain.ids import ChatId, OwnerId, WorkerId
 from chatd.workspaces.domain.commands import Command, Start
 from chatd.workspaces.domain.errors import NodeNotFound, WorkspaceNotReady
-from chatd.workspaces.domain.lifetime import is_due, is_warning_due
+from chatd.workspaces.domain.lifetime import WARNING, is_due
 from chatd.workspaces.domain.nodes import LOST_AFTER_HEARTBEATS, Load, Node, NodeState
 from chatd.workspaces.domain.ports import ChatWorkspace, LogLine, Seen
 from chatd.workspaces.domain.transitions import decide
-from chatd.workspaces.domain.workspace import DRIVEN, USABLE, State, Workspace, WorkspaceId
+from chatd.workspaces.domain.workspace import (
+    DRIVEN,
+    USABLE,
+    State,
+    Workspace,
+    WorkspaceId,
+)
 from parley.clock import Clock
 
 
@@ -286,3 +292,8 @@ class InMemoryNodes:
         )
         self.rows[node_id] = node
         return node
+
+
+def is_warning_due(deadline: datetime | None, warned_for: datetime | None, now: datetime) -> bool:
+    """Return whether users must be warned now of the autostop; once per deadline."""
+    return deadline is not None and warned_for != deadline and deadline - now <= WARNING

@@ -9,7 +9,6 @@ from chatd.models.store.catalogue import ChatFacts, StoredCatalogue
 from chatd.primitives.domain.ids import ChatId, WorkerId
 from chatd.users.domain.grantees import Grantees
 from chatd.users.domain.groups import Groups
-from chatd.workspaces.clients.in_memory_host import InMemoryHost
 from chatd.workspaces.domain.quota import QuotaLimits
 from chatd.workspaces.domain.workspace import Workspace
 from chatd.workspaces.engine.control import Control
@@ -31,6 +30,7 @@ from chatd.workspaces.store.workspaces import PostgresWorkspaces
 from parley.clock import SystemClock
 from parley.postgres import Pool
 from parley.secrets import Keyring, SecretBox
+from support.chatd.workspaces.in_memory_host import InMemoryHost
 
 DRIVER = WorkerId("00000000-0000-0000-0000-0000000000dd")
 ADDRESS = "unix:/run/static.sock"

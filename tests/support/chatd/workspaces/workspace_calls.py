@@ -9,9 +9,10 @@ from chatd.content.domain.tools import Dispatch, Execution, Executor
 from chatd.content.domain.truncation import BUDGET_BYTES_UNKNOWN
 from chatd.primitives.domain.ids import ChatId, ExecutionId, Owner, OwnerId
 from chatd.tools.toolrunner import WorkspaceTools
-from chatd.tools.workspace import InMemoryAttachmentStore
 from parley.clock import Clock
 from parley.rpc import Channels
+from support.chatd.workspaces.fixed_locator import FixedLocator
+from support.chatd.workspaces.in_memory_attachments import InMemoryAttachmentStore
 
 CHAT = ChatId("00000000-0000-0000-0000-000000000001")
 ANN = Owner(OwnerId("00000000-0000-0000-0000-00000000000a"), "member")
@@ -28,7 +29,10 @@ class Calls:
     @classmethod
     def through(cls, channels: Channels, clock: Clock) -> "Calls":
         attachment_store = InMemoryAttachmentStore()
-        return cls(WorkspaceTools(channels, clock, attachment_store), attachment_store)
+        return cls(
+            WorkspaceTools(channels, clock, attachment_store, FixedLocator(channels)),
+            attachment_store,
+        )
 
     async def execution(
         self, name: str, args_json: str, budget_bytes: int = BUDGET_BYTES_UNKNOWN

@@ -1,6 +1,6 @@
 import pytest
 
-from chatd.chats.store.pins import moved
+from chatd.chats.store.pins import with_pin_moved
 from chatd.primitives.domain.ids import ChatId
 
 A, B, C, D = map(ChatId, "abcd")
@@ -23,4 +23,4 @@ A, B, C, D = map(ChatId, "abcd")
 def test_a_pin_is_put_where_it_was_wanted_or_removed(
     chat_id: ChatId, place: int, expected: tuple[ChatId, ...]
 ) -> None:
-    assert moved((A, B, C), chat_id, place) == expected
+    assert with_pin_moved((A, B, C), chat_id, place) == expected

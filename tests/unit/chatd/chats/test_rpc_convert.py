@@ -64,6 +64,7 @@ PAIRS: list[tuple[parts.Part, Part]] = [
                 tool_name="run",
                 result_json="1",
                 outcome=TOOL_OUTCOME_UNKNOWN,
+                is_error=True,
                 mcp_server_id="m",
                 provider_executed=True,
                 created_at=STAMP,

@@ -9,6 +9,7 @@ import pytest
 from chatd.chats.domain.chat import (
     QUEUE_LENGTH_MAX,
     ChatState,
+    Facts,
     Message,
     NewMessage,
     PendingCall,
@@ -52,7 +53,6 @@ from chatd.chats.domain.errors import (
     ResultProblem,
     TransitionNotAllowed,
 )
-from chatd.chats.domain.facts import Facts
 from chatd.chats.domain.transitions import (
     ACTION_TIMEOUT_S,
     Decision,
@@ -436,6 +436,9 @@ def test_a_retry_opens_the_next_attempt_in_the_same_write() -> None:
     assert (state.generation_attempt, state.retry, state.retry_version) == (2, retry, 10)
     assert state.history_version == running.history_version
     assert decide(state, FinishTurn(fence_of(state), (ANSWER,))).state.retry is None
+    # A call that was held back was not made, so its attempt stays open.
+    held_back = RecordRetry(fence_of(state), replace(retry, held_back_since=NOW))
+    assert fence_of(decide(state, held_back).state) == fence_of(state)
 
 
 def test_automatic_compactions_are_counted_until_the_next_turn_and_asked_ones_are_not() -> None:

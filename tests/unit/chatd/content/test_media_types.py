@@ -3,8 +3,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from chatd.content.domain.errors import FileTooLarge, MediaTypeRefused
-from chatd.content.domain.file_names import NAME_BYTES_MAX, clean_name
-from chatd.content.domain.media_types import ACCEPTED, FILE_BYTES_MAX, confirmed, sniffed
+from chatd.content.domain.files import (
+    ACCEPTED,
+    FILE_BYTES_MAX,
+    NAME_BYTES_MAX,
+    clean_name,
+    confirmed,
+    sniffed,
+)
 from chatd.primitives.domain.errors import InvalidRequest
 
 PNG = b"\x89PNG\r\n\x1a\n\x00\x00"

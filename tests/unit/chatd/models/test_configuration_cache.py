@@ -9,9 +9,9 @@ import pytest
 
 from chatd.content.domain.messages import ChatMode
 from chatd.models.domain.catalogue import Catalogue
-from chatd.models.domain.choice import NO_CHOICE
 from chatd.models.domain.preferences import UserSettings
-from chatd.models.engine.configuration import CHAT_PREFIX, REPAIR_S, ConfigurationCache, Remembered
+from chatd.models.domain.profile import NO_CHOICE
+from chatd.models.engine.configuration import CHAT_PREFIX, REPAIR_S, ConfigurationCache
 from chatd.models.store.catalogue import ChatFacts, KeyValues, Snapshot, UserConfig
 from chatd.models.store.config_version import CATALOGUE
 from chatd.primitives.domain.ids import ChatId, OwnerId
@@ -198,18 +198,5 @@ async def test_what_was_never_read_cannot_be_guessed() -> None:
 async def test_what_the_environment_gives_later_is_taken_in() -> None:
     cache = cache_over(CountingStore())
     await cache.current()
-    cache.give(replace(Catalogue(), given_default_id="new"))
+    cache.add_discovered(replace(Catalogue(), given_default_id="new"))
     assert (await cache.current()).catalogue.given_default_id == "new"
-
-
-async def test_only_the_most_recently_used_are_remembered() -> None:
-    asked: list[str] = []
-
-    async def read(key: str) -> str:
-        asked.append(key)
-        return key
-
-    remembered = Remembered(read, kept_max=2)
-    for key in ("a", "b", "a", "c", "a", "b"):
-        assert await remembered.get(key) == key
-    assert asked == ["a", "b", "c", "b"]

@@ -4,8 +4,8 @@ from decimal import Decimal
 
 import pytest
 
-from chatd.models.domain.cost import Price, cost_micros
 from chatd.models.domain.language_model import UsageReported
+from chatd.models.domain.price import Price, cost_micros
 
 SONNET = Price(Decimal(3), Decimal(15), Decimal("0.3"), Decimal("3.75"))
 

@@ -2,8 +2,7 @@
 
 import pytest
 
-from chatd.content.domain.edit_format import EditStyle, edit_style_of
-from chatd.content.domain.tools import Executor, ToolSpec
+from chatd.content.domain.tools import EditStyle, Executor, ToolSpec, edit_style_of
 from chatd.turns.domain.calls import offered_tools
 
 SHELL = ToolSpec("execute", "", "{}", Executor.TOOLRUNNER)

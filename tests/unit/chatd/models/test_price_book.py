@@ -4,9 +4,9 @@ from decimal import Decimal
 import msgspec
 import pytest
 
-from chatd.models.domain.choice import ReasoningEffort
 from chatd.models.domain.price import Price
 from chatd.models.domain.price_book import read_book, shipped_book
+from chatd.models.domain.profile import ReasoningEffort
 
 BOOK = shipped_book()
 

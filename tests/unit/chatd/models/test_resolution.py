@@ -5,11 +5,10 @@ import pytest
 
 from chatd.content.domain.messages import ErrorKind
 from chatd.models.domain.catalogue import Catalogue, Model, ModelOverride, Provider, Purpose, merged
-from chatd.models.domain.choice import NO_CHOICE, ModelChoice, ReasoningEffort
 from chatd.models.domain.language_model import ModelError
 from chatd.models.domain.preferences import InstallationSettings, UserSettings
 from chatd.models.domain.price import Price
-from chatd.models.domain.profile import ModelProfile
+from chatd.models.domain.profile import NO_CHOICE, ModelChoice, ModelProfile, ReasoningEffort
 from chatd.models.domain.resolution import (
     Resolved,
     clamped,

@@ -9,7 +9,7 @@ from chatd.content.domain.parts import (
     ToolResult,
 )
 from chatd.models.domain.language_model import PromptMessage
-from chatd.providers.switching import Reader, for_reader
+from chatd.providers.switching import PromptTarget, for_target
 
 OWNERS = {"sonnet": "anthropic", "opus": "anthropic", "gpt": "openai"}
 SEARCH = ToolCall("s1", "web_search", "{}", provider_executed=True, provider_metadata="m")
@@ -25,8 +25,8 @@ def answer(model_id: str, *content: Part) -> PromptMessage:
 
 
 def switched(*messages: PromptMessage, is_bound: bool = False) -> tuple[PromptMessage, ...]:
-    reader = Reader("sonnet", "anthropic", has_bound_thoughts=is_bound)
-    return for_reader(messages, reader, lambda model_id: OWNERS.get(model_id, ""))
+    reader = PromptTarget("sonnet", "anthropic", has_bound_reasoning=is_bound)
+    return for_target(messages, reader, lambda model_id: OWNERS.get(model_id, ""))
 
 
 def test_what_the_same_provider_wrote_stays_as_it_is_whichever_model_it_was() -> None:

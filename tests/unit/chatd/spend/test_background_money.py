@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from chatd.models.domain.model_use import ModelUse
+from chatd.models.domain.price import ModelUse
 from chatd.primitives.domain.ids import ChatId, OwnerId
 from chatd.spend.domain.ledger import Bill, CallOutcome, CallPurpose, LedgerEntry
 from chatd.spend.engine.late_bills import ATTEMPTS_MAX, DeferredBills

@@ -26,8 +26,7 @@ from chatd.models.domain.language_model import (
     ToolCallRequested,
     UsageReported,
 )
-from chatd.models.domain.model_use import ModelUse
-from chatd.models.domain.price import Price
+from chatd.models.domain.price import ModelUse, Price
 from chatd.models.domain.profile import ModelProfile
 from chatd.primitives.domain.ids import ChatId, Fence, MessageId, Owner
 from chatd.spend.domain.ledger import Bill, CallOutcome, CallPurpose, LedgerEntry

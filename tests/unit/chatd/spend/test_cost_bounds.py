@@ -6,16 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from chatd.models.domain.cost import (
+from chatd.models.domain.language_model import UsageReported
+from chatd.models.domain.price import (
     COST_MICROS_MAX,
     TOKENS_MAX,
+    ModelUse,
+    Price,
     billed_micros,
     cost_micros,
     is_plausible,
 )
-from chatd.models.domain.language_model import UsageReported
-from chatd.models.domain.model_use import ModelUse
-from chatd.models.domain.price import Price
 from chatd.models.domain.profile import ModelProfile
 from chatd.spend.domain.metering import Metered, doubt, metered, model_use
 from chatd.spend.store.use_codec import use_from_json, use_to_json

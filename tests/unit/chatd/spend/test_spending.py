@@ -5,7 +5,6 @@ from datetime import timedelta
 import pytest
 
 from chatd.primitives.domain.ids import ChatId, Owner, OwnerId
-from chatd.spend.domain.errors import UsageLimitReached
 from chatd.spend.domain.limits import (
     EVERYONE,
     LimitPeriod,
@@ -13,13 +12,14 @@ from chatd.spend.domain.limits import (
     SpendStatus,
     Subject,
     SubjectKind,
+    UsageLimitReached,
     limit_error,
 )
 from chatd.spend.engine.enforcement import LimitedSpending
-from chatd.users.domain.groups import KnownGroups
 from parley.clock import FakeClock
 from parley.clock.fake import EPOCH
 from support.chatd.turns.in_memory_money import InMemorySpending
+from support.chatd.users.fixed_users import KnownGroups
 
 ANN = Owner(OwnerId("ann"), "member")
 CHAT = ChatId("c")

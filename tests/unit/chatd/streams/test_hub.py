@@ -15,7 +15,7 @@ async def until(subscription: Subscription, messages: int) -> list[ChatEvent]:
     """Take events until so many messages came."""
     events: list[ChatEvent] = []
     while sum(event.HasField("message") for event in events) < messages:
-        taken = [ChatEvent.FromString(each) for each in subscription.take(1 << 30)]
+        taken = [ChatEvent.FromString(each) for each in subscription.next_events(1 << 30)]
         subscription.confirm(1 << 30)
         events += taken
         await next_turn()
@@ -91,7 +91,7 @@ async def test_a_message_newer_than_the_state_it_was_read_with_waits_for_its_sta
         stage.hubs.on_notice(CHAT, 3)
         events = await until(reader, 1)
         await settle()
-        events += [ChatEvent.FromString(each) for each in reader.take(1 << 30)]
+        events += [ChatEvent.FromString(each) for each in reader.next_events(1 << 30)]
     assert numbers(events) == [3]
 
 
@@ -146,7 +146,7 @@ async def test_a_reader_that_takes_nothing_loses_its_place_and_nothing_grows() -
         episode = stage.live.open(CHAT, fence_of(stage.reads.state))
         for _ in range(30):
             episode.add(Role.ASSISTANT, 0, Text("x" * 100_000))
-            other.take(1 << 30)
+            other.next_events(1 << 30)
             assert reader.waiting_bytes <= WAITING_BYTES_MAX
         await settle()
     assert (reader.closed, reader.waiting) == (Close.RESYNC, 0)

@@ -8,7 +8,7 @@ import pytest
 from chatd.chats.domain.chat import ChatState, Retry, Status
 from chatd.content.domain.messages import ErrorKind, TurnError
 from chatd.primitives.domain.ids import ChatId, MessageId, WorkerId
-from chatd.streams.hub.steps import Snapshot, settled, step_events
+from chatd.streams.hub.timeline import Snapshot, settled, step_events
 from chatd.streams.rpc.position import TAIL, Position, status_sent_of
 from parley.api.chat.v1.event_pb2 import ChatEvent
 from parley.api.chat.v1.message_pb2 import Message

@@ -5,8 +5,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 from chatd.chats.domain.chat import ChatState, Status
-from chatd.chats.domain.partials import Chunk
-from chatd.chats.domain.pieces import Piece
+from chatd.chats.domain.pieces import Chunk, Piece
 from chatd.content.domain.messages import Role
 from chatd.content.domain.parts import Text
 from chatd.primitives.domain.ids import ChatId, MessageId, WorkerId

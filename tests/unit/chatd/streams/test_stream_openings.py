@@ -11,16 +11,15 @@ from chatd.chats.domain.chat import Status
 from chatd.primitives.domain.errors import ChatNotFound
 from chatd.primitives.domain.ids import ChatId, OwnerId
 from chatd.primitives.domain.requests import Reader
-from chatd.streams.hub.batches import BATCH, STATEMENTS_AT_ONCE
-from chatd.streams.hub.reads import READ_TRIES
+from chatd.streams.hub.reads import BATCH, READ_TRIES, STATEMENTS_AT_ONCE
 from chatd.streams.rpc.access import CHECK_S, Access
 from chatd.streams.rpc.subscription import Close
-from chatd.streams.store.following import ChatReadRequest
-from chatd.users.domain.groups import KnownGroups
+from chatd.streams.store.chat_reads import ChatReadRequest
 from parley.api.chat.v1.event_pb2 import ChatEvent
 from parley.postgres import DatabaseUnavailable, PoolExhausted
 from parley.tasks import BackgroundTasks
 from support.chatd.streams.held_hubs import ANN, CHAT, FIRST, Stage, settle, staged
+from support.chatd.users.fixed_users import KnownGroups
 from support.host.supervised import supervision
 
 BOB = Reader(OwnerId("00000000-0000-0000-0000-00000000000b"))
@@ -40,7 +39,9 @@ async def test_an_opening_takes_one_statement_and_tells_everything() -> None:
         stage.reads.may_answer.set()
         reader = await stage.open()
         await settle()
-        told = [ChatEvent.FromString(each).WhichOneof("kind") for each in reader.take(1 << 20)]
+        told = [
+            ChatEvent.FromString(each).WhichOneof("kind") for each in reader.next_events(1 << 20)
+        ]
     assert told == ["message", "status"]
     assert stage.reads.reads == 1
 
@@ -153,7 +154,7 @@ async def test_what_is_committed_while_a_reader_is_let_in_reaches_it() -> None:
         stage.reads.may_answer.set()
         reader = await opening
         await settle()
-        events = [ChatEvent.FromString(each) for each in reader.take(1 << 20)]
+        events = [ChatEvent.FromString(each) for each in reader.next_events(1 << 20)]
     assert [each.message.id for each in events if each.HasField("message")] == [1, 2]
 
 
@@ -228,7 +229,7 @@ async def test_all_guests_together_are_asked_for_again_with_one_statement() -> N
 
 
 async def test_a_chat_that_cannot_be_read_for_an_unexpected_reason_ends_only_its_readers() -> None:
-    async with asyncio.timeout(5), BackgroundTasks(supervision()) as tasks:
+    async with asyncio.timeout(30), BackgroundTasks(supervision()) as tasks:
         stage = Stage(tasks)
         stage.reads.may_answer.set()
         other = await stage.open(chat_number(7))

@@ -5,9 +5,9 @@ from datetime import UTC, datetime
 import pytest
 
 from chatd.chats.domain.chat import Message
-from chatd.content.domain.excerpts import excerpt
 from chatd.content.domain.messages import Role, Visibility
 from chatd.content.domain.parts import Part, Reasoning, Text
+from chatd.content.domain.truncation import excerpt
 from chatd.primitives.domain.ids import MessageId
 from chatd.titles.domain.summaries import (
     MESSAGE_CHARACTERS_MAX,

@@ -24,14 +24,14 @@ from chatd.models.domain.profile import ModelProfile
 from chatd.primitives.domain.ids import ChatId, MessageId, Owner, OwnerId
 from chatd.providers.scripted import Play
 from chatd.spend.domain.ledger import CallOutcome, CallPurpose, LedgerEntry
-from chatd.spend.domain.ports import Unlimited
 from chatd.titles.engine.jobs import JobQueue
 from chatd.titles.engine.side_calls import SideCallPorts, SideCalls
 from chatd.titles.engine.titles import TitleWriter
 from chatd.titles.store.title_store import ChatFacts
-from chatd.turns.domain.ports import FixedUtilityModels
-from chatd.turns.domain.turn import Ending, FixedSetups, TurnEnded, TurnSetup
+from chatd.turns.domain.turn import Ending, TurnEnded, TurnSetup
 from parley.clock import FakeClock
+from support.chatd.turns.absent_ports import NoCallObserver, Unlimited
+from support.chatd.turns.fixed_setups import FixedSetups, FixedUtilityModels
 from support.chatd.turns.in_memory_money import InMemoryNotes
 from support.chatd.turns.turn_stage import NotingModel
 
@@ -87,6 +87,7 @@ class Desk:
                 FixedUtilityModels(),
                 Unlimited(),
                 self._bill,
+                NoCallObserver(),
             ),
             clock=FakeClock(),
             jitter=lambda: 0.0,

@@ -18,17 +18,18 @@ from chatd.models.domain.language_model import (
     TextDelta,
     UsageReported,
 )
-from chatd.models.domain.model_use import ModelUse
-from chatd.models.domain.price import Price
+from chatd.models.domain.price import ModelUse, Price
 from chatd.models.domain.profile import ModelProfile
 from chatd.primitives.domain.ids import ChatId, Owner, OwnerId
 from chatd.providers.scripted import Play
 from chatd.spend.domain.ledger import Bill, CallOutcome, CallPurpose, LedgerEntry
-from chatd.spend.domain.ports import Spending, Unlimited
+from chatd.spend.domain.limits import Spending
 from chatd.titles.engine.side_calls import Generated, SideCallPorts, SideCallRequest, SideCalls
-from chatd.turns.domain.ports import FixedUtilityModels, UtilityModels
-from chatd.turns.domain.turn import FixedSetups, TurnSetup
+from chatd.turns.domain.ports import UtilityModels
+from chatd.turns.domain.turn import TurnSetup
 from parley.clock import FakeClock
+from support.chatd.turns.absent_ports import NoCallObserver, Unlimited
+from support.chatd.turns.fixed_setups import FixedSetups, FixedUtilityModels
 from support.chatd.turns.turn_stage import NotingModel
 
 CHAT = ChatId("c")
@@ -93,6 +94,7 @@ class Asking:
                 utility or FixedUtilityModels(),
                 spending or Unlimited(),
                 lambda *late: self.billed.append(late),
+                NoCallObserver(),
             ),
             clock=self.clock,
             jitter=lambda: 0.0,

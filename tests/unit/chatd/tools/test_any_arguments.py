@@ -12,9 +12,11 @@ from hypothesis import strategies as st
 from chatd.content.domain.parts import ToolCall, ToolOutcome
 from chatd.content.domain.tools import Dispatch, Execution, Executor, ExecutorUnreachable
 from chatd.primitives.domain.ids import ChatId, ExecutionId, Owner, OwnerId
-from chatd.tools.workspace import TOOLS, Call, InMemoryAttachmentStore
+from chatd.tools.workspace import TOOLS, Call
 from chatd.workspaces.domain.ports import WorkspaceLocation
 from parley.clock import FakeClock
+from support.chatd.workspaces.in_memory_attachments import InMemoryAttachmentStore
+from support.session.examples import examples
 
 CHAT = ChatId("00000000-0000-0000-0000-000000000001")
 ANN = Owner(OwnerId("00000000-0000-0000-0000-00000000000a"), "member")
@@ -84,7 +86,7 @@ CALLS = st.sampled_from(sorted(TOOLS)).flatmap(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 @given(CALLS, st.integers(16_384, 65_536))
 def test_a_call_ends_in_a_result_or_in_a_lost_request(
     called: tuple[str, dict[str, Any]], budget_bytes: int

@@ -8,14 +8,14 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from chatd.tools.workspace.arguments import BadArguments, read
-from chatd.tools.workspace.durations import seconds_of
+from chatd.tools.workspace.arguments import BadArguments, read, seconds_of
 from chatd.tools.workspace.execute import ExecuteInput
 from chatd.tools.workspace.file_changes import EditFilesInput
 from chatd.tools.workspace.file_reading import ReadFileInput
 from chatd.tools.workspace.literals import refuse_literal
 from chatd.tools.workspace.processes import ProcessSignalInput
 from chatd.tools.workspace.toolset import TOOLS, Tool
+from support.session.examples import examples
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=10),
@@ -105,7 +105,7 @@ def test_a_mistake_is_told_by_its_name_with_what_to_do(
     assert hint in refused.value.hint
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(JSON)
 def test_no_json_makes_the_reading_crash(value: Any) -> None:
     for tool in TOOLS.values():
@@ -113,7 +113,7 @@ def test_no_json_makes_the_reading_crash(value: Any) -> None:
             assert isinstance(read(tool.takes, json.dumps(value)), tool.takes)
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 @given(
     st.fixed_dictionaries(
         {},

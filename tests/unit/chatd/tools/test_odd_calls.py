@@ -28,7 +28,7 @@ from chatd.models.domain.language_model import (
 )
 from chatd.primitives.domain.ids import MessageId
 from chatd.turns.domain.calls import CALLS_MAX, plan_calls
-from chatd.turns.domain.loops import REPETITIONS_MAX, repeated_call
+from chatd.turns.domain.steps import REPETITIONS_MAX, repeated_call
 from parley.clock.fake import EPOCH
 from support.chatd.turns.turn_stage import Stage, calling, tool
 

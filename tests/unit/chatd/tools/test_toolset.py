@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from chatd.content.domain.edit_format import EditStyle
-from chatd.content.domain.tools import Executor, ToolSpec
+from chatd.content.domain.tools import EditStyle, Executor, ToolSpec
 from chatd.tools.workspace import TOOLS, Tool
 
 DOCUMENT = (Path(__file__).parents[4] / "docs" / "tools.md").read_text()

@@ -14,7 +14,6 @@ from chatd.content.domain.parts import (
     ToolOutcome,
     ToolResult,
 )
-from chatd.models.domain.cost import Price
 from chatd.models.domain.language_model import (
     Finished,
     ModelEvent,
@@ -28,7 +27,7 @@ from chatd.models.domain.language_model import (
     ToolInputDelta,
     UsageReported,
 )
-from chatd.models.domain.model_use import ModelUse
+from chatd.models.domain.price import ModelUse, Price
 from chatd.models.domain.profile import ModelProfile
 from chatd.turns.engine.answer import Answer
 from parley.clock import FakeClock

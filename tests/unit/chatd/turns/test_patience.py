@@ -10,8 +10,8 @@ from chatd.model_limits import retry_policy, silent_s, turn_limits
 from chatd.models.domain.language_model import ModelError
 from chatd.settings import Settings
 from chatd.turns.domain.retries import Failed, GiveUp, RetryIn, RetryPolicy, after_failure
+from chatd.turns.engine.dependencies import TurnLimits
 from chatd.turns.engine.stream import StreamLimits
-from chatd.turns.engine.turn import TurnLimits
 from parley.clock.fake import EPOCH
 from parley.settings import SettingsError, read
 from support.chatd.turns.turn_stage import Stage
@@ -106,7 +106,8 @@ def test_a_turn_that_ends_while_its_call_is_held_back_tells_what_failed(
         is_unreachable=is_unreachable,
         is_breaker_open=True,
     )
-    last = after_failure(Failed(held_back, 4), 0.5, RetryPolicy(attempts_max=4))
+    policy = RetryPolicy(held_back_max_s=60)
+    last = after_failure(Failed(held_back, 4, held_back_s=60), 0.5, policy)
     assert isinstance(last, GiveUp)
     assert (last.error.message, last.error.detail) == (told, "connection refused")
 

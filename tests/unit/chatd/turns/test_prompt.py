@@ -24,21 +24,21 @@ from chatd.content.domain.parts import (
     ToolResult,
 )
 from chatd.models.domain.language_model import PromptMessage
-from chatd.models.domain.model_use import ModelUse
+from chatd.models.domain.price import ModelUse
 from chatd.primitives.domain.ids import MessageId
-from chatd.turns.domain.briefing import (
+from chatd.turns.domain.prompt import PromptBuilder
+from chatd.turns.domain.system_prompt import (
     ADVISOR,
     PLAN,
     SUBAGENT,
-    Briefing,
     Mode,
+    SystemPrompt,
     WorkspaceContext,
     blocks_of,
 )
-from chatd.turns.domain.prompt import PromptBuilder
 from parley.clock.fake import EPOCH
 
-NOTHING = Briefing()
+NOTHING = SystemPrompt()
 
 
 def row(
@@ -55,8 +55,8 @@ def row(
     )
 
 
-def prompt(*rows: Message, briefing: Briefing = NOTHING) -> tuple[PromptMessage, ...]:
-    return PromptBuilder().of(rows, briefing)
+def prompt(*rows: Message, system_prompt: SystemPrompt = NOTHING) -> tuple[PromptMessage, ...]:
+    return PromptBuilder().of(rows, system_prompt)
 
 
 def done(call_id: str, name: str = "t") -> ToolResult:
@@ -90,7 +90,7 @@ def test_system_rows_stay_and_everything_else_begins_at_the_newest_boundary() ->
 
 
 def test_blocks_follow_the_leading_system_rows_in_their_order() -> None:
-    briefing = Briefing(
+    system_prompt = SystemPrompt(
         is_subagent=True,
         workspace=WorkspaceContext("linux", "/work", (ContextFile("AGENTS.md", "be kind"),)),
         skills=(Skill("deploy", "how to deploy"),),
@@ -102,7 +102,7 @@ def test_blocks_follow_the_leading_system_rows_in_their_order() -> None:
         row(1, Role.SYSTEM, Text("rules"), visibility=Visibility.MODEL),
         row(2, Role.USER, Text("hi")),
         row(3, Role.SYSTEM, Text("later"), visibility=Visibility.MODEL),
-        briefing=briefing,
+        system_prompt=system_prompt,
     )
     texts = [part.text for message in shown for part in message.content if isinstance(part, Text)]
     assert [message.role for message in shown] == [Role.SYSTEM] * 7 + [Role.USER, Role.SYSTEM]
@@ -115,15 +115,15 @@ def test_blocks_follow_the_leading_system_rows_in_their_order() -> None:
 
 
 def test_the_place_of_the_plan_is_told_or_left_out() -> None:
-    (planned,) = blocks_of(Briefing(mode=Mode.PLAN, plan_path="/plans/a.md"))
+    (planned,) = blocks_of(SystemPrompt(mode=Mode.PLAN, plan_path="/plans/a.md"))
     assert planned == f"{PLAN}\n\nThe plan file is /plans/a.md."
-    (unplanned,) = blocks_of(Briefing(mode=Mode.PLAN))
+    (unplanned,) = blocks_of(SystemPrompt(mode=Mode.PLAN))
     assert unplanned == PLAN
 
 
 def test_a_long_instruction_file_is_cut_and_says_so() -> None:
     files = (ContextFile("LONG.md", "x" * 100_000),)
-    (block,) = blocks_of(Briefing(workspace=WorkspaceContext("linux", "/", files)))
+    (block,) = blocks_of(SystemPrompt(workspace=WorkspaceContext("linux", "/", files)))
     assert len(block) < 66_000
     assert "a part of it is missing" in block
 
@@ -286,4 +286,4 @@ def test_only_what_was_added_is_read_again() -> None:
 
 @pytest.mark.parametrize("mode", Mode)
 def test_no_block_is_empty(mode: Mode) -> None:
-    assert all(block.strip() for block in blocks_of(Briefing(mode=mode)))
+    assert all(block.strip() for block in blocks_of(SystemPrompt(mode=mode)))

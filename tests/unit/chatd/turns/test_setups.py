@@ -6,14 +6,13 @@ import pytest
 from chatd.content.domain.messages import ChatMode
 from chatd.content.domain.tools import ClientTool, Executor, ToolSpec
 from chatd.models.domain.catalogue import ModelOverride, Purpose
-from chatd.models.domain.choice import ModelChoice, ReasoningEffort
 from chatd.models.domain.language_model import ModelError
 from chatd.models.domain.preferences import InstallationSettings, UserSettings
+from chatd.models.domain.profile import ModelChoice, ReasoningEffort
 from chatd.models.store.catalogue import ChatFacts, UserConfig
 from chatd.primitives.domain.ids import ChatId, Owner, OwnerId
 from chatd.spend.domain.ledger import CallPurpose
-from chatd.turns.domain.briefing import Briefing, Mode
-from chatd.turns.domain.instructions import DEFAULT_INSTRUCTIONS
+from chatd.turns.domain.system_prompt import DEFAULT_INSTRUCTIONS, Mode, SystemPrompt
 from chatd.turns.engine.setups import ConfiguredSetups, ConfiguredUtilityModels
 from support.chatd.models.model_catalogue import BOOK, LLAMA, SONNET, KnownConfiguration, catalogue
 
@@ -39,8 +38,8 @@ async def test_a_turn_runs_with_what_its_message_its_chat_its_owner_and_the_hous
     setup = await ConfiguredSetups(known, BOOK).prepare(CHAT, ANN, ModelChoice("sonnet"))
     assert (setup.model.id, setup.model.reasoning_effort) == ("sonnet", "high")
     assert (setup.threshold_percent, setup.is_final_step_compacted) == (80, False)
-    assert setup.briefing == Briefing(
-        house_instructions=DEFAULT_INSTRUCTIONS,
+    assert setup.system_prompt == SystemPrompt(
+        default_instructions=DEFAULT_INSTRUCTIONS,
         user_instructions="be brief",
         mode=Mode.PLAN,
         plan_instructions="plan well",

@@ -7,8 +7,8 @@ from chatd.chats.domain.chat import ChatState, Message, PendingCall, Status
 from chatd.chats.domain.pieces import CHAT_SUMMARIZED
 from chatd.content.domain.messages import ErrorKind, Role, Visibility
 from chatd.content.domain.parts import Notice, Part, Text, ToolCall, ToolOutcome, ToolResult
-from chatd.content.domain.tokens import estimated_tokens
-from chatd.models.domain.model_use import ModelUse
+from chatd.models.domain.estimates import estimated_tokens
+from chatd.models.domain.price import ModelUse
 from chatd.primitives.domain.ids import ChatId, ExecutionId, MessageId
 from chatd.turns.domain.compaction import CompactionSource, ContextUse
 from chatd.turns.domain.steps import (

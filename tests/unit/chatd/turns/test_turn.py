@@ -16,7 +16,7 @@ from chatd.models.domain.language_model import (
     ToolCallRequested,
     UsageReported,
 )
-from chatd.models.domain.model_use import ModelUse
+from chatd.models.domain.price import ModelUse
 from chatd.primitives.domain.errors import ChatNotFound
 from chatd.primitives.domain.ids import Fence, MessageId
 from chatd.providers.scripted import demo
@@ -25,7 +25,7 @@ from chatd.streams.engine.live import LivePart
 from chatd.turns.domain.steps import STEPS_MAX
 from chatd.turns.domain.turn import Ending
 from chatd.turns.engine.calls import dispatches_for
-from chatd.turns.engine.turn import TurnLimits
+from chatd.turns.engine.dependencies import TurnLimits
 from parley.clock import FakeClock
 from support.chatd.turns.journaling_tools import Crash
 from support.chatd.turns.turn_stage import (

@@ -9,7 +9,6 @@ from chatd.chats.domain.commands import EditMessage, SendMessage
 from chatd.content.domain.messages import Role
 from chatd.content.domain.parts import File, Part, Text
 from chatd.files.engine.cache import CachedFiles
-from chatd.models.domain.choice import ModelChoice, ReasoningEffort
 from chatd.models.domain.language_model import (
     FileData,
     Finished,
@@ -17,10 +16,11 @@ from chatd.models.domain.language_model import (
     ModelRequest,
     TextDelta,
 )
-from chatd.models.domain.profile import ModelProfile
+from chatd.models.domain.profile import ModelChoice, ModelProfile, ReasoningEffort
 from chatd.primitives.domain.ids import ChatId, Owner, OwnerId, QueuedMessageId
 from chatd.turns.domain.turn import TurnSetup
-from chatd.turns.engine.turn import TurnPorts, TurnRunner
+from chatd.turns.engine.chat_run import TurnRunner
+from support.chatd.turns.absent_ports import turn_ports
 from support.chatd.turns.turn_stage import ANN, WORKER, Stage
 
 LOW, HIGH = ReasoningEffort.LOW, ReasoningEffort.HIGH
@@ -59,17 +59,17 @@ def answering(request: ModelRequest) -> Iterable[ModelEvent]:
 
 def stage(files: CountingFiles | None = None) -> Stage:
     made = Stage(answering)
-    ports = TurnPorts(
+    ports = turn_ports(
         made.commits,
         made.model,
         made.tools,
         AskedSetups(),
         made.live,
         files=CachedFiles(files or CountingFiles()),
+        clock=made.clock,
+        ended=made.ended.append,
     )
-    made.runner = TurnRunner(
-        ports, clock=made.clock, jitter=lambda: 0.0, may_act=lambda: True, ended=made.ended.append
-    )
+    made.runner = TurnRunner(ports)
     return made
 
 

@@ -18,7 +18,7 @@ from chatd.models.domain.language_model import (
     ToolCallRequested,
     UsageReported,
 )
-from chatd.models.domain.model_use import ModelUse
+from chatd.models.domain.price import ModelUse
 from chatd.models.domain.profile import ModelProfile
 from chatd.turns.domain.turn import TurnSetup
 from support.chatd.turns.journaling_tools import Crash

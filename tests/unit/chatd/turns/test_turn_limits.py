@@ -24,8 +24,8 @@ from chatd.models.domain.profile import ModelProfile
 from chatd.providers.scripted import ScriptedModel
 from chatd.turns.domain.turn import TurnSetup
 from chatd.turns.engine.answer import Answer, ignore_part
+from chatd.turns.engine.dependencies import TurnLimits
 from chatd.turns.engine.stream import Broken, ModelStream, StreamLimits
-from chatd.turns.engine.turn import TurnLimits
 from parley.clock import FakeClock
 from support.chatd.turns.turn_stage import Stage
 

@@ -13,8 +13,7 @@ from chatd.models.domain.language_model import (
     PromptMessage,
     TextDelta,
 )
-from chatd.turns.domain.compaction import SUMMARY_REQUEST
-from chatd.turns.domain.shortening import shortened
+from chatd.turns.domain.compaction import SUMMARY_REQUEST, shortened
 from support.chatd.turns.turn_stage import Stage
 
 LONG = "word " * 4000

@@ -76,6 +76,59 @@ async def test_no_attempt_begins_after_the_last_one() -> None:
     assert stage.state.last_error == BUSY.turn_error
 
 
+def held_back(wait_s: float) -> ModelError:
+    return ModelError(
+        ErrorKind.OVERLOADED,
+        "held back",
+        is_retryable=True,
+        retry_after_s=wait_s,
+        provider="anthropic",
+        is_breaker_open=True,
+    )
+
+
+async def test_calls_that_were_not_made_are_told_and_use_up_no_attempt() -> None:
+    stage = Stage(Failing(BUSY, *[held_back(7)] * 40, BUSY))
+    stage.send()
+    async with stage.running():
+        for wait_s in (1, *[7] * 40, 2):
+            assert await stage.clock.until_sleeping() == wait_s
+            stage.clock.advance(wait_s)
+    told = [each.retry for each in stage.commits.commands if isinstance(each, RecordRetry)]
+    since = EPOCH + timedelta(seconds=1)
+    assert [(each.attempt, each.held_back_since) for each in told] == [
+        (1, None),
+        *[(2, since)] * 40,
+        (2, None),
+    ]
+    assert [request.attempt for request in stage.model.requests] == [1, *[2] * 41, 3]
+    assert (stage.status, stage.texts[-1]) == (Status.WAITING, ("assistant", "at last"))
+
+
+async def test_the_last_attempt_waits_like_the_others_while_its_call_is_held_back() -> None:
+    stage = Stage(Failing(*[BUSY] * 24, held_back(5), BUSY))
+    stage.send()
+    async with stage.running():
+        for _ in range(25):
+            stage.clock.advance(await stage.clock.until_sleeping())
+    assert len(stage.model.requests) == 26
+    assert stage.state.last_error == BUSY.turn_error
+
+
+async def test_a_call_that_is_held_back_for_an_hour_ends_the_turn() -> None:
+    stage = Stage(Failing(*[held_back(600)] * 10))
+    stage.send()
+    async with stage.running():
+        for _ in range(6):
+            assert await stage.clock.until_sleeping() == 600
+            stage.clock.advance(600)
+    assert stage.clock.now() == EPOCH + timedelta(hours=1)
+    assert stage.state.last_error is not None
+    assert stage.state.last_error.message == (
+        "Too many calls to anthropic failed. Wait a while, then send the message again."
+    )
+
+
 async def test_attempts_of_dead_owners_count() -> None:
     stage = Stage(Failing())
     stage.send()

@@ -68,12 +68,12 @@ async def test_a_started_chat_has_a_runner_and_a_mailbox_until_it_ends(stage: St
         state = stage.run_here(worker, A)
         await settle()
         assert stage.runners.started == [Claimed(state, ANN)]
-        assert worker.owns(A)
+        assert worker.mailbox(A) is not None
         assert worker.mailbox(A) is stage.runners.mailboxes[A]
         await stage.apply(A, FinishTurn(fence_of(state), ()))
         stage.runners.end(A)
         await settle()
-        assert not worker.owns(A)
+        assert worker.mailbox(A) is None
         assert worker.mailbox(A) is None
         assert stage.state(A).status is Status.WAITING
 
@@ -83,7 +83,7 @@ async def test_a_state_that_was_not_claimed_gives_the_slot_back(stage: Stage) ->
         slot = worker.reserve()
         assert slot is not None
         worker.start(Claimed(stage.add(A, worker_id=TWO), ANN), slot)
-        assert not worker.owns(A)
+        assert worker.mailbox(A) is None
         assert worker.reserve() is not None
 
 
@@ -115,7 +115,7 @@ async def test_a_chat_claimed_anew_starts_after_its_old_runner_ended(stage: Stag
         stage.runners.end(A)
         await settle()
         assert [claimed.state for claimed in stage.runners.started] == [state, anew]
-        assert worker.owns(A)
+        assert worker.mailbox(A) is not None
 
 
 async def test_news_that_overtakes_the_start_is_not_lost(stage: Stage) -> None:
@@ -253,9 +253,9 @@ async def test_a_crashed_runner_becomes_an_error_of_its_chat(stage: Stage) -> No
         await settle()
         stage.runners.crash(A, RuntimeError("a bug"))
         await settle()
-        assert not worker.owns(A)
+        assert worker.mailbox(A) is None
         assert (stage.state(A).status, stage.state(A).last_error) == (Status.ERROR, CRASHED)
-        assert worker.owns(B)
+        assert worker.mailbox(B) is not None
 
 
 async def test_a_runner_that_leaves_its_chat_running_counts_as_crashed(stage: Stage) -> None:
@@ -281,7 +281,7 @@ async def test_a_crash_in_an_interruption_finishes_it_and_the_queue_goes_on(stag
         assert [message.content for message in await stage.chats.history(A)] == [HELLO.content]
         stage.runners.crash(A, RuntimeError("a bug"))
         await settle()
-        assert (stage.state(A).status, worker.owns(A)) == (Status.ERROR, False)
+        assert (stage.state(A).status, worker.mailbox(A)) == (Status.ERROR, None)
 
 
 async def test_a_runner_that_lost_its_fence_ends_quietly(stage: Stage) -> None:
@@ -292,7 +292,7 @@ async def test_a_runner_that_lost_its_fence_ends_quietly(stage: Stage) -> None:
         stage.store(taken)
         stage.runners.crash(A, FenceLost(A))
         await settle()
-        assert not worker.owns(A)
+        assert worker.mailbox(A) is None
         assert stage.state(A) == taken
 
 
@@ -302,7 +302,7 @@ async def test_a_runner_that_lost_an_episode_of_its_own_chat_is_replaced(stage: 
         await settle()
         stage.runners.crash(A, FenceLost(A))
         await stage.pass_time(9)
-        assert worker.owns(A)
+        assert worker.mailbox(A) is not None
         assert stage.state(A) == replace(
             state, owner_epoch=8, snapshot_version=6, generation_attempt=3
         )
@@ -316,7 +316,7 @@ async def test_a_crash_of_a_chat_that_was_lost_writes_nothing(stage: Stage) -> N
         stage.store(taken)
         stage.runners.crash(A, RuntimeError("a bug"))
         await settle()
-        assert not worker.owns(A)
+        assert worker.mailbox(A) is None
         assert stage.state(A) == taken
 
 
@@ -327,10 +327,10 @@ async def test_a_crash_during_an_outage_is_made_good_afterwards(stage: Stage) ->
         stage.workers.is_down = True
         stage.runners.crash(A, RuntimeError("a bug"))
         await stage.pass_time(2)
-        assert not worker.owns(A)
+        assert worker.mailbox(A) is None
         stage.workers.is_down = False
         await stage.pass_time(9)
-        assert worker.owns(A)
+        assert worker.mailbox(A) is not None
         assert (stage.state(A).owner_epoch, stage.state(A).generation_attempt) == (8, 3)
 
 
@@ -343,7 +343,7 @@ async def test_a_worker_fences_itself_before_its_lease_ends(stage: Stage) -> Non
         await stage.pass_time(0.25)
         assert not worker.may_act()
         assert worker.reserve() is None
-        assert worker.owns(A)
+        assert worker.mailbox(A) is not None
         stage.workers.is_down = False
         await stage.pass_time(1)
         assert worker.may_act()
@@ -393,7 +393,7 @@ async def test_a_worker_whose_row_is_gone_registers_again_and_keeps_its_chats(
         await stage.pass_time(8)
         assert list(stage.workers.rows) == [ONE]
         assert worker.may_act()
-        assert worker.owns(A)
+        assert worker.mailbox(A) is not None
         assert stage.state(A) == state
 
 

@@ -27,7 +27,7 @@ async def test_a_late_client_is_answered_for_and_its_chat_goes_on(stage: Stage) 
     async with stage.worker() as worker:
         await stage.pass_time(CONTACT_S + 2)
         assert [each.state.chat_id for each in stage.runners.started] == [A]
-        assert worker.owns(A)
+        assert worker.mailbox(A) is not None
         running = stage.state(A)
         assert (running.status, running.worker_id, running.pending) == (Status.RUNNING, ONE, ())
 
@@ -53,7 +53,7 @@ async def test_an_action_that_began_since_the_sweep_looked_is_not_given_up() -> 
     async with stage.worker() as worker:
         await stage.pass_time(CONTACT_S + 2)
         assert isinstance(stage.given_up, CancelRequiredAction)
-        assert (stage.runners.started, worker.owns(A)) == ([], False)
+        assert (stage.runners.started, worker.mailbox(A)) == ([], None)
         assert stage.state(A).status is Status.REQUIRES_ACTION
         assert stage.state(A).pending == (PendingCall("call_1", "ask"),)
 

@@ -31,7 +31,7 @@ async def test_a_chat_that_two_renewals_find_without_a_runner_is_claimed_anew(
         assert stage.state(A) == anew
         assert stage.state_changed == [anew]
         assert stage.runners.started == [Claimed(anew, ANN)]
-        assert worker.owns(A)
+        assert worker.mailbox(A) is not None
 
 
 async def test_a_claim_that_starts_between_two_renewals_is_left_alone(stage: Stage) -> None:
@@ -52,7 +52,7 @@ async def test_without_a_slot_a_chat_without_a_runner_is_released(stage: Stage) 
         lost = stage.add(B, worker_id=ONE)
         await stage.pass_time(2 * RENEWAL_S)
         assert stage.state(B) == replace(lost, worker_id=None, snapshot_version=6)
-        assert not worker.owns(B)
+        assert worker.mailbox(B) is None
 
 
 async def test_a_runner_whose_chat_has_another_owner_is_cancelled(stage: Stage) -> None:
@@ -62,8 +62,8 @@ async def test_a_runner_whose_chat_has_another_owner_is_cancelled(stage: Stage) 
         taken = replace(state, snapshot_version=6, owner_epoch=8, worker_id=TWO)
         stage.store(taken)
         await stage.pass_time(RENEWAL_S)
-        assert not worker.owns(A)
-        assert worker.owns(B)
+        assert worker.mailbox(A) is None
+        assert worker.mailbox(B) is not None
         assert stage.runners.ended == [A]
         assert stage.state(A) == taken
 
@@ -74,7 +74,7 @@ async def test_a_runner_whose_chat_was_deleted_is_cancelled(stage: Stage) -> Non
         await settle()
         del stage.chats.chats[A]
         await stage.pass_time(RENEWAL_S)
-        assert not worker.owns(A)
+        assert worker.mailbox(A) is None
         assert stage.runners.ended == [A]
 
 
@@ -84,10 +84,10 @@ async def test_a_runner_whose_chat_is_at_rest_is_told_and_then_cancelled(stage: 
         await settle()
         await stage.chats.apply(A, FinishTurn(fence_of(state), ()))
         await stage.pass_time(RENEWAL_S)
-        assert worker.owns(A)
+        assert worker.mailbox(A) is not None
         assert stage.runners.mailboxes[A].newest == stage.state(A)
         await stage.pass_time(RENEWAL_S)
-        assert not worker.owns(A)
+        assert worker.mailbox(A) is None
         assert stage.state(A).status is Status.WAITING
 
 
@@ -101,7 +101,7 @@ async def test_a_missed_notification_is_made_good_at_the_next_renewal(stage: Sta
         assert stage.runners.mailboxes[A].newest == state
         await stage.pass_time(0.25)
         assert stage.runners.mailboxes[A].newest == stopping
-        assert worker.owns(A)
+        assert worker.mailbox(A) is not None
 
 
 async def test_a_chat_claimed_while_a_renewal_was_under_way_keeps_its_runner(
@@ -122,7 +122,7 @@ async def test_a_chat_claimed_while_a_renewal_was_under_way_keeps_its_runner(
         await settle()
         answers.set()
         await stage.pass_time(3 * RENEWAL_S)
-        assert worker.owns(A)
+        assert worker.mailbox(A) is not None
         assert stage.runners.ended == []
 
 

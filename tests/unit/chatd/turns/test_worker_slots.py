@@ -1,6 +1,6 @@
 import asyncio
 
-from chatd.chats.engine.slots import Slots
+from chatd.turns.worker.runners import Slots
 
 
 def test_no_more_slots_are_reserved_than_there_are() -> None:

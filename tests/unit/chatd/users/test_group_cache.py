@@ -6,9 +6,9 @@ import pytest
 
 from chatd.primitives.domain.ids import OwnerId
 from chatd.users.clients.groups import FRESH_S, RETRY_S, STALE_S, USERS_MAX, CachedGroups
-from chatd.users.domain.errors import GroupsUnavailable
-from chatd.users.domain.groups import KnownGroups
+from chatd.users.domain.groups import GroupsUnavailable
 from parley.clock import FakeClock
+from support.chatd.users.fixed_users import KnownGroups
 
 ANN = OwnerId("ann")
 BOB = OwnerId("bob")

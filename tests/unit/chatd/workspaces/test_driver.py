@@ -8,7 +8,6 @@ from dataclasses import replace
 import pytest
 
 from chatd.primitives.domain.ids import WorkerId
-from chatd.workspaces.clients.in_memory_host import InMemoryHost
 from chatd.workspaces.domain.commands import Command, Remove, Start, Stop
 from chatd.workspaces.domain.nodes import Node, NodeState
 from chatd.workspaces.domain.ports import HostRefused
@@ -23,6 +22,7 @@ from chatd.workspaces.domain.workspace import (
 )
 from chatd.workspaces.engine.driver import PARENT_GONE, Driver
 from parley.clock import FakeClock
+from support.chatd.workspaces.in_memory_host import InMemoryHost
 from support.chatd.workspaces.in_memory_workspaces import (
     Crash,
     CrashPlan,
@@ -327,10 +327,10 @@ async def test_a_driver_remembers_no_trouble_of_what_is_over(stage: Stage) -> No
     driver = stage.driver()
     for each in await stage.store.claim(FIRST, 15.0, 10):
         await driver.drive(each)
-    assert driver.troubles == 1
+    assert len(driver._troubled_s) == 1
     await stage.store.apply(WORKSPACE, STOP)
     await driver.drive(stage.store.rows[WORKSPACE])
-    assert driver.troubles == 0
+    assert driver._troubled_s == {}
 
 
 LIVES: dict[str, tuple[Command, ...]] = {

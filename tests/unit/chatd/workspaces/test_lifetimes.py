@@ -5,15 +5,10 @@ from datetime import timedelta
 import pytest
 
 from chatd.workspaces.domain.commands import Report, SetTtl, Use, Warn
-from chatd.workspaces.domain.lifetime import (
-    bumped,
-    chosen_ttl_ms,
-    deadlines,
-    is_due,
-    is_warning_due,
-)
+from chatd.workspaces.domain.lifetime import bumped, chosen_ttl_ms, deadlines, is_due
 from chatd.workspaces.domain.transitions import decide
 from chatd.workspaces.domain.workspace import Lifetime, State
+from support.chatd.workspaces.in_memory_workspaces import is_warning_due
 from support.chatd.workspaces.workspace_values import HOUR_MS, NOON, workspace
 
 EIGHT = Lifetime(ttl_ms=2 * HOUR_MS, ttl_max_ms=8 * HOUR_MS, bump_ms=HOUR_MS)

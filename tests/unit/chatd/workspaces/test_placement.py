@@ -62,6 +62,7 @@ def test_a_mirror_is_worth_a_somewhat_fuller_node() -> None:
         (named("a", state=NodeState.LOST), SCRATCH, "away or being taken out"),
         (named("a", 10), SCRATCH, "all are full"),
         (named("a", load=Load(disk_free_bytes=1)), SCRATCH, "disks are full"),
+        (named("a", load=Load(problem="no")), SCRATCH, "cannot run commands now"),
         (named("a"), Need(Kind.SCRATCH, sandbox_minimum="ns"), "level ns or better"),
         (named("a"), Need(Kind.LOCAL, directory="home"), "offers the directory home"),
         (named("a"), Need(Kind.FORK, near=NodeId("b")), "has what it is made from"),
@@ -73,6 +74,14 @@ def test_a_node_that_cannot_have_it_is_not_chosen_and_the_refusal_says_why(
     with pytest.raises(NoNode) as refused:
         choose([only], need)
     assert cause in refused.value.cause
+
+
+def test_a_node_that_cannot_run_commands_comes_after_all_others_that_wait() -> None:
+    broken = named("a", load=Load(disk_free_bytes=GB, problem="not run within 10 s"))
+    patient = Need(Kind.SCRATCH, is_patient=True)
+    assert choose([broken, named("b", 9)], SCRATCH).id == "b"
+    assert choose([broken, named("b", 12)], patient).id == "b"
+    assert choose([broken], patient).id == "a"
 
 
 def test_without_nodes_the_refusal_says_to_start_one() -> None:

@@ -5,7 +5,6 @@ import asyncio
 import pytest
 
 from chatd.primitives.domain.ids import WorkerId
-from chatd.workspaces.clients.in_memory_host import InMemoryHost
 from chatd.workspaces.domain.commands import Grant, SetPolicy, Stop
 from chatd.workspaces.domain.nodes import NodeState
 from chatd.workspaces.domain.ports import HostRefused
@@ -14,6 +13,7 @@ from chatd.workspaces.domain.workspace import State, StopReason, Workspace
 from chatd.workspaces.engine.driver import Driver
 from chatd.workspaces.engine.policies import Policies
 from parley.clock import FakeClock
+from support.chatd.workspaces.in_memory_host import InMemoryHost
 from support.chatd.workspaces.in_memory_workspaces import InMemoryNodes, InMemoryWorkspaces
 from support.chatd.workspaces.workspace_values import NODE, NOON, WORKSPACE, node, workspace
 
@@ -62,7 +62,7 @@ async def test_a_node_is_told_of_a_policy_once(stage: Stage) -> None:
 async def test_a_node_that_does_not_answer_is_told_when_it_does(stage: Stage) -> None:
     _, granted = await stage.store.apply(WORKSPACE, Grant(("deploy",)))
     stage.host.away["update_policy"] = 1
-    await stage.policies.tell(granted)
+    await stage.policies.publish(granted)
     assert (stage.told, stage.row.policy_told) == ([], 0)
     stage.nodes.rows[NODE] = node(state=NodeState.LOST)
     await stage.policies.publish_all()
@@ -106,6 +106,6 @@ async def test_a_stopped_workspace_is_started_with_the_policy_that_it_has_then(
 ) -> None:
     await stage.store.apply(WORKSPACE, Stop(StopReason.REQUESTED))
     _, changed = await stage.store.apply(WORKSPACE, SetPolicy(network=OPEN))
-    await stage.policies.tell(changed)
+    await stage.policies.publish(changed)
     await stage.policies.publish_all()
     assert (stage.told, stage.row.policy) == ([], 1)

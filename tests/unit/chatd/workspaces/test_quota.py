@@ -1,8 +1,12 @@
 """What one user may have of workspaces."""
 
+import pytest
+
+from chatd.workspaces.domain.commands import Remove
 from chatd.workspaces.domain.quota import GIB, Dimension, QuotaLimits, QuotaUse, exhausted, uses
+from chatd.workspaces.domain.transitions import decide
 from chatd.workspaces.domain.workspace import State, Usage, Workspace
-from support.chatd.workspaces.workspace_values import workspace
+from support.chatd.workspaces.workspace_values import NOON, workspace
 
 LIMITS = QuotaLimits(live_workspaces=2, workspaces=3, disk_bytes=100)
 
@@ -15,6 +19,19 @@ def test_workspaces_that_are_not_stopped_are_live() -> None:
     used = uses(had(State.READY, State.STOPPED, State.FAILED, State.DELETED), LIMITS)
     assert used[:2] == (
         QuotaUse(Dimension.LIVE_WORKSPACES, 1, 2),
+        QuotaUse(Dimension.WORKSPACES, 3, 3),
+    )
+
+
+@pytest.mark.parametrize(
+    ("state", "live"), [(State.STOPPED, 2), (State.FAILED, 2), (State.READY, 3), (State.BUSY, 3)]
+)
+def test_the_removal_of_a_stopped_workspace_makes_it_no_live_one(state: State, live: int) -> None:
+    removed = decide(workspace(state), Remove(), NOON)
+    others = had(State.READY, State.READY)
+    assert (removed.state, removed.is_removing) == (State.STOPPING, True)
+    assert uses([*others, removed], LIMITS)[:2] == (
+        QuotaUse(Dimension.LIVE_WORKSPACES, live, 2),
         QuotaUse(Dimension.WORKSPACES, 3, 3),
     )
 

@@ -6,18 +6,20 @@ from dataclasses import dataclass, field, replace
 import pytest
 
 from chatd.content.domain.messages import ChatMode
-from chatd.models.domain.choice import ModelChoice
+from chatd.models.domain.profile import ModelChoice
 from chatd.models.store.catalogue import ChatFacts
 from chatd.primitives.domain.ids import ChatId, Owner, WorkerId
-from chatd.workspaces.clients.in_memory_host import InMemoryHost
 from chatd.workspaces.domain.commands import FinishPreparing, FinishRemoving, Place
+from chatd.workspaces.domain.errors import NoNode
+from chatd.workspaces.domain.nodes import Load
 from chatd.workspaces.domain.ports import ChatWorkspace, WorkspaceLocation
-from chatd.workspaces.domain.workspace import State, WorkspaceId
+from chatd.workspaces.domain.workspace import NodeId, State, WorkspaceId
 from chatd.workspaces.engine.driver import Driver
 from chatd.workspaces.engine.locator import ChatWorkspaceLocator
 from chatd.workspaces.engine.node_list import NodeList
 from chatd.workspaces.engine.watchers import Changes
 from parley.clock import FakeClock
+from support.chatd.workspaces.in_memory_host import InMemoryHost
 from support.chatd.workspaces.in_memory_workspaces import InMemoryNodes, InMemoryWorkspaces
 from support.chatd.workspaces.workspace_values import ANN, NODE, NOON, WORKSPACE, node, workspace
 
@@ -45,7 +47,7 @@ class Stage:
         self.store = InMemoryWorkspaces(self.clock)
         self.known = Known()
         self.nodes = InMemoryNodes(self.clock, {NODE: node()})
-        listed = NodeList(self.nodes, [ADDRESS])
+        self.listed = listed = NodeList(self.nodes, [ADDRESS])
         self.changes = changes = Changes(self.clock)
         self.driver = Driver(WorkerId("d"), self.store, self.nodes, InMemoryHost(), self.clock)
         self.locator = ChatWorkspaceLocator(
@@ -70,9 +72,9 @@ class Stage:
     async def turn(self, calls: int) -> list[WorkspaceLocation]:
         """Begin a turn and make calls side by side; return where they went."""
         await self.locator.workspace_text(CHAT, is_child=False)
-        await self.locator.begin(CHAT)
+        await self.locator.locate_for_turn(CHAT)
         async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
-            made = [tasks.create_task(self.locator.ready(CHAT, OWNER)) for _ in range(calls)]
+            made = [tasks.create_task(self.locator.ensure_ready(CHAT, OWNER)) for _ in range(calls)]
         return [each.result() for each in made]
 
 
@@ -134,6 +136,27 @@ async def test_a_chat_that_gave_up_what_it_chose_goes_back_to_its_scratch_worksp
     assert await stage.turn(1) == [WorkspaceLocation(ADDRESS, CHAT, 1)]
 
 
+async def test_a_scratch_workspace_is_made_on_no_node_that_cannot_run_commands(
+    stage: Stage,
+) -> None:
+    other = NodeId("00000000-0000-0000-0000-0000000000f2")
+    await stage.locator.locate_for_turn(CHAT)
+    broken = node(load=Load(disk_free_bytes=1 << 30, problem="not run within 10 s"))
+    stage.nodes.rows = {NODE: broken}
+    await stage.listed.refresh()
+    with pytest.raises(NoNode) as refused:
+        await stage.locator.ensure_ready(CHAT, OWNER)
+    assert (refused.value.cause, stage.store.rows) == ("they cannot run commands now", {})
+    stage.nodes.rows[other] = node(id=other, address="unix:/run/other.sock", placed=9)
+    await stage.listed.refresh()
+    async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
+        made = tasks.create_task(stage.locator.ensure_ready(CHAT, OWNER))
+        while CHAT not in stage.store.rows:
+            await stage.changes.next(CHAT, within_s=0)
+        made.cancel()
+    assert stage.store.rows[CHAT].node_id == other
+
+
 @pytest.mark.parametrize("calls", [0, 1, 20])
 async def test_a_child_looks_for_the_workspace_of_its_root_once_in_a_turn(
     stage: Stage, calls: int
@@ -152,31 +175,31 @@ async def test_a_call_that_found_another_placement_has_the_next_one_look_again(
     stage.bind()
     await stage.turn(1)
     stage.store.rows[WORKSPACE] = workspace(State.READY, epoch=2)
-    assert await stage.locator.ready(CHAT, OWNER) == WorkspaceLocation(ADDRESS, WORKSPACE, 1)
+    assert await stage.locator.ensure_ready(CHAT, OWNER) == WorkspaceLocation(ADDRESS, WORKSPACE, 1)
     stage.locator.forget(CHAT)
-    assert await stage.locator.ready(CHAT, OWNER) == WorkspaceLocation(ADDRESS, WORKSPACE, 2)
+    assert await stage.locator.ensure_ready(CHAT, OWNER) == WorkspaceLocation(ADDRESS, WORKSPACE, 2)
     assert stage.store.lookups == 2
 
 
 async def test_who_asks_after_a_call_where_it_went_finds_it_without_looking(stage: Stage) -> None:
     stage.bind()
-    assert await stage.locator.recent(CHAT) == WorkspaceLocation(ADDRESS, WORKSPACE, 1)
+    assert await stage.locator.last_known(CHAT) == WorkspaceLocation(ADDRESS, WORKSPACE, 1)
     await stage.turn(1)
     lookups = stage.store.lookups
-    assert await stage.locator.recent(CHAT) == WorkspaceLocation(ADDRESS, WORKSPACE, 1)
+    assert await stage.locator.last_known(CHAT) == WorkspaceLocation(ADDRESS, WORKSPACE, 1)
     assert stage.store.lookups == lookups
     stage.locator.forget(CHAT)
-    await stage.locator.recent(CHAT)
+    await stage.locator.last_known(CHAT)
     assert stage.store.lookups == lookups + 1
 
 
 async def test_who_looks_before_a_workspace_was_made_sees_that_there_is_nothing(
     stage: Stage,
 ) -> None:
-    assert await stage.locator.seen(CHAT) == WorkspaceLocation(ADDRESS, CHAT, 0, is_made=False)
+    assert await stage.locator.locate(CHAT) == WorkspaceLocation(ADDRESS, CHAT, 0, is_made=False)
     for state, is_made in ((State.PREPARING, False), (State.READY, True), (State.STOPPED, True)):
         stage.store.rows[CHAT] = workspace(state, id=CHAT, is_scratch_of_chat=True)
-        assert await stage.locator.seen(CHAT) == WorkspaceLocation(
+        assert await stage.locator.locate(CHAT) == WorkspaceLocation(
             ADDRESS, CHAT, 1, is_made=is_made
         )
 
@@ -187,7 +210,7 @@ async def test_who_looks_after_a_scratch_workspace_was_deleted_sees_that_there_i
 ) -> None:
     was = workspace(State.STOPPING, id=CHAT, is_scratch_of_chat=True, has_files=True)
     stage.store.rows[CHAT] = replace(was, **gone)  # type: ignore[arg-type]
-    assert await stage.locator.seen(CHAT) == WorkspaceLocation(ADDRESS, CHAT, 1, is_made=False)
+    assert await stage.locator.locate(CHAT) == WorkspaceLocation(ADDRESS, CHAT, 1, is_made=False)
 
 
 async def test_a_tool_waits_for_the_end_of_its_scratch_workspace_and_has_it_made_again(
@@ -196,7 +219,7 @@ async def test_a_tool_waits_for_the_end_of_its_scratch_workspace_and_has_it_made
     removing = workspace(State.STOPPING, id=CHAT, is_scratch_of_chat=True, is_removing=True)
     stage.store.rows[CHAT] = removing
     async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
-        made = tasks.create_task(stage.locator.ready(CHAT, OWNER))
+        made = tasks.create_task(stage.locator.ensure_ready(CHAT, OWNER))
         await stage.clock.until_sleeping()
         assert stage.store.rows[CHAT] == removing
         await stage.store.apply(CHAT, FinishRemoving(removing.epoch))

@@ -7,8 +7,7 @@ import pytest
 
 from chatd.primitives.domain.errors import InvalidRequest
 from chatd.workspaces.domain import ranking
-from chatd.workspaces.domain.names import fitting_name
-from chatd.workspaces.domain.ranking import Habit, Tier, rank, tier_of
+from chatd.workspaces.domain.ranking import TemplateUsage, Tier, rank, tier_of
 from chatd.workspaces.domain.spec import Kind, Limits, Network, NetworkPolicy, Source, WorkspaceSpec
 from chatd.workspaces.domain.templates import (
     Parameter,
@@ -18,6 +17,7 @@ from chatd.workspaces.domain.templates import (
     changed_values,
     check_template,
     chosen_values,
+    fitting_name,
     restarted,
     spec_of,
 )
@@ -127,8 +127,8 @@ def test_words_fit_a_template_more_or_less(query: str, tier: Tier) -> None:
     assert tier_of(template(name="go-service", description="A backend"), query) is tier
 
 
-def entry(name: str, habit: Habit | None = None) -> tuple[Template, Habit]:
-    return template(id=name, name=name), habit or Habit()
+def entry(name: str, usage: TemplateUsage | None = None) -> tuple[Template, TemplateUsage]:
+    return template(id=name, name=name), usage or TemplateUsage()
 
 
 def test_a_template_is_recommended_if_it_is_the_only_one_or_fits_strictly_best() -> None:
@@ -139,18 +139,18 @@ def test_a_template_is_recommended_if_it_is_the_only_one_or_fits_strictly_best()
 
 
 def test_a_template_that_somebody_uses_again_and_again_stands_out() -> None:
-    used = Habit(live=1, last_used_at=NOON - timedelta(days=14))
+    used = TemplateUsage(live=1, last_used_at=NOON - timedelta(days=14))
     ranked = rank([entry("a"), entry("b", used)], "", NOON)
     assert [each.template.id for each in ranked.entries] == ["b", "a"]
     assert (ranked.recommended_id, ranked.next_step) == ("b", ranking.USE_RECOMMENDED)
     assert ranked.entries[0].affinity == 5.0
-    long_ago = Habit(live=1, last_used_at=NOON - timedelta(days=61))
+    long_ago = TemplateUsage(live=1, last_used_at=NOON - timedelta(days=61))
     assert rank([entry("a"), entry("b", long_ago)], "", NOON).recommended_id == ""
 
 
 def test_the_next_step_says_when_there_is_nothing() -> None:
     assert rank([], "x", NOON).next_step == ranking.NONE
-    assert rank([entry("go")], "rust", NOON).next_step == ranking.WIDEN
+    assert rank([entry("go")], "rust", NOON).next_step == ranking.BROADEN_QUERY
 
 
 def test_a_name_is_kept_if_it_fits_and_made_if_not() -> None:

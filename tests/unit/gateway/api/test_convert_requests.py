@@ -1,22 +1,52 @@
-from gateway.api.convert.models import model_to_json, override_to_proto, provider_to_json
-from gateway.api.convert.usage import limit_to_json, period_to_proto
-from gateway.api.inputs.models import LimitPeriod, ProviderType
+import msgspec
+import pytest
+
+from gateway.api.json_output import to_json
+from gateway.http.problems.errors import HttpProblem
 from gateway.http.request_body import decode
-from parley.api.chat.v1 import chat_pb2, chat_service_pb2, model_pb2, usage_pb2
+from parley.api.chat.v1 import (
+    chat_pb2,
+    chat_service_pb2,
+    model_pb2,
+    model_service_pb2,
+    usage_pb2,
+)
 from support.gateway.bodies import body
 
 
-def test_every_period_has_its_value() -> None:
-    values = [period_to_proto(period) for period in LimitPeriod]
+def test_a_limit_without_a_period_is_one_of_a_month() -> None:
+    limit = body("PUT /spend-limits/everyone")
 
-    assert values == list(usage_pb2.LimitPeriod.values())[1:]
+    def period(**given: object) -> int:
+        filled = usage_pb2.SpendLimit()
+        text = msgspec.json.encode({"limit_micros": 1, **given})
+        limit.fill(filled, decode(text, limit.type))
+        return filled.period
+
+    month = usage_pb2.LIMIT_PERIOD_MONTH
+    assert (period(), period(period=None), period(period="month")) == (month, month, month)
+    assert period(period="day") == usage_pb2.LIMIT_PERIOD_DAY
 
 
-def test_every_type_of_provider_but_the_demo_s_can_be_asked_for() -> None:
-    names = {f"PROVIDER_TYPE_{kind.name}" for kind in ProviderType}
-    not_asked = {"PROVIDER_TYPE_UNSPECIFIED", "PROVIDER_TYPE_SCRIPTED"}
+def test_what_is_created_is_enabled_unless_the_body_says_otherwise() -> None:
+    created = body("POST /providers")
 
-    assert names == set(model_pb2.ProviderType.keys()) - not_asked
+    def enabled(**given: object) -> bool:
+        provider = model_pb2.Provider()
+        text = msgspec.json.encode({"name": "a", "type": "openai", **given})
+        created.fill(provider, decode(text, created.type))
+        return provider.enabled
+
+    assert (enabled(), enabled(enabled=None), enabled(enabled=False)) == (True, True, False)
+
+
+def test_an_empty_key_of_a_provider_is_refused_and_null_removes_the_stored_ones() -> None:
+    patch, asked = body("PATCH /providers/{provider_id}"), model_service_pb2.UpdateProviderRequest()
+
+    assert patch.fill(asked, decode(b'{"key":null}', patch.type)) == ["key"]
+    assert asked == model_service_pb2.UpdateProviderRequest()
+    with pytest.raises(HttpProblem):
+        decode(b'{"key":""}', patch.type)
 
 
 def test_a_patch_names_only_what_was_given_and_null_is_given() -> None:
@@ -53,7 +83,7 @@ def test_a_tool_s_output_is_sent_byte_for_byte() -> None:
 
 
 def test_what_is_unknown_of_a_model_is_null() -> None:
-    shown = model_to_json(model_pb2.Model(id="m", name="n"))
+    shown = to_json(model_pb2.Model(id="m", name="n"))
 
     absent = {name for name, value in shown.items() if value is None}
     assert absent == {
@@ -69,7 +99,7 @@ def test_what_is_unknown_of_a_model_is_null() -> None:
 def test_a_key_is_shown_by_its_hint() -> None:
     provider = model_pb2.Provider(id="p", keys=[model_pb2.ProviderKey(id="k", hint="wxyz")])
 
-    assert provider_to_json(provider)["keys"] == [
+    assert to_json(provider)["keys"] == [
         {
             "id": "k",
             "provider_id": None,
@@ -81,19 +111,15 @@ def test_a_key_is_shown_by_its_hint() -> None:
     ]
 
 
-def test_an_override_that_goes_names_no_model() -> None:
-    purpose = model_pb2.MODEL_PURPOSE_ADVISOR
-
-    assert override_to_proto(purpose, None) == model_pb2.ModelOverride(purpose=purpose)
-
-
 def test_a_limit_says_whom_it_binds() -> None:
-    shown = limit_to_json(usage_pb2.SpendLimit(group_id="g", limit_micros=1))
+    shown = to_json(
+        usage_pb2.SpendLimit(group_id="g", limit_micros=1, period=usage_pb2.LIMIT_PERIOD_DAY)
+    )
 
     assert shown == {
         "user_id": None,
         "group_id": "g",
         "everyone": False,
         "limit_micros": 1,
-        "period": None,
+        "period": "day",
     }

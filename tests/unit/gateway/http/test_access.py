@@ -3,6 +3,7 @@ from typing import Any
 
 import pytest
 
+from gateway.api.contract import access_table
 from gateway.http.access_log import AccessLog, AccessLogShare
 from gateway.http.addresses import PublicUrl
 from gateway.http.application import (
@@ -14,7 +15,7 @@ from gateway.http.application import (
 )
 from gateway.http.limits.admission import Admission, AdmissionLimits
 from gateway.http.limits.client_address import ClientAddresses
-from gateway.http.route_access import ACCESS, Access, Need, RouteUndeclared
+from gateway.http.route_access import Access, Need, RouteUndeclared
 from parley.clock import FakeClock
 from parley.telemetry import InMemoryTelemetry
 from support.gateway.routes import every_route
@@ -40,7 +41,7 @@ async def answer(*arguments: Any) -> Any:
 
 
 async def test_every_route_declares_who_may_use_it() -> None:
-    declared = {route: access.need for route, access in ACCESS.items()}
+    declared = {route: access.need for route, access in access_table().items()}
     served = {
         (route.method, route.path): Need.NOTHING if isinstance(route, OpenRoute) else Need.SIGN_IN
         for route in every_route()
@@ -50,16 +51,18 @@ async def test_every_route_declares_who_may_use_it() -> None:
 
 
 def test_every_route_behind_a_sign_in_names_roles_and_is_described() -> None:
-    assert [route for route, each in ACCESS.items() if not each.doc.endswith(".")] == []
+    assert [route for route, each in access_table().items() if not each.doc.endswith(".")] == []
     assert [
         route
-        for route, each in ACCESS.items()
+        for route, each in access_table().items()
         if (each.need is Need.SIGN_IN) is not bool(each.roles)
     ] == []
 
 
 def test_everything_under_the_api_needs_a_sign_in() -> None:
-    assert {path for (_, path), access in ACCESS.items() if access.need is Need.NOTHING} == {
+    assert {
+        path for (_, path), access in access_table().items() if access.need is Need.NOTHING
+    } == {
         "/",
         "/docs",
         "/login",

@@ -1,18 +1,20 @@
 import pytest
 from starlette.requests import Request
 
-from gateway.api.inputs.chats import NewServiceToken
-from gateway.api.inputs.workspace_access import SignalInput
-from gateway.api.paging import page_request
+from gateway.api.parameters import read_query_into
+from gateway.api.transcoded_route import query_of
 from gateway.http.problems.errors import FieldError, HttpProblem
-from gateway.http.request_body import decode, flag, idempotency_key, int_parameter, read_query
+from gateway.http.request_body import decode, idempotency_key, int_parameter, read_query
 from gateway.settings import GatewaySettings
 from parley.api.chat.v1 import chat_service_pb2, message_pb2
 from parley.settings import describe
+from support.gateway.bodies import binding
 from support.gateway.bodies import body as body_of_route
 
 NEW_CHAT = body_of_route("POST /chats")
 NEW_MESSAGE = body_of_route("POST /chats/{chat_id}/messages")
+NEW_SERVICE_TOKEN = body_of_route("POST /service-tokens")
+SIGNAL = body_of_route("POST /chats/{chat_id}/processes/{process_id}/signal")
 
 
 def request_with(*, query: str = "", headers: dict[str, str] | None = None) -> Request:
@@ -157,7 +159,7 @@ def test_depth_cannot_hurt() -> None:
 
 def test_a_token_may_live_no_longer_than_a_year() -> None:
     with pytest.raises(HttpProblem):
-        decode(b'{"name":"x","scopes":["a"],"lifetime_s":99999999}', NewServiceToken)
+        decode(b'{"name":"x","scopes":["a"],"lifetime_s":99999999}', NEW_SERVICE_TOKEN.type)
 
 
 @pytest.mark.parametrize(
@@ -202,13 +204,10 @@ def test_all_that_is_wrong_with_a_query_is_told_at_once() -> None:
 
 
 def test_names_and_values_of_a_query_are_checked_together() -> None:
+    request = request_with(query="colour=red&limit=0&archived=maybe&cursor=%00")
     with pytest.raises(HttpProblem) as refused:
-        read_query(
-            request_with(query="colour=red&limit=0&archived=maybe&cursor=%00"),
-            "limit",
-            "cursor",
-            "archived",
-            checks=(page_request, lambda query: flag(query, "archived")),
+        read_query_into(
+            chat_service_pb2.ListChatsRequest(), request, query_of(binding("GET /chats"))
         )
 
     told = [(error.parameter, error.code) for error in refused.value.errors]
@@ -236,7 +235,7 @@ def test_a_number_in_a_query_keeps_to_its_range(text: str) -> None:
 
 def test_a_word_that_is_none_is_answered_with_those_that_are() -> None:
     with pytest.raises(HttpProblem) as refused:
-        decode(b'{"signal":"hup"}', SignalInput)
+        decode(b'{"signal":"hup"}', SIGNAL.type)
 
     assert refused.value.detail == (
         "/signal: Give one of interrupt, terminate, kill, hangup, stop, continue."

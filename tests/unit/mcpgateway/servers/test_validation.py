@@ -4,9 +4,10 @@ from typing import Any
 
 import pytest
 
+from mcpgateway.runtime.convert import check_arguments
 from mcpgateway.servers.domain import AuthKind, Credentials, Limits, ServerSettings
 from mcpgateway.servers.errors import BadArguments, InvalidRequest
-from mcpgateway.servers.validation import check_arguments, check_server
+from mcpgateway.servers.validation import check_server
 
 GOOD: dict[str, Any] = {"slug": "demo", "display_name": "Demo", "url": "https://mcp.example/mcp"}
 

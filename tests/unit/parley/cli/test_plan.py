@@ -142,6 +142,45 @@ def test_settings_that_the_stack_chooses_cannot_be_set_by_the_caller() -> None:
     )
 
 
+def user_ranges(nodes: int, environment: Mapping[str, str] | None = None) -> list[tuple[int, int]]:
+    """Return the first user of each node, and how many there are."""
+    given = [
+        spec.environment
+        for spec in plan(stack(Sizes(toolrunner=nodes), environment=environment))
+        if spec.service == "toolrunner"
+    ]
+    return [
+        (int(each["TOOLRUNNER_FIRST_USER"]), int(each["TOOLRUNNER_USERS_MAX"])) for each in given
+    ]
+
+
+@pytest.mark.parametrize("nodes", [1, 2, 3, 5, 64])
+def test_no_two_nodes_have_a_user_in_common(nodes: int) -> None:
+    # The two users below the first are the node's own.
+    users = [range(first - 2, first + count) for first, count in user_ranges(nodes)]
+    assert len(set().union(*users)) == sum(map(len, users))
+    assert (min(each.start for each in users), max(each.stop for each in users) <= 60_000) == (
+        19_998,
+        True,
+    )
+
+
+def test_a_node_keeps_its_first_user_when_others_come() -> None:
+    assert user_ranges(1) == [(20_000, 39_998)]
+    assert user_ranges(2) == [(20_000, 19_998), (40_000, 19_998)]
+    assert user_ranges(4) == [(20_000, 9_998), (40_000, 9_998), (30_000, 9_998), (50_000, 9_998)]
+
+
+def test_the_range_that_the_caller_sets_is_divided_and_an_invalid_one_is_left_to_toolrunner() -> (
+    None
+):
+    given = {"TOOLRUNNER_FIRST_USER": "200000", "TOOLRUNNER_USERS_MAX": "6400"}
+    assert user_ranges(2, given) == [(200_000, 3_198), (203_200, 3_198)]
+    assert problems_of(stack(environment=given)) == ()
+    invalid = plan(stack(environment={"TOOLRUNNER_FIRST_USER": "many"}))
+    assert find(invalid, "toolrunner-0").environment["TOOLRUNNER_FIRST_USER"] == "many"
+
+
 def test_waves_follow_the_dependencies() -> None:
     named = [[spec.name for spec in wave] for wave in waves(plan(stack(Sizes(chatd=2))))]
     assert named == [

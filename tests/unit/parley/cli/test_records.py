@@ -2,7 +2,6 @@ import asyncio
 from pathlib import Path
 
 from parley.cli.home.layout import Home
-from parley.cli.progress import RecordedProgress
 from parley.cli.stack.ports import HostPort
 from parley.cli.stack.spec import Caller, Ports, Sizes, Stack
 from parley.cli.supervision import process_table
@@ -10,6 +9,7 @@ from parley.cli.supervision.database import StackDatabase
 from parley.cli.supervision.process_records import SAVE_AGAIN_S, ProcessTableWriter, own_identity
 from parley.cli.supervision.process_table import ProcessIdentity, ProcessRecord, ProcessTable
 from parley.clock import FakeClock
+from support.cli.recorded_progress import RecordedProgress
 
 HTTP = HostPort("127.0.0.1", 1)
 CHATD = ProcessRecord("chatd-0", "chatd", ProcessIdentity(3, 4.25), "unix:/x", 0, ())

@@ -3,13 +3,13 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from parley.cli.progress import RecordedProgress
 from parley.cli.stack.plan import ProcessSpec, Readiness, Sign
 from parley.cli.supervision.process_table import ProcessRecord
 from parley.cli.supervision.stop_deadline import StopDeadline
 from parley.cli.supervision.supervisor import READY_S_MAX, REFUSING_S_MAX, StartFailed, Supervisor
 from parley.clock import FakeClock
 from support.cli.fake_children import FakeLauncher, FakeProbe
+from support.cli.recorded_progress import RecordedProgress
 
 
 def spec(service: str, *depends_on: str) -> ProcessSpec:

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from parley.cli.workspaces.events import told
+from parley.cli.commands.workspace import told
 
 
 def state(name: str, epoch: int = 1, **more: Any) -> dict[str, Any]:

@@ -10,8 +10,9 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from parley.http import AnswerMalformed, ConnectionCut, FakeFlushTimer
+from parley.http import AnswerMalformed, ConnectionCut
 from parley.http.connection import GULP_BYTES, Connection
+from support.net.fake_flush_timer import FakeFlushTimer
 from support.net.model_server import LAST_CHUNK, chunk, head
 
 UNTIL_CLOSED = b"HTTP/1.1 200 OK\r\n\r\n"

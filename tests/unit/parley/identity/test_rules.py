@@ -1,5 +1,6 @@
-from parley.identity import CallerRule, Role, ServiceName, rule_of, undeclared_methods
+from parley.identity import CallerRule, Role, ServiceName, rule_of
 from support.rpc.declared_methods import SERVICE, declared_file
+from support.rpc.undeclared_methods import undeclared_methods
 
 
 def test_a_rule_is_read_from_the_methods_option() -> None:

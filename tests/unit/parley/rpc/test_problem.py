@@ -1,4 +1,5 @@
 import grpc
+import pytest
 
 from parley.rpc import LIMITS, Problem, Violation, problem_of
 from parley.rpc.problem import DETAILS_KEY, message_of, trailers
@@ -73,3 +74,14 @@ def test_an_oversized_message_is_explained() -> None:
         "the message has 9 bytes and 4 are allowed; split it or stream it",
         {"size_bytes": "9", "limit_bytes": "4"},
     )
+
+
+def test_a_problem_to_answer_with_gets_the_status_of_its_reason() -> None:
+    assert Problem.of("QUEUE_FULL", "wait", {"queue_length_max": "20"}) == Problem(
+        grpc.StatusCode.RESOURCE_EXHAUSTED, "QUEUE_FULL", "wait", {"queue_length_max": "20"}
+    )
+
+
+def test_no_call_is_answered_with_a_reason_of_http_alone() -> None:
+    with pytest.raises(ValueError, match="INVALID_JSON"):
+        Problem.of("INVALID_JSON", "no")

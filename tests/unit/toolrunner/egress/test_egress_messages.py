@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from toolrunner.egress import Delivery, Grant, HostPattern, Place, Reason, Refused, SecretValue
+from toolrunner.egress import Delivery, Grant, HostPattern, HostPort, Reason, Refused, SecretValue
 from toolrunner.egress.domain.client_hello import (
     ClientHello,
     HelloUnreadable,
@@ -96,13 +96,13 @@ def test_an_answer_that_is_no_http_is_refused() -> None:
 @pytest.mark.parametrize(
     ("line", "host", "target"),
     [
-        ("CONNECT a.example:443", "a.example:443", Tunnel(Place("a.example", 443))),
-        ("CONNECT A.example:443", "a.example", Tunnel(Place("a.example", 443))),
-        ("GET http://a.example/x?y", "a.example", Plain(Place("a.example", 80), "/x?y")),
-        ("GET http://a.example:81?y", "a.example:81", Plain(Place("a.example", 81), "/?y")),
-        ("GET /https/a.example/x", "127.0.0.1:3128", Secured(Place("a.example", 443), "/x")),
-        ("GET /https/a.example:8443", "localhost", Secured(Place("a.example", 8443), "/")),
-        ("GET /https/a.example%3A8443/x", "localhost", Secured(Place("a.example", 8443), "/x")),
+        ("CONNECT a.example:443", "a.example:443", Tunnel(HostPort("a.example", 443))),
+        ("CONNECT A.example:443", "a.example", Tunnel(HostPort("a.example", 443))),
+        ("GET http://a.example/x?y", "a.example", Plain(HostPort("a.example", 80), "/x?y")),
+        ("GET http://a.example:81?y", "a.example:81", Plain(HostPort("a.example", 81), "/?y")),
+        ("GET /https/a.example/x", "127.0.0.1:3128", Secured(HostPort("a.example", 443), "/x")),
+        ("GET /https/a.example:8443", "localhost", Secured(HostPort("a.example", 8443), "/")),
+        ("GET /https/a.example%3A8443/x", "localhost", Secured(HostPort("a.example", 8443), "/x")),
     ],
 )
 def test_three_forms_are_known(line: str, host: str, target: object) -> None:
@@ -164,7 +164,7 @@ def test_a_port_wants_to_be_shown_the_workspaces_token(line: str, extra: str) ->
 
     assert refusal.value.reason is Reason.WRONG_TOKEN
     if extra or "~" in line:
-        assert target_of(head, "token").place == Place("a.example", 443)
+        assert target_of(head, "token").host_port == HostPort("a.example", 443)
 
 
 def hello_for(name: str | None) -> bytes:
@@ -239,7 +239,7 @@ ENVIRONMENT = Grant("env", (HostPattern.parse("other.test"),), Delivery.ENVIRONM
 
 
 @pytest.mark.parametrize(
-    ("place", "path", "grant"),
+    ("host_port", "path", "grant"),
     [
         ("git.host.example:443", "/a/b.git/info/refs?service=git-upload-pack", GIT),
         ("git.host.example:443", "/a/b.git/git-receive-pack", GIT),
@@ -254,10 +254,10 @@ ENVIRONMENT = Grant("env", (HostPattern.parse("other.test"),), Delivery.ENVIRONM
         ("other.test:443", "/", None),
     ],
 )
-def test_a_secret_goes_where_its_grant_says(place: str, path: str, grant: Grant | None) -> None:
+def test_a_secret_goes_where_its_grant_says(host_port: str, path: str, grant: Grant | None) -> None:
     grants = (ENVIRONMENT, KEY, API, GIT)
 
-    assert grant_for(grants, Place.parse(place), path) is grant
+    assert grant_for(grants, HostPort.parse(host_port), path) is grant
 
 
 @pytest.mark.parametrize(
@@ -278,7 +278,7 @@ def test_a_secret_goes_where_its_grant_says(place: str, path: str, grant: Grant 
     ],
 )
 def test_a_secret_for_git_does_not_go_where_a_winding_path_may_lead(path: str) -> None:
-    assert grant_for((GIT,), Place.parse("git.host.example:443"), path) is None
+    assert grant_for((GIT,), HostPort.parse("git.host.example:443"), path) is None
     assert is_git_path("/~ada/a..b/.git/info/lfs/objects/batch")
 
 

@@ -10,20 +10,20 @@ from toolrunner.egress import (
     PRESETS,
     Access,
     HostPattern,
-    Place,
+    HostPort,
     Policy,
     PolicyInvalid,
     Preset,
     Reason,
     Refused,
-    Way,
+    Transport,
 )
-from toolrunner.egress.domain.addresses import is_public
 from toolrunner.egress.domain.hosts import canonical_host
+from toolrunner.egress.domain.policy import is_public
 
 LABELS = st.from_regex(r"[a-z][a-z0-9]{0,8}", fullmatch=True)
 HOSTS = st.lists(LABELS, min_size=2, max_size=4).map(".".join)
-PLACES = st.builds(Place, HOSTS, st.integers(1, 65535))
+PLACES = st.builds(HostPort, HOSTS, st.integers(1, 65535))
 
 
 @pytest.mark.parametrize(
@@ -80,7 +80,7 @@ def test_a_host_has_one_spelling(given_text: str, canonical: str) -> None:
 @pytest.mark.parametrize("text", ["h:0", "h:65536", "h:080", "h:+80", "h: 80", "h:8x", "h:", "h"])
 def test_an_odd_port_is_no_port(text: str) -> None:
     with pytest.raises(ValueError, match=r"holds|names"):
-        Place.parse(text)
+        HostPort.parse(text)
 
 
 @pytest.mark.parametrize(
@@ -101,38 +101,40 @@ TABLE = Policy.read(
 
 
 @pytest.mark.parametrize(
-    ("place", "way", "is_allowed"),
+    ("host_port", "transport", "is_allowed"),
     [
-        ("github.com:443", Way.TLS, True),
-        ("github.com:80", Way.HTTP, False),
-        ("github.com:22", Way.TLS, False),
-        ("notgithub.com:443", Way.TLS, False),
-        ("github.com.evil.test:443", Way.TLS, False),
-        ("raw.githubusercontent.com:443", Way.TLS, True),
-        ("githubusercontent.com:443", Way.TLS, False),
-        ("codeload.github.com:443", Way.TLS, False),
-        ("deb.example.com:80", Way.HTTP, True),
-        ("deb.example.com:443", Way.TLS, True),
-        ("deb.example.com:80", Way.TLS, False),
-        ("deb.example.com:443", Way.HTTP, False),
-        ("www.example.org:443", Way.TLS, True),
-        ("a.b.example.org:80", Way.HTTP, True),
-        ("example.org:443", Way.TLS, False),
-        ("www.example.org:8080", Way.HTTP, False),
-        ("evil.example.org:443", Way.TLS, False),
-        ("x.bad.example.org:443", Way.TLS, False),
-        ("bad.example.org:443", Way.TLS, True),
-        ("example.net:8443", Way.TLS, True),
-        ("example.net:443", Way.TLS, False),
-        ("git.example.net:22", Way.RAW, True),
-        ("git.example.net:22", Way.TLS, False),
-        ("www.example.org:443", Way.RAW, False),
-        ("192.0.2.9:443", Way.TLS, True),
-        ("192.0.2.8:443", Way.TLS, False),
+        ("github.com:443", Transport.TLS, True),
+        ("github.com:80", Transport.HTTP, False),
+        ("github.com:22", Transport.TLS, False),
+        ("notgithub.com:443", Transport.TLS, False),
+        ("github.com.evil.test:443", Transport.TLS, False),
+        ("raw.githubusercontent.com:443", Transport.TLS, True),
+        ("githubusercontent.com:443", Transport.TLS, False),
+        ("codeload.github.com:443", Transport.TLS, False),
+        ("deb.example.com:80", Transport.HTTP, True),
+        ("deb.example.com:443", Transport.TLS, True),
+        ("deb.example.com:80", Transport.TLS, False),
+        ("deb.example.com:443", Transport.HTTP, False),
+        ("www.example.org:443", Transport.TLS, True),
+        ("a.b.example.org:80", Transport.HTTP, True),
+        ("example.org:443", Transport.TLS, False),
+        ("www.example.org:8080", Transport.HTTP, False),
+        ("evil.example.org:443", Transport.TLS, False),
+        ("x.bad.example.org:443", Transport.TLS, False),
+        ("bad.example.org:443", Transport.TLS, True),
+        ("example.net:8443", Transport.TLS, True),
+        ("example.net:443", Transport.TLS, False),
+        ("git.example.net:22", Transport.RAW, True),
+        ("git.example.net:22", Transport.TLS, False),
+        ("www.example.org:443", Transport.RAW, False),
+        ("192.0.2.9:443", Transport.TLS, True),
+        ("192.0.2.8:443", Transport.TLS, False),
     ],
 )
-def test_a_policy_allows_what_it_names(place: str, way: Way, is_allowed: bool) -> None:
-    assert TABLE.allows(Place.parse(place), way) is is_allowed
+def test_a_policy_allows_what_it_names(
+    host_port: str, transport: Transport, is_allowed: bool
+) -> None:
+    assert TABLE.allows(HostPort.parse(host_port), transport) is is_allowed
 
 
 @pytest.mark.parametrize(
@@ -145,7 +147,7 @@ def test_a_policy_allows_what_it_names(place: str, way: Way, is_allowed: bool) -
 )
 def test_a_refusal_says_why_and_what_to_do(policy: Policy, reason: Reason) -> None:
     with pytest.raises(Refused) as refusal:
-        policy.check_place(Place("a.example", 443), Way.TLS)
+        policy.check_host_port(HostPort("a.example", 443), Transport.TLS)
 
     assert refusal.value.reason is reason
     assert "a.example:443" in str(refusal.value)
@@ -168,23 +170,29 @@ def test_every_preset_can_be_read(preset: str) -> None:
     assert Policy.read(Access.PROXY, presets=[preset]).allowed
 
 
-@given(PLACES, st.sampled_from(Way), st.sampled_from(Access))
-def test_denying_wins_whatever_allows(place: Place, way: Way, access: Access) -> None:
-    prefix = "tcp://" if way is Way.RAW else ""
+@given(PLACES, st.sampled_from(Transport), st.sampled_from(Access))
+def test_denying_wins_whatever_allows(
+    host_port: HostPort, transport: Transport, access: Access
+) -> None:
+    prefix = "tcp://" if transport is Transport.RAW else ""
     policy = Policy.read(
-        access, allowed_hosts=[f"{prefix}{place}", f"{place}"], denied_hosts=[place.host]
+        access,
+        allowed_hosts=[f"{prefix}{host_port}", f"{host_port}"],
+        denied_hosts=[host_port.host],
     )
 
-    assert not policy.allows(place, way)
+    assert not policy.allows(host_port, transport)
 
 
-@given(PLACES, PLACES, st.sampled_from(Way))
-def test_one_allowed_place_opens_no_other(one: Place, other: Place, way: Way) -> None:
-    prefix = "tcp://" if way is Way.RAW else ""
+@given(PLACES, PLACES, st.sampled_from(Transport))
+def test_one_allowed_place_opens_no_other(
+    one: HostPort, other: HostPort, transport: Transport
+) -> None:
+    prefix = "tcp://" if transport is Transport.RAW else ""
     policy = Policy.read(Access.PROXY, allowed_hosts=[f"{prefix}{one}"])
 
-    assert policy.allows(one, way)
-    assert policy.allows(other, way) is (one == other)
+    assert policy.allows(one, transport)
+    assert policy.allows(other, transport) is (one == other)
 
 
 @given(st.text(max_size=40))
@@ -225,11 +233,11 @@ def test_no_private_address_is_public(address: IPv4Address | IPv6Address) -> Non
 
 
 def test_one_private_address_among_public_ones_is_refused() -> None:
-    place = Place("a.example", 443)
+    host_port = HostPort("a.example", 443)
 
     with pytest.raises(Refused) as refusal:
-        Policy(Access.OPEN).check_addresses(place, ["8.8.8.8", "10.0.0.1"])
+        Policy(Access.OPEN).check_addresses(host_port, ["8.8.8.8", "10.0.0.1"])
 
     assert refusal.value.reason is Reason.PRIVATE_ADDRESS
     assert "TOOLRUNNER_EGRESS_PRIVATE_HOSTS" in str(refusal.value)
-    Policy(Access.OPEN, private=frozenset({place})).check_addresses(place, ["10.0.0.1"])
+    Policy(Access.OPEN, private=frozenset({host_port})).check_addresses(host_port, ["10.0.0.1"])

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from toolrunner.directories.workspaces import Workspaces
-from toolrunner.files.changes import FileChanges, Reads
+from toolrunner.files.changes import FileChanges, ReadEtags
 from toolrunner.fileworker.protocol import (
     Answer,
     Commit,
@@ -64,7 +64,7 @@ def workspaces(tmp_path: Path) -> Workspaces:
 
 @pytest.fixture
 def changes(file_workers: FakeClerks, workspaces: Workspaces) -> FileChanges:
-    return FileChanges(file_workers, workspaces, Reads(), lambda: "t")  # type: ignore[arg-type]
+    return FileChanges(file_workers, workspaces, ReadEtags(), lambda: "t")  # type: ignore[arg-type]
 
 
 async def test_what_could_not_be_taken_back_is_tried_until_it_is(

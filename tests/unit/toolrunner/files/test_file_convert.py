@@ -8,7 +8,7 @@ import pytest
 
 from toolrunner.files.rpc.convert import info_to_proto
 from toolrunner.fileworker.content.snapshot import info_of
-from toolrunner.fileworker.protocol import Frames, Stat, Tell, frame
+from toolrunner.fileworker.protocol import AnswerFrame, Frames, Stat, frame
 from toolrunner.fileworker.values import PathInfo
 
 
@@ -23,8 +23,10 @@ from toolrunner.fileworker.values import PathInfo
 def test_any_time_that_a_file_system_keeps_reaches_the_caller(modified_s: int, told: str) -> None:
     fields = (stat.S_IFREG | 0o644, 1, 1, 1, 0, 0, 5, 0, modified_s, 0)
     result = os.stat_result(fields, {"st_mtime_ns": modified_s * 10**9})
-    [body] = Frames(bytearray()).feed(frame(Tell(1, Stat(info_of("a", result)), is_last=True)))
-    answer = msgspec.msgpack.decode(body, type=Tell).answer
+    [body] = Frames(bytearray()).feed(
+        frame(AnswerFrame(1, Stat(info_of("a", result)), is_last=True))
+    )
+    answer = msgspec.msgpack.decode(body, type=AnswerFrame).answer
     assert isinstance(answer, Stat)
     assert answer.info is not None
     assert info_to_proto(answer.info).modified_at.ToJsonString() == told

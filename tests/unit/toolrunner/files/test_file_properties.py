@@ -6,6 +6,7 @@ from pathlib import Path
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from support.session.examples import examples
 from support.toolrunner.file_rooms import change, here, write
 from toolrunner.fileworker.content.detection import file_type_of, text_of
 from toolrunner.fileworker.protocol import PlanEdits, PlanPatch, PlanRestore
@@ -19,7 +20,7 @@ CONTENT = st.one_of(
 WORDS = st.text(alphabet="ab\n", min_size=1, max_size=3)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(CONTENT, st.lists(st.tuples(WORDS, WORDS), min_size=1, max_size=4), CONTENT)
 def test_changes_taken_back_in_order_restore_every_byte(
     content: bytes, edits: list[tuple[str, str]], written: bytes

@@ -11,7 +11,7 @@ import pytest
 from support.host.crash_points import crashing_before
 from support.toolrunner.here_clerks import InProcessFileWorkers
 from toolrunner.directories.workspaces import Workspaces
-from toolrunner.files.changes import Changed, FileChanges, Reads
+from toolrunner.files.changes import ChangeResult, FileChanges, ReadEtags
 from toolrunner.filesystem.errors import FileRefused, Reason
 from toolrunner.fileworker.protocol import PlanDelete, PlanEdits, PlanMove
 from toolrunner.fileworker.values import FileEdit, TextEdit
@@ -28,11 +28,11 @@ class Desk:
     changes: FileChanges
     root: Path
 
-    async def edit(self) -> Changed:
+    async def edit(self) -> ChangeResult:
         files = tuple(FileEdit(name, (TextEdit("old", "new"),)) for name in ("a", "d/b"))
         return await self.changes.apply(SCOPE, "edit", PlanEdits("t", files))
 
-    async def undo(self, path: str = "") -> Changed:
+    async def undo(self, path: str = "") -> ChangeResult:
         request_id = "" if path else "edit"
         return await self.changes.undo(
             SCOPE, "undo", edit_request_id=request_id, path=path, guards_git=True
@@ -52,7 +52,7 @@ async def pooled(directory: Path) -> AsyncIterator[Desk]:
     workspaces = Workspaces(directory)
     file_workers = InProcessFileWorkers(workspaces)
     tokens = count()
-    changes = FileChanges(file_workers, workspaces, Reads(), lambda: f"u{next(tokens)}")  # type: ignore[arg-type]
+    changes = FileChanges(file_workers, workspaces, ReadEtags(), lambda: f"u{next(tokens)}")  # type: ignore[arg-type]
     try:
         yield Desk(changes, workspaces.prepared(SCOPE.workspace_id).root)
     finally:
@@ -165,18 +165,18 @@ async def planted(pooled: Desk) -> None:
     plant(pooled)
 
 
-async def delete(pooled: Desk) -> Changed:
+async def delete(pooled: Desk) -> ChangeResult:
     return await pooled.changes.apply(SCOPE, "edit", PlanDelete("t", "tree", recursive=True))
 
 
-async def move(pooled: Desk) -> Changed:
+async def move(pooled: Desk) -> ChangeResult:
     plan = PlanMove("t", "tree/sub/f", "taken", overwrite=True)
     return await pooled.changes.apply(SCOPE, "edit", plan)
 
 
 @pytest.mark.parametrize("act", [delete, move])
 async def test_what_is_deleted_or_moved_is_so_as_a_whole_and_comes_back(
-    tmp_path: Path, act: Callable[[Desk], Awaitable[Changed]]
+    tmp_path: Path, act: Callable[[Desk], Awaitable[ChangeResult]]
 ) -> None:
     async with pooled(tmp_path / "model") as model:
         (model.root / "d").mkdir()

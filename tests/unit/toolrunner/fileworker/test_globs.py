@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from support.session.examples import examples
 from toolrunner.fileworker.search.globs import ALTERNATIVES_MAX, compiled, name_pattern
 
 PLAIN = re.compile(r"\*\*/|\*\*|\*|\?")
@@ -31,14 +32,14 @@ PATHS = st.text("ab/", max_size=12)
 
 
 @given(PATTERNS, PATHS)
-@settings(max_examples=300)
+@settings(max_examples=examples(300))
 def test_a_pattern_that_never_looks_back_matches_the_same(pattern: str, path: str) -> None:
     fits = meaning(pattern).fullmatch(path) is not None
     assert (compiled(pattern).fullmatch(path) is not None) is fits
 
 
 @given(PATTERNS, PATTERNS, PATTERNS, PATHS)
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 def test_braces_match_whatever_one_of_their_alternatives_does(
     first: str, second: str, rest: str, path: str
 ) -> None:

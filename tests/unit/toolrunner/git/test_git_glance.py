@@ -2,8 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from toolrunner.fileworker.git.detection import NAMES_MAX, holds_no_repository
-from toolrunner.fileworker.git.repositories import DEPTH_MAX
+from toolrunner.fileworker.git.repositories import CHECKED_NAMES_MAX, DEPTH_MAX, holds_no_repository
 
 
 def test_a_tree_without_a_repository_holds_none(tmp_path: Path) -> None:
@@ -30,7 +29,7 @@ def test_deeper_than_repositories_are_found_nobody_looks(tmp_path: Path) -> None
 
 
 def test_a_large_tree_is_left_to_the_program(tmp_path: Path) -> None:
-    for number in range(NAMES_MAX):
+    for number in range(CHECKED_NAMES_MAX):
         (tmp_path / f"f{number}").touch()
     assert holds_no_repository(str(tmp_path))
     (tmp_path / "one more").touch()

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from toolrunner.fileworker.git import configuration
 from toolrunner.fileworker.git.diff_output import DiffReader, path_of_piece, unquoted
-from toolrunner.fileworker.git.remote_urls import without_credentials
+from toolrunner.fileworker.git.status import without_credentials
 from toolrunner.fileworker.git.status_output import Entry, Status, parse_status
 from toolrunner.fileworker.git.values import FileState, GitFile
 

@@ -12,20 +12,18 @@ from msgspec import structs
 from parley.clock import FakeClock
 from toolrunner.journal.database import open_file
 from toolrunner.journal.journal import CANCELLED_ERROR, Begun, Journal, Known, NotBegun
-from toolrunner.journal.records import Effect, FileEffect, ProcessRecord
-from toolrunner.primitives.domain import (
+from toolrunner.journal.records import (
     LIVE,
-    ChatId,
+    Effect,
     Execution,
-    ExecutionId,
     ExecutionState,
-    Exit,
+    FileEffect,
     Key,
     LostReason,
-    ProcessId,
+    ProcessRecord,
     ProcessState,
-    WorkspaceId,
 )
+from toolrunner.primitives.domain import ChatId, ExecutionId, Exit, ProcessId, WorkspaceId
 from toolrunner.primitives.errors import (
     ExecutionIdReused,
     JournalChanged,

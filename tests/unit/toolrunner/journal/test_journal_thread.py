@@ -10,9 +10,9 @@ import pytest
 from parley.clock import FakeClock
 from toolrunner.journal.database import open_file
 from toolrunner.journal.journal import Begun, Done, Failed, Journal
-from toolrunner.journal.records import FileEffect
+from toolrunner.journal.records import FileEffect, Key
 from toolrunner.journal.thread import JournalThread, open_journal
-from toolrunner.primitives.domain import ChatId, ExecutionId, Key
+from toolrunner.primitives.domain import ChatId, ExecutionId
 from toolrunner.primitives.errors import JournalFailed, StaleOwner
 
 CLOCK = FakeClock()

@@ -2,8 +2,9 @@ import pytest
 
 from parley.api.workspace.v1 import execution_pb2, process_pb2, sandbox_pb2, workspace_pb2
 from parley.api.workspace.v1.process_service_pb2 import StartProcessRequest
-from toolrunner.primitives.domain import ProcessSpec, Scope, WorkspaceId
+from toolrunner.primitives.domain import Scope, WorkspaceId
 from toolrunner.primitives.errors import InvalidRequest
+from toolrunner.processes.domain import ProcessSpec
 from toolrunner.processes.output.log import LOG_BYTES
 from toolrunner.processes.rpc.inputs import budget_of, effect_of, scope_of, spec_of
 from toolrunner.sandbox import Network, Profile

@@ -149,15 +149,15 @@ def test_whatever_can_be_read_is_what_was_written(
 
 def test_what_leaves_a_pipe_is_in_the_log(tmp_path: Path) -> None:
     output = KeptOutput(OutputLog(tmp_path, "p", 1_000_000))
-    reading, writing = os.pipe()
+    reading, input_write = os.pipe()
     os.set_blocking(reading, False)
     with pytest.raises(BlockingIOError):
         output.take(reading)
-    os.write(writing, numbered(1000))
+    os.write(input_write, numbered(1000))
     assert output.take(reading)
     assert FinishedLog(tmp_path, "p").read(0, 8000) == numbered(1000)
     assert output.read(0, 8000) == numbered(1000)
-    os.close(writing)
+    os.close(input_write)
     assert not output.take(reading)
     os.close(reading)
     output.close()

@@ -3,7 +3,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolrunner.primitives.errors import InvalidPattern
-from toolrunner.processes.output.line_match import LINE_BYTES_MAX, LineMatcher
+from toolrunner.processes.wait import LINE_BYTES_MAX, LineMatcher
 
 
 def test_only_complete_lines_match() -> None:

@@ -9,12 +9,11 @@ from itertools import pairwise
 from pathlib import Path
 
 from parley.clock import FakeClock
-from toolrunner.journal.records import ProcessRecord
-from toolrunner.primitives.domain import ChatId, ProcessId, ProcessState, WorkspaceId
-from toolrunner.processes.live_process import LiveProcess
+from toolrunner.journal.records import ProcessRecord, ProcessState
+from toolrunner.primitives.domain import ChatId, ProcessId, WorkspaceId
+from toolrunner.processes.live_process import READ_TOGETHER, LiveProcess, Pipes
 from toolrunner.processes.output.buffer import CHUNK_BYTES, KeptOutput
 from toolrunner.processes.output.log import OutputLog
-from toolrunner.processes.output.pipes import READ_TOGETHER, Pipes
 from toolrunner.spawner.client.spawner import Launched
 
 NOISY = 5 * READ_TOGETHER

@@ -8,8 +8,8 @@ from toolrunner.processes.input_buffer import WAITING_BYTES_MAX, ProcessInput
 
 
 async def test_what_is_not_read_waits_and_nothing_is_lost() -> None:
-    reading, writing = os.pipe()
-    process_input = ProcessInput(writing, is_terminal=False)
+    reading, input_write = os.pipe()
+    process_input = ProcessInput(input_write, is_terminal=False)
     data = os.urandom(500_000)
     process_input.write(data[:300_000])
     process_input.write(data[300_000:])
@@ -23,8 +23,8 @@ async def test_what_is_not_read_waits_and_nothing_is_lost() -> None:
 
 
 async def test_too_much_is_refused_whole() -> None:
-    reading, writing = os.pipe()
-    process_input = ProcessInput(writing, is_terminal=False)
+    reading, input_write = os.pipe()
+    process_input = ProcessInput(input_write, is_terminal=False)
     process_input.write(b"x" * WAITING_BYTES_MAX)
     with pytest.raises(InputFull):
         process_input.write(b"y" * WAITING_BYTES_MAX)
@@ -33,9 +33,9 @@ async def test_too_much_is_refused_whole() -> None:
 
 
 async def test_a_reader_that_is_gone_closes_the_input() -> None:
-    reading, writing = os.pipe()
+    reading, input_write = os.pipe()
     os.close(reading)
-    process_input = ProcessInput(writing, is_terminal=False)
+    process_input = ProcessInput(input_write, is_terminal=False)
     process_input.write(b"for nobody")
     assert (process_input.is_open, process_input.flushed.is_set()) == (False, True)
     process_input.write(b"more")

@@ -7,9 +7,9 @@ from msgspec import structs
 
 from parley.clock import FakeClock
 from toolrunner.directories.workspaces import Workspaces
-from toolrunner.journal.records import Effect, ProcessRecord
+from toolrunner.journal.records import Effect, ProcessRecord, ProcessState
 from toolrunner.journal.thread import JournalThread, open_journal
-from toolrunner.primitives.domain import ChatId, Exit, ProcessId, ProcessState, Scope, WorkspaceId
+from toolrunner.primitives.domain import ChatId, Exit, ProcessId, Scope, WorkspaceId
 from toolrunner.primitives.errors import ProcessNotFound
 from toolrunner.processes.registry import Registry
 from toolrunner.processes.retention import FINISHED_KEPT, REAP_EVERY_S, Reaper

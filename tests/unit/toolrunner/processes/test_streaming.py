@@ -3,13 +3,12 @@ from pathlib import Path
 
 from parley.clock import FakeClock
 from toolrunner.directories.workspaces import Workspaces
-from toolrunner.journal.records import ProcessRecord
+from toolrunner.journal.records import ProcessRecord, ProcessState
 from toolrunner.journal.thread import open_journal
-from toolrunner.primitives.domain import ChatId, ProcessId, ProcessState, Scope, WorkspaceId
-from toolrunner.processes.live_process import LiveProcess
+from toolrunner.primitives.domain import ChatId, ProcessId, Scope, WorkspaceId
+from toolrunner.processes.live_process import LiveProcess, Pipes
 from toolrunner.processes.output.buffer import KeptOutput
 from toolrunner.processes.output.log import OutputLog
-from toolrunner.processes.output.pipes import Pipes
 from toolrunner.processes.output.stream import Chunk, Closed, CloseReason, Heartbeat, OutputStream
 from toolrunner.processes.registry import Registry
 

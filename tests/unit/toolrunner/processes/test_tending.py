@@ -13,23 +13,13 @@ from parley.clock import FakeClock
 from support.host.conditions import until
 from toolrunner.directories.workspaces import Workspaces
 from toolrunner.journal.journal import Journal
-from toolrunner.journal.records import Effect, ProcessRecord
+from toolrunner.journal.records import Effect, ExecutionState, Key, ProcessRecord, ProcessState
 from toolrunner.journal.thread import JournalThread, open_journal
-from toolrunner.primitives.domain import (
-    ChatId,
-    ExecutionId,
-    ExecutionState,
-    Exit,
-    Key,
-    ProcessId,
-    ProcessState,
-    WorkspaceId,
-)
-from toolrunner.processes.live_process import LiveProcess
+from toolrunner.primitives.domain import ChatId, ExecutionId, Exit, ProcessId, WorkspaceId
+from toolrunner.processes.live_process import LiveProcess, Pipes
 from toolrunner.processes.monitor import KEEP_START_S, ProcessMonitor
 from toolrunner.processes.output.buffer import KeptOutput
 from toolrunner.processes.output.log import OutputLog
-from toolrunner.processes.output.pipes import Pipes
 from toolrunner.processes.registry import Registry
 from toolrunner.spawner.client.spawner import Spawner
 

@@ -20,7 +20,7 @@ from toolrunner.quotas.disk import LOOK_AGAIN_S, LOOK_OVER_S, Space, Use, is_due
 from toolrunner.quotas.enforcement import Quotas
 from toolrunner.quotas.socket_memory import SocketMemory, SocketMeter
 from toolrunner.spawner import Seen, descendants, running_processes
-from toolrunner.spawner.client.node_programs import Programs
+from toolrunner.spawner.client.node_programs import NodePrograms
 from toolrunner.spawner.client.spawner import Launch, Launched, LaunchFailed, OnExit, Spawner
 from toolrunner.spawner.control_groups import ControlGroups
 from toolrunner.spawner.control_groups_v1 import ControlGroupsV1
@@ -303,7 +303,7 @@ async def test_a_workspace_that_vanishes_while_it_is_measured_does_not_spare_the
         processes=cast(Processes, processes),
         workspaces=workspaces,
         scan=ProcessScan(os.getpid(), dict),
-        programs=Programs(cast(Spawner, spawner), lambda: "p"),
+        programs=NodePrograms(cast(Spawner, spawner), lambda: "p"),
         shares=CpuPriorities(clock),
         sockets=SocketMemory(cast(SocketMeter, spawner), clock),
         directory=tmp_path,

@@ -19,35 +19,35 @@ def holding() -> "subprocess.Popen[bytes]":
 
 def test_a_cell_without_anybody_is_kept_for_a_while() -> None:
     with holding() as first:
-        cells = NamespaceSets({Key("w1", Network.OPEN, None): NamespaceSet(first.pid, ())})
-        cells.rest("w1", 100.0)
-        assert cells.end_rested(100.0 + RESTING_S - 1) == 100.0 + RESTING_S
-        assert (first.poll(), cells.firsts) == (None, {first.pid})
-        assert cells.end_rested(100.0 + RESTING_S) is None
-        assert (first.wait(5), cells.firsts) == (-signal.SIGKILL, set())
+        namespace_sets = NamespaceSets({Key("w1", Network.OPEN, None): NamespaceSet(first.pid, ())})
+        namespace_sets.rest("w1", 100.0)
+        assert namespace_sets.end_rested(100.0 + RESTING_S - 1) == 100.0 + RESTING_S
+        assert (first.poll(), namespace_sets.firsts) == (None, {first.pid})
+        assert namespace_sets.end_rested(100.0 + RESTING_S) is None
+        assert (first.wait(5), namespace_sets.firsts) == (-signal.SIGKILL, set())
 
 
 def test_of_many_cells_without_anybody_the_longest_empty_goes() -> None:
     with holding() as first, holding() as last:
-        cells = NamespaceSets(
+        namespace_sets = NamespaceSets(
             {
                 Key("w0", Network.OPEN, None): NamespaceSet(first.pid, ()),
                 Key("last", Network.NONE, None): NamespaceSet(last.pid, ()),
             }
         )
-        cells.rest("w0", 0.0)
-        cells.resting |= {f"w{number}": float(number) for number in range(1, RESTING_MAX)}
-        cells.rest("last", 100.0)
-        assert len(cells.resting) == RESTING_MAX
+        namespace_sets.rest("w0", 0.0)
+        namespace_sets.resting |= {f"w{number}": float(number) for number in range(1, RESTING_MAX)}
+        namespace_sets.rest("last", 100.0)
+        assert len(namespace_sets.resting) == RESTING_MAX
         assert (first.wait(5), last.poll()) == (-signal.SIGKILL, None)
-        cells.end_all()
+        namespace_sets.end_all()
         assert last.wait(5) == -signal.SIGKILL
 
 
 def test_a_workspace_without_cells_does_not_rest() -> None:
-    cells = NamespaceSets()
-    cells.rest("w1", 1.0)
-    assert (cells.resting, cells.end_rested(1000.0)) == ({}, None)
+    namespace_sets = NamespaceSets()
+    namespace_sets.rest("w1", 1.0)
+    assert (namespace_sets.resting, namespace_sets.end_rested(1000.0)) == ({}, None)
 
 
 def confined(profile: Profile, *layers: Layer) -> Confinement:

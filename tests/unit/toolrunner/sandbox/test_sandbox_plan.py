@@ -11,9 +11,9 @@ from toolrunner.sandbox import (
     Level,
     Network,
     NotEnforceable,
-    Place,
     Profile,
     Report,
+    SandboxPaths,
     Trials,
     judge,
     plan,
@@ -32,7 +32,7 @@ NO_NAMESPACES = dict.fromkeys(
 CONTAINER = replace(EVERYTHING, failures={**NO_NAMESPACES, Layer.CGROUP: "read-only"})
 ORDINARY = replace(EVERYTHING, is_root=False, failures={**NO_NAMESPACES, Layer.UID: "no root"})
 NO_LANDLOCK = {Layer.LANDLOCK_FILES: "old", Layer.LANDLOCK_NETWORK: "old"}
-PLACE = Place("/w/files", "/w/home", "/w/tmp", uid=20_001)
+PLACE = SandboxPaths("/w/files", "/w/home", "/w/tmp", uid=20_001)
 EGRESS = Egress(4000)
 
 
@@ -52,13 +52,13 @@ def report_of(trials: Trials, level: Level | None = None) -> Report:
         (replace(CONTAINER, landlock_abi=6, is_reachable=False), Level.NONE),
         (ORDINARY, Level.NONE),
         (replace(EVERYTHING, is_root=False, failures={Layer.UID: "no root"}), Level.NS),
-        (replace(CONTAINER, landlock_abi=1, is_reachable=False, passage=2), Level.LANDLOCK),
+        (replace(CONTAINER, landlock_abi=1, is_reachable=False, kept_capability=2), Level.LANDLOCK),
         (
             replace(
                 CONTAINER,
                 landlock_abi=0,
                 is_reachable=False,
-                passage=2,
+                kept_capability=2,
                 failures={**NO_NAMESPACES, **NO_LANDLOCK},
             ),
             Level.NONE,
@@ -92,7 +92,7 @@ def test_landlock_with_the_user_of_the_service_counts_as_none_and_is_applied() -
     report = report_of(ORDINARY)
     assert (report.level, report.applied) == (Level.NONE, Level.LANDLOCK)
     assert "do not isolate" in report.summary
-    found = plan(report, place=replace(PLACE, uid=-1), profile=Profile.READ_ONLY)
+    found = plan(report, paths=replace(PLACE, uid=-1), profile=Profile.READ_ONLY)
     assert (found.level, found.profile, found.network) == (
         Level.NONE,
         Profile.READ_ONLY,
@@ -103,9 +103,9 @@ def test_landlock_with_the_user_of_the_service_counts_as_none_and_is_applied() -
 
 def test_a_directory_of_the_services_user_tells_level_none_where_only_landlock_confines() -> None:
     of_the_service = replace(PLACE, uid=-1)
-    assert plan(report_of(CONTAINER), place=of_the_service).level is Level.NONE
-    assert plan(report_of(CONTAINER), place=PLACE).level is Level.LANDLOCK
-    assert plan(report_of(EVERYTHING), place=of_the_service).level is Level.NS
+    assert plan(report_of(CONTAINER), paths=of_the_service).level is Level.NONE
+    assert plan(report_of(CONTAINER), paths=PLACE).level is Level.LANDLOCK
+    assert plan(report_of(EVERYTHING), paths=of_the_service).level is Level.NS
 
 
 def test_a_node_below_its_minimum_is_refused_and_told_why_and_how() -> None:
@@ -145,7 +145,7 @@ def test_whatever_is_missing_has_cause_effect_and_remedy() -> None:
 
 
 def test_all_layers_are_applied_in_their_order() -> None:
-    found = plan(report_of(EVERYTHING), place=PLACE, profile=Profile.FULL, processes=9)
+    found = plan(report_of(EVERYTHING), paths=PLACE, profile=Profile.FULL, processes=9)
     assert found == Confinement(
         level=Level.NS,
         layers=(
@@ -175,8 +175,24 @@ def test_all_layers_are_applied_in_their_order() -> None:
 
 
 def test_a_plan_survives_its_journey() -> None:
-    found = plan(report_of(EVERYTHING), place=PLACE, network=Network.PROXY, egress=EGRESS)
+    found = plan(report_of(EVERYTHING), paths=PLACE, network=Network.PROXY, egress=EGRESS)
     assert Confinement.of(found.document()) == found
+
+
+def test_a_plan_is_sent_by_the_names_that_older_spawners_know() -> None:
+    assert sorted(plan(report_of(EVERYTHING), paths=PLACE).document()) == [
+        *(
+            "has_own_proc",
+            "home",
+            "landlock_abi",
+            "layers",
+            "level",
+            "may_watch",
+            "network",
+            "nice",
+        ),
+        *("passage", "processes", "profile", "proxy_port", "readable", "root", "temporary", "uid"),
+    ]
 
 
 @pytest.mark.parametrize("level", [Level.NONE, Level.UID])
@@ -185,14 +201,14 @@ def test_a_closed_network_is_not_promised_where_nothing_keeps_it(
     level: Level, network: Network
 ) -> None:
     with pytest.raises(NotEnforceable) as refused:
-        plan(report_of(EVERYTHING, level), place=PLACE, network=network)
+        plan(report_of(EVERYTHING, level), paths=PLACE, network=network)
     assert refused.value.required is Level.LANDLOCK
 
 
 @pytest.mark.parametrize("level", [Level.NONE, Level.UID])
 def test_read_only_is_not_promised_where_nothing_keeps_it(level: Level) -> None:
     with pytest.raises(NotEnforceable):
-        plan(report_of(EVERYTHING, level), place=PLACE, profile=Profile.READ_ONLY)
+        plan(report_of(EVERYTHING, level), paths=PLACE, profile=Profile.READ_ONLY)
 
 
 @pytest.mark.parametrize(
@@ -207,28 +223,28 @@ def test_read_only_is_not_promised_where_nothing_keeps_it(level: Level) -> None:
 def test_who_says_nothing_gets_as_little_as_can_be_kept(
     level: Level, profile: Profile, network: Network
 ) -> None:
-    found = plan(report_of(EVERYTHING, level), place=PLACE)
+    found = plan(report_of(EVERYTHING, level), paths=PLACE)
     assert (found.profile, found.network) == (profile, network)
 
 
 def test_the_profile_that_is_told_is_the_one_that_is_kept() -> None:
     asked = Profile.WORKSPACE_WRITE
-    assert plan(report_of(EVERYTHING), place=PLACE, profile=asked).profile is asked
-    weaker = plan(report_of(CONTAINER), place=PLACE, profile=asked)
+    assert plan(report_of(EVERYTHING), paths=PLACE, profile=asked).profile is asked
+    weaker = plan(report_of(CONTAINER), paths=PLACE, profile=asked)
     assert weaker.profile is Profile.FULL
 
 
 def test_a_proxy_is_at_the_door_of_a_network_of_its_own_and_at_its_port_elsewhere() -> None:
-    apart = plan(report_of(EVERYTHING), place=PLACE, network=Network.PROXY, egress=EGRESS)
+    apart = plan(report_of(EVERYTHING), paths=PLACE, network=Network.PROXY, egress=EGRESS)
     assert apart.proxy_port == PROXY_PORT
-    shared = plan(report_of(CONTAINER), place=PLACE, network=Network.PROXY, egress=EGRESS)
+    shared = plan(report_of(CONTAINER), paths=PLACE, network=Network.PROXY, egress=EGRESS)
     assert shared.proxy_port == 4000
 
 
 def test_without_a_proxy_or_its_port_nothing_is_reached() -> None:
-    assert plan(report_of(EVERYTHING), place=PLACE, network=Network.PROXY).network is Network.NONE
+    assert plan(report_of(EVERYTHING), paths=PLACE, network=Network.PROXY).network is Network.NONE
     old = replace(CONTAINER, landlock_abi=3)
-    found = plan(report_of(old), place=PLACE, network=Network.PROXY, egress=EGRESS)
+    found = plan(report_of(old), paths=PLACE, network=Network.PROXY, egress=EGRESS)
     assert found.network is Network.NONE
 
 
@@ -244,12 +260,12 @@ def test_without_a_proxy_or_its_port_nothing_is_reached() -> None:
 def test_a_network_is_closed_by_one_layer_and_an_open_one_by_none(
     level: Level, network: Network, closing: set[Layer]
 ) -> None:
-    found = plan(report_of(EVERYTHING, level), place=PLACE, network=network)
+    found = plan(report_of(EVERYTHING, level), paths=PLACE, network=network)
     assert set(found.layers) & {Layer.NETWORK_NAMESPACE, Layer.LANDLOCK_NETWORK} == closing
 
 
 def test_files_of_the_service_keep_its_user() -> None:
-    found = plan(report_of(EVERYTHING), place=replace(PLACE, uid=-1))
+    found = plan(report_of(EVERYTHING), paths=replace(PLACE, uid=-1))
     assert (found.uid, found.has(Layer.UID)) == (-1, False)
 
 
@@ -264,7 +280,7 @@ def test_files_of_the_service_are_refused_where_only_another_user_would_confine(
     report: Report, required: Level
 ) -> None:
     with pytest.raises(NotEnforceable) as refused:
-        plan(report, place=replace(PLACE, uid=-1), profile=Profile.FULL)
+        plan(report, paths=replace(PLACE, uid=-1), profile=Profile.FULL)
     assert refused.value.required is required
 
 
@@ -283,18 +299,18 @@ def test_a_user_that_cannot_walk_to_its_files_is_used_only_where_they_are_mounte
 
 
 def test_a_user_walks_through_closed_directories_only_where_landlock_says_what_it_finds() -> None:
-    closed = replace(EVERYTHING, is_reachable=False, passage=2)
+    closed = replace(EVERYTHING, is_reachable=False, kept_capability=2)
     found = {
-        level: (Layer.UID in report.layers, plan(report, place=PLACE).passage)
+        level: (Layer.UID in report.layers, plan(report, paths=PLACE).kept_capability)
         for level in (Level.NS, Level.LANDLOCK)
         for report in (report_of(closed, level),)
     }
     assert found == {Level.NS: (True, 0), Level.LANDLOCK: (True, 2)}
     assert Layer.UID not in report_of(closed, Level.UID).layers
     open_to_all = report_of(replace(closed, is_reachable=True), Level.LANDLOCK)
-    assert plan(open_to_all, place=PLACE).passage == 0
+    assert plan(open_to_all, paths=PLACE).kept_capability == 0
     of_the_service = replace(PLACE, uid=-1)
-    assert plan(report_of(closed, Level.LANDLOCK), place=of_the_service).passage == 0
+    assert plan(report_of(closed, Level.LANDLOCK), paths=of_the_service).kept_capability == 0
 
 
 @pytest.mark.parametrize(
@@ -306,4 +322,4 @@ def test_a_user_walks_through_closed_directories_only_where_landlock_says_what_i
     ],
 )
 def test_a_profile_says_what_may_be_written(profile: Profile, writable: tuple[str, ...]) -> None:
-    assert plan(report_of(EVERYTHING), place=PLACE, profile=profile).writable == writable
+    assert plan(report_of(EVERYTHING), paths=PLACE, profile=profile).writable == writable

@@ -13,9 +13,10 @@ from typing import Any
 import pytest
 
 from toolrunner.sandbox import is_readable
-from toolrunner.spawner.children import REPORT_OVER, ChildProcesses, Kept
+from toolrunner.spawner.child import ChildProcess
+from toolrunner.spawner.children import REPORT_OVER, ChildProcesses
 from toolrunner.spawner.control_groups import ControlGroups
-from toolrunner.spawner.frames import Frames, Line
+from toolrunner.spawner.frames import FrameChannel, Frames
 from toolrunner.spawner.process_index import ProcessIndex
 
 CODE = 7
@@ -28,7 +29,7 @@ class Stage:
 
     family: ChildProcesses
     service: socket.socket
-    kept: Kept
+    child: ChildProcess
     report: int
     outside: int
     inside: int
@@ -40,7 +41,7 @@ class Stage:
 
     def close_report(self) -> None:
         os.close(self.report)
-        self.family.settle(self.kept)
+        self.family.settle(self.child)
 
     def heard(self) -> list[dict[str, Any]]:
         """Return what the service was told since the last time."""
@@ -75,16 +76,18 @@ def stage() -> Iterator[Stage]:
         os._exit(0)
     ours, theirs = socket.socketpair()
     groups, selector = ControlGroups(""), selectors.DefaultSelector()
-    family = ChildProcesses(Line(ours), selector, groups, (1024, 1024), ProcessIndex(groups))
+    family = ChildProcesses(
+        FrameChannel(ours), selector, groups, (1024, 1024), ProcessIndex(groups)
+    )
     reading, writing = os.pipe2(os.O_NONBLOCK)
     output = os.open(os.devnull, os.O_RDONLY)
-    kept = Kept("p", "w", 1, outside, output, -1, reading)
-    family.kept["p"] = family.starting["p"] = kept
+    child = ChildProcess("p", "w", 1, outside, output, -1, reading)
+    family.children["p"] = family.starting["p"] = child
     family.leaders[outside] = "p"
     family.process_index.enter("p", "w", outside)
-    selector.register(reading, REPORT_OVER, kept)
+    selector.register(reading, REPORT_OVER, child)
     outside_fd = os.pidfd_open(outside)
-    yield Stage(family, theirs, kept, writing, outside, died(CODE), outside_fd)
+    yield Stage(family, theirs, child, writing, outside, died(CODE), outside_fd)
     os.close(outside_fd)
     for fd in (lasting, until):
         os.close(fd)
@@ -112,7 +115,7 @@ def test_one_who_died_before_it_was_told_who_it_is_is_told_of(stage: Stage) -> N
 
 def test_an_exit_is_never_told_before_the_start(stage: Stage) -> None:
     stage.tell(pid=stage.inside)
-    stage.family.settle(stage.kept)
+    stage.family.settle(stage.child)
     stage.family.reap()
     assert stage.heard() == []
     stage.close_report()
@@ -164,14 +167,14 @@ def test_a_report_wakes_the_spawner_once_and_all_of_it_is_read_then(stage: Stage
     assert stage.family.selector.select(0) == []
     os.close(stage.report)
     ((key, _),) = stage.family.selector.select(5)
-    assert key.data is stage.kept
-    stage.family.settle(stage.kept)
+    assert key.data is stage.child
+    stage.family.settle(stage.child)
     (told,) = stage.heard()
     assert (told["number"], told["pid"], told["layers"]) == (1, stage.inside, [1, 2])
 
 
 def test_one_who_does_not_begin_in_time_is_killed_and_its_start_answered(stage: Stage) -> None:
-    stage.kept.give_up_at = 100.0
+    stage.child.give_up_at = 100.0
     assert (stage.family.end_late(99.0), stage.heard()) == (100.0, [])
     assert stage.family.end_late(100.0) is None
     assert stage.heard() == [{"number": 1, "stage": "start", "errno": errno.ETIMEDOUT}]
@@ -180,7 +183,7 @@ def test_one_who_does_not_begin_in_time_is_killed_and_its_start_answered(stage: 
 
 def test_one_who_is_forgotten_before_it_began_is_killed(stage: Stage) -> None:
     stage.family.forget("p")
-    assert (stage.family.starting, stage.family.kept) == ({}, {})
+    assert (stage.family.starting, stage.family.children) == ({}, {})
     assert is_readable(stage.outside_fd, WITHIN_S), "it was not killed"
     # Its descriptors were closed once, and are of no use to anybody.
     stage.family.reap()

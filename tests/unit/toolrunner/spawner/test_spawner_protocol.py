@@ -22,7 +22,7 @@ from toolrunner.spawner import (
 from toolrunner.spawner.adoption import is_below
 from toolrunner.spawner.control_groups import ControlGroups
 from toolrunner.spawner.kernel import look, send
-from toolrunner.spawner.process_index import Known, ProcessIndex, ProcessOwnership
+from toolrunner.spawner.process_index import ProcessEntry, ProcessIndex, ProcessOwnership
 
 
 def test_messages_survive_any_cut() -> None:
@@ -122,7 +122,7 @@ def test_who_bears_the_mark_of_another_is_not_taken_for_a_departed_leaders(
 ) -> None:
     departed, other = Seen(9, 1, 7, 7, 20), Seen(8, 1, 7, 7, 30)
     marks = {9: "p2", 8: None}
-    known = {"p1": Known("w1", 7, is_reaped=True), "p2": Known("w2", 6)}
+    known = {"p1": ProcessEntry("w1", 7, is_reaped=True), "p2": ProcessEntry("w2", 6)}
     belongs = ProcessOwnership({"p1": known["p1"]}, known, [departed, other], marks.get)
     assert [belongs.by_number(each) for each in (departed, other)] == [False, True]
 
@@ -133,7 +133,9 @@ def test_what_is_forgotten_is_known_only_while_it_left_somebody_behind(
     with sleeping("p-behind") as behind:
         process_index.enter("p-behind", "w1", behind.pid)
         for number in range(200):
-            process_index.known[f"p{number}"] = Known("w1", 4_194_304 + number, is_reaped=True)
+            process_index.known[f"p{number}"] = ProcessEntry(
+                "w1", 4_194_304 + number, is_reaped=True
+            )
             process_index.prune({"p-needed"})
         assert len(process_index.known) <= 65
         assert "p-behind" in process_index.known

@@ -2,7 +2,7 @@
 
 import pytest
 
-from toolrunner.egress import Delivery, Grant, HostPattern, Place
+from toolrunner.egress import Delivery, Grant, HostPattern, HostPort
 from toolrunner.workspaces.egress import fetch_grant, repository_place
 
 GIT = Grant("deploy", (HostPattern.parse("*.example.org"),), Delivery.GIT)
@@ -13,9 +13,9 @@ VARIABLE = Grant("key", (), Delivery.ENVIRONMENT, variable="KEY")
 @pytest.mark.parametrize(
     ("url", "place"),
     [
-        ("https://git.example.org/a/b.git", Place("git.example.org", 443)),
-        ("https://GIT.example.org:8443/a", Place("git.example.org", 8443)),
-        ("git@git.example.org:a/b.git", Place("git.example.org", 443)),
+        ("https://git.example.org/a/b.git", HostPort("git.example.org", 443)),
+        ("https://GIT.example.org:8443/a", HostPort("git.example.org", 8443)),
+        ("git@git.example.org:a/b.git", HostPort("git.example.org", 443)),
         ("ssh://git@git.example.org/a/b.git", None),
         ("http://git.example.org/a/b.git", None),
         ("https://ada:word@git.example.org/a", None),
@@ -25,7 +25,7 @@ VARIABLE = Grant("key", (), Delivery.ENVIRONMENT, variable="KEY")
     ],
 )
 def test_a_repository_is_where_its_address_says_if_that_can_be_asked_over_tls(
-    url: str, place: Place | None
+    url: str, place: HostPort | None
 ) -> None:
     assert repository_place(url) == place
 
@@ -33,15 +33,15 @@ def test_a_repository_is_where_its_address_says_if_that_can_be_asked_over_tls(
 @pytest.mark.parametrize(
     ("grants", "place", "grant"),
     [
-        ((API, GIT, VARIABLE), Place("git.example.org", 443), GIT),
-        ((API, VARIABLE), Place("git.example.org", 443), API),
-        ((VARIABLE,), Place("git.example.org", 443), None),
-        ((API, GIT), Place("git.example.org", 8443), None),
-        ((API, GIT), Place("git.example.com", 443), None),
+        ((API, GIT, VARIABLE), HostPort("git.example.org", 443), GIT),
+        ((API, VARIABLE), HostPort("git.example.org", 443), API),
+        ((VARIABLE,), HostPort("git.example.org", 443), None),
+        ((API, GIT), HostPort("git.example.org", 8443), None),
+        ((API, GIT), HostPort("git.example.com", 443), None),
         ((API, GIT), None, None),
     ],
 )
 def test_git_gets_the_secret_that_is_granted_for_the_place(
-    grants: tuple[Grant, ...], place: Place | None, grant: Grant | None
+    grants: tuple[Grant, ...], place: HostPort | None, grant: Grant | None
 ) -> None:
     assert fetch_grant(grants, place) == grant

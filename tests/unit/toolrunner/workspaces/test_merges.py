@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from support.session.examples import examples
 from support.toolrunner.merged_trees import Pair, Tree, read, write
 from toolrunner.filesystem.beneath import Root
 from toolrunner.primitives.errors import MergeInterrupted
@@ -44,7 +45,7 @@ def test_edits_of_different_lines_of_a_file_are_brought_together(pair: Pair) -> 
 
 
 @given(data=st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 def test_disjoint_changes_of_both_sides_are_both_there(
     tmp_path_factory: pytest.TempPathFactory, data: st.DataObject
 ) -> None:

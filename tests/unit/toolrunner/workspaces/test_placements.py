@@ -11,7 +11,7 @@ import pytest
 
 from toolrunner.primitives.domain import WorkspaceId
 from toolrunner.workspaces.domain.placement import HostState, Placement
-from toolrunner.workspaces.domain.spec import Scratch, WorkspaceSpec
+from toolrunner.workspaces.domain.spec import Git, Scratch, WorkspaceSpec
 from toolrunner.workspaces.store import (
     REMOVED_KEPT,
     REMOVED_MAX,
@@ -37,6 +37,17 @@ def placement(
 async def names(path: Path) -> set[str]:
     async with open_placements(path, new_id=lambda: "n") as placements:
         return set(placements.all)
+
+
+def test_the_names_of_stored_fields_stay() -> None:
+    spec = WorkspaceSpec(Git("https://host/it.git", is_worktree=True))
+    stored = msgspec.json.encode(Placement(WorkspaceId("w"), 1, "ann", HostState.READY, spec, NOON))
+    document = msgspec.json.decode(stored)
+    assert document["recipe"]["source"] == {
+        **{"type": "git", "url": "https://host/it.git", "ref": "", "branch": "", "depth": 0},
+        "borrows": True,
+    }
+    assert msgspec.json.decode(stored, type=Placement).spec == spec
 
 
 async def test_what_was_removed_long_ago_is_forgotten_when_more_is_removed(tmp_path: Path) -> None:

@@ -93,7 +93,7 @@ class Stage:
             host=self.host,
             hosted=lambda: tuple(self.hosted),
             clock=self.clock,
-            chance=lambda: 0.0,
+            rng=lambda: 0.0,
             new_id=lambda: f"r{next(numbers)}",
         )
 
@@ -218,8 +218,8 @@ async def test_everything_is_told_once_a_minute_because_what_is_wanted_of_it_may
         for _ in range(12):
             await node.beat()
         assert node.clock.monotonic() == 120
-    told = [changed for _, _, changed in node.registry.heard]
-    assert told == [*[()] * 5, (READY,)] * 2
+    reported = [changed for _, _, changed in node.registry.heard]
+    assert reported == [*[()] * 5, (READY,)] * 2
 
 
 async def test_a_node_that_leaves_says_so() -> None:

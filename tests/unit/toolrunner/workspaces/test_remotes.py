@@ -4,15 +4,22 @@ from pathlib import Path
 
 import pytest
 
-from toolrunner.workspaces.domain.mirror_limits import Bounds, Kept
-from toolrunner.workspaces.sources.git_command import GIT_ENVIRONMENT, KNOWN_HOSTS, SSH, ssh_to
-from toolrunner.workspaces.sources.git_output import PRIVATE, led_names, told
+from toolrunner.egress.domain.policy import is_public
+from toolrunner.workspaces.sources.git_command import (
+    GIT_ENVIRONMENT,
+    KNOWN_HOSTS,
+    PRIVATE,
+    SSH,
+    redacted,
+    redacted_names,
+    ssh_to,
+)
+from toolrunner.workspaces.sources.mirrors import MirrorBounds, MirrorUse
 from toolrunner.workspaces.sources.remotes import (
     Remote,
     RemoteRefused,
     Remotes,
     is_led,
-    is_public,
     pinned,
     remote_of,
 )
@@ -98,7 +105,7 @@ INSIDE = (
     ),
     *("168.63.129.16", "100.100.100.200", "224.0.0.1", "255.255.255.255", "192.0.0.192"),
     *("::1", "::", "fe80::1", "fd00:ec2::254", "fc00::1", "::ffff:127.0.0.1", "64:ff9b::7f00:1"),
-    *("2002:7f00:1::", "ff02::1", "2001:0:1::1", "not an address"),
+    *("2002:7f00:1::", "ff02::1", "2001:0:1::1", "fec0::1", "not an address"),
 )
 
 
@@ -146,8 +153,8 @@ def test_what_git_says_has_no_private_address_and_no_path_of_the_node(
         "GIT_CONFIG_KEY_0": "url.http://127.0.0.1:4000/~t0ken/https/example.org:443/.insteadOf",
         "GIT_CONFIG_VALUE_0": "https://example.org/",
     }
-    names = {**led_names(variables), "/data/mirrors/abc": "."}
-    assert told(line, names, "192.168.7.7") == (line if shown is None else shown)
+    names = {**redacted_names(variables), "/data/mirrors/abc": "."}
+    assert redacted(line, names, "192.168.7.7") == (line if shown is None else shown)
 
 
 async def test_a_host_without_an_address_is_told() -> None:
@@ -228,19 +235,19 @@ DAY_S = 86_400
 @pytest.mark.parametrize(
     ("bounds", "gone"),
     [
-        (Bounds(9, 1000, 30 * DAY_S), ()),
-        (Bounds(2, 1000, 30 * DAY_S), ("old",)),
-        (Bounds(9, 500, 30 * DAY_S), ("old",)),
-        (Bounds(9, 100, 30 * DAY_S), ("old", "middle", "new")),
-        (Bounds(9, 1000, 2 * DAY_S), ("old", "middle")),
+        (MirrorBounds(9, 1000, 30 * DAY_S), ()),
+        (MirrorBounds(2, 1000, 30 * DAY_S), ("old",)),
+        (MirrorBounds(9, 500, 30 * DAY_S), ("old",)),
+        (MirrorBounds(9, 100, 30 * DAY_S), ("old", "middle", "new")),
+        (MirrorBounds(9, 1000, 2 * DAY_S), ("old", "middle")),
     ],
 )
 def test_mirrors_not_used_for_longest_go_until_the_rest_keeps_the_bounds(
-    bounds: Bounds, gone: tuple[str, ...]
+    bounds: MirrorBounds, gone: tuple[str, ...]
 ) -> None:
     kept = [
-        Kept(Path("new"), 200, 10 * DAY_S),
-        Kept(Path("old"), 200, 1 * DAY_S),
-        Kept(Path("middle"), 200, 5 * DAY_S),
+        MirrorUse(Path("new"), 200, 10 * DAY_S),
+        MirrorUse(Path("old"), 200, 1 * DAY_S),
+        MirrorUse(Path("middle"), 200, 5 * DAY_S),
     ]
     assert bounds.surplus(kept, 10.0 * DAY_S) == tuple(map(Path, gone))

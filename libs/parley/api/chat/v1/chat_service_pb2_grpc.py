@@ -75,6 +75,11 @@ class ChatServiceStub:
                 request_serializer=parley_dot_api_dot_chat_dot_v1_dot_chat__service__pb2.ListMessagesRequest.SerializeToString,
                 response_deserializer=parley_dot_api_dot_chat_dot_v1_dot_chat__service__pb2.ListMessagesResponse.FromString,
                 _registered_method=True)
+        self.GetMessage = channel.unary_unary(
+                '/parley.api.chat.v1.ChatService/GetMessage',
+                request_serializer=parley_dot_api_dot_chat_dot_v1_dot_chat__service__pb2.GetMessageRequest.SerializeToString,
+                response_deserializer=parley_dot_api_dot_chat_dot_v1_dot_chat__service__pb2.GetMessageResponse.FromString,
+                _registered_method=True)
         self.SendMessage = channel.unary_unary(
                 '/parley.api.chat.v1.ChatService/SendMessage',
                 request_serializer=parley_dot_api_dot_chat_dot_v1_dot_chat__service__pb2.SendMessageRequest.SerializeToString,
@@ -187,6 +192,13 @@ class ChatServiceServicer:
 
     def ListMessages(self, request, context):
         """Read a page of the history.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetMessage(self, request, context):
+        """Read one message of the history.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -312,6 +324,11 @@ def add_ChatServiceServicer_to_server(servicer, server):
                     servicer.ListMessages,
                     request_deserializer=parley_dot_api_dot_chat_dot_v1_dot_chat__service__pb2.ListMessagesRequest.FromString,
                     response_serializer=parley_dot_api_dot_chat_dot_v1_dot_chat__service__pb2.ListMessagesResponse.SerializeToString,
+            ),
+            'GetMessage': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetMessage,
+                    request_deserializer=parley_dot_api_dot_chat_dot_v1_dot_chat__service__pb2.GetMessageRequest.FromString,
+                    response_serializer=parley_dot_api_dot_chat_dot_v1_dot_chat__service__pb2.GetMessageResponse.SerializeToString,
             ),
             'SendMessage': grpc.unary_unary_rpc_method_handler(
                     servicer.SendMessage,
@@ -586,6 +603,33 @@ class ChatService:
             '/parley.api.chat.v1.ChatService/ListMessages',
             parley_dot_api_dot_chat_dot_v1_dot_chat__service__pb2.ListMessagesRequest.SerializeToString,
             parley_dot_api_dot_chat_dot_v1_dot_chat__service__pb2.ListMessagesResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetMessage(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/parley.api.chat.v1.ChatService/GetMessage',
+            parley_dot_api_dot_chat_dot_v1_dot_chat__service__pb2.GetMessageRequest.SerializeToString,
+            parley_dot_api_dot_chat_dot_v1_dot_chat__service__pb2.GetMessageResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -31,6 +31,8 @@ class ChatServiceStub:
     """Read a whole chat as a stream: its head, then its messages; the last response is complete."""
     ListMessages: _aio.UnaryUnaryMultiCallable[_chat_service_pb2.ListMessagesRequest, _chat_service_pb2.ListMessagesResponse]
     """Read a page of the history."""
+    GetMessage: _aio.UnaryUnaryMultiCallable[_chat_service_pb2.GetMessageRequest, _chat_service_pb2.GetMessageResponse]
+    """Read one message of the history."""
     SendMessage: _aio.UnaryUnaryMultiCallable[_chat_service_pb2.SendMessageRequest, _chat_service_pb2.SendMessageResponse]
     """Take one user message; on a busy chat it is queued, or interrupts if asked to."""
     EditMessage: _aio.UnaryUnaryMultiCallable[_chat_service_pb2.EditMessageRequest, _chat_service_pb2.EditMessageResponse]
@@ -114,6 +116,13 @@ class ChatServiceServicer:
         context: _aio.ServicerContext[_chat_service_pb2.ListMessagesRequest, _abc.Awaitable[_chat_service_pb2.ListMessagesResponse]],
     ) -> _abc.Awaitable[_chat_service_pb2.ListMessagesResponse]:
         """Read a page of the history."""
+
+    def GetMessage(
+        self,
+        request: _chat_service_pb2.GetMessageRequest,
+        context: _aio.ServicerContext[_chat_service_pb2.GetMessageRequest, _abc.Awaitable[_chat_service_pb2.GetMessageResponse]],
+    ) -> _abc.Awaitable[_chat_service_pb2.GetMessageResponse]:
+        """Read one message of the history."""
 
     def SendMessage(
         self,

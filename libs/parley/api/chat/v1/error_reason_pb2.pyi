@@ -79,7 +79,9 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_MEDIA_TYPE_REFUSED: _ErrorReason.ValueType  # 27
     """The file is of a type that is not taken, or of another than was said. Metadata: {"media_type": "text/html"}."""
     ERROR_REASON_STORE_BUSY: _ErrorReason.ValueType  # 28
-    """What has to be written is held by others for too long, and nothing was changed; try again. Metadata: {}."""
+    """What has to be written is held by others for too long, and nothing was changed; try again. Not UNAVAILABLE, because a retry
+    at another process would wait for the same lock. Metadata: {}.
+    """
     ERROR_REASON_KEY_NEEDED: _ErrorReason.ValueType  # 40
     """The change would send stored keys to another host; give the key again. Metadata: {"old_origin": "https://a.example:443", "new_origin": "https://b.example:443"}."""
     ERROR_REASON_UNKNOWN_ID: _ErrorReason.ValueType  # 41
@@ -149,7 +151,9 @@ ERROR_REASON_FILE_TOO_LARGE: ErrorReason.ValueType  # 26
 ERROR_REASON_MEDIA_TYPE_REFUSED: ErrorReason.ValueType  # 27
 """The file is of a type that is not taken, or of another than was said. Metadata: {"media_type": "text/html"}."""
 ERROR_REASON_STORE_BUSY: ErrorReason.ValueType  # 28
-"""What has to be written is held by others for too long, and nothing was changed; try again. Metadata: {}."""
+"""What has to be written is held by others for too long, and nothing was changed; try again. Not UNAVAILABLE, because a retry
+at another process would wait for the same lock. Metadata: {}.
+"""
 ERROR_REASON_KEY_NEEDED: ErrorReason.ValueType  # 40
 """The change would send stored keys to another host; give the key again. Metadata: {"old_origin": "https://a.example:443", "new_origin": "https://b.example:443"}."""
 ERROR_REASON_UNKNOWN_ID: ErrorReason.ValueType  # 41

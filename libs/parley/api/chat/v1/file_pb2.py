@@ -23,15 +23,30 @@ _sym_db = _symbol_database.Default()
 
 
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
+from parley.api.contract.v1 import options_pb2 as parley_dot_api_dot_contract_dot_v1_dot_options__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1dparley/api/chat/v1/file.proto\x12\x12parley.api.chat.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\x9a\x01\n\x04\x46ile\x12\n\n\x02id\x18\x01 \x01(\t\x12\x10\n\x08owner_id\x18\x02 \x01(\t\x12\x0c\n\x04name\x18\x03 \x01(\t\x12\x12\n\nmedia_type\x18\x04 \x01(\t\x12\x12\n\nsize_bytes\x18\x05 \x01(\x03\x12\x0e\n\x06sha256\x18\x06 \x01(\t\x12.\n\ncreated_at\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.Timestampb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1dparley/api/chat/v1/file.proto\x12\x12parley.api.chat.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a$parley/api/contract/v1/options.proto\"\xd2\x01\n\x04\x46ile\x12\x12\n\x02id\x18\x01 \x01(\tB\x06\xc2\xc1\x18\x02\x08\x01\x12\x18\n\x08owner_id\x18\x02 \x01(\tB\x06\xc2\xc1\x18\x02\x08\x01\x12\x14\n\x04name\x18\x03 \x01(\tB\x06\xc2\xc1\x18\x02\x08\x01\x12\x1a\n\nmedia_type\x18\x04 \x01(\tB\x06\xc2\xc1\x18\x02\x08\x01\x12\x1a\n\nsize_bytes\x18\x05 \x01(\x03\x42\x06\xc2\xc1\x18\x02\x08\x01\x12\x16\n\x06sha256\x18\x06 \x01(\tB\x06\xc2\xc1\x18\x02\x08\x01\x12\x36\n\ncreated_at\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x06\xc2\xc1\x18\x02\x08\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'parley.api.chat.v1.file_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_FILE']._serialized_start=87
-  _globals['_FILE']._serialized_end=241
+  _globals['_FILE'].fields_by_name['id']._loaded_options = None
+  _globals['_FILE'].fields_by_name['id']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_FILE'].fields_by_name['owner_id']._loaded_options = None
+  _globals['_FILE'].fields_by_name['owner_id']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_FILE'].fields_by_name['name']._loaded_options = None
+  _globals['_FILE'].fields_by_name['name']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_FILE'].fields_by_name['media_type']._loaded_options = None
+  _globals['_FILE'].fields_by_name['media_type']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_FILE'].fields_by_name['size_bytes']._loaded_options = None
+  _globals['_FILE'].fields_by_name['size_bytes']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_FILE'].fields_by_name['sha256']._loaded_options = None
+  _globals['_FILE'].fields_by_name['sha256']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_FILE'].fields_by_name['created_at']._loaded_options = None
+  _globals['_FILE'].fields_by_name['created_at']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_FILE']._serialized_start=125
+  _globals['_FILE']._serialized_end=335
 # @@protoc_insertion_point(module_scope)

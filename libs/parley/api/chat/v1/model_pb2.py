@@ -22,29 +22,116 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
+from buf.validate import validate_pb2 as buf_dot_validate_dot_validate__pb2
+from google.api import field_behavior_pb2 as google_dot_api_dot_field__behavior__pb2
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 from parley.api.chat.v1 import chat_pb2 as parley_dot_api_dot_chat_dot_v1_dot_chat__pb2
+from parley.api.contract.v1 import options_pb2 as parley_dot_api_dot_contract_dot_v1_dot_options__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1eparley/api/chat/v1/model.proto\x12\x12parley.api.chat.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1dparley/api/chat/v1/chat.proto\"\xc5\x02\n\x08Provider\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x14\n\x0c\x64isplay_name\x18\x03 \x01(\t\x12.\n\x04type\x18\x04 \x01(\x0e\x32 .parley.api.chat.v1.ProviderType\x12\x10\n\x08\x62\x61se_url\x18\x05 \x01(\t\x12\x0f\n\x07\x65nabled\x18\x06 \x01(\x08\x12\x19\n\x11user_keys_allowed\x18\x07 \x01(\x08\x12-\n\x04keys\x18\x08 \x03(\x0b\x32\x1f.parley.api.chat.v1.ProviderKey\x12\x14\n\x0coptions_json\x18\t \x01(\t\x12.\n\ncreated_at\x18\n \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0c\n\x04\x65tag\x18\x0b \x01(\t\x12\x18\n\x10\x66rom_environment\x18\x0c \x01(\x08\"\x8c\x01\n\x0bProviderKey\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0c\n\x04hint\x18\x02 \x01(\t\x12\x0f\n\x07user_id\x18\x03 \x01(\t\x12\r\n\x05order\x18\x04 \x01(\x05\x12.\n\ncreated_at\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x13\n\x0bprovider_id\x18\x06 \x01(\t\"P\n\x06Prices\x12\r\n\x05input\x18\x01 \x01(\t\x12\x0e\n\x06output\x18\x02 \x01(\t\x12\x12\n\ncache_read\x18\x03 \x01(\t\x12\x13\n\x0b\x63\x61\x63he_write\x18\x04 \x01(\t\"\x90\x04\n\x05Model\x12\n\n\x02id\x18\x01 \x01(\t\x12\x13\n\x0bprovider_id\x18\x02 \x01(\t\x12\x0c\n\x04name\x18\x03 \x01(\t\x12\x14\n\x0c\x64isplay_name\x18\x04 \x01(\t\x12\x0f\n\x07\x65nabled\x18\x05 \x01(\x08\x12\x12\n\nis_default\x18\x06 \x01(\x08\x12\x1c\n\x14\x63ontext_limit_tokens\x18\x07 \x01(\x03\x12\x1b\n\x13output_limit_tokens\x18\x08 \x01(\x03\x12$\n\x1c\x63ompaction_threshold_percent\x18\t \x01(\x05\x12;\n\x0e\x64\x65\x66\x61ult_effort\x18\n \x01(\x0e\x32#.parley.api.chat.v1.ReasoningEffort\x12\x37\n\nmax_effort\x18\x0b \x01(\x0e\x32#.parley.api.chat.v1.ReasoningEffort\x12*\n\x06prices\x18\x0c \x01(\x0b\x32\x1a.parley.api.chat.v1.Prices\x12\x14\n\x0coptions_json\x18\r \x01(\t\x12\x0c\n\x04\x65tag\x18\x0e \x01(\t\x12\x18\n\x10\x66rom_environment\x18\x0f \x01(\x08\x12\x34\n\x10\x65\x66\x66\x65\x63tive_prices\x18\x10 \x01(\x0b\x32\x1a.parley.api.chat.v1.Prices\x12&\n\x1e\x65\x66\x66\x65\x63tive_context_limit_tokens\x18\x11 \x01(\x03\"\x93\x01\n\rModelOverride\x12\x31\n\x07purpose\x18\x01 \x01(\x0e\x32 .parley.api.chat.v1.ModelPurpose\x12\x10\n\x08model_id\x18\x02 \x01(\t\x12=\n\x10reasoning_effort\x18\x03 \x01(\x0e\x32#.parley.api.chat.v1.ReasoningEffort*\xd9\x01\n\x0cProviderType\x12\x1d\n\x19PROVIDER_TYPE_UNSPECIFIED\x10\x00\x12\x1b\n\x17PROVIDER_TYPE_ANTHROPIC\x10\x01\x12\x18\n\x14PROVIDER_TYPE_OPENAI\x10\x02\x12#\n\x1fPROVIDER_TYPE_OPENAI_COMPATIBLE\x10\x03\x12\x17\n\x13PROVIDER_TYPE_AZURE\x10\x04\x12\x19\n\x15PROVIDER_TYPE_BEDROCK\x10\x05\x12\x1a\n\x16PROVIDER_TYPE_SCRIPTED\x10\x06*\xd0\x01\n\x0cModelPurpose\x12\x1d\n\x19MODEL_PURPOSE_UNSPECIFIED\x10\x00\x12\x19\n\x15MODEL_PURPOSE_UTILITY\x10\x01\x12\x17\n\x13MODEL_PURPOSE_TITLE\x10\x02\x12\x1c\n\x18MODEL_PURPOSE_COMPACTION\x10\x03\x12\x19\n\x15MODEL_PURPOSE_ADVISOR\x10\x04\x12\x19\n\x15MODEL_PURPOSE_GENERAL\x10\x05\x12\x19\n\x15MODEL_PURPOSE_EXPLORE\x10\x06\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1eparley/api/chat/v1/model.proto\x12\x12parley.api.chat.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1dparley/api/chat/v1/chat.proto\x1a$parley/api/contract/v1/options.proto\"\xd7\x04\n\x08Provider\x12\x34\n\x02id\x18\x01 \x01(\tB(\xe2\x41\x01\x03\xc2\xc1\x18 \x08\x01R\x12RESOURCE_NOT_FOUNDb\x08provider\x12h\n\x04name\x18\x02 \x01(\tBZ\xe2\x41\x01\x02\xbaH!r\x1c\x18@2\x18^[a-z0-9]+(-[a-z0-9]+)*$\xd8\x01\x01\xc2\xc1\x18.\x08\x01Z*words of a-z and 0-9 with \'-\' between them\x12$\n\x0c\x64isplay_name\x18\x03 \x01(\tB\x0e\xbaH\x05r\x03\x18\x80\x01\xc2\xc1\x18\x02\x08\x01\x12\x42\n\x04type\x18\x04 \x01(\x0e\x32 .parley.api.chat.v1.ProviderTypeB\x12\xe2\x41\x01\x02\xbaH\x05\x82\x01\x02 \x06\xc2\xc1\x18\x02\x08\x01\x12\"\n\x08\x62\x61se_url\x18\x05 \x01(\tB\x10\xbaH\x05r\x03\x18\x80\x10\xc2\xc1\x18\x04\x08\x01\x18\x01\x12\x1d\n\x07\x65nabled\x18\x06 \x01(\x08\x42\x0c\xc2\xc1\x18\x08\x08\x01J\x04true\x12!\n\x11user_keys_allowed\x18\x07 \x01(\x08\x42\x06\xc2\xc1\x18\x02\x08\x01\x12\x39\n\x04keys\x18\x08 \x03(\x0b\x32\x1f.parley.api.chat.v1.ProviderKeyB\n\xe2\x41\x01\x03\xc2\xc1\x18\x02\x08\x01\x12\"\n\x0coptions_json\x18\t \x01(\tB\x0c\xc2\xc1\x18\x08\x08\x01(\x01J\x02{}\x12:\n\ncreated_at\x18\n \x01(\x0b\x32\x1a.google.protobuf.TimestampB\n\xe2\x41\x01\x03\xc2\xc1\x18\x02\x08\x01\x12\x1a\n\x04\x65tag\x18\x0b \x01(\tB\x0c\xe2\x41\x01\x03\xc2\xc1\x18\x04\x08\x01\x18\x01\x12$\n\x10\x66rom_environment\x18\x0c \x01(\x08\x42\n\xe2\x41\x01\x03\xc2\xc1\x18\x02\x08\x01\"\xd8\x01\n\x0bProviderKey\x12\x16\n\x02id\x18\x01 \x01(\tB\n\xe2\x41\x01\x03\xc2\xc1\x18\x02\x08\x01\x12\x18\n\x04hint\x18\x02 \x01(\tB\n\xe2\x41\x01\x03\xc2\xc1\x18\x02\x08\x01\x12\x1d\n\x07user_id\x18\x03 \x01(\tB\x0c\xe2\x41\x01\x03\xc2\xc1\x18\x04\x08\x01\x18\x01\x12\x19\n\x05order\x18\x04 \x01(\x05\x42\n\xe2\x41\x01\x03\xc2\xc1\x18\x02\x08\x01\x12:\n\ncreated_at\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.TimestampB\n\xe2\x41\x01\x03\xc2\xc1\x18\x02\x08\x01\x12!\n\x0bprovider_id\x18\x06 \x01(\tB\x0c\xe2\x41\x01\x03\xc2\xc1\x18\x04\x08\x01\x18\x01\"\x94\x01\n\x06Prices\x12\x1e\n\x05input\x18\x01 \x01(\tB\x0f\xc2\xc1\x18\x0b\x08\x01\x41\x00\x00\x80\xff\x64\xcd\xcd\x41\x12\x1f\n\x06output\x18\x02 \x01(\tB\x0f\xc2\xc1\x18\x0b\x08\x01\x41\x00\x00\x80\xff\x64\xcd\xcd\x41\x12#\n\ncache_read\x18\x03 \x01(\tB\x0f\xc2\xc1\x18\x0b\x08\x01\x41\x00\x00\x80\xff\x64\xcd\xcd\x41\x12$\n\x0b\x63\x61\x63he_write\x18\x04 \x01(\tB\x0f\xc2\xc1\x18\x0b\x08\x01\x41\x00\x00\x80\xff\x64\xcd\xcd\x41\"\x99\x06\n\x05Model\x12\x31\n\x02id\x18\x01 \x01(\tB%\xe2\x41\x01\x03\xc2\xc1\x18\x1d\x08\x01R\x12RESOURCE_NOT_FOUNDb\x05model\x12-\n\x0bprovider_id\x18\x02 \x01(\tB\x18\xe2\x41\x02\x02\x05\xbaH\nr\x05\x10\x01\x18\x80\x01\xd8\x01\x01\xc2\xc1\x18\x02\x08\x01\x12%\n\x04name\x18\x03 \x01(\tB\x17\xe2\x41\x01\x02\xbaH\nr\x05\x10\x01\x18\x80\x02\xd8\x01\x01\xc2\xc1\x18\x02\x08\x01\x12$\n\x0c\x64isplay_name\x18\x04 \x01(\tB\x0e\xbaH\x05r\x03\x18\x80\x01\xc2\xc1\x18\x02\x08\x01\x12\x1d\n\x07\x65nabled\x18\x05 \x01(\x08\x42\x0c\xc2\xc1\x18\x08\x08\x01J\x04true\x12\x1a\n\nis_default\x18\x06 \x01(\x08\x42\x06\xc2\xc1\x18\x02\x08\x01\x12+\n\x14\x63ontext_limit_tokens\x18\x07 \x01(\x03\x42\r\xbaH\x04\"\x02(\x00\xc2\xc1\x18\x02\x08\x01\x12*\n\x13output_limit_tokens\x18\x08 \x01(\x03\x42\r\xbaH\x04\"\x02(\x00\xc2\xc1\x18\x02\x08\x01\x12\x35\n\x1c\x63ompaction_threshold_percent\x18\t \x01(\x05\x42\x0f\xbaH\x06\x1a\x04\x18\x64(\x00\xc2\xc1\x18\x02\x08\x01\x12\x43\n\x0e\x64\x65\x66\x61ult_effort\x18\n \x01(\x0e\x32#.parley.api.chat.v1.ReasoningEffortB\x06\xc2\xc1\x18\x02\x08\x01\x12?\n\nmax_effort\x18\x0b \x01(\x0e\x32#.parley.api.chat.v1.ReasoningEffortB\x06\xc2\xc1\x18\x02\x08\x01\x12\x32\n\x06prices\x18\x0c \x01(\x0b\x32\x1a.parley.api.chat.v1.PricesB\x06\xc2\xc1\x18\x02\x08\x01\x12\"\n\x0coptions_json\x18\r \x01(\tB\x0c\xc2\xc1\x18\x08\x08\x01(\x01J\x02{}\x12\x1a\n\x04\x65tag\x18\x0e \x01(\tB\x0c\xe2\x41\x01\x03\xc2\xc1\x18\x04\x08\x01\x18\x01\x12$\n\x10\x66rom_environment\x18\x0f \x01(\x08\x42\n\xe2\x41\x01\x03\xc2\xc1\x18\x02\x08\x01\x12@\n\x10\x65\x66\x66\x65\x63tive_prices\x18\x10 \x01(\x0b\x32\x1a.parley.api.chat.v1.PricesB\n\xe2\x41\x01\x03\xc2\xc1\x18\x02\x08\x01\x12\x34\n\x1e\x65\x66\x66\x65\x63tive_context_limit_tokens\x18\x11 \x01(\x03\x42\x0c\xe2\x41\x01\x03\xc2\xc1\x18\x04\x08\x01\x18\x01\"\xdb\x01\n\rModelOverride\x12V\n\x07purpose\x18\x01 \x01(\x0e\x32 .parley.api.chat.v1.ModelPurposeB#\xc2\xc1\x18\x1f\x08\x01R\x12RESOURCE_NOT_FOUNDb\x07purpose\x12+\n\x08model_id\x18\x02 \x01(\tB\x19\xe2\x41\x01\x02\xbaH\nr\x05\x10\x01\x18\xc8\x01\xd8\x01\x01\xc2\xc1\x18\x04\x08\x01\x18\x01\x12\x45\n\x10reasoning_effort\x18\x03 \x01(\x0e\x32#.parley.api.chat.v1.ReasoningEffortB\x06\xc2\xc1\x18\x02\x08\x01*\xd9\x01\n\x0cProviderType\x12\x1d\n\x19PROVIDER_TYPE_UNSPECIFIED\x10\x00\x12\x1b\n\x17PROVIDER_TYPE_ANTHROPIC\x10\x01\x12\x18\n\x14PROVIDER_TYPE_OPENAI\x10\x02\x12#\n\x1fPROVIDER_TYPE_OPENAI_COMPATIBLE\x10\x03\x12\x17\n\x13PROVIDER_TYPE_AZURE\x10\x04\x12\x19\n\x15PROVIDER_TYPE_BEDROCK\x10\x05\x12\x1a\n\x16PROVIDER_TYPE_SCRIPTED\x10\x06*\xd0\x01\n\x0cModelPurpose\x12\x1d\n\x19MODEL_PURPOSE_UNSPECIFIED\x10\x00\x12\x19\n\x15MODEL_PURPOSE_UTILITY\x10\x01\x12\x17\n\x13MODEL_PURPOSE_TITLE\x10\x02\x12\x1c\n\x18MODEL_PURPOSE_COMPACTION\x10\x03\x12\x19\n\x15MODEL_PURPOSE_ADVISOR\x10\x04\x12\x19\n\x15MODEL_PURPOSE_GENERAL\x10\x05\x12\x19\n\x15MODEL_PURPOSE_EXPLORE\x10\x06\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'parley.api.chat.v1.model_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_PROVIDERTYPE']._serialized_start=1353
-  _globals['_PROVIDERTYPE']._serialized_end=1570
-  _globals['_MODELPURPOSE']._serialized_start=1573
-  _globals['_MODELPURPOSE']._serialized_end=1781
-  _globals['_PROVIDER']._serialized_start=119
-  _globals['_PROVIDER']._serialized_end=444
-  _globals['_PROVIDERKEY']._serialized_start=447
-  _globals['_PROVIDERKEY']._serialized_end=587
-  _globals['_PRICES']._serialized_start=589
-  _globals['_PRICES']._serialized_end=669
-  _globals['_MODEL']._serialized_start=672
-  _globals['_MODEL']._serialized_end=1200
-  _globals['_MODELOVERRIDE']._serialized_start=1203
-  _globals['_MODELOVERRIDE']._serialized_end=1350
+  _globals['_PROVIDER'].fields_by_name['id']._loaded_options = None
+  _globals['_PROVIDER'].fields_by_name['id']._serialized_options = b'\342A\001\003\302\301\030 \010\001R\022RESOURCE_NOT_FOUNDb\010provider'
+  _globals['_PROVIDER'].fields_by_name['name']._loaded_options = None
+  _globals['_PROVIDER'].fields_by_name['name']._serialized_options = b'\342A\001\002\272H!r\034\030@2\030^[a-z0-9]+(-[a-z0-9]+)*$\330\001\001\302\301\030.\010\001Z*words of a-z and 0-9 with \'-\' between them'
+  _globals['_PROVIDER'].fields_by_name['display_name']._loaded_options = None
+  _globals['_PROVIDER'].fields_by_name['display_name']._serialized_options = b'\272H\005r\003\030\200\001\302\301\030\002\010\001'
+  _globals['_PROVIDER'].fields_by_name['type']._loaded_options = None
+  _globals['_PROVIDER'].fields_by_name['type']._serialized_options = b'\342A\001\002\272H\005\202\001\002 \006\302\301\030\002\010\001'
+  _globals['_PROVIDER'].fields_by_name['base_url']._loaded_options = None
+  _globals['_PROVIDER'].fields_by_name['base_url']._serialized_options = b'\272H\005r\003\030\200\020\302\301\030\004\010\001\030\001'
+  _globals['_PROVIDER'].fields_by_name['enabled']._loaded_options = None
+  _globals['_PROVIDER'].fields_by_name['enabled']._serialized_options = b'\302\301\030\010\010\001J\004true'
+  _globals['_PROVIDER'].fields_by_name['user_keys_allowed']._loaded_options = None
+  _globals['_PROVIDER'].fields_by_name['user_keys_allowed']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_PROVIDER'].fields_by_name['keys']._loaded_options = None
+  _globals['_PROVIDER'].fields_by_name['keys']._serialized_options = b'\342A\001\003\302\301\030\002\010\001'
+  _globals['_PROVIDER'].fields_by_name['options_json']._loaded_options = None
+  _globals['_PROVIDER'].fields_by_name['options_json']._serialized_options = b'\302\301\030\010\010\001(\001J\002{}'
+  _globals['_PROVIDER'].fields_by_name['created_at']._loaded_options = None
+  _globals['_PROVIDER'].fields_by_name['created_at']._serialized_options = b'\342A\001\003\302\301\030\002\010\001'
+  _globals['_PROVIDER'].fields_by_name['etag']._loaded_options = None
+  _globals['_PROVIDER'].fields_by_name['etag']._serialized_options = b'\342A\001\003\302\301\030\004\010\001\030\001'
+  _globals['_PROVIDER'].fields_by_name['from_environment']._loaded_options = None
+  _globals['_PROVIDER'].fields_by_name['from_environment']._serialized_options = b'\342A\001\003\302\301\030\002\010\001'
+  _globals['_PROVIDERKEY'].fields_by_name['id']._loaded_options = None
+  _globals['_PROVIDERKEY'].fields_by_name['id']._serialized_options = b'\342A\001\003\302\301\030\002\010\001'
+  _globals['_PROVIDERKEY'].fields_by_name['hint']._loaded_options = None
+  _globals['_PROVIDERKEY'].fields_by_name['hint']._serialized_options = b'\342A\001\003\302\301\030\002\010\001'
+  _globals['_PROVIDERKEY'].fields_by_name['user_id']._loaded_options = None
+  _globals['_PROVIDERKEY'].fields_by_name['user_id']._serialized_options = b'\342A\001\003\302\301\030\004\010\001\030\001'
+  _globals['_PROVIDERKEY'].fields_by_name['order']._loaded_options = None
+  _globals['_PROVIDERKEY'].fields_by_name['order']._serialized_options = b'\342A\001\003\302\301\030\002\010\001'
+  _globals['_PROVIDERKEY'].fields_by_name['created_at']._loaded_options = None
+  _globals['_PROVIDERKEY'].fields_by_name['created_at']._serialized_options = b'\342A\001\003\302\301\030\002\010\001'
+  _globals['_PROVIDERKEY'].fields_by_name['provider_id']._loaded_options = None
+  _globals['_PROVIDERKEY'].fields_by_name['provider_id']._serialized_options = b'\342A\001\003\302\301\030\004\010\001\030\001'
+  _globals['_PRICES'].fields_by_name['input']._loaded_options = None
+  _globals['_PRICES'].fields_by_name['input']._serialized_options = b'\302\301\030\013\010\001A\000\000\200\377d\315\315A'
+  _globals['_PRICES'].fields_by_name['output']._loaded_options = None
+  _globals['_PRICES'].fields_by_name['output']._serialized_options = b'\302\301\030\013\010\001A\000\000\200\377d\315\315A'
+  _globals['_PRICES'].fields_by_name['cache_read']._loaded_options = None
+  _globals['_PRICES'].fields_by_name['cache_read']._serialized_options = b'\302\301\030\013\010\001A\000\000\200\377d\315\315A'
+  _globals['_PRICES'].fields_by_name['cache_write']._loaded_options = None
+  _globals['_PRICES'].fields_by_name['cache_write']._serialized_options = b'\302\301\030\013\010\001A\000\000\200\377d\315\315A'
+  _globals['_MODEL'].fields_by_name['id']._loaded_options = None
+  _globals['_MODEL'].fields_by_name['id']._serialized_options = b'\342A\001\003\302\301\030\035\010\001R\022RESOURCE_NOT_FOUNDb\005model'
+  _globals['_MODEL'].fields_by_name['provider_id']._loaded_options = None
+  _globals['_MODEL'].fields_by_name['provider_id']._serialized_options = b'\342A\002\002\005\272H\nr\005\020\001\030\200\001\330\001\001\302\301\030\002\010\001'
+  _globals['_MODEL'].fields_by_name['name']._loaded_options = None
+  _globals['_MODEL'].fields_by_name['name']._serialized_options = b'\342A\001\002\272H\nr\005\020\001\030\200\002\330\001\001\302\301\030\002\010\001'
+  _globals['_MODEL'].fields_by_name['display_name']._loaded_options = None
+  _globals['_MODEL'].fields_by_name['display_name']._serialized_options = b'\272H\005r\003\030\200\001\302\301\030\002\010\001'
+  _globals['_MODEL'].fields_by_name['enabled']._loaded_options = None
+  _globals['_MODEL'].fields_by_name['enabled']._serialized_options = b'\302\301\030\010\010\001J\004true'
+  _globals['_MODEL'].fields_by_name['is_default']._loaded_options = None
+  _globals['_MODEL'].fields_by_name['is_default']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_MODEL'].fields_by_name['context_limit_tokens']._loaded_options = None
+  _globals['_MODEL'].fields_by_name['context_limit_tokens']._serialized_options = b'\272H\004\"\002(\000\302\301\030\002\010\001'
+  _globals['_MODEL'].fields_by_name['output_limit_tokens']._loaded_options = None
+  _globals['_MODEL'].fields_by_name['output_limit_tokens']._serialized_options = b'\272H\004\"\002(\000\302\301\030\002\010\001'
+  _globals['_MODEL'].fields_by_name['compaction_threshold_percent']._loaded_options = None
+  _globals['_MODEL'].fields_by_name['compaction_threshold_percent']._serialized_options = b'\272H\006\032\004\030d(\000\302\301\030\002\010\001'
+  _globals['_MODEL'].fields_by_name['default_effort']._loaded_options = None
+  _globals['_MODEL'].fields_by_name['default_effort']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_MODEL'].fields_by_name['max_effort']._loaded_options = None
+  _globals['_MODEL'].fields_by_name['max_effort']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_MODEL'].fields_by_name['prices']._loaded_options = None
+  _globals['_MODEL'].fields_by_name['prices']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_MODEL'].fields_by_name['options_json']._loaded_options = None
+  _globals['_MODEL'].fields_by_name['options_json']._serialized_options = b'\302\301\030\010\010\001(\001J\002{}'
+  _globals['_MODEL'].fields_by_name['etag']._loaded_options = None
+  _globals['_MODEL'].fields_by_name['etag']._serialized_options = b'\342A\001\003\302\301\030\004\010\001\030\001'
+  _globals['_MODEL'].fields_by_name['from_environment']._loaded_options = None
+  _globals['_MODEL'].fields_by_name['from_environment']._serialized_options = b'\342A\001\003\302\301\030\002\010\001'
+  _globals['_MODEL'].fields_by_name['effective_prices']._loaded_options = None
+  _globals['_MODEL'].fields_by_name['effective_prices']._serialized_options = b'\342A\001\003\302\301\030\002\010\001'
+  _globals['_MODEL'].fields_by_name['effective_context_limit_tokens']._loaded_options = None
+  _globals['_MODEL'].fields_by_name['effective_context_limit_tokens']._serialized_options = b'\342A\001\003\302\301\030\004\010\001\030\001'
+  _globals['_MODELOVERRIDE'].fields_by_name['purpose']._loaded_options = None
+  _globals['_MODELOVERRIDE'].fields_by_name['purpose']._serialized_options = b'\302\301\030\037\010\001R\022RESOURCE_NOT_FOUNDb\007purpose'
+  _globals['_MODELOVERRIDE'].fields_by_name['model_id']._loaded_options = None
+  _globals['_MODELOVERRIDE'].fields_by_name['model_id']._serialized_options = b'\342A\001\002\272H\nr\005\020\001\030\310\001\330\001\001\302\301\030\004\010\001\030\001'
+  _globals['_MODELOVERRIDE'].fields_by_name['reasoning_effort']._loaded_options = None
+  _globals['_MODELOVERRIDE'].fields_by_name['reasoning_effort']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_PROVIDERTYPE']._serialized_start=2209
+  _globals['_PROVIDERTYPE']._serialized_end=2426
+  _globals['_MODELPURPOSE']._serialized_start=2429
+  _globals['_MODELPURPOSE']._serialized_end=2637
+  _globals['_PROVIDER']._serialized_start=219
+  _globals['_PROVIDER']._serialized_end=818
+  _globals['_PROVIDERKEY']._serialized_start=821
+  _globals['_PROVIDERKEY']._serialized_end=1037
+  _globals['_PRICES']._serialized_start=1040
+  _globals['_PRICES']._serialized_end=1188
+  _globals['_MODEL']._serialized_start=1191
+  _globals['_MODEL']._serialized_end=1984
+  _globals['_MODELOVERRIDE']._serialized_start=1987
+  _globals['_MODELOVERRIDE']._serialized_end=2206
 # @@protoc_insertion_point(module_scope)

@@ -40,6 +40,11 @@ class ModelServiceStub:
                 request_serializer=parley_dot_api_dot_chat_dot_v1_dot_model__service__pb2.ListModelsRequest.SerializeToString,
                 response_deserializer=parley_dot_api_dot_chat_dot_v1_dot_model__service__pb2.ListModelsResponse.FromString,
                 _registered_method=True)
+        self.GetModel = channel.unary_unary(
+                '/parley.api.chat.v1.ModelService/GetModel',
+                request_serializer=parley_dot_api_dot_chat_dot_v1_dot_model__service__pb2.GetModelRequest.SerializeToString,
+                response_deserializer=parley_dot_api_dot_chat_dot_v1_dot_model__service__pb2.GetModelResponse.FromString,
+                _registered_method=True)
         self.CreateModel = channel.unary_unary(
                 '/parley.api.chat.v1.ModelService/CreateModel',
                 request_serializer=parley_dot_api_dot_chat_dot_v1_dot_model__service__pb2.CreateModelRequest.SerializeToString,
@@ -59,6 +64,11 @@ class ModelServiceStub:
                 '/parley.api.chat.v1.ModelService/ListProviders',
                 request_serializer=parley_dot_api_dot_chat_dot_v1_dot_model__service__pb2.ListProvidersRequest.SerializeToString,
                 response_deserializer=parley_dot_api_dot_chat_dot_v1_dot_model__service__pb2.ListProvidersResponse.FromString,
+                _registered_method=True)
+        self.GetProvider = channel.unary_unary(
+                '/parley.api.chat.v1.ModelService/GetProvider',
+                request_serializer=parley_dot_api_dot_chat_dot_v1_dot_model__service__pb2.GetProviderRequest.SerializeToString,
+                response_deserializer=parley_dot_api_dot_chat_dot_v1_dot_model__service__pb2.GetProviderResponse.FromString,
                 _registered_method=True)
         self.CreateProvider = channel.unary_unary(
                 '/parley.api.chat.v1.ModelService/CreateProvider',
@@ -118,6 +128,13 @@ class ModelServiceServicer:
         context.set_details('Method not implemented!')
         raise NotImplementedError('Method not implemented!')
 
+    def GetModel(self, request, context):
+        """Read a model that the caller may use; administrators read all.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
     def CreateModel(self, request, context):
         """Make a model known.
         """
@@ -141,6 +158,13 @@ class ModelServiceServicer:
 
     def ListProviders(self, request, context):
         """List providers.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetProvider(self, request, context):
+        """Read a provider.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -217,6 +241,11 @@ def add_ModelServiceServicer_to_server(servicer, server):
                     request_deserializer=parley_dot_api_dot_chat_dot_v1_dot_model__service__pb2.ListModelsRequest.FromString,
                     response_serializer=parley_dot_api_dot_chat_dot_v1_dot_model__service__pb2.ListModelsResponse.SerializeToString,
             ),
+            'GetModel': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetModel,
+                    request_deserializer=parley_dot_api_dot_chat_dot_v1_dot_model__service__pb2.GetModelRequest.FromString,
+                    response_serializer=parley_dot_api_dot_chat_dot_v1_dot_model__service__pb2.GetModelResponse.SerializeToString,
+            ),
             'CreateModel': grpc.unary_unary_rpc_method_handler(
                     servicer.CreateModel,
                     request_deserializer=parley_dot_api_dot_chat_dot_v1_dot_model__service__pb2.CreateModelRequest.FromString,
@@ -236,6 +265,11 @@ def add_ModelServiceServicer_to_server(servicer, server):
                     servicer.ListProviders,
                     request_deserializer=parley_dot_api_dot_chat_dot_v1_dot_model__service__pb2.ListProvidersRequest.FromString,
                     response_serializer=parley_dot_api_dot_chat_dot_v1_dot_model__service__pb2.ListProvidersResponse.SerializeToString,
+            ),
+            'GetProvider': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetProvider,
+                    request_deserializer=parley_dot_api_dot_chat_dot_v1_dot_model__service__pb2.GetProviderRequest.FromString,
+                    response_serializer=parley_dot_api_dot_chat_dot_v1_dot_model__service__pb2.GetProviderResponse.SerializeToString,
             ),
             'CreateProvider': grpc.unary_unary_rpc_method_handler(
                     servicer.CreateProvider,
@@ -311,6 +345,33 @@ class ModelService:
             '/parley.api.chat.v1.ModelService/ListModels',
             parley_dot_api_dot_chat_dot_v1_dot_model__service__pb2.ListModelsRequest.SerializeToString,
             parley_dot_api_dot_chat_dot_v1_dot_model__service__pb2.ListModelsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetModel(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/parley.api.chat.v1.ModelService/GetModel',
+            parley_dot_api_dot_chat_dot_v1_dot_model__service__pb2.GetModelRequest.SerializeToString,
+            parley_dot_api_dot_chat_dot_v1_dot_model__service__pb2.GetModelResponse.FromString,
             options,
             channel_credentials,
             insecure,
@@ -419,6 +480,33 @@ class ModelService:
             '/parley.api.chat.v1.ModelService/ListProviders',
             parley_dot_api_dot_chat_dot_v1_dot_model__service__pb2.ListProvidersRequest.SerializeToString,
             parley_dot_api_dot_chat_dot_v1_dot_model__service__pb2.ListProvidersResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetProvider(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/parley.api.chat.v1.ModelService/GetProvider',
+            parley_dot_api_dot_chat_dot_v1_dot_model__service__pb2.GetProviderRequest.SerializeToString,
+            parley_dot_api_dot_chat_dot_v1_dot_model__service__pb2.GetProviderResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -17,6 +17,8 @@ class ModelServiceStub:
     def __init__(self, channel: _aio.Channel) -> None: ...
     ListModels: _aio.UnaryUnaryMultiCallable[_model_service_pb2.ListModelsRequest, _model_service_pb2.ListModelsResponse]
     """List the models the caller may use; administrators see all."""
+    GetModel: _aio.UnaryUnaryMultiCallable[_model_service_pb2.GetModelRequest, _model_service_pb2.GetModelResponse]
+    """Read a model that the caller may use; administrators read all."""
     CreateModel: _aio.UnaryUnaryMultiCallable[_model_service_pb2.CreateModelRequest, _model_service_pb2.CreateModelResponse]
     """Make a model known."""
     UpdateModel: _aio.UnaryUnaryMultiCallable[_model_service_pb2.UpdateModelRequest, _model_service_pb2.UpdateModelResponse]
@@ -25,6 +27,8 @@ class ModelServiceStub:
     """Forget a model; chats that used it go on with the default."""
     ListProviders: _aio.UnaryUnaryMultiCallable[_model_service_pb2.ListProvidersRequest, _model_service_pb2.ListProvidersResponse]
     """List providers."""
+    GetProvider: _aio.UnaryUnaryMultiCallable[_model_service_pb2.GetProviderRequest, _model_service_pb2.GetProviderResponse]
+    """Read a provider."""
     CreateProvider: _aio.UnaryUnaryMultiCallable[_model_service_pb2.CreateProviderRequest, _model_service_pb2.CreateProviderResponse]
     """Make a provider known."""
     UpdateProvider: _aio.UnaryUnaryMultiCallable[_model_service_pb2.UpdateProviderRequest, _model_service_pb2.UpdateProviderResponse]
@@ -54,6 +58,13 @@ class ModelServiceServicer:
     ) -> _abc.Awaitable[_model_service_pb2.ListModelsResponse]:
         """List the models the caller may use; administrators see all."""
 
+    def GetModel(
+        self,
+        request: _model_service_pb2.GetModelRequest,
+        context: _aio.ServicerContext[_model_service_pb2.GetModelRequest, _abc.Awaitable[_model_service_pb2.GetModelResponse]],
+    ) -> _abc.Awaitable[_model_service_pb2.GetModelResponse]:
+        """Read a model that the caller may use; administrators read all."""
+
     def CreateModel(
         self,
         request: _model_service_pb2.CreateModelRequest,
@@ -81,6 +92,13 @@ class ModelServiceServicer:
         context: _aio.ServicerContext[_model_service_pb2.ListProvidersRequest, _abc.Awaitable[_model_service_pb2.ListProvidersResponse]],
     ) -> _abc.Awaitable[_model_service_pb2.ListProvidersResponse]:
         """List providers."""
+
+    def GetProvider(
+        self,
+        request: _model_service_pb2.GetProviderRequest,
+        context: _aio.ServicerContext[_model_service_pb2.GetProviderRequest, _abc.Awaitable[_model_service_pb2.GetProviderResponse]],
+    ) -> _abc.Awaitable[_model_service_pb2.GetProviderResponse]:
+        """Read a provider."""
 
     def CreateProvider(
         self,

@@ -22,24 +22,69 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
+from buf.validate import validate_pb2 as buf_dot_validate_dot_validate__pb2
+from google.api import field_behavior_pb2 as google_dot_api_dot_field__behavior__pb2
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
+from parley.api.contract.v1 import options_pb2 as parley_dot_api_dot_contract_dot_v1_dot_options__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1eparley/api/chat/v1/usage.proto\x12\x12parley.api.chat.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\x86\x02\n\x0bUsageTotals\x12\x13\n\x0b\x63ost_micros\x18\x01 \x01(\x03\x12\x14\n\x0cpriced_calls\x18\x02 \x01(\x03\x12\x16\n\x0eunpriced_calls\x18\x03 \x01(\x03\x12\x14\n\x0cinput_tokens\x18\x04 \x01(\x03\x12\x15\n\routput_tokens\x18\x05 \x01(\x03\x12\x19\n\x11\x63\x61\x63he_read_tokens\x18\x06 \x01(\x03\x12\x1a\n\x12\x63\x61\x63he_write_tokens\x18\x07 \x01(\x03\x12\x18\n\x10model_runtime_ms\x18\x08 \x01(\x03\x12\x17\n\x0f\x65stimated_calls\x18\t \x01(\x03\x12\x1d\n\x15\x65stimated_cost_micros\x18\n \x01(\x03\"U\n\x08UsageRow\x12\n\n\x02id\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12/\n\x06totals\x18\x03 \x01(\x0b\x32\x1f.parley.api.chat.v1.UsageTotals\"\x99\x01\n\nSpendLimit\x12\x11\n\x07user_id\x18\x01 \x01(\tH\x00\x12\x12\n\x08group_id\x18\x02 \x01(\tH\x00\x12\x12\n\x08\x65veryone\x18\x03 \x01(\x08H\x00\x12\x14\n\x0climit_micros\x18\x04 \x01(\x03\x12/\n\x06period\x18\x05 \x01(\x0e\x32\x1f.parley.api.chat.v1.LimitPeriodB\t\n\x07subject\"\x81\x01\n\x0bSpendStatus\x12-\n\x05limit\x18\x01 \x01(\x0b\x32\x1e.parley.api.chat.v1.SpendLimit\x12\x14\n\x0cspent_micros\x18\x02 \x01(\x03\x12-\n\tresets_at\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp*p\n\x0bLimitPeriod\x12\x1c\n\x18LIMIT_PERIOD_UNSPECIFIED\x10\x00\x12\x14\n\x10LIMIT_PERIOD_DAY\x10\x01\x12\x15\n\x11LIMIT_PERIOD_WEEK\x10\x02\x12\x16\n\x12LIMIT_PERIOD_MONTH\x10\x03\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\x1eparley/api/chat/v1/usage.proto\x12\x12parley.api.chat.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a$parley/api/contract/v1/options.proto\"\xd6\x02\n\x0bUsageTotals\x12\x1b\n\x0b\x63ost_micros\x18\x01 \x01(\x03\x42\x06\xc2\xc1\x18\x02\x08\x01\x12\x1c\n\x0cpriced_calls\x18\x02 \x01(\x03\x42\x06\xc2\xc1\x18\x02\x08\x01\x12\x1e\n\x0eunpriced_calls\x18\x03 \x01(\x03\x42\x06\xc2\xc1\x18\x02\x08\x01\x12\x1c\n\x0cinput_tokens\x18\x04 \x01(\x03\x42\x06\xc2\xc1\x18\x02\x08\x01\x12\x1d\n\routput_tokens\x18\x05 \x01(\x03\x42\x06\xc2\xc1\x18\x02\x08\x01\x12!\n\x11\x63\x61\x63he_read_tokens\x18\x06 \x01(\x03\x42\x06\xc2\xc1\x18\x02\x08\x01\x12\"\n\x12\x63\x61\x63he_write_tokens\x18\x07 \x01(\x03\x42\x06\xc2\xc1\x18\x02\x08\x01\x12 \n\x10model_runtime_ms\x18\x08 \x01(\x03\x42\x06\xc2\xc1\x18\x02\x08\x01\x12\x1f\n\x0f\x65stimated_calls\x18\t \x01(\x03\x42\x06\xc2\xc1\x18\x02\x08\x01\x12%\n\x15\x65stimated_cost_micros\x18\n \x01(\x03\x42\x06\xc2\xc1\x18\x02\x08\x01\"u\n\x08UsageRow\x12\x12\n\x02id\x18\x01 \x01(\tB\x06\xc2\xc1\x18\x02\x08\x01\x12\x16\n\x04name\x18\x02 \x01(\tB\x08\xc2\xc1\x18\x04\x08\x01\x18\x01\x12=\n\x06totals\x18\x03 \x01(\x0b\x32\x1f.parley.api.chat.v1.UsageTotalsB\x0c\xc2\xc1\x18\x08\x08\x01J\x04zero\"\x93\x02\n\nSpendLimit\x12\x33\n\x07user_id\x18\x01 \x01(\tB \xbaH\x05r\x03\xb0\x01\x01\xc2\xc1\x18\x14\x08\x01\x18\x01R\x0eUSER_NOT_FOUNDH\x00\x12\x35\n\x08group_id\x18\x02 \x01(\tB!\xbaH\x05r\x03\xb0\x01\x01\xc2\xc1\x18\x15\x08\x01\x18\x01R\x0fGROUP_NOT_FOUNDH\x00\x12\x1a\n\x08\x65veryone\x18\x03 \x01(\x08\x42\x06\xc2\xc1\x18\x02\x08\x01H\x00\x12\x32\n\x0climit_micros\x18\x04 \x01(\x03\x42\x1c\xe2\x41\x01\x02\xbaH\x0f\"\n\x18\x80\xc0\xca\xf3\x84\xa3\x02(\x01\xd8\x01\x01\xc2\xc1\x18\x02\x08\x01\x12>\n\x06period\x18\x05 \x01(\x0e\x32\x1f.parley.api.chat.v1.LimitPeriodB\r\xc2\xc1\x18\t\x08\x01J\x05monthB\t\n\x07subject\"\x99\x01\n\x0bSpendStatus\x12\x35\n\x05limit\x18\x01 \x01(\x0b\x32\x1e.parley.api.chat.v1.SpendLimitB\x06\xc2\xc1\x18\x02\x08\x01\x12\x1c\n\x0cspent_micros\x18\x02 \x01(\x03\x42\x06\xc2\xc1\x18\x02\x08\x01\x12\x35\n\tresets_at\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x06\xc2\xc1\x18\x02\x08\x01*p\n\x0bLimitPeriod\x12\x1c\n\x18LIMIT_PERIOD_UNSPECIFIED\x10\x00\x12\x14\n\x10LIMIT_PERIOD_DAY\x10\x01\x12\x15\n\x11LIMIT_PERIOD_WEEK\x10\x02\x12\x16\n\x12LIMIT_PERIOD_MONTH\x10\x03\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'parley.api.chat.v1.usage_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_LIMITPERIOD']._serialized_start=727
-  _globals['_LIMITPERIOD']._serialized_end=839
-  _globals['_USAGETOTALS']._serialized_start=88
-  _globals['_USAGETOTALS']._serialized_end=350
-  _globals['_USAGEROW']._serialized_start=352
-  _globals['_USAGEROW']._serialized_end=437
-  _globals['_SPENDLIMIT']._serialized_start=440
-  _globals['_SPENDLIMIT']._serialized_end=593
-  _globals['_SPENDSTATUS']._serialized_start=596
-  _globals['_SPENDSTATUS']._serialized_end=725
+  _globals['_USAGETOTALS'].fields_by_name['cost_micros']._loaded_options = None
+  _globals['_USAGETOTALS'].fields_by_name['cost_micros']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_USAGETOTALS'].fields_by_name['priced_calls']._loaded_options = None
+  _globals['_USAGETOTALS'].fields_by_name['priced_calls']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_USAGETOTALS'].fields_by_name['unpriced_calls']._loaded_options = None
+  _globals['_USAGETOTALS'].fields_by_name['unpriced_calls']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_USAGETOTALS'].fields_by_name['input_tokens']._loaded_options = None
+  _globals['_USAGETOTALS'].fields_by_name['input_tokens']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_USAGETOTALS'].fields_by_name['output_tokens']._loaded_options = None
+  _globals['_USAGETOTALS'].fields_by_name['output_tokens']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_USAGETOTALS'].fields_by_name['cache_read_tokens']._loaded_options = None
+  _globals['_USAGETOTALS'].fields_by_name['cache_read_tokens']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_USAGETOTALS'].fields_by_name['cache_write_tokens']._loaded_options = None
+  _globals['_USAGETOTALS'].fields_by_name['cache_write_tokens']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_USAGETOTALS'].fields_by_name['model_runtime_ms']._loaded_options = None
+  _globals['_USAGETOTALS'].fields_by_name['model_runtime_ms']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_USAGETOTALS'].fields_by_name['estimated_calls']._loaded_options = None
+  _globals['_USAGETOTALS'].fields_by_name['estimated_calls']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_USAGETOTALS'].fields_by_name['estimated_cost_micros']._loaded_options = None
+  _globals['_USAGETOTALS'].fields_by_name['estimated_cost_micros']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_USAGEROW'].fields_by_name['id']._loaded_options = None
+  _globals['_USAGEROW'].fields_by_name['id']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_USAGEROW'].fields_by_name['name']._loaded_options = None
+  _globals['_USAGEROW'].fields_by_name['name']._serialized_options = b'\302\301\030\004\010\001\030\001'
+  _globals['_USAGEROW'].fields_by_name['totals']._loaded_options = None
+  _globals['_USAGEROW'].fields_by_name['totals']._serialized_options = b'\302\301\030\010\010\001J\004zero'
+  _globals['_SPENDLIMIT'].fields_by_name['user_id']._loaded_options = None
+  _globals['_SPENDLIMIT'].fields_by_name['user_id']._serialized_options = b'\272H\005r\003\260\001\001\302\301\030\024\010\001\030\001R\016USER_NOT_FOUND'
+  _globals['_SPENDLIMIT'].fields_by_name['group_id']._loaded_options = None
+  _globals['_SPENDLIMIT'].fields_by_name['group_id']._serialized_options = b'\272H\005r\003\260\001\001\302\301\030\025\010\001\030\001R\017GROUP_NOT_FOUND'
+  _globals['_SPENDLIMIT'].fields_by_name['everyone']._loaded_options = None
+  _globals['_SPENDLIMIT'].fields_by_name['everyone']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_SPENDLIMIT'].fields_by_name['limit_micros']._loaded_options = None
+  _globals['_SPENDLIMIT'].fields_by_name['limit_micros']._serialized_options = b'\342A\001\002\272H\017\"\n\030\200\300\312\363\204\243\002(\001\330\001\001\302\301\030\002\010\001'
+  _globals['_SPENDLIMIT'].fields_by_name['period']._loaded_options = None
+  _globals['_SPENDLIMIT'].fields_by_name['period']._serialized_options = b'\302\301\030\t\010\001J\005month'
+  _globals['_SPENDSTATUS'].fields_by_name['limit']._loaded_options = None
+  _globals['_SPENDSTATUS'].fields_by_name['limit']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_SPENDSTATUS'].fields_by_name['spent_micros']._loaded_options = None
+  _globals['_SPENDSTATUS'].fields_by_name['spent_micros']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_SPENDSTATUS'].fields_by_name['resets_at']._loaded_options = None
+  _globals['_SPENDSTATUS'].fields_by_name['resets_at']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_LIMITPERIOD']._serialized_start=1085
+  _globals['_LIMITPERIOD']._serialized_end=1197
+  _globals['_USAGETOTALS']._serialized_start=188
+  _globals['_USAGETOTALS']._serialized_end=530
+  _globals['_USAGEROW']._serialized_start=532
+  _globals['_USAGEROW']._serialized_end=649
+  _globals['_SPENDLIMIT']._serialized_start=652
+  _globals['_SPENDLIMIT']._serialized_end=927
+  _globals['_SPENDSTATUS']._serialized_start=930
+  _globals['_SPENDSTATUS']._serialized_end=1083
 # @@protoc_insertion_point(module_scope)

@@ -22,54 +22,95 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
+from buf.validate import validate_pb2 as buf_dot_validate_dot_validate__pb2
+from google.api import annotations_pb2 as google_dot_api_dot_annotations__pb2
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 from parley.api.chat.v1 import usage_pb2 as parley_dot_api_dot_chat_dot_v1_dot_usage__pb2
+from parley.api.contract.v1 import options_pb2 as parley_dot_api_dot_contract_dot_v1_dot_options__pb2
 from parley.api.identity.v1 import access_pb2 as parley_dot_api_dot_identity_dot_v1_dot_access__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n&parley/api/chat/v1/usage_service.proto\x12\x12parley.api.chat.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1eparley/api/chat/v1/usage.proto\x1a#parley/api/identity/v1/access.proto\"&\n\x13GetChatUsageRequest\x12\x0f\n\x07\x63hat_id\x18\x01 \x01(\t\"]\n\x14GetChatUsageResponse\x12\x14\n\x0croot_chat_id\x18\x01 \x01(\t\x12/\n\x06totals\x18\x02 \x01(\x0b\x32\x1f.parley.api.chat.v1.UsageTotals\"z\n\x13GetUserUsageRequest\x12\x0f\n\x07user_id\x18\x01 \x01(\t\x12)\n\x05start\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\'\n\x03\x65nd\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"\xa6\x01\n\x14GetUserUsageResponse\x12/\n\x06totals\x18\x01 \x01(\x0b\x32\x1f.parley.api.chat.v1.UsageTotals\x12.\n\x08\x62y_model\x18\x02 \x03(\x0b\x32\x1c.parley.api.chat.v1.UsageRow\x12-\n\x07\x62y_chat\x18\x03 \x03(\x0b\x32\x1c.parley.api.chat.v1.UsageRow\"\x8d\x01\n\x10ListUsageRequest\x12)\n\x05start\x18\x01 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\'\n\x03\x65nd\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x11\n\tpage_size\x18\x03 \x01(\x05\x12\x12\n\npage_token\x18\x04 \x01(\t\"Y\n\x11ListUsageResponse\x12+\n\x05users\x18\x01 \x03(\x0b\x32\x1c.parley.api.chat.v1.UsageRow\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\x17\n\x15GetSpendStatusRequest\"I\n\x16GetSpendStatusResponse\x12/\n\x06status\x18\x01 \x01(\x0b\x32\x1f.parley.api.chat.v1.SpendStatus\"?\n\x16ListSpendLimitsRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\"b\n\x17ListSpendLimitsResponse\x12.\n\x06limits\x18\x01 \x03(\x0b\x32\x1e.parley.api.chat.v1.SpendLimit\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"Y\n\x14SetSpendLimitRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12-\n\x05limit\x18\x02 \x01(\x0b\x32\x1e.parley.api.chat.v1.SpendLimit\"F\n\x15SetSpendLimitResponse\x12-\n\x05limit\x18\x01 \x01(\x0b\x32\x1e.parley.api.chat.v1.SpendLimit2\x84\x06\n\x0cUsageService\x12x\n\x0cGetChatUsage\x12\'.parley.api.chat.v1.GetChatUsageRequest\x1a(.parley.api.chat.v1.GetChatUsageResponse\"\x15\x90\x02\x01\xa2\xbb\x18\x0e\x12\x01\x01\"\tchat:read\x12x\n\x0cGetUserUsage\x12\'.parley.api.chat.v1.GetUserUsageRequest\x1a(.parley.api.chat.v1.GetUserUsageResponse\"\x15\x90\x02\x01\xa2\xbb\x18\x0e\x12\x01\x01\"\tchat:read\x12t\n\tListUsage\x12$.parley.api.chat.v1.ListUsageRequest\x1a%.parley.api.chat.v1.ListUsageResponse\"\x1a\x90\x02\x01\xa2\xbb\x18\x13\x12\x01\x01\x1a\x02\x01\x02\"\nchat:admin\x12~\n\x0eGetSpendStatus\x12).parley.api.chat.v1.GetSpendStatusRequest\x1a*.parley.api.chat.v1.GetSpendStatusResponse\"\x15\x90\x02\x01\xa2\xbb\x18\x0e\x12\x01\x01\"\tchat:read\x12\x86\x01\n\x0fListSpendLimits\x12*.parley.api.chat.v1.ListSpendLimitsRequest\x1a+.parley.api.chat.v1.ListSpendLimitsResponse\"\x1a\x90\x02\x01\xa2\xbb\x18\x13\x12\x01\x01\x1a\x02\x01\x02\"\nchat:admin\x12\x80\x01\n\rSetSpendLimit\x12(.parley.api.chat.v1.SetSpendLimitRequest\x1a).parley.api.chat.v1.SetSpendLimitResponse\"\x1a\x90\x02\x02\xa2\xbb\x18\x13\x12\x01\x01\x1a\x02\x01\x02\"\nchat:adminb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n&parley/api/chat/v1/usage_service.proto\x12\x12parley.api.chat.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a\x1eparley/api/chat/v1/usage.proto\x1a$parley/api/contract/v1/options.proto\x1a#parley/api/identity/v1/access.proto\"F\n\x13GetChatUsageRequest\x12/\n\x07\x63hat_id\x18\x01 \x01(\tB\x1e\xbaH\x05r\x03\xb0\x01\x01\xc2\xc1\x18\x12\x08\x01R\x0e\x43HAT_NOT_FOUND\"s\n\x14GetChatUsageResponse\x12\x1c\n\x0croot_chat_id\x18\x01 \x01(\tB\x06\xc2\xc1\x18\x02\x08\x01\x12=\n\x06totals\x18\x02 \x01(\x0b\x32\x1f.parley.api.chat.v1.UsageTotalsB\x0c\xc2\xc1\x18\x08\x08\x01J\x04zero\"\xad\x01\n\x13GetUserUsageRequest\x12\x32\n\x07user_id\x18\x01 \x01(\tB!\xbaH\x08r\x03\xb0\x01\x01\xd8\x01\x01\xc2\xc1\x18\x12\x08\x01R\x0eUSER_NOT_FOUND\x12\x31\n\x05start\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x06\xc2\xc1\x18\x02\x08\x01\x12/\n\x03\x65nd\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x06\xc2\xc1\x18\x02\x08\x01\"\xc4\x01\n\x14GetUserUsageResponse\x12=\n\x06totals\x18\x01 \x01(\x0b\x32\x1f.parley.api.chat.v1.UsageTotalsB\x0c\xc2\xc1\x18\x08\x08\x01J\x04zero\x12\x36\n\x08\x62y_model\x18\x02 \x03(\x0b\x32\x1c.parley.api.chat.v1.UsageRowB\x06\xc2\xc1\x18\x02\x08\x01\x12\x35\n\x07\x62y_chat\x18\x03 \x03(\x0b\x32\x1c.parley.api.chat.v1.UsageRowB\x06\xc2\xc1\x18\x02\x08\x01\"\xc9\x01\n\x10ListUsageRequest\x12\x31\n\x05start\x18\x01 \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x06\xc2\xc1\x18\x02\x08\x01\x12/\n\x03\x65nd\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x06\xc2\xc1\x18\x02\x08\x01\x12-\n\tpage_size\x18\x03 \x01(\x05\x42\x1a\xbaH\n\x1a\x05\x18\xc8\x01(\x01\xd8\x01\x01\xc2\xc1\x18\t\x08\x01\x12\x05limit\x12\"\n\npage_token\x18\x04 \x01(\tB\x0e\xc2\xc1\x18\n\x08\x01\x12\x06\x63ursor\"\x7f\n\x11ListUsageResponse\x12:\n\x05users\x18\x01 \x03(\x0b\x32\x1c.parley.api.chat.v1.UsageRowB\r\xc2\xc1\x18\t\x08\x01\x12\x05items\x12.\n\x0fnext_page_token\x18\x02 \x01(\tB\x15\xc2\xc1\x18\x11\x08\x01\x12\x0bnext_cursor\x18\x01\"\x17\n\x15GetSpendStatusRequest\"I\n\x16GetSpendStatusResponse\x12/\n\x06status\x18\x01 \x01(\x0b\x32\x1f.parley.api.chat.v1.SpendStatus\"k\n\x16ListSpendLimitsRequest\x12-\n\tpage_size\x18\x01 \x01(\x05\x42\x1a\xbaH\n\x1a\x05\x18\xc8\x01(\x01\xd8\x01\x01\xc2\xc1\x18\t\x08\x01\x12\x05limit\x12\"\n\npage_token\x18\x02 \x01(\tB\x0e\xc2\xc1\x18\n\x08\x01\x12\x06\x63ursor\"\x88\x01\n\x17ListSpendLimitsResponse\x12=\n\x06limits\x18\x01 \x03(\x0b\x32\x1e.parley.api.chat.v1.SpendLimitB\r\xc2\xc1\x18\t\x08\x01\x12\x05items\x12.\n\x0fnext_page_token\x18\x02 \x01(\tB\x15\xc2\xc1\x18\x11\x08\x01\x12\x0bnext_cursor\x18\x01\"Y\n\x14SetSpendLimitRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12-\n\x05limit\x18\x02 \x01(\x0b\x32\x1e.parley.api.chat.v1.SpendLimit\"F\n\x15SetSpendLimitResponse\x12-\n\x05limit\x18\x01 \x01(\x0b\x32\x1e.parley.api.chat.v1.SpendLimit2\x8c\x0f\n\x0cUsageService\x12\xc8\x01\n\x0cGetChatUsage\x12\'.parley.api.chat.v1.GetChatUsageRequest\x1a(.parley.api.chat.v1.GetChatUsageResponse\"e\x90\x02\x01\xa2\xbb\x18\x0e\x12\x01\x01\"\tchat:read\xd2\xc1\x18\'\n%\n#Sum up what its tree used and cost.\x82\xd3\xe4\x93\x02\x1f\x12\x1d/api/v1/chats/{chat_id}/usage\x12\x9f\x02\n\x0cGetUserUsage\x12\'.parley.api.chat.v1.GetUserUsageRequest\x1a(.parley.api.chat.v1.GetUserUsageResponse\"\xbb\x01\x90\x02\x01\xa2\xbb\x18\x0e\x12\x01\x01\"\tchat:read\xd2\xc1\x18i\n-\n\x1aSum up what somebody used.\x18\x03\x9a\x01\x0cgetUserUsage\n8\n\x1dSum up what one used oneself.\"\t\n\x07user_id\x9a\x01\x0bgetOwnUsage\x82\xd3\xe4\x93\x02\x33\x12\x1d/api/v1/users/{user_id}/usageZ\x12\x12\x10/api/v1/me/usage\x12\xad\x01\n\tListUsage\x12$.parley.api.chat.v1.ListUsageRequest\x1a%.parley.api.chat.v1.ListUsageResponse\"S\x90\x02\x01\xa2\xbb\x18\x13\x12\x01\x01\x1a\x02\x01\x02\"\nchat:admin\xd2\xc1\x18 \n\x1e\n\x1aSum up what everyone used.\x18\x02\x82\xd3\xe4\x93\x02\x0f\x12\r/api/v1/usage\x12\xc7\x01\n\x0eGetSpendStatus\x12).parley.api.chat.v1.GetSpendStatusRequest\x1a*.parley.api.chat.v1.GetSpendStatusResponse\"^\x90\x02\x01\xa2\xbb\x18\x0e\x12\x01\x01\"\tchat:read\xd2\xc1\x18%\n#\n!Where one stands against a limit.\x82\xd3\xe4\x93\x02\x1a\x12\x10/api/v1/me/spendb\x06status\x12\xbc\x01\n\x0fListSpendLimits\x12*.parley.api.chat.v1.ListSpendLimitsRequest\x1a+.parley.api.chat.v1.ListSpendLimitsResponse\"P\x90\x02\x01\xa2\xbb\x18\x13\x12\x01\x01\x1a\x02\x01\x02\"\nchat:admin\xd2\xc1\x18\x16\n\x14\n\x10List the limits.\x18\x02\x82\xd3\xe4\x93\x02\x16\x12\x14/api/v1/spend-limits\x12\xd5\x06\n\rSetSpendLimit\x12(.parley.api.chat.v1.SetSpendLimitRequest\x1a).parley.api.chat.v1.SetSpendLimitResponse\"\xee\x05\x90\x02\x02\xa2\xbb\x18\x13\x12\x01\x01\x1a\x02\x01\x02\"\nchat:admin\xd2\xc1\x18\xa2\x03\nf\n\x1aLimit what they may spend.\x18\x02\"\x16\n\x0elimit.everyone\x12\x04trueR\x0climit_microsR\x06period\x9a\x01\x17setSpendLimitOfEveryone\nJ\n\x1aLimit what they may spend.\x18\x02R\x0climit_microsR\x06period\x9a\x01\x13setSpendLimitOfUser\nK\n\x1aLimit what they may spend.\x18\x02R\x0climit_microsR\x06period\x9a\x01\x14setSpendLimitOfGroup\nF\n\nNo longer.\x10\xcc\x01\x18\x02\"\x16\n\x0elimit.everyone\x12\x04true\x9a\x01\x1a\x64\x65leteSpendLimitOfEveryone\n*\n\nNo longer.\x10\xcc\x01\x18\x02\x9a\x01\x16\x64\x65leteSpendLimitOfUser\n+\n\nNo longer.\x10\xcc\x01\x18\x02\x9a\x01\x17\x64\x65leteSpendLimitOfGroup\x82\xd3\xe4\x93\x02\xa6\x02\x1a\x1d/api/v1/spend-limits/everyone:\x05limitZ:\x1a*/api/v1/spend-limits/users/{limit.user_id}:\x05limitb\x05limitZ<\x1a,/api/v1/spend-limits/groups/{limit.group_id}:\x05limitb\x05limitZ\x1f*\x1d/api/v1/spend-limits/everyoneZ,**/api/v1/spend-limits/users/{limit.user_id}Z.*,/api/v1/spend-limits/groups/{limit.group_id}b\x05limitb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'parley.api.chat.v1.usage_service_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
+  _globals['_GETCHATUSAGEREQUEST'].fields_by_name['chat_id']._loaded_options = None
+  _globals['_GETCHATUSAGEREQUEST'].fields_by_name['chat_id']._serialized_options = b'\272H\005r\003\260\001\001\302\301\030\022\010\001R\016CHAT_NOT_FOUND'
+  _globals['_GETCHATUSAGERESPONSE'].fields_by_name['root_chat_id']._loaded_options = None
+  _globals['_GETCHATUSAGERESPONSE'].fields_by_name['root_chat_id']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_GETCHATUSAGERESPONSE'].fields_by_name['totals']._loaded_options = None
+  _globals['_GETCHATUSAGERESPONSE'].fields_by_name['totals']._serialized_options = b'\302\301\030\010\010\001J\004zero'
+  _globals['_GETUSERUSAGEREQUEST'].fields_by_name['user_id']._loaded_options = None
+  _globals['_GETUSERUSAGEREQUEST'].fields_by_name['user_id']._serialized_options = b'\272H\010r\003\260\001\001\330\001\001\302\301\030\022\010\001R\016USER_NOT_FOUND'
+  _globals['_GETUSERUSAGEREQUEST'].fields_by_name['start']._loaded_options = None
+  _globals['_GETUSERUSAGEREQUEST'].fields_by_name['start']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_GETUSERUSAGEREQUEST'].fields_by_name['end']._loaded_options = None
+  _globals['_GETUSERUSAGEREQUEST'].fields_by_name['end']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_GETUSERUSAGERESPONSE'].fields_by_name['totals']._loaded_options = None
+  _globals['_GETUSERUSAGERESPONSE'].fields_by_name['totals']._serialized_options = b'\302\301\030\010\010\001J\004zero'
+  _globals['_GETUSERUSAGERESPONSE'].fields_by_name['by_model']._loaded_options = None
+  _globals['_GETUSERUSAGERESPONSE'].fields_by_name['by_model']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_GETUSERUSAGERESPONSE'].fields_by_name['by_chat']._loaded_options = None
+  _globals['_GETUSERUSAGERESPONSE'].fields_by_name['by_chat']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_LISTUSAGEREQUEST'].fields_by_name['start']._loaded_options = None
+  _globals['_LISTUSAGEREQUEST'].fields_by_name['start']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_LISTUSAGEREQUEST'].fields_by_name['end']._loaded_options = None
+  _globals['_LISTUSAGEREQUEST'].fields_by_name['end']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_LISTUSAGEREQUEST'].fields_by_name['page_size']._loaded_options = None
+  _globals['_LISTUSAGEREQUEST'].fields_by_name['page_size']._serialized_options = b'\272H\n\032\005\030\310\001(\001\330\001\001\302\301\030\t\010\001\022\005limit'
+  _globals['_LISTUSAGEREQUEST'].fields_by_name['page_token']._loaded_options = None
+  _globals['_LISTUSAGEREQUEST'].fields_by_name['page_token']._serialized_options = b'\302\301\030\n\010\001\022\006cursor'
+  _globals['_LISTUSAGERESPONSE'].fields_by_name['users']._loaded_options = None
+  _globals['_LISTUSAGERESPONSE'].fields_by_name['users']._serialized_options = b'\302\301\030\t\010\001\022\005items'
+  _globals['_LISTUSAGERESPONSE'].fields_by_name['next_page_token']._loaded_options = None
+  _globals['_LISTUSAGERESPONSE'].fields_by_name['next_page_token']._serialized_options = b'\302\301\030\021\010\001\022\013next_cursor\030\001'
+  _globals['_LISTSPENDLIMITSREQUEST'].fields_by_name['page_size']._loaded_options = None
+  _globals['_LISTSPENDLIMITSREQUEST'].fields_by_name['page_size']._serialized_options = b'\272H\n\032\005\030\310\001(\001\330\001\001\302\301\030\t\010\001\022\005limit'
+  _globals['_LISTSPENDLIMITSREQUEST'].fields_by_name['page_token']._loaded_options = None
+  _globals['_LISTSPENDLIMITSREQUEST'].fields_by_name['page_token']._serialized_options = b'\302\301\030\n\010\001\022\006cursor'
+  _globals['_LISTSPENDLIMITSRESPONSE'].fields_by_name['limits']._loaded_options = None
+  _globals['_LISTSPENDLIMITSRESPONSE'].fields_by_name['limits']._serialized_options = b'\302\301\030\t\010\001\022\005items'
+  _globals['_LISTSPENDLIMITSRESPONSE'].fields_by_name['next_page_token']._loaded_options = None
+  _globals['_LISTSPENDLIMITSRESPONSE'].fields_by_name['next_page_token']._serialized_options = b'\302\301\030\021\010\001\022\013next_cursor\030\001'
   _globals['_USAGESERVICE'].methods_by_name['GetChatUsage']._loaded_options = None
-  _globals['_USAGESERVICE'].methods_by_name['GetChatUsage']._serialized_options = b'\220\002\001\242\273\030\016\022\001\001\"\tchat:read'
+  _globals['_USAGESERVICE'].methods_by_name['GetChatUsage']._serialized_options = b'\220\002\001\242\273\030\016\022\001\001\"\tchat:read\322\301\030\'\n%\n#Sum up what its tree used and cost.\202\323\344\223\002\037\022\035/api/v1/chats/{chat_id}/usage'
   _globals['_USAGESERVICE'].methods_by_name['GetUserUsage']._loaded_options = None
-  _globals['_USAGESERVICE'].methods_by_name['GetUserUsage']._serialized_options = b'\220\002\001\242\273\030\016\022\001\001\"\tchat:read'
+  _globals['_USAGESERVICE'].methods_by_name['GetUserUsage']._serialized_options = b'\220\002\001\242\273\030\016\022\001\001\"\tchat:read\322\301\030i\n-\n\032Sum up what somebody used.\030\003\232\001\014getUserUsage\n8\n\035Sum up what one used oneself.\"\t\n\007user_id\232\001\013getOwnUsage\202\323\344\223\0023\022\035/api/v1/users/{user_id}/usageZ\022\022\020/api/v1/me/usage'
   _globals['_USAGESERVICE'].methods_by_name['ListUsage']._loaded_options = None
-  _globals['_USAGESERVICE'].methods_by_name['ListUsage']._serialized_options = b'\220\002\001\242\273\030\023\022\001\001\032\002\001\002\"\nchat:admin'
+  _globals['_USAGESERVICE'].methods_by_name['ListUsage']._serialized_options = b'\220\002\001\242\273\030\023\022\001\001\032\002\001\002\"\nchat:admin\322\301\030 \n\036\n\032Sum up what everyone used.\030\002\202\323\344\223\002\017\022\r/api/v1/usage'
   _globals['_USAGESERVICE'].methods_by_name['GetSpendStatus']._loaded_options = None
-  _globals['_USAGESERVICE'].methods_by_name['GetSpendStatus']._serialized_options = b'\220\002\001\242\273\030\016\022\001\001\"\tchat:read'
+  _globals['_USAGESERVICE'].methods_by_name['GetSpendStatus']._serialized_options = b'\220\002\001\242\273\030\016\022\001\001\"\tchat:read\322\301\030%\n#\n!Where one stands against a limit.\202\323\344\223\002\032\022\020/api/v1/me/spendb\006status'
   _globals['_USAGESERVICE'].methods_by_name['ListSpendLimits']._loaded_options = None
-  _globals['_USAGESERVICE'].methods_by_name['ListSpendLimits']._serialized_options = b'\220\002\001\242\273\030\023\022\001\001\032\002\001\002\"\nchat:admin'
+  _globals['_USAGESERVICE'].methods_by_name['ListSpendLimits']._serialized_options = b'\220\002\001\242\273\030\023\022\001\001\032\002\001\002\"\nchat:admin\322\301\030\026\n\024\n\020List the limits.\030\002\202\323\344\223\002\026\022\024/api/v1/spend-limits'
   _globals['_USAGESERVICE'].methods_by_name['SetSpendLimit']._loaded_options = None
-  _globals['_USAGESERVICE'].methods_by_name['SetSpendLimit']._serialized_options = b'\220\002\002\242\273\030\023\022\001\001\032\002\001\002\"\nchat:admin'
-  _globals['_GETCHATUSAGEREQUEST']._serialized_start=164
-  _globals['_GETCHATUSAGEREQUEST']._serialized_end=202
-  _globals['_GETCHATUSAGERESPONSE']._serialized_start=204
-  _globals['_GETCHATUSAGERESPONSE']._serialized_end=297
-  _globals['_GETUSERUSAGEREQUEST']._serialized_start=299
-  _globals['_GETUSERUSAGEREQUEST']._serialized_end=421
-  _globals['_GETUSERUSAGERESPONSE']._serialized_start=424
-  _globals['_GETUSERUSAGERESPONSE']._serialized_end=590
-  _globals['_LISTUSAGEREQUEST']._serialized_start=593
-  _globals['_LISTUSAGEREQUEST']._serialized_end=734
-  _globals['_LISTUSAGERESPONSE']._serialized_start=736
-  _globals['_LISTUSAGERESPONSE']._serialized_end=825
-  _globals['_GETSPENDSTATUSREQUEST']._serialized_start=827
-  _globals['_GETSPENDSTATUSREQUEST']._serialized_end=850
-  _globals['_GETSPENDSTATUSRESPONSE']._serialized_start=852
-  _globals['_GETSPENDSTATUSRESPONSE']._serialized_end=925
-  _globals['_LISTSPENDLIMITSREQUEST']._serialized_start=927
-  _globals['_LISTSPENDLIMITSREQUEST']._serialized_end=990
-  _globals['_LISTSPENDLIMITSRESPONSE']._serialized_start=992
-  _globals['_LISTSPENDLIMITSRESPONSE']._serialized_end=1090
-  _globals['_SETSPENDLIMITREQUEST']._serialized_start=1092
-  _globals['_SETSPENDLIMITREQUEST']._serialized_end=1181
-  _globals['_SETSPENDLIMITRESPONSE']._serialized_start=1183
-  _globals['_SETSPENDLIMITRESPONSE']._serialized_end=1253
-  _globals['_USAGESERVICE']._serialized_start=1256
-  _globals['_USAGESERVICE']._serialized_end=2028
+  _globals['_USAGESERVICE'].methods_by_name['SetSpendLimit']._serialized_options = b'\220\002\002\242\273\030\023\022\001\001\032\002\001\002\"\nchat:admin\322\301\030\242\003\nf\n\032Limit what they may spend.\030\002\"\026\n\016limit.everyone\022\004trueR\014limit_microsR\006period\232\001\027setSpendLimitOfEveryone\nJ\n\032Limit what they may spend.\030\002R\014limit_microsR\006period\232\001\023setSpendLimitOfUser\nK\n\032Limit what they may spend.\030\002R\014limit_microsR\006period\232\001\024setSpendLimitOfGroup\nF\n\nNo longer.\020\314\001\030\002\"\026\n\016limit.everyone\022\004true\232\001\032deleteSpendLimitOfEveryone\n*\n\nNo longer.\020\314\001\030\002\232\001\026deleteSpendLimitOfUser\n+\n\nNo longer.\020\314\001\030\002\232\001\027deleteSpendLimitOfGroup\202\323\344\223\002\246\002\032\035/api/v1/spend-limits/everyone:\005limitZ:\032*/api/v1/spend-limits/users/{limit.user_id}:\005limitb\005limitZ<\032,/api/v1/spend-limits/groups/{limit.group_id}:\005limitb\005limitZ\037*\035/api/v1/spend-limits/everyoneZ,**/api/v1/spend-limits/users/{limit.user_id}Z.*,/api/v1/spend-limits/groups/{limit.group_id}b\005limit'
+  _globals['_GETCHATUSAGEREQUEST']._serialized_start=261
+  _globals['_GETCHATUSAGEREQUEST']._serialized_end=331
+  _globals['_GETCHATUSAGERESPONSE']._serialized_start=333
+  _globals['_GETCHATUSAGERESPONSE']._serialized_end=448
+  _globals['_GETUSERUSAGEREQUEST']._serialized_start=451
+  _globals['_GETUSERUSAGEREQUEST']._serialized_end=624
+  _globals['_GETUSERUSAGERESPONSE']._serialized_start=627
+  _globals['_GETUSERUSAGERESPONSE']._serialized_end=823
+  _globals['_LISTUSAGEREQUEST']._serialized_start=826
+  _globals['_LISTUSAGEREQUEST']._serialized_end=1027
+  _globals['_LISTUSAGERESPONSE']._serialized_start=1029
+  _globals['_LISTUSAGERESPONSE']._serialized_end=1156
+  _globals['_GETSPENDSTATUSREQUEST']._serialized_start=1158
+  _globals['_GETSPENDSTATUSREQUEST']._serialized_end=1181
+  _globals['_GETSPENDSTATUSRESPONSE']._serialized_start=1183
+  _globals['_GETSPENDSTATUSRESPONSE']._serialized_end=1256
+  _globals['_LISTSPENDLIMITSREQUEST']._serialized_start=1258
+  _globals['_LISTSPENDLIMITSREQUEST']._serialized_end=1365
+  _globals['_LISTSPENDLIMITSRESPONSE']._serialized_start=1368
+  _globals['_LISTSPENDLIMITSRESPONSE']._serialized_end=1504
+  _globals['_SETSPENDLIMITREQUEST']._serialized_start=1506
+  _globals['_SETSPENDLIMITREQUEST']._serialized_end=1595
+  _globals['_SETSPENDLIMITRESPONSE']._serialized_start=1597
+  _globals['_SETSPENDLIMITRESPONSE']._serialized_end=1667
+  _globals['_USAGESERVICE']._serialized_start=1670
+  _globals['_USAGESERVICE']._serialized_end=3602
 # @@protoc_insertion_point(module_scope)

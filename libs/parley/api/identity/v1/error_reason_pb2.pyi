@@ -25,49 +25,49 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_UNSPECIFIED: _ErrorReason.ValueType  # 0
     """Unknown; never sent."""
     ERROR_REASON_INVALID_REQUEST: _ErrorReason.ValueType  # 1
-    """INVALID_ARGUMENT: fields are outside their limits; google.rpc.BadRequest lists all. Metadata: {}."""
+    """Fields are outside their limits; google.rpc.BadRequest lists all. Metadata: {}."""
     ERROR_REASON_UNAUTHENTICATED: _ErrorReason.ValueType  # 2
-    """UNAUTHENTICATED: the token is missing, malformed, expired, revoked or meant for another service. Metadata: {}."""
+    """The token is missing, malformed, expired, revoked or meant for another service. Metadata: {}."""
     ERROR_REASON_FORBIDDEN: _ErrorReason.ValueType  # 3
-    """PERMISSION_DENIED: the caller is known and may not do this. Metadata: {}."""
+    """The caller is known and may not do this. Metadata: {}."""
     ERROR_REASON_REQUEST_ID_REUSED: _ErrorReason.ValueType  # 4
-    """ALREADY_EXISTS: the request id was used before with another body. Metadata: {"request_id": "..."}."""
+    """The request id was used before with another body. Metadata: {"request_id": "..."}."""
     ERROR_REASON_STORE_UNAVAILABLE: _ErrorReason.ValueType  # 5
-    """UNAVAILABLE: the database cannot be reached; try again. Metadata: {}."""
+    """The database cannot be reached; try again. Metadata: {}."""
     ERROR_REASON_DRAINING: _ErrorReason.ValueType  # 6
-    """UNAVAILABLE: this process is stopping; try another. Metadata: {}."""
+    """This process is stopping; try another. Metadata: {}."""
     ERROR_REASON_USER_NOT_FOUND: _ErrorReason.ValueType  # 7
-    """NOT_FOUND: no such user, or one this caller may not see. Metadata: {"user_id": "..."}."""
+    """No such user, or one this caller may not see. Metadata: {"user_id": "..."}."""
     ERROR_REASON_GROUP_NOT_FOUND: _ErrorReason.ValueType  # 8
-    """NOT_FOUND: no such group, or one this caller may not see. Metadata: {"group_id": "..."}."""
+    """No such group, or one this caller may not see. Metadata: {"group_id": "..."}."""
     ERROR_REASON_TOKEN_NOT_FOUND: _ErrorReason.ValueType  # 9
-    """NOT_FOUND: no such service token. Metadata: {"token_id": "..."}."""
+    """No such service token. Metadata: {"token_id": "..."}."""
     ERROR_REASON_LOGIN_TAKEN: _ErrorReason.ValueType  # 10
-    """ALREADY_EXISTS: another user has this login. Metadata: {"login": "ada"}."""
+    """Another user has this login. Metadata: {"login": "ada"}."""
     ERROR_REASON_VERSION_CONFLICT: _ErrorReason.ValueType  # 11
-    """ABORTED: the user or the group changed since it was read; read it again. Metadata: {"version": "7"}."""
+    """The user or the group changed since it was read; read it again. Metadata: {"version": "7"}."""
     ERROR_REASON_LAST_OWNER: _ErrorReason.ValueType  # 12
-    """FAILED_PRECONDITION: no active owner would be left. Metadata: {"user_id": "..."}."""
+    """No active owner would be left. Metadata: {"user_id": "..."}."""
     ERROR_REASON_USER_STILL_ACTIVE: _ErrorReason.ValueType  # 13
-    """FAILED_PRECONDITION: deactivate the user before deleting them. Metadata: {"user_id": "..."}."""
+    """Deactivate the user before deleting them. Metadata: {"user_id": "..."}."""
     ERROR_REASON_USER_DEACTIVATED: _ErrorReason.ValueType  # 14
-    """FAILED_PRECONDITION: a deactivated user cannot be acted for. Metadata: {"user_id": "..."}."""
+    """A deactivated user cannot be acted for. Metadata: {"user_id": "..."}."""
     ERROR_REASON_ROLE_EXCEEDS_CALLER: _ErrorReason.ValueType  # 15
-    """PERMISSION_DENIED: the role asked for exceeds the caller's own. Metadata: {"role": "owner"}."""
+    """The role asked for exceeds the caller's own. Metadata: {"role": "owner"}."""
     ERROR_REASON_UNKNOWN_SCOPE: _ErrorReason.ValueType  # 16
-    """INVALID_ARGUMENT: no method asks for this scope. Metadata: {"scope": "mcp:cal"}."""
+    """No method asks for this scope. Metadata: {"scope": "mcp:cal"}."""
     ERROR_REASON_TOKEN_ALREADY_ISSUED: _ErrorReason.ValueType  # 17
-    """ALREADY_EXISTS: this request id issued a token before, whose text cannot be told again. Metadata: {"token_id": "..."}."""
+    """This request id issued a token before, whose text cannot be told again. Metadata: {"token_id": "..."}."""
     ERROR_REASON_TOO_MANY_TOKENS: _ErrorReason.ValueType  # 18
-    """RESOURCE_EXHAUSTED: too many unexpired service tokens; wait for some to expire. Metadata: {"tokens_max": "20000"}."""
+    """Too many unexpired service tokens; wait for some to expire. Metadata: {"tokens_max": "20000"}."""
     ERROR_REASON_USER_DELETED: _ErrorReason.ValueType  # 19
-    """NOT_FOUND: the user was deleted for good; delete what is held of them. Told to services only. Metadata: {"user_id": "..."}."""
+    """The user was deleted for good; delete what is held of them. Told to services only. Metadata: {"user_id": "..."}."""
     ERROR_REASON_NAME_TAKEN: _ErrorReason.ValueType  # 20
-    """ALREADY_EXISTS: another group has this name, in whatever case. Metadata: {"resource": "group", "name": "Research"}."""
+    """Another group has this name, in whatever case. Metadata: {"resource": "group", "name": "Research"}."""
     ERROR_REASON_TOO_MANY_GROUPS: _ErrorReason.ValueType  # 21
-    """FAILED_PRECONDITION: the user belongs to as many groups as a user may. Metadata: {"groups_max": "100"}."""
+    """The user belongs to as many groups as a user may. Metadata: {"groups_max": "100"}."""
     ERROR_REASON_TOKEN_FOR_ANOTHER_USER: _ErrorReason.ValueType  # 30
-    """PERMISSION_DENIED: service tokens are issued for oneself only. Metadata: {"user_id": "..."}."""
+    """Service tokens are issued for oneself only. Metadata: {"user_id": "..."}."""
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """A machine-readable reason; the domain is `identity.parley`."""
@@ -75,47 +75,47 @@ class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
 ERROR_REASON_UNSPECIFIED: ErrorReason.ValueType  # 0
 """Unknown; never sent."""
 ERROR_REASON_INVALID_REQUEST: ErrorReason.ValueType  # 1
-"""INVALID_ARGUMENT: fields are outside their limits; google.rpc.BadRequest lists all. Metadata: {}."""
+"""Fields are outside their limits; google.rpc.BadRequest lists all. Metadata: {}."""
 ERROR_REASON_UNAUTHENTICATED: ErrorReason.ValueType  # 2
-"""UNAUTHENTICATED: the token is missing, malformed, expired, revoked or meant for another service. Metadata: {}."""
+"""The token is missing, malformed, expired, revoked or meant for another service. Metadata: {}."""
 ERROR_REASON_FORBIDDEN: ErrorReason.ValueType  # 3
-"""PERMISSION_DENIED: the caller is known and may not do this. Metadata: {}."""
+"""The caller is known and may not do this. Metadata: {}."""
 ERROR_REASON_REQUEST_ID_REUSED: ErrorReason.ValueType  # 4
-"""ALREADY_EXISTS: the request id was used before with another body. Metadata: {"request_id": "..."}."""
+"""The request id was used before with another body. Metadata: {"request_id": "..."}."""
 ERROR_REASON_STORE_UNAVAILABLE: ErrorReason.ValueType  # 5
-"""UNAVAILABLE: the database cannot be reached; try again. Metadata: {}."""
+"""The database cannot be reached; try again. Metadata: {}."""
 ERROR_REASON_DRAINING: ErrorReason.ValueType  # 6
-"""UNAVAILABLE: this process is stopping; try another. Metadata: {}."""
+"""This process is stopping; try another. Metadata: {}."""
 ERROR_REASON_USER_NOT_FOUND: ErrorReason.ValueType  # 7
-"""NOT_FOUND: no such user, or one this caller may not see. Metadata: {"user_id": "..."}."""
+"""No such user, or one this caller may not see. Metadata: {"user_id": "..."}."""
 ERROR_REASON_GROUP_NOT_FOUND: ErrorReason.ValueType  # 8
-"""NOT_FOUND: no such group, or one this caller may not see. Metadata: {"group_id": "..."}."""
+"""No such group, or one this caller may not see. Metadata: {"group_id": "..."}."""
 ERROR_REASON_TOKEN_NOT_FOUND: ErrorReason.ValueType  # 9
-"""NOT_FOUND: no such service token. Metadata: {"token_id": "..."}."""
+"""No such service token. Metadata: {"token_id": "..."}."""
 ERROR_REASON_LOGIN_TAKEN: ErrorReason.ValueType  # 10
-"""ALREADY_EXISTS: another user has this login. Metadata: {"login": "ada"}."""
+"""Another user has this login. Metadata: {"login": "ada"}."""
 ERROR_REASON_VERSION_CONFLICT: ErrorReason.ValueType  # 11
-"""ABORTED: the user or the group changed since it was read; read it again. Metadata: {"version": "7"}."""
+"""The user or the group changed since it was read; read it again. Metadata: {"version": "7"}."""
 ERROR_REASON_LAST_OWNER: ErrorReason.ValueType  # 12
-"""FAILED_PRECONDITION: no active owner would be left. Metadata: {"user_id": "..."}."""
+"""No active owner would be left. Metadata: {"user_id": "..."}."""
 ERROR_REASON_USER_STILL_ACTIVE: ErrorReason.ValueType  # 13
-"""FAILED_PRECONDITION: deactivate the user before deleting them. Metadata: {"user_id": "..."}."""
+"""Deactivate the user before deleting them. Metadata: {"user_id": "..."}."""
 ERROR_REASON_USER_DEACTIVATED: ErrorReason.ValueType  # 14
-"""FAILED_PRECONDITION: a deactivated user cannot be acted for. Metadata: {"user_id": "..."}."""
+"""A deactivated user cannot be acted for. Metadata: {"user_id": "..."}."""
 ERROR_REASON_ROLE_EXCEEDS_CALLER: ErrorReason.ValueType  # 15
-"""PERMISSION_DENIED: the role asked for exceeds the caller's own. Metadata: {"role": "owner"}."""
+"""The role asked for exceeds the caller's own. Metadata: {"role": "owner"}."""
 ERROR_REASON_UNKNOWN_SCOPE: ErrorReason.ValueType  # 16
-"""INVALID_ARGUMENT: no method asks for this scope. Metadata: {"scope": "mcp:cal"}."""
+"""No method asks for this scope. Metadata: {"scope": "mcp:cal"}."""
 ERROR_REASON_TOKEN_ALREADY_ISSUED: ErrorReason.ValueType  # 17
-"""ALREADY_EXISTS: this request id issued a token before, whose text cannot be told again. Metadata: {"token_id": "..."}."""
+"""This request id issued a token before, whose text cannot be told again. Metadata: {"token_id": "..."}."""
 ERROR_REASON_TOO_MANY_TOKENS: ErrorReason.ValueType  # 18
-"""RESOURCE_EXHAUSTED: too many unexpired service tokens; wait for some to expire. Metadata: {"tokens_max": "20000"}."""
+"""Too many unexpired service tokens; wait for some to expire. Metadata: {"tokens_max": "20000"}."""
 ERROR_REASON_USER_DELETED: ErrorReason.ValueType  # 19
-"""NOT_FOUND: the user was deleted for good; delete what is held of them. Told to services only. Metadata: {"user_id": "..."}."""
+"""The user was deleted for good; delete what is held of them. Told to services only. Metadata: {"user_id": "..."}."""
 ERROR_REASON_NAME_TAKEN: ErrorReason.ValueType  # 20
-"""ALREADY_EXISTS: another group has this name, in whatever case. Metadata: {"resource": "group", "name": "Research"}."""
+"""Another group has this name, in whatever case. Metadata: {"resource": "group", "name": "Research"}."""
 ERROR_REASON_TOO_MANY_GROUPS: ErrorReason.ValueType  # 21
-"""FAILED_PRECONDITION: the user belongs to as many groups as a user may. Metadata: {"groups_max": "100"}."""
+"""The user belongs to as many groups as a user may. Metadata: {"groups_max": "100"}."""
 ERROR_REASON_TOKEN_FOR_ANOTHER_USER: ErrorReason.ValueType  # 30
-"""PERMISSION_DENIED: service tokens are issued for oneself only. Metadata: {"user_id": "..."}."""
+"""Service tokens are issued for oneself only. Metadata: {"user_id": "..."}."""
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015

@@ -22,65 +22,110 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
+from buf.validate import validate_pb2 as buf_dot_validate_dot_validate__pb2
+from google.api import annotations_pb2 as google_dot_api_dot_annotations__pb2
+from google.api import field_behavior_pb2 as google_dot_api_dot_field__behavior__pb2
+from google.protobuf import field_mask_pb2 as google_dot_protobuf_dot_field__mask__pb2
+from parley.api.contract.v1 import options_pb2 as parley_dot_api_dot_contract_dot_v1_dot_options__pb2
 from parley.api.identity.v1 import access_pb2 as parley_dot_api_dot_identity_dot_v1_dot_access__pb2
 from parley.api.identity.v1 import user_pb2 as parley_dot_api_dot_identity_dot_v1_dot_user__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n*parley/api/identity/v1/group_service.proto\x12\x16parley.api.identity.v1\x1a#parley/api/identity/v1/access.proto\x1a!parley/api/identity/v1/user.proto\"#\n\x0fGetGroupRequest\x12\x10\n\x08group_id\x18\x01 \x01(\t\"@\n\x10GetGroupResponse\x12,\n\x05group\x18\x01 \x01(\x0b\x32\x1d.parley.api.identity.v1.Group\"*\n\x15\x42\x61tchGetGroupsRequest\x12\x11\n\tgroup_ids\x18\x01 \x03(\t\"b\n\x16\x42\x61tchGetGroupsResponse\x12-\n\x06groups\x18\x01 \x03(\x0b\x32\x1d.parley.api.identity.v1.Group\x12\x19\n\x11\x64\x65leted_group_ids\x18\x02 \x03(\t\"I\n\x11ListGroupsRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\x12\r\n\x05query\x18\x03 \x01(\t\"\\\n\x12ListGroupsResponse\x12-\n\x06groups\x18\x01 \x03(\x0b\x32\x1d.parley.api.identity.v1.Group\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"6\n\x12\x43reateGroupRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\"C\n\x13\x43reateGroupResponse\x12,\n\x05group\x18\x01 \x01(\x0b\x32\x1d.parley.api.identity.v1.Group\"b\n\x12RenameGroupRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x10\n\x08group_id\x18\x02 \x01(\t\x12\x0c\n\x04name\x18\x03 \x01(\t\x12\x18\n\x10\x65xpected_version\x18\x04 \x01(\x03\"C\n\x13RenameGroupResponse\x12,\n\x05group\x18\x01 \x01(\x0b\x32\x1d.parley.api.identity.v1.Group\":\n\x12\x44\x65leteGroupRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x10\n\x08group_id\x18\x02 \x01(\t\"\x15\n\x13\x44\x65leteGroupResponse\"N\n\x15\x41\x64\x64GroupMemberRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x10\n\x08group_id\x18\x02 \x01(\t\x12\x0f\n\x07user_id\x18\x03 \x01(\t\"F\n\x16\x41\x64\x64GroupMemberResponse\x12,\n\x05group\x18\x01 \x01(\x0b\x32\x1d.parley.api.identity.v1.Group\"Q\n\x18RemoveGroupMemberRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x10\n\x08group_id\x18\x02 \x01(\t\x12\x0f\n\x07user_id\x18\x03 \x01(\t\"I\n\x19RemoveGroupMemberResponse\x12,\n\x05group\x18\x01 \x01(\x0b\x32\x1d.parley.api.identity.v1.Group2\xd3\x08\n\x0cGroupService\x12x\n\x08GetGroup\x12\'.parley.api.identity.v1.GetGroupRequest\x1a(.parley.api.identity.v1.GetGroupResponse\"\x19\x90\x02\x01\xa2\xbb\x18\x12\x12\x01\x01\"\ridentity:read\x12{\n\x0e\x42\x61tchGetGroups\x12-.parley.api.identity.v1.BatchGetGroupsRequest\x1a..parley.api.identity.v1.BatchGetGroupsResponse\"\n\x90\x02\x01\xa2\xbb\x18\x03\n\x01\x02\x12\x83\x01\n\nListGroups\x12).parley.api.identity.v1.ListGroupsRequest\x1a*.parley.api.identity.v1.ListGroupsResponse\"\x1e\x90\x02\x01\xa2\xbb\x18\x17\x12\x01\x01\x1a\x03\x01\x02\x04\"\ridentity:read\x12\x86\x01\n\x0b\x43reateGroup\x12*.parley.api.identity.v1.CreateGroupRequest\x1a+.parley.api.identity.v1.CreateGroupResponse\"\x1e\x90\x02\x02\xa2\xbb\x18\x17\x12\x01\x01\x1a\x02\x01\x02\"\x0eidentity:admin\x12\x86\x01\n\x0bRenameGroup\x12*.parley.api.identity.v1.RenameGroupRequest\x1a+.parley.api.identity.v1.RenameGroupResponse\"\x1e\x90\x02\x02\xa2\xbb\x18\x17\x12\x01\x01\x1a\x02\x01\x02\"\x0eidentity:admin\x12\x86\x01\n\x0b\x44\x65leteGroup\x12*.parley.api.identity.v1.DeleteGroupRequest\x1a+.parley.api.identity.v1.DeleteGroupResponse\"\x1e\x90\x02\x02\xa2\xbb\x18\x17\x12\x01\x01\x1a\x02\x01\x02\"\x0eidentity:admin\x12\x8f\x01\n\x0e\x41\x64\x64GroupMember\x12-.parley.api.identity.v1.AddGroupMemberRequest\x1a..parley.api.identity.v1.AddGroupMemberResponse\"\x1e\x90\x02\x02\xa2\xbb\x18\x17\x12\x01\x01\x1a\x02\x01\x02\"\x0eidentity:admin\x12\x98\x01\n\x11RemoveGroupMember\x12\x30.parley.api.identity.v1.RemoveGroupMemberRequest\x1a\x31.parley.api.identity.v1.RemoveGroupMemberResponse\"\x1e\x90\x02\x02\xa2\xbb\x18\x17\x12\x01\x01\x1a\x02\x01\x02\"\x0eidentity:adminb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n*parley/api/identity/v1/group_service.proto\x12\x16parley.api.identity.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a google/protobuf/field_mask.proto\x1a$parley/api/contract/v1/options.proto\x1a#parley/api/identity/v1/access.proto\x1a!parley/api/identity/v1/user.proto\"D\n\x0fGetGroupRequest\x12\x31\n\x08group_id\x18\x01 \x01(\tB\x1f\xbaH\x05r\x03\xb0\x01\x01\xc2\xc1\x18\x13\x08\x01R\x0fGROUP_NOT_FOUND\"@\n\x10GetGroupResponse\x12,\n\x05group\x18\x01 \x01(\x0b\x32\x1d.parley.api.identity.v1.Group\"*\n\x15\x42\x61tchGetGroupsRequest\x12\x11\n\tgroup_ids\x18\x01 \x03(\t\"b\n\x16\x42\x61tchGetGroupsResponse\x12-\n\x06groups\x18\x01 \x03(\x0b\x32\x1d.parley.api.identity.v1.Group\x12\x19\n\x11\x64\x65leted_group_ids\x18\x02 \x03(\t\"\x88\x01\n\x11ListGroupsRequest\x12-\n\tpage_size\x18\x01 \x01(\x05\x42\x1a\xbaH\n\x1a\x05\x18\xc8\x01(\x01\xd8\x01\x01\xc2\xc1\x18\t\x08\x01\x12\x05limit\x12\"\n\npage_token\x18\x02 \x01(\tB\x0e\xc2\xc1\x18\n\x08\x01\x12\x06\x63ursor\x12 \n\x05query\x18\x03 \x01(\tB\x11\xbaH\x05r\x03\x18\x80\x01\xc2\xc1\x18\x05\x08\x01\x12\x01q\"\x82\x01\n\x12ListGroupsResponse\x12<\n\x06groups\x18\x01 \x03(\x0b\x32\x1d.parley.api.identity.v1.GroupB\r\xc2\xc1\x18\t\x08\x01\x12\x05items\x12.\n\x0fnext_page_token\x18\x02 \x01(\tB\x15\xc2\xc1\x18\x11\x08\x01\x12\x0bnext_cursor\x18\x01\"H\n\x15ListUserGroupsRequest\x12/\n\x07user_id\x18\x01 \x01(\tB\x1e\xbaH\x05r\x03\xb0\x01\x01\xc2\xc1\x18\x12\x08\x01R\x0eUSER_NOT_FOUND\"\x86\x01\n\x16ListUserGroupsResponse\x12<\n\x06groups\x18\x01 \x03(\x0b\x32\x1d.parley.api.identity.v1.GroupB\r\xc2\xc1\x18\t\x08\x01\x12\x05items\x12.\n\x0fnext_page_token\x18\x02 \x01(\tB\x15\xc2\xc1\x18\x11\x08\x01\x12\x0bnext_cursor\x18\x01\"K\n\x12\x43reateGroupRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12!\n\x04name\x18\x02 \x01(\tB\x13\xe2\x41\x01\x02\xbaH\x06r\x04\x10\x01\x18@\xc2\xc1\x18\x02\x08\x01\"C\n\x13\x43reateGroupResponse\x12,\n\x05group\x18\x01 \x01(\x0b\x32\x1d.parley.api.identity.v1.Group\"\xc9\x01\n\x12RenameGroupRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x31\n\x08group_id\x18\x02 \x01(\tB\x1f\xbaH\x05r\x03\xb0\x01\x01\xc2\xc1\x18\x13\x08\x01R\x0fGROUP_NOT_FOUND\x12!\n\x04name\x18\x03 \x01(\tB\x13\xe2\x41\x01\x02\xbaH\x06r\x04\x10\x01\x18@\xc2\xc1\x18\x02\x08\x01\x12\x18\n\x10\x65xpected_version\x18\x04 \x01(\x03\x12/\n\x0bupdate_mask\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.FieldMask\"C\n\x13RenameGroupResponse\x12,\n\x05group\x18\x01 \x01(\x0b\x32\x1d.parley.api.identity.v1.Group\"[\n\x12\x44\x65leteGroupRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x31\n\x08group_id\x18\x02 \x01(\tB\x1f\xbaH\x05r\x03\xb0\x01\x01\xc2\xc1\x18\x13\x08\x01R\x0fGROUP_NOT_FOUND\"\x15\n\x13\x44\x65leteGroupResponse\"\x8f\x01\n\x15\x41\x64\x64GroupMemberRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x31\n\x08group_id\x18\x02 \x01(\tB\x1f\xbaH\x05r\x03\xb0\x01\x01\xc2\xc1\x18\x13\x08\x01R\x0fGROUP_NOT_FOUND\x12/\n\x07user_id\x18\x03 \x01(\tB\x1e\xbaH\x05r\x03\xb0\x01\x01\xc2\xc1\x18\x12\x08\x01R\x0eUSER_NOT_FOUND\"F\n\x16\x41\x64\x64GroupMemberResponse\x12,\n\x05group\x18\x01 \x01(\x0b\x32\x1d.parley.api.identity.v1.Group\"\x92\x01\n\x18RemoveGroupMemberRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x31\n\x08group_id\x18\x02 \x01(\tB\x1f\xbaH\x05r\x03\xb0\x01\x01\xc2\xc1\x18\x13\x08\x01R\x0fGROUP_NOT_FOUND\x12/\n\x07user_id\x18\x03 \x01(\tB\x1e\xbaH\x05r\x03\xb0\x01\x01\xc2\xc1\x18\x12\x08\x01R\x0eUSER_NOT_FOUND\"I\n\x19RemoveGroupMemberResponse\x12,\n\x05group\x18\x01 \x01(\x0b\x32\x1d.parley.api.identity.v1.Group2\xa5\x10\n\x0cGroupService\x12\xdd\x01\n\x08GetGroup\x12\'.parley.api.identity.v1.GetGroupRequest\x1a(.parley.api.identity.v1.GetGroupResponse\"~\x90\x02\x01\xa2\xbb\x18\x12\x12\x01\x01\"\ridentity:read\xd2\xc1\x18\x39\n7\n$Read a group, one\'s own if a member.\x18\x01:\rgroup.version\x82\xd3\xe4\x93\x02\"\x12\x19/api/v1/groups/{group_id}b\x05group\x12{\n\x0e\x42\x61tchGetGroups\x12-.parley.api.identity.v1.BatchGetGroupsRequest\x1a..parley.api.identity.v1.BatchGetGroupsResponse\"\n\x90\x02\x01\xa2\xbb\x18\x03\n\x01\x02\x12\xaf\x01\n\nListGroups\x12).parley.api.identity.v1.ListGroupsRequest\x1a*.parley.api.identity.v1.ListGroupsResponse\"J\x90\x02\x01\xa2\xbb\x18\x17\x12\x01\x01\x1a\x03\x01\x02\x04\"\ridentity:read\xd2\xc1\x18\x12\n\x10\n\x0cList groups.\x18\x03\x82\xd3\xe4\x93\x02\x10\x12\x0e/api/v1/groups\x12\xb0\x02\n\x0eListUserGroups\x12-.parley.api.identity.v1.ListUserGroupsRequest\x1a..parley.api.identity.v1.ListUserGroupsResponse\"\xbe\x01\x90\x02\x01\xa2\xbb\x18\x12\x12\x01\x01\"\ridentity:read\xd2\xc1\x18\x66\n/\n\x1aList the groups of a user.\x18\x03\x9a\x01\x0elistUserGroups\n3\n\x16List one\'s own groups.\x18\x01*\x07user_id\x9a\x01\rlistOwnGroups\x82\xd3\xe4\x93\x02\x35\x12\x1e/api/v1/users/{user_id}/groupsZ\x13\x12\x11/api/v1/me/groups\x12\xf3\x01\n\x0b\x43reateGroup\x12*.parley.api.identity.v1.CreateGroupRequest\x1a+.parley.api.identity.v1.CreateGroupResponse\"\x8a\x01\x90\x02\x02\xa2\xbb\x18\x17\x12\x01\x01\x1a\x02\x01\x02\"\x0eidentity:admin\xd2\xc1\x18H\nF\n\x0f\x43reate a group.\x10\xc9\x01\x18\x02:\rgroup.versionJ\x1f/api/v1/groups/{group.group_id}\x82\xd3\xe4\x93\x02\x1a\"\x0e/api/v1/groups:\x01*b\x05group\x12\xf7\x01\n\x0bRenameGroup\x12*.parley.api.identity.v1.RenameGroupRequest\x1a+.parley.api.identity.v1.RenameGroupResponse\"\x8e\x01\x90\x02\x02\xa2\xbb\x18\x17\x12\x01\x01\x1a\x02\x01\x02\"\x0eidentity:admin\xd2\xc1\x18\x41\n?\n\x1aGive a group another name.\x18\x02\x32\x10\x65xpected_version:\rgroup.version\x82\xd3\xe4\x93\x02%2\x19/api/v1/groups/{group_id}:\x01*b\x05group\x12\xec\x01\n\x0b\x44\x65leteGroup\x12*.parley.api.identity.v1.DeleteGroupRequest\x1a+.parley.api.identity.v1.DeleteGroupResponse\"\x83\x01\x90\x02\x02\xa2\xbb\x18\x17\x12\x01\x01\x1a\x02\x01\x02\"\x0eidentity:admin\xd2\xc1\x18@\n>\n7Delete a group with the shares and limits that name it.\x10\xcc\x01\x18\x02\x82\xd3\xe4\x93\x02\x1b*\x19/api/v1/groups/{group_id}\x12\xf0\x01\n\x0e\x41\x64\x64GroupMember\x12-.parley.api.identity.v1.AddGroupMemberRequest\x1a..parley.api.identity.v1.AddGroupMemberResponse\"\x7f\x90\x02\x02\xa2\xbb\x18\x17\x12\x01\x01\x1a\x02\x01\x02\"\x0eidentity:admin\xd2\xc1\x18#\n!\n\x1dLet a user belong to a group.\x18\x02\x82\xd3\xe4\x93\x02\x34\x1a+/api/v1/groups/{group_id}/members/{user_id}b\x05group\x12\x80\x02\n\x11RemoveGroupMember\x12\x30.parley.api.identity.v1.RemoveGroupMemberRequest\x1a\x31.parley.api.identity.v1.RemoveGroupMemberResponse\"\x85\x01\x90\x02\x02\xa2\xbb\x18\x17\x12\x01\x01\x1a\x02\x01\x02\"\x0eidentity:admin\xd2\xc1\x18\x30\n.\n\'Let a user no longer belong to a group.\x10\xcc\x01\x18\x02\x82\xd3\xe4\x93\x02-*+/api/v1/groups/{group_id}/members/{user_id}b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'parley.api.identity.v1.group_service_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
+  _globals['_GETGROUPREQUEST'].fields_by_name['group_id']._loaded_options = None
+  _globals['_GETGROUPREQUEST'].fields_by_name['group_id']._serialized_options = b'\272H\005r\003\260\001\001\302\301\030\023\010\001R\017GROUP_NOT_FOUND'
+  _globals['_LISTGROUPSREQUEST'].fields_by_name['page_size']._loaded_options = None
+  _globals['_LISTGROUPSREQUEST'].fields_by_name['page_size']._serialized_options = b'\272H\n\032\005\030\310\001(\001\330\001\001\302\301\030\t\010\001\022\005limit'
+  _globals['_LISTGROUPSREQUEST'].fields_by_name['page_token']._loaded_options = None
+  _globals['_LISTGROUPSREQUEST'].fields_by_name['page_token']._serialized_options = b'\302\301\030\n\010\001\022\006cursor'
+  _globals['_LISTGROUPSREQUEST'].fields_by_name['query']._loaded_options = None
+  _globals['_LISTGROUPSREQUEST'].fields_by_name['query']._serialized_options = b'\272H\005r\003\030\200\001\302\301\030\005\010\001\022\001q'
+  _globals['_LISTGROUPSRESPONSE'].fields_by_name['groups']._loaded_options = None
+  _globals['_LISTGROUPSRESPONSE'].fields_by_name['groups']._serialized_options = b'\302\301\030\t\010\001\022\005items'
+  _globals['_LISTGROUPSRESPONSE'].fields_by_name['next_page_token']._loaded_options = None
+  _globals['_LISTGROUPSRESPONSE'].fields_by_name['next_page_token']._serialized_options = b'\302\301\030\021\010\001\022\013next_cursor\030\001'
+  _globals['_LISTUSERGROUPSREQUEST'].fields_by_name['user_id']._loaded_options = None
+  _globals['_LISTUSERGROUPSREQUEST'].fields_by_name['user_id']._serialized_options = b'\272H\005r\003\260\001\001\302\301\030\022\010\001R\016USER_NOT_FOUND'
+  _globals['_LISTUSERGROUPSRESPONSE'].fields_by_name['groups']._loaded_options = None
+  _globals['_LISTUSERGROUPSRESPONSE'].fields_by_name['groups']._serialized_options = b'\302\301\030\t\010\001\022\005items'
+  _globals['_LISTUSERGROUPSRESPONSE'].fields_by_name['next_page_token']._loaded_options = None
+  _globals['_LISTUSERGROUPSRESPONSE'].fields_by_name['next_page_token']._serialized_options = b'\302\301\030\021\010\001\022\013next_cursor\030\001'
+  _globals['_CREATEGROUPREQUEST'].fields_by_name['name']._loaded_options = None
+  _globals['_CREATEGROUPREQUEST'].fields_by_name['name']._serialized_options = b'\342A\001\002\272H\006r\004\020\001\030@\302\301\030\002\010\001'
+  _globals['_RENAMEGROUPREQUEST'].fields_by_name['group_id']._loaded_options = None
+  _globals['_RENAMEGROUPREQUEST'].fields_by_name['group_id']._serialized_options = b'\272H\005r\003\260\001\001\302\301\030\023\010\001R\017GROUP_NOT_FOUND'
+  _globals['_RENAMEGROUPREQUEST'].fields_by_name['name']._loaded_options = None
+  _globals['_RENAMEGROUPREQUEST'].fields_by_name['name']._serialized_options = b'\342A\001\002\272H\006r\004\020\001\030@\302\301\030\002\010\001'
+  _globals['_DELETEGROUPREQUEST'].fields_by_name['group_id']._loaded_options = None
+  _globals['_DELETEGROUPREQUEST'].fields_by_name['group_id']._serialized_options = b'\272H\005r\003\260\001\001\302\301\030\023\010\001R\017GROUP_NOT_FOUND'
+  _globals['_ADDGROUPMEMBERREQUEST'].fields_by_name['group_id']._loaded_options = None
+  _globals['_ADDGROUPMEMBERREQUEST'].fields_by_name['group_id']._serialized_options = b'\272H\005r\003\260\001\001\302\301\030\023\010\001R\017GROUP_NOT_FOUND'
+  _globals['_ADDGROUPMEMBERREQUEST'].fields_by_name['user_id']._loaded_options = None
+  _globals['_ADDGROUPMEMBERREQUEST'].fields_by_name['user_id']._serialized_options = b'\272H\005r\003\260\001\001\302\301\030\022\010\001R\016USER_NOT_FOUND'
+  _globals['_REMOVEGROUPMEMBERREQUEST'].fields_by_name['group_id']._loaded_options = None
+  _globals['_REMOVEGROUPMEMBERREQUEST'].fields_by_name['group_id']._serialized_options = b'\272H\005r\003\260\001\001\302\301\030\023\010\001R\017GROUP_NOT_FOUND'
+  _globals['_REMOVEGROUPMEMBERREQUEST'].fields_by_name['user_id']._loaded_options = None
+  _globals['_REMOVEGROUPMEMBERREQUEST'].fields_by_name['user_id']._serialized_options = b'\272H\005r\003\260\001\001\302\301\030\022\010\001R\016USER_NOT_FOUND'
   _globals['_GROUPSERVICE'].methods_by_name['GetGroup']._loaded_options = None
-  _globals['_GROUPSERVICE'].methods_by_name['GetGroup']._serialized_options = b'\220\002\001\242\273\030\022\022\001\001\"\ridentity:read'
+  _globals['_GROUPSERVICE'].methods_by_name['GetGroup']._serialized_options = b'\220\002\001\242\273\030\022\022\001\001\"\ridentity:read\322\301\0309\n7\n$Read a group, one\'s own if a member.\030\001:\rgroup.version\202\323\344\223\002\"\022\031/api/v1/groups/{group_id}b\005group'
   _globals['_GROUPSERVICE'].methods_by_name['BatchGetGroups']._loaded_options = None
   _globals['_GROUPSERVICE'].methods_by_name['BatchGetGroups']._serialized_options = b'\220\002\001\242\273\030\003\n\001\002'
   _globals['_GROUPSERVICE'].methods_by_name['ListGroups']._loaded_options = None
-  _globals['_GROUPSERVICE'].methods_by_name['ListGroups']._serialized_options = b'\220\002\001\242\273\030\027\022\001\001\032\003\001\002\004\"\ridentity:read'
+  _globals['_GROUPSERVICE'].methods_by_name['ListGroups']._serialized_options = b'\220\002\001\242\273\030\027\022\001\001\032\003\001\002\004\"\ridentity:read\322\301\030\022\n\020\n\014List groups.\030\003\202\323\344\223\002\020\022\016/api/v1/groups'
+  _globals['_GROUPSERVICE'].methods_by_name['ListUserGroups']._loaded_options = None
+  _globals['_GROUPSERVICE'].methods_by_name['ListUserGroups']._serialized_options = b'\220\002\001\242\273\030\022\022\001\001\"\ridentity:read\322\301\030f\n/\n\032List the groups of a user.\030\003\232\001\016listUserGroups\n3\n\026List one\'s own groups.\030\001*\007user_id\232\001\rlistOwnGroups\202\323\344\223\0025\022\036/api/v1/users/{user_id}/groupsZ\023\022\021/api/v1/me/groups'
   _globals['_GROUPSERVICE'].methods_by_name['CreateGroup']._loaded_options = None
-  _globals['_GROUPSERVICE'].methods_by_name['CreateGroup']._serialized_options = b'\220\002\002\242\273\030\027\022\001\001\032\002\001\002\"\016identity:admin'
+  _globals['_GROUPSERVICE'].methods_by_name['CreateGroup']._serialized_options = b'\220\002\002\242\273\030\027\022\001\001\032\002\001\002\"\016identity:admin\322\301\030H\nF\n\017Create a group.\020\311\001\030\002:\rgroup.versionJ\037/api/v1/groups/{group.group_id}\202\323\344\223\002\032\"\016/api/v1/groups:\001*b\005group'
   _globals['_GROUPSERVICE'].methods_by_name['RenameGroup']._loaded_options = None
-  _globals['_GROUPSERVICE'].methods_by_name['RenameGroup']._serialized_options = b'\220\002\002\242\273\030\027\022\001\001\032\002\001\002\"\016identity:admin'
+  _globals['_GROUPSERVICE'].methods_by_name['RenameGroup']._serialized_options = b'\220\002\002\242\273\030\027\022\001\001\032\002\001\002\"\016identity:admin\322\301\030A\n?\n\032Give a group another name.\030\0022\020expected_version:\rgroup.version\202\323\344\223\002%2\031/api/v1/groups/{group_id}:\001*b\005group'
   _globals['_GROUPSERVICE'].methods_by_name['DeleteGroup']._loaded_options = None
-  _globals['_GROUPSERVICE'].methods_by_name['DeleteGroup']._serialized_options = b'\220\002\002\242\273\030\027\022\001\001\032\002\001\002\"\016identity:admin'
+  _globals['_GROUPSERVICE'].methods_by_name['DeleteGroup']._serialized_options = b'\220\002\002\242\273\030\027\022\001\001\032\002\001\002\"\016identity:admin\322\301\030@\n>\n7Delete a group with the shares and limits that name it.\020\314\001\030\002\202\323\344\223\002\033*\031/api/v1/groups/{group_id}'
   _globals['_GROUPSERVICE'].methods_by_name['AddGroupMember']._loaded_options = None
-  _globals['_GROUPSERVICE'].methods_by_name['AddGroupMember']._serialized_options = b'\220\002\002\242\273\030\027\022\001\001\032\002\001\002\"\016identity:admin'
+  _globals['_GROUPSERVICE'].methods_by_name['AddGroupMember']._serialized_options = b'\220\002\002\242\273\030\027\022\001\001\032\002\001\002\"\016identity:admin\322\301\030#\n!\n\035Let a user belong to a group.\030\002\202\323\344\223\0024\032+/api/v1/groups/{group_id}/members/{user_id}b\005group'
   _globals['_GROUPSERVICE'].methods_by_name['RemoveGroupMember']._loaded_options = None
-  _globals['_GROUPSERVICE'].methods_by_name['RemoveGroupMember']._serialized_options = b'\220\002\002\242\273\030\027\022\001\001\032\002\001\002\"\016identity:admin'
-  _globals['_GETGROUPREQUEST']._serialized_start=142
-  _globals['_GETGROUPREQUEST']._serialized_end=177
-  _globals['_GETGROUPRESPONSE']._serialized_start=179
-  _globals['_GETGROUPRESPONSE']._serialized_end=243
-  _globals['_BATCHGETGROUPSREQUEST']._serialized_start=245
-  _globals['_BATCHGETGROUPSREQUEST']._serialized_end=287
-  _globals['_BATCHGETGROUPSRESPONSE']._serialized_start=289
-  _globals['_BATCHGETGROUPSRESPONSE']._serialized_end=387
-  _globals['_LISTGROUPSREQUEST']._serialized_start=389
-  _globals['_LISTGROUPSREQUEST']._serialized_end=462
-  _globals['_LISTGROUPSRESPONSE']._serialized_start=464
-  _globals['_LISTGROUPSRESPONSE']._serialized_end=556
-  _globals['_CREATEGROUPREQUEST']._serialized_start=558
-  _globals['_CREATEGROUPREQUEST']._serialized_end=612
-  _globals['_CREATEGROUPRESPONSE']._serialized_start=614
-  _globals['_CREATEGROUPRESPONSE']._serialized_end=681
-  _globals['_RENAMEGROUPREQUEST']._serialized_start=683
-  _globals['_RENAMEGROUPREQUEST']._serialized_end=781
-  _globals['_RENAMEGROUPRESPONSE']._serialized_start=783
-  _globals['_RENAMEGROUPRESPONSE']._serialized_end=850
-  _globals['_DELETEGROUPREQUEST']._serialized_start=852
-  _globals['_DELETEGROUPREQUEST']._serialized_end=910
-  _globals['_DELETEGROUPRESPONSE']._serialized_start=912
-  _globals['_DELETEGROUPRESPONSE']._serialized_end=933
-  _globals['_ADDGROUPMEMBERREQUEST']._serialized_start=935
-  _globals['_ADDGROUPMEMBERREQUEST']._serialized_end=1013
-  _globals['_ADDGROUPMEMBERRESPONSE']._serialized_start=1015
-  _globals['_ADDGROUPMEMBERRESPONSE']._serialized_end=1085
-  _globals['_REMOVEGROUPMEMBERREQUEST']._serialized_start=1087
-  _globals['_REMOVEGROUPMEMBERREQUEST']._serialized_end=1168
-  _globals['_REMOVEGROUPMEMBERRESPONSE']._serialized_start=1170
-  _globals['_REMOVEGROUPMEMBERRESPONSE']._serialized_end=1243
-  _globals['_GROUPSERVICE']._serialized_start=1246
-  _globals['_GROUPSERVICE']._serialized_end=2353
+  _globals['_GROUPSERVICE'].methods_by_name['RemoveGroupMember']._serialized_options = b'\220\002\002\242\273\030\027\022\001\001\032\002\001\002\"\016identity:admin\322\301\0300\n.\n\'Let a user no longer belong to a group.\020\314\001\030\002\202\323\344\223\002-*+/api/v1/groups/{group_id}/members/{user_id}'
+  _globals['_GETGROUPREQUEST']._serialized_start=306
+  _globals['_GETGROUPREQUEST']._serialized_end=374
+  _globals['_GETGROUPRESPONSE']._serialized_start=376
+  _globals['_GETGROUPRESPONSE']._serialized_end=440
+  _globals['_BATCHGETGROUPSREQUEST']._serialized_start=442
+  _globals['_BATCHGETGROUPSREQUEST']._serialized_end=484
+  _globals['_BATCHGETGROUPSRESPONSE']._serialized_start=486
+  _globals['_BATCHGETGROUPSRESPONSE']._serialized_end=584
+  _globals['_LISTGROUPSREQUEST']._serialized_start=587
+  _globals['_LISTGROUPSREQUEST']._serialized_end=723
+  _globals['_LISTGROUPSRESPONSE']._serialized_start=726
+  _globals['_LISTGROUPSRESPONSE']._serialized_end=856
+  _globals['_LISTUSERGROUPSREQUEST']._serialized_start=858
+  _globals['_LISTUSERGROUPSREQUEST']._serialized_end=930
+  _globals['_LISTUSERGROUPSRESPONSE']._serialized_start=933
+  _globals['_LISTUSERGROUPSRESPONSE']._serialized_end=1067
+  _globals['_CREATEGROUPREQUEST']._serialized_start=1069
+  _globals['_CREATEGROUPREQUEST']._serialized_end=1144
+  _globals['_CREATEGROUPRESPONSE']._serialized_start=1146
+  _globals['_CREATEGROUPRESPONSE']._serialized_end=1213
+  _globals['_RENAMEGROUPREQUEST']._serialized_start=1216
+  _globals['_RENAMEGROUPREQUEST']._serialized_end=1417
+  _globals['_RENAMEGROUPRESPONSE']._serialized_start=1419
+  _globals['_RENAMEGROUPRESPONSE']._serialized_end=1486
+  _globals['_DELETEGROUPREQUEST']._serialized_start=1488
+  _globals['_DELETEGROUPREQUEST']._serialized_end=1579
+  _globals['_DELETEGROUPRESPONSE']._serialized_start=1581
+  _globals['_DELETEGROUPRESPONSE']._serialized_end=1602
+  _globals['_ADDGROUPMEMBERREQUEST']._serialized_start=1605
+  _globals['_ADDGROUPMEMBERREQUEST']._serialized_end=1748
+  _globals['_ADDGROUPMEMBERRESPONSE']._serialized_start=1750
+  _globals['_ADDGROUPMEMBERRESPONSE']._serialized_end=1820
+  _globals['_REMOVEGROUPMEMBERREQUEST']._serialized_start=1823
+  _globals['_REMOVEGROUPMEMBERREQUEST']._serialized_end=1969
+  _globals['_REMOVEGROUPMEMBERRESPONSE']._serialized_start=1971
+  _globals['_REMOVEGROUPMEMBERRESPONSE']._serialized_end=2044
+  _globals['_GROUPSERVICE']._serialized_start=2047
+  _globals['_GROUPSERVICE']._serialized_end=4132
 # @@protoc_insertion_point(module_scope)

@@ -5,6 +5,7 @@ Reading and managing groups; the gateway serves it."""
 
 from collections import abc as _abc
 from google.protobuf import descriptor as _descriptor
+from google.protobuf import field_mask_pb2 as _field_mask_pb2
 from google.protobuf import message as _message
 from google.protobuf.internal import containers as _containers
 from parley.api.identity.v1 import user_pb2 as _user_pb2
@@ -178,6 +179,56 @@ class ListGroupsResponse(_message.Message):
 Global___ListGroupsResponse: _TypeAlias = ListGroupsResponse  # noqa: Y015
 
 @_typing.final
+class ListUserGroupsRequest(_message.Message):
+    """Asks for the groups of a user."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    USER_ID_FIELD_NUMBER: _builtins.int
+    user_id: _builtins.str
+    """The user."""
+    def __init__(
+        self,
+        *,
+        user_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["user_id", b"user_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListUserGroupsRequest: _TypeAlias = ListUserGroupsRequest  # noqa: Y015
+
+@_typing.final
+class ListUserGroupsResponse(_message.Message):
+    """The groups of a user."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    GROUPS_FIELD_NUMBER: _builtins.int
+    NEXT_PAGE_TOKEN_FIELD_NUMBER: _builtins.int
+    next_page_token: _builtins.str
+    """Always empty, because there is one page."""
+    @_builtins.property
+    def groups(self) -> _containers.RepeatedCompositeFieldContainer[_user_pb2.Group]:
+        """All of them, ordered by id, at most 100."""
+
+    def __init__(
+        self,
+        *,
+        groups: _abc.Iterable[_user_pb2.Group] | None = ...,
+        next_page_token: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["groups", b"groups", "next_page_token", b"next_page_token"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___ListUserGroupsResponse: _TypeAlias = ListUserGroupsResponse  # noqa: Y015
+
+@_typing.final
 class CreateGroupRequest(_message.Message):
     """Asks for a new group."""
 
@@ -237,6 +288,7 @@ class RenameGroupRequest(_message.Message):
     GROUP_ID_FIELD_NUMBER: _builtins.int
     NAME_FIELD_NUMBER: _builtins.int
     EXPECTED_VERSION_FIELD_NUMBER: _builtins.int
+    UPDATE_MASK_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
     """Chosen by the caller, unique per change, 1 to 128 characters; a repeat gets the same answer."""
     group_id: _builtins.str
@@ -245,6 +297,10 @@ class RenameGroupRequest(_message.Message):
     """The new name, unique without regard to case, 1 to 64 characters."""
     expected_version: _builtins.int
     """Version the change was made from, or 0 for whichever is stored; another stored version refuses the change."""
+    @_builtins.property
+    def update_mask(self) -> _field_mask_pb2.FieldMask:
+        """Fields to change; `name` is the only one."""
+
     def __init__(
         self,
         *,
@@ -252,10 +308,11 @@ class RenameGroupRequest(_message.Message):
         group_id: _builtins.str = ...,
         name: _builtins.str = ...,
         expected_version: _builtins.int = ...,
+        update_mask: _field_mask_pb2.FieldMask | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["update_mask", b"update_mask"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["expected_version", b"expected_version", "group_id", b"group_id", "name", b"name", "request_id", b"request_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["expected_version", b"expected_version", "group_id", b"group_id", "name", b"name", "request_id", b"request_id", "update_mask", b"update_mask"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -51,6 +51,11 @@ class GroupServiceStub:
                 request_serializer=parley_dot_api_dot_identity_dot_v1_dot_group__service__pb2.ListGroupsRequest.SerializeToString,
                 response_deserializer=parley_dot_api_dot_identity_dot_v1_dot_group__service__pb2.ListGroupsResponse.FromString,
                 _registered_method=True)
+        self.ListUserGroups = channel.unary_unary(
+                '/parley.api.identity.v1.GroupService/ListUserGroups',
+                request_serializer=parley_dot_api_dot_identity_dot_v1_dot_group__service__pb2.ListUserGroupsRequest.SerializeToString,
+                response_deserializer=parley_dot_api_dot_identity_dot_v1_dot_group__service__pb2.ListUserGroupsResponse.FromString,
+                _registered_method=True)
         self.CreateGroup = channel.unary_unary(
                 '/parley.api.identity.v1.GroupService/CreateGroup',
                 request_serializer=parley_dot_api_dot_identity_dot_v1_dot_group__service__pb2.CreateGroupRequest.SerializeToString,
@@ -99,6 +104,13 @@ class GroupServiceServicer:
 
     def ListGroups(self, request, context):
         """List groups, ordered by name without regard to case.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def ListUserGroups(self, request, context):
+        """List the groups of a user. Members read only their own; everyone else looks absent to them.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -157,6 +169,11 @@ def add_GroupServiceServicer_to_server(servicer, server):
                     servicer.ListGroups,
                     request_deserializer=parley_dot_api_dot_identity_dot_v1_dot_group__service__pb2.ListGroupsRequest.FromString,
                     response_serializer=parley_dot_api_dot_identity_dot_v1_dot_group__service__pb2.ListGroupsResponse.SerializeToString,
+            ),
+            'ListUserGroups': grpc.unary_unary_rpc_method_handler(
+                    servicer.ListUserGroups,
+                    request_deserializer=parley_dot_api_dot_identity_dot_v1_dot_group__service__pb2.ListUserGroupsRequest.FromString,
+                    response_serializer=parley_dot_api_dot_identity_dot_v1_dot_group__service__pb2.ListUserGroupsResponse.SerializeToString,
             ),
             'CreateGroup': grpc.unary_unary_rpc_method_handler(
                     servicer.CreateGroup,
@@ -267,6 +284,33 @@ class GroupService:
             '/parley.api.identity.v1.GroupService/ListGroups',
             parley_dot_api_dot_identity_dot_v1_dot_group__service__pb2.ListGroupsRequest.SerializeToString,
             parley_dot_api_dot_identity_dot_v1_dot_group__service__pb2.ListGroupsResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def ListUserGroups(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/parley.api.identity.v1.GroupService/ListUserGroups',
+            parley_dot_api_dot_identity_dot_v1_dot_group__service__pb2.ListUserGroupsRequest.SerializeToString,
+            parley_dot_api_dot_identity_dot_v1_dot_group__service__pb2.ListUserGroupsResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -23,6 +23,8 @@ class GroupServiceStub:
     """Tell which of several groups there are and which were deleted, so that services remove what names the latter."""
     ListGroups: _aio.UnaryUnaryMultiCallable[_group_service_pb2.ListGroupsRequest, _group_service_pb2.ListGroupsResponse]
     """List groups, ordered by name without regard to case."""
+    ListUserGroups: _aio.UnaryUnaryMultiCallable[_group_service_pb2.ListUserGroupsRequest, _group_service_pb2.ListUserGroupsResponse]
+    """List the groups of a user. Members read only their own; everyone else looks absent to them."""
     CreateGroup: _aio.UnaryUnaryMultiCallable[_group_service_pb2.CreateGroupRequest, _group_service_pb2.CreateGroupResponse]
     """Create a group without members."""
     RenameGroup: _aio.UnaryUnaryMultiCallable[_group_service_pb2.RenameGroupRequest, _group_service_pb2.RenameGroupResponse]
@@ -61,6 +63,13 @@ class GroupServiceServicer:
         context: _aio.ServicerContext[_group_service_pb2.ListGroupsRequest, _abc.Awaitable[_group_service_pb2.ListGroupsResponse]],
     ) -> _abc.Awaitable[_group_service_pb2.ListGroupsResponse]:
         """List groups, ordered by name without regard to case."""
+
+    def ListUserGroups(
+        self,
+        request: _group_service_pb2.ListUserGroupsRequest,
+        context: _aio.ServicerContext[_group_service_pb2.ListUserGroupsRequest, _abc.Awaitable[_group_service_pb2.ListUserGroupsResponse]],
+    ) -> _abc.Awaitable[_group_service_pb2.ListUserGroupsResponse]:
+        """List the groups of a user. Members read only their own; everyone else looks absent to them."""
 
     def CreateGroup(
         self,

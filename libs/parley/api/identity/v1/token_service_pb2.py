@@ -22,50 +22,78 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
+from buf.validate import validate_pb2 as buf_dot_validate_dot_validate__pb2
+from google.api import annotations_pb2 as google_dot_api_dot_annotations__pb2
+from google.api import field_behavior_pb2 as google_dot_api_dot_field__behavior__pb2
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
+from parley.api.contract.v1 import options_pb2 as parley_dot_api_dot_contract_dot_v1_dot_options__pb2
 from parley.api.identity.v1 import access_pb2 as parley_dot_api_dot_identity_dot_v1_dot_access__pb2
 from parley.api.identity.v1 import token_pb2 as parley_dot_api_dot_identity_dot_v1_dot_token__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n*parley/api/identity/v1/token_service.proto\x12\x16parley.api.identity.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a#parley/api/identity/v1/access.proto\x1a\"parley/api/identity/v1/token.proto\"q\n\x18IssueServiceTokenRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x0f\n\x07user_id\x18\x03 \x01(\t\x12\x0e\n\x06scopes\x18\x04 \x03(\t\x12\x12\n\nlifetime_s\x18\x05 \x01(\x03\"l\n\x19IssueServiceTokenResponse\x12;\n\rservice_token\x18\x01 \x01(\x0b\x32$.parley.api.identity.v1.ServiceToken\x12\x12\n\x05token\x18\x02 \x01(\tB\x03\x80\x01\x01\"i\n\x18ListServiceTokensRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\x12\x0f\n\x07user_id\x18\x03 \x01(\t\x12\x15\n\rinclude_ended\x18\x04 \x01(\x08\"r\n\x19ListServiceTokensResponse\x12<\n\x0eservice_tokens\x18\x01 \x03(\x0b\x32$.parley.api.identity.v1.ServiceToken\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"A\n\x19RevokeServiceTokenRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x10\n\x08token_id\x18\x02 \x01(\t\"Y\n\x1aRevokeServiceTokenResponse\x12;\n\rservice_token\x18\x01 \x01(\x0b\x32$.parley.api.identity.v1.ServiceToken\"\x19\n\x17WatchRevocationsRequest\"\xe1\x01\n\x18WatchRevocationsResponse\x12>\n\x08snapshot\x18\x01 \x01(\x0b\x32*.parley.api.identity.v1.RevocationSnapshotH\x00\x12:\n\x06\x63hange\x18\x02 \x01(\x0b\x32(.parley.api.identity.v1.RevocationChangeH\x00\x12@\n\theartbeat\x18\x03 \x01(\x0b\x32+.parley.api.identity.v1.RevocationHeartbeatH\x00\x42\x07\n\x05\x65vent\"c\n\x12RevocationSnapshot\x12\x0f\n\x07version\x18\x01 \x01(\x03\x12<\n\x0erevoked_tokens\x18\x02 \x03(\x0b\x32$.parley.api.identity.v1.RevokedToken\"{\n\x10RevocationChange\x12\x18\n\x10previous_version\x18\x01 \x01(\x03\x12\x0f\n\x07version\x18\x02 \x01(\x03\x12<\n\x0erevoked_tokens\x18\x03 \x03(\x0b\x32$.parley.api.identity.v1.RevokedToken\"S\n\x13RevocationHeartbeat\x12\x0f\n\x07version\x18\x01 \x01(\x03\x12+\n\x07sent_at\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp2\xd1\x04\n\x13ServiceTokenService\x12\x88\x01\n\x11IssueServiceToken\x12\x30.parley.api.identity.v1.IssueServiceTokenRequest\x1a\x31.parley.api.identity.v1.IssueServiceTokenResponse\"\x0e\x90\x02\x02\xa2\xbb\x18\x07\x12\x01\x01\x1a\x02\x01\x02\x12\x98\x01\n\x11ListServiceTokens\x12\x30.parley.api.identity.v1.ListServiceTokensRequest\x1a\x31.parley.api.identity.v1.ListServiceTokensResponse\"\x1e\x90\x02\x01\xa2\xbb\x18\x17\x12\x01\x01\x1a\x03\x01\x02\x04\"\ridentity:read\x12\x8b\x01\n\x12RevokeServiceToken\x12\x31.parley.api.identity.v1.RevokeServiceTokenRequest\x1a\x32.parley.api.identity.v1.RevokeServiceTokenResponse\"\x0e\x90\x02\x02\xa2\xbb\x18\x07\x12\x01\x01\x1a\x02\x01\x02\x12\x85\x01\n\x10WatchRevocations\x12/.parley.api.identity.v1.WatchRevocationsRequest\x1a\x30.parley.api.identity.v1.WatchRevocationsResponse\"\x0c\x90\x02\x01\xa2\xbb\x18\x05\n\x03\x02\x04\x03\x30\x01\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n*parley/api/identity/v1/token_service.proto\x12\x16parley.api.identity.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a$parley/api/contract/v1/options.proto\x1a#parley/api/identity/v1/access.proto\x1a\"parley/api/identity/v1/token.proto\"\xc0\x01\n\x18IssueServiceTokenRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12!\n\x04name\x18\x02 \x01(\tB\x13\xe2\x41\x01\x02\xbaH\x06r\x04\x10\x01\x18@\xc2\xc1\x18\x02\x08\x01\x12\x1f\n\x07user_id\x18\x03 \x01(\tB\x0e\xbaH\x05r\x03\x18\x80\x01\xc2\xc1\x18\x02\x08\x01\x12$\n\x06scopes\x18\x04 \x03(\tB\x14\xe2\x41\x01\x02\xbaH\x07\x92\x01\x04\x08\x01\x10 \xc2\xc1\x18\x02\x08\x01\x12&\n\nlifetime_s\x18\x05 \x01(\x03\x42\x12\xbaH\t\"\x07\x18\x80\x8a\x8a\x0f(\x00\xc2\xc1\x18\x02\x08\x01\"|\n\x19IssueServiceTokenResponse\x12\x45\n\rservice_token\x18\x01 \x01(\x0b\x32$.parley.api.identity.v1.ServiceTokenB\x08\xc2\xc1\x18\x04\x08\x01\x38\x01\x12\x18\n\x05token\x18\x02 \x01(\tB\t\x80\x01\x01\xc2\xc1\x18\x02\x08\x01\"\xa5\x01\n\x18ListServiceTokensRequest\x12-\n\tpage_size\x18\x01 \x01(\x05\x42\x1a\xbaH\n\x1a\x05\x18\xc8\x01(\x01\xd8\x01\x01\xc2\xc1\x18\t\x08\x01\x12\x05limit\x12\"\n\npage_token\x18\x02 \x01(\tB\x0e\xc2\xc1\x18\n\x08\x01\x12\x06\x63ursor\x12\x17\n\x07user_id\x18\x03 \x01(\tB\x06\xc2\xc1\x18\x02\x08\x01\x12\x1d\n\rinclude_ended\x18\x04 \x01(\x08\x42\x06\xc2\xc1\x18\x02\x08\x01\"\x98\x01\n\x19ListServiceTokensResponse\x12K\n\x0eservice_tokens\x18\x01 \x03(\x0b\x32$.parley.api.identity.v1.ServiceTokenB\r\xc2\xc1\x18\t\x08\x01\x12\x05items\x12.\n\x0fnext_page_token\x18\x02 \x01(\tB\x15\xc2\xc1\x18\x11\x08\x01\x12\x0bnext_cursor\x18\x01\"b\n\x19RevokeServiceTokenRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x31\n\x08token_id\x18\x02 \x01(\tB\x1f\xbaH\x05r\x03\xb0\x01\x01\xc2\xc1\x18\x13\x08\x01R\x0fTOKEN_NOT_FOUND\"Y\n\x1aRevokeServiceTokenResponse\x12;\n\rservice_token\x18\x01 \x01(\x0b\x32$.parley.api.identity.v1.ServiceToken\"\x19\n\x17WatchRevocationsRequest\"\xe1\x01\n\x18WatchRevocationsResponse\x12>\n\x08snapshot\x18\x01 \x01(\x0b\x32*.parley.api.identity.v1.RevocationSnapshotH\x00\x12:\n\x06\x63hange\x18\x02 \x01(\x0b\x32(.parley.api.identity.v1.RevocationChangeH\x00\x12@\n\theartbeat\x18\x03 \x01(\x0b\x32+.parley.api.identity.v1.RevocationHeartbeatH\x00\x42\x07\n\x05\x65vent\"c\n\x12RevocationSnapshot\x12\x0f\n\x07version\x18\x01 \x01(\x03\x12<\n\x0erevoked_tokens\x18\x02 \x03(\x0b\x32$.parley.api.identity.v1.RevokedToken\"{\n\x10RevocationChange\x12\x18\n\x10previous_version\x18\x01 \x01(\x03\x12\x0f\n\x07version\x18\x02 \x01(\x03\x12<\n\x0erevoked_tokens\x18\x03 \x03(\x0b\x32$.parley.api.identity.v1.RevokedToken\"S\n\x13RevocationHeartbeat\x12\x0f\n\x07version\x18\x01 \x01(\x03\x12+\n\x07sent_at\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestamp2\xdc\x06\n\x13ServiceTokenService\x12\xfe\x01\n\x11IssueServiceToken\x12\x30.parley.api.identity.v1.IssueServiceTokenRequest\x1a\x31.parley.api.identity.v1.IssueServiceTokenResponse\"\x83\x01\x90\x02\x02\xa2\xbb\x18\x07\x12\x01\x01\x1a\x02\x01\x02\xd2\xc1\x18P\nN\n\x16Issue a service token.\x10\xc9\x01\x18\x02J//api/v1/service-tokens/{service_token.token_id}\x82\xd3\xe4\x93\x02\x1b\"\x16/api/v1/service-tokens:\x01*\x12\xd4\x01\n\x11ListServiceTokens\x12\x30.parley.api.identity.v1.ListServiceTokensRequest\x1a\x31.parley.api.identity.v1.ListServiceTokensResponse\"Z\x90\x02\x01\xa2\xbb\x18\x17\x12\x01\x01\x1a\x03\x01\x02\x04\"\ridentity:read\xd2\xc1\x18\x1a\n\x18\n\x14List service tokens.\x18\x03\x82\xd3\xe4\x93\x02\x18\x12\x16/api/v1/service-tokens\x12\xe4\x01\n\x12RevokeServiceToken\x12\x31.parley.api.identity.v1.RevokeServiceTokenRequest\x1a\x32.parley.api.identity.v1.RevokeServiceTokenResponse\"g\x90\x02\x02\xa2\xbb\x18\x07\x12\x01\x01\x1a\x02\x01\x02\xd2\xc1\x18\x1d\n\x1b\n\x17Revoke a service token.\x18\x02\x82\xd3\xe4\x93\x02\x32*!/api/v1/service-tokens/{token_id}b\rservice_token\x12\x85\x01\n\x10WatchRevocations\x12/.parley.api.identity.v1.WatchRevocationsRequest\x1a\x30.parley.api.identity.v1.WatchRevocationsResponse\"\x0c\x90\x02\x01\xa2\xbb\x18\x05\n\x03\x02\x04\x03\x30\x01\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'parley.api.identity.v1.token_service_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
+  _globals['_ISSUESERVICETOKENREQUEST'].fields_by_name['name']._loaded_options = None
+  _globals['_ISSUESERVICETOKENREQUEST'].fields_by_name['name']._serialized_options = b'\342A\001\002\272H\006r\004\020\001\030@\302\301\030\002\010\001'
+  _globals['_ISSUESERVICETOKENREQUEST'].fields_by_name['user_id']._loaded_options = None
+  _globals['_ISSUESERVICETOKENREQUEST'].fields_by_name['user_id']._serialized_options = b'\272H\005r\003\030\200\001\302\301\030\002\010\001'
+  _globals['_ISSUESERVICETOKENREQUEST'].fields_by_name['scopes']._loaded_options = None
+  _globals['_ISSUESERVICETOKENREQUEST'].fields_by_name['scopes']._serialized_options = b'\342A\001\002\272H\007\222\001\004\010\001\020 \302\301\030\002\010\001'
+  _globals['_ISSUESERVICETOKENREQUEST'].fields_by_name['lifetime_s']._loaded_options = None
+  _globals['_ISSUESERVICETOKENREQUEST'].fields_by_name['lifetime_s']._serialized_options = b'\272H\t\"\007\030\200\212\212\017(\000\302\301\030\002\010\001'
+  _globals['_ISSUESERVICETOKENRESPONSE'].fields_by_name['service_token']._loaded_options = None
+  _globals['_ISSUESERVICETOKENRESPONSE'].fields_by_name['service_token']._serialized_options = b'\302\301\030\004\010\0018\001'
   _globals['_ISSUESERVICETOKENRESPONSE'].fields_by_name['token']._loaded_options = None
-  _globals['_ISSUESERVICETOKENRESPONSE'].fields_by_name['token']._serialized_options = b'\200\001\001'
+  _globals['_ISSUESERVICETOKENRESPONSE'].fields_by_name['token']._serialized_options = b'\200\001\001\302\301\030\002\010\001'
+  _globals['_LISTSERVICETOKENSREQUEST'].fields_by_name['page_size']._loaded_options = None
+  _globals['_LISTSERVICETOKENSREQUEST'].fields_by_name['page_size']._serialized_options = b'\272H\n\032\005\030\310\001(\001\330\001\001\302\301\030\t\010\001\022\005limit'
+  _globals['_LISTSERVICETOKENSREQUEST'].fields_by_name['page_token']._loaded_options = None
+  _globals['_LISTSERVICETOKENSREQUEST'].fields_by_name['page_token']._serialized_options = b'\302\301\030\n\010\001\022\006cursor'
+  _globals['_LISTSERVICETOKENSREQUEST'].fields_by_name['user_id']._loaded_options = None
+  _globals['_LISTSERVICETOKENSREQUEST'].fields_by_name['user_id']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_LISTSERVICETOKENSREQUEST'].fields_by_name['include_ended']._loaded_options = None
+  _globals['_LISTSERVICETOKENSREQUEST'].fields_by_name['include_ended']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_LISTSERVICETOKENSRESPONSE'].fields_by_name['service_tokens']._loaded_options = None
+  _globals['_LISTSERVICETOKENSRESPONSE'].fields_by_name['service_tokens']._serialized_options = b'\302\301\030\t\010\001\022\005items'
+  _globals['_LISTSERVICETOKENSRESPONSE'].fields_by_name['next_page_token']._loaded_options = None
+  _globals['_LISTSERVICETOKENSRESPONSE'].fields_by_name['next_page_token']._serialized_options = b'\302\301\030\021\010\001\022\013next_cursor\030\001'
+  _globals['_REVOKESERVICETOKENREQUEST'].fields_by_name['token_id']._loaded_options = None
+  _globals['_REVOKESERVICETOKENREQUEST'].fields_by_name['token_id']._serialized_options = b'\272H\005r\003\260\001\001\302\301\030\023\010\001R\017TOKEN_NOT_FOUND'
   _globals['_SERVICETOKENSERVICE'].methods_by_name['IssueServiceToken']._loaded_options = None
-  _globals['_SERVICETOKENSERVICE'].methods_by_name['IssueServiceToken']._serialized_options = b'\220\002\002\242\273\030\007\022\001\001\032\002\001\002'
+  _globals['_SERVICETOKENSERVICE'].methods_by_name['IssueServiceToken']._serialized_options = b'\220\002\002\242\273\030\007\022\001\001\032\002\001\002\322\301\030P\nN\n\026Issue a service token.\020\311\001\030\002J//api/v1/service-tokens/{service_token.token_id}\202\323\344\223\002\033\"\026/api/v1/service-tokens:\001*'
   _globals['_SERVICETOKENSERVICE'].methods_by_name['ListServiceTokens']._loaded_options = None
-  _globals['_SERVICETOKENSERVICE'].methods_by_name['ListServiceTokens']._serialized_options = b'\220\002\001\242\273\030\027\022\001\001\032\003\001\002\004\"\ridentity:read'
+  _globals['_SERVICETOKENSERVICE'].methods_by_name['ListServiceTokens']._serialized_options = b'\220\002\001\242\273\030\027\022\001\001\032\003\001\002\004\"\ridentity:read\322\301\030\032\n\030\n\024List service tokens.\030\003\202\323\344\223\002\030\022\026/api/v1/service-tokens'
   _globals['_SERVICETOKENSERVICE'].methods_by_name['RevokeServiceToken']._loaded_options = None
-  _globals['_SERVICETOKENSERVICE'].methods_by_name['RevokeServiceToken']._serialized_options = b'\220\002\002\242\273\030\007\022\001\001\032\002\001\002'
+  _globals['_SERVICETOKENSERVICE'].methods_by_name['RevokeServiceToken']._serialized_options = b'\220\002\002\242\273\030\007\022\001\001\032\002\001\002\322\301\030\035\n\033\n\027Revoke a service token.\030\002\202\323\344\223\0022*!/api/v1/service-tokens/{token_id}b\rservice_token'
   _globals['_SERVICETOKENSERVICE'].methods_by_name['WatchRevocations']._loaded_options = None
   _globals['_SERVICETOKENSERVICE'].methods_by_name['WatchRevocations']._serialized_options = b'\220\002\001\242\273\030\005\n\003\002\004\003'
-  _globals['_ISSUESERVICETOKENREQUEST']._serialized_start=176
-  _globals['_ISSUESERVICETOKENREQUEST']._serialized_end=289
-  _globals['_ISSUESERVICETOKENRESPONSE']._serialized_start=291
-  _globals['_ISSUESERVICETOKENRESPONSE']._serialized_end=399
-  _globals['_LISTSERVICETOKENSREQUEST']._serialized_start=401
-  _globals['_LISTSERVICETOKENSREQUEST']._serialized_end=506
-  _globals['_LISTSERVICETOKENSRESPONSE']._serialized_start=508
-  _globals['_LISTSERVICETOKENSRESPONSE']._serialized_end=622
-  _globals['_REVOKESERVICETOKENREQUEST']._serialized_start=624
-  _globals['_REVOKESERVICETOKENREQUEST']._serialized_end=689
-  _globals['_REVOKESERVICETOKENRESPONSE']._serialized_start=691
-  _globals['_REVOKESERVICETOKENRESPONSE']._serialized_end=780
-  _globals['_WATCHREVOCATIONSREQUEST']._serialized_start=782
-  _globals['_WATCHREVOCATIONSREQUEST']._serialized_end=807
-  _globals['_WATCHREVOCATIONSRESPONSE']._serialized_start=810
-  _globals['_WATCHREVOCATIONSRESPONSE']._serialized_end=1035
-  _globals['_REVOCATIONSNAPSHOT']._serialized_start=1037
-  _globals['_REVOCATIONSNAPSHOT']._serialized_end=1136
-  _globals['_REVOCATIONCHANGE']._serialized_start=1138
-  _globals['_REVOCATIONCHANGE']._serialized_end=1261
-  _globals['_REVOCATIONHEARTBEAT']._serialized_start=1263
-  _globals['_REVOCATIONHEARTBEAT']._serialized_end=1346
-  _globals['_SERVICETOKENSERVICE']._serialized_start=1349
-  _globals['_SERVICETOKENSERVICE']._serialized_end=1942
+  _globals['_ISSUESERVICETOKENREQUEST']._serialized_start=307
+  _globals['_ISSUESERVICETOKENREQUEST']._serialized_end=499
+  _globals['_ISSUESERVICETOKENRESPONSE']._serialized_start=501
+  _globals['_ISSUESERVICETOKENRESPONSE']._serialized_end=625
+  _globals['_LISTSERVICETOKENSREQUEST']._serialized_start=628
+  _globals['_LISTSERVICETOKENSREQUEST']._serialized_end=793
+  _globals['_LISTSERVICETOKENSRESPONSE']._serialized_start=796
+  _globals['_LISTSERVICETOKENSRESPONSE']._serialized_end=948
+  _globals['_REVOKESERVICETOKENREQUEST']._serialized_start=950
+  _globals['_REVOKESERVICETOKENREQUEST']._serialized_end=1048
+  _globals['_REVOKESERVICETOKENRESPONSE']._serialized_start=1050
+  _globals['_REVOKESERVICETOKENRESPONSE']._serialized_end=1139
+  _globals['_WATCHREVOCATIONSREQUEST']._serialized_start=1141
+  _globals['_WATCHREVOCATIONSREQUEST']._serialized_end=1166
+  _globals['_WATCHREVOCATIONSRESPONSE']._serialized_start=1169
+  _globals['_WATCHREVOCATIONSRESPONSE']._serialized_end=1394
+  _globals['_REVOCATIONSNAPSHOT']._serialized_start=1396
+  _globals['_REVOCATIONSNAPSHOT']._serialized_end=1495
+  _globals['_REVOCATIONCHANGE']._serialized_start=1497
+  _globals['_REVOCATIONCHANGE']._serialized_end=1620
+  _globals['_REVOCATIONHEARTBEAT']._serialized_start=1622
+  _globals['_REVOCATIONHEARTBEAT']._serialized_end=1705
+  _globals['_SERVICETOKENSERVICE']._serialized_start=1708
+  _globals['_SERVICETOKENSERVICE']._serialized_end=2568
 # @@protoc_insertion_point(module_scope)

@@ -22,23 +22,74 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
+from buf.validate import validate_pb2 as buf_dot_validate_dot_validate__pb2
+from google.api import field_behavior_pb2 as google_dot_api_dot_field__behavior__pb2
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
+from parley.api.contract.v1 import options_pb2 as parley_dot_api_dot_contract_dot_v1_dot_options__pb2
 from parley.api.identity.v1 import access_pb2 as parley_dot_api_dot_identity_dot_v1_dot_access__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!parley/api/identity/v1/user.proto\x12\x16parley.api.identity.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a#parley/api/identity/v1/access.proto\"\xe1\x02\n\x04User\x12\x0f\n\x07user_id\x18\x01 \x01(\t\x12\r\n\x05login\x18\x02 \x01(\t\x12\x14\n\x0c\x64isplay_name\x18\x03 \x01(\t\x12\r\n\x05\x65mail\x18\x04 \x01(\t\x12*\n\x04role\x18\x05 \x01(\x0e\x32\x1c.parley.api.identity.v1.Role\x12\x30\n\x05state\x18\x06 \x01(\x0e\x32!.parley.api.identity.v1.UserState\x12\x11\n\tgroup_ids\x18\x07 \x03(\t\x12\x0f\n\x07version\x18\x08 \x01(\x03\x12.\n\ncreated_at\x18\t \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12.\n\nupdated_at\x18\n \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x32\n\x0e\x64\x65\x61\x63tivated_at\x18\x0b \x01(\x0b\x32\x1a.google.protobuf.Timestamp\"r\n\x08UserName\x12\x0f\n\x07user_id\x18\x01 \x01(\t\x12\r\n\x05login\x18\x02 \x01(\t\x12\x14\n\x0c\x64isplay_name\x18\x03 \x01(\t\x12\x30\n\x05state\x18\x04 \x01(\x0e\x32!.parley.api.identity.v1.UserState\"\xae\x01\n\x05Group\x12\x10\n\x08group_id\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x14\n\x0cmember_count\x18\x03 \x01(\x05\x12.\n\ncreated_at\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12.\n\nupdated_at\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0f\n\x07version\x18\x06 \x01(\x03*Z\n\tUserState\x12\x1a\n\x16USER_STATE_UNSPECIFIED\x10\x00\x12\x15\n\x11USER_STATE_ACTIVE\x10\x01\x12\x1a\n\x16USER_STATE_DEACTIVATED\x10\x02\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!parley/api/identity/v1/user.proto\x12\x16parley.api.identity.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a$parley/api/contract/v1/options.proto\x1a#parley/api/identity/v1/access.proto\"\xc8\x04\n\x04User\x12\x37\n\x07user_id\x18\x01 \x01(\tB&\xe2\x41\x01\x03\xbaH\x05r\x03\xb0\x01\x01\xc2\xc1\x18\x16\x08\x01\x12\x02idR\x0eUSER_NOT_FOUND\x12]\n\x05login\x18\x02 \x01(\tBN\xe2\x41\x01\x02\xbaH\x1ar\x15\x32\x13^[a-z0-9._-]{1,64}$\xd8\x01\x01\xc2\xc1\x18)\x08\x01Z%1 to 64 of a-z, 0-9, \'.\', \'_\' and \'-\'\x12-\n\x0c\x64isplay_name\x18\x03 \x01(\tB\x17\xe2\x41\x01\x02\xbaH\nr\x05\x10\x01\x18\x80\x01\xd8\x01\x01\xc2\xc1\x18\x02\x08\x01\x12\x1f\n\x05\x65mail\x18\x04 \x01(\tB\x10\xbaH\x05r\x03\x18\xfe\x01\xc2\xc1\x18\x04\x08\x01\x18\x01\x12\x36\n\x04role\x18\x05 \x01(\x0e\x32\x1c.parley.api.identity.v1.RoleB\n\xe2\x41\x01\x02\xc2\xc1\x18\x02\x08\x01\x12\x38\n\x05state\x18\x06 \x01(\x0e\x32!.parley.api.identity.v1.UserStateB\x06\xc2\xc1\x18\x02\x08\x01\x12\x11\n\tgroup_ids\x18\x07 \x03(\t\x12\x1b\n\x07version\x18\x08 \x01(\x03\x42\n\xe2\x41\x01\x03\xc2\xc1\x18\x02\x08\x01\x12:\n\ncreated_at\x18\t \x01(\x0b\x32\x1a.google.protobuf.TimestampB\n\xe2\x41\x01\x03\xc2\xc1\x18\x02\x08\x01\x12:\n\nupdated_at\x18\n \x01(\x0b\x32\x1a.google.protobuf.TimestampB\n\xe2\x41\x01\x03\xc2\xc1\x18\x02\x08\x01\x12>\n\x0e\x64\x65\x61\x63tivated_at\x18\x0b \x01(\x0b\x32\x1a.google.protobuf.TimestampB\n\xe2\x41\x01\x03\xc2\xc1\x18\x02\x08\x01\"\xb7\x02\n\x02Me\x12\x1f\n\x07user_id\x18\x01 \x01(\tB\x0e\xe2\x41\x01\x03\xc2\xc1\x18\x06\x08\x01\x12\x02id\x12\x19\n\x05login\x18\x02 \x01(\tB\n\xe2\x41\x01\x03\xc2\xc1\x18\x02\x08\x01\x12-\n\x0c\x64isplay_name\x18\x03 \x01(\tB\x17\xe2\x41\x01\x02\xbaH\nr\x05\x10\x01\x18\x80\x01\xd8\x01\x01\xc2\xc1\x18\x02\x08\x01\x12\x1f\n\x05\x65mail\x18\x04 \x01(\tB\x10\xbaH\x05r\x03\x18\xfe\x01\xc2\xc1\x18\x04\x08\x01\x18\x01\x12\x36\n\x04role\x18\x05 \x01(\x0e\x32\x1c.parley.api.identity.v1.RoleB\n\xe2\x41\x01\x03\xc2\xc1\x18\x02\x08\x01\x12:\n\ncreated_at\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.TimestampB\n\xe2\x41\x01\x03\xc2\xc1\x18\x02\x08\x01\x12 \n\x0csigned_in_by\x18\x07 \x01(\tB\n\xe2\x41\x01\x03\xc2\xc1\x18\x02\x08\x01\x12\x0f\n\x07version\x18\x08 \x01(\x03\"r\n\x08UserName\x12\x0f\n\x07user_id\x18\x01 \x01(\t\x12\r\n\x05login\x18\x02 \x01(\t\x12\x14\n\x0c\x64isplay_name\x18\x03 \x01(\t\x12\x30\n\x05state\x18\x04 \x01(\x0e\x32!.parley.api.identity.v1.UserState\"\xe2\x01\n\x05Group\x12\x1c\n\x08group_id\x18\x01 \x01(\tB\n\xc2\xc1\x18\x06\x08\x01\x12\x02id\x12\x14\n\x04name\x18\x02 \x01(\tB\x06\xc2\xc1\x18\x02\x08\x01\x12\x1c\n\x0cmember_count\x18\x03 \x01(\x05\x42\x06\xc2\xc1\x18\x02\x08\x01\x12\x36\n\ncreated_at\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x06\xc2\xc1\x18\x02\x08\x01\x12\x36\n\nupdated_at\x18\x05 \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x06\xc2\xc1\x18\x02\x08\x01\x12\x17\n\x07version\x18\x06 \x01(\x03\x42\x06\xc2\xc1\x18\x02\x08\x01*Z\n\tUserState\x12\x1a\n\x16USER_STATE_UNSPECIFIED\x10\x00\x12\x15\n\x11USER_STATE_ACTIVE\x10\x01\x12\x1a\n\x16USER_STATE_DEACTIVATED\x10\x02\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'parley.api.identity.v1.user_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_USERSTATE']._serialized_start=780
-  _globals['_USERSTATE']._serialized_end=870
-  _globals['_USER']._serialized_start=132
-  _globals['_USER']._serialized_end=485
-  _globals['_USERNAME']._serialized_start=487
-  _globals['_USERNAME']._serialized_end=601
-  _globals['_GROUP']._serialized_start=604
-  _globals['_GROUP']._serialized_end=778
+  _globals['_USER'].fields_by_name['user_id']._loaded_options = None
+  _globals['_USER'].fields_by_name['user_id']._serialized_options = b'\342A\001\003\272H\005r\003\260\001\001\302\301\030\026\010\001\022\002idR\016USER_NOT_FOUND'
+  _globals['_USER'].fields_by_name['login']._loaded_options = None
+  _globals['_USER'].fields_by_name['login']._serialized_options = b'\342A\001\002\272H\032r\0252\023^[a-z0-9._-]{1,64}$\330\001\001\302\301\030)\010\001Z%1 to 64 of a-z, 0-9, \'.\', \'_\' and \'-\''
+  _globals['_USER'].fields_by_name['display_name']._loaded_options = None
+  _globals['_USER'].fields_by_name['display_name']._serialized_options = b'\342A\001\002\272H\nr\005\020\001\030\200\001\330\001\001\302\301\030\002\010\001'
+  _globals['_USER'].fields_by_name['email']._loaded_options = None
+  _globals['_USER'].fields_by_name['email']._serialized_options = b'\272H\005r\003\030\376\001\302\301\030\004\010\001\030\001'
+  _globals['_USER'].fields_by_name['role']._loaded_options = None
+  _globals['_USER'].fields_by_name['role']._serialized_options = b'\342A\001\002\302\301\030\002\010\001'
+  _globals['_USER'].fields_by_name['state']._loaded_options = None
+  _globals['_USER'].fields_by_name['state']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_USER'].fields_by_name['version']._loaded_options = None
+  _globals['_USER'].fields_by_name['version']._serialized_options = b'\342A\001\003\302\301\030\002\010\001'
+  _globals['_USER'].fields_by_name['created_at']._loaded_options = None
+  _globals['_USER'].fields_by_name['created_at']._serialized_options = b'\342A\001\003\302\301\030\002\010\001'
+  _globals['_USER'].fields_by_name['updated_at']._loaded_options = None
+  _globals['_USER'].fields_by_name['updated_at']._serialized_options = b'\342A\001\003\302\301\030\002\010\001'
+  _globals['_USER'].fields_by_name['deactivated_at']._loaded_options = None
+  _globals['_USER'].fields_by_name['deactivated_at']._serialized_options = b'\342A\001\003\302\301\030\002\010\001'
+  _globals['_ME'].fields_by_name['user_id']._loaded_options = None
+  _globals['_ME'].fields_by_name['user_id']._serialized_options = b'\342A\001\003\302\301\030\006\010\001\022\002id'
+  _globals['_ME'].fields_by_name['login']._loaded_options = None
+  _globals['_ME'].fields_by_name['login']._serialized_options = b'\342A\001\003\302\301\030\002\010\001'
+  _globals['_ME'].fields_by_name['display_name']._loaded_options = None
+  _globals['_ME'].fields_by_name['display_name']._serialized_options = b'\342A\001\002\272H\nr\005\020\001\030\200\001\330\001\001\302\301\030\002\010\001'
+  _globals['_ME'].fields_by_name['email']._loaded_options = None
+  _globals['_ME'].fields_by_name['email']._serialized_options = b'\272H\005r\003\030\376\001\302\301\030\004\010\001\030\001'
+  _globals['_ME'].fields_by_name['role']._loaded_options = None
+  _globals['_ME'].fields_by_name['role']._serialized_options = b'\342A\001\003\302\301\030\002\010\001'
+  _globals['_ME'].fields_by_name['created_at']._loaded_options = None
+  _globals['_ME'].fields_by_name['created_at']._serialized_options = b'\342A\001\003\302\301\030\002\010\001'
+  _globals['_ME'].fields_by_name['signed_in_by']._loaded_options = None
+  _globals['_ME'].fields_by_name['signed_in_by']._serialized_options = b'\342A\001\003\302\301\030\002\010\001'
+  _globals['_GROUP'].fields_by_name['group_id']._loaded_options = None
+  _globals['_GROUP'].fields_by_name['group_id']._serialized_options = b'\302\301\030\006\010\001\022\002id'
+  _globals['_GROUP'].fields_by_name['name']._loaded_options = None
+  _globals['_GROUP'].fields_by_name['name']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_GROUP'].fields_by_name['member_count']._loaded_options = None
+  _globals['_GROUP'].fields_by_name['member_count']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_GROUP'].fields_by_name['created_at']._loaded_options = None
+  _globals['_GROUP'].fields_by_name['created_at']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_GROUP'].fields_by_name['updated_at']._loaded_options = None
+  _globals['_GROUP'].fields_by_name['updated_at']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_GROUP'].fields_by_name['version']._loaded_options = None
+  _globals['_GROUP'].fields_by_name['version']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_USERSTATE']._serialized_start=1477
+  _globals['_USERSTATE']._serialized_end=1567
+  _globals['_USER']._serialized_start=232
+  _globals['_USER']._serialized_end=816
+  _globals['_ME']._serialized_start=819
+  _globals['_ME']._serialized_end=1130
+  _globals['_USERNAME']._serialized_start=1132
+  _globals['_USERNAME']._serialized_end=1246
+  _globals['_GROUP']._serialized_start=1249
+  _globals['_GROUP']._serialized_end=1475
 # @@protoc_insertion_point(module_scope)

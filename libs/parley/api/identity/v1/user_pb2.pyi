@@ -116,6 +116,58 @@ class User(_message.Message):
 Global___User: _TypeAlias = User  # noqa: Y015
 
 @_typing.final
+class Me(_message.Message):
+    """Users as they see themselves."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    USER_ID_FIELD_NUMBER: _builtins.int
+    LOGIN_FIELD_NUMBER: _builtins.int
+    DISPLAY_NAME_FIELD_NUMBER: _builtins.int
+    EMAIL_FIELD_NUMBER: _builtins.int
+    ROLE_FIELD_NUMBER: _builtins.int
+    CREATED_AT_FIELD_NUMBER: _builtins.int
+    SIGNED_IN_BY_FIELD_NUMBER: _builtins.int
+    VERSION_FIELD_NUMBER: _builtins.int
+    user_id: _builtins.str
+    """The user."""
+    login: _builtins.str
+    """Name to sign in with, at most 64 characters."""
+    display_name: _builtins.str
+    """Name to show, 1 to 128 characters."""
+    email: _builtins.str
+    """Address for notices, at most 254 characters; empty when unknown."""
+    role: _access_pb2.Role.ValueType
+    """Role in the installation."""
+    signed_in_by: _builtins.str
+    """Kind of credential of the request: `api_key` or `session`."""
+    version: _builtins.int
+    """Grows by one with every change of this user."""
+    @_builtins.property
+    def created_at(self) -> _timestamp_pb2.Timestamp:
+        """When the user was created."""
+
+    def __init__(
+        self,
+        *,
+        user_id: _builtins.str = ...,
+        login: _builtins.str = ...,
+        display_name: _builtins.str = ...,
+        email: _builtins.str = ...,
+        role: _access_pb2.Role.ValueType = ...,
+        created_at: _timestamp_pb2.Timestamp | None = ...,
+        signed_in_by: _builtins.str = ...,
+        version: _builtins.int = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["created_at", b"created_at"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["created_at", b"created_at", "display_name", b"display_name", "email", b"email", "login", b"login", "role", b"role", "signed_in_by", b"signed_in_by", "user_id", b"user_id", "version", b"version"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___Me: _TypeAlias = Me  # noqa: Y015
+
+@_typing.final
 class UserName(_message.Message):
     """What others may know of a user: enough to show who wrote something."""
 

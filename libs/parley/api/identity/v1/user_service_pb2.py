@@ -22,60 +22,104 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
+from buf.validate import validate_pb2 as buf_dot_validate_dot_validate__pb2
+from google.api import annotations_pb2 as google_dot_api_dot_annotations__pb2
+from google.api import field_behavior_pb2 as google_dot_api_dot_field__behavior__pb2
 from google.protobuf import field_mask_pb2 as google_dot_protobuf_dot_field__mask__pb2
+from parley.api.contract.v1 import options_pb2 as parley_dot_api_dot_contract_dot_v1_dot_options__pb2
 from parley.api.identity.v1 import access_pb2 as parley_dot_api_dot_identity_dot_v1_dot_access__pb2
 from parley.api.identity.v1 import user_pb2 as parley_dot_api_dot_identity_dot_v1_dot_user__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n)parley/api/identity/v1/user_service.proto\x12\x16parley.api.identity.v1\x1a google/protobuf/field_mask.proto\x1a#parley/api/identity/v1/access.proto\x1a!parley/api/identity/v1/user.proto\"!\n\x0eGetUserRequest\x12\x0f\n\x07user_id\x18\x01 \x01(\t\"l\n\x0fGetUserResponse\x12*\n\x04user\x18\x01 \x01(\x0b\x32\x1c.parley.api.identity.v1.User\x12-\n\x06groups\x18\x02 \x03(\x0b\x32\x1d.parley.api.identity.v1.Group\"(\n\x14\x42\x61tchGetUsersRequest\x12\x10\n\x08user_ids\x18\x01 \x03(\t\"H\n\x15\x42\x61tchGetUsersResponse\x12/\n\x05users\x18\x01 \x03(\x0b\x32 .parley.api.identity.v1.UserName\"\x8c\x01\n\x10ListUsersRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\x12\x30\n\x05state\x18\x03 \x01(\x0e\x32!.parley.api.identity.v1.UserState\x12\x10\n\x08group_id\x18\x04 \x01(\t\x12\r\n\x05query\x18\x05 \x01(\t\"Y\n\x11ListUsersResponse\x12+\n\x05users\x18\x01 \x03(\x0b\x32\x1c.parley.api.identity.v1.User\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"\x9a\x01\n\x11\x43reateUserRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\r\n\x05login\x18\x02 \x01(\t\x12\x14\n\x0c\x64isplay_name\x18\x03 \x01(\t\x12\r\n\x05\x65mail\x18\x04 \x01(\t\x12*\n\x04role\x18\x05 \x01(\x0e\x32\x1c.parley.api.identity.v1.Role\x12\x11\n\tgroup_ids\x18\x06 \x03(\t\"@\n\x12\x43reateUserResponse\x12*\n\x04user\x18\x01 \x01(\x0b\x32\x1c.parley.api.identity.v1.User\"\x9e\x01\n\x11UpdateUserRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12*\n\x04user\x18\x02 \x01(\x0b\x32\x1c.parley.api.identity.v1.User\x12/\n\x0bupdate_mask\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.FieldMask\x12\x18\n\x10\x65xpected_version\x18\x04 \x01(\x03\"@\n\x12UpdateUserResponse\x12*\n\x04user\x18\x01 \x01(\x0b\x32\x1c.parley.api.identity.v1.User\"<\n\x15\x44\x65\x61\x63tivateUserRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x0f\n\x07user_id\x18\x02 \x01(\t\"D\n\x16\x44\x65\x61\x63tivateUserResponse\x12*\n\x04user\x18\x01 \x01(\x0b\x32\x1c.parley.api.identity.v1.User\"8\n\x11\x44\x65leteUserRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x0f\n\x07user_id\x18\x02 \x01(\t\"\x14\n\x12\x44\x65leteUserResponse2\xc1\x07\n\x0bUserService\x12{\n\x07GetUser\x12&.parley.api.identity.v1.GetUserRequest\x1a\'.parley.api.identity.v1.GetUserResponse\"\x1f\x90\x02\x01\xa2\xbb\x18\x18\n\x02\x02\x04\x12\x03\x01\x02\x04\"\ridentity:read\x12\x8d\x01\n\rBatchGetUsers\x12,.parley.api.identity.v1.BatchGetUsersRequest\x1a-.parley.api.identity.v1.BatchGetUsersResponse\"\x1f\x90\x02\x01\xa2\xbb\x18\x18\n\x02\x02\x04\x12\x03\x01\x02\x04\"\ridentity:read\x12\x80\x01\n\tListUsers\x12(.parley.api.identity.v1.ListUsersRequest\x1a).parley.api.identity.v1.ListUsersResponse\"\x1e\x90\x02\x01\xa2\xbb\x18\x17\x12\x01\x01\x1a\x03\x01\x02\x04\"\ridentity:read\x12\x83\x01\n\nCreateUser\x12).parley.api.identity.v1.CreateUserRequest\x1a*.parley.api.identity.v1.CreateUserResponse\"\x1e\x90\x02\x02\xa2\xbb\x18\x17\x12\x01\x01\x1a\x02\x01\x02\"\x0eidentity:admin\x12\x83\x01\n\nUpdateUser\x12).parley.api.identity.v1.UpdateUserRequest\x1a*.parley.api.identity.v1.UpdateUserResponse\"\x1e\x90\x02\x02\xa2\xbb\x18\x17\x12\x01\x01\x1a\x02\x01\x02\"\x0eidentity:admin\x12\x8f\x01\n\x0e\x44\x65\x61\x63tivateUser\x12-.parley.api.identity.v1.DeactivateUserRequest\x1a..parley.api.identity.v1.DeactivateUserResponse\"\x1e\x90\x02\x02\xa2\xbb\x18\x17\x12\x01\x01\x1a\x02\x01\x02\"\x0eidentity:admin\x12\x83\x01\n\nDeleteUser\x12).parley.api.identity.v1.DeleteUserRequest\x1a*.parley.api.identity.v1.DeleteUserResponse\"\x1e\x90\x02\x02\xa2\xbb\x18\x17\x12\x01\x01\x1a\x02\x01\x02\"\x0eidentity:adminb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n)parley/api/identity/v1/user_service.proto\x12\x16parley.api.identity.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a google/protobuf/field_mask.proto\x1a$parley/api/contract/v1/options.proto\x1a#parley/api/identity/v1/access.proto\x1a!parley/api/identity/v1/user.proto\"A\n\x0eGetUserRequest\x12/\n\x07user_id\x18\x01 \x01(\tB\x1e\xbaH\x05r\x03\xb0\x01\x01\xc2\xc1\x18\x12\x08\x01R\x0eUSER_NOT_FOUND\"l\n\x0fGetUserResponse\x12*\n\x04user\x18\x01 \x01(\x0b\x32\x1c.parley.api.identity.v1.User\x12-\n\x06groups\x18\x02 \x03(\x0b\x32\x1d.parley.api.identity.v1.Group\"$\n\x0cGetMeRequest\x12\x14\n\x0csigned_in_by\x18\x01 \x01(\t\"7\n\rGetMeResponse\x12&\n\x02me\x18\x01 \x01(\x0b\x32\x1a.parley.api.identity.v1.Me\"\xae\x01\n\x0fUpdateMeRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12&\n\x02me\x18\x02 \x01(\x0b\x32\x1a.parley.api.identity.v1.Me\x12/\n\x0bupdate_mask\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.FieldMask\x12\x18\n\x10\x65xpected_version\x18\x04 \x01(\x03\x12\x14\n\x0csigned_in_by\x18\x05 \x01(\t\":\n\x10UpdateMeResponse\x12&\n\x02me\x18\x01 \x01(\x0b\x32\x1a.parley.api.identity.v1.Me\"(\n\x14\x42\x61tchGetUsersRequest\x12\x10\n\x08user_ids\x18\x01 \x03(\t\"H\n\x15\x42\x61tchGetUsersResponse\x12/\n\x05users\x18\x01 \x03(\x0b\x32 .parley.api.identity.v1.UserName\"\xf4\x01\n\x10ListUsersRequest\x12-\n\tpage_size\x18\x01 \x01(\x05\x42\x1a\xbaH\n\x1a\x05\x18\xc8\x01(\x01\xd8\x01\x01\xc2\xc1\x18\t\x08\x01\x12\x05limit\x12\"\n\npage_token\x18\x02 \x01(\tB\x0e\xc2\xc1\x18\n\x08\x01\x12\x06\x63ursor\x12\x38\n\x05state\x18\x03 \x01(\x0e\x32!.parley.api.identity.v1.UserStateB\x06\xc2\xc1\x18\x02\x08\x01\x12\x31\n\x08group_id\x18\x04 \x01(\tB\x1f\xbaH\x05r\x03\xb0\x01\x01\xc2\xc1\x18\x13\x08\x01R\x0fGROUP_NOT_FOUND\x12 \n\x05query\x18\x05 \x01(\tB\x11\xbaH\x05r\x03\x18\x80\x01\xc2\xc1\x18\x05\x08\x01\x12\x01q\"\x7f\n\x11ListUsersResponse\x12:\n\x05users\x18\x01 \x03(\x0b\x32\x1c.parley.api.identity.v1.UserB\r\xc2\xc1\x18\t\x08\x01\x12\x05items\x12.\n\x0fnext_page_token\x18\x02 \x01(\tB\x15\xc2\xc1\x18\x11\x08\x01\x12\x0bnext_cursor\x18\x01\"\x98\x02\n\x11\x43reateUserRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12Z\n\x05login\x18\x02 \x01(\tBK\xe2\x41\x01\x02\xbaH\x17r\x15\x32\x13^[a-z0-9._-]{1,64}$\xc2\xc1\x18)\x08\x01Z%1 to 64 of a-z, 0-9, \'.\', \'_\' and \'-\'\x12)\n\x0c\x64isplay_name\x18\x03 \x01(\tB\x13\xbaH\nr\x05\x10\x01\x18\x80\x01\xd8\x01\x01\xc2\xc1\x18\x02\x08\x01\x12\x1d\n\x05\x65mail\x18\x04 \x01(\tB\x0e\xbaH\x05r\x03\x18\xfe\x01\xc2\xc1\x18\x02\x08\x01\x12\x36\n\x04role\x18\x05 \x01(\x0e\x32\x1c.parley.api.identity.v1.RoleB\n\xe2\x41\x01\x02\xc2\xc1\x18\x02\x08\x01\x12\x11\n\tgroup_ids\x18\x06 \x03(\t\"@\n\x12\x43reateUserResponse\x12*\n\x04user\x18\x01 \x01(\x0b\x32\x1c.parley.api.identity.v1.User\"\x9e\x01\n\x11UpdateUserRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12*\n\x04user\x18\x02 \x01(\x0b\x32\x1c.parley.api.identity.v1.User\x12/\n\x0bupdate_mask\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.FieldMask\x12\x18\n\x10\x65xpected_version\x18\x04 \x01(\x03\"@\n\x12UpdateUserResponse\x12*\n\x04user\x18\x01 \x01(\x0b\x32\x1c.parley.api.identity.v1.User\"\\\n\x15\x44\x65\x61\x63tivateUserRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12/\n\x07user_id\x18\x02 \x01(\tB\x1e\xbaH\x05r\x03\xb0\x01\x01\xc2\xc1\x18\x12\x08\x01R\x0eUSER_NOT_FOUND\"D\n\x16\x44\x65\x61\x63tivateUserResponse\x12*\n\x04user\x18\x01 \x01(\x0b\x32\x1c.parley.api.identity.v1.User\"X\n\x11\x44\x65leteUserRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12/\n\x07user_id\x18\x02 \x01(\tB\x1e\xbaH\x05r\x03\xb0\x01\x01\xc2\xc1\x18\x12\x08\x01R\x0eUSER_NOT_FOUND\"\x14\n\x12\x44\x65leteUserResponse2\xd8\x11\n\x0bUserService\x12\xc4\x01\n\x07GetUser\x12&.parley.api.identity.v1.GetUserRequest\x1a\'.parley.api.identity.v1.GetUserResponse\"h\x90\x02\x01\xa2\xbb\x18\x18\n\x02\x02\x04\x12\x03\x01\x02\x04\"\ridentity:read\xd2\xc1\x18 \n\x1e\n\x0cRead a user.\x18\x03:\x0cuser.version\x82\xd3\xe4\x93\x02\x1f\x12\x17/api/v1/users/{user_id}b\x04user\x12\xbb\x01\n\x05GetMe\x12$.parley.api.identity.v1.GetMeRequest\x1a%.parley.api.identity.v1.GetMeResponse\"e\x90\x02\x01\xa2\xbb\x18\x12\x12\x01\x01\"\ridentity:read\xd2\xc1\x18\x32\n0\n\x11Who is signed in.\x18\x01:\nme.version\xa2\x01\x0csigned_in_by\x82\xd3\xe4\x93\x02\x10\x12\n/api/v1/meb\x02me\x12\xdc\x01\n\x08UpdateMe\x12\'.parley.api.identity.v1.UpdateMeRequest\x1a(.parley.api.identity.v1.UpdateMeResponse\"}\x90\x02\x02\xa2\xbb\x18\x03\x12\x01\x01\xd2\xc1\x18U\nS\n\"Change one\'s own name and address.\x18\x01\x32\x10\x65xpected_version:\nme.version\xa2\x01\x0csigned_in_by\x82\xd3\xe4\x93\x02\x14\x32\n/api/v1/me:\x02meb\x02me\x12\x8d\x01\n\rBatchGetUsers\x12,.parley.api.identity.v1.BatchGetUsersRequest\x1a-.parley.api.identity.v1.BatchGetUsersResponse\"\x1f\x90\x02\x01\xa2\xbb\x18\x18\n\x02\x02\x04\x12\x03\x01\x02\x04\"\ridentity:read\x12\xc6\x02\n\tListUsers\x12(.parley.api.identity.v1.ListUsersRequest\x1a).parley.api.identity.v1.ListUsersResponse\"\xe3\x01\x90\x02\x01\xa2\xbb\x18\x17\x12\x01\x01\x1a\x03\x01\x02\x04\"\ridentity:read\xd2\xc1\x18\x86\x01\n\'\n\x0bList users.\x18\x03\"\n\n\x08group_id\x9a\x01\tlistUsers\n[\n\x1aList the users of a group.\x18\x03\"\x1f\n\x05state\x12\x16USER_STATE_UNSPECIFIED\"\x07\n\x05query\x9a\x01\x10listGroupMembers\x82\xd3\xe4\x93\x02\x34\x12\r/api/v1/usersZ#\x12!/api/v1/groups/{group_id}/members\x12\xe9\x01\n\nCreateUser\x12).parley.api.identity.v1.CreateUserRequest\x1a*.parley.api.identity.v1.CreateUserResponse\"\x83\x01\x90\x02\x02\xa2\xbb\x18\x17\x12\x01\x01\x1a\x02\x01\x02\"\x0eidentity:admin\xd2\xc1\x18\x43\nA\n\x0e\x43reate a user.\x10\xc9\x01\x18\x02:\x0cuser.versionJ\x1c/api/v1/users/{user.user_id}\x82\xd3\xe4\x93\x02\x18\"\r/api/v1/users:\x01*b\x04user\x12\xdb\x03\n\nUpdateUser\x12).parley.api.identity.v1.UpdateUserRequest\x1a*.parley.api.identity.v1.UpdateUserResponse\"\xf5\x02\x90\x02\x02\xa2\xbb\x18\x17\x12\x01\x01\x1a\x02\x01\x02\"\x0eidentity:admin\xd2\xc1\x18\xee\x01\na\n\x0e\x43hange a user.\x18\x02\x32\x10\x65xpected_version:\x0cuser.versionR\x05loginR\x0c\x64isplay_nameR\x05\x65mailR\x04role\x9a\x01\nupdateUser\n\x88\x01\n\x14Let a user in again.\x18\x02\"\x1f\n\nuser.state\x12\x11USER_STATE_ACTIVE\"\x1a\n\x11update_mask.paths\x12\x05state2\x10\x65xpected_version:\x0cuser.versionX\x01\x9a\x01\x0ereactivateUser\x82\xd3\xe4\x93\x02^2\x1c/api/v1/users/{user.user_id}:\x04userZ2\"\'/api/v1/users/{user.user_id}/reactivate:\x01*b\x04userb\x04user\x12\xec\x01\n\x0e\x44\x65\x61\x63tivateUser\x12-.parley.api.identity.v1.DeactivateUserRequest\x1a..parley.api.identity.v1.DeactivateUserResponse\"{\x90\x02\x02\xa2\xbb\x18\x17\x12\x01\x01\x1a\x02\x01\x02\"\x0eidentity:admin\xd2\xc1\x18&\n$\n\x10Lock a user out.\x18\x02:\x0cuser.versionX\x01\x82\xd3\xe4\x93\x02-\"\"/api/v1/users/{user_id}/deactivate:\x01*b\x04user\x12\xd2\x01\n\nDeleteUser\x12).parley.api.identity.v1.DeleteUserRequest\x1a*.parley.api.identity.v1.DeleteUserResponse\"m\x90\x02\x02\xa2\xbb\x18\x17\x12\x01\x01\x1a\x02\x01\x02\"\x0eidentity:admin\xd2\xc1\x18,\n*\n#Delete a deactivated user for good.\x10\xcc\x01\x18\x02\x82\xd3\xe4\x93\x02\x19*\x17/api/v1/users/{user_id}b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'parley.api.identity.v1.user_service_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
+  _globals['_GETUSERREQUEST'].fields_by_name['user_id']._loaded_options = None
+  _globals['_GETUSERREQUEST'].fields_by_name['user_id']._serialized_options = b'\272H\005r\003\260\001\001\302\301\030\022\010\001R\016USER_NOT_FOUND'
+  _globals['_LISTUSERSREQUEST'].fields_by_name['page_size']._loaded_options = None
+  _globals['_LISTUSERSREQUEST'].fields_by_name['page_size']._serialized_options = b'\272H\n\032\005\030\310\001(\001\330\001\001\302\301\030\t\010\001\022\005limit'
+  _globals['_LISTUSERSREQUEST'].fields_by_name['page_token']._loaded_options = None
+  _globals['_LISTUSERSREQUEST'].fields_by_name['page_token']._serialized_options = b'\302\301\030\n\010\001\022\006cursor'
+  _globals['_LISTUSERSREQUEST'].fields_by_name['state']._loaded_options = None
+  _globals['_LISTUSERSREQUEST'].fields_by_name['state']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_LISTUSERSREQUEST'].fields_by_name['group_id']._loaded_options = None
+  _globals['_LISTUSERSREQUEST'].fields_by_name['group_id']._serialized_options = b'\272H\005r\003\260\001\001\302\301\030\023\010\001R\017GROUP_NOT_FOUND'
+  _globals['_LISTUSERSREQUEST'].fields_by_name['query']._loaded_options = None
+  _globals['_LISTUSERSREQUEST'].fields_by_name['query']._serialized_options = b'\272H\005r\003\030\200\001\302\301\030\005\010\001\022\001q'
+  _globals['_LISTUSERSRESPONSE'].fields_by_name['users']._loaded_options = None
+  _globals['_LISTUSERSRESPONSE'].fields_by_name['users']._serialized_options = b'\302\301\030\t\010\001\022\005items'
+  _globals['_LISTUSERSRESPONSE'].fields_by_name['next_page_token']._loaded_options = None
+  _globals['_LISTUSERSRESPONSE'].fields_by_name['next_page_token']._serialized_options = b'\302\301\030\021\010\001\022\013next_cursor\030\001'
+  _globals['_CREATEUSERREQUEST'].fields_by_name['login']._loaded_options = None
+  _globals['_CREATEUSERREQUEST'].fields_by_name['login']._serialized_options = b'\342A\001\002\272H\027r\0252\023^[a-z0-9._-]{1,64}$\302\301\030)\010\001Z%1 to 64 of a-z, 0-9, \'.\', \'_\' and \'-\''
+  _globals['_CREATEUSERREQUEST'].fields_by_name['display_name']._loaded_options = None
+  _globals['_CREATEUSERREQUEST'].fields_by_name['display_name']._serialized_options = b'\272H\nr\005\020\001\030\200\001\330\001\001\302\301\030\002\010\001'
+  _globals['_CREATEUSERREQUEST'].fields_by_name['email']._loaded_options = None
+  _globals['_CREATEUSERREQUEST'].fields_by_name['email']._serialized_options = b'\272H\005r\003\030\376\001\302\301\030\002\010\001'
+  _globals['_CREATEUSERREQUEST'].fields_by_name['role']._loaded_options = None
+  _globals['_CREATEUSERREQUEST'].fields_by_name['role']._serialized_options = b'\342A\001\002\302\301\030\002\010\001'
+  _globals['_DEACTIVATEUSERREQUEST'].fields_by_name['user_id']._loaded_options = None
+  _globals['_DEACTIVATEUSERREQUEST'].fields_by_name['user_id']._serialized_options = b'\272H\005r\003\260\001\001\302\301\030\022\010\001R\016USER_NOT_FOUND'
+  _globals['_DELETEUSERREQUEST'].fields_by_name['user_id']._loaded_options = None
+  _globals['_DELETEUSERREQUEST'].fields_by_name['user_id']._serialized_options = b'\272H\005r\003\260\001\001\302\301\030\022\010\001R\016USER_NOT_FOUND'
   _globals['_USERSERVICE'].methods_by_name['GetUser']._loaded_options = None
-  _globals['_USERSERVICE'].methods_by_name['GetUser']._serialized_options = b'\220\002\001\242\273\030\030\n\002\002\004\022\003\001\002\004\"\ridentity:read'
+  _globals['_USERSERVICE'].methods_by_name['GetUser']._serialized_options = b'\220\002\001\242\273\030\030\n\002\002\004\022\003\001\002\004\"\ridentity:read\322\301\030 \n\036\n\014Read a user.\030\003:\014user.version\202\323\344\223\002\037\022\027/api/v1/users/{user_id}b\004user'
+  _globals['_USERSERVICE'].methods_by_name['GetMe']._loaded_options = None
+  _globals['_USERSERVICE'].methods_by_name['GetMe']._serialized_options = b'\220\002\001\242\273\030\022\022\001\001\"\ridentity:read\322\301\0302\n0\n\021Who is signed in.\030\001:\nme.version\242\001\014signed_in_by\202\323\344\223\002\020\022\n/api/v1/meb\002me'
+  _globals['_USERSERVICE'].methods_by_name['UpdateMe']._loaded_options = None
+  _globals['_USERSERVICE'].methods_by_name['UpdateMe']._serialized_options = b'\220\002\002\242\273\030\003\022\001\001\322\301\030U\nS\n\"Change one\'s own name and address.\030\0012\020expected_version:\nme.version\242\001\014signed_in_by\202\323\344\223\002\0242\n/api/v1/me:\002meb\002me'
   _globals['_USERSERVICE'].methods_by_name['BatchGetUsers']._loaded_options = None
   _globals['_USERSERVICE'].methods_by_name['BatchGetUsers']._serialized_options = b'\220\002\001\242\273\030\030\n\002\002\004\022\003\001\002\004\"\ridentity:read'
   _globals['_USERSERVICE'].methods_by_name['ListUsers']._loaded_options = None
-  _globals['_USERSERVICE'].methods_by_name['ListUsers']._serialized_options = b'\220\002\001\242\273\030\027\022\001\001\032\003\001\002\004\"\ridentity:read'
+  _globals['_USERSERVICE'].methods_by_name['ListUsers']._serialized_options = b'\220\002\001\242\273\030\027\022\001\001\032\003\001\002\004\"\ridentity:read\322\301\030\206\001\n\'\n\013List users.\030\003\"\n\n\010group_id\232\001\tlistUsers\n[\n\032List the users of a group.\030\003\"\037\n\005state\022\026USER_STATE_UNSPECIFIED\"\007\n\005query\232\001\020listGroupMembers\202\323\344\223\0024\022\r/api/v1/usersZ#\022!/api/v1/groups/{group_id}/members'
   _globals['_USERSERVICE'].methods_by_name['CreateUser']._loaded_options = None
-  _globals['_USERSERVICE'].methods_by_name['CreateUser']._serialized_options = b'\220\002\002\242\273\030\027\022\001\001\032\002\001\002\"\016identity:admin'
+  _globals['_USERSERVICE'].methods_by_name['CreateUser']._serialized_options = b'\220\002\002\242\273\030\027\022\001\001\032\002\001\002\"\016identity:admin\322\301\030C\nA\n\016Create a user.\020\311\001\030\002:\014user.versionJ\034/api/v1/users/{user.user_id}\202\323\344\223\002\030\"\r/api/v1/users:\001*b\004user'
   _globals['_USERSERVICE'].methods_by_name['UpdateUser']._loaded_options = None
-  _globals['_USERSERVICE'].methods_by_name['UpdateUser']._serialized_options = b'\220\002\002\242\273\030\027\022\001\001\032\002\001\002\"\016identity:admin'
+  _globals['_USERSERVICE'].methods_by_name['UpdateUser']._serialized_options = b'\220\002\002\242\273\030\027\022\001\001\032\002\001\002\"\016identity:admin\322\301\030\356\001\na\n\016Change a user.\030\0022\020expected_version:\014user.versionR\005loginR\014display_nameR\005emailR\004role\232\001\nupdateUser\n\210\001\n\024Let a user in again.\030\002\"\037\n\nuser.state\022\021USER_STATE_ACTIVE\"\032\n\021update_mask.paths\022\005state2\020expected_version:\014user.versionX\001\232\001\016reactivateUser\202\323\344\223\002^2\034/api/v1/users/{user.user_id}:\004userZ2\"\'/api/v1/users/{user.user_id}/reactivate:\001*b\004userb\004user'
   _globals['_USERSERVICE'].methods_by_name['DeactivateUser']._loaded_options = None
-  _globals['_USERSERVICE'].methods_by_name['DeactivateUser']._serialized_options = b'\220\002\002\242\273\030\027\022\001\001\032\002\001\002\"\016identity:admin'
+  _globals['_USERSERVICE'].methods_by_name['DeactivateUser']._serialized_options = b'\220\002\002\242\273\030\027\022\001\001\032\002\001\002\"\016identity:admin\322\301\030&\n$\n\020Lock a user out.\030\002:\014user.versionX\001\202\323\344\223\002-\"\"/api/v1/users/{user_id}/deactivate:\001*b\004user'
   _globals['_USERSERVICE'].methods_by_name['DeleteUser']._loaded_options = None
-  _globals['_USERSERVICE'].methods_by_name['DeleteUser']._serialized_options = b'\220\002\002\242\273\030\027\022\001\001\032\002\001\002\"\016identity:admin'
-  _globals['_GETUSERREQUEST']._serialized_start=175
-  _globals['_GETUSERREQUEST']._serialized_end=208
-  _globals['_GETUSERRESPONSE']._serialized_start=210
-  _globals['_GETUSERRESPONSE']._serialized_end=318
-  _globals['_BATCHGETUSERSREQUEST']._serialized_start=320
-  _globals['_BATCHGETUSERSREQUEST']._serialized_end=360
-  _globals['_BATCHGETUSERSRESPONSE']._serialized_start=362
-  _globals['_BATCHGETUSERSRESPONSE']._serialized_end=434
-  _globals['_LISTUSERSREQUEST']._serialized_start=437
-  _globals['_LISTUSERSREQUEST']._serialized_end=577
-  _globals['_LISTUSERSRESPONSE']._serialized_start=579
-  _globals['_LISTUSERSRESPONSE']._serialized_end=668
-  _globals['_CREATEUSERREQUEST']._serialized_start=671
-  _globals['_CREATEUSERREQUEST']._serialized_end=825
-  _globals['_CREATEUSERRESPONSE']._serialized_start=827
-  _globals['_CREATEUSERRESPONSE']._serialized_end=891
-  _globals['_UPDATEUSERREQUEST']._serialized_start=894
-  _globals['_UPDATEUSERREQUEST']._serialized_end=1052
-  _globals['_UPDATEUSERRESPONSE']._serialized_start=1054
-  _globals['_UPDATEUSERRESPONSE']._serialized_end=1118
-  _globals['_DEACTIVATEUSERREQUEST']._serialized_start=1120
-  _globals['_DEACTIVATEUSERREQUEST']._serialized_end=1180
-  _globals['_DEACTIVATEUSERRESPONSE']._serialized_start=1182
-  _globals['_DEACTIVATEUSERRESPONSE']._serialized_end=1250
-  _globals['_DELETEUSERREQUEST']._serialized_start=1252
-  _globals['_DELETEUSERREQUEST']._serialized_end=1308
-  _globals['_DELETEUSERRESPONSE']._serialized_start=1310
-  _globals['_DELETEUSERRESPONSE']._serialized_end=1330
-  _globals['_USERSERVICE']._serialized_start=1333
-  _globals['_USERSERVICE']._serialized_end=2294
+  _globals['_USERSERVICE'].methods_by_name['DeleteUser']._serialized_options = b'\220\002\002\242\273\030\027\022\001\001\032\002\001\002\"\016identity:admin\322\301\030,\n*\n#Delete a deactivated user for good.\020\314\001\030\002\202\323\344\223\002\031*\027/api/v1/users/{user_id}'
+  _globals['_GETUSERREQUEST']._serialized_start=305
+  _globals['_GETUSERREQUEST']._serialized_end=370
+  _globals['_GETUSERRESPONSE']._serialized_start=372
+  _globals['_GETUSERRESPONSE']._serialized_end=480
+  _globals['_GETMEREQUEST']._serialized_start=482
+  _globals['_GETMEREQUEST']._serialized_end=518
+  _globals['_GETMERESPONSE']._serialized_start=520
+  _globals['_GETMERESPONSE']._serialized_end=575
+  _globals['_UPDATEMEREQUEST']._serialized_start=578
+  _globals['_UPDATEMEREQUEST']._serialized_end=752
+  _globals['_UPDATEMERESPONSE']._serialized_start=754
+  _globals['_UPDATEMERESPONSE']._serialized_end=812
+  _globals['_BATCHGETUSERSREQUEST']._serialized_start=814
+  _globals['_BATCHGETUSERSREQUEST']._serialized_end=854
+  _globals['_BATCHGETUSERSRESPONSE']._serialized_start=856
+  _globals['_BATCHGETUSERSRESPONSE']._serialized_end=928
+  _globals['_LISTUSERSREQUEST']._serialized_start=931
+  _globals['_LISTUSERSREQUEST']._serialized_end=1175
+  _globals['_LISTUSERSRESPONSE']._serialized_start=1177
+  _globals['_LISTUSERSRESPONSE']._serialized_end=1304
+  _globals['_CREATEUSERREQUEST']._serialized_start=1307
+  _globals['_CREATEUSERREQUEST']._serialized_end=1587
+  _globals['_CREATEUSERRESPONSE']._serialized_start=1589
+  _globals['_CREATEUSERRESPONSE']._serialized_end=1653
+  _globals['_UPDATEUSERREQUEST']._serialized_start=1656
+  _globals['_UPDATEUSERREQUEST']._serialized_end=1814
+  _globals['_UPDATEUSERRESPONSE']._serialized_start=1816
+  _globals['_UPDATEUSERRESPONSE']._serialized_end=1880
+  _globals['_DEACTIVATEUSERREQUEST']._serialized_start=1882
+  _globals['_DEACTIVATEUSERREQUEST']._serialized_end=1974
+  _globals['_DEACTIVATEUSERRESPONSE']._serialized_start=1976
+  _globals['_DEACTIVATEUSERRESPONSE']._serialized_end=2044
+  _globals['_DELETEUSERREQUEST']._serialized_start=2046
+  _globals['_DELETEUSERREQUEST']._serialized_end=2134
+  _globals['_DELETEUSERRESPONSE']._serialized_start=2136
+  _globals['_DELETEUSERRESPONSE']._serialized_end=2156
+  _globals['_USERSERVICE']._serialized_start=2159
+  _globals['_USERSERVICE']._serialized_end=4423
 # @@protoc_insertion_point(module_scope)

@@ -74,6 +74,118 @@ class GetUserResponse(_message.Message):
 Global___GetUserResponse: _TypeAlias = GetUserResponse  # noqa: Y015
 
 @_typing.final
+class GetMeRequest(_message.Message):
+    """Asks for the caller."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SIGNED_IN_BY_FIELD_NUMBER: _builtins.int
+    signed_in_by: _builtins.str
+    """Kind of credential of the request, which the answer repeats."""
+    def __init__(
+        self,
+        *,
+        signed_in_by: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["signed_in_by", b"signed_in_by"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetMeRequest: _TypeAlias = GetMeRequest  # noqa: Y015
+
+@_typing.final
+class GetMeResponse(_message.Message):
+    """The caller."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ME_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def me(self) -> _user_pb2.Me:
+        """The caller."""
+
+    def __init__(
+        self,
+        *,
+        me: _user_pb2.Me | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["me", b"me"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["me", b"me"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GetMeResponse: _TypeAlias = GetMeResponse  # noqa: Y015
+
+@_typing.final
+class UpdateMeRequest(_message.Message):
+    """Asks for a change of the caller."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    ME_FIELD_NUMBER: _builtins.int
+    UPDATE_MASK_FIELD_NUMBER: _builtins.int
+    EXPECTED_VERSION_FIELD_NUMBER: _builtins.int
+    SIGNED_IN_BY_FIELD_NUMBER: _builtins.int
+    request_id: _builtins.str
+    """Chosen by the caller, unique per change, 1 to 128 characters."""
+    expected_version: _builtins.int
+    """Version the change was made from, or 0 for whichever is stored; another stored version refuses the change."""
+    signed_in_by: _builtins.str
+    """Kind of credential of the request, which the answer repeats."""
+    @_builtins.property
+    def me(self) -> _user_pb2.Me:
+        """The fields of `update_mask` carry new values, all others are ignored."""
+
+    @_builtins.property
+    def update_mask(self) -> _field_mask_pb2.FieldMask:
+        """Fields to change: `display_name`, `email`. At least one."""
+
+    def __init__(
+        self,
+        *,
+        request_id: _builtins.str = ...,
+        me: _user_pb2.Me | None = ...,
+        update_mask: _field_mask_pb2.FieldMask | None = ...,
+        expected_version: _builtins.int = ...,
+        signed_in_by: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["me", b"me", "update_mask", b"update_mask"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["expected_version", b"expected_version", "me", b"me", "request_id", b"request_id", "signed_in_by", b"signed_in_by", "update_mask", b"update_mask"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___UpdateMeRequest: _TypeAlias = UpdateMeRequest  # noqa: Y015
+
+@_typing.final
+class UpdateMeResponse(_message.Message):
+    """The changed caller."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    ME_FIELD_NUMBER: _builtins.int
+    @_builtins.property
+    def me(self) -> _user_pb2.Me:
+        """The caller as stored."""
+
+    def __init__(
+        self,
+        *,
+        me: _user_pb2.Me | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["me", b"me"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["me", b"me"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___UpdateMeResponse: _TypeAlias = UpdateMeResponse  # noqa: Y015
+
+@_typing.final
 class BatchGetUsersRequest(_message.Message):
     """Asks for several names."""
 

@@ -40,6 +40,16 @@ class UserServiceStub:
                 request_serializer=parley_dot_api_dot_identity_dot_v1_dot_user__service__pb2.GetUserRequest.SerializeToString,
                 response_deserializer=parley_dot_api_dot_identity_dot_v1_dot_user__service__pb2.GetUserResponse.FromString,
                 _registered_method=True)
+        self.GetMe = channel.unary_unary(
+                '/parley.api.identity.v1.UserService/GetMe',
+                request_serializer=parley_dot_api_dot_identity_dot_v1_dot_user__service__pb2.GetMeRequest.SerializeToString,
+                response_deserializer=parley_dot_api_dot_identity_dot_v1_dot_user__service__pb2.GetMeResponse.FromString,
+                _registered_method=True)
+        self.UpdateMe = channel.unary_unary(
+                '/parley.api.identity.v1.UserService/UpdateMe',
+                request_serializer=parley_dot_api_dot_identity_dot_v1_dot_user__service__pb2.UpdateMeRequest.SerializeToString,
+                response_deserializer=parley_dot_api_dot_identity_dot_v1_dot_user__service__pb2.UpdateMeResponse.FromString,
+                _registered_method=True)
         self.BatchGetUsers = channel.unary_unary(
                 '/parley.api.identity.v1.UserService/BatchGetUsers',
                 request_serializer=parley_dot_api_dot_identity_dot_v1_dot_user__service__pb2.BatchGetUsersRequest.SerializeToString,
@@ -78,6 +88,20 @@ class UserServiceServicer:
 
     def GetUser(self, request, context):
         """Read one user with their groups. Members read only themselves; everyone else looks absent to them.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GetMe(self, request, context):
+        """Read the caller.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def UpdateMe(self, request, context):
+        """Change the caller's own name and address. No service token may do so.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -132,6 +156,16 @@ def add_UserServiceServicer_to_server(servicer, server):
                     servicer.GetUser,
                     request_deserializer=parley_dot_api_dot_identity_dot_v1_dot_user__service__pb2.GetUserRequest.FromString,
                     response_serializer=parley_dot_api_dot_identity_dot_v1_dot_user__service__pb2.GetUserResponse.SerializeToString,
+            ),
+            'GetMe': grpc.unary_unary_rpc_method_handler(
+                    servicer.GetMe,
+                    request_deserializer=parley_dot_api_dot_identity_dot_v1_dot_user__service__pb2.GetMeRequest.FromString,
+                    response_serializer=parley_dot_api_dot_identity_dot_v1_dot_user__service__pb2.GetMeResponse.SerializeToString,
+            ),
+            'UpdateMe': grpc.unary_unary_rpc_method_handler(
+                    servicer.UpdateMe,
+                    request_deserializer=parley_dot_api_dot_identity_dot_v1_dot_user__service__pb2.UpdateMeRequest.FromString,
+                    response_serializer=parley_dot_api_dot_identity_dot_v1_dot_user__service__pb2.UpdateMeResponse.SerializeToString,
             ),
             'BatchGetUsers': grpc.unary_unary_rpc_method_handler(
                     servicer.BatchGetUsers,
@@ -192,6 +226,60 @@ class UserService:
             '/parley.api.identity.v1.UserService/GetUser',
             parley_dot_api_dot_identity_dot_v1_dot_user__service__pb2.GetUserRequest.SerializeToString,
             parley_dot_api_dot_identity_dot_v1_dot_user__service__pb2.GetUserResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GetMe(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/parley.api.identity.v1.UserService/GetMe',
+            parley_dot_api_dot_identity_dot_v1_dot_user__service__pb2.GetMeRequest.SerializeToString,
+            parley_dot_api_dot_identity_dot_v1_dot_user__service__pb2.GetMeResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def UpdateMe(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/parley.api.identity.v1.UserService/UpdateMe',
+            parley_dot_api_dot_identity_dot_v1_dot_user__service__pb2.UpdateMeRequest.SerializeToString,
+            parley_dot_api_dot_identity_dot_v1_dot_user__service__pb2.UpdateMeResponse.FromString,
             options,
             channel_credentials,
             insecure,

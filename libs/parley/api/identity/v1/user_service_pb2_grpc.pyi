@@ -17,6 +17,10 @@ class UserServiceStub:
     def __init__(self, channel: _aio.Channel) -> None: ...
     GetUser: _aio.UnaryUnaryMultiCallable[_user_service_pb2.GetUserRequest, _user_service_pb2.GetUserResponse]
     """Read one user with their groups. Members read only themselves; everyone else looks absent to them."""
+    GetMe: _aio.UnaryUnaryMultiCallable[_user_service_pb2.GetMeRequest, _user_service_pb2.GetMeResponse]
+    """Read the caller."""
+    UpdateMe: _aio.UnaryUnaryMultiCallable[_user_service_pb2.UpdateMeRequest, _user_service_pb2.UpdateMeResponse]
+    """Change the caller's own name and address. No service token may do so."""
     BatchGetUsers: _aio.UnaryUnaryMultiCallable[_user_service_pb2.BatchGetUsersRequest, _user_service_pb2.BatchGetUsersResponse]
     """Read the names of several users at once. Unknown ids are left out of the answer."""
     ListUsers: _aio.UnaryUnaryMultiCallable[_user_service_pb2.ListUsersRequest, _user_service_pb2.ListUsersResponse]
@@ -39,6 +43,20 @@ class UserServiceServicer:
         context: _aio.ServicerContext[_user_service_pb2.GetUserRequest, _abc.Awaitable[_user_service_pb2.GetUserResponse]],
     ) -> _abc.Awaitable[_user_service_pb2.GetUserResponse]:
         """Read one user with their groups. Members read only themselves; everyone else looks absent to them."""
+
+    def GetMe(
+        self,
+        request: _user_service_pb2.GetMeRequest,
+        context: _aio.ServicerContext[_user_service_pb2.GetMeRequest, _abc.Awaitable[_user_service_pb2.GetMeResponse]],
+    ) -> _abc.Awaitable[_user_service_pb2.GetMeResponse]:
+        """Read the caller."""
+
+    def UpdateMe(
+        self,
+        request: _user_service_pb2.UpdateMeRequest,
+        context: _aio.ServicerContext[_user_service_pb2.UpdateMeRequest, _abc.Awaitable[_user_service_pb2.UpdateMeResponse]],
+    ) -> _abc.Awaitable[_user_service_pb2.UpdateMeResponse]:
+        """Change the caller's own name and address. No service token may do so."""
 
     def BatchGetUsers(
         self,

@@ -25,87 +25,87 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_UNSPECIFIED: _ErrorReason.ValueType  # 0
     """Unknown; never sent."""
     ERROR_REASON_INVALID_REQUEST: _ErrorReason.ValueType  # 1
-    """INVALID_ARGUMENT: fields are outside their limits; google.rpc.BadRequest lists all. Metadata: {}."""
+    """Fields are outside their limits; google.rpc.BadRequest lists all. Metadata: {}."""
     ERROR_REASON_UNAUTHENTICATED: _ErrorReason.ValueType  # 2
-    """UNAUTHENTICATED: the token is missing, malformed, expired, revoked or meant for another service. Metadata: {}."""
+    """The token is missing, malformed, expired, revoked or meant for another service. Metadata: {}."""
     ERROR_REASON_FORBIDDEN: _ErrorReason.ValueType  # 3
-    """PERMISSION_DENIED: the caller is known and may not do this. Metadata: {}."""
+    """The caller is known and may not do this. Metadata: {}."""
     ERROR_REASON_REQUEST_ID_REUSED: _ErrorReason.ValueType  # 4
-    """ALREADY_EXISTS: the request id was used before with another body. Metadata: {"request_id": "..."}."""
+    """The request id was used before with another body. Metadata: {"request_id": "..."}."""
     ERROR_REASON_STORE_UNAVAILABLE: _ErrorReason.ValueType  # 5
-    """UNAVAILABLE: the database cannot be reached; try again. Metadata: {}."""
+    """The database cannot be reached; try again. Metadata: {}."""
     ERROR_REASON_DRAINING: _ErrorReason.ValueType  # 6
-    """UNAVAILABLE: this process is stopping; try another. Metadata: {}."""
+    """This process is stopping; try another. Metadata: {}."""
     ERROR_REASON_SERVER_NOT_FOUND: _ErrorReason.ValueType  # 10
-    """NOT_FOUND: no such server, or one this caller may not see. Metadata: {"server_id": "..."}."""
+    """No such server, or one this caller may not see. Metadata: {"server_id": "..."}."""
     ERROR_REASON_SLUG_TAKEN: _ErrorReason.ValueType  # 11
-    """ALREADY_EXISTS: another server has this slug. Metadata: {"slug": "linear"}."""
+    """Another server has this slug. Metadata: {"slug": "linear"}."""
     ERROR_REASON_SLUG_IN_USE: _ErrorReason.ValueType  # 12
-    """FAILED_PRECONDITION: chats have used this server, so its slug stays. Metadata: {"slug": "linear"}."""
+    """Chats have used this server, so its slug stays. Metadata: {"slug": "linear"}."""
     ERROR_REASON_VERSION_CONFLICT: _ErrorReason.ValueType  # 13
-    """ABORTED: the server changed since it was read; read it again. Metadata: {"version": "7"}."""
+    """The server changed since it was read; read it again. Metadata: {"version": "7"}."""
     ERROR_REASON_SERVER_DISABLED: _ErrorReason.ValueType  # 14
-    """FAILED_PRECONDITION: an admin switched the server off. Metadata: {"server_id": "..."}."""
+    """An admin switched the server off. Metadata: {"server_id": "..."}."""
     ERROR_REASON_MISCONFIGURED: _ErrorReason.ValueType  # 15
-    """FAILED_PRECONDITION: the settings cannot work; an admin has to change them. Metadata: {"server_id": "...", "field": "url"}."""
+    """The settings cannot work; an admin has to change them. Metadata: {"server_id": "...", "field": "url"}."""
     ERROR_REASON_ADDRESS_BLOCKED: _ErrorReason.ValueType  # 16
-    """FAILED_PRECONDITION: the address is private, or plain HTTP, and not allowed by the operator. Metadata: {"host": "..."}."""
+    """The address is private, or plain HTTP, and not allowed by the operator. Metadata: {"host": "..."}."""
     ERROR_REASON_TOOL_NOT_FOUND: _ErrorReason.ValueType  # 20
-    """NOT_FOUND: the server has no such tool for this caller. Metadata: {"server_id": "...", "tool": "..."}."""
+    """The server has no such tool for this caller. Metadata: {"server_id": "...", "tool": "..."}."""
     ERROR_REASON_TOOL_DENIED: _ErrorReason.ValueType  # 21
-    """PERMISSION_DENIED: the lists of the server exclude the tool. Metadata: {"server_id": "...", "tool": "..."}."""
+    """The lists of the server exclude the tool. Metadata: {"server_id": "...", "tool": "..."}."""
     ERROR_REASON_PLAN_MODE_DENIED: _ErrorReason.ValueType  # 22
-    """PERMISSION_DENIED: the server is not approved for plan mode. Metadata: {"server_id": "..."}."""
+    """The server is not approved for plan mode. Metadata: {"server_id": "..."}."""
     ERROR_REASON_TOOL_CHANGED: _ErrorReason.ValueType  # 23
-    """FAILED_PRECONDITION: the definition differs from the one the caller saw; list the tools again. Metadata: {"digest": "..."}."""
+    """The definition differs from the one the caller saw; list the tools again. Metadata: {"digest": "..."}."""
     ERROR_REASON_BAD_ARGUMENTS: _ErrorReason.ValueType  # 24
-    """INVALID_ARGUMENT: the arguments are not a JSON object within the limits. Metadata: {"problem": "depth"}."""
+    """The arguments are not a JSON object within the limits. Metadata: {"problem": "depth"}."""
     ERROR_REASON_CATALOGUE_CHANGED: _ErrorReason.ValueType  # 25
-    """ABORTED: the catalogue changed between two pages; start at the first. Metadata: {"digest": "..."}."""
+    """The catalogue changed between two pages; start at the first. Metadata: {"digest": "..."}."""
     ERROR_REASON_STALE_OWNER: _ErrorReason.ValueType  # 30
-    """FAILED_PRECONDITION: a newer owner of the chat has called; this one must stop. Metadata: {"owner_epoch": "9"}."""
+    """A newer owner of the chat has called; this one must stop. Metadata: {"owner_epoch": "9"}."""
     ERROR_REASON_JOURNAL_CHANGED: _ErrorReason.ValueType  # 31
-    """FAILED_PRECONDITION: the journal is not the one named, so what it lacks proves nothing. Metadata: {"journal_generation": "..."}."""
+    """The journal is not the one named, so what it lacks proves nothing. Metadata: {"journal_generation": "..."}."""
     ERROR_REASON_EXECUTION_ID_REUSED: _ErrorReason.ValueType  # 32
-    """ALREADY_EXISTS: the execution id names a call with other content or of another caller. Metadata: {"execution_id": "..."}."""
+    """The execution id names a call with other content or of another caller. Metadata: {"execution_id": "..."}."""
     ERROR_REASON_CALL_ACKNOWLEDGED: _ErrorReason.ValueType  # 33
-    """FAILED_PRECONDITION: the result was acknowledged and its content dropped. Metadata: {"execution_id": "..."}."""
+    """The result was acknowledged and its content dropped. Metadata: {"execution_id": "..."}."""
     ERROR_REASON_TOO_MANY_CALLS: _ErrorReason.ValueType  # 34
-    """RESOURCE_EXHAUSTED: too many calls at once; google.rpc.RetryInfo says when to try again. Metadata: {"calls_max": "8"}."""
+    """Too many calls at once; google.rpc.RetryInfo says when to try again. Metadata: {"calls_max": "8"}."""
     ERROR_REASON_GATEWAY_LOST: _ErrorReason.ValueType  # 35
     """In results: the gateway process ended during the call, so the outcome cannot be learned. Metadata: {}."""
     ERROR_REASON_CANCELLED: _ErrorReason.ValueType  # 36
     """In results: cancelled on request. Metadata: {}."""
     ERROR_REASON_NEEDS_CONNECT: _ErrorReason.ValueType  # 40
-    """FAILED_PRECONDITION: the user has not connected their account. Metadata: {"server_id": "..."}."""
+    """The user has not connected their account. Metadata: {"server_id": "..."}."""
     ERROR_REASON_NEEDS_RECONNECT: _ErrorReason.ValueType  # 41
-    """FAILED_PRECONDITION: the server no longer accepts the user's grant; connect again. Metadata: {"server_id": "..."}."""
+    """The server no longer accepts the user's grant; connect again. Metadata: {"server_id": "..."}."""
     ERROR_REASON_INSUFFICIENT_SCOPE: _ErrorReason.ValueType  # 42
-    """FAILED_PRECONDITION: the grant lacks scopes; connect again to add them. Metadata: {"server_id": "...", "scopes": "a b"}."""
+    """The grant lacks scopes; connect again to add them. Metadata: {"server_id": "...", "scopes": "a b"}."""
     ERROR_REASON_NOT_OAUTH: _ErrorReason.ValueType  # 43
-    """FAILED_PRECONDITION: the server does not use OAuth. Metadata: {"server_id": "..."}."""
+    """The server does not use OAuth. Metadata: {"server_id": "..."}."""
     ERROR_REASON_FLOW_EXPIRED: _ErrorReason.ValueType  # 44
-    """FAILED_PRECONDITION: the flow is unknown or too old; begin again. Metadata: {}."""
+    """The flow is unknown or too old; begin again. Metadata: {}."""
     ERROR_REASON_FLOW_CONSUMED: _ErrorReason.ValueType  # 45
-    """FAILED_PRECONDITION: the flow was completed before; begin again. Metadata: {}."""
+    """The flow was completed before; begin again. Metadata: {}."""
     ERROR_REASON_FLOW_MISMATCH: _ErrorReason.ValueType  # 46
-    """FAILED_PRECONDITION: the flow belongs to another user or browser. Metadata: {}."""
+    """The flow belongs to another user or browser. Metadata: {}."""
     ERROR_REASON_ISSUER_MISMATCH: _ErrorReason.ValueType  # 47
-    """FAILED_PRECONDITION: the answer names another authorization server than the flow. Metadata: {}."""
+    """The answer names another authorization server than the flow. Metadata: {}."""
     ERROR_REASON_PKCE_UNSUPPORTED: _ErrorReason.ValueType  # 48
-    """FAILED_PRECONDITION: the authorization server offers no PKCE with S256. Metadata: {"issuer": "..."}."""
+    """The authorization server offers no PKCE with S256. Metadata: {"issuer": "..."}."""
     ERROR_REASON_CONFIG_SUPERSEDED: _ErrorReason.ValueType  # 49
-    """ABORTED: an admin changed the server during the flow; begin again. Metadata: {"server_id": "..."}."""
+    """An admin changed the server during the flow; begin again. Metadata: {"server_id": "..."}."""
     ERROR_REASON_AUTHORIZATION_DECLINED: _ErrorReason.ValueType  # 50
-    """FAILED_PRECONDITION: the user or the authorization server declined. Metadata: {"error": "access_denied"}."""
+    """The user or the authorization server declined. Metadata: {"error": "access_denied"}."""
     ERROR_REASON_AUTHORIZATION_SERVER_FAILED: _ErrorReason.ValueType  # 51
-    """UNAVAILABLE: the authorization server failed or answered nonsense. Metadata: {"issuer": "..."}."""
+    """The authorization server failed or answered nonsense. Metadata: {"issuer": "..."}."""
     ERROR_REASON_CONNECT_FAILED: _ErrorReason.ValueType  # 60
-    """UNAVAILABLE: the server cannot be reached. Metadata: {"server_id": "...", "phase": "tls"}."""
+    """The server cannot be reached. Metadata: {"server_id": "...", "phase": "tls"}."""
     ERROR_REASON_CONNECT_TIMEOUT: _ErrorReason.ValueType  # 61
-    """DEADLINE_EXCEEDED: connecting and listing took too long. Metadata: {"server_id": "...", "timeout_ms": "10000"}."""
+    """Connecting and listing took too long. Metadata: {"server_id": "...", "timeout_ms": "10000"}."""
     ERROR_REASON_CIRCUIT_OPEN: _ErrorReason.ValueType  # 62
-    """UNAVAILABLE: the server failed repeatedly and is left alone; google.rpc.RetryInfo says until when. Metadata: {"server_id": "..."}."""
+    """The server failed repeatedly and is left alone; google.rpc.RetryInfo says until when. Metadata: {"server_id": "..."}."""
     ERROR_REASON_SESSION_LOST: _ErrorReason.ValueType  # 63
     """In results: the connection broke during the call. Metadata: {}."""
     ERROR_REASON_IDLE_TIMEOUT: _ErrorReason.ValueType  # 64
@@ -117,95 +117,95 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_RESULT_TOO_LARGE: _ErrorReason.ValueType  # 67
     """In results: the result exceeds the server's limit and was not kept. Metadata: {}."""
     ERROR_REASON_PROTOCOL_ERROR: _ErrorReason.ValueType  # 68
-    """UNAVAILABLE: the server does not follow the protocol. Metadata: {"server_id": "..."}."""
+    """The server does not follow the protocol. Metadata: {"server_id": "..."}."""
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
-    """A machine-readable reason; the domain is `mcp.parley`. Each comment starts with its gRPC status when it refuses a call."""
+    """A machine-readable reason; the domain is `mcp.parley`."""
 
 ERROR_REASON_UNSPECIFIED: ErrorReason.ValueType  # 0
 """Unknown; never sent."""
 ERROR_REASON_INVALID_REQUEST: ErrorReason.ValueType  # 1
-"""INVALID_ARGUMENT: fields are outside their limits; google.rpc.BadRequest lists all. Metadata: {}."""
+"""Fields are outside their limits; google.rpc.BadRequest lists all. Metadata: {}."""
 ERROR_REASON_UNAUTHENTICATED: ErrorReason.ValueType  # 2
-"""UNAUTHENTICATED: the token is missing, malformed, expired, revoked or meant for another service. Metadata: {}."""
+"""The token is missing, malformed, expired, revoked or meant for another service. Metadata: {}."""
 ERROR_REASON_FORBIDDEN: ErrorReason.ValueType  # 3
-"""PERMISSION_DENIED: the caller is known and may not do this. Metadata: {}."""
+"""The caller is known and may not do this. Metadata: {}."""
 ERROR_REASON_REQUEST_ID_REUSED: ErrorReason.ValueType  # 4
-"""ALREADY_EXISTS: the request id was used before with another body. Metadata: {"request_id": "..."}."""
+"""The request id was used before with another body. Metadata: {"request_id": "..."}."""
 ERROR_REASON_STORE_UNAVAILABLE: ErrorReason.ValueType  # 5
-"""UNAVAILABLE: the database cannot be reached; try again. Metadata: {}."""
+"""The database cannot be reached; try again. Metadata: {}."""
 ERROR_REASON_DRAINING: ErrorReason.ValueType  # 6
-"""UNAVAILABLE: this process is stopping; try another. Metadata: {}."""
+"""This process is stopping; try another. Metadata: {}."""
 ERROR_REASON_SERVER_NOT_FOUND: ErrorReason.ValueType  # 10
-"""NOT_FOUND: no such server, or one this caller may not see. Metadata: {"server_id": "..."}."""
+"""No such server, or one this caller may not see. Metadata: {"server_id": "..."}."""
 ERROR_REASON_SLUG_TAKEN: ErrorReason.ValueType  # 11
-"""ALREADY_EXISTS: another server has this slug. Metadata: {"slug": "linear"}."""
+"""Another server has this slug. Metadata: {"slug": "linear"}."""
 ERROR_REASON_SLUG_IN_USE: ErrorReason.ValueType  # 12
-"""FAILED_PRECONDITION: chats have used this server, so its slug stays. Metadata: {"slug": "linear"}."""
+"""Chats have used this server, so its slug stays. Metadata: {"slug": "linear"}."""
 ERROR_REASON_VERSION_CONFLICT: ErrorReason.ValueType  # 13
-"""ABORTED: the server changed since it was read; read it again. Metadata: {"version": "7"}."""
+"""The server changed since it was read; read it again. Metadata: {"version": "7"}."""
 ERROR_REASON_SERVER_DISABLED: ErrorReason.ValueType  # 14
-"""FAILED_PRECONDITION: an admin switched the server off. Metadata: {"server_id": "..."}."""
+"""An admin switched the server off. Metadata: {"server_id": "..."}."""
 ERROR_REASON_MISCONFIGURED: ErrorReason.ValueType  # 15
-"""FAILED_PRECONDITION: the settings cannot work; an admin has to change them. Metadata: {"server_id": "...", "field": "url"}."""
+"""The settings cannot work; an admin has to change them. Metadata: {"server_id": "...", "field": "url"}."""
 ERROR_REASON_ADDRESS_BLOCKED: ErrorReason.ValueType  # 16
-"""FAILED_PRECONDITION: the address is private, or plain HTTP, and not allowed by the operator. Metadata: {"host": "..."}."""
+"""The address is private, or plain HTTP, and not allowed by the operator. Metadata: {"host": "..."}."""
 ERROR_REASON_TOOL_NOT_FOUND: ErrorReason.ValueType  # 20
-"""NOT_FOUND: the server has no such tool for this caller. Metadata: {"server_id": "...", "tool": "..."}."""
+"""The server has no such tool for this caller. Metadata: {"server_id": "...", "tool": "..."}."""
 ERROR_REASON_TOOL_DENIED: ErrorReason.ValueType  # 21
-"""PERMISSION_DENIED: the lists of the server exclude the tool. Metadata: {"server_id": "...", "tool": "..."}."""
+"""The lists of the server exclude the tool. Metadata: {"server_id": "...", "tool": "..."}."""
 ERROR_REASON_PLAN_MODE_DENIED: ErrorReason.ValueType  # 22
-"""PERMISSION_DENIED: the server is not approved for plan mode. Metadata: {"server_id": "..."}."""
+"""The server is not approved for plan mode. Metadata: {"server_id": "..."}."""
 ERROR_REASON_TOOL_CHANGED: ErrorReason.ValueType  # 23
-"""FAILED_PRECONDITION: the definition differs from the one the caller saw; list the tools again. Metadata: {"digest": "..."}."""
+"""The definition differs from the one the caller saw; list the tools again. Metadata: {"digest": "..."}."""
 ERROR_REASON_BAD_ARGUMENTS: ErrorReason.ValueType  # 24
-"""INVALID_ARGUMENT: the arguments are not a JSON object within the limits. Metadata: {"problem": "depth"}."""
+"""The arguments are not a JSON object within the limits. Metadata: {"problem": "depth"}."""
 ERROR_REASON_CATALOGUE_CHANGED: ErrorReason.ValueType  # 25
-"""ABORTED: the catalogue changed between two pages; start at the first. Metadata: {"digest": "..."}."""
+"""The catalogue changed between two pages; start at the first. Metadata: {"digest": "..."}."""
 ERROR_REASON_STALE_OWNER: ErrorReason.ValueType  # 30
-"""FAILED_PRECONDITION: a newer owner of the chat has called; this one must stop. Metadata: {"owner_epoch": "9"}."""
+"""A newer owner of the chat has called; this one must stop. Metadata: {"owner_epoch": "9"}."""
 ERROR_REASON_JOURNAL_CHANGED: ErrorReason.ValueType  # 31
-"""FAILED_PRECONDITION: the journal is not the one named, so what it lacks proves nothing. Metadata: {"journal_generation": "..."}."""
+"""The journal is not the one named, so what it lacks proves nothing. Metadata: {"journal_generation": "..."}."""
 ERROR_REASON_EXECUTION_ID_REUSED: ErrorReason.ValueType  # 32
-"""ALREADY_EXISTS: the execution id names a call with other content or of another caller. Metadata: {"execution_id": "..."}."""
+"""The execution id names a call with other content or of another caller. Metadata: {"execution_id": "..."}."""
 ERROR_REASON_CALL_ACKNOWLEDGED: ErrorReason.ValueType  # 33
-"""FAILED_PRECONDITION: the result was acknowledged and its content dropped. Metadata: {"execution_id": "..."}."""
+"""The result was acknowledged and its content dropped. Metadata: {"execution_id": "..."}."""
 ERROR_REASON_TOO_MANY_CALLS: ErrorReason.ValueType  # 34
-"""RESOURCE_EXHAUSTED: too many calls at once; google.rpc.RetryInfo says when to try again. Metadata: {"calls_max": "8"}."""
+"""Too many calls at once; google.rpc.RetryInfo says when to try again. Metadata: {"calls_max": "8"}."""
 ERROR_REASON_GATEWAY_LOST: ErrorReason.ValueType  # 35
 """In results: the gateway process ended during the call, so the outcome cannot be learned. Metadata: {}."""
 ERROR_REASON_CANCELLED: ErrorReason.ValueType  # 36
 """In results: cancelled on request. Metadata: {}."""
 ERROR_REASON_NEEDS_CONNECT: ErrorReason.ValueType  # 40
-"""FAILED_PRECONDITION: the user has not connected their account. Metadata: {"server_id": "..."}."""
+"""The user has not connected their account. Metadata: {"server_id": "..."}."""
 ERROR_REASON_NEEDS_RECONNECT: ErrorReason.ValueType  # 41
-"""FAILED_PRECONDITION: the server no longer accepts the user's grant; connect again. Metadata: {"server_id": "..."}."""
+"""The server no longer accepts the user's grant; connect again. Metadata: {"server_id": "..."}."""
 ERROR_REASON_INSUFFICIENT_SCOPE: ErrorReason.ValueType  # 42
-"""FAILED_PRECONDITION: the grant lacks scopes; connect again to add them. Metadata: {"server_id": "...", "scopes": "a b"}."""
+"""The grant lacks scopes; connect again to add them. Metadata: {"server_id": "...", "scopes": "a b"}."""
 ERROR_REASON_NOT_OAUTH: ErrorReason.ValueType  # 43
-"""FAILED_PRECONDITION: the server does not use OAuth. Metadata: {"server_id": "..."}."""
+"""The server does not use OAuth. Metadata: {"server_id": "..."}."""
 ERROR_REASON_FLOW_EXPIRED: ErrorReason.ValueType  # 44
-"""FAILED_PRECONDITION: the flow is unknown or too old; begin again. Metadata: {}."""
+"""The flow is unknown or too old; begin again. Metadata: {}."""
 ERROR_REASON_FLOW_CONSUMED: ErrorReason.ValueType  # 45
-"""FAILED_PRECONDITION: the flow was completed before; begin again. Metadata: {}."""
+"""The flow was completed before; begin again. Metadata: {}."""
 ERROR_REASON_FLOW_MISMATCH: ErrorReason.ValueType  # 46
-"""FAILED_PRECONDITION: the flow belongs to another user or browser. Metadata: {}."""
+"""The flow belongs to another user or browser. Metadata: {}."""
 ERROR_REASON_ISSUER_MISMATCH: ErrorReason.ValueType  # 47
-"""FAILED_PRECONDITION: the answer names another authorization server than the flow. Metadata: {}."""
+"""The answer names another authorization server than the flow. Metadata: {}."""
 ERROR_REASON_PKCE_UNSUPPORTED: ErrorReason.ValueType  # 48
-"""FAILED_PRECONDITION: the authorization server offers no PKCE with S256. Metadata: {"issuer": "..."}."""
+"""The authorization server offers no PKCE with S256. Metadata: {"issuer": "..."}."""
 ERROR_REASON_CONFIG_SUPERSEDED: ErrorReason.ValueType  # 49
-"""ABORTED: an admin changed the server during the flow; begin again. Metadata: {"server_id": "..."}."""
+"""An admin changed the server during the flow; begin again. Metadata: {"server_id": "..."}."""
 ERROR_REASON_AUTHORIZATION_DECLINED: ErrorReason.ValueType  # 50
-"""FAILED_PRECONDITION: the user or the authorization server declined. Metadata: {"error": "access_denied"}."""
+"""The user or the authorization server declined. Metadata: {"error": "access_denied"}."""
 ERROR_REASON_AUTHORIZATION_SERVER_FAILED: ErrorReason.ValueType  # 51
-"""UNAVAILABLE: the authorization server failed or answered nonsense. Metadata: {"issuer": "..."}."""
+"""The authorization server failed or answered nonsense. Metadata: {"issuer": "..."}."""
 ERROR_REASON_CONNECT_FAILED: ErrorReason.ValueType  # 60
-"""UNAVAILABLE: the server cannot be reached. Metadata: {"server_id": "...", "phase": "tls"}."""
+"""The server cannot be reached. Metadata: {"server_id": "...", "phase": "tls"}."""
 ERROR_REASON_CONNECT_TIMEOUT: ErrorReason.ValueType  # 61
-"""DEADLINE_EXCEEDED: connecting and listing took too long. Metadata: {"server_id": "...", "timeout_ms": "10000"}."""
+"""Connecting and listing took too long. Metadata: {"server_id": "...", "timeout_ms": "10000"}."""
 ERROR_REASON_CIRCUIT_OPEN: ErrorReason.ValueType  # 62
-"""UNAVAILABLE: the server failed repeatedly and is left alone; google.rpc.RetryInfo says until when. Metadata: {"server_id": "..."}."""
+"""The server failed repeatedly and is left alone; google.rpc.RetryInfo says until when. Metadata: {"server_id": "..."}."""
 ERROR_REASON_SESSION_LOST: ErrorReason.ValueType  # 63
 """In results: the connection broke during the call. Metadata: {}."""
 ERROR_REASON_IDLE_TIMEOUT: ErrorReason.ValueType  # 64
@@ -217,5 +217,5 @@ ERROR_REASON_RATE_LIMITED: ErrorReason.ValueType  # 66
 ERROR_REASON_RESULT_TOO_LARGE: ErrorReason.ValueType  # 67
 """In results: the result exceeds the server's limit and was not kept. Metadata: {}."""
 ERROR_REASON_PROTOCOL_ERROR: ErrorReason.ValueType  # 68
-"""UNAVAILABLE: the server does not follow the protocol. Metadata: {"server_id": "..."}."""
+"""The server does not follow the protocol. Metadata: {"server_id": "..."}."""
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015

@@ -115,7 +115,7 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_DRAINING: _ErrorReason.ValueType  # 45
     """This process is stopping; try another or wait. Metadata: {}."""
     ERROR_REASON_STORE_UNAVAILABLE: _ErrorReason.ValueType  # 46
-    """The database or journal cannot be reached; try again. Metadata: {}."""
+    """The database cannot be reached; try again. Metadata: {}."""
     ERROR_REASON_FORK_NOT_POSSIBLE: _ErrorReason.ValueType  # 47
     """The workspace cannot be forked this way. Metadata: {"mode": "overlay", "cause": "..."}."""
     ERROR_REASON_NOT_A_FORK: _ErrorReason.ValueType  # 48
@@ -123,11 +123,15 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_FILE_WORKER_GONE: _ErrorReason.ValueType  # 49
     """The program that works on files ended in between; nothing was changed, so try again. Metadata: {}."""
     ERROR_REASON_OUTCOME_UNKNOWN: _ErrorReason.ValueType  # 50
-    """Nobody knows whether the call had its effect; look before asking for it anew. Metadata: {}."""
+    """Nobody knows whether the call had its effect; look before asking for it anew. Not UNAVAILABLE, because an automatic retry
+    would not determine the outcome. Metadata: {}.
+    """
     ERROR_REASON_EXECUTION_CANCELLED: _ErrorReason.ValueType  # 51
     """The execution was cancelled before it could start, and did nothing. Metadata: {}."""
     ERROR_REASON_SPAWNER_GONE: _ErrorReason.ValueType  # 52
     """What starts processes ended, and the node starts anew; try again. Metadata: {}."""
+    ERROR_REASON_JOURNAL_UNAVAILABLE: _ErrorReason.ValueType  # 53
+    """The node cannot write its journal. UNAVAILABLE, because without it the outcome of the call cannot be determined. Metadata: {}."""
     ERROR_REASON_GIT_FAILED: _ErrorReason.ValueType  # 60
     """Git cannot do what is asked. Metadata: {"path": "...", "problem": "..."}."""
     ERROR_REASON_SECRET_VALUE_NEEDED: _ErrorReason.ValueType  # 70
@@ -229,7 +233,7 @@ ERROR_REASON_VERSION_CONFLICT: ErrorReason.ValueType  # 44
 ERROR_REASON_DRAINING: ErrorReason.ValueType  # 45
 """This process is stopping; try another or wait. Metadata: {}."""
 ERROR_REASON_STORE_UNAVAILABLE: ErrorReason.ValueType  # 46
-"""The database or journal cannot be reached; try again. Metadata: {}."""
+"""The database cannot be reached; try again. Metadata: {}."""
 ERROR_REASON_FORK_NOT_POSSIBLE: ErrorReason.ValueType  # 47
 """The workspace cannot be forked this way. Metadata: {"mode": "overlay", "cause": "..."}."""
 ERROR_REASON_NOT_A_FORK: ErrorReason.ValueType  # 48
@@ -237,11 +241,15 @@ ERROR_REASON_NOT_A_FORK: ErrorReason.ValueType  # 48
 ERROR_REASON_FILE_WORKER_GONE: ErrorReason.ValueType  # 49
 """The program that works on files ended in between; nothing was changed, so try again. Metadata: {}."""
 ERROR_REASON_OUTCOME_UNKNOWN: ErrorReason.ValueType  # 50
-"""Nobody knows whether the call had its effect; look before asking for it anew. Metadata: {}."""
+"""Nobody knows whether the call had its effect; look before asking for it anew. Not UNAVAILABLE, because an automatic retry
+would not determine the outcome. Metadata: {}.
+"""
 ERROR_REASON_EXECUTION_CANCELLED: ErrorReason.ValueType  # 51
 """The execution was cancelled before it could start, and did nothing. Metadata: {}."""
 ERROR_REASON_SPAWNER_GONE: ErrorReason.ValueType  # 52
 """What starts processes ended, and the node starts anew; try again. Metadata: {}."""
+ERROR_REASON_JOURNAL_UNAVAILABLE: ErrorReason.ValueType  # 53
+"""The node cannot write its journal. UNAVAILABLE, because without it the outcome of the call cannot be determined. Metadata: {}."""
 ERROR_REASON_GIT_FAILED: ErrorReason.ValueType  # 60
 """Git cannot do what is asked. Metadata: {"path": "...", "problem": "..."}."""
 ERROR_REASON_SECRET_VALUE_NEEDED: ErrorReason.ValueType  # 70

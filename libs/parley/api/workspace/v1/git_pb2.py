@@ -23,21 +23,74 @@ _sym_db = _symbol_database.Default()
 
 
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
+from parley.api.contract.v1 import options_pb2 as parley_dot_api_dot_contract_dot_v1_dot_options__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!parley/api/workspace/v1/git.proto\x12\x17parley.api.workspace.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xab\x01\n\x07GitFile\x12\x0c\n\x04path\x18\x01 \x01(\t\x12\x10\n\x08old_path\x18\x02 \x01(\t\x12\x34\n\x05state\x18\x03 \x01(\x0e\x32%.parley.api.workspace.v1.GitFileState\x12\x13\n\x0b\x61\x64\x64\x65\x64_lines\x18\x04 \x01(\x03\x12\x15\n\rdeleted_lines\x18\x05 \x01(\x03\x12\x0e\n\x06\x62inary\x18\x06 \x01(\x08\x12\x0e\n\x06staged\x18\x07 \x01(\x08\"\xbd\x02\n\rGitRepository\x12\x12\n\nrepository\x18\x01 \x01(\t\x12\x0e\n\x06\x62ranch\x18\x02 \x01(\t\x12\x0e\n\x06\x63ommit\x18\x03 \x01(\t\x12\x10\n\x08upstream\x18\x04 \x01(\t\x12\r\n\x05\x61head\x18\x05 \x01(\x05\x12\x0e\n\x06\x62\x65hind\x18\x06 \x01(\x05\x12\x12\n\norigin_url\x18\x07 \x01(\t\x12/\n\x05\x66iles\x18\x08 \x03(\x0b\x32 .parley.api.workspace.v1.GitFile\x12\x15\n\romitted_files\x18\t \x01(\x05\x12\x13\n\x0b\x61\x64\x64\x65\x64_lines\x18\n \x01(\x03\x12\x15\n\rdeleted_lines\x18\x0b \x01(\x03\x12.\n\nscanned_at\x18\x0c \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0f\n\x07problem\x18\r \x01(\t\"\x96\x01\n\rGitCheckpoint\x12\x0b\n\x03ref\x18\x01 \x01(\t\x12\x12\n\nrepository\x18\x02 \x01(\t\x12\x0e\n\x06\x63ommit\x18\x03 \x01(\t\x12\x15\n\rparent_commit\x18\x04 \x01(\t\x12\r\n\x05label\x18\x05 \x01(\t\x12.\n\ncreated_at\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.Timestamp*\x96\x02\n\x0cGitFileState\x12\x1e\n\x1aGIT_FILE_STATE_UNSPECIFIED\x10\x00\x12\x18\n\x14GIT_FILE_STATE_ADDED\x10\x01\x12\x1b\n\x17GIT_FILE_STATE_MODIFIED\x10\x02\x12\x1a\n\x16GIT_FILE_STATE_DELETED\x10\x03\x12\x1a\n\x16GIT_FILE_STATE_RENAMED\x10\x04\x12\x19\n\x15GIT_FILE_STATE_COPIED\x10\x05\x12\x1f\n\x1bGIT_FILE_STATE_TYPE_CHANGED\x10\x06\x12\x1c\n\x18GIT_FILE_STATE_UNTRACKED\x10\x07\x12\x1d\n\x19GIT_FILE_STATE_CONFLICTED\x10\x08\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!parley/api/workspace/v1/git.proto\x12\x17parley.api.workspace.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a$parley/api/contract/v1/options.proto\"\xe5\x01\n\x07GitFile\x12\x14\n\x04path\x18\x01 \x01(\tB\x06\xc2\xc1\x18\x02\x08\x01\x12\x1a\n\x08old_path\x18\x02 \x01(\tB\x08\xc2\xc1\x18\x04\x08\x01\x18\x01\x12<\n\x05state\x18\x03 \x01(\x0e\x32%.parley.api.workspace.v1.GitFileStateB\x06\xc2\xc1\x18\x02\x08\x01\x12\x1b\n\x0b\x61\x64\x64\x65\x64_lines\x18\x04 \x01(\x03\x42\x06\xc2\xc1\x18\x02\x08\x01\x12\x1d\n\rdeleted_lines\x18\x05 \x01(\x03\x42\x06\xc2\xc1\x18\x02\x08\x01\x12\x16\n\x06\x62inary\x18\x06 \x01(\x08\x42\x06\xc2\xc1\x18\x02\x08\x01\x12\x16\n\x06staged\x18\x07 \x01(\x08\x42\x06\xc2\xc1\x18\x02\x08\x01\"\xaf\x03\n\rGitRepository\x12\x1a\n\nrepository\x18\x01 \x01(\tB\x06\xc2\xc1\x18\x02\x08\x01\x12\x18\n\x06\x62ranch\x18\x02 \x01(\tB\x08\xc2\xc1\x18\x04\x08\x01\x18\x01\x12\x18\n\x06\x63ommit\x18\x03 \x01(\tB\x08\xc2\xc1\x18\x04\x08\x01\x18\x01\x12\x1a\n\x08upstream\x18\x04 \x01(\tB\x08\xc2\xc1\x18\x04\x08\x01\x18\x01\x12\x15\n\x05\x61head\x18\x05 \x01(\x05\x42\x06\xc2\xc1\x18\x02\x08\x01\x12\x16\n\x06\x62\x65hind\x18\x06 \x01(\x05\x42\x06\xc2\xc1\x18\x02\x08\x01\x12\x1c\n\norigin_url\x18\x07 \x01(\tB\x08\xc2\xc1\x18\x04\x08\x01\x18\x01\x12\x37\n\x05\x66iles\x18\x08 \x03(\x0b\x32 .parley.api.workspace.v1.GitFileB\x06\xc2\xc1\x18\x02\x08\x01\x12\x1d\n\romitted_files\x18\t \x01(\x05\x42\x06\xc2\xc1\x18\x02\x08\x01\x12\x1b\n\x0b\x61\x64\x64\x65\x64_lines\x18\n \x01(\x03\x42\x06\xc2\xc1\x18\x02\x08\x01\x12\x1d\n\rdeleted_lines\x18\x0b \x01(\x03\x42\x06\xc2\xc1\x18\x02\x08\x01\x12\x36\n\nscanned_at\x18\x0c \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x06\xc2\xc1\x18\x02\x08\x01\x12\x19\n\x07problem\x18\r \x01(\tB\x08\xc2\xc1\x18\x04\x08\x01\x18\x01\"\xc8\x01\n\rGitCheckpoint\x12\x13\n\x03ref\x18\x01 \x01(\tB\x06\xc2\xc1\x18\x02\x08\x01\x12\x1a\n\nrepository\x18\x02 \x01(\tB\x06\xc2\xc1\x18\x02\x08\x01\x12\x16\n\x06\x63ommit\x18\x03 \x01(\tB\x06\xc2\xc1\x18\x02\x08\x01\x12\x1f\n\rparent_commit\x18\x04 \x01(\tB\x08\xc2\xc1\x18\x04\x08\x01\x18\x01\x12\x15\n\x05label\x18\x05 \x01(\tB\x06\xc2\xc1\x18\x02\x08\x01\x12\x36\n\ncreated_at\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x06\xc2\xc1\x18\x02\x08\x01*\x96\x02\n\x0cGitFileState\x12\x1e\n\x1aGIT_FILE_STATE_UNSPECIFIED\x10\x00\x12\x18\n\x14GIT_FILE_STATE_ADDED\x10\x01\x12\x1b\n\x17GIT_FILE_STATE_MODIFIED\x10\x02\x12\x1a\n\x16GIT_FILE_STATE_DELETED\x10\x03\x12\x1a\n\x16GIT_FILE_STATE_RENAMED\x10\x04\x12\x19\n\x15GIT_FILE_STATE_COPIED\x10\x05\x12\x1f\n\x1bGIT_FILE_STATE_TYPE_CHANGED\x10\x06\x12\x1c\n\x18GIT_FILE_STATE_UNTRACKED\x10\x07\x12\x1d\n\x19GIT_FILE_STATE_CONFLICTED\x10\x08\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'parley.api.workspace.v1.git_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_GITFILESTATE']._serialized_start=743
-  _globals['_GITFILESTATE']._serialized_end=1021
-  _globals['_GITFILE']._serialized_start=96
-  _globals['_GITFILE']._serialized_end=267
-  _globals['_GITREPOSITORY']._serialized_start=270
-  _globals['_GITREPOSITORY']._serialized_end=587
-  _globals['_GITCHECKPOINT']._serialized_start=590
-  _globals['_GITCHECKPOINT']._serialized_end=740
+  _globals['_GITFILE'].fields_by_name['path']._loaded_options = None
+  _globals['_GITFILE'].fields_by_name['path']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_GITFILE'].fields_by_name['old_path']._loaded_options = None
+  _globals['_GITFILE'].fields_by_name['old_path']._serialized_options = b'\302\301\030\004\010\001\030\001'
+  _globals['_GITFILE'].fields_by_name['state']._loaded_options = None
+  _globals['_GITFILE'].fields_by_name['state']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_GITFILE'].fields_by_name['added_lines']._loaded_options = None
+  _globals['_GITFILE'].fields_by_name['added_lines']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_GITFILE'].fields_by_name['deleted_lines']._loaded_options = None
+  _globals['_GITFILE'].fields_by_name['deleted_lines']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_GITFILE'].fields_by_name['binary']._loaded_options = None
+  _globals['_GITFILE'].fields_by_name['binary']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_GITFILE'].fields_by_name['staged']._loaded_options = None
+  _globals['_GITFILE'].fields_by_name['staged']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_GITREPOSITORY'].fields_by_name['repository']._loaded_options = None
+  _globals['_GITREPOSITORY'].fields_by_name['repository']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_GITREPOSITORY'].fields_by_name['branch']._loaded_options = None
+  _globals['_GITREPOSITORY'].fields_by_name['branch']._serialized_options = b'\302\301\030\004\010\001\030\001'
+  _globals['_GITREPOSITORY'].fields_by_name['commit']._loaded_options = None
+  _globals['_GITREPOSITORY'].fields_by_name['commit']._serialized_options = b'\302\301\030\004\010\001\030\001'
+  _globals['_GITREPOSITORY'].fields_by_name['upstream']._loaded_options = None
+  _globals['_GITREPOSITORY'].fields_by_name['upstream']._serialized_options = b'\302\301\030\004\010\001\030\001'
+  _globals['_GITREPOSITORY'].fields_by_name['ahead']._loaded_options = None
+  _globals['_GITREPOSITORY'].fields_by_name['ahead']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_GITREPOSITORY'].fields_by_name['behind']._loaded_options = None
+  _globals['_GITREPOSITORY'].fields_by_name['behind']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_GITREPOSITORY'].fields_by_name['origin_url']._loaded_options = None
+  _globals['_GITREPOSITORY'].fields_by_name['origin_url']._serialized_options = b'\302\301\030\004\010\001\030\001'
+  _globals['_GITREPOSITORY'].fields_by_name['files']._loaded_options = None
+  _globals['_GITREPOSITORY'].fields_by_name['files']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_GITREPOSITORY'].fields_by_name['omitted_files']._loaded_options = None
+  _globals['_GITREPOSITORY'].fields_by_name['omitted_files']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_GITREPOSITORY'].fields_by_name['added_lines']._loaded_options = None
+  _globals['_GITREPOSITORY'].fields_by_name['added_lines']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_GITREPOSITORY'].fields_by_name['deleted_lines']._loaded_options = None
+  _globals['_GITREPOSITORY'].fields_by_name['deleted_lines']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_GITREPOSITORY'].fields_by_name['scanned_at']._loaded_options = None
+  _globals['_GITREPOSITORY'].fields_by_name['scanned_at']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_GITREPOSITORY'].fields_by_name['problem']._loaded_options = None
+  _globals['_GITREPOSITORY'].fields_by_name['problem']._serialized_options = b'\302\301\030\004\010\001\030\001'
+  _globals['_GITCHECKPOINT'].fields_by_name['ref']._loaded_options = None
+  _globals['_GITCHECKPOINT'].fields_by_name['ref']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_GITCHECKPOINT'].fields_by_name['repository']._loaded_options = None
+  _globals['_GITCHECKPOINT'].fields_by_name['repository']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_GITCHECKPOINT'].fields_by_name['commit']._loaded_options = None
+  _globals['_GITCHECKPOINT'].fields_by_name['commit']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_GITCHECKPOINT'].fields_by_name['parent_commit']._loaded_options = None
+  _globals['_GITCHECKPOINT'].fields_by_name['parent_commit']._serialized_options = b'\302\301\030\004\010\001\030\001'
+  _globals['_GITCHECKPOINT'].fields_by_name['label']._loaded_options = None
+  _globals['_GITCHECKPOINT'].fields_by_name['label']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_GITCHECKPOINT'].fields_by_name['created_at']._loaded_options = None
+  _globals['_GITCHECKPOINT'].fields_by_name['created_at']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_GITFILESTATE']._serialized_start=1003
+  _globals['_GITFILESTATE']._serialized_end=1281
+  _globals['_GITFILE']._serialized_start=134
+  _globals['_GITFILE']._serialized_end=363
+  _globals['_GITREPOSITORY']._serialized_start=366
+  _globals['_GITREPOSITORY']._serialized_end=797
+  _globals['_GITCHECKPOINT']._serialized_start=800
+  _globals['_GITCHECKPOINT']._serialized_end=1000
 # @@protoc_insertion_point(module_scope)

@@ -99,6 +99,7 @@ class NodeLoad(_message.Message):
     CPU_MILLICORES_FIELD_NUMBER: _builtins.int
     MEMORY_BYTES_FIELD_NUMBER: _builtins.int
     DISK_FREE_BYTES_FIELD_NUMBER: _builtins.int
+    PROBLEM_FIELD_NUMBER: _builtins.int
     workspaces: _builtins.int
     """Workspaces that are not stopped."""
     processes: _builtins.int
@@ -109,6 +110,8 @@ class NodeLoad(_message.Message):
     """Memory in use, in bytes."""
     disk_free_bytes: _builtins.int
     """Free disk, in bytes."""
+    problem: _builtins.str
+    """Why it cannot run commands now, at most 500 characters; empty if it can. It gets no workspaces meanwhile."""
     def __init__(
         self,
         *,
@@ -117,10 +120,11 @@ class NodeLoad(_message.Message):
         cpu_millicores: _builtins.int = ...,
         memory_bytes: _builtins.int = ...,
         disk_free_bytes: _builtins.int = ...,
+        problem: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["cpu_millicores", b"cpu_millicores", "disk_free_bytes", b"disk_free_bytes", "memory_bytes", b"memory_bytes", "processes", b"processes", "workspaces", b"workspaces"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["cpu_millicores", b"cpu_millicores", "disk_free_bytes", b"disk_free_bytes", "memory_bytes", b"memory_bytes", "problem", b"problem", "processes", b"processes", "workspaces", b"workspaces"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

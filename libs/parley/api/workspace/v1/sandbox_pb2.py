@@ -22,31 +22,71 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
+from buf.validate import validate_pb2 as buf_dot_validate_dot_validate__pb2
+from parley.api.contract.v1 import options_pb2 as parley_dot_api_dot_contract_dot_v1_dot_options__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n%parley/api/workspace/v1/sandbox.proto\x12\x17parley.api.workspace.v1\"\x85\x01\n\rNetworkPolicy\x12\x36\n\x06\x61\x63\x63\x65ss\x18\x01 \x01(\x0e\x32&.parley.api.workspace.v1.NetworkAccess\x12\x0f\n\x07presets\x18\x02 \x03(\t\x12\x15\n\rallowed_hosts\x18\x03 \x03(\t\x12\x14\n\x0c\x64\x65nied_hosts\x18\x04 \x03(\t\"\x86\x01\n\x0eResourceLimits\x12\x16\n\x0e\x63pu_millicores\x18\x01 \x01(\x03\x12\x14\n\x0cmemory_bytes\x18\x02 \x01(\x03\x12\x0c\n\x04pids\x18\x03 \x01(\x05\x12\x12\n\ndisk_bytes\x18\x04 \x01(\x03\x12\x0e\n\x06inodes\x18\x05 \x01(\x03\x12\x14\n\x0coutput_bytes\x18\x06 \x01(\x03\"s\n\x0cMissingLayer\x12\x34\n\x05layer\x18\x01 \x01(\x0e\x32%.parley.api.workspace.v1.SandboxLayer\x12\r\n\x05\x63\x61use\x18\x02 \x01(\t\x12\x0e\n\x06\x65\x66\x66\x65\x63t\x18\x03 \x01(\t\x12\x0e\n\x06remedy\x18\x04 \x01(\t\"\xa3\x02\n\rSandboxReport\x12\x34\n\x05level\x18\x01 \x01(\x0e\x32%.parley.api.workspace.v1.SandboxLevel\x12\x36\n\x07minimum\x18\x02 \x01(\x0e\x32%.parley.api.workspace.v1.SandboxLevel\x12\x35\n\x06layers\x18\x03 \x03(\x0e\x32%.parley.api.workspace.v1.SandboxLayer\x12\x36\n\x07missing\x18\x04 \x03(\x0b\x32%.parley.api.workspace.v1.MissingLayer\x12\x14\n\x0clandlock_abi\x18\x05 \x01(\x05\x12\x0e\n\x06kernel\x18\x06 \x01(\t\x12\x0f\n\x07summary\x18\x07 \x01(\t\"\xed\x01\n\x0bSandboxUsed\x12\x34\n\x05level\x18\x01 \x01(\x0e\x32%.parley.api.workspace.v1.SandboxLevel\x12\x35\n\x06layers\x18\x02 \x03(\x0e\x32%.parley.api.workspace.v1.SandboxLayer\x12\x38\n\x07profile\x18\x03 \x01(\x0e\x32\'.parley.api.workspace.v1.SandboxProfile\x12\x37\n\x07network\x18\x04 \x01(\x0e\x32&.parley.api.workspace.v1.NetworkAccess*\xa4\x01\n\x0cSandboxLevel\x12\x1d\n\x19SANDBOX_LEVEL_UNSPECIFIED\x10\x00\x12\x16\n\x12SANDBOX_LEVEL_NONE\x10\x01\x12\x15\n\x11SANDBOX_LEVEL_UID\x10\x02\x12\x1a\n\x16SANDBOX_LEVEL_LANDLOCK\x10\x03\x12\x14\n\x10SANDBOX_LEVEL_NS\x10\x04\x12\x14\n\x10SANDBOX_LEVEL_VM\x10\x05*\xbf\x03\n\x0cSandboxLayer\x12\x1d\n\x19SANDBOX_LAYER_UNSPECIFIED\x10\x00\x12\x1d\n\x19SANDBOX_LAYER_DESCRIPTORS\x10\x01\x12\x19\n\x15SANDBOX_LAYER_RLIMITS\x10\x02\x12\x18\n\x14SANDBOX_LAYER_CGROUP\x10\x03\x12\x15\n\x11SANDBOX_LAYER_UID\x10\x04\x12 \n\x1cSANDBOX_LAYER_USER_NAMESPACE\x10\x05\x12!\n\x1dSANDBOX_LAYER_MOUNT_NAMESPACE\x10\x06\x12\x1f\n\x1bSANDBOX_LAYER_PID_NAMESPACE\x10\x07\x12#\n\x1fSANDBOX_LAYER_NETWORK_NAMESPACE\x10\x08\x12#\n\x1fSANDBOX_LAYER_NO_NEW_PRIVILEGES\x10\t\x12 \n\x1cSANDBOX_LAYER_LANDLOCK_FILES\x10\n\x12\"\n\x1eSANDBOX_LAYER_LANDLOCK_NETWORK\x10\x0b\x12\x19\n\x15SANDBOX_LAYER_SECCOMP\x10\x0c\x12\x14\n\x10SANDBOX_LAYER_VM\x10\r*\x8f\x01\n\x0eSandboxProfile\x12\x1f\n\x1bSANDBOX_PROFILE_UNSPECIFIED\x10\x00\x12\x1d\n\x19SANDBOX_PROFILE_READ_ONLY\x10\x01\x12#\n\x1fSANDBOX_PROFILE_WORKSPACE_WRITE\x10\x02\x12\x18\n\x14SANDBOX_PROFILE_FULL\x10\x03*{\n\rNetworkAccess\x12\x1e\n\x1aNETWORK_ACCESS_UNSPECIFIED\x10\x00\x12\x17\n\x13NETWORK_ACCESS_NONE\x10\x01\x12\x18\n\x14NETWORK_ACCESS_PROXY\x10\x02\x12\x17\n\x13NETWORK_ACCESS_OPEN\x10\x03\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n%parley/api/workspace/v1/sandbox.proto\x12\x17parley.api.workspace.v1\x1a\x1b\x62uf/validate/validate.proto\x1a$parley/api/contract/v1/options.proto\"\xc6\x01\n\rNetworkPolicy\x12\x44\n\x06\x61\x63\x63\x65ss\x18\x01 \x01(\x0e\x32&.parley.api.workspace.v1.NetworkAccessB\x0c\xc2\xc1\x18\x08\x08\x01J\x04none\x12 \n\x07presets\x18\x02 \x03(\tB\x0f\xbaH\x06\x92\x01\x03\x10\x80\x02\xc2\xc1\x18\x02\x08\x01\x12&\n\rallowed_hosts\x18\x03 \x03(\tB\x0f\xbaH\x06\x92\x01\x03\x10\x80\x02\xc2\xc1\x18\x02\x08\x01\x12%\n\x0c\x64\x65nied_hosts\x18\x04 \x03(\tB\x0f\xbaH\x06\x92\x01\x03\x10\x80\x02\xc2\xc1\x18\x02\x08\x01\"\xe4\x01\n\x0eResourceLimits\x12%\n\x0e\x63pu_millicores\x18\x01 \x01(\x03\x42\r\xbaH\x04\"\x02(\x00\xc2\xc1\x18\x02\x08\x01\x12#\n\x0cmemory_bytes\x18\x02 \x01(\x03\x42\r\xbaH\x04\"\x02(\x00\xc2\xc1\x18\x02\x08\x01\x12\x1f\n\x04pids\x18\x03 \x01(\x05\x42\x11\xbaH\x08\x1a\x06\x18\x80\x80\x02(\x00\xc2\xc1\x18\x02\x08\x01\x12!\n\ndisk_bytes\x18\x04 \x01(\x03\x42\r\xbaH\x04\"\x02(\x00\xc2\xc1\x18\x02\x08\x01\x12\x1d\n\x06inodes\x18\x05 \x01(\x03\x42\r\xbaH\x04\"\x02(\x00\xc2\xc1\x18\x02\x08\x01\x12#\n\x0coutput_bytes\x18\x06 \x01(\x03\x42\r\xbaH\x04\"\x02(\x00\xc2\xc1\x18\x02\x08\x01\"\x93\x01\n\x0cMissingLayer\x12<\n\x05layer\x18\x01 \x01(\x0e\x32%.parley.api.workspace.v1.SandboxLayerB\x06\xc2\xc1\x18\x02\x08\x01\x12\x15\n\x05\x63\x61use\x18\x02 \x01(\tB\x06\xc2\xc1\x18\x02\x08\x01\x12\x16\n\x06\x65\x66\x66\x65\x63t\x18\x03 \x01(\tB\x06\xc2\xc1\x18\x02\x08\x01\x12\x16\n\x06remedy\x18\x04 \x01(\tB\x06\xc2\xc1\x18\x02\x08\x01\"\xc3\x02\n\rSandboxReport\x12<\n\x05level\x18\x01 \x01(\x0e\x32%.parley.api.workspace.v1.SandboxLevelB\x06\xc2\xc1\x18\x02\x08\x01\x12>\n\x07minimum\x18\x02 \x01(\x0e\x32%.parley.api.workspace.v1.SandboxLevelB\x06\xc2\xc1\x18\x02\x08\x01\x12\x35\n\x06layers\x18\x03 \x03(\x0e\x32%.parley.api.workspace.v1.SandboxLayer\x12>\n\x07missing\x18\x04 \x03(\x0b\x32%.parley.api.workspace.v1.MissingLayerB\x06\xc2\xc1\x18\x02\x08\x01\x12\x14\n\x0clandlock_abi\x18\x05 \x01(\x05\x12\x0e\n\x06kernel\x18\x06 \x01(\t\x12\x17\n\x07summary\x18\x07 \x01(\tB\x06\xc2\xc1\x18\x02\x08\x01\"\x84\x02\n\x0bSandboxUsed\x12K\n\x05level\x18\x01 \x01(\x0e\x32%.parley.api.workspace.v1.SandboxLevelB\x15\xc2\xc1\x18\x11\x08\x01\x12\rsandbox_level\x12\x35\n\x06layers\x18\x02 \x03(\x0e\x32%.parley.api.workspace.v1.SandboxLayer\x12\x38\n\x07profile\x18\x03 \x01(\x0e\x32\'.parley.api.workspace.v1.SandboxProfile\x12\x37\n\x07network\x18\x04 \x01(\x0e\x32&.parley.api.workspace.v1.NetworkAccess*\xa4\x01\n\x0cSandboxLevel\x12\x1d\n\x19SANDBOX_LEVEL_UNSPECIFIED\x10\x00\x12\x16\n\x12SANDBOX_LEVEL_NONE\x10\x01\x12\x15\n\x11SANDBOX_LEVEL_UID\x10\x02\x12\x1a\n\x16SANDBOX_LEVEL_LANDLOCK\x10\x03\x12\x14\n\x10SANDBOX_LEVEL_NS\x10\x04\x12\x14\n\x10SANDBOX_LEVEL_VM\x10\x05*\xbf\x03\n\x0cSandboxLayer\x12\x1d\n\x19SANDBOX_LAYER_UNSPECIFIED\x10\x00\x12\x1d\n\x19SANDBOX_LAYER_DESCRIPTORS\x10\x01\x12\x19\n\x15SANDBOX_LAYER_RLIMITS\x10\x02\x12\x18\n\x14SANDBOX_LAYER_CGROUP\x10\x03\x12\x15\n\x11SANDBOX_LAYER_UID\x10\x04\x12 \n\x1cSANDBOX_LAYER_USER_NAMESPACE\x10\x05\x12!\n\x1dSANDBOX_LAYER_MOUNT_NAMESPACE\x10\x06\x12\x1f\n\x1bSANDBOX_LAYER_PID_NAMESPACE\x10\x07\x12#\n\x1fSANDBOX_LAYER_NETWORK_NAMESPACE\x10\x08\x12#\n\x1fSANDBOX_LAYER_NO_NEW_PRIVILEGES\x10\t\x12 \n\x1cSANDBOX_LAYER_LANDLOCK_FILES\x10\n\x12\"\n\x1eSANDBOX_LAYER_LANDLOCK_NETWORK\x10\x0b\x12\x19\n\x15SANDBOX_LAYER_SECCOMP\x10\x0c\x12\x14\n\x10SANDBOX_LAYER_VM\x10\r*\x8f\x01\n\x0eSandboxProfile\x12\x1f\n\x1bSANDBOX_PROFILE_UNSPECIFIED\x10\x00\x12\x1d\n\x19SANDBOX_PROFILE_READ_ONLY\x10\x01\x12#\n\x1fSANDBOX_PROFILE_WORKSPACE_WRITE\x10\x02\x12\x18\n\x14SANDBOX_PROFILE_FULL\x10\x03*{\n\rNetworkAccess\x12\x1e\n\x1aNETWORK_ACCESS_UNSPECIFIED\x10\x00\x12\x17\n\x13NETWORK_ACCESS_NONE\x10\x01\x12\x18\n\x14NETWORK_ACCESS_PROXY\x10\x02\x12\x17\n\x13NETWORK_ACCESS_OPEN\x10\x03\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'parley.api.workspace.v1.sandbox_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_SANDBOXLEVEL']._serialized_start=991
-  _globals['_SANDBOXLEVEL']._serialized_end=1155
-  _globals['_SANDBOXLAYER']._serialized_start=1158
-  _globals['_SANDBOXLAYER']._serialized_end=1605
-  _globals['_SANDBOXPROFILE']._serialized_start=1608
-  _globals['_SANDBOXPROFILE']._serialized_end=1751
-  _globals['_NETWORKACCESS']._serialized_start=1753
-  _globals['_NETWORKACCESS']._serialized_end=1876
-  _globals['_NETWORKPOLICY']._serialized_start=67
-  _globals['_NETWORKPOLICY']._serialized_end=200
-  _globals['_RESOURCELIMITS']._serialized_start=203
-  _globals['_RESOURCELIMITS']._serialized_end=337
-  _globals['_MISSINGLAYER']._serialized_start=339
-  _globals['_MISSINGLAYER']._serialized_end=454
-  _globals['_SANDBOXREPORT']._serialized_start=457
-  _globals['_SANDBOXREPORT']._serialized_end=748
-  _globals['_SANDBOXUSED']._serialized_start=751
-  _globals['_SANDBOXUSED']._serialized_end=988
+  _globals['_NETWORKPOLICY'].fields_by_name['access']._loaded_options = None
+  _globals['_NETWORKPOLICY'].fields_by_name['access']._serialized_options = b'\302\301\030\010\010\001J\004none'
+  _globals['_NETWORKPOLICY'].fields_by_name['presets']._loaded_options = None
+  _globals['_NETWORKPOLICY'].fields_by_name['presets']._serialized_options = b'\272H\006\222\001\003\020\200\002\302\301\030\002\010\001'
+  _globals['_NETWORKPOLICY'].fields_by_name['allowed_hosts']._loaded_options = None
+  _globals['_NETWORKPOLICY'].fields_by_name['allowed_hosts']._serialized_options = b'\272H\006\222\001\003\020\200\002\302\301\030\002\010\001'
+  _globals['_NETWORKPOLICY'].fields_by_name['denied_hosts']._loaded_options = None
+  _globals['_NETWORKPOLICY'].fields_by_name['denied_hosts']._serialized_options = b'\272H\006\222\001\003\020\200\002\302\301\030\002\010\001'
+  _globals['_RESOURCELIMITS'].fields_by_name['cpu_millicores']._loaded_options = None
+  _globals['_RESOURCELIMITS'].fields_by_name['cpu_millicores']._serialized_options = b'\272H\004\"\002(\000\302\301\030\002\010\001'
+  _globals['_RESOURCELIMITS'].fields_by_name['memory_bytes']._loaded_options = None
+  _globals['_RESOURCELIMITS'].fields_by_name['memory_bytes']._serialized_options = b'\272H\004\"\002(\000\302\301\030\002\010\001'
+  _globals['_RESOURCELIMITS'].fields_by_name['pids']._loaded_options = None
+  _globals['_RESOURCELIMITS'].fields_by_name['pids']._serialized_options = b'\272H\010\032\006\030\200\200\002(\000\302\301\030\002\010\001'
+  _globals['_RESOURCELIMITS'].fields_by_name['disk_bytes']._loaded_options = None
+  _globals['_RESOURCELIMITS'].fields_by_name['disk_bytes']._serialized_options = b'\272H\004\"\002(\000\302\301\030\002\010\001'
+  _globals['_RESOURCELIMITS'].fields_by_name['inodes']._loaded_options = None
+  _globals['_RESOURCELIMITS'].fields_by_name['inodes']._serialized_options = b'\272H\004\"\002(\000\302\301\030\002\010\001'
+  _globals['_RESOURCELIMITS'].fields_by_name['output_bytes']._loaded_options = None
+  _globals['_RESOURCELIMITS'].fields_by_name['output_bytes']._serialized_options = b'\272H\004\"\002(\000\302\301\030\002\010\001'
+  _globals['_MISSINGLAYER'].fields_by_name['layer']._loaded_options = None
+  _globals['_MISSINGLAYER'].fields_by_name['layer']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_MISSINGLAYER'].fields_by_name['cause']._loaded_options = None
+  _globals['_MISSINGLAYER'].fields_by_name['cause']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_MISSINGLAYER'].fields_by_name['effect']._loaded_options = None
+  _globals['_MISSINGLAYER'].fields_by_name['effect']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_MISSINGLAYER'].fields_by_name['remedy']._loaded_options = None
+  _globals['_MISSINGLAYER'].fields_by_name['remedy']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_SANDBOXREPORT'].fields_by_name['level']._loaded_options = None
+  _globals['_SANDBOXREPORT'].fields_by_name['level']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_SANDBOXREPORT'].fields_by_name['minimum']._loaded_options = None
+  _globals['_SANDBOXREPORT'].fields_by_name['minimum']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_SANDBOXREPORT'].fields_by_name['missing']._loaded_options = None
+  _globals['_SANDBOXREPORT'].fields_by_name['missing']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_SANDBOXREPORT'].fields_by_name['summary']._loaded_options = None
+  _globals['_SANDBOXREPORT'].fields_by_name['summary']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_SANDBOXUSED'].fields_by_name['level']._loaded_options = None
+  _globals['_SANDBOXUSED'].fields_by_name['level']._serialized_options = b'\302\301\030\021\010\001\022\rsandbox_level'
+  _globals['_SANDBOXLEVEL']._serialized_start=1305
+  _globals['_SANDBOXLEVEL']._serialized_end=1469
+  _globals['_SANDBOXLAYER']._serialized_start=1472
+  _globals['_SANDBOXLAYER']._serialized_end=1919
+  _globals['_SANDBOXPROFILE']._serialized_start=1922
+  _globals['_SANDBOXPROFILE']._serialized_end=2065
+  _globals['_NETWORKACCESS']._serialized_start=2067
+  _globals['_NETWORKACCESS']._serialized_end=2190
+  _globals['_NETWORKPOLICY']._serialized_start=134
+  _globals['_NETWORKPOLICY']._serialized_end=332
+  _globals['_RESOURCELIMITS']._serialized_start=335
+  _globals['_RESOURCELIMITS']._serialized_end=563
+  _globals['_MISSINGLAYER']._serialized_start=566
+  _globals['_MISSINGLAYER']._serialized_end=713
+  _globals['_SANDBOXREPORT']._serialized_start=716
+  _globals['_SANDBOXREPORT']._serialized_end=1039
+  _globals['_SANDBOXUSED']._serialized_start=1042
+  _globals['_SANDBOXUSED']._serialized_end=1302
 # @@protoc_insertion_point(module_scope)

@@ -22,24 +22,75 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
+from buf.validate import validate_pb2 as buf_dot_validate_dot_validate__pb2
+from google.api import field_behavior_pb2 as google_dot_api_dot_field__behavior__pb2
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
+from parley.api.contract.v1 import options_pb2 as parley_dot_api_dot_contract_dot_v1_dot_options__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n$parley/api/workspace/v1/secret.proto\x12\x17parley.api.workspace.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"\xba\x02\n\x06Secret\x12\x11\n\tsecret_id\x18\x01 \x01(\t\x12\x0c\n\x04name\x18\x02 \x01(\t\x12\x13\n\x0b\x64\x65scription\x18\x03 \x01(\t\x12\x10\n\x08owner_id\x18\x04 \x01(\t\x12\x10\n\x08username\x18\x05 \x01(\t\x12\x39\n\x08\x64\x65livery\x18\x06 \x01(\x0e\x32\'.parley.api.workspace.v1.SecretDelivery\x12\r\n\x05hosts\x18\x07 \x03(\t\x12\x0e\n\x06header\x18\x08 \x01(\t\x12\x0c\n\x04hint\x18\t \x01(\t\x12.\n\ncreated_at\x18\n \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x30\n\x0clast_used_at\x18\x0b \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0c\n\x04\x65tag\x18\x0c \x01(\t\"\x87\x01\n\x0bSecretGrant\x12\x0c\n\x04name\x18\x01 \x01(\t\x12\x39\n\x08\x64\x65livery\x18\x02 \x01(\x0e\x32\'.parley.api.workspace.v1.SecretDelivery\x12\r\n\x05hosts\x18\x03 \x03(\t\x12\x0e\n\x06header\x18\x04 \x01(\t\x12\x10\n\x08variable\x18\x05 \x01(\t\"\xdf\x01\n\tSecretUse\x12\x0e\n\x06use_id\x18\x01 \x01(\t\x12\x14\n\x0cworkspace_id\x18\x02 \x01(\t\x12\x0f\n\x07node_id\x18\x03 \x01(\t\x12\x13\n\x0bsecret_name\x18\x04 \x01(\t\x12\x0c\n\x04host\x18\x05 \x01(\t\x12\x0f\n\x07purpose\x18\x06 \x01(\t\x12:\n\x07outcome\x18\x07 \x01(\x0e\x32).parley.api.workspace.v1.SecretUseOutcome\x12+\n\x07used_at\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.Timestamp*\x86\x01\n\x0eSecretDelivery\x12\x1f\n\x1bSECRET_DELIVERY_UNSPECIFIED\x10\x00\x12\x19\n\x15SECRET_DELIVERY_PROXY\x10\x01\x12\x17\n\x13SECRET_DELIVERY_GIT\x10\x02\x12\x1f\n\x1bSECRET_DELIVERY_ENVIRONMENT\x10\x03*\xe5\x01\n\x10SecretUseOutcome\x12\"\n\x1eSECRET_USE_OUTCOME_UNSPECIFIED\x10\x00\x12\x1c\n\x18SECRET_USE_OUTCOME_GIVEN\x10\x01\x12!\n\x1dSECRET_USE_OUTCOME_NOT_PLACED\x10\x02\x12\"\n\x1eSECRET_USE_OUTCOME_NOT_GRANTED\x10\x03\x12%\n!SECRET_USE_OUTCOME_NO_SUCH_SECRET\x10\x04\x12!\n\x1dSECRET_USE_OUTCOME_WRONG_HOST\x10\x05\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n$parley/api/workspace/v1/secret.proto\x12\x17parley.api.workspace.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a$parley/api/contract/v1/options.proto\"\xec\x03\n\x06Secret\x12!\n\tsecret_id\x18\x01 \x01(\tB\x0e\xe2\x41\x01\x03\xc2\xc1\x18\x06\x08\x01\x12\x02id\x12!\n\x04name\x18\x02 \x01(\tB\x13\xe2\x41\x01\x02\xbaH\x06r\x04\x10\x01\x18@\xc2\xc1\x18\x02\x08\x01\x12#\n\x0b\x64\x65scription\x18\x03 \x01(\tB\x0e\xbaH\x05r\x03\x18\xf4\x03\xc2\xc1\x18\x02\x08\x01\x12\x1e\n\x08owner_id\x18\x04 \x01(\tB\x0c\xe2\x41\x01\x03\xc2\xc1\x18\x04\x08\x01\x18\x01\x12\"\n\x08username\x18\x05 \x01(\tB\x10\xbaH\x05r\x03\x18\xff\x01\xc2\xc1\x18\x04\x08\x01\x18\x01\x12H\n\x08\x64\x65livery\x18\x06 \x01(\x0e\x32\'.parley.api.workspace.v1.SecretDeliveryB\r\xc2\xc1\x18\t\x08\x01J\x05proxy\x12$\n\x05hosts\x18\x07 \x03(\tB\x15\xbaH\x0c\x92\x01\t\x10 \"\x05r\x03\x18\xff\x01\xc2\xc1\x18\x02\x08\x01\x12\x1f\n\x06header\x18\x08 \x01(\tB\x0f\xbaH\x04r\x02\x18\x64\xc2\xc1\x18\x04\x08\x01\x18\x01\x12\x1a\n\x04hint\x18\t \x01(\tB\x0c\xe2\x41\x01\x03\xc2\xc1\x18\x04\x08\x01\x18\x01\x12:\n\ncreated_at\x18\n \x01(\x0b\x32\x1a.google.protobuf.TimestampB\n\xe2\x41\x01\x03\xc2\xc1\x18\x02\x08\x01\x12<\n\x0clast_used_at\x18\x0b \x01(\x0b\x32\x1a.google.protobuf.TimestampB\n\xe2\x41\x01\x03\xc2\xc1\x18\x02\x08\x01\x12\x0c\n\x04\x65tag\x18\x0c \x01(\t\"\xb3\x01\n\x0bSecretGrant\x12\x14\n\x04name\x18\x01 \x01(\tB\x06\xc2\xc1\x18\x02\x08\x01\x12\x41\n\x08\x64\x65livery\x18\x02 \x01(\x0e\x32\'.parley.api.workspace.v1.SecretDeliveryB\x06\xc2\xc1\x18\x02\x08\x01\x12\x15\n\x05hosts\x18\x03 \x03(\tB\x06\xc2\xc1\x18\x02\x08\x01\x12\x18\n\x06header\x18\x04 \x01(\tB\x08\xc2\xc1\x18\x04\x08\x01\x18\x01\x12\x1a\n\x08variable\x18\x05 \x01(\tB\x08\xc2\xc1\x18\x04\x08\x01\x18\x01\"\xa5\x02\n\tSecretUse\x12\x1a\n\x06use_id\x18\x01 \x01(\tB\n\xc2\xc1\x18\x06\x08\x01\x12\x02id\x12\x1c\n\x0cworkspace_id\x18\x02 \x01(\tB\x06\xc2\xc1\x18\x02\x08\x01\x12\x17\n\x07node_id\x18\x03 \x01(\tB\x06\xc2\xc1\x18\x02\x08\x01\x12\x1b\n\x0bsecret_name\x18\x04 \x01(\tB\x06\xc2\xc1\x18\x02\x08\x01\x12\x16\n\x04host\x18\x05 \x01(\tB\x08\xc2\xc1\x18\x04\x08\x01\x18\x01\x12\x17\n\x07purpose\x18\x06 \x01(\tB\x06\xc2\xc1\x18\x02\x08\x01\x12\x42\n\x07outcome\x18\x07 \x01(\x0e\x32).parley.api.workspace.v1.SecretUseOutcomeB\x06\xc2\xc1\x18\x02\x08\x01\x12\x33\n\x07used_at\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x06\xc2\xc1\x18\x02\x08\x01*\x86\x01\n\x0eSecretDelivery\x12\x1f\n\x1bSECRET_DELIVERY_UNSPECIFIED\x10\x00\x12\x19\n\x15SECRET_DELIVERY_PROXY\x10\x01\x12\x17\n\x13SECRET_DELIVERY_GIT\x10\x02\x12\x1f\n\x1bSECRET_DELIVERY_ENVIRONMENT\x10\x03*\xe5\x01\n\x10SecretUseOutcome\x12\"\n\x1eSECRET_USE_OUTCOME_UNSPECIFIED\x10\x00\x12\x1c\n\x18SECRET_USE_OUTCOME_GIVEN\x10\x01\x12!\n\x1dSECRET_USE_OUTCOME_NOT_PLACED\x10\x02\x12\"\n\x1eSECRET_USE_OUTCOME_NOT_GRANTED\x10\x03\x12%\n!SECRET_USE_OUTCOME_NO_SUCH_SECRET\x10\x04\x12!\n\x1dSECRET_USE_OUTCOME_WRONG_HOST\x10\x05\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'parley.api.workspace.v1.secret_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
-  _globals['_SECRETDELIVERY']._serialized_start=780
-  _globals['_SECRETDELIVERY']._serialized_end=914
-  _globals['_SECRETUSEOUTCOME']._serialized_start=917
-  _globals['_SECRETUSEOUTCOME']._serialized_end=1146
-  _globals['_SECRET']._serialized_start=99
-  _globals['_SECRET']._serialized_end=413
-  _globals['_SECRETGRANT']._serialized_start=416
-  _globals['_SECRETGRANT']._serialized_end=551
-  _globals['_SECRETUSE']._serialized_start=554
-  _globals['_SECRETUSE']._serialized_end=777
+  _globals['_SECRET'].fields_by_name['secret_id']._loaded_options = None
+  _globals['_SECRET'].fields_by_name['secret_id']._serialized_options = b'\342A\001\003\302\301\030\006\010\001\022\002id'
+  _globals['_SECRET'].fields_by_name['name']._loaded_options = None
+  _globals['_SECRET'].fields_by_name['name']._serialized_options = b'\342A\001\002\272H\006r\004\020\001\030@\302\301\030\002\010\001'
+  _globals['_SECRET'].fields_by_name['description']._loaded_options = None
+  _globals['_SECRET'].fields_by_name['description']._serialized_options = b'\272H\005r\003\030\364\003\302\301\030\002\010\001'
+  _globals['_SECRET'].fields_by_name['owner_id']._loaded_options = None
+  _globals['_SECRET'].fields_by_name['owner_id']._serialized_options = b'\342A\001\003\302\301\030\004\010\001\030\001'
+  _globals['_SECRET'].fields_by_name['username']._loaded_options = None
+  _globals['_SECRET'].fields_by_name['username']._serialized_options = b'\272H\005r\003\030\377\001\302\301\030\004\010\001\030\001'
+  _globals['_SECRET'].fields_by_name['delivery']._loaded_options = None
+  _globals['_SECRET'].fields_by_name['delivery']._serialized_options = b'\302\301\030\t\010\001J\005proxy'
+  _globals['_SECRET'].fields_by_name['hosts']._loaded_options = None
+  _globals['_SECRET'].fields_by_name['hosts']._serialized_options = b'\272H\014\222\001\t\020 \"\005r\003\030\377\001\302\301\030\002\010\001'
+  _globals['_SECRET'].fields_by_name['header']._loaded_options = None
+  _globals['_SECRET'].fields_by_name['header']._serialized_options = b'\272H\004r\002\030d\302\301\030\004\010\001\030\001'
+  _globals['_SECRET'].fields_by_name['hint']._loaded_options = None
+  _globals['_SECRET'].fields_by_name['hint']._serialized_options = b'\342A\001\003\302\301\030\004\010\001\030\001'
+  _globals['_SECRET'].fields_by_name['created_at']._loaded_options = None
+  _globals['_SECRET'].fields_by_name['created_at']._serialized_options = b'\342A\001\003\302\301\030\002\010\001'
+  _globals['_SECRET'].fields_by_name['last_used_at']._loaded_options = None
+  _globals['_SECRET'].fields_by_name['last_used_at']._serialized_options = b'\342A\001\003\302\301\030\002\010\001'
+  _globals['_SECRETGRANT'].fields_by_name['name']._loaded_options = None
+  _globals['_SECRETGRANT'].fields_by_name['name']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_SECRETGRANT'].fields_by_name['delivery']._loaded_options = None
+  _globals['_SECRETGRANT'].fields_by_name['delivery']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_SECRETGRANT'].fields_by_name['hosts']._loaded_options = None
+  _globals['_SECRETGRANT'].fields_by_name['hosts']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_SECRETGRANT'].fields_by_name['header']._loaded_options = None
+  _globals['_SECRETGRANT'].fields_by_name['header']._serialized_options = b'\302\301\030\004\010\001\030\001'
+  _globals['_SECRETGRANT'].fields_by_name['variable']._loaded_options = None
+  _globals['_SECRETGRANT'].fields_by_name['variable']._serialized_options = b'\302\301\030\004\010\001\030\001'
+  _globals['_SECRETUSE'].fields_by_name['use_id']._loaded_options = None
+  _globals['_SECRETUSE'].fields_by_name['use_id']._serialized_options = b'\302\301\030\006\010\001\022\002id'
+  _globals['_SECRETUSE'].fields_by_name['workspace_id']._loaded_options = None
+  _globals['_SECRETUSE'].fields_by_name['workspace_id']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_SECRETUSE'].fields_by_name['node_id']._loaded_options = None
+  _globals['_SECRETUSE'].fields_by_name['node_id']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_SECRETUSE'].fields_by_name['secret_name']._loaded_options = None
+  _globals['_SECRETUSE'].fields_by_name['secret_name']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_SECRETUSE'].fields_by_name['host']._loaded_options = None
+  _globals['_SECRETUSE'].fields_by_name['host']._serialized_options = b'\302\301\030\004\010\001\030\001'
+  _globals['_SECRETUSE'].fields_by_name['purpose']._loaded_options = None
+  _globals['_SECRETUSE'].fields_by_name['purpose']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_SECRETUSE'].fields_by_name['outcome']._loaded_options = None
+  _globals['_SECRETUSE'].fields_by_name['outcome']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_SECRETUSE'].fields_by_name['used_at']._loaded_options = None
+  _globals['_SECRETUSE'].fields_by_name['used_at']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_SECRETDELIVERY']._serialized_start=1172
+  _globals['_SECRETDELIVERY']._serialized_end=1306
+  _globals['_SECRETUSEOUTCOME']._serialized_start=1309
+  _globals['_SECRETUSEOUTCOME']._serialized_end=1538
+  _globals['_SECRET']._serialized_start=199
+  _globals['_SECRET']._serialized_end=691
+  _globals['_SECRETGRANT']._serialized_start=694
+  _globals['_SECRETGRANT']._serialized_end=873
+  _globals['_SECRETUSE']._serialized_start=876
+  _globals['_SECRETUSE']._serialized_end=1169
 # @@protoc_insertion_point(module_scope)

@@ -22,53 +22,101 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
+from buf.validate import validate_pb2 as buf_dot_validate_dot_validate__pb2
+from google.api import annotations_pb2 as google_dot_api_dot_annotations__pb2
+from google.api import field_behavior_pb2 as google_dot_api_dot_field__behavior__pb2
+from parley.api.contract.v1 import options_pb2 as parley_dot_api_dot_contract_dot_v1_dot_options__pb2
 from parley.api.identity.v1 import access_pb2 as parley_dot_api_dot_identity_dot_v1_dot_access__pb2
 from parley.api.workspace.v1 import secret_pb2 as parley_dot_api_dot_workspace_dot_v1_dot_secret__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n,parley/api/workspace/v1/secret_service.proto\x12\x17parley.api.workspace.v1\x1a#parley/api/identity/v1/access.proto\x1a$parley/api/workspace/v1/secret.proto\";\n\x12ListSecretsRequest\x12\x11\n\tpage_size\x18\x01 \x01(\x05\x12\x12\n\npage_token\x18\x02 \x01(\t\"`\n\x13ListSecretsResponse\x12\x30\n\x07secrets\x18\x01 \x03(\x0b\x32\x1f.parley.api.workspace.v1.Secret\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"v\n\x10PutSecretRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12/\n\x06secret\x18\x02 \x01(\x0b\x32\x1f.parley.api.workspace.v1.Secret\x12\r\n\x05value\x18\x03 \x01(\x0c\x12\x0e\n\x06shared\x18\x04 \x01(\x08\"D\n\x11PutSecretResponse\x12/\n\x06secret\x18\x01 \x01(\x0b\x32\x1f.parley.api.workspace.v1.Secret\"<\n\x13\x44\x65leteSecretRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x11\n\tsecret_id\x18\x02 \x01(\t\"\x16\n\x14\x44\x65leteSecretResponse\"R\n\x10SetGrantsRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x14\n\x0cworkspace_id\x18\x02 \x01(\t\x12\x14\n\x0csecret_names\x18\x03 \x03(\t\"I\n\x11SetGrantsResponse\x12\x34\n\x06grants\x18\x01 \x03(\x0b\x32$.parley.api.workspace.v1.SecretGrant\"P\n\x11ListGrantsRequest\x12\x14\n\x0cworkspace_id\x18\x01 \x01(\t\x12\x11\n\tpage_size\x18\x02 \x01(\x05\x12\x12\n\npage_token\x18\x03 \x01(\t\"c\n\x12ListGrantsResponse\x12\x34\n\x06grants\x18\x01 \x03(\x0b\x32$.parley.api.workspace.v1.SecretGrant\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t\"T\n\x15ListSecretUsesRequest\x12\x14\n\x0cworkspace_id\x18\x01 \x01(\t\x12\x11\n\tpage_size\x18\x02 \x01(\x05\x12\x12\n\npage_token\x18\x03 \x01(\t\"c\n\x16ListSecretUsesResponse\x12\x30\n\x04uses\x18\x01 \x03(\x0b\x32\".parley.api.workspace.v1.SecretUse\x12\x17\n\x0fnext_page_token\x18\x02 \x01(\t2\xb7\x06\n\rSecretService\x12\x84\x01\n\x0bListSecrets\x12+.parley.api.workspace.v1.ListSecretsRequest\x1a,.parley.api.workspace.v1.ListSecretsResponse\"\x1a\x90\x02\x01\xa2\xbb\x18\x13\x12\x01\x01\"\x0eworkspace:read\x12\x7f\n\tPutSecret\x12).parley.api.workspace.v1.PutSecretRequest\x1a*.parley.api.workspace.v1.PutSecretResponse\"\x1b\x90\x02\x02\xa2\xbb\x18\x14\x12\x01\x01\"\x0fworkspace:write\x12\x88\x01\n\x0c\x44\x65leteSecret\x12,.parley.api.workspace.v1.DeleteSecretRequest\x1a-.parley.api.workspace.v1.DeleteSecretResponse\"\x1b\x90\x02\x02\xa2\xbb\x18\x14\x12\x01\x01\"\x0fworkspace:write\x12\x7f\n\tSetGrants\x12).parley.api.workspace.v1.SetGrantsRequest\x1a*.parley.api.workspace.v1.SetGrantsResponse\"\x1b\x90\x02\x02\xa2\xbb\x18\x14\x12\x01\x01\"\x0fworkspace:write\x12\x81\x01\n\nListGrants\x12*.parley.api.workspace.v1.ListGrantsRequest\x1a+.parley.api.workspace.v1.ListGrantsResponse\"\x1a\x90\x02\x01\xa2\xbb\x18\x13\x12\x01\x01\"\x0eworkspace:read\x12\x8d\x01\n\x0eListSecretUses\x12..parley.api.workspace.v1.ListSecretUsesRequest\x1a/.parley.api.workspace.v1.ListSecretUsesResponse\"\x1a\x90\x02\x01\xa2\xbb\x18\x13\x12\x01\x01\"\x0eworkspace:readb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n,parley/api/workspace/v1/secret_service.proto\x12\x17parley.api.workspace.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a$parley/api/contract/v1/options.proto\x1a#parley/api/identity/v1/access.proto\x1a$parley/api/workspace/v1/secret.proto\"g\n\x12ListSecretsRequest\x12-\n\tpage_size\x18\x01 \x01(\x05\x42\x1a\xbaH\n\x1a\x05\x18\xc8\x01(\x01\xd8\x01\x01\xc2\xc1\x18\t\x08\x01\x12\x05limit\x12\"\n\npage_token\x18\x02 \x01(\tB\x0e\xc2\xc1\x18\n\x08\x01\x12\x06\x63ursor\"\x86\x01\n\x13ListSecretsResponse\x12?\n\x07secrets\x18\x01 \x03(\x0b\x32\x1f.parley.api.workspace.v1.SecretB\r\xc2\xc1\x18\t\x08\x01\x12\x05items\x12.\n\x0fnext_page_token\x18\x02 \x01(\tB\x15\xc2\xc1\x18\x11\x08\x01\x12\x0bnext_cursor\x18\x01\"\x9b\x01\n\x10PutSecretRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x39\n\x06secret\x18\x02 \x01(\x0b\x32\x1f.parley.api.workspace.v1.SecretB\x08\xc2\xc1\x18\x04\x08\x01\x38\x01\x12 \n\x05value\x18\x03 \x01(\x0c\x42\x11\xbaH\x06z\x04\x18\x80\x80\x04\xc2\xc1\x18\x04\x08\x01p\x01\x12\x16\n\x06shared\x18\x04 \x01(\x08\x42\x06\xc2\xc1\x18\x02\x08\x01\"D\n\x11PutSecretResponse\x12/\n\x06secret\x18\x01 \x01(\x0b\x32\x1f.parley.api.workspace.v1.Secret\"^\n\x13\x44\x65leteSecretRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x33\n\tsecret_id\x18\x02 \x01(\tB \xbaH\x05r\x03\xb0\x01\x01\xc2\xc1\x18\x14\x08\x01R\x10SECRET_NOT_FOUND\"\x16\n\x14\x44\x65leteSecretResponse\"\x93\x01\n\x10SetGrantsRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x39\n\x0cworkspace_id\x18\x02 \x01(\tB#\xbaH\x05r\x03\xb0\x01\x01\xc2\xc1\x18\x17\x08\x01R\x13WORKSPACE_NOT_FOUND\x12\x30\n\x0csecret_names\x18\x03 \x03(\tB\x1a\xe2\x41\x01\x02\xbaH\r\x92\x01\n\x10 \"\x06r\x04\x10\x01\x18@\xc2\xc1\x18\x02\x08\x01\"\x88\x01\n\x11SetGrantsResponse\x12\x43\n\x06grants\x18\x01 \x03(\x0b\x32$.parley.api.workspace.v1.SecretGrantB\r\xc2\xc1\x18\t\x08\x01\x12\x05items\x12.\n\x0fnext_page_token\x18\x02 \x01(\tB\x15\xc2\xc1\x18\x11\x08\x01\x12\x0bnext_cursor\x18\x01\"\xa1\x01\n\x11ListGrantsRequest\x12\x39\n\x0cworkspace_id\x18\x01 \x01(\tB#\xbaH\x05r\x03\xb0\x01\x01\xc2\xc1\x18\x17\x08\x01R\x13WORKSPACE_NOT_FOUND\x12-\n\tpage_size\x18\x02 \x01(\x05\x42\x1a\xbaH\n\x1a\x05\x18\xc8\x01(\x01\xd8\x01\x01\xc2\xc1\x18\t\x08\x01\x12\x05limit\x12\"\n\npage_token\x18\x03 \x01(\tB\x0e\xc2\xc1\x18\n\x08\x01\x12\x06\x63ursor\"\x89\x01\n\x12ListGrantsResponse\x12\x43\n\x06grants\x18\x01 \x03(\x0b\x32$.parley.api.workspace.v1.SecretGrantB\r\xc2\xc1\x18\t\x08\x01\x12\x05items\x12.\n\x0fnext_page_token\x18\x02 \x01(\tB\x15\xc2\xc1\x18\x11\x08\x01\x12\x0bnext_cursor\x18\x01\"\x88\x01\n\x15ListSecretUsesRequest\x12\x1c\n\x0cworkspace_id\x18\x01 \x01(\tB\x06\xc2\xc1\x18\x02\x08\x01\x12-\n\tpage_size\x18\x02 \x01(\x05\x42\x1a\xbaH\n\x1a\x05\x18\xc8\x01(\x01\xd8\x01\x01\xc2\xc1\x18\t\x08\x01\x12\x05limit\x12\"\n\npage_token\x18\x03 \x01(\tB\x0e\xc2\xc1\x18\n\x08\x01\x12\x06\x63ursor\"\x89\x01\n\x16ListSecretUsesResponse\x12?\n\x04uses\x18\x01 \x03(\x0b\x32\".parley.api.workspace.v1.SecretUseB\r\xc2\xc1\x18\t\x08\x01\x12\x05items\x12.\n\x0fnext_page_token\x18\x02 \x01(\tB\x15\xc2\xc1\x18\x11\x08\x01\x12\x0bnext_cursor\x18\x01\x32\x92\n\n\rSecretService\x12\xc6\x01\n\x0bListSecrets\x12+.parley.api.workspace.v1.ListSecretsRequest\x1a,.parley.api.workspace.v1.ListSecretsResponse\"\\\x90\x02\x01\xa2\xbb\x18\x13\x12\x01\x01\"\x0eworkspace:read\xd2\xc1\x18\'\n%\n#List secrets, without their values.\x82\xd3\xe4\x93\x02\x11\x12\x0f/api/v1/secrets\x12\xe9\x01\n\tPutSecret\x12).parley.api.workspace.v1.PutSecretRequest\x1a*.parley.api.workspace.v1.PutSecretResponse\"\x84\x01\x90\x02\x02\xa2\xbb\x18\x14\x12\x01\x01\"\x0fworkspace:write\xd2\xc1\x18\x43\nA\n%Store a secret, or a new value of it.2\x0bsecret.etag:\x0bsecret.etag\x82\xd3\xe4\x93\x02\x1c\"\x0f/api/v1/secrets:\x01*b\x06secret\x12\xc6\x01\n\x0c\x44\x65leteSecret\x12,.parley.api.workspace.v1.DeleteSecretRequest\x1a-.parley.api.workspace.v1.DeleteSecretResponse\"Y\x90\x02\x02\xa2\xbb\x18\x14\x12\x01\x01\"\x0fworkspace:write\xd2\xc1\x18\x17\n\x15\n\x10\x46orget a secret.\x10\xcc\x01\x82\xd3\xe4\x93\x02\x1d*\x1b/api/v1/secrets/{secret_id}\x12\xdd\x01\n\tSetGrants\x12).parley.api.workspace.v1.SetGrantsRequest\x1a*.parley.api.workspace.v1.SetGrantsResponse\"y\x90\x02\x02\xa2\xbb\x18\x14\x12\x01\x01\"\x0fworkspace:write\xd2\xc1\x18\'\n%\n#Replace what it may use of secrets.\x82\xd3\xe4\x93\x02-\x1a(/api/v1/workspaces/{workspace_id}/grants:\x01*\x12\xd9\x01\n\nListGrants\x12*.parley.api.workspace.v1.ListGrantsRequest\x1a+.parley.api.workspace.v1.ListGrantsResponse\"r\x90\x02\x01\xa2\xbb\x18\x13\x12\x01\x01\"\x0eworkspace:read\xd2\xc1\x18$\n\"\n List what it may use of secrets.\x82\xd3\xe4\x93\x02*\x12(/api/v1/workspaces/{workspace_id}/grants\x12\xc6\x01\n\x0eListSecretUses\x12..parley.api.workspace.v1.ListSecretUsesRequest\x1a/.parley.api.workspace.v1.ListSecretUsesResponse\"S\x90\x02\x01\xa2\xbb\x18\x13\x12\x01\x01\"\x0eworkspace:read\xd2\xc1\x18\x19\n\x17\n\x15List uses of secrets.\x82\xd3\xe4\x93\x02\x16\x12\x14/api/v1/secrets/usesb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'parley.api.workspace.v1.secret_service_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
+  _globals['_LISTSECRETSREQUEST'].fields_by_name['page_size']._loaded_options = None
+  _globals['_LISTSECRETSREQUEST'].fields_by_name['page_size']._serialized_options = b'\272H\n\032\005\030\310\001(\001\330\001\001\302\301\030\t\010\001\022\005limit'
+  _globals['_LISTSECRETSREQUEST'].fields_by_name['page_token']._loaded_options = None
+  _globals['_LISTSECRETSREQUEST'].fields_by_name['page_token']._serialized_options = b'\302\301\030\n\010\001\022\006cursor'
+  _globals['_LISTSECRETSRESPONSE'].fields_by_name['secrets']._loaded_options = None
+  _globals['_LISTSECRETSRESPONSE'].fields_by_name['secrets']._serialized_options = b'\302\301\030\t\010\001\022\005items'
+  _globals['_LISTSECRETSRESPONSE'].fields_by_name['next_page_token']._loaded_options = None
+  _globals['_LISTSECRETSRESPONSE'].fields_by_name['next_page_token']._serialized_options = b'\302\301\030\021\010\001\022\013next_cursor\030\001'
+  _globals['_PUTSECRETREQUEST'].fields_by_name['secret']._loaded_options = None
+  _globals['_PUTSECRETREQUEST'].fields_by_name['secret']._serialized_options = b'\302\301\030\004\010\0018\001'
+  _globals['_PUTSECRETREQUEST'].fields_by_name['value']._loaded_options = None
+  _globals['_PUTSECRETREQUEST'].fields_by_name['value']._serialized_options = b'\272H\006z\004\030\200\200\004\302\301\030\004\010\001p\001'
+  _globals['_PUTSECRETREQUEST'].fields_by_name['shared']._loaded_options = None
+  _globals['_PUTSECRETREQUEST'].fields_by_name['shared']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_DELETESECRETREQUEST'].fields_by_name['secret_id']._loaded_options = None
+  _globals['_DELETESECRETREQUEST'].fields_by_name['secret_id']._serialized_options = b'\272H\005r\003\260\001\001\302\301\030\024\010\001R\020SECRET_NOT_FOUND'
+  _globals['_SETGRANTSREQUEST'].fields_by_name['workspace_id']._loaded_options = None
+  _globals['_SETGRANTSREQUEST'].fields_by_name['workspace_id']._serialized_options = b'\272H\005r\003\260\001\001\302\301\030\027\010\001R\023WORKSPACE_NOT_FOUND'
+  _globals['_SETGRANTSREQUEST'].fields_by_name['secret_names']._loaded_options = None
+  _globals['_SETGRANTSREQUEST'].fields_by_name['secret_names']._serialized_options = b'\342A\001\002\272H\r\222\001\n\020 \"\006r\004\020\001\030@\302\301\030\002\010\001'
+  _globals['_SETGRANTSRESPONSE'].fields_by_name['grants']._loaded_options = None
+  _globals['_SETGRANTSRESPONSE'].fields_by_name['grants']._serialized_options = b'\302\301\030\t\010\001\022\005items'
+  _globals['_SETGRANTSRESPONSE'].fields_by_name['next_page_token']._loaded_options = None
+  _globals['_SETGRANTSRESPONSE'].fields_by_name['next_page_token']._serialized_options = b'\302\301\030\021\010\001\022\013next_cursor\030\001'
+  _globals['_LISTGRANTSREQUEST'].fields_by_name['workspace_id']._loaded_options = None
+  _globals['_LISTGRANTSREQUEST'].fields_by_name['workspace_id']._serialized_options = b'\272H\005r\003\260\001\001\302\301\030\027\010\001R\023WORKSPACE_NOT_FOUND'
+  _globals['_LISTGRANTSREQUEST'].fields_by_name['page_size']._loaded_options = None
+  _globals['_LISTGRANTSREQUEST'].fields_by_name['page_size']._serialized_options = b'\272H\n\032\005\030\310\001(\001\330\001\001\302\301\030\t\010\001\022\005limit'
+  _globals['_LISTGRANTSREQUEST'].fields_by_name['page_token']._loaded_options = None
+  _globals['_LISTGRANTSREQUEST'].fields_by_name['page_token']._serialized_options = b'\302\301\030\n\010\001\022\006cursor'
+  _globals['_LISTGRANTSRESPONSE'].fields_by_name['grants']._loaded_options = None
+  _globals['_LISTGRANTSRESPONSE'].fields_by_name['grants']._serialized_options = b'\302\301\030\t\010\001\022\005items'
+  _globals['_LISTGRANTSRESPONSE'].fields_by_name['next_page_token']._loaded_options = None
+  _globals['_LISTGRANTSRESPONSE'].fields_by_name['next_page_token']._serialized_options = b'\302\301\030\021\010\001\022\013next_cursor\030\001'
+  _globals['_LISTSECRETUSESREQUEST'].fields_by_name['workspace_id']._loaded_options = None
+  _globals['_LISTSECRETUSESREQUEST'].fields_by_name['workspace_id']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_LISTSECRETUSESREQUEST'].fields_by_name['page_size']._loaded_options = None
+  _globals['_LISTSECRETUSESREQUEST'].fields_by_name['page_size']._serialized_options = b'\272H\n\032\005\030\310\001(\001\330\001\001\302\301\030\t\010\001\022\005limit'
+  _globals['_LISTSECRETUSESREQUEST'].fields_by_name['page_token']._loaded_options = None
+  _globals['_LISTSECRETUSESREQUEST'].fields_by_name['page_token']._serialized_options = b'\302\301\030\n\010\001\022\006cursor'
+  _globals['_LISTSECRETUSESRESPONSE'].fields_by_name['uses']._loaded_options = None
+  _globals['_LISTSECRETUSESRESPONSE'].fields_by_name['uses']._serialized_options = b'\302\301\030\t\010\001\022\005items'
+  _globals['_LISTSECRETUSESRESPONSE'].fields_by_name['next_page_token']._loaded_options = None
+  _globals['_LISTSECRETUSESRESPONSE'].fields_by_name['next_page_token']._serialized_options = b'\302\301\030\021\010\001\022\013next_cursor\030\001'
   _globals['_SECRETSERVICE'].methods_by_name['ListSecrets']._loaded_options = None
-  _globals['_SECRETSERVICE'].methods_by_name['ListSecrets']._serialized_options = b'\220\002\001\242\273\030\023\022\001\001\"\016workspace:read'
+  _globals['_SECRETSERVICE'].methods_by_name['ListSecrets']._serialized_options = b'\220\002\001\242\273\030\023\022\001\001\"\016workspace:read\322\301\030\'\n%\n#List secrets, without their values.\202\323\344\223\002\021\022\017/api/v1/secrets'
   _globals['_SECRETSERVICE'].methods_by_name['PutSecret']._loaded_options = None
-  _globals['_SECRETSERVICE'].methods_by_name['PutSecret']._serialized_options = b'\220\002\002\242\273\030\024\022\001\001\"\017workspace:write'
+  _globals['_SECRETSERVICE'].methods_by_name['PutSecret']._serialized_options = b'\220\002\002\242\273\030\024\022\001\001\"\017workspace:write\322\301\030C\nA\n%Store a secret, or a new value of it.2\013secret.etag:\013secret.etag\202\323\344\223\002\034\"\017/api/v1/secrets:\001*b\006secret'
   _globals['_SECRETSERVICE'].methods_by_name['DeleteSecret']._loaded_options = None
-  _globals['_SECRETSERVICE'].methods_by_name['DeleteSecret']._serialized_options = b'\220\002\002\242\273\030\024\022\001\001\"\017workspace:write'
+  _globals['_SECRETSERVICE'].methods_by_name['DeleteSecret']._serialized_options = b'\220\002\002\242\273\030\024\022\001\001\"\017workspace:write\322\301\030\027\n\025\n\020Forget a secret.\020\314\001\202\323\344\223\002\035*\033/api/v1/secrets/{secret_id}'
   _globals['_SECRETSERVICE'].methods_by_name['SetGrants']._loaded_options = None
-  _globals['_SECRETSERVICE'].methods_by_name['SetGrants']._serialized_options = b'\220\002\002\242\273\030\024\022\001\001\"\017workspace:write'
+  _globals['_SECRETSERVICE'].methods_by_name['SetGrants']._serialized_options = b'\220\002\002\242\273\030\024\022\001\001\"\017workspace:write\322\301\030\'\n%\n#Replace what it may use of secrets.\202\323\344\223\002-\032(/api/v1/workspaces/{workspace_id}/grants:\001*'
   _globals['_SECRETSERVICE'].methods_by_name['ListGrants']._loaded_options = None
-  _globals['_SECRETSERVICE'].methods_by_name['ListGrants']._serialized_options = b'\220\002\001\242\273\030\023\022\001\001\"\016workspace:read'
+  _globals['_SECRETSERVICE'].methods_by_name['ListGrants']._serialized_options = b'\220\002\001\242\273\030\023\022\001\001\"\016workspace:read\322\301\030$\n\"\n List what it may use of secrets.\202\323\344\223\002*\022(/api/v1/workspaces/{workspace_id}/grants'
   _globals['_SECRETSERVICE'].methods_by_name['ListSecretUses']._loaded_options = None
-  _globals['_SECRETSERVICE'].methods_by_name['ListSecretUses']._serialized_options = b'\220\002\001\242\273\030\023\022\001\001\"\016workspace:read'
-  _globals['_LISTSECRETSREQUEST']._serialized_start=148
-  _globals['_LISTSECRETSREQUEST']._serialized_end=207
-  _globals['_LISTSECRETSRESPONSE']._serialized_start=209
-  _globals['_LISTSECRETSRESPONSE']._serialized_end=305
-  _globals['_PUTSECRETREQUEST']._serialized_start=307
-  _globals['_PUTSECRETREQUEST']._serialized_end=425
-  _globals['_PUTSECRETRESPONSE']._serialized_start=427
-  _globals['_PUTSECRETRESPONSE']._serialized_end=495
-  _globals['_DELETESECRETREQUEST']._serialized_start=497
-  _globals['_DELETESECRETREQUEST']._serialized_end=557
-  _globals['_DELETESECRETRESPONSE']._serialized_start=559
-  _globals['_DELETESECRETRESPONSE']._serialized_end=581
-  _globals['_SETGRANTSREQUEST']._serialized_start=583
-  _globals['_SETGRANTSREQUEST']._serialized_end=665
-  _globals['_SETGRANTSRESPONSE']._serialized_start=667
-  _globals['_SETGRANTSRESPONSE']._serialized_end=740
-  _globals['_LISTGRANTSREQUEST']._serialized_start=742
-  _globals['_LISTGRANTSREQUEST']._serialized_end=822
-  _globals['_LISTGRANTSRESPONSE']._serialized_start=824
-  _globals['_LISTGRANTSRESPONSE']._serialized_end=923
-  _globals['_LISTSECRETUSESREQUEST']._serialized_start=925
-  _globals['_LISTSECRETUSESREQUEST']._serialized_end=1009
-  _globals['_LISTSECRETUSESRESPONSE']._serialized_start=1011
-  _globals['_LISTSECRETUSESRESPONSE']._serialized_end=1110
-  _globals['_SECRETSERVICE']._serialized_start=1113
-  _globals['_SECRETSERVICE']._serialized_end=1936
+  _globals['_SECRETSERVICE'].methods_by_name['ListSecretUses']._serialized_options = b'\220\002\001\242\273\030\023\022\001\001\"\016workspace:read\322\301\030\031\n\027\n\025List uses of secrets.\202\323\344\223\002\026\022\024/api/v1/secrets/uses'
+  _globals['_LISTSECRETSREQUEST']._serialized_start=278
+  _globals['_LISTSECRETSREQUEST']._serialized_end=381
+  _globals['_LISTSECRETSRESPONSE']._serialized_start=384
+  _globals['_LISTSECRETSRESPONSE']._serialized_end=518
+  _globals['_PUTSECRETREQUEST']._serialized_start=521
+  _globals['_PUTSECRETREQUEST']._serialized_end=676
+  _globals['_PUTSECRETRESPONSE']._serialized_start=678
+  _globals['_PUTSECRETRESPONSE']._serialized_end=746
+  _globals['_DELETESECRETREQUEST']._serialized_start=748
+  _globals['_DELETESECRETREQUEST']._serialized_end=842
+  _globals['_DELETESECRETRESPONSE']._serialized_start=844
+  _globals['_DELETESECRETRESPONSE']._serialized_end=866
+  _globals['_SETGRANTSREQUEST']._serialized_start=869
+  _globals['_SETGRANTSREQUEST']._serialized_end=1016
+  _globals['_SETGRANTSRESPONSE']._serialized_start=1019
+  _globals['_SETGRANTSRESPONSE']._serialized_end=1155
+  _globals['_LISTGRANTSREQUEST']._serialized_start=1158
+  _globals['_LISTGRANTSREQUEST']._serialized_end=1319
+  _globals['_LISTGRANTSRESPONSE']._serialized_start=1322
+  _globals['_LISTGRANTSRESPONSE']._serialized_end=1459
+  _globals['_LISTSECRETUSESREQUEST']._serialized_start=1462
+  _globals['_LISTSECRETUSESREQUEST']._serialized_end=1598
+  _globals['_LISTSECRETUSESRESPONSE']._serialized_start=1601
+  _globals['_LISTSECRETUSESRESPONSE']._serialized_end=1738
+  _globals['_SECRETSERVICE']._serialized_start=1741
+  _globals['_SECRETSERVICE']._serialized_end=3039
 # @@protoc_insertion_point(module_scope)

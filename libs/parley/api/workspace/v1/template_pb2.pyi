@@ -339,7 +339,7 @@ class Template(_message.Message):
     description: _builtins.str
     """What it is for, at most 2000 characters."""
     readme: _builtins.str
-    """Long text in Markdown, at most 64 KiB; absent in lists."""
+    """Long text in Markdown, at most 64 KiB."""
     kind: Global___WorkspaceKind.ValueType
     """How the workspace is made."""
     setup_script: _builtins.str
@@ -431,15 +431,52 @@ Global___Template: _TypeAlias = Template  # noqa: Y015
 
 @_typing.final
 class TemplateSummary(_message.Message):
-    """A template as a list shows it to one user."""
+    """A template as a list shows it to one user, without its readme, script, parameters, presets and skeleton."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
-    TEMPLATE_FIELD_NUMBER: _builtins.int
+    TEMPLATE_ID_FIELD_NUMBER: _builtins.int
+    NAME_FIELD_NUMBER: _builtins.int
+    DISPLAY_NAME_FIELD_NUMBER: _builtins.int
+    DESCRIPTION_FIELD_NUMBER: _builtins.int
+    KIND_FIELD_NUMBER: _builtins.int
+    GIT_FIELD_NUMBER: _builtins.int
+    LOCAL_FIELD_NUMBER: _builtins.int
+    NETWORK_FIELD_NUMBER: _builtins.int
+    LIMITS_FIELD_NUMBER: _builtins.int
+    GROUP_IDS_FIELD_NUMBER: _builtins.int
+    ENABLED_FOR_AGENTS_FIELD_NUMBER: _builtins.int
+    TTL_MS_FIELD_NUMBER: _builtins.int
+    TTL_MAX_MS_FIELD_NUMBER: _builtins.int
+    BUMP_MS_FIELD_NUMBER: _builtins.int
+    RETENTION_MS_FIELD_NUMBER: _builtins.int
+    SANDBOX_MINIMUM_FIELD_NUMBER: _builtins.int
     README_EXCERPT_FIELD_NUMBER: _builtins.int
     ACTIVE_USERS_FIELD_NUMBER: _builtins.int
     OWN_WORKSPACES_FIELD_NUMBER: _builtins.int
     LAST_USED_AT_FIELD_NUMBER: _builtins.int
+    template_id: _builtins.str
+    """Id, a UUID."""
+    name: _builtins.str
+    """Name, unique."""
+    display_name: _builtins.str
+    """Name for people."""
+    description: _builtins.str
+    """What it is for."""
+    kind: Global___WorkspaceKind.ValueType
+    """How the workspace is made."""
+    enabled_for_agents: _builtins.bool
+    """Whether models may choose it."""
+    ttl_ms: _builtins.int
+    """Lifetime from start to autostop, in milliseconds; 0 for no autostop."""
+    ttl_max_ms: _builtins.int
+    """Longest lifetime that activity or a user may reach, in milliseconds; 0 for no bound."""
+    bump_ms: _builtins.int
+    """How far activity pushes the autostop, in milliseconds."""
+    retention_ms: _builtins.int
+    """How long a stopped workspace keeps its files, in milliseconds."""
+    sandbox_minimum: _sandbox_pb2.SandboxLevel.ValueType
+    """Weakest sandbox a node must offer; unspecified for the node's own minimum."""
     readme_excerpt: _builtins.str
     """Beginning of the readme, at most 1000 characters."""
     active_users: _builtins.int
@@ -447,8 +484,24 @@ class TemplateSummary(_message.Message):
     own_workspaces: _builtins.int
     """Live workspaces the caller has of it."""
     @_builtins.property
-    def template(self) -> Global___Template:
-        """The template without its readme, parameters and presets."""
+    def git(self) -> Global___GitSource:
+        """For a git workspace."""
+
+    @_builtins.property
+    def local(self) -> Global___LocalSource:
+        """For a local workspace."""
+
+    @_builtins.property
+    def network(self) -> _sandbox_pb2.NetworkPolicy:
+        """The widest network a workspace gets."""
+
+    @_builtins.property
+    def limits(self) -> _sandbox_pb2.ResourceLimits:
+        """Bounds of a workspace."""
+
+    @_builtins.property
+    def group_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
+        """Groups that may use it; empty for everyone."""
 
     @_builtins.property
     def last_used_at(self) -> _timestamp_pb2.Timestamp:
@@ -457,16 +510,33 @@ class TemplateSummary(_message.Message):
     def __init__(
         self,
         *,
-        template: Global___Template | None = ...,
+        template_id: _builtins.str = ...,
+        name: _builtins.str = ...,
+        display_name: _builtins.str = ...,
+        description: _builtins.str = ...,
+        kind: Global___WorkspaceKind.ValueType = ...,
+        git: Global___GitSource | None = ...,
+        local: Global___LocalSource | None = ...,
+        network: _sandbox_pb2.NetworkPolicy | None = ...,
+        limits: _sandbox_pb2.ResourceLimits | None = ...,
+        group_ids: _abc.Iterable[_builtins.str] | None = ...,
+        enabled_for_agents: _builtins.bool = ...,
+        ttl_ms: _builtins.int = ...,
+        ttl_max_ms: _builtins.int = ...,
+        bump_ms: _builtins.int = ...,
+        retention_ms: _builtins.int = ...,
+        sandbox_minimum: _sandbox_pb2.SandboxLevel.ValueType = ...,
         readme_excerpt: _builtins.str = ...,
         active_users: _builtins.int = ...,
         own_workspaces: _builtins.int = ...,
         last_used_at: _timestamp_pb2.Timestamp | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["last_used_at", b"last_used_at", "template", b"template"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["git", b"git", "last_used_at", b"last_used_at", "limits", b"limits", "local", b"local", "network", b"network", "source", b"source"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["active_users", b"active_users", "last_used_at", b"last_used_at", "own_workspaces", b"own_workspaces", "readme_excerpt", b"readme_excerpt", "template", b"template"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["active_users", b"active_users", "bump_ms", b"bump_ms", "description", b"description", "display_name", b"display_name", "enabled_for_agents", b"enabled_for_agents", "git", b"git", "group_ids", b"group_ids", "kind", b"kind", "last_used_at", b"last_used_at", "limits", b"limits", "local", b"local", "name", b"name", "network", b"network", "own_workspaces", b"own_workspaces", "readme_excerpt", b"readme_excerpt", "retention_ms", b"retention_ms", "sandbox_minimum", b"sandbox_minimum", "source", b"source", "template_id", b"template_id", "ttl_max_ms", b"ttl_max_ms", "ttl_ms", b"ttl_ms"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType_source: _TypeAlias = _typing.Literal["git", "local"]  # noqa: Y015
+    _WhichOneofArgType_source: _TypeAlias = _typing.Literal["source", b"source"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_source) -> _WhichOneofReturnType_source | None: ...
 
 Global___TemplateSummary: _TypeAlias = TemplateSummary  # noqa: Y015

@@ -181,7 +181,9 @@ class StartWorkspaceProcessRequest(_message.Message):
     """The workspace."""
     @_builtins.property
     def spec(self) -> _process_pb2.ProcessSpec:
-        """What to run."""
+        """What to run. Without a mode, standard input is a terminal if there is one and closed otherwise; a terminal has 24 rows and
+        80 columns where it says nothing else.
+        """
 
     def __init__(
         self,
@@ -231,6 +233,7 @@ class WriteWorkspaceStdinRequest(_message.Message):
     REQUEST_ID_FIELD_NUMBER: _builtins.int
     WORKSPACE_ID_FIELD_NUMBER: _builtins.int
     PROCESS_ID_FIELD_NUMBER: _builtins.int
+    TEXT_FIELD_NUMBER: _builtins.int
     DATA_FIELD_NUMBER: _builtins.int
     END_OF_INPUT_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
@@ -239,8 +242,10 @@ class WriteWorkspaceStdinRequest(_message.Message):
     """The workspace."""
     process_id: _builtins.str
     """The process."""
+    text: _builtins.str
+    """Text, written as UTF-8, at most 1 MiB."""
     data: _builtins.bytes
-    """Bytes to write, at most 1 MiB."""
+    """Bytes, at most 1 MiB."""
     end_of_input: _builtins.bool
     """Whether this is the end of input."""
     def __init__(
@@ -249,14 +254,17 @@ class WriteWorkspaceStdinRequest(_message.Message):
         request_id: _builtins.str = ...,
         workspace_id: _builtins.str = ...,
         process_id: _builtins.str = ...,
+        text: _builtins.str = ...,
         data: _builtins.bytes = ...,
         end_of_input: _builtins.bool = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["data", b"data", "input", b"input", "text", b"text"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["data", b"data", "end_of_input", b"end_of_input", "process_id", b"process_id", "request_id", b"request_id", "workspace_id", b"workspace_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["data", b"data", "end_of_input", b"end_of_input", "input", b"input", "process_id", b"process_id", "request_id", b"request_id", "text", b"text", "workspace_id", b"workspace_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
-    def WhichOneof(self, oneof_group: _Never) -> None: ...
+    _WhichOneofReturnType_input: _TypeAlias = _typing.Literal["text", "data"]  # noqa: Y015
+    _WhichOneofArgType_input: _TypeAlias = _typing.Literal["input", b"input"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType_input) -> _WhichOneofReturnType_input | None: ...
 
 Global___WriteWorkspaceStdinRequest: _TypeAlias = WriteWorkspaceStdinRequest  # noqa: Y015
 
@@ -521,20 +529,16 @@ class GetWorkspaceGitStatusRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     WORKSPACE_ID_FIELD_NUMBER: _builtins.int
-    CHAT_ID_FIELD_NUMBER: _builtins.int
     workspace_id: _builtins.str
-    """The workspace."""
-    chat_id: _builtins.str
-    """Chat whose repositories are wanted besides the root; empty for none."""
+    """The workspace; by the id of a chat, repositories that the chat works in are wanted besides the root."""
     def __init__(
         self,
         *,
         workspace_id: _builtins.str = ...,
-        chat_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["chat_id", b"chat_id", "workspace_id", b"workspace_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["workspace_id", b"workspace_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -571,20 +575,16 @@ class WatchWorkspaceGitRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     WORKSPACE_ID_FIELD_NUMBER: _builtins.int
-    CHAT_ID_FIELD_NUMBER: _builtins.int
     workspace_id: _builtins.str
-    """The workspace."""
-    chat_id: _builtins.str
-    """Chat whose repositories are wanted besides the root; empty for none."""
+    """The workspace; by the id of a chat, repositories that the chat works in are wanted besides the root."""
     def __init__(
         self,
         *,
         workspace_id: _builtins.str = ...,
-        chat_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["chat_id", b"chat_id", "workspace_id", b"workspace_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["workspace_id", b"workspace_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

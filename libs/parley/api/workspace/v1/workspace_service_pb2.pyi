@@ -1164,14 +1164,17 @@ class IssueAttachTicketRequest(_message.Message):
     PROCESS_ID_FIELD_NUMBER: _builtins.int
     SHELL_FIELD_NUMBER: _builtins.int
     VIEW_ONLY_FIELD_NUMBER: _builtins.int
+    CHAT_ID_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
     """Client-chosen id of this request, 1 to 128 characters; repeating it returns the first outcome."""
     workspace_id: _builtins.str
-    """The workspace; the caller must own it."""
+    """The workspace; the caller must own it. Empty for that of a chat."""
     process_id: _builtins.str
     """A process that runs."""
     view_only: _builtins.bool
     """Whether the ticket allows looking only."""
+    chat_id: _builtins.str
+    """Chat whose workspace is meant, if none is named."""
     @_builtins.property
     def shell(self) -> Global___NewShell:
         """A new shell."""
@@ -1184,10 +1187,11 @@ class IssueAttachTicketRequest(_message.Message):
         process_id: _builtins.str = ...,
         shell: Global___NewShell | None = ...,
         view_only: _builtins.bool = ...,
+        chat_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["process_id", b"process_id", "shell", b"shell", "target", b"target"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["process_id", b"process_id", "request_id", b"request_id", "shell", b"shell", "target", b"target", "view_only", b"view_only", "workspace_id", b"workspace_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["chat_id", b"chat_id", "process_id", b"process_id", "request_id", b"request_id", "shell", b"shell", "target", b"target", "view_only", b"view_only", "workspace_id", b"workspace_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType_target: _TypeAlias = _typing.Literal["process_id", "shell"]  # noqa: Y015
     _WhichOneofArgType_target: _TypeAlias = _typing.Literal["target", b"target"]  # noqa: Y015

@@ -8,7 +8,12 @@ from chatd.content.domain.messages import ErrorKind
 from chatd.content.domain.parts import Part, Reasoning, Text, ToolCall, ToolOutcome, ToolResult
 from chatd.models.domain.language_model import ModelError, PromptMessage
 from chatd.providers.anthropic.metadata import AnthropicMetadata, SearchError, written
-from chatd.providers.anthropic.searches import Guarded, Violation, guarded, violations
+from chatd.providers.anthropic.searches import (
+    SanitisedPrompt,
+    Violation,
+    sanitised_prompt,
+    violations,
+)
 from support.chatd.providers.anthropic_requests import (
     assistant,
     messages_of,
@@ -22,8 +27,8 @@ NOTE = Text('[web_search gave [{"title":"A"}]]')
 NO_METADATA = AnthropicMetadata()
 
 
-def guard(*messages: PromptMessage) -> Guarded:
-    return guarded(messages, "Anthropic")
+def guard(*messages: PromptMessage) -> SanitisedPrompt:
+    return sanitised_prompt(messages, "Anthropic")
 
 
 def test_a_whole_search_is_sent_back_as_it_was() -> None:
@@ -111,16 +116,18 @@ def test_what_the_provider_would_refuse_is_found(
 def test_a_whole_prompt_is_left_as_it_is() -> None:
     messages = (user("a"), assistant(search_call(), search_result(), "b"))
 
-    assert guarded(messages, "Anthropic") == Guarded(messages, is_intact=True)
+    assert sanitised_prompt(messages, "Anthropic") == SanitisedPrompt(messages, is_intact=True)
 
 
 def test_a_search_that_was_interrupted_is_left_out() -> None:
     messages = user("a"), assistant("b", search_call()), assistant(search_call()), user("c")
-    assert guard(*messages) == Guarded((user("a"), assistant("b"), user("c")), is_intact=False)
+    assert guard(*messages) == SanitisedPrompt(
+        (user("a"), assistant("b"), user("c")), is_intact=False
+    )
 
 
 def test_even_after_signed_thoughts_a_search_that_was_interrupted_is_left_out() -> None:
-    assert guard(user("a"), assistant(SIGNED, search_call()), user("c")) == Guarded(
+    assert guard(user("a"), assistant(SIGNED, search_call()), user("c")) == SanitisedPrompt(
         (user("a"), assistant(SIGNED), user("c")), is_intact=False
     )
 
@@ -149,7 +156,7 @@ def test_what_a_result_said_stays_when_the_result_cannot() -> None:
         assistant(search_call("srvtoolu_2"), search_result("srvtoolu_2"), "c"),
     )
 
-    assert guarded(messages, "Anthropic") == Guarded(
+    assert sanitised_prompt(messages, "Anthropic") == SanitisedPrompt(
         (user("a"), assistant(NOTE, "b"), messages[2]), is_intact=False
     )
 
@@ -166,7 +173,7 @@ def test_the_latest_answer_is_not_changed_under_signed_thoughts() -> None:
 def test_an_older_answer_is_mended_under_signed_thoughts() -> None:
     older = assistant(SIGNED, search_call(), search_result(own=NO_METADATA), "b")
 
-    assert guard(user("a"), older, user("c"), assistant("d")) == Guarded(
+    assert guard(user("a"), older, user("c"), assistant("d")) == SanitisedPrompt(
         (user("a"), assistant(SIGNED, NOTE, "b"), user("c"), assistant("d")), is_intact=False
     )
 
@@ -177,7 +184,7 @@ def test_other_tools_of_the_provider_are_sent_back_as_text() -> None:
         "srvtoolu_1", "bash_code_execution", '"4"', ToolOutcome.DONE, provider_executed=True
     )
 
-    assert guard(user("a"), assistant(SIGNED, call, result, "b")) == Guarded(
+    assert guard(user("a"), assistant(SIGNED, call, result, "b")) == SanitisedPrompt(
         (user("a"), assistant(SIGNED, Text("[bash_code_execution gave 4]"), "b")),
         is_intact=False,
     )
@@ -248,7 +255,7 @@ MESSAGES = st.lists(
 @given(MESSAGES)
 def test_any_prompt_is_mended_or_refused(messages: tuple[PromptMessage, ...]) -> None:
     try:
-        made = guarded(messages, "Anthropic")
+        made = sanitised_prompt(messages, "Anthropic")
     except ModelError:
         return
     assert not violations(made.messages)

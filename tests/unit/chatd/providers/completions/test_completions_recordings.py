@@ -34,14 +34,14 @@ from chatd.models.domain.language_model import (
     ToolCallRequested,
     UsageReported,
 )
-from chatd.models.domain.model_use import ModelUse
+from chatd.models.domain.price import ModelUse
 from chatd.models.engine.target import Target
 from chatd.primitives.domain.ids import MessageId
 from chatd.providers.completions import CompletionsDecoder, CompletionsWire
 from chatd.providers.sse import ServerSentEvents
 from chatd.providers.wire import ProviderFailed
-from chatd.turns.domain.briefing import Briefing
 from chatd.turns.domain.prompt import PromptBuilder
+from chatd.turns.domain.system_prompt import SystemPrompt
 from parley.clock.fake import EPOCH
 from support.chatd.providers.completions import Decoded, decoded_from, target
 from support.chatd.providers.recordings import Recording, recorded, recordings
@@ -390,7 +390,7 @@ def test_the_request_that_followed_is_made_from_our_own_history(
     recorded_body = second.request
     asked = ModelRequest(
         MODEL,
-        PromptBuilder().of(rows, Briefing()),
+        PromptBuilder().of(rows, SystemPrompt()),
         tools,
         output_tokens_max=recorded_body.get("max_tokens")
         or recorded_body.get("max_completion_tokens"),

@@ -16,7 +16,7 @@ from chatd.models.domain.language_model import (
     UsageReported,
 )
 from chatd.providers.responses import ResponsesDecoder
-from chatd.providers.responses.marks import Mark, written
+from chatd.providers.responses.item_origins import ItemOrigin, encoded_origin
 from chatd.providers.wire import Failure, ProviderFailed
 from support.chatd.providers.responses_events import (
     added,
@@ -37,10 +37,10 @@ USED = UsageReported(
     cache_write_tokens=3,
 )
 STOPPED = [USED, Finished(FinishReason.STOP)]
-HELLO = [TextDelta("Hello", "0.0"), TextEnded(written(Mark("msg_1")))]
+HELLO = [TextDelta("Hello", "0.0"), TextEnded(encoded_origin(ItemOrigin("msg_1")))]
 FUNCTION = {"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "add"}
 CALLED = ToolCallRequested(
-    ToolCall("call_1", "add", '{"a":1}', provider_metadata=written(Mark("fc_1")))
+    ToolCall("call_1", "add", '{"a":1}', provider_metadata=encoded_origin(ItemOrigin("fc_1")))
 )
 
 
@@ -69,14 +69,14 @@ def test_a_text_comes_in_deltas_and_ends_with_its_id() -> None:
     ) == [
         TextDelta("Hel", "0.0"),
         TextDelta("lo", "0.0"),
-        TextEnded(written(Mark("msg_1", phase="final_answer"))),
+        TextEnded(encoded_origin(ItemOrigin("msg_1", phase="final_answer"))),
         *STOPPED,
     ]
 
 
 def test_summaries_are_blocks_and_the_thought_ends_with_what_the_provider_wants_back() -> None:
     summary = [{"type": "summary_text", "text": text} for text in ("One", "Two")]
-    mark = written(Mark("rs_1", "sealed"))
+    mark = encoded_origin(ItemOrigin("rs_1", "sealed"))
     events = taken(
         added(0, type="reasoning", id="rs_1", summary=[]),
         event(
@@ -107,7 +107,11 @@ def test_raw_thoughts_are_thoughts() -> None:
         event("response.reasoning_text.delta", output_index=0, content_index=0, delta="Hm."),
         done(0, type="reasoning", id="rs_1", content=[{"type": "reasoning_text", "text": "Hm."}]),
         completed(),
-    ) == [ReasoningDelta("Hm.", "0.0"), ReasoningEnded(written(Mark("rs_1"))), *STOPPED]
+    ) == [
+        ReasoningDelta("Hm.", "0.0"),
+        ReasoningEnded(encoded_origin(ItemOrigin("rs_1"))),
+        *STOPPED,
+    ]
 
 
 def test_a_thought_without_words_is_kept() -> None:
@@ -115,7 +119,7 @@ def test_a_thought_without_words_is_kept() -> None:
         added(0, type="reasoning", id="rs_1", encrypted_content="begun"),
         done(0, type="reasoning", id="rs_1", summary=[], encrypted_content="sealed"),
         completed(),
-    ) == [ReasoningEnded(written(Mark("rs_1", "sealed"))), *STOPPED]
+    ) == [ReasoningEnded(encoded_origin(ItemOrigin("rs_1", "sealed"))), *STOPPED]
 
 
 def test_a_thought_that_ends_after_the_text_does_not_mark_the_text() -> None:
@@ -130,7 +134,7 @@ def test_a_thought_that_ends_after_the_text_does_not_mark_the_text() -> None:
     ) == [
         ReasoningDelta("Hm.", "0.0"),
         TextDelta("4", "1.0"),
-        TextEnded(written(Mark("msg_1"))),
+        TextEnded(encoded_origin(ItemOrigin("msg_1"))),
         *STOPPED,
     ]
 
@@ -143,7 +147,7 @@ def test_a_wordless_thought_does_not_mark_another_one_that_is_open() -> None:
     ) == [
         ReasoningDelta("Hm.", "0.0"),
         ReasoningEnded(),
-        ReasoningEnded(written(Mark("rs_2", "sealed"))),
+        ReasoningEnded(encoded_origin(ItemOrigin("rs_2", "sealed"))),
         *STOPPED,
     ]
 
@@ -167,14 +171,17 @@ def test_arguments_come_in_deltas_and_the_call_once() -> None:
 
 def test_a_call_without_a_call_id_goes_by_its_item() -> None:
     item = {**FUNCTION, "call_id": None, "arguments": "{}"}
-    call = ToolCall("fc_1", "add", "{}", provider_metadata=written(Mark("fc_1")))
+    call = ToolCall("fc_1", "add", "{}", provider_metadata=encoded_origin(ItemOrigin("fc_1")))
     assert taken(done(0, **item), completed())[0] == ToolCallRequested(call)
 
 
 def test_the_text_for_a_custom_tool_becomes_its_arguments() -> None:
     item = {**FUNCTION, "type": "custom_tool_call", "input": 'say "hi"'}
     call = ToolCall(
-        "call_1", "add", '{"input":"say \\"hi\\""}', provider_metadata=written(Mark("fc_1"))
+        "call_1",
+        "add",
+        '{"input":"say \\"hi\\""}',
+        provider_metadata=encoded_origin(ItemOrigin("fc_1")),
     )
     events = taken(
         added(0, **item),
@@ -228,7 +235,7 @@ def test_a_refusal_is_shown_and_ends_as_one() -> None:
         completed(item),
     ) == [
         TextDelta("I will not.", "0.0"),
-        TextEnded(written(Mark("msg_1", is_refusal=True))),
+        TextEnded(encoded_origin(ItemOrigin("msg_1", is_refusal=True))),
         USED,
         Finished(FinishReason.CONTENT_FILTER, "I will not."),
     ]
@@ -240,9 +247,9 @@ def test_what_was_never_streamed_comes_with_the_end() -> None:
         completed(reasoning, message("msg_1", "Hello"), {**FUNCTION, "arguments": '{"a":1}'})
     ) == [
         ReasoningDelta("Hm.", "0.s0"),
-        ReasoningEnded(written(Mark("rs_1"))),
+        ReasoningEnded(encoded_origin(ItemOrigin("rs_1"))),
         TextDelta("Hello", "1.0"),
-        TextEnded(written(Mark("msg_1"))),
+        TextEnded(encoded_origin(ItemOrigin("msg_1"))),
         CALLED,
         USED,
         Finished(FinishReason.TOOL_CALLS),
@@ -254,7 +261,7 @@ def test_the_rest_of_a_text_comes_with_its_item() -> None:
         TextDelta("Hel", "0.0"),
         TextDelta("lo", "0.0"),
         TextDelta("!", "0.1"),
-        TextEnded(written(Mark("msg_1"))),
+        TextEnded(encoded_origin(ItemOrigin("msg_1"))),
         *STOPPED,
     ]
 
@@ -263,7 +270,7 @@ def test_the_rest_of_a_text_comes_with_the_end() -> None:
     assert taken(text_delta(0, "Hel"), completed(message("msg_1", "Hello"))) == [
         TextDelta("Hel", "0.0"),
         TextDelta("lo", "0.0"),
-        TextEnded(written(Mark("msg_1"))),
+        TextEnded(encoded_origin(ItemOrigin("msg_1"))),
         *STOPPED,
     ]
 
@@ -273,13 +280,13 @@ def test_places_that_are_counted_from_one_are_not_told_twice() -> None:
         text_delta(1, "Hello"),
         done(1, **message("msg_1", "Hello")),
         completed(message("x", "Hello")),
-    ) == [TextDelta("Hello", "1.0"), TextEnded(written(Mark("msg_1"))), *STOPPED]
+    ) == [TextDelta("Hello", "1.0"), TextEnded(encoded_origin(ItemOrigin("msg_1"))), *STOPPED]
 
 
 def test_what_only_the_provider_understands_is_kept_for_it() -> None:
     item = {"type": "compaction", "id": "cmp_1", "encrypted_content": "sealed"}
     assert taken(done(0, **item), completed(item)) == [
-        ReasoningEnded(written(Mark("cmp_1", item=item))),
+        ReasoningEnded(encoded_origin(ItemOrigin("cmp_1", item=item))),
         *STOPPED,
     ]
 

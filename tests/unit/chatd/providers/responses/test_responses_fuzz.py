@@ -10,6 +10,7 @@ from chatd.models.domain.language_model import Finished, ModelEvent
 from chatd.providers.responses import ResponsesDecoder
 from chatd.providers.wire import ProviderFailed
 from support.chatd.providers.responses_events import stored
+from support.session.examples import examples
 
 KINDS = [
     "response.output_text.delta",
@@ -109,7 +110,7 @@ def played(datas: list[bytes]) -> list[ModelEvent]:
     return told
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(st.lists(events, max_size=8))
 def test_events_in_any_order_end_in_one_finish_or_in_a_failure(datas: list[bytes]) -> None:
     stored(played(datas))
@@ -120,7 +121,7 @@ def test_bytes_are_a_failure(datas: list[bytes]) -> None:
     played(datas)
 
 
-@settings(max_examples=50)
+@settings(max_examples=examples(50))
 @given(events, st.integers(0, 200), st.binary(min_size=1, max_size=3))
 def test_damaged_events_are_read_or_refused(data: bytes, place: int, damage: bytes) -> None:
     place %= len(data)

@@ -8,7 +8,7 @@ from chatd.content.domain.messages import Role
 from chatd.content.domain.parts import Part, Reasoning, Text, ToolCall, ToolOutcome, ToolResult
 from chatd.models.domain.language_model import PromptMessage
 from chatd.providers.responses.history import AnswerItems
-from chatd.providers.responses.marks import Mark, written
+from chatd.providers.responses.item_origins import ItemOrigin, encoded_origin
 
 SEARCH = {"type": "web_search_call", "id": "ws_1", "status": "completed", "action": {"query": "q"}}
 FOUND = ToolResult(
@@ -20,19 +20,19 @@ FOREIGN = '{"anthropic":{"signature":"s"}}'
 
 
 def thought(number: int, text: str = "", encrypted: str = "sealed") -> Reasoning:
-    return Reasoning(text, provider_metadata=written(Mark(f"rs_{number}", encrypted)))
+    return Reasoning(text, provider_metadata=encoded_origin(ItemOrigin(f"rs_{number}", encrypted)))
 
 
 def text(item_id: str = "msg_1", words: str = "Hi.", **fields: Any) -> Text:
-    return Text(words, written(Mark(item_id, **fields)))
+    return Text(words, encoded_origin(ItemOrigin(item_id, **fields)))
 
 
 def call(item_id: str = "fc_1", call_id: str = "call_1") -> ToolCall:
-    return ToolCall(call_id, "add", "{}", provider_metadata=written(Mark(item_id)))
+    return ToolCall(call_id, "add", "{}", provider_metadata=encoded_origin(ItemOrigin(item_id)))
 
 
 def search(item: dict[str, Any] | None = SEARCH) -> ToolCall:
-    metadata = written(Mark("ws_1", item=item))
+    metadata = encoded_origin(ItemOrigin("ws_1", item=item))
     return ToolCall("ws_1", "web_search", "{}", provider_executed=True, provider_metadata=metadata)
 
 
@@ -175,5 +175,5 @@ def test_a_refusal_goes_back_as_one() -> None:
 @pytest.mark.parametrize("store", [True, False])
 def test_what_only_the_provider_understands_goes_back_as_it_came(store: bool) -> None:
     item = {"type": "compaction", "id": "cmp_1", "encrypted_content": "sealed"}
-    opaque = Reasoning("", provider_metadata=written(Mark("cmp_1", item=item)))
+    opaque = Reasoning("", provider_metadata=encoded_origin(ItemOrigin("cmp_1", item=item)))
     assert items(opaque, store=store) == [item]

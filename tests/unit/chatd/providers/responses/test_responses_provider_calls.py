@@ -7,7 +7,7 @@ import pytest
 
 from chatd.content.domain.parts import ToolCall, ToolOutcome, ToolResult
 from chatd.providers.media import ImageContent, TextContent, read_result
-from chatd.providers.responses.marks import mark_of
+from chatd.providers.responses.item_origins import item_origin_of
 from chatd.providers.responses.provider_calls import item_of
 from support.chatd.providers.responses_events import completed, done, stored, taken
 
@@ -85,7 +85,7 @@ def decoded(item: dict[str, Any]) -> tuple[ToolCall, ToolResult]:
 @pytest.mark.parametrize("item", ALL, ids=[str(item["type"]) for item in ALL])
 def test_an_item_is_made_again_as_it_came(item: dict[str, Any]) -> None:
     call, result = decoded(item)
-    mark = mark_of(call.provider_metadata)
+    mark = item_origin_of(call.provider_metadata)
     assert mark is not None
     assert item_of(mark, result, is_stored=False) == item
 
@@ -142,7 +142,7 @@ def test_a_tool_that_failed_is_told_as_failed(item: dict[str, Any]) -> None:
 
 def test_a_picture_that_the_provider_still_has_is_not_sent_once_more() -> None:
     call, result = decoded(IMAGE)
-    mark = mark_of(call.provider_metadata)
+    mark = item_origin_of(call.provider_metadata)
     assert mark is not None
     expected = {"type": "image_generation_call", "id": "ig_1"}
     assert item_of(mark, result, is_stored=True) == expected
@@ -151,7 +151,7 @@ def test_a_picture_that_the_provider_still_has_is_not_sent_once_more() -> None:
 @pytest.mark.parametrize("result_json", ["{", "[]", '"cut"'])
 def test_an_item_whose_result_was_lost_is_not_made_again(result_json: str) -> None:
     call, result = decoded(CODE)
-    mark = mark_of(call.provider_metadata)
+    mark = item_origin_of(call.provider_metadata)
     assert mark is not None
     lost = ToolResult(result.tool_call_id, result.tool_name, result_json, result.outcome)
     assert item_of(mark, lost, is_stored=False) is None

@@ -22,7 +22,7 @@ from chatd.models.domain.catalogue import ProviderType
 from chatd.models.domain.language_model import FileData, ModelError, ModelRequest, PromptMessage
 from chatd.models.engine.target import Target
 from chatd.providers.responses import ResponsesWire
-from chatd.providers.responses.marks import Mark, written
+from chatd.providers.responses.item_origins import ItemOrigin, encoded_origin
 from chatd.providers.wire import Framing
 from parley.settings import Secret
 
@@ -68,8 +68,10 @@ def test_a_whole_request_leaves_as_it_should() -> None:
         PromptMessage(
             Role.ASSISTANT,
             (
-                Reasoning("Hm.", provider_metadata=written(Mark("rs_1", "sealed"))),
-                ToolCall("call_1", "add", '{"a":1}', provider_metadata=written(Mark("fc_1"))),
+                Reasoning("Hm.", provider_metadata=encoded_origin(ItemOrigin("rs_1", "sealed"))),
+                ToolCall(
+                    "call_1", "add", '{"a":1}', provider_metadata=encoded_origin(ItemOrigin("fc_1"))
+                ),
             ),
         ),
         PromptMessage(Role.TOOL, (ToolResult("call_1", "add", '"3"', ToolOutcome.DONE),)),
@@ -271,16 +273,16 @@ def test_the_official_types_agree_with_what_is_sent(store: bool) -> None:
         "action": {"type": "search", "query": "q"},
     }
     answer = (
-        Reasoning("Hm.", provider_metadata=written(Mark("rs_1", "sealed"))),
+        Reasoning("Hm.", provider_metadata=encoded_origin(ItemOrigin("rs_1", "sealed"))),
         ToolCall(
             "ws_1",
             "web_search",
             "{}",
             provider_executed=True,
-            provider_metadata=written(Mark("ws_1", item=search)),
+            provider_metadata=encoded_origin(ItemOrigin("ws_1", item=search)),
         ),
-        Text("Hi.", written(Mark("msg_1", phase="commentary"))),
-        ToolCall("call_1", "add", "{}", provider_metadata=written(Mark("fc_1"))),
+        Text("Hi.", encoded_origin(ItemOrigin("msg_1", phase="commentary"))),
+        ToolCall("call_1", "add", "{}", provider_metadata=encoded_origin(ItemOrigin("fc_1"))),
     )
     file = File("png", "image/png", "a.png")
     request = asked(

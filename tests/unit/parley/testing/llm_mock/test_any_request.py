@@ -13,6 +13,7 @@ from parley.testing.llm_mock.exchange.request import HttpRequest
 from parley.testing.llm_mock.http.handler import ReadyAnswer, RequestHandler
 from parley.testing.llm_mock.http.statistics import RequestCounters
 from parley.testing.llm_mock.playback.recording import RecordingQueue
+from support.session.examples import examples
 from support.testing.mock_requests import ANTHROPIC_HEADERS, OPENAI_HEADERS
 
 WORDS = (
@@ -51,7 +52,7 @@ schemas = st.recursive(
     ),
     values,
 )
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=examples(300), deadline=None)
 def test_any_body_is_answered(path: str, body: dict[str, Any], more: object) -> None:
     clock = FakeClock()
     desk = RequestHandler(

@@ -1,0 +1,44 @@
+"""Results of tool calls that clients submit, and of calls that never got one."""
+
+import json
+from collections import Counter
+
+from chatd.chats.domain.chat import PendingCall
+from chatd.chats.domain.errors import BadToolResult, ResultProblem
+from chatd.content.domain.parts import ToolOutcome, ToolResult
+
+
+def check_client_results(pending: tuple[PendingCall, ...], results: tuple[ToolResult, ...]) -> None:
+    """Require exactly one result, valid JSON, for each call that the client was asked to execute.
+
+    Raises:
+        BadToolResult: With all problems.
+    """
+    asked = {call.tool_call_id for call in pending if call.is_client}
+    counts = Counter(result.tool_call_id for result in results)
+    found: dict[str, ResultProblem] = {}
+    for result in results:
+        if counts[result.tool_call_id] > 1:
+            found.setdefault(result.tool_call_id, ResultProblem.DUPLICATE)
+    for result in results:
+        try:
+            json.loads(result.result_json)
+        except ValueError:
+            found.setdefault(result.tool_call_id, ResultProblem.INVALID_JSON)
+    for call_id in sorted(asked - counts.keys()):
+        found[call_id] = ResultProblem.MISSING
+    for call_id in sorted(counts.keys() - asked):
+        found.setdefault(call_id, ResultProblem.UNEXPECTED)
+    for call_id, problem in found.items():
+        raise BadToolResult(call_id, problem, problems=found)
+
+
+def synthetic_result(call: PendingCall, reason: str) -> ToolResult:
+    """Return the result of a call that was cancelled for `reason`."""
+    return ToolResult(
+        tool_call_id=call.tool_call_id,
+        tool_name=call.tool_name,
+        result_json=json.dumps({"error": reason}),
+        outcome=ToolOutcome.CANCELLED,
+        mcp_server_id=call.mcp_server_id,
+    )

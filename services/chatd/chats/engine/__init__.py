@@ -1,1 +1,0 @@
-"""In-process tasks and caches of the slice `chats`."""

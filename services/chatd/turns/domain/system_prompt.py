@@ -1,0 +1,147 @@
+"""The system blocks that are added before the history to every model request."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from chatd.content.domain.parts import ContextFile, Skill
+from chatd.content.domain.truncation import truncated
+from chatd.models.domain.preferences import InstallationSettings
+
+DEFAULT_INSTRUCTIONS = """\
+You work in a chat with one person, often with tools in a workspace of your own.
+
+Do what is asked, all of it and nothing else. Say plainly what you did, what you could not do and \
+what you are not sure of. Never claim to have run, read or seen something that you have not.
+
+Use the tools instead of guessing about files, commands or present facts, and look at what they \
+return before you go on. When a call fails, read why before you try again. Before something that \
+cannot be undone, ask, unless you were told to go ahead.
+
+Answer in the person's language, as briefly as the matter allows, in Markdown where it helps."""
+
+CONTEXT_FILE_BYTES_MAX = 64 * 1024
+PLAN_PATH_PLACE = "{{plan_file_path}}"
+
+SUBAGENT = """\
+You were started by another agent to do one task for it. Nobody reads along, so do not ask \
+questions: decide, do the work, and end with a report that says what you did, what you found and \
+what is still open."""
+
+EXPLORE = """\
+This chat only explores. Look, search and read, and change nothing: no files, no branches, no \
+remote state. Answer with what you found and where."""
+
+PLAN = """\
+This chat is planning. Study what is there and work out with the user what should be done, but \
+do not do it yet: write only to the plan file. When the plan is complete, propose it."""
+
+PLAN_SUBAGENT = """\
+You help another agent to plan. Study what you were asked about and report; change nothing."""
+
+ADVISOR = """\
+You can ask an advisor, a stronger model that sees this conversation but has no tools. Ask when \
+a decision is hard to take back, when you are stuck, or before you say that large work is done. \
+Call it alone, in no batch with other tools, with one question that holds everything it needs."""
+
+
+def default_instructions(settings: InstallationSettings) -> str:
+    """Return the instructions before all others; empty if an administrator disabled them."""
+    return DEFAULT_INSTRUCTIONS if settings.has_default_prompt else ""
+
+
+class Mode(StrEnum):
+    """How a chat may work."""
+
+    NORMAL = "normal"
+    PLAN = "plan"
+    EXPLORE = "explore"
+
+
+@dataclass(frozen=True, slots=True)
+class WorkspaceContext:
+    """Where the tools of a chat run, and the instruction files found there."""
+
+    operating_system: str
+    directory: str
+    files: tuple[ContextFile, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class SystemPrompt:
+    """The inputs of one request's system blocks."""
+
+    default_instructions: str = ""  # Before everything else, stored instructions included.
+    is_subagent: bool = False
+    workspace_text: str = ""  # Which workspace the tools use, and what to do without one.
+    workspace: WorkspaceContext | None = None
+    skills: tuple[Skill, ...] = ()
+    user_instructions: str = ""
+    mode: Mode = Mode.NORMAL
+    plan_instructions: str = ""
+    plan_path: str = ""
+    has_advisor: bool = False
+
+
+def blocks_of(system_prompt: SystemPrompt) -> tuple[str, ...]:
+    """Return the blocks in the order in which the model reads them; empty ones are left out."""
+    blocks = (
+        SUBAGENT if system_prompt.is_subagent else "",
+        system_prompt.workspace_text,
+        _workspace(system_prompt.workspace),
+        _skills(system_prompt.skills),
+        _user_instructions(system_prompt.user_instructions),
+        _mode(system_prompt),
+        ADVISOR if system_prompt.has_advisor else "",
+    )
+    return tuple(with_plan_path(block, system_prompt.plan_path) for block in blocks if block)
+
+
+def with_plan_path(text: str, plan_path: str) -> str:
+    """Return the text with the plan file's path filled in, or without it when there is none."""
+    if PLAN_PATH_PLACE not in text:
+        return text
+    told = f"The plan file is {plan_path}." if plan_path else ""
+    return text.replace(PLAN_PATH_PLACE, told).strip()
+
+
+def context_file_text(file: ContextFile) -> str:
+    """Return an instruction file as the model reads it, at most 64 KiB of it."""
+    content = truncated(file.content, CONTEXT_FILE_BYTES_MAX)
+    is_cut = file.truncated or content != file.content
+    note = "\n(This file was too long; a part of it is missing.)" if is_cut else ""
+    return f"Instructions from {file.path}:\n{content}{note}"
+
+
+def _workspace(workspace: WorkspaceContext | None) -> str:
+    if workspace is None:
+        return ""
+    place = (
+        f"Your tools work on {workspace.operating_system} in the directory {workspace.directory}."
+    )
+    return "\n\n".join((place, *map(context_file_text, workspace.files)))
+
+
+def _skills(skills: tuple[Skill, ...]) -> str:
+    if not skills:
+        return ""
+    lines = "\n".join(f"- {skill.name}: {skill.description}" for skill in skills)
+    return f"Skills you can read before you need them:\n{lines}"
+
+
+def _user_instructions(instructions: str) -> str:
+    if not instructions.strip():
+        return ""
+    return f"<user_instructions>\n{instructions.strip()}\n</user_instructions>"
+
+
+def _mode(system_prompt: SystemPrompt) -> str:
+    match system_prompt.mode:
+        case Mode.EXPLORE:
+            return EXPLORE
+        case Mode.PLAN if system_prompt.is_subagent:
+            return PLAN_SUBAGENT
+        case Mode.PLAN:
+            rules = (PLAN, PLAN_PATH_PLACE, system_prompt.plan_instructions.strip())
+            return "\n\n".join(rule for rule in rules if rule)
+        case Mode.NORMAL:
+            return ""

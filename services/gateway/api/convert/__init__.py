@@ -1,1 +1,0 @@
-"""Conversion between protos and public JSON."""

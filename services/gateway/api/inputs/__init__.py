@@ -1,1 +1,0 @@
-"""Types of request bodies, with their validation."""

@@ -1,0 +1,36 @@
+"""Names in the schema `identity`, written by scripts/constraints.py."""
+
+from enum import StrEnum
+
+
+class Constraint(StrEnum):
+    """Every constraint and unique index of the schema, by its name there."""
+
+    API_KEYS_DIGEST_LENGTH = "api_keys_digest_length"
+    API_KEYS_PKEY = "api_keys_pkey"
+    API_KEYS_USER_ID_FKEY = "api_keys_user_id_fkey"
+    GROUP_MEMBERS_GROUP_ID_FKEY = "group_members_group_id_fkey"
+    GROUP_MEMBERS_PKEY = "group_members_pkey"
+    GROUP_MEMBERS_USER_ID_FKEY = "group_members_user_id_fkey"
+    GROUPS_CREATION_REQUEST_UNIQUE = "groups_creation_request_unique"
+    GROUPS_NAME_UNIQUE = "groups_name_unique"
+    GROUPS_PKEY = "groups_pkey"
+    REVOCATION_HEAD_IS_ONE_ROW = "revocation_head_is_one_row"
+    REVOCATION_HEAD_PKEY = "revocation_head_pkey"
+    SERVICE_TOKENS_ISSUED_BY_USER_ID_FKEY = "service_tokens_issued_by_user_id_fkey"
+    SERVICE_TOKENS_PKEY = "service_tokens_pkey"
+    SERVICE_TOKENS_REQUEST_UNIQUE = "service_tokens_request_unique"
+    SERVICE_TOKENS_REVOCATION_NUMBERED = "service_tokens_revocation_numbered"
+    SERVICE_TOKENS_REVOCATION_UNIQUE = "service_tokens_revocation_unique"
+    SERVICE_TOKENS_USER_ID_FKEY = "service_tokens_user_id_fkey"
+    SESSIONS_DIGEST_LENGTH = "sessions_digest_length"
+    SESSIONS_PKEY = "sessions_pkey"
+    SESSIONS_USER_ID_FKEY = "sessions_user_id_fkey"
+    USED_LOGIN_TOKENS_PKEY = "used_login_tokens_pkey"
+    USERS_CREATION_REQUEST_UNIQUE = "users_creation_request_unique"
+    USERS_DEACTIVATION_DATED = "users_deactivation_dated"
+    USERS_LOGIN_FORM = "users_login_form"
+    USERS_LOGIN_UNIQUE = "users_login_unique"
+    USERS_PKEY = "users_pkey"
+    USERS_ROLE_KNOWN = "users_role_known"
+    USERS_STATE_KNOWN = "users_state_known"

@@ -1,0 +1,29 @@
+"""Names of constraints are typed in migrations only; scripts/constraints.py writes the rest."""
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import chatd.primitives.store.constraints
+import gateway.identity.store.constraints
+import mcpgateway.servers.constraints
+from support.source.modules import parsed, shipped_modules
+
+MODULES = {
+    "chatd": chatd.primitives.store.constraints,
+    "gateway": gateway.identity.store.constraints,
+    "mcpgateway": mcpgateway.servers.constraints,
+}
+
+
+@pytest.mark.parametrize("service", MODULES)
+def test_no_name_of_a_constraint_is_typed_by_hand(service: str) -> None:
+    names = set(MODULES[service].Constraint)
+    assert [
+        f"{path}:{node.lineno}"
+        for path in shipped_modules()
+        if path.is_relative_to(Path("services") / service) and path.name != "constraints.py"
+        for node in ast.walk(parsed(path))
+        if isinstance(node, ast.Constant) and node.value in names
+    ] == []

@@ -1,0 +1,78 @@
+"""What several workers do with the tests, and with what they leave behind."""
+
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from support.session.leftover_processes import end_leftovers
+from support.session.parallel_run import SHARED, unit_of
+from support.session.second_chance import passed_alone, told
+
+ROOT = Path(__file__).resolve().parent.parent.parent.parent
+UNTIL_TOLD = [sys.executable, "-c", "import sys; sys.stdin.read()"]
+
+
+@pytest.mark.parametrize(
+    ("nodeid", "unit"),
+    [
+        ("tests/unit/a/test_b.py::test_c", "tests/unit/a/test_b.py"),
+        ("tests/unit/a/test_b.py::test_c[x::y]", "tests/unit/a/test_b.py"),
+        ("tests/faults/test_b.py::test_c[d]", "tests/faults/"),
+        ("tests/faults/test_e.py::test_f", "tests/faults/"),
+        ("tests/e2e/test_stack.py::test_f", "tests/e2e/"),
+        ("tests/e2e/own_stack/test_compose.py::test_f", "tests/e2e/own_stack/test_compose.py"),
+    ],
+)
+def test_a_worker_takes_whole_files_and_all_that_share_a_stack(nodeid: str, unit: str) -> None:
+    assert unit_of(nodeid) == unit
+
+
+def test_what_shares_a_stack_is_there() -> None:
+    assert [directory for directory in SHARED if not (ROOT / directory).is_dir()] == []
+
+
+def test_what_a_killed_worker_left_is_ended_and_nothing_else(tmp_path: Path) -> None:
+    mark = str(tmp_path / "popen-gw")
+    with (
+        subprocess.Popen(UNTIL_TOLD, stdin=subprocess.PIPE, env={"HOME": f"{mark}0"}) as left,
+        subprocess.Popen(UNTIL_TOLD, stdin=subprocess.PIPE) as other,
+    ):
+        end_leftovers((mark,))
+        assert left.poll() is not None
+        assert other.poll() is None
+
+
+@dataclass(frozen=True, slots=True)
+class Reported:
+    nodeid: str
+
+
+def test_what_passes_alone_is_told_by_name_and_number() -> None:
+    a, b, c = Reported("a"), Reported("b"), Reported("c")
+    names = passed_alone({"passed": [b, a, c], "error": [c], "": [a]})
+    assert list(told(names)) == [
+        "a", "b", "2 failed beside others and passed alone: they fail the run",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(("count", "exit_code"), [(0, 0), (1, 1)])
+def test_one_that_passes_only_alone_fails_the_run(
+    tmp_path: Path, count: int, exit_code: int
+) -> None:
+    tests = "\n".join(f"def test_{number}(): pass" for number in range(count))
+    skipped = 'import pytest\n\ndef test_skipped(): pytest.skip("")\n'
+    (tmp_path / "test_it.py").write_text(skipped + tests)
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "conftest"]
+    ran = subprocess.run(
+        [*command, "--second-chance", "-c", str(ROOT / "pyproject.toml"), str(tmp_path)],
+        env={"PYTHONPATH": str(ROOT / "tests")},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert ran.returncode == exit_code, ran.stdout
+    assert f"{count} failed beside others and passed alone" in ran.stdout

@@ -1,0 +1,31 @@
+"""A locator without stored workspaces."""
+
+from chatd.primitives.domain.ids import ChatId, Owner
+from chatd.workspaces.domain.ports import WorkspaceLocation
+from parley.rpc import Channels
+
+
+class FixedLocator:
+    """Gives every chat a workspace under its own id, on the node that the id hashes to."""
+
+    def __init__(self, channels: Channels) -> None:
+        self._channels = channels
+
+    async def locate_for_turn(self, chat_id: ChatId) -> WorkspaceLocation:
+        """Return the location of the chat's tools."""
+        return WorkspaceLocation(str(self._channels.address_for(chat_id)), chat_id)
+
+    async def ensure_ready(self, chat_id: ChatId, owner: Owner) -> WorkspaceLocation:
+        """Return the same location: a node creates the directory at its first use."""
+        return await self.locate_for_turn(chat_id)
+
+    async def locate(self, chat_id: ChatId) -> WorkspaceLocation:
+        """Return the same location."""
+        return await self.locate_for_turn(chat_id)
+
+    async def last_known(self, chat_id: ChatId) -> WorkspaceLocation:
+        """Return the same location."""
+        return await self.locate_for_turn(chat_id)
+
+    def forget(self, chat_id: ChatId) -> None:
+        """Do nothing: no location is cached."""
