@@ -8,7 +8,7 @@ import msgspec
 from google.protobuf.descriptor import Descriptor
 from openapi_schemas import REFERENCE, Schema, Schemas
 
-from gateway.api.json_input import either_of
+from gateway.api.json_input import nested_type
 from gateway.api.transcoded_route import body_type_of
 from parley.contract.bindings import WHOLE_BODY, HttpBinding, field_path
 from parley.contract.json_fields import JsonField, enum_words, is_tagged, json_fields
@@ -28,13 +28,17 @@ class Bodies:
     def __init__(self, declared: tuple[HttpBinding, ...], schemas: Schemas) -> None:
         types: dict[str, type] = {}
         messages: dict[str, Descriptor] = {}
+        self._choices: dict[str, type] = {}
         for binding in declared:
             body = None if binding.options.served_by_gateway else body_type_of(binding)
             if body is not None:
                 types[binding.operation_id] = body.type
                 messages[body.type.__name__] = _message_of(binding)
+                self._choices[body.type.__name__] = body.type
         for message in [*messages.values()]:
-            messages |= dict(_nested(message))
+            for name, inner in _nested(message):
+                messages[name] = inner
+                self._choices.setdefault(name, nested_type(inner))
         references, found = msgspec.json.schema_components(
             types.values(), ref_template=REFERENCE.format("{name}")
         )
@@ -45,6 +49,7 @@ class Bodies:
             plain = _plain(schema)
             if name in messages:
                 plain = self._described(plain, messages[name], schemas)
+                _limit_choice(plain, self._choices[name])
             self.components[name] = plain
 
     def of(self, binding: HttpBinding) -> Schema | None:
@@ -69,11 +74,6 @@ class Bodies:
             if text:
                 inner["description"] = text
         comment = schemas.comment(message.full_name)
-        either = either_of(message)
-        if either is not None and {*either.names} <= schema["properties"].keys():
-            schema[EITHER] = [*either.names]
-            bound = "either" if either.is_required else "at most one of"
-            comment = f"{comment} Give {bound} {' or '.join(either.names)}.".strip()
         return {**schema, "description": comment} if comment else schema
 
     def _enum_of(self, field: JsonField, schemas: Schemas) -> str:
@@ -98,6 +98,16 @@ class Bodies:
         elif isinstance(schema, list):
             for each in schema:
                 self._name_enum(each, reference)
+
+
+def _limit_choice(schema: Schema, decoded: type) -> None:
+    """Say of which members of a body only one may be given."""
+    names: tuple[str, ...] = getattr(decoded, "either", ())
+    if names:
+        schema[EITHER] = [*names]
+        bound = "either" if getattr(decoded, "needs_either", False) else "at most one of"
+        text = f"Give {bound} {' or '.join(names)}."
+        schema["description"] = f"{schema.get('description', '')} {text}".strip()
 
 
 def _message_of(binding: HttpBinding) -> Descriptor:

@@ -99,7 +99,7 @@ def body_of(
         for name, member in _members(message, kind).items()
         if (not only or name in only) and member.field.descriptor.name not in without
     }
-    made = _struct(name, members, kind, either=either_of(message))
+    made = _struct(name, members, kind, either=_either(message, members))
     is_patch = kind is BodyKind.PATCH
     fields = {
         name: BodyField(each.path, each.put, None if is_patch else _default(each.field))
@@ -143,7 +143,7 @@ def _struct(
     kind: BodyKind,
     *,
     tag: str | None = None,
-    either: "Either | None" = None,
+    either: "_Either | None" = None,
 ) -> type[msgspec.Struct]:
     fields: list[Any] = []
     for json_name, member in members.items():
@@ -168,7 +168,7 @@ def _struct(
 
 
 @dataclass(frozen=True, slots=True)
-class Either:
+class _Either:
     """The fields of a oneof.
 
     Attributes:
@@ -186,14 +186,15 @@ class Either:
         return {"either": self.names, "needs_either": is_required, "__post_init__": check}
 
 
-def either_of(message: Descriptor) -> Either | None:
+def _either(message: Descriptor, members: Mapping[str, _Member]) -> _Either | None:
     """Return the oneof of a body whose members are fields of their own."""
-    public = {field.descriptor.name: field for field in json_fields(message) if field.is_input}
+    public = {field.descriptor.name: field.name for field in json_fields(message)}
     for oneof in message.oneofs:
-        names = tuple(public[field.name].name for field in oneof.fields if field.name in public)
+        listed = (public.get(field.name, "") for field in oneof.fields)
+        names = tuple(name for name in listed if name in members)
         if len(names) > 1 and not is_tagged(message):
             is_required = oneof.GetOptions().Extensions[validate_pb2.oneof].required
-            return Either(names, is_required)
+            return _Either(names, is_required)
     return None
 
 
@@ -255,7 +256,9 @@ def _item_type(field: JsonField) -> Any:
 def nested_type(message: Descriptor) -> type[msgspec.Struct]:
     """Return the msgspec type of a message inside a body."""
     members = _members(message, BodyKind.CREATE)
-    return _struct(f"{message.name}Input", members, BodyKind.CREATE, either=either_of(message))
+    return _struct(
+        f"{message.name}Input", members, BodyKind.CREATE, either=_either(message, members)
+    )
 
 
 @cache

@@ -17,6 +17,7 @@ from chatd.primitives.rpc import fields
 from chatd.users.rpc.callers import caller_as_reader
 from parley.api.chat.v1 import chat_service_pb2 as api
 from parley.api.chat.v1 import message_pb2
+from parley.contract.rules import JSON_INTEGER_MAX
 
 PAGE_LENGTH = 50
 PAGE_LENGTH_MAX = 200
@@ -84,7 +85,11 @@ class ReadMethods(ChatMethods):
         self, request: api.GetMessageRequest, context: Context
     ) -> api.GetMessageResponse:
         """Return one message of a history."""
-        chat_id, message_id = fields.chat_id_of(request.chat_id), MessageId(request.message_id)
+        chat_id = fields.chat_id_of(request.chat_id)
+        number = fields.whole(
+            request.message_id, "message_id", at_least=1, at_most=JSON_INTEGER_MAX
+        )
+        message_id = MessageId(number)
         page = await self._stores.reading.page(
             chat_id,
             await caller_as_reader(self._groups),

@@ -119,7 +119,8 @@ def test_an_answer_that_is_cut_says_so(reason: str | None, note: list[Note]) -> 
 
 
 def test_a_retry_is_noted() -> None:
-    retry = ServerEvent("retry", {"retry": {"delay_ms": 1500, "error": "overloaded"}})
+    waited = {"delay_ms": 1500, "error": {"message": "overloaded"}}
+    retry = ServerEvent("retry", {"retry": waited})
     assert shown(retry) == [Note("retrying in 1.5 s: overloaded")]
 
 
