@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from google.protobuf.descriptor import Descriptor, FieldDescriptor
+from google.protobuf.descriptor import Descriptor, EnumDescriptor, FieldDescriptor
 
 from parley.contract.json_fields import JsonField, enum_words, is_tagged, json_fields
 
@@ -26,7 +26,7 @@ class Schemas:
 
     def __init__(self, comments: Mapping[str, str]) -> None:
         self._comments = comments
-        self._names: dict[str, Descriptor] = {}
+        self._names: dict[str, Descriptor | EnumDescriptor] = {}
         self.components: dict[str, Schema] = {}
 
     def reference(self, message: Descriptor) -> Schema:
@@ -36,6 +36,28 @@ class Schemas:
             self.components[name] = {}
             tagged = is_tagged(message)
             self.components[name] = self._tagged(message) if tagged else self.object(message)
+        return {"$ref": REFERENCE.format(name)}
+
+    def choice(self, enum: EnumDescriptor) -> Schema:
+        """Return a reference to the schema of an enum, which is added if it is new."""
+        name = self._name(enum)
+        if name not in self.components:
+            words = enum_words(enum)
+            meanings = [
+                f"`{word}`: {comment}"
+                for number, word in words.items()
+                if (
+                    comment := self.comment(
+                        f"{enum.full_name}.{enum.values_by_number[number].name}"
+                    )
+                )
+            ]
+            text = " ".join((self.comment(enum.full_name), *meanings)).strip()
+            self.components[name] = {
+                "type": "string",
+                "enum": [*words.values()],
+                "description": text,
+            }
         return {"$ref": REFERENCE.format(name)}
 
     def object(self, message: Descriptor) -> Schema:
@@ -59,8 +81,8 @@ class Schemas:
         comment = self._comments.get(name)
         return {**schema, "description": comment} if comment else schema
 
-    def _name(self, message: Descriptor) -> str:
-        """Return the name of a message; two of the same name get that of their package too."""
+    def _name(self, message: Descriptor | EnumDescriptor) -> str:
+        """Return the name of a type; two of the same name get that of their package too."""
         name = message.name
         if self._names.setdefault(name, message) is not message:
             name = f"{message.file.package.split('.')[-2].capitalize()}{name}"
@@ -107,7 +129,9 @@ class Schemas:
     def _value(self, field: JsonField) -> Schema:
         descriptor, options = field.descriptor, field.options
         if field.is_map:
-            return {"type": "object", "additionalProperties": {"type": "string"}}
+            value = field.message.fields_by_name["value"].cpp_type
+            item = {"type": _NUMBERS.get(value, "string")}
+            return {"type": "object", "additionalProperties": item}
         if descriptor.is_repeated:
             item = self._tagged_item(field) if options.type_tag else self._single(field)
             return {"type": "array", "items": item}
@@ -129,7 +153,7 @@ class Schemas:
                 return {"type": "string", "format": "date-time"}
             return self.reference(descriptor.message_type)
         if descriptor.enum_type is not None:
-            return {"type": "string", "enum": [*enum_words(descriptor.enum_type).values()]}
+            return self.choice(descriptor.enum_type)
         if options.embedded_json:
             return {}
         if options.decimal_max:
@@ -162,7 +186,4 @@ def _may_be_null(field: JsonField) -> bool:
 def _nullable(schema: Schema) -> Schema:
     if "$ref" in schema:
         return {"oneOf": [schema, {"type": "null"}]}
-    allowed = {**schema, "type": [schema["type"], "null"]}
-    if "enum" in allowed:
-        allowed["enum"] = [*schema["enum"], None]
-    return allowed
+    return {**schema, "type": [schema["type"], "null"]}

@@ -1,8 +1,10 @@
+import json
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 LOCK = (ROOT / "requirements.lock").read_text()
+NODE_LOCK = (ROOT / "tests" / "clients" / "typescript" / "package-lock.json").read_text()
 OUR_NAMES = ("parley", "chatd", "gateway", "mcpgateway", "toolrunner")
 
 
@@ -15,6 +17,16 @@ def test_every_locked_version_is_hashed() -> None:
     assert pins
     assert all(line.endswith("\\") for line in pins)
     assert LOCK.count("--hash=sha256:") >= len(pins)
+
+
+def test_the_lock_of_node_packages_names_no_address_and_every_version_is_hashed() -> None:
+    packages = {name: each for name, each in json.loads(NODE_LOCK)["packages"].items() if name}
+
+    assert packages
+    assert [name for name, each in packages.items() if "resolved" in each] == []
+    assert [
+        name for name, each in packages.items() if not each["integrity"].startswith("sha512-")
+    ] == []
 
 
 def test_no_other_distribution_provides_one_of_our_names() -> None:

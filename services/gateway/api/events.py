@@ -14,7 +14,7 @@ _KINDS: Final[Mapping[str, Callable[[Any], Json | None]]] = {
 }
 _CHANGES: Final = enum_words(event_pb2.FeedChange.DESCRIPTOR)
 #: Events whose fields are members of the event itself.
-_FLAT: Final = frozenset({"queue_update", "preview_reset", "preview_truncated"})
+FLAT_EVENTS: Final = frozenset({"queue_update", "preview_reset", "preview_truncated"})
 #: The types of events that each stream sends.
 CHAT_EVENTS: Final = tuple(_KINDS)
 FEED_EVENTS: Final = tuple(_CHANGES.values())
@@ -36,7 +36,7 @@ def event_to_json(chat_id: str, event: event_pb2.ChatEvent) -> tuple[str, Json] 
     payload = _KINDS[kind](getattr(event, kind))
     if payload is None or (kind == "message_part" and payload["part"] is None):
         return None
-    shown: Json = payload if kind in _FLAT else {kind: payload}
+    shown: Json = payload if kind in FLAT_EVENTS else {kind: payload}
     return kind, {"type": kind, "chat_id": chat_id, **shown}
 
 

@@ -1,11 +1,6 @@
 """The routing table; `gateway.http.route_access` contains the access rules."""
 
-from starlette.requests import Request
-from starlette.responses import Response
-
-from gateway.api.openapi import described
-from gateway.http.application import AnyRoute, OpenHandler, OpenRoute, UserRoute
-from gateway.http.responses import json_response
+from gateway.http.application import AnyRoute, OpenRoute, UserRoute
 from gateway.routes.files import UPLOADED_TYPES, FileRoutes
 from gateway.routes.processes import ProcessRoutes
 from gateway.routes.wiring import Handlers
@@ -32,23 +27,14 @@ def routes(handlers: Handlers) -> tuple[AnyRoute, ...]:
     )
     declared = {(route.method, route.path): route for route in handlers.declared}
     rest = [route for route in served if (route.method, route.path) not in declared]
-    everything = (*declared.values(), *rest)
-    return (*everything, OpenRoute("GET", "/openapi.json", _describing(everything)))
-
-
-def _describing(served: tuple[AnyRoute, ...]) -> OpenHandler:
-    document = described(served)
-
-    async def describe(request: Request) -> Response:
-        return json_response(document)
-
-    return describe
+    return (*declared.values(), *rest)
 
 
 def _pages(pages: PageRoutes) -> tuple[AnyRoute, ...]:
     return (
         OpenRoute("GET", "/", pages.page),
         OpenRoute("GET", "/docs", pages.docs),
+        OpenRoute("GET", "/openapi.json", pages.openapi),
         OpenRoute("GET", "/problems", pages.problems),
         OpenRoute("GET", "/problems/{code}", pages.problem),
         # A HEAD request must not consume the link.

@@ -5,6 +5,7 @@ import hmac
 from collections.abc import Mapping
 from datetime import timedelta
 from html import escape
+from importlib.resources import files
 
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response
@@ -48,6 +49,7 @@ class PageRoutes:
         self._clock = clock
         self._started_at = clock.now()
         self._draining = draining
+        self._openapi = (files("gateway.api") / "openapi.json").read_bytes()
 
     async def page(self, request: Request) -> Response:
         """Show the start page with the signed-in user."""
@@ -77,11 +79,16 @@ class PageRoutes:
         return HTMLResponse(
             _document(
                 "Parley: the API",
-                "<p>Send <code>Authorization: Bearer</code> with an API key. Errors are problem "
-                'documents (RFC 9457, see <a href="/problems">all</a>), streams are server-sent '
-                f"events.</p><table>{head}{rows}</table>",
+                "<p>Send <code>Authorization: Bearer</code> with an API key. "
+                '<a href="/openapi.json">openapi.json</a> describes all of it. Errors are '
+                'problem documents (RFC 9457, see <a href="/problems">all</a>), streams are '
+                f"server-sent events.</p><table>{head}{rows}</table>",
             )
         )
+
+    async def openapi(self, request: Request) -> Response:
+        """Return the OpenAPI document, which `scripts/openapi.py` generates from the protos."""
+        return Response(self._openapi, media_type="application/json")
 
     async def problems(self, request: Request) -> Response:
         """List the problem codes."""

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from parley.api.contract.v1 import options_pb2
+
 
 def filled(message: Any) -> Any:
     """Return a message all of whose fields are set, each list with one item.
@@ -35,4 +37,6 @@ def filled(message: Any) -> Any:
 def _value_of(field: Any) -> object:
     if field.name.endswith("_json"):
         return '{"product": "pens"}'
+    if field.GetOptions().Extensions[options_pb2.json].decimal_max:
+        return "1.5"
     return "x" if field.cpp_type == field.CPPTYPE_STRING else 1

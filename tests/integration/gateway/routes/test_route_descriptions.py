@@ -1,11 +1,11 @@
-"""The description of the API says what the routes really take."""
+"""Routes refuse what they do not declare, and the description of the API is served."""
 
 import re
+from importlib.resources import files
 
 import msgspec
 
 from gateway.http.application import UserRoute
-from gateway.routes.files import UPLOADED_TYPES
 from support.gateway.chats import NO_CHAT
 from support.gateway.routes import every_route
 from support.gateway.stack import GatewayStack
@@ -63,31 +63,14 @@ async def test_every_route_takes_the_body_that_is_described(stack: GatewayStack)
         assert [error["pointer"] for error in errors[1:]] == required, route
 
 
-async def test_the_description_is_served_to_everyone(stack: GatewayStack) -> None:
+async def test_the_openapi_document_is_served_to_everyone_as_it_is_checked_in(
+    stack: GatewayStack,
+) -> None:
     reply = await stack.anonymous.request("GET", "/openapi.json")
 
-    document = reply.json()
-    assert (reply.status, document["openapi"], document["info"]["title"]) == (
+    checked_in = (files("gateway.api") / "openapi.json").read_bytes()
+    assert (reply.status, reply.headers["content-type"], reply.body) == (
         200,
-        "3.1.1",
-        "Parley",
+        "application/json",
+        checked_in,
     )
-    sent = document["paths"]["/api/v1/chats/{chat_id}/messages"]["post"]
-    assert sent["operationId"] == "postChatsChatIdMessages"
-    assert (sent["x-scope"], sent["x-roles"]) == ("chat:write", ["admin", "member", "owner"])
-    assert sent["requestBody"] == {
-        "required": True,
-        "content": {
-            "application/json": {"schema": {"$ref": "#/components/schemas/SendMessageBody"}}
-        },
-    }
-    assert [parameter["name"] for parameter in sent["parameters"]] == [
-        "chat_id",
-        "Idempotency-Key",
-    ]
-    upload = document["paths"]["/api/v1/files"]["post"]
-    assert upload["x-scope"] == "file:write"
-    assert upload["requestBody"]["content"].keys() == set(UPLOADED_TYPES)
-    operations = [each for path in document["paths"].values() for each in path.values()]
-    assert len(operations) == len(user_routes())
-    assert len({operation["operationId"] for operation in operations}) == len(operations)
