@@ -1,4 +1,4 @@
-"""The routing table; `gateway.http.route_access` contains the access rules."""
+"""The routing table: what the protos declare, and what the gateway serves itself."""
 
 from gateway.http.application import AnyRoute, OpenRoute, UserRoute
 from gateway.routes.files import UPLOADED_TYPES, FileRoutes
@@ -12,8 +12,6 @@ from gateway.web.routes import PageRoutes
 API = "/api/v1"
 CHAT = f"{API}/chats/{{chat_id}}"
 
-PAGE = ("limit", "cursor")
-
 
 def routes(handlers: Handlers) -> tuple[AnyRoute, ...]:
     """Return every route."""
@@ -25,9 +23,7 @@ def routes(handlers: Handlers) -> tuple[AnyRoute, ...]:
         *_workspace_events(handlers.workspaces),
         *_files(handlers.files),
     )
-    declared = {(route.method, route.path): route for route in handlers.declared}
-    rest = [route for route in served if (route.method, route.path) not in declared]
-    return (*declared.values(), *rest)
+    return (*handlers.declared, *served)
 
 
 def _pages(pages: PageRoutes) -> tuple[AnyRoute, ...]:
