@@ -3,6 +3,9 @@
     parley token issue shop --scope chat:read --scope chat:write > shop.token
     python examples/client_tools.py --token-file shop.token unix:/path/chatd.sock "how many pens?"
 
+The demo model calls the tool only if it is told to; without a provider key use the prompt
+'call: look_up_stock {"product": "pens"}'.
+
 A turn that calls the tool stops with the status requires_action until the program has answered
 every call, or until the deadline of the action.
 """

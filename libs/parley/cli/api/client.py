@@ -175,6 +175,8 @@ def refusal_of(status: int, reason: str, document: bytes) -> ApiRefused:
     message = ": ".join(said) or f"the server answered {status} {reason}".rstrip()
     if status == 401:
         message += " (check PARLEY_API_KEY, or the file api_key in the home)"
+    if status >= 500 and problem.get("trace_id"):
+        message += f" trace_id: {problem['trace_id']}"
     after_ms = problem.get("retry_after_ms")
     after_s = after_ms / 1000 if isinstance(after_ms, int | float) else None
     said_whole = f"{message} ({code})" if code else message
