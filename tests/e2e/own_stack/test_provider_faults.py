@@ -125,11 +125,14 @@ async def test_h30_a_retry_is_told_from_the_first_failure(installation: Installa
     assert told.pop("retrying_at").endswith("Z")
     assert told == {
         "attempt": 1,
-        "error": "mock-anthropic is overloaded at the moment.",
-        "kind": "overloaded",
-        "provider": "mock-anthropic",
-        "status_code": 529,
-        "retryable": True,
+        "error": {
+            "message": "mock-anthropic is overloaded at the moment.",
+            "detail": "mock: failing with 529 as asked",
+            "kind": "overloaded",
+            "provider": "mock-anthropic",
+            "status_code": 529,
+            "retryable": True,
+        },
     }
     assert _status(events) == "waiting"
 
@@ -158,7 +161,7 @@ async def test_c4_an_answer_that_was_cut_is_asked_for_again(installation: Instal
     chat_id = await installation.chat()
     model = await installation.model("openai", "cut=2,times=1,text=whole")
     events = await installation.turn(chat_id, model)
-    assert [retry["kind"] for retry in _told(events, "retry")] == ["timeout"]
+    assert [retry["error"]["kind"] for retry in _told(events, "retry")] == ["timeout"]
     page = await installation.asked("GET", f"{CHATS}/{chat_id}/messages?limit=1")
     assert page["messages"][0]["content"] == [{"type": "text", "text": "whole"}]
 
