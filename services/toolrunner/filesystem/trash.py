@@ -17,6 +17,8 @@ from typing import Final
 
 PRIVATE: Final = 0o700
 BLOCK_BYTES: Final = 512
+#: How often directories may be found filled again before that is an error.
+REFILLS_MAX: Final = 1000
 _DIRECTORY: Final = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 
@@ -50,7 +52,7 @@ class Trash:
         """
         self.directory.mkdir(mode=PRIVATE, parents=True, exist_ok=True)
         fd = os.open(self.directory, _DIRECTORY)
-        freed_bytes = 0
+        freed_bytes, refills = 0, 0
         problem: OSError | None = None
         try:
             # Each round moves everything one level up.
@@ -61,7 +63,10 @@ class Trash:
                     except FileNotFoundError:
                         continue
                     except OSError as error:
-                        problem = error
+                        # A program that is about to end may still write into a directory.
+                        refills += error.errno == errno.ENOTEMPTY
+                        if error.errno != errno.ENOTEMPTY or refills > REFILLS_MAX:
+                            problem = error
         finally:
             os.close(fd)
         if problem is not None:

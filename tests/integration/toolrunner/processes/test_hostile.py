@@ -310,7 +310,7 @@ async def test_a31_a_full_disk_is_told_and_the_service_lives(house: House) -> No
         service.rlimit(psutil.RLIMIT_FSIZE, (4096, kept[1]))
         assert await reason_of(client.start("true")) == (
             grpc.StatusCode.UNAVAILABLE,
-            "NODE_FULL",
+            "JOURNAL_UNAVAILABLE",
         )
         service.rlimit(psutil.RLIMIT_FSIZE, (64 * 1024, kept[1]))
         files = house.data / "workspaces" / client.context.workspace_id / "files"

@@ -2,6 +2,7 @@
 
 import os
 import socket
+import threading
 from pathlib import Path
 
 import pytest
@@ -104,3 +105,33 @@ def test_two_names_of_a_file_are_measured_once(tree: Path) -> None:
     root.close()
     assert entries == 3
     assert 100_000 <= disk_bytes < 200_000
+
+
+def test_a_file_that_is_made_while_the_trash_is_emptied_goes_too(tmp_path: Path) -> None:
+    trash, tree = Trash(tmp_path / "trash"), tmp_path / "tree"
+    tree.mkdir()
+    trash.throw(tree)
+    (thrown,) = (tmp_path / "trash").iterdir()
+    fd = os.open(thrown, os.O_RDONLY | os.O_DIRECTORY)
+    written, is_emptied = threading.Event(), threading.Event()
+
+    def write() -> None:
+        for number in range(200):
+            try:
+                os.close(os.open(f"f{number}", os.O_CREAT | os.O_WRONLY, dir_fd=fd))
+            except FileNotFoundError:  # The directory is gone.
+                break
+            written.set()
+        is_emptied.wait(5)
+
+    writer = threading.Thread(target=write)
+    writer.start()
+    try:
+        assert written.wait(5)
+        trash.empty()
+    finally:
+        is_emptied.set()
+        writer.join()
+        os.close(fd)
+    trash.empty()
+    assert [*(tmp_path / "trash").iterdir()] == []
