@@ -200,7 +200,7 @@ def _values(old: Schema, new: Schema, place: str, *, is_input: bool) -> Iterator
             yield f"{place}: accepts only {', '.join(map(str, now))} now"
         return
     for value in was:
-        # A value that is not sent any more is no breaking change, but a const is how kinds are told apart.
+        # Removing an output value is compatible, but a const tells kinds apart.
         if now and value not in now and (is_input or "const" in old):
             yield f"{place}: value {value} removed"
 
