@@ -42,7 +42,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--second-chance",
         action="store_true",
-        help="these tests failed beside others: tell which pass now, and fail also then",
+        help="these tests failed beside others: tell which pass now, and fail if they are many",
     )
     parser.addoption(
         "--end-with",
@@ -109,8 +109,10 @@ def pytest_sessionfinish(session: pytest.Session) -> Generator[None]:
         end_undisturbed()
     reporter = session.config.pluginmanager.get_plugin("terminalreporter")
     stats = {} if reporter is None else reporter.stats
-    if session.config.getoption("--second-chance") and second_chance.passed_alone(stats):
-        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+    if session.config.getoption("--second-chance"):
+        names = second_chance.passed_alone(stats)
+        if len(names) > second_chance.PASSED_ALONE_MAX:
+            session.exitstatus = pytest.ExitCode.TESTS_FAILED
     try:
         yield
     finally:

@@ -2,11 +2,11 @@
 
 from hypothesis import settings
 
-#: In a plain run: enough to find what a change breaks. With --full-size: to find what is rare.
-PLAIN, FULL_SIZE = 25, 100
+#: In a plain run, and with --full-size to find what is rare.
+PLAIN, FULL_SIZE = 100, 400
 
 
-def examples(full_size: int) -> int:
-    """Return how many examples to try, for a test that tries `full_size` at full size."""
+def examples(plain: int) -> int:
+    """Return how many examples to try, for a test that tries `plain` in a plain run."""
     current = settings.get_profile(settings.get_current_profile_name())
-    return max(1, full_size * current.max_examples // FULL_SIZE)
+    return plain * current.max_examples // PLAIN
