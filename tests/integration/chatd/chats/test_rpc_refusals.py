@@ -178,6 +178,11 @@ IMPOSSIBLE_CHATS: list[tuple[dict[str, Any], str]] = [
     ({"client_tools": [tool(description="\0")]}, "client_tools[0].description"),
     ({"client_tools": [tool(input_schema_json="[]")]}, "client_tools[0].input_schema_json"),
     ({"client_tools": [tool(input_schema_json="{")]}, "client_tools[0].input_schema_json"),
+    ({"client_tools": [tool(input_schema_json='{"a": NaN}')]}, "client_tools[0].input_schema_json"),
+    (
+        {"client_tools": [tool(input_schema_json='{"a": 1e400}')]},
+        "client_tools[0].input_schema_json",
+    ),
     ({"client_tools": [tool()] * 251}, "client_tools"),
     ({"chat_id": ABSENT}, "chat_id"),
 ]

@@ -123,7 +123,7 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     ERROR_REASON_FILE_WORKER_GONE: _ErrorReason.ValueType  # 49
     """The program that works on files ended in between; nothing was changed, so try again. Metadata: {}."""
     ERROR_REASON_OUTCOME_UNKNOWN: _ErrorReason.ValueType  # 50
-    """Nobody knows whether the call had its effect; look before asking for it anew. Not UNAVAILABLE, because an automatic retry
+    """It is unknown whether the call had its effect; check before repeating it. Not UNAVAILABLE, because an automatic retry
     would not determine the outcome. Metadata: {}.
     """
     ERROR_REASON_EXECUTION_CANCELLED: _ErrorReason.ValueType  # 51
@@ -241,7 +241,7 @@ ERROR_REASON_NOT_A_FORK: ErrorReason.ValueType  # 48
 ERROR_REASON_FILE_WORKER_GONE: ErrorReason.ValueType  # 49
 """The program that works on files ended in between; nothing was changed, so try again. Metadata: {}."""
 ERROR_REASON_OUTCOME_UNKNOWN: ErrorReason.ValueType  # 50
-"""Nobody knows whether the call had its effect; look before asking for it anew. Not UNAVAILABLE, because an automatic retry
+"""It is unknown whether the call had its effect; check before repeating it. Not UNAVAILABLE, because an automatic retry
 would not determine the outcome. Metadata: {}.
 """
 ERROR_REASON_EXECUTION_CANCELLED: ErrorReason.ValueType  # 51
