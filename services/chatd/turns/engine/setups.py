@@ -116,6 +116,7 @@ class ConfiguredSetups:
             ancestor_ids=facts.ancestor_ids,
             mcp_server_ids=facts.mcp_server_ids,
             workspace_id=facts.workspace_id,
+            is_attended=facts.is_attended,
         )
 
     async def _workspace_text(self, chat_id: ChatId, facts: ChatFacts) -> str:
