@@ -1,0 +1,114 @@
+"""Live results: the output of running calls, joined and bounded before it is published.
+
+The calls of an episode publish at most one delta each per flush, and together on average at most
+2 KiB per flush. Output that is faster is not queued: it is replaced by a reset with its end. After
+many published bytes every call publishes its whole live result again, so that the kept parts of the
+episode contain it for late readers, however much another call writes.
+"""
+
+from collections.abc import Iterator
+
+from msgspec.structs import replace
+
+from chatd.content.domain.parts import ToolResultDelta
+from chatd.streams.engine.coalescing import joined_deltas, size_of
+
+FLUSH_BYTES = 2048
+#: How much of the ends of all outputs together one flush publishes, and a late reader gets.
+RESULTS_BYTES_MAX = 64 * 1024
+#: After how many published bytes all calls publish their live results again.
+REPEAT_BYTES = 256 * 1024
+
+
+class LiveResult:
+    """The live result of one running call.
+
+    Attributes:
+        part_index: The index of its parts.
+        unsent: What is not published yet.
+    """
+
+    def __init__(self, part_index: int, first: ToolResultDelta) -> None:
+        self.part_index = part_index
+        self.unsent: ToolResultDelta | None = first
+        self._whole = replace(first, is_reset=True)
+
+    def add(self, delta: ToolResultDelta) -> None:
+        """Append a delta."""
+        self._whole = _ending(joined_deltas(self._whole, delta), RESULTS_BYTES_MAX)
+        self.unsent = delta if self.unsent is None else joined_deltas(self.unsent, delta)
+        if size_of(self.unsent) > RESULTS_BYTES_MAX:
+            self.unsent = self._whole
+
+    def repeat(self) -> None:
+        """Publish the whole live result again."""
+        self.unsent = self._whole
+
+    def taken(self, bytes_max: int) -> ToolResultDelta | None:
+        """Return what is not published yet; the end of the whole text if that is too large."""
+        delta, self.unsent = self.unsent, None
+        if delta is None or size_of(delta) <= bytes_max:
+            return delta
+        return _ending(self._whole, bytes_max)
+
+
+class LiveResults:
+    """The live results of one episode."""
+
+    def __init__(self) -> None:
+        self._running: dict[str, LiveResult] = {}
+        self._ended: set[str] = set()
+        self._pause = 0  # Flushes until the next deltas.
+        self._unrepeated_bytes = 0
+
+    @property
+    def has_unsent(self) -> bool:
+        """Whether another flush is needed."""
+        return any(result.unsent is not None for result in self._running.values())
+
+    def add(self, part_index: int, delta: ToolResultDelta) -> bool:
+        """Append a delta; return False if the call has its result already."""
+        call = delta.tool_call_id
+        if call in self._ended:
+            return False
+        running = self._running.get(call)
+        if running is None:
+            self._running[call] = LiveResult(part_index, delta)
+        else:
+            running.add(delta)
+        return True
+
+    def end(self, tool_call_id: str) -> None:
+        """Drop the live result of a call that has its result."""
+        self._running.pop(tool_call_id, None)
+        self._ended.add(tool_call_id)
+
+    def due(self) -> Iterator[tuple[int, ToolResultDelta]]:
+        """Yield what is to be published at this flush, with the index of its part."""
+        if self._pause:
+            self._pause -= 1
+            return
+        published_bytes = 0
+        for result in self._running.values():
+            delta = result.taken(RESULTS_BYTES_MAX // len(self._running))
+            if delta is not None:
+                published_bytes += size_of(delta)
+                yield result.part_index, delta
+        self._pause = published_bytes // FLUSH_BYTES
+        self._unrepeated_bytes += published_bytes
+        if self._unrepeated_bytes > REPEAT_BYTES:
+            self._unrepeated_bytes = 0
+            for result in self._running.values():
+                result.repeat()
+
+
+def _ending(delta: ToolResultDelta, bytes_max: int) -> ToolResultDelta:
+    """Return the delta with the end of its text."""
+    text = delta.text
+    if len(text) * 4 <= bytes_max:
+        return delta
+    # A character has at least one byte; one that is cut is dropped.
+    data = text[-bytes_max:].encode("utf-8", "surrogatepass")
+    if len(text) <= bytes_max and len(data) <= bytes_max:
+        return delta
+    return replace(delta, text=data[-bytes_max:].decode("utf-8", "ignore"))
