@@ -225,8 +225,8 @@ def test_every_kind_of_event_has_a_value() -> None:
     }
 
 
-def live_result(number: int, **fields: object) -> event_pb2.ChatEvent:
-    told = message_pb2.ToolResultPart(tool_call_id="t", tool_name="execute", **fields)  # type: ignore[arg-type]
+def live_result(number: int, told: message_pb2.ToolResultPart) -> event_pb2.ChatEvent:
+    told.tool_call_id, told.tool_name = "t", "execute"
     part = event_pb2.MessagePartEvent(
         role=message_pb2.ROLE_TOOL, part=message_pb2.Part(tool_result=told), seq=number
     )
@@ -236,17 +236,16 @@ def live_result(number: int, **fields: object) -> event_pb2.ChatEvent:
 def test_live_results_fold_into_the_running_calls_until_the_result_is_there() -> None:
     calls, known = RunningCalls(), []
     progress = message_pb2.CallProgress(progress=1, total=2, message="half")
-    for number, fields in enumerate(
-        (
-            {"process_id": "p1", "result_delta": "on"},
-            {"result_delta": "e\n", "progress": progress},
-            {"result_reset": True, "result_delta": "two\n"},
-            {"result_json": "{}", "outcome": message_pb2.TOOL_OUTCOME_DONE},
-            {"result_delta": "again"},
-        ),
-        start=1,
-    ):
-        event = event_of(live_result(number, **fields))
+    outcome = message_pb2.TOOL_OUTCOME_DONE
+    parts = (
+        message_pb2.ToolResultPart(process_id="p1", result_delta="on"),
+        message_pb2.ToolResultPart(result_delta="e\n", progress=progress),
+        message_pb2.ToolResultPart(result_reset=True, result_delta="two\n"),
+        message_pb2.ToolResultPart(result_json="{}", outcome=outcome),
+        message_pb2.ToolResultPart(result_delta="again"),
+    )
+    for number, told in enumerate(parts, start=1):
+        event = event_of(live_result(number, told))
         assert event is not None
         calls.apply(event)
         known.append(dict(calls.calls))
