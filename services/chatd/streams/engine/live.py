@@ -17,7 +17,7 @@ from functools import partial
 
 import msgspec
 
-from chatd.chats.domain.chat import ChatState
+from chatd.chats.domain.chat import ChatState, Status
 from chatd.content.domain.messages import Role
 from chatd.content.domain.parts import Part, StreamedPart, ToolResult, ToolResultDelta
 from chatd.primitives.domain.ids import ChatId, Fence
@@ -133,9 +133,13 @@ class LiveChats:
         """Drop the episode that a commit closed; pieces not numbered yet are part of the commit."""
         opened = self._episodes.get(state.chat_id)
         episode = (state.history_version, state.generation_attempt)
-        if opened is not None and episode != (opened.history_version, opened.generation_attempt):
+        if opened is None:
+            return
+        if episode != (opened.history_version, opened.generation_attempt):
             opened.waiting = None
             del self._episodes[state.chat_id]
+        elif state.status is not Status.RUNNING:
+            opened.results.close()
 
     def add_piece(self, chat_id: ChatId, opened: _Open, piece: _Waiting) -> None:
         """Number a piece of an open episode, now or at the next flush."""
