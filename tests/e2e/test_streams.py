@@ -157,6 +157,34 @@ async def test_a_running_command_is_seen_attached_to_and_resumed_over_sse(
     assert "result_delta" not in messages[0]
 
 
+async def test_100_mb_of_output_are_few_events_and_little_memory(watched: FaultyStack) -> None:
+    command = "yes 0123456789abcde | head -c 100000000; sleep 1; echo; echo over; sleep 1"
+    arguments = {"command": command, "timeout": "100s"}
+    chatds = [
+        each["pid"] for each in watched.stack.status()["processes"] if each["service"] == "chatd"
+    ]
+    before = {pid: psutil.Process(pid).memory_info().rss for pid in chatds}
+    began_s = time.monotonic()
+    chat_id = watched.create(f"call: execute {json.dumps(arguments)}")
+    with curled(watched.stack, chat_id) as until:
+        events = until(lambda events: events[-1][1] == "status" and _is_waiting(events[-1][2]))
+    took_s = time.monotonic() - began_s
+    grown = {pid: psutil.Process(pid).memory_info().rss - before[pid] for pid in chatds}
+    live = [part for part in results_of(events) if "result" not in part]
+    sizes = [len(part.get("result_delta", "")) for part in live]
+    # The owner reads ten times a second, and publishes at most 2 KiB per 25 ms.
+    assert 2 <= len(live) <= 10 * took_s
+    assert sum(sizes) <= 80 * 1024 * took_s + 64 * 1024
+    assert max(sizes) <= 64 * 1024
+    assert max(grown.values()) < 64 * 1024 * 1024
+    (result,) = [part["result"] for part in results_of(events) if "result" in part]
+    assert result["truncation"]["original_bytes"] == 100_000_000 + len("\nover\n")
+
+
+def _is_waiting(data: Any) -> bool:
+    return bool(data["status"]["status"] == "waiting")
+
+
 async def test_run_shows_the_output_of_a_command_while_it_runs(
     watched: FaultyStack,
 ) -> None:
