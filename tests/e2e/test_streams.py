@@ -173,7 +173,7 @@ async def test_100_mb_of_output_are_few_events_and_little_memory(watched: Faulty
     live = [part for part in results_of(events) if "result" not in part]
     sizes = [len(part.get("result_delta", "")) for part in live]
     # The owner reads ten times a second, and publishes at most 2 KiB per 25 ms.
-    assert 2 <= len(live) <= 10 * took_s
+    assert 1 <= len(live) <= 10 * took_s
     assert sum(sizes) <= 80 * 1024 * took_s + 64 * 1024
     assert max(sizes) <= 64 * 1024
     assert max(grown.values()) < 64 * 1024 * 1024
