@@ -13,7 +13,7 @@ from toolrunner.journal.statements import decode_process, put_process, transacti
 from toolrunner.primitives.domain import ProcessId
 from toolrunner.primitives.errors import JournalUnusable
 
-SCHEMA_VERSION: Final = 2
+SCHEMA_VERSION: Final = 3
 #: The size at which SQLite restarts its write-ahead log.
 _LOG_BYTES: Final = 4 * 1024 * 1024
 _SMALL_CACHE_PAGES: Final = 16
@@ -50,6 +50,14 @@ _STEPS: Final = (
     """
 ALTER TABLE executions ADD COLUMN acknowledged_at TEXT;
 CREATE INDEX executions_process ON executions (process_id);
+""",
+    """
+ALTER TABLE executions ADD COLUMN workspace_id TEXT NOT NULL DEFAULT '';
+UPDATE executions SET state = 'acknowledged' WHERE acknowledged_at IS NOT NULL;
+CREATE TABLE tombstone_workspaces (
+    number INTEGER PRIMARY KEY, workspace_id TEXT NOT NULL UNIQUE
+);
+CREATE TABLE tombstones (digest BLOB PRIMARY KEY, workspace INTEGER NOT NULL) WITHOUT ROWID;
 """,
 )
 

@@ -11,7 +11,14 @@ from msgspec import structs
 
 from parley.clock import FakeClock
 from toolrunner.journal.database import open_file
-from toolrunner.journal.journal import CANCELLED_ERROR, Begun, Journal, Known, NotBegun
+from toolrunner.journal.journal import (
+    CANCELLED_ERROR,
+    Begun,
+    Journal,
+    Known,
+    NotBegun,
+    first_response,
+)
 from toolrunner.journal.records import (
     LIVE,
     Effect,
@@ -28,6 +35,7 @@ from toolrunner.primitives.errors import (
     ExecutionIdReused,
     JournalChanged,
     JournalUnusable,
+    OutcomeUnknown,
     RequestIdReused,
     StaleOwner,
 )
@@ -252,7 +260,11 @@ def test_an_acknowledged_result_is_dropped_and_cannot_begin_again(journal: Journ
     assert journal.acknowledge(["execution-1", "other"], "first") == ("execution-1", "other")
     journal.finish(effect(), b"response", RUNNING)
     assert journal.acknowledge(["execution-1", "other"], "first") == ("other",)
-    assert journal.begin(effect(), PROCESS) == Known(replace(FINISHED, response=b""))
+    dropped = replace(FINISHED, state=ExecutionState.ACKNOWLEDGED, response=b"")
+    assert journal.begin(effect(), PROCESS) == Known(dropped)
+    assert journal.execution(key()) == dropped
+    with pytest.raises(OutcomeUnknown):
+        first_response(dropped)
 
 
 def test_one_process_uses_one_journal(tmp_path: Path, journal: Journal) -> None:
@@ -330,9 +342,21 @@ def begun(journal: Journal, name: str, *, is_keyed: bool, after_s: float = 0.0) 
 
 
 def expired(journal: Journal, *, kept_max: int = 10) -> list[str]:
-    now = CLOCK.now()
-    old = journal.expire(ended_before=now + HOUR, acknowledged_before=now + HOUR, kept_max=kept_max)
+    pruned(journal)
+    old = journal.expire(ended_before=CLOCK.now() + HOUR, kept_max=kept_max)
     return sorted(process_id for _, process_id in old)
+
+
+def pruned(
+    journal: Journal, *, finished_after: timedelta = timedelta(0), at_once_max: int = 100
+) -> int:
+    """Prune what was acknowledged until now, and what ended before now and some time."""
+    now = CLOCK.now()
+    return journal.prune(
+        acknowledged_before=now + HOUR,
+        finished_before=now + finished_after,
+        at_once_max=at_once_max,
+    )
 
 
 def test_only_what_was_acknowledged_or_is_a_persons_expires(journal: Journal) -> None:
@@ -347,7 +371,74 @@ def test_only_what_was_acknowledged_or_is_a_persons_expires(journal: Journal) ->
     waiting = journal.execution(replace(FIRST_OWNER, execution_id=ExecutionId("waiting")))
     assert waiting is not None
     assert waiting.response == b"response"
-    assert journal.execution(replace(FIRST_OWNER, execution_id=ExecutionId("acknowledged"))) is None
+    acknowledged = replace(FIRST_OWNER, execution_id=ExecutionId("acknowledged"))
+    assert journal.execution(acknowledged) == tombstone("acknowledged")
+
+
+def tombstone(execution_id: str, chat_id: ChatId = CHAT) -> Execution:
+    return Execution(
+        request_id=execution_id,
+        chat_id=chat_id,
+        method="",
+        body_hash=b"",
+        state=ExecutionState.ACKNOWLEDGED,
+        process_id=None,
+        response=b"",
+        started_at=None,
+        finished_at=None,
+    )
+
+
+def test_what_was_never_acknowledged_is_pruned_by_its_age(journal: Journal) -> None:
+    begun(journal, "lost", is_keyed=True)
+    begun(journal, "by-hand", is_keyed=False)
+    journal.begin(effect(), PROCESS)
+    journal.cancel(replace(FIRST_OWNER, execution_id=ExecutionId("cancelled")))
+    assert pruned(journal) == 0
+    assert pruned(journal, finished_after=HOUR, at_once_max=2) == 2
+    assert pruned(journal, finished_after=HOUR, at_once_max=2) == 1
+    lost = replace(FIRST_OWNER, execution_id=ExecutionId("lost"))
+    assert journal.execution(lost) == tombstone("lost")
+    assert journal.cancel(lost) == tombstone("lost")
+    assert journal.execution(replace(lost, execution_id=ExecutionId("cancelled"))) is not None
+    assert journal.execution(key()) == STARTED
+    # A person's request may come again by then: it is another one.
+    begun(journal, "by-hand", is_keyed=False)
+
+
+def test_a_tombstone_refuses_any_body_and_outlives_the_service(tmp_path: Path) -> None:
+    journal = opened(tmp_path)
+    begun(journal, "execution-1", is_keyed=True)
+    journal.acknowledge(["execution-1"], "first")
+    assert pruned(journal) == 1
+    journal.close()
+    journal = opened(tmp_path)
+    for body in (b"body", b"another"):
+        assert journal.begin(effect(body), PROCESS) == Known(tombstone("execution-1"))
+    assert journal.acknowledge(["execution-1", "never"], "first") == ("never",)
+    with pytest.raises(OutcomeUnknown):
+        first_response(tombstone("execution-1"))
+    journal.close()
+
+
+def test_tombstones_go_with_their_workspace_and_epochs_stay(journal: Journal) -> None:
+    for name, workspace in (("one", "w1"), ("two", "w2"), ("none", "")):
+        by = Key(ExecutionId(name), CHAT, 7, "first", WorkspaceId(workspace))
+        asked = replace(effect(by=by), request_id=name)
+        assert journal.begin(asked, None) == Begun()
+        journal.finish(asked, b"response", None)
+    journal.acknowledge(["one", "two", "none"], "first")
+    assert pruned(journal) == 3
+    assert sorted(journal.workspaces_of_tombstones()) == ["w1", "w2"]
+    journal.drop_tombstones(WorkspaceId("w1"))
+    assert journal.workspaces_of_tombstones() == ("w2",)
+    known = [
+        journal.execution(Key(ExecutionId(name), CHAT, 7, "first"))
+        for name in ("one", "two", "none")
+    ]
+    assert known == [None, tombstone("two"), tombstone("none")]
+    with pytest.raises(StaleOwner):
+        journal.execution(key(6))
 
 
 def test_the_output_of_too_many_finished_processes_goes_oldest_first(journal: Journal) -> None:
@@ -388,6 +479,9 @@ def test_a_journal_of_the_first_version_is_brought_up_to_date(tmp_path: Path) ->
     with sqlite3.connect(path) as connection:
         connection.execute("DROP INDEX executions_process")
         connection.execute("ALTER TABLE executions DROP COLUMN acknowledged_at")
+        connection.execute("ALTER TABLE executions DROP COLUMN workspace_id")
+        connection.execute("DROP TABLE tombstones")
+        connection.execute("DROP TABLE tombstone_workspaces")
         connection.execute("PRAGMA user_version = 1")
     connection.close()
     journal = Journal.open(path, new_generation="another", boot_id="b", clock=CLOCK)
@@ -395,6 +489,27 @@ def test_a_journal_of_the_first_version_is_brought_up_to_date(tmp_path: Path) ->
     assert journal.begin(effect(), PROCESS) == Begun()
     journal.finish(effect(), b"response", RUNNING)
     assert journal.acknowledge(["execution-1"], "first") == ()
+    journal.close()
+
+
+def test_what_the_second_version_had_acknowledged_stays_so(tmp_path: Path) -> None:
+    journal = opened(tmp_path)
+    begun(journal, "execution-1", is_keyed=True)
+    journal.acknowledge(["execution-1"], "first")
+    journal.close()
+    with sqlite3.connect(tmp_path / "journal.sqlite") as connection:
+        connection.execute("UPDATE executions SET state = 'finished'")
+        connection.execute("ALTER TABLE executions DROP COLUMN workspace_id")
+        connection.execute("DROP TABLE tombstones")
+        connection.execute("DROP TABLE tombstone_workspaces")
+        connection.execute("PRAGMA user_version = 2")
+    connection.close()
+    journal = opened(tmp_path)
+    known = journal.execution(key())
+    assert known is not None
+    assert known.state is ExecutionState.ACKNOWLEDGED
+    assert pruned(journal) == 1
+    assert journal.execution(key()) == tombstone("execution-1")
     journal.close()
 
 
