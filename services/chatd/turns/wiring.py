@@ -17,6 +17,7 @@ from chatd.resources import Resources
 from chatd.spend.store.open_calls import PostgresOpenCalls
 from chatd.spend.wiring import SpendComponents
 from chatd.titles.wiring import TitleComponents, open_titles
+from chatd.tools.acknowledgements import Acknowledgements
 from chatd.tools.wiring import open_tools
 from chatd.turns.engine.chat_run import TurnRunner
 from chatd.turns.engine.dependencies import TurnPorts
@@ -42,6 +43,7 @@ class WorkerComponents:
         titles: Generates titles and summaries of them.
         diffs: Tracks changes in their workspaces.
         servers: The MCP servers whose tools they use.
+        acknowledgements: Acknowledges the results of their tools.
         open_calls: Stores model calls under way, and charges those of dead processes.
     """
 
@@ -51,6 +53,7 @@ class WorkerComponents:
     titles: TitleComponents
     diffs: DiffStatuses
     servers: McpServers
+    acknowledgements: Acknowledgements
     open_calls: OpenCallWriter
 
 
@@ -112,7 +115,16 @@ async def open_worker(
     workers = PostgresWorkers(resources.pool, resources.lease_session)
     stack.callback(workers.close)
     worker = _worker(resources, faults, worker_id, chats, workers, turns)
-    return WorkerComponents(worker, workers, turns, titles, diffs, offered.servers, open_calls)
+    return WorkerComponents(
+        worker,
+        workers,
+        turns,
+        titles,
+        diffs,
+        offered.servers,
+        offered.acknowledgements,
+        open_calls,
+    )
 
 
 def _worker(

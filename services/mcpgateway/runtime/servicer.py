@@ -128,9 +128,9 @@ class RuntimeServicer(McpRuntimeServiceServicer):
             opened = await self._executor.start(call_request, target, blocking_error)
         if opened.record.is_acknowledged:
             raise CallAcknowledged(call_request.key.execution_id)
-        started = api.CallStarted(
-            is_attached=opened.is_attached, started_at=opened.record.started_at
-        )
+        started = api.CallStarted(is_attached=opened.is_attached)
+        if opened.record.started_at is not None:
+            started.started_at.FromDatetime(opened.record.started_at)
         yield api.CallToolResponse(started=started)
         async for progress_updates in self._executor.follow(opened.record):
             if isinstance(progress_updates, Progress):
