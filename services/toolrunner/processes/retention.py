@@ -2,11 +2,9 @@
 
 import asyncio
 import logging
-from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from functools import partial
-from pathlib import Path
 from typing import Final
 
 from parley.clock import Clock
@@ -83,10 +81,5 @@ class Reaper:
                 )
             )
         known = await self.journal.run(lambda journal: journal.workspaces_of_tombstones())
-        directories = {each: self.workspaces.at(each).directory for each in known}
-        for workspace_id in await asyncio.to_thread(_missing, directories):
+        for workspace_id in await asyncio.to_thread(self.workspaces.missing, known):
             await self.journal.run(partial(Journal.drop_tombstones, workspace_id=workspace_id))
-
-
-def _missing(directories: Mapping[WorkspaceId, Path]) -> list[WorkspaceId]:
-    return [each for each, directory in directories.items() if not directory.exists()]
