@@ -111,16 +111,22 @@ _FAIL_ABANDONED_CALLS = """
 """
 # May run: process.
 _DROP_OLD_RESULTS = """
-    UPDATE mcp.calls SET acknowledged_at = now(), parts = NULL
-    WHERE acknowledged_at IS NULL AND finished_at < now()
-        - CASE WHEN starts_with(caller, $1) THEN $2::interval ELSE $3::interval END
+    WITH old AS (
+        SELECT execution_id FROM mcp.calls
+        WHERE acknowledged_at IS NULL AND finished_at < now()
+            - CASE WHEN starts_with(caller, $2) THEN $3::interval ELSE $4::interval END
+        LIMIT $1 FOR UPDATE SKIP LOCKED),
+    dropped AS (
+        UPDATE mcp.calls c SET acknowledged_at = now(), parts = NULL
+        FROM old WHERE c.execution_id = old.execution_id RETURNING 1)
+    SELECT count(*) FROM dropped
 """
 # May run: process.
 _PRUNE = """
     WITH old AS (
         SELECT execution_id FROM mcp.calls
-        WHERE acknowledged_at < now() - $1::interval AND pruned_at IS NULL
-        ORDER BY acknowledged_at LIMIT $2 FOR UPDATE SKIP LOCKED),
+        WHERE acknowledged_at < now() - $2::interval AND pruned_at IS NULL
+        ORDER BY acknowledged_at LIMIT $1 FOR UPDATE SKIP LOCKED),
     pruned AS (
         UPDATE mcp.calls c SET pruned_at = now() FROM old WHERE c.execution_id = old.execution_id
         RETURNING c.caller, c.execution_id),
@@ -132,7 +138,14 @@ _PRUNE = """
     SELECT count(*) FROM pruned
 """
 # May run: process.
-_DELETE_PRUNED = "DELETE FROM mcp.calls WHERE pruned_at < now() - $1::interval"
+_DELETE_PRUNED = """
+    WITH old AS (
+        SELECT execution_id FROM mcp.calls WHERE pruned_at < now() - $2::interval
+        LIMIT $1 FOR UPDATE SKIP LOCKED),
+    deleted AS (
+        DELETE FROM mcp.calls c USING old WHERE c.execution_id = old.execution_id RETURNING 1)
+    SELECT count(*) FROM deleted
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,17 +286,21 @@ class Journal:
         """End the calls of processes whose lease expired: their outcome is unknown."""
         await self._database.pool.execute(_FAIL_ABANDONED_CALLS)
 
-    async def delete_expired(self) -> None:
+    async def delete_expired(self) -> bool:
         """Drop results that will not be requested, and delete calls acknowledged some time ago.
 
-        Epochs of owners are never deleted.
+        A limited number of each, so that this is quick; returns whether there may be more. Epochs
+        of owners are never deleted.
         """
-        pool = self._database.pool
-        await pool.execute(_DELETE_PRUNED, PRUNED_ROW_KEPT)
-        await pool.execute(_DROP_OLD_RESULTS, TOKEN_PREFIX, TOKEN_RESULTS_KEPT, UNACKNOWLEDGED_KEPT)
-        pruned = PRUNED_AT_ONCE_MAX
-        while pruned == PRUNED_AT_ONCE_MAX:
-            pruned = await pool.fetchval(_PRUNE, KEPT, PRUNED_AT_ONCE_MAX)
+        fetchval, most = self._database.pool.fetchval, PRUNED_AT_ONCE_MAX
+        counts = (
+            await fetchval(_DELETE_PRUNED, most, PRUNED_ROW_KEPT),
+            await fetchval(
+                _DROP_OLD_RESULTS, most, TOKEN_PREFIX, TOKEN_RESULTS_KEPT, UNACKNOWLEDGED_KEPT
+            ),
+            await fetchval(_PRUNE, most, KEPT),
+        )
+        return most in counts
 
     @asynccontextmanager
     async def _for_owner(self, key: CallKey) -> "AsyncIterator[Any]":

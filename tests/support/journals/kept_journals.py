@@ -211,7 +211,7 @@ class CallJournal:
             time,
         )
         # A tombstone is stored some time before the row of its call is deleted.
-        await self.journal.delete_expired()
+        assert not await self.journal.delete_expired()
         await self.database.pool.execute(
             "UPDATE mcp.calls SET pruned_at = pruned_at - $1::interval", calls.PRUNED_ROW_KEPT
         )

@@ -6,7 +6,7 @@ import pytest
 
 from mcpgateway.client.call import CallEnd, CallRecord, Outcome
 from mcpgateway.client.content import BlobPart, TextPart
-from mcpgateway.runtime.journal import Journal, LeasedCall
+from mcpgateway.runtime.journal import PRUNED_AT_ONCE_MAX, Journal, LeasedCall
 from mcpgateway.servers.domain import Reason
 from mcpgateway.servers.errors import ExecutionIdReused, JournalChanged, StaleOwner
 from parley.postgres import Database
@@ -178,6 +178,30 @@ async def test_old_results_are_dropped_and_older_calls_leave_a_tombstone(
         old, sha256=None, started_at=None, finished_at=None, end=None, is_acknowledged=True
     )
     assert await database.pool.fetchval("SELECT count(*) FROM mcp.calls") == 3
+
+
+async def test_what_is_old_is_deleted_in_limited_steps(
+    journal: Journal, database: Database
+) -> None:
+    await database.pool.execute(
+        "INSERT INTO mcp.calls (execution_id, caller, chat_id, owner_epoch, server_id, user_id,"
+        " tool, finished_at, outcome)"
+        " SELECT id::text, 'chatd', 'chat-1', 1, '', '', '', now() - interval '8 days', 'succeeded'"
+        " FROM generate_series(0, $1::int) AS id",
+        PRUNED_AT_ONCE_MAX,
+    )
+
+    is_more = [await journal.delete_expired(), await journal.delete_expired()]
+    await database.pool.execute("UPDATE mcp.calls SET acknowledged_at = now() - interval '2 h'")
+    is_more += [await journal.delete_expired(), await journal.delete_expired()]
+    await database.pool.execute("UPDATE mcp.calls SET pruned_at = now() - interval '1 h'")
+    is_more += [await journal.delete_expired(), await journal.delete_expired()]
+
+    assert is_more == [True, False] * 3
+    counts = "SELECT (SELECT count(*) FROM mcp.calls), (SELECT count(*) FROM mcp.tombstones)"
+    found = await database.pool.fetchrow(counts)
+    assert found is not None
+    assert tuple(found) == (0, PRUNED_AT_ONCE_MAX + 1)
 
 
 async def test_an_id_is_known_before_and_after_its_row_is_deleted(

@@ -19,6 +19,7 @@ from support.toolrunner.journal_entries import (
     key,
     opened,
 )
+from toolrunner.journal.database import FREE_BYTES_MAX
 from toolrunner.journal.journal import Begun, Journal, Known, first_response
 from toolrunner.journal.records import (
     Execution,
@@ -185,4 +186,22 @@ def test_what_the_second_version_had_acknowledged_stays_so(tmp_path: Path) -> No
     assert known.state is ExecutionState.ACKNOWLEDGED
     assert pruned(journal) == 1
     assert journal.execution(key()) == tombstone("execution-1")
+    journal.close()
+
+
+def test_a_file_that_is_mostly_empty_is_smaller_after_it_was_opened(tmp_path: Path) -> None:
+    path = tmp_path / "journal.sqlite"
+    journal = opened(tmp_path)
+    begun(journal, "kept", is_keyed=True)
+    journal.close()
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE former (entry BLOB)")
+        connection.execute("INSERT INTO former VALUES (zeroblob(?))", (FREE_BYTES_MAX + 8192,))
+        connection.execute("DROP TABLE former")
+    connection.close()
+    assert path.stat().st_size > FREE_BYTES_MAX
+    journal = opened(tmp_path)
+    assert path.stat().st_size < 1024 * 1024
+    assert journal.execution(replace(FIRST_OWNER, execution_id=ExecutionId("kept"))) is not None
+    assert journal.generation == "first"
     journal.close()
