@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 import grpc
 
 from chatd.content.domain.tools import Execution, Executor, Found, Outcome, Tools, ToolSpec
-from chatd.primitives.domain.ids import ChatId, Owner
+from chatd.content.domain.turn_context import TurnContext
 
 logger = logging.getLogger(__name__)
 
@@ -28,7 +28,7 @@ class RoutedTools:
         self._executors = executors
         self._dispatched = dispatched
 
-    async def list_tools(self, chat_id: ChatId, owner: Owner) -> tuple[ToolSpec, ...]:
+    async def list_tools(self, context: TurnContext) -> tuple[ToolSpec, ...]:
         """Return the tools of all executors that answer.
 
         Raises:
@@ -37,7 +37,7 @@ class RoutedTools:
 
         async def ask(executor: Executor, tools: Tools) -> tuple[ToolSpec, ...]:
             try:
-                return await tools.list_tools(chat_id, owner)
+                return await tools.list_tools(context)
             except grpc.aio.AioRpcError as error:
                 logger.warning(
                     "%s offers no tools now: %s", executor, error.code().name, exc_info=error

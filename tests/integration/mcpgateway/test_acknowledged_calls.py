@@ -15,6 +15,7 @@ from chatd.content.domain.tools import (
     Outcome,
     Untraceable,
 )
+from chatd.content.domain.turn_context import TurnContext
 from chatd.primitives.domain.ids import ChatId, ExecutionId, Owner, OwnerId
 from chatd.tools.mcpgateway import McpTools
 from chatd.turns.engine.calls import CallLimits, OpenCall, ToolCaller
@@ -25,22 +26,16 @@ from support.mcpgateway.gateway import MEMBER, McpGateway
 from support.mcpgateway.stored_calls import delete_acknowledged
 
 CHAT = ChatId("00000000-0000-0000-0000-0000000000aa")
-OWNER = Owner(OwnerId(MEMBER.id), MEMBER.role)
-
-
-async def no_servers(chat_id: ChatId) -> tuple[str, ...]:
-    return ()
+CONTEXT = TurnContext(CHAT, Owner(OwnerId(MEMBER.id), MEMBER.role))
 
 
 async def dispatched(tools: McpTools, name: str) -> Execution:
     (spec,) = [
-        each
-        for each in await tools.list_tools(CHAT, OWNER)
-        if each.original_name == "get_current_time"
+        each for each in await tools.list_tools(CONTEXT) if each.original_name == "get_current_time"
     ]
     call = ToolCall("call", spec.name, '{"timezone": "UTC"}', spec.server_id)
     dispatch = Dispatch(ExecutionId(name), call, Executor.MCPGATEWAY, spec.journal_generation)
-    return Execution(CHAT, OWNER, 1, dispatch, spec)
+    return Execution(CONTEXT, 1, dispatch, spec)
 
 
 async def taken_over(tools: McpTools, execution: Execution) -> Outcome:
@@ -55,7 +50,7 @@ async def test_a_restored_older_database_does_not_make_an_acknowledged_call_agai
     def channel(address: object) -> grpc.aio.Channel:
         return gateway.chatd
 
-    tools = McpTools(Channels((gateway.settings.listen,), channel), FakeClock(), no_servers)
+    tools = McpTools(Channels((gateway.settings.listen,), channel), FakeClock())
     async with asyncio.timeout(30):
         execution = await dispatched(tools, "done")
         first = await tools.execute(execution)

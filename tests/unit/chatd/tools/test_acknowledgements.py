@@ -13,6 +13,7 @@ from chatd.content.domain.tools import (
     ExecutorUnreachable,
     ToolSpec,
 )
+from chatd.content.domain.turn_context import TurnContext
 from chatd.primitives.domain.ids import ChatId, ExecutionId, MessageId, Owner, OwnerId
 from chatd.tools.acknowledgements import BATCH_MAX, GIVE_UP_S, SEND_EVERY_S, Acknowledgements
 from parley.clock import FakeClock
@@ -63,7 +64,7 @@ class Chat:
         call = ToolCall(name, "a", "{}")
         dispatch = Dispatch(ExecutionId(name), call, executor, generation)
         spec = ToolSpec("a", "", "{}", executor)
-        self.acknowledgements.dispatched(Execution(CHAT, ANN, 1, dispatch, spec))
+        self.acknowledgements.dispatched(Execution(TurnContext(CHAT, ANN), 1, dispatch, spec))
 
 
 async def test_a_call_is_acknowledged_only_after_its_result_is_stored() -> None:
