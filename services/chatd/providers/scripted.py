@@ -108,13 +108,11 @@ def _play_step(
 ) -> Iterable[ModelEvent]:
     """Make the next calls of a script, or report when all were made."""
     results = _results(_present_turn(request.messages))
-    server_ids = {tool.name: tool.server_id for tool in request.tools}
     for place in _next_places(steps, len(results)):
         _, command, name, arguments = steps[place]
         if command:
             name, arguments = SHELL_TOOL, json.dumps({"command": command})
-        call = ToolCall(f"call_{place}", name, arguments, mcp_server_id=server_ids.get(name, ""))
-        yield ToolCallRequested(call)
+        yield ToolCallRequested(ToolCall(f"call_{place}", name, arguments))
     if len(results) >= len(steps):
         yield from _report(results)
     if (filled := _use(request.messages)) is not None:
@@ -154,9 +152,7 @@ def _greet(turn: tuple[PromptMessage, ...], tools: tuple[ToolSpec, ...]) -> Iter
         "set a provider key to talk to a real one. "
     )
     for index, call in enumerate(_demo_calls(tools)):
-        yield ToolCallRequested(
-            ToolCall(f"call_{index}", call[0].name, call[1], mcp_server_id=call[0].server_id)
-        )
+        yield ToolCallRequested(ToolCall(f"call_{index}", call[0].name, call[1]))
 
 
 def _results(turn: tuple[PromptMessage, ...]) -> list[ToolResult]:

@@ -44,7 +44,7 @@ async def test_a_script_is_played_step_by_step_whatever_comes_of_it() -> None:
         Finished(),
     ]
     assert await played(bad, good) == [
-        ToolCallRequested(ToolCall("call_2", "ask", '{"deep": {"er": 1}}', mcp_server_id="server")),
+        ToolCallRequested(ToolCall("call_2", "ask", '{"deep": {"er": 1}}')),
         Finished(),
     ]
 
