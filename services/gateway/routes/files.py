@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from gateway.api.json_output import to_json
-from gateway.api.path_parameters import file_id_of
+from gateway.api.parameters import path_id
 from gateway.http.authentication import Principal
 from gateway.http.file_headers import (
     BYTES,
@@ -137,7 +137,7 @@ class FileRoutes:
         return StreamingResponse(body, status_code=status, headers=headers)
 
     async def _known(self, request: Request, principal: Principal) -> file_pb2.File:
-        asked = api.GetFileRequest(file_id=file_id_of(request))
+        asked = api.GetFileRequest(file_id=path_id(request, "file_id"))
         answer = await self._chatd.ask_any(principal.user, lambda stubs: stubs.files.GetFile(asked))
         return answer.file
 
