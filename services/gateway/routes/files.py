@@ -99,11 +99,9 @@ class FileRoutes:
         """
         if self._uploads[user_id] >= UPLOADS_PER_USER_MAX:
             text = f"You are uploading {UPLOADS_PER_USER_MAX} files; wait until one is through."
-            raise HttpProblem(429, "TOO_MANY_UPLOADS", text)
+            raise HttpProblem.of("TOO_MANY_UPLOADS", text)
         if self._uploads.total() >= UPLOADS_MAX:
-            raise HttpProblem(
-                503, "TOO_MANY_UPLOADS", "Many files are being uploaded; try again shortly."
-            )
+            raise HttpProblem.of("SERVER_BUSY", "Many files are being uploaded; try again shortly.")
         self._uploads[user_id] += 1
         try:
             yield
