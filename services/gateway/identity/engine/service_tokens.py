@@ -9,6 +9,7 @@ from uuid import UUID
 from gateway.identity.domain import ServiceTokenRecord, UserRecord
 from gateway.identity.errors import (
     InvalidRequest,
+    RoleExceedsCaller,
     TokenForAnotherUser,
     TokenNotFound,
     UnknownScopes,
@@ -148,14 +149,19 @@ class ServiceTokens:
         has_more = len(records) > size
         return TokenPage(records[:size], records[size - 1].id if has_more else "")
 
-    async def revoke(self, token_id: str) -> ServiceTokenRecord:
+    async def revoke(self, caller: User, token_id: str) -> ServiceTokenRecord:
         """Revoke a token permanently; idempotent.
 
         Raises:
             TokenNotFound: There is none with this id.
+            RoleExceedsCaller: Its user is an owner, and `caller` is not.
         """
-        if not is_uuid(token_id):
+        found = await self._tokens.find(token_id) if is_uuid(token_id) else None
+        if found is None:
             raise TokenNotFound(token_id)
+        holder = await self._identity_store.find_user(found.user_id)
+        if holder is not None and RANK[holder.role] > RANK[caller.role]:
+            raise RoleExceedsCaller(holder.role)
         record, version = await self._tokens.revoke(token_id, now=self._clock.now())
         self._bus.publish(Notice(TOPIC, token_id, version))
         return record

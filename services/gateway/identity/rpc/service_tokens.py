@@ -64,7 +64,7 @@ class ServiceTokenServicer(ServiceTokenServiceServicer):
         self, request: tokens_api.RevokeServiceTokenRequest, context: grpc.aio.ServicerContext
     ) -> tokens_api.RevokeServiceTokenResponse:
         """Revoke a token permanently."""
-        record = await self._tokens.revoke(request.token_id)
+        record = await self._tokens.revoke(calling_user(), request.token_id)
         return tokens_api.RevokeServiceTokenResponse(service_token=token_to_proto(record))
 
     async def WatchRevocations(  # noqa: N802 (the name is the proto's)

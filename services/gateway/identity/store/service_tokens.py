@@ -81,6 +81,16 @@ class TokenStore:
             return tuple(_record(row) for row in rows.mappings())
 
     # May run: administrator.
+    async def find(self, token_id: str) -> ServiceTokenRecord | None:
+        """Return a token; None if there is none with this id."""
+        async with self._database.transaction() as connection:
+            rows = await connection.execute(
+                select(service_tokens).where(service_tokens.c.id == token_id)
+            )
+            row = rows.mappings().first()
+            return None if row is None else _record(row)
+
+    # May run: administrator.
     async def revoke(self, token_id: str, *, now: datetime) -> tuple[ServiceTokenRecord, int]:
         """Revoke a token, unless it is already; return it and the version of the revoked set.
 

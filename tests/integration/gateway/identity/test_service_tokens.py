@@ -19,6 +19,7 @@ from parley.identity import Role, ServiceName, User, UserId
 from parley.postgres import Database
 from parley.rpc import acting_for, connect, problem_of
 from support.gateway.stack import GatewayStack
+from support.gateway.users import client_with
 
 ASKED = {"name": "nightly", "scopes": ["chat:write", "chat:read"], "lifetime_s": 3600}
 
@@ -73,6 +74,21 @@ async def test_a_token_is_issued_listed_without_its_text_and_revoked(stack: Gate
     assert revoked.json() == token | {"revoked_at": "2026-01-01T00:00:00Z"}
     assert left.json() == {"items": [], "next_cursor": None}
     assert ended.json()["items"] == [revoked.json()]
+
+
+async def test_an_administrator_does_not_revoke_the_tokens_of_an_owner(
+    stack: GatewayStack, identity_database: str
+) -> None:
+    admin = await client_with(stack, identity_database, Role.ADMIN)
+    owners = (await stack.owner.request("POST", "/api/v1/service-tokens", ASKED)).json()
+    own = (await admin.request("POST", "/api/v1/service-tokens", ASKED)).json()
+    refused = await admin.request("DELETE", f"/api/v1/service-tokens/{owners['id']}")
+    of_admin = await stack.owner.request("DELETE", f"/api/v1/service-tokens/{own['id']}")
+    left = await stack.owner.request("GET", "/api/v1/service-tokens")
+
+    assert (refused.status, refused.json()["code"]) == (403, "ROLE_EXCEEDS_CALLER")
+    assert of_admin.status == 200
+    assert [item["id"] for item in left.json()["items"]] == [owners["id"]]
 
 
 async def test_tokens_come_in_pages_newest_first(stack: GatewayStack) -> None:
