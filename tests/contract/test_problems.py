@@ -34,7 +34,7 @@ FRAME_CODES = {"BAD_FRAME", "FRAME_TOO_LARGE", "TOO_MANY_FRAMES", "VIEW_ONLY"}
 TOOLS = {*LIFECYCLE_TOOLS, *WORKSPACE_TOOLS} - {"execute"}
 # Fields that services send to each other, and the bytes of files, which have no fields.
 NOT_WRITTEN_BY_CLIENTS = {
-    *("after_log_sequence", "context.epoch", "epoch", "execution_ids", "recipe.source", "secrets"),
+    *("after_log_sequence", "context.epoch", "epoch", "execution_ids", "spec.source", "secrets"),
     *("node.address", "open", "open.context"),
     *("budget.head_bytes", "budget.line_bytes", "context_lines", "offset_bytes", "offset_line"),
     *("chunk", "files", "head", "keys", "limit.subject", "patch", "piece", "spec.program"),

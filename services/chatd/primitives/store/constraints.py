@@ -6,7 +6,6 @@ from enum import StrEnum
 class Constraint(StrEnum):
     """Every constraint and unique index of the schema, by its name there."""
 
-    BARRED_USERS_PKEY = "barred_users_pkey"
     CHAT_EXEC_ACTION_HAS_A_DEADLINE = "chat_exec_action_has_a_deadline"
     CHAT_EXEC_ARCHIVED_IS_AT_REST = "chat_exec_archived_is_at_rest"
     CHAT_EXEC_CHAT_FKEY = "chat_exec_chat_fkey"
@@ -92,6 +91,7 @@ class Constraint(StrEnum):
     SPEND_LIMITS_PERIOD_KNOWN = "spend_limits_period_known"
     SPEND_LIMITS_PKEY = "spend_limits_pkey"
     SPEND_LIMITS_SUBJECT_KNOWN = "spend_limits_subject_known"
+    SUSPENDED_USERS_PKEY = "suspended_users_pkey"
     TEMPLATES_BY_NAME = "templates_by_name"
     TEMPLATES_KIND_KNOWN = "templates_kind_known"
     TEMPLATES_NAME_LENGTH = "templates_name_length"

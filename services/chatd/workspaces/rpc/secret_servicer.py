@@ -157,7 +157,7 @@ class SecretServicer(SecretServiceServicer):
         workspace = await self._workspaces.own(
             fields.uuid_of(request.workspace_id, "workspace_id"), owner.id
         )
-        found = await self._secrets.named(owner.id, workspace.recipe.secret_names)
+        found = await self._secrets.named(owner.id, workspace.spec.secret_names)
         has_more = first + length < len(found)
         return api.ListGrantsResponse(
             grants=map(grant_to_proto, found[first : first + length]),
