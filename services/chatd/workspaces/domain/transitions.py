@@ -160,13 +160,13 @@ def _reported(workspace: Workspace, command: Report, now: datetime) -> Workspace
         return replace(workspace, usage=_kept(command.usage))
     if not workspace.is_usable:
         return workspace
-    told = replace(
+    reported = replace(
         workspace,
         state=State.BUSY if command.is_busy else State.READY,
         usage=command.usage or workspace.usage,
     )
     is_news = command.used_at is not None and command.used_at > workspace.last_used_at
-    return _used(told, min(now, command.used_at or now)) if is_news else told
+    return _used(reported, min(now, command.used_at or now)) if is_news else reported
 
 
 def _lapsed(workspace: Workspace, failure: Failure | None, now: datetime) -> Workspace:

@@ -229,8 +229,8 @@ class WorkspaceAccessServicer(WorkspaceAccessServiceServicer):
             call = self._nodes.git(access.workspace_id).WatchGit(asked)
         try:
             while (seen := await unless_stopping(self._stopping, _next(call))) is not None:
-                if (told := _repositories_event(seen)) is not None:
-                    yield told
+                if (event := _repositories_event(seen)) is not None:
+                    yield event
                 if seen.HasField("closed"):
                     return
         except Refusal as refusal:
@@ -404,8 +404,8 @@ def _problem_of(access: AuthorizedAccess, refusal: Exception) -> Exception:
         return WorkspaceNotReady(access.workspace_id, State.PREPARING)
     if not access.is_of_chat:
         return refusal
-    told = {"workspace_id": access.workspace_id}
-    return Refusal(Problem.of(WORKSPACE_NOT_READY, LACKING, told))
+    metadata = {"workspace_id": access.workspace_id}
+    return Refusal(Problem.of(WORKSPACE_NOT_READY, LACKING, metadata))
 
 
 async def _changed(access: AuthorizedAccess, request_id: str, ask: Callable[[], Awaitable[R]]) -> R:
