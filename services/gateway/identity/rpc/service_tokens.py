@@ -94,6 +94,7 @@ def token_to_proto(record: ServiceTokenRecord) -> token_pb2.ServiceToken:
         issued_at=timestamp(record.issued_at),
         expires_at=timestamp(record.expires_at),
         revoked_at=None if record.revoked_at is None else timestamp(record.revoked_at),
+        signing_key_retired=record.is_key_retired,
     )
 
 
