@@ -6,11 +6,16 @@ from enum import StrEnum
 class Constraint(StrEnum):
     """Every constraint and unique index of the schema, by its name there."""
 
-    CHAT_EXEC_ACTION_HAS_A_DEADLINE = "chat_exec_action_has_a_deadline"
+    CHAT_ACTIONS_END_HAS_AN_OUTCOME = "chat_actions_end_has_an_outcome"
+    CHAT_ACTIONS_KIND_KNOWN = "chat_actions_kind_known"
+    CHAT_ACTIONS_MESSAGE_FKEY = "chat_actions_message_fkey"
+    CHAT_ACTIONS_OUTCOME_KNOWN = "chat_actions_outcome_known"
+    CHAT_ACTIONS_PKEY = "chat_actions_pkey"
     CHAT_EXEC_ARCHIVED_IS_AT_REST = "chat_exec_archived_is_at_rest"
     CHAT_EXEC_CHAT_FKEY = "chat_exec_chat_fkey"
     CHAT_EXEC_COUNTS_POSITIVE = "chat_exec_counts_positive"
     CHAT_EXEC_ERROR_IS_TOLD = "chat_exec_error_is_told"
+    CHAT_EXEC_ONLY_ACTIONS_EXPIRE = "chat_exec_only_actions_expire"
     CHAT_EXEC_ONLY_RUNNERS_ARE_OWNED = "chat_exec_only_runners_are_owned"
     CHAT_EXEC_PKEY = "chat_exec_pkey"
     CHAT_EXEC_QUEUE_BOUNDED = "chat_exec_queue_bounded"
