@@ -15,6 +15,7 @@ from toolrunner.primitives.domain import Exit, ProcessId
 from toolrunner.primitives.errors import JournalFailed, SpawnerGone
 from toolrunner.processes.live_process import LiveProcess
 from toolrunner.processes.registry import Registry
+from toolrunner.processes.scratch import ScratchDirectories
 from toolrunner.spawner.client.spawner import GRACE_S, Spawner
 
 #: How long an exit waits for the rest of the output; open pipes after that are reported.
@@ -51,6 +52,7 @@ class ProcessMonitor:
     registry: Registry
     tasks: Starter
     clock: Clock
+    scratch: ScratchDirectories
     starts: dict[ProcessId, _Start] = field(default_factory=dict)
 
     def exited(self, process_id: ProcessId, exit: Exit) -> None:
@@ -136,6 +138,8 @@ class ProcessMonitor:
         await self.settle(live)
 
     def _publish(self, live: LiveProcess, exit: Exit) -> None:
+        if self.scratch.throw(live.record):
+            self.tasks.create_task(asyncio.to_thread(self.scratch.empty, live.record))
         live.exit(exit, now=self.clock.now(), now_s=self.clock.monotonic())
 
     def _keep_late(self, live: LiveProcess) -> None:

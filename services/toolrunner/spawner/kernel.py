@@ -258,19 +258,52 @@ def mark_of_workspace(workspace: str) -> int:
     return 1 + int.from_bytes(digest, "big") % _MARK_MAX
 
 
-def mark_self(workspace: str) -> None:
-    """Mark this process and its future descendants."""
+def mark_self(workspace: str, writer: str = "") -> None:
+    """Mark this process and its future descendants.
+
+    Args:
+        workspace: Its workspace, in the hard limit.
+        writer: The chat for which it may write, in the soft limit; empty for none.
+    """
     mark = mark_of_workspace(workspace)
     # If this program itself runs inside of a workspace, it keeps the mark of that one.
     with suppress(OSError, ValueError):
         resource.setrlimit(RLIMIT_LOCKS, (mark, mark))
+    if writer:
+        hard = resource.getrlimit(RLIMIT_LOCKS)[1]
+        with suppress(OSError, ValueError):
+            resource.setrlimit(RLIMIT_LOCKS, (_mark_of_writer(writer, hard), hard))
+
+
+def _mark_of_writer(writer: str, hard: int) -> int:
+    """Return the number of a writer, less than the hard limit, which is that of all others."""
+    digest = hashlib.blake2b(writer.encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "big") % (hard if hard > 0 else _MARK_MAX)
+
+
+def is_writer(pid: int, writer: str) -> bool:
+    """Return whether a process has the mark of a writer."""
+    with suppress(OSError, ValueError, IndexError):
+        soft, hard = (
+            resource.RLIM_INFINITY if word == b"unlimited" else int(word)
+            for word in _limit_of_locks(pid, "/proc")[:2]
+        )
+        return soft == _mark_of_writer(writer, hard)
+    return False
 
 
 def mark_on(pid: int, proc: str = "/proc") -> int:
     """Return the mark of a process, 0 if it has none or has exited."""
-    with suppress(OSError, ValueError, IndexError), open(f"{proc}/{pid}/limits", "rb") as file:
+    with suppress(OSError, ValueError, IndexError):
+        # The hard limit, which unprivileged processes cannot raise.
+        return int(_limit_of_locks(pid, proc)[1])
+    return 0
+
+
+def _limit_of_locks(pid: int, proc: str) -> list[bytes]:
+    """Return the soft and the hard limit; nothing if there are none."""
+    with open(f"{proc}/{pid}/limits", "rb") as file:
         for line in file:
             if line.startswith(_LINE):
-                # The hard limit, which unprivileged processes cannot raise.
-                return int(line.removeprefix(_LINE).split()[1])
-    return 0
+                return line.removeprefix(_LINE).split()
+    return []
