@@ -138,8 +138,10 @@ def rules_of(confinement: Confinement) -> landlock.Rules:
     seen = (*places.PROGRAMS, *places.SETTINGS, *resolvers, *places.KERNEL_FACTS)
     written = (*confinement.writable, *(("/dev/shm", *places.TEMPORARY) if is_hidden else ()))
     scopes = 0 if is_apart else landlock.SCOPE_ABSTRACT_SOCKETS
-    if not confinement.has(Layer.PID_NAMESPACE) and not confinement.has(Layer.UID):
-        # The processes have the user of the service, so nothing else prevents signals to it.
+    is_reader = confinement.profile is Profile.READ_ONLY
+    if not confinement.has(Layer.PID_NAMESPACE) and (is_reader or not confinement.has(Layer.UID)):
+        # The processes have the user of the service, or of others that may write, so nothing else
+        # prevents signals to these.
         scopes |= landlock.SCOPE_SIGNALS
     own = (confinement.root, confinement.home, confinement.temporary)
     terminals = ("/dev/pts", "/dev/ptmx") if is_hidden else ()
