@@ -2,14 +2,21 @@
 
 import difflib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from chatd.chats.domain.pieces import is_json, storable_call
 from chatd.content.domain.arguments import parsed
+from chatd.content.domain.messages import ChatMode
 from chatd.content.domain.parts import Part, ToolCall, ToolOutcome, ToolResult
-from chatd.content.domain.tools import Executor, Outcome, ToolSpec, edit_style_of
+from chatd.content.domain.tools import (
+    BUILT_IN_TOOL_NAMES,
+    Executor,
+    Outcome,
+    ToolSpec,
+    edit_style_of,
+)
 from chatd.content.domain.truncation import repaired, truncated_json
 
 CALLS_MAX = 100
@@ -17,6 +24,9 @@ _TOO_MANY = (
     f"this did not run: of one answer only the first {CALLS_MAX} calls do",
     "Call this again.",
 )
+
+
+NOTHING_WITHHELD: Mapping[str, ChatMode] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +52,16 @@ def offered_tools(
     return (*fitting, *(spec for spec in client if spec.name not in taken))
 
 
+def withheld_tools(
+    mode: ChatMode, offered: Iterable[ToolSpec], client: Iterable[ToolSpec]
+) -> Mapping[str, ChatMode]:
+    """Return the tools that are not offered because of the mode of a turn."""
+    if mode is ChatMode.ORDINARY:
+        return NOTHING_WITHHELD
+    names = BUILT_IN_TOOL_NAMES | {spec.name for spec in client}
+    return dict.fromkeys(names - {spec.name for spec in offered}, mode)
+
+
 def local_calls(content: Sequence[Part]) -> tuple[ToolCall, ...]:
     """Return the calls of an answer that its provider did not execute itself."""
     return tuple(
@@ -49,10 +69,19 @@ def local_calls(content: Sequence[Part]) -> tuple[ToolCall, ...]:
     )
 
 
-def plan_calls(calls: tuple[ToolCall, ...], specs: Mapping[str, ToolSpec]) -> CallPlan:
+def plan_calls(
+    calls: tuple[ToolCall, ...],
+    specs: Mapping[str, ToolSpec],
+    withheld: Mapping[str, ChatMode] = NOTHING_WITHHELD,
+) -> CallPlan:
     """Decide on every call; an exclusive call beside others refuses the whole batch.
 
     Calls beyond `CALLS_MAX` are refused.
+
+    Args:
+        calls: The calls of one answer.
+        specs: The tools that are offered.
+        withheld: Tools that exist and are not offered, each with the mode that forbids it.
     """
     exclusive = {
         call.tool_name
@@ -65,7 +94,7 @@ def plan_calls(calls: tuple[ToolCall, ...], specs: Mapping[str, ToolSpec]) -> Ca
     asked: list[ToolCall] = []
     refused: list[ToolResult] = []
     for place, call in enumerate(calls):
-        problem = _TOO_MANY if place >= CALLS_MAX else _problem(call, specs)
+        problem = _TOO_MANY if place >= CALLS_MAX else _problem(call, specs, withheld)
         if problem is not None:
             refused.append(error_result(call, *problem))
         elif specs[call.tool_name].executor is Executor.CLIENT:
@@ -130,9 +159,15 @@ def _refused_batch(call: ToolCall, exclusive: set[str]) -> ToolResult:
     )
 
 
-def _problem(call: ToolCall, specs: Mapping[str, ToolSpec]) -> tuple[str, str] | None:
+def _problem(
+    call: ToolCall, specs: Mapping[str, ToolSpec], withheld: Mapping[str, ChatMode]
+) -> tuple[str, str] | None:
     """Return why a call cannot be executed, and a hint; None if it can."""
     spec = specs.get(call.tool_name)
+    if spec is None and call.tool_name in withheld:
+        mode = withheld[call.tool_name].value
+        problem = f"{call.tool_name} cannot be called in {mode} mode, in which nothing is changed"
+        return problem, "Look and read with the tools that are offered, and say what to change."
     if spec is None:
         near = difflib.get_close_matches(call.tool_name, specs, n=1)
         hint = f"Did you mean {near[0]}?" if near else "Call one that is offered."

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from chatd.content.domain.messages import Role
+from chatd.content.domain.messages import ChatMode, Role
 from chatd.content.domain.parts import File
 from chatd.content.domain.prompts import PromptMessage
 from chatd.content.domain.tools import Tools, ToolSpec
@@ -13,7 +13,7 @@ from chatd.files.domain.ports import Files
 from chatd.models.domain.language_model import ModelRequest
 from chatd.models.domain.profile import ModelChoice
 from chatd.primitives.domain.ids import MessageId
-from chatd.turns.domain.calls import offered_tools
+from chatd.turns.domain.calls import offered_tools, withheld_tools
 from chatd.turns.domain.ports import Setups
 from chatd.turns.domain.prompt import PromptBuilder
 from chatd.turns.domain.steps import StepPolicy, steps_of_turn
@@ -30,6 +30,7 @@ class PreparedTurn:
     context: TurnContext
     tools: tuple[ToolSpec, ...]
     specs: Mapping[str, ToolSpec]
+    withheld: Mapping[str, ChatMode]  # Tools that its mode forbids.
     policy: StepPolicy
 
     @property
@@ -84,7 +85,9 @@ async def prepare(session: Session, setups: Setups, tools: Tools, steps_max: int
     setup = await setups.prepare(session.chat_id, session.owner, choice_of(session))
     context = setup.context(session.chat_id, session.owner)
     local = await tools.list_tools(context)
-    offered = offered_tools(local, setup.client_tools, setup.model.name)
+    # What a client does with a call is not bounded by a sandbox.
+    client = setup.client_tools if setup.mode is ChatMode.ORDINARY else ()
+    offered = offered_tools(local, client, setup.model.name)
     policy = StepPolicy(
         context_limit_tokens=setup.context_limit_tokens,
         threshold_percent=setup.threshold_percent,
@@ -93,7 +96,8 @@ async def prepare(session: Session, setups: Setups, tools: Tools, steps_max: int
         steps_max=steps_max,
     )
     specs = {spec.name: spec for spec in offered}
-    return PreparedTurn(session.state.turn_id, setup, context, offered, specs, policy)
+    withheld = withheld_tools(setup.mode, offered, setup.client_tools)
+    return PreparedTurn(session.state.turn_id, setup, context, offered, specs, withheld, policy)
 
 
 def choice_of(session: Session) -> ModelChoice | None:
