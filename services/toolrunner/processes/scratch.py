@@ -40,6 +40,11 @@ def make_scratch(workspace: Workspace, process_id: ProcessId) -> Path:
     return place
 
 
+def is_reader(record: ProcessRecord) -> bool:
+    """Return whether a process may only read."""
+    return record.sandbox is not None and record.sandbox.profile is Profile.READ_ONLY
+
+
 @dataclass(frozen=True, slots=True)
 class ScratchDirectories:
     """Removes the temporary directories of processes that ended."""
@@ -49,9 +54,7 @@ class ScratchDirectories:
     def throw(self, record: ProcessRecord) -> bool:
         """Move the directory of a process to the trash; return whether it had one."""
         used = record.sandbox
-        if used is None or used.profile is not Profile.READ_ONLY:
-            return False
-        if Layer.MOUNT_NAMESPACE in used.layers:
+        if used is None or not is_reader(record) or Layer.MOUNT_NAMESPACE in used.layers:
             return False
         scratch = self.workspaces.at(record.workspace_id).scratch
         try:

@@ -25,12 +25,11 @@ from toolrunner.processes.output.stream import OutputStream
 from toolrunner.processes.registry import Registry
 from toolrunner.processes.retention import Reaper
 from toolrunner.processes.scan import Leader
-from toolrunner.processes.scratch import ScratchDirectories
+from toolrunner.processes.scratch import ScratchDirectories, is_reader
 from toolrunner.processes.start import ProcessStarter, StartResult
 from toolrunner.processes.termination import ProcessTerminator, SignalRequest
 from toolrunner.processes.wait import Wait, WaitResult, wait_output
 from toolrunner.processes.writers import ChatWriters
-from toolrunner.sandbox import Profile
 from toolrunner.spawner.client.spawner import GRACE_S, KILL_S, Adopted, Ended, Spawner
 
 
@@ -287,8 +286,7 @@ class Processes:
             ReadOnly: The call may only read, and the process may do more.
         """
         record = await self._registry.get(scope, process_id)
-        is_reader = record.sandbox is not None and record.sandbox.profile is Profile.READ_ONLY
-        if not scope.may_write and not is_reader:
+        if not scope.may_write and not is_reader(record):
             raise ReadOnly(process_id)
 
     async def list(self, scope: Scope) -> tuple[ProcessRecord, ...]:

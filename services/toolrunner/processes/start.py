@@ -29,14 +29,7 @@ from toolrunner.journal.records import (
     StdinMode,
 )
 from toolrunner.journal.thread import JournalThread
-from toolrunner.primitives.domain import (
-    NO_CHAT,
-    ChatId,
-    Limits,
-    ProcessId,
-    Scope,
-    WorkspaceId,
-)
+from toolrunner.primitives.domain import Limits, ProcessId, Scope, WorkspaceId
 from toolrunner.primitives.errors import ProcessNotFound, ToolrunnerError
 from toolrunner.processes.domain import SHELL, ProcessSpec
 from toolrunner.processes.live_process import LiveProcess
@@ -45,7 +38,7 @@ from toolrunner.processes.node_sandbox import Sandbox
 from toolrunner.processes.output.buffer import KeptOutput
 from toolrunner.processes.output.log import OutputLog
 from toolrunner.processes.registry import Registry
-from toolrunner.processes.scratch import make_scratch
+from toolrunner.processes.scratch import is_reader, make_scratch
 from toolrunner.processes.writers import ChatWriters
 from toolrunner.sandbox import Confinement, Egress, Layer, Level, Network, Profile
 from toolrunner.spawner.client.environment import environment_of
@@ -96,7 +89,7 @@ class ProcessStarter:
         record = live.record
         if refusal is None:
             self.registry.enter(live)
-            if writer_of(record):
+            if record.chat_id and not is_reader(record):
                 self.writers.enter(scope)
         try:
             beginning = await self.journal.run(
@@ -286,7 +279,8 @@ class ProcessStarter:
             limits=self._limits(record.workspace_id, spec),
             required=spec.limits.given,
             quota=self.workspaces.quota_of(record.workspace_id),
-            writer=writer_of(record),
+            # Of a writer that of its chat, so that a later call that may only read can end it.
+            mark=record.process_id if is_reader(record) else record.chat_id,
         )
         try:
             launched = await self.spawner.start(launch, self.monitor.exited)
@@ -303,12 +297,6 @@ class ProcessStarter:
             if spec.stdin_mode is StdinMode.CLOSED:
                 self.monitor.end_input(live)
         self.monitor.limit_time(live, spec.timeout_s)
-
-
-def writer_of(record: ProcessRecord) -> ChatId:
-    """Return the chat for which a process may write; empty if it has none, or may only read."""
-    is_reader = record.sandbox is not None and record.sandbox.profile is Profile.READ_ONLY
-    return NO_CHAT if is_reader else record.chat_id
 
 
 def start_error_of(error: LaunchFailed, program: str, workdir: str) -> str:

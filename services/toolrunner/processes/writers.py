@@ -74,7 +74,7 @@ class ChatWriters:
     async def _are_gone(self, scope: Scope, number: int, limit_s: float) -> bool:
         directory = self.workspaces.at(scope.workspace_id).directory
         give_up_at, pause_s = self.clock.monotonic() + limit_s, LOOK_S
-        while await self.spawner.signal_writers(
+        while await self.spawner.signal_marked(
             scope.workspace_id, directory, scope.chat_id, number
         ):
             if self.clock.monotonic() >= give_up_at:

@@ -29,8 +29,8 @@ TREE_OPTIONS = b"mode=0755,size=1m,nr_inodes=2k"
 #: The host has a few thousand, which all workspaces would share otherwise.
 TERMINALS_MAX = 128
 MEMORY_OPTIONS = b"mode=1777,size=64m,nr_inodes=1k"
-#: Of the temporary directories of one process.
-SCRATCH_OPTIONS = b"mode=1777,size=32m,nr_inodes=4k"
+#: Of the temporary files of one process.
+SCRATCH_OPTIONS = b"mode=1777,size=16m,nr_inodes=4k"
 _BELOW_TEMPORARY = tuple(f"{path}/" for path in places.TEMPORARY)
 
 
@@ -140,12 +140,16 @@ def mount_scratch(confinement: Confinement) -> None:
     kept = []
     for path in sorted(each for each in own if each.startswith(_BELOW_TEMPORARY)):
         with suppress(FileNotFoundError, NotADirectoryError, PermissionError):
-            fd = call("open_tree", AT_FDCWD, os.fsencode(path), COPY)
-            kept.append(Mount(fd, path))
-    for path in (*places.TEMPORARY, "/dev/shm", confinement.temporary):
+            kept.append(Mount(call("open_tree", AT_FDCWD, os.fsencode(path), COPY), path))
+    around = [path for path in places.TEMPORARY if _is_around(path, confinement)]
+    for path in (*around, confinement.temporary):
         os.makedirs(path, exist_ok=True)
         flags = MS_NOSUID | MS_NODEV
         call("mount", b"tmpfs", os.fsencode(path), b"tmpfs", flags, SCRATCH_OPTIONS)
+    for path in ("/dev/shm", *places.TEMPORARY):
+        if path not in around:
+            source = os.fsencode(confinement.temporary)
+            _put(Mount(call("open_tree", AT_FDCWD, source, COPY), path))
     for mount in kept:
         _put(mount)
 
@@ -203,12 +207,14 @@ def _taken(confinement: Confinement) -> tuple[list[tuple[str, str]], list[Mount]
         with suppress(FileNotFoundError, NotADirectoryError, PermissionError):
             mounts.append(_take(path, path, SAFE | ATTR_RDONLY))
     mounts += [_take(path, path, ATTR_NOSUID | ATTR_NOEXEC) for path in places.DEVICES]
+    # With a scratch, each process mounts its own instead.
+    written = () if confinement.has_scratch else confinement.writable
     for path in places.TEMPORARY:
         if not _is_around(path, confinement):
-            mounts.append(_take(confinement.temporary, path, SAFE))
+            attributes = SAFE if written else SAFE | ATTR_RDONLY
+            mounts.append(_take(confinement.temporary, path, attributes))
     for path in (confinement.temporary, confinement.home, confinement.root):
-        is_written = path in confinement.writable
-        mounts.append(_take(path, path, SAFE if is_written else SAFE | ATTR_RDONLY))
+        mounts.append(_take(path, path, SAFE if path in written else SAFE | ATTR_RDONLY))
     return links, mounts
 
 

@@ -121,7 +121,7 @@ def become(
         stage = "limits"
         limit_process(message["limits"], open_files)
         bound_process(launch_plan.user_limits)
-        mark_self(message["workspace"], message["writer"])
+        mark_self(message["workspace"], message["mark"])
         if launch_plan.confinement is not None:
             stage = "confinement"
             confine(launch_plan.confinement, launch_plan.filter)

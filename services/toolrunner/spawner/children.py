@@ -23,7 +23,7 @@ from toolrunner.spawner.child import (
 from toolrunner.spawner.control_groups import ControlGroups
 from toolrunner.spawner.control_groups_v1 import ControlGroupsV1
 from toolrunner.spawner.frames import CHUNK_BYTES, FrameChannel
-from toolrunner.spawner.kernel import Seen, children_of, freeze, is_writer, send, send_to_child
+from toolrunner.spawner.kernel import Seen, children_of, freeze, has_mark, send, send_to_child
 from toolrunner.spawner.limits import GROUP_ONLY, limit_group
 from toolrunner.spawner.process_index import ProcessIndex
 
@@ -381,12 +381,12 @@ class ChildProcesses:
         self.service.tell({"number": message["number"], "count": count})
         self.reap()
 
-    def signal_writers(self, message: dict[str, Any]) -> None:
-        """Signal all processes of a workspace that were started for a chat and may write."""
+    def signal_marked(self, message: dict[str, Any]) -> None:
+        """Signal all processes of a workspace that have a mark."""
 
         def find() -> list[Seen]:
             present = self.process_index.inhabitants(message["workspace"], message["directory"])
-            return [each for each in present if is_writer(each.pid, message["writer"])]
+            return [each for each in present if has_mark(each.pid, message["mark"])]
 
         count = self.signal_all(find, message["signal"])
         self.wake(find(), message["signal"])

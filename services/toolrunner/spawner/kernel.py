@@ -258,37 +258,37 @@ def mark_of_workspace(workspace: str) -> int:
     return 1 + int.from_bytes(digest, "big") % _MARK_MAX
 
 
-def mark_self(workspace: str, writer: str = "") -> None:
+def mark_self(workspace: str, mark: str = "") -> None:
     """Mark this process and its future descendants.
 
     Args:
         workspace: Its workspace, in the hard limit.
-        writer: The chat for which it may write, in the soft limit; empty for none.
+        mark: Another mark, in the soft limit; empty for none.
     """
-    mark = mark_of_workspace(workspace)
+    number = mark_of_workspace(workspace)
     # If this program itself runs inside of a workspace, it keeps the mark of that one.
     with suppress(OSError, ValueError):
-        resource.setrlimit(RLIMIT_LOCKS, (mark, mark))
-    if writer:
+        resource.setrlimit(RLIMIT_LOCKS, (number, number))
+    if mark:
         hard = resource.getrlimit(RLIMIT_LOCKS)[1]
         with suppress(OSError, ValueError):
-            resource.setrlimit(RLIMIT_LOCKS, (_mark_of_writer(writer, hard), hard))
+            resource.setrlimit(RLIMIT_LOCKS, (_soft_limit_of(mark, hard), hard))
 
 
-def _mark_of_writer(writer: str, hard: int) -> int:
-    """Return the number of a writer, less than the hard limit, which is that of all others."""
-    digest = hashlib.blake2b(writer.encode(), digest_size=8).digest()
+def _soft_limit_of(mark: str, hard: int) -> int:
+    """Return the number of a mark, less than the hard limit, which processes without one have."""
+    digest = hashlib.blake2b(mark.encode(), digest_size=8).digest()
     return int.from_bytes(digest, "big") % (hard if hard > 0 else _MARK_MAX)
 
 
-def is_writer(pid: int, writer: str) -> bool:
-    """Return whether a process has the mark of a writer."""
+def has_mark(pid: int, mark: str) -> bool:
+    """Return whether a process has a mark besides that of its workspace."""
     with suppress(OSError, ValueError, IndexError):
         soft, hard = (
             resource.RLIM_INFINITY if word == b"unlimited" else int(word)
             for word in _limit_of_locks(pid, "/proc")[:2]
         )
-        return soft == _mark_of_writer(writer, hard)
+        return soft == _soft_limit_of(mark, hard)
     return False
 
 

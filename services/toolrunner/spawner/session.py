@@ -3,11 +3,11 @@
 In:  {"number", "op": "start", "id", "workspace", "argv", "root", "workdir", "environment",
       "has_input", "terminal": [rows, columns] or null,
       "confinement": that of the sandbox, or null, "limits": {name: number}, "required": [name],
-      "writer": the chat for which it may write, or ""}
+      "mark": one that it cannot remove, or ""}
      {"number", "op": "signal", "id", "signal", "leader_only", "tell_gone"}
      {"number", "op": "end", "signal"}
      {"number", "op": "end_workspace", "workspace", "directory", "signal", "tell_gone"}
-     {"number", "op": "signal_writers", "workspace", "directory", "writer", "signal"}
+     {"number", "op": "signal_marked", "workspace", "directory", "mark", "signal"}
      {"number", "op": "socket_use", "workspace"}
      {"op": "close_input", "id"}, {"op": "forget", "id"}
      {"number", "op": "adopt", "secret"}, {"op": "quit"}
@@ -169,8 +169,8 @@ class SpawnerSession:
                 self.child_processes.end(message)
             case "end_workspace":
                 self.child_processes.end_workspace(message)
-            case "signal_writers":
-                self.child_processes.signal_writers(message)
+            case "signal_marked":
+                self.child_processes.signal_marked(message)
             case "socket_use":
                 self.child_processes.tell_sockets(message)
             case "close_input":

@@ -1,6 +1,7 @@
 """A chat that may only read: whatever it tries, and whatever it left running, nothing changes."""
 
 import array
+import asyncio
 import fcntl
 import os
 import shutil
@@ -23,10 +24,11 @@ from parley.api.workspace.v1 import (
 from parley.rpc import problem_of
 from support.toolrunner.attacks import forbidden_writes
 from support.toolrunner.files import Files
-from support.toolrunner.node import Client, House, connected, node
+from support.toolrunner.node import Client, House, connected, node, running
 from support.toolrunner.sandboxes import all_offered, offered, tell
 from toolrunner.sandbox import Level
 
+WITHIN_S = 20
 GET_FLAGS = 0x80086601
 WRITE = sandbox_pb2.SANDBOX_PROFILE_WORKSPACE_WRITE
 READ_ONLY = sandbox_pb2.SANDBOX_PROFILE_READ_ONLY
@@ -66,7 +68,7 @@ class Reader:
 
     async def first_line(self, command: str, **spec: object) -> str:
         """Start a process that goes on, wait for its first line, and return its id."""
-        started = await self.client.start(command, background=True, **spec)
+        started = await self.client.start(command, background=True, **spec)  # type: ignore[arg-type]
         process_id = started.process.process_id
         waited = await self.client.wait(process_id, process_pb2.WAIT_UNTIL_OUTPUT)
         assert waited.output.text == "up\n", waited
@@ -192,13 +194,10 @@ def _requests(
     line = b"echo hacked > by_input\n"
     kill, git, api = process_pb2.PROCESS_SIGNAL_KILL, git_service_pb2, file_service_pb2
     over = ("READ_ONLY", "PROCESS_NOT_RUNNING")
-    head = file_service_pb2.UploadFileHead
 
     def upload() -> Awaitable[object]:
-        parts = [
-            api.UploadFileRequest(head=head(**named(), path="new")),
-            api.UploadFileRequest(chunk=b"x"),
-        ]  # type: ignore[arg-type]
+        head = api.UploadFileHead(context=client.context, request_id=client.new_id(), path="new")
+        parts = (api.UploadFileRequest(head=head), api.UploadFileRequest(chunk=b"x"))
         return client.files.UploadFile(iter(parts))
 
     async def in_a_terminal() -> None:
@@ -261,11 +260,14 @@ async def test_the_same_command_lines_write_where_a_chat_may_write(directory: Pa
 async def test_temporary_files_vanish_with_the_process_that_made_them(reader: Reader) -> None:
     reader.context(READ_ONLY)
     made = await reader.client.run(
-        'echo x > "$TMPDIR/made"; cat "$TMPDIR/made"; (setsid sleep 600 >/dev/null 2>&1 &)'
+        'echo x > "$TMPDIR/made"; cat "$TMPDIR/made"; (env -i setsid sleep 6789 >/dev/null 2>&1 &)'
     )
     found = await reader.client.run('find "$TMPDIR" /tmp /var/tmp /dev/shm -name made 2>/dev/null')
     assert (made.output.text, found.output.text) == ("x\n", "")
     assert [*(reader.directory / "tmp").iterdir()] == []
+    async with asyncio.timeout(WITHIN_S):
+        while running("6789"):
+            await reader.client.get(made.process.process_id)
     scratch = reader.directory / "scratch"
     assert [each.name for each in scratch.glob("*") if each.name != "trash"] == []
 
