@@ -107,7 +107,11 @@ class ProcessStarter:
                 raise refusal
             case Begun():
                 assert confinement is not None
-                await self._launch(live, workspace, workdir, spec, confinement, egress_route)
+                try:
+                    await self._launch(live, workspace, workdir, spec, confinement, egress_route)
+                except BaseException:
+                    self._leave(live)
+                    raise
                 started = self.registry.present(live)
                 # Not awaited: a repeated request attaches to the process, and after a kill the next
                 # service adopts it from the spawner.
@@ -243,17 +247,13 @@ class ProcessStarter:
         )
         try:
             secret = await self.egress.secret_variables(record.workspace_id, record.process_id)
+            confinement = with_scratch(confinement, workspace, record.process_id)
         except SecretUnavailable as error:
             self._fail(live, f"The program was not run: {error}.")
             return
-        if confinement.profile is Profile.READ_ONLY and not confinement.has_scratch:
-            try:
-                scratch = make_scratch(workspace, record.process_id)
-            except OSError as error:
-                failure = LaunchFailed("scratch", error.errno or 0)
-                self._fail(live, start_error_of(failure, spec.argv[0], spec.workdir))
-                return
-            confinement = replace(confinement, temporary=str(scratch))
+        except LaunchFailed as error:
+            self._fail(live, start_error_of(error, spec.argv[0], spec.workdir))
+            return
         environment = environment_of(
             process_id=record.process_id,
             chat_id=record.chat_id,
@@ -288,15 +288,29 @@ class ProcessStarter:
             self._fail(live, start_error_of(error, spec.argv[0], spec.workdir))
             await self.spawner.forget(record.process_id)
             return
-        except BaseException:
-            self._leave(live)
-            raise
         live.run(launched)
         if live.input is not None:
             live.input.write(spec.stdin)
             if spec.stdin_mode is StdinMode.CLOSED:
                 self.monitor.end_input(live)
         self.monitor.limit_time(live, spec.timeout_s)
+
+
+def with_scratch(
+    confinement: Confinement, workspace: Workspace, process_id: ProcessId
+) -> Confinement:
+    """Return the confinement with a directory for temporary files, where none is mounted.
+
+    Raises:
+        LaunchFailed: It cannot be made.
+    """
+    if confinement.profile is not Profile.READ_ONLY or confinement.has_scratch:
+        return confinement
+    try:
+        scratch = make_scratch(workspace, process_id)
+    except OSError as error:
+        raise LaunchFailed("scratch", error.errno or 0) from error
+    return replace(confinement, temporary=str(scratch))
 
 
 def start_error_of(error: LaunchFailed, program: str, workdir: str) -> str:
