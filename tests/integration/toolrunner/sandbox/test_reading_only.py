@@ -8,7 +8,7 @@ import shutil
 import stat
 import tempfile
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -24,7 +24,7 @@ from parley.api.workspace.v1 import (
 from parley.rpc import problem_of
 from support.toolrunner.attacks import forbidden_writes
 from support.toolrunner.files import Files
-from support.toolrunner.node import Client, House, connected, node, running
+from support.toolrunner.node import Client, House, connected, node, running, toolrunner
 from support.toolrunner.sandboxes import all_offered, offered, tell
 from toolrunner.sandbox import Level
 
@@ -33,13 +33,27 @@ GET_FLAGS = 0x80086601
 WRITE = sandbox_pb2.SANDBOX_PROFILE_WORKSPACE_WRITE
 READ_ONLY = sandbox_pb2.SANDBOX_PROFILE_READ_ONLY
 PIPE = process_pb2.STDIN_MODE_PIPE
-#: At weaker levels nothing could keep a command from writing, so none is run.
-ENFORCED = (Level.LANDLOCK, Level.NS)
 
 
-@pytest.fixture(params=(Level.NONE, *all_offered()), ids=lambda level: str(level.word))
-def level(request: pytest.FixtureRequest) -> Level:
-    found: Level = request.param
+@dataclass(frozen=True)
+class Kind:
+    """A sandbox, and the user that the node runs as; None for that of the tests."""
+
+    level: Level
+    user: int | None = None
+
+    def __str__(self) -> str:
+        return self.level.word if self.user is None else f"{self.level.word}, ordinary user"
+
+
+ORDINARY = [Kind(Level.NS, 65_534)] * (Level.NS in offered() and os.geteuid() == 0)
+ENFORCING = (*map(Kind, offered()), *ORDINARY)
+KINDS = (*map(Kind, dict.fromkeys((Level.NONE, *all_offered()))), *ORDINARY)
+
+
+@pytest.fixture(params=KINDS, ids=str)
+def kind(request: pytest.FixtureRequest) -> Kind:
+    found: Kind = request.param
     return found
 
 
@@ -57,7 +71,12 @@ class Reader:
 
     client: Client
     directory: Path
-    level: Level
+    kind: Kind
+
+    @property
+    def runs_commands(self) -> bool:
+        """Whether commands that may only read are run."""
+        return self.kind.level in (Level.LANDLOCK, Level.NS)
 
     def context(self, profile: "sandbox_pb2.SandboxProfile.ValueType") -> None:
         self.client.context.profile = profile
@@ -101,11 +120,18 @@ def _flags(path: Path) -> int:
 
 
 @pytest.fixture
-async def reader(level: Level, directory: Path) -> AsyncIterator[Reader]:
-    house = replace(House.build(directory), sandbox_level=level.word)
-    async with node(house), connected(house) as client:
+async def reader(kind: Kind, directory: Path) -> AsyncIterator[Reader]:
+    house = replace(House.build(directory), sandbox_level=kind.level.word)
+    if kind.user is not None:
+        house = house.given_to(kind.user)
+    async with AsyncExitStack() as stack:
+        if kind.user is None:
+            await stack.enter_async_context(node(house))
+        else:
+            await stack.enter_async_context(toolrunner(house))
+        client = await stack.enter_async_context(connected(house))
         place = house.data / "workspaces" / client.context.workspace_id
-        yield Reader(client, place, level)
+        yield Reader(client, place, kind)
 
 
 async def refusal_of(call: Awaitable[object]) -> str:
@@ -144,7 +170,12 @@ async def test_no_way_of_writing_is_left_to_a_chat_that_may_only_read(reader: Re
             changed = {path for path in {*before, *after} if before.get(path) != after.get(path)}
             succeeded.append((name, sorted(changed)))
             before = after
-    tell("writing where a chat may only read", reader.level, len(succeeded), len(ways))
+    tell(
+        f"writing where a chat may only read, {reader.kind}",
+        reader.kind.level,
+        len(succeeded),
+        len(ways),
+    )
     assert succeeded == []
     assert len(ways) >= 30
     states = [(await client.get(each)).state for each in (shell, terminal, person)]
@@ -168,7 +199,7 @@ def _ran(reader: Reader, command: str) -> Callable[[], Awaitable[object]]:
         script = f"exec 2>&1; {command}"
         run = reader.client.run(script, environment={"W": str(reader.root)})
         refused = await refusal_of(run)
-        assert refused == ("" if reader.level in ENFORCED else "SANDBOX_TOO_WEAK")
+        assert refused == ("" if reader.runs_commands else "SANDBOX_TOO_WEAK")
 
     return attempt
 
@@ -237,7 +268,7 @@ def _requests(
         "restore": refused(
             lambda: client.git.RestoreCheckpoint(git.RestoreCheckpointRequest(**named(), ref="x"))  # type: ignore[arg-type]
         ),
-        **({"a terminal": in_a_terminal} if reader.level in ENFORCED else {}),
+        **({"a terminal": in_a_terminal} if reader.runs_commands else {}),
     }
 
 
@@ -246,7 +277,9 @@ async def test_the_same_command_lines_write_where_a_chat_may_write(directory: Pa
     house = replace(House.build(directory), sandbox_level=level.word)
     written = 0
     async with node(house), connected(house) as client:
-        reader = Reader(client, house.data / "workspaces" / client.context.workspace_id, level)
+        reader = Reader(
+            client, house.data / "workspaces" / client.context.workspace_id, Kind(level)
+        )
         for command in forbidden_writes.COMMANDS.values():
             await client.run(f"rm -rf ./* .git; {forbidden_writes.FILES}")
             before = reader.everything()
@@ -256,7 +289,7 @@ async def test_the_same_command_lines_write_where_a_chat_may_write(directory: Pa
     assert written >= 40
 
 
-@pytest.mark.parametrize("level", offered(), ids=lambda level: str(level.word))
+@pytest.mark.parametrize("kind", ENFORCING, ids=str)
 async def test_temporary_files_vanish_with_the_process_that_made_them(reader: Reader) -> None:
     reader.context(READ_ONLY)
     made = await reader.client.run(
@@ -282,7 +315,7 @@ async def test_a_chat_that_only_reads_keeps_what_it_starts_and_leaves_others_alo
     client.context.chat_id = own
     reader.context(READ_ONLY)
     started = [others]
-    if reader.level in ENFORCED:
+    if reader.runs_commands:
         started.append(await reader.first_line("echo up; exec sleep 600"))
     await Files(client, reader.root).search("nothing")
     client.context.chat_id = ""
