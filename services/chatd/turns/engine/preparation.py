@@ -13,6 +13,7 @@ from chatd.files.domain.ports import Files
 from chatd.models.domain.language_model import ModelRequest
 from chatd.models.domain.profile import ModelChoice
 from chatd.primitives.domain.ids import MessageId
+from chatd.turns.domain.asking import asking_tools
 from chatd.turns.domain.calls import offered_tools, withheld_tools
 from chatd.turns.domain.ports import Setups
 from chatd.turns.domain.prompt import PromptBuilder
@@ -85,6 +86,7 @@ async def prepare(session: Session, setups: Setups, tools: Tools, steps_max: int
     setup = await setups.prepare(session.chat_id, session.owner, choice_of(session))
     context = setup.context(session.chat_id, session.owner)
     local = await tools.list_tools(context)
+    local = (*local, *asking_tools(context))
     # What a client does with a call is not bounded by a sandbox.
     client = setup.client_tools if setup.mode is ChatMode.ORDINARY else ()
     offered = offered_tools(local, client, setup.model.name)
