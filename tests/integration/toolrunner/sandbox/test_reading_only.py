@@ -152,6 +152,8 @@ async def test_no_way_of_writing_is_left_to_a_chat_that_may_only_read(reader: Re
     servants = f"exec python3 -I -S -c '{forbidden_writes.SERVANTS}'"
     await reader.first_line(servants)
     await client.run(forbidden_writes.LEFTOVER)
+    if reader.kind.level is not Level.NONE:
+        await client.run(forbidden_writes.SHEDDING)
     await client.run(forbidden_writes.TMUX)
     person = await _person(reader)
     reader.context(READ_ONLY)
