@@ -42,8 +42,8 @@ LEFTOVER = (
 )
 #: The same, which also tries to shed the mark by which it is found.
 SHEDDING = (
-    "env -i PATH=$PATH setsid bash -c 'exec 2>/dev/null; for n in 0 1 unlimited; do ulimit -S -x $n; "
-    "done; "
+    "env -i PATH=$PATH setsid bash -c 'exec 2>/dev/null; "
+    "for n in 0 1 unlimited; do ulimit -S -x $n; done; "
     '(nohup sh -c "while :; do echo x >> tocks; sleep 0.01; done" >/dev/null 2>&1 &)\'; echo up'
 )
 TMUX = "tmux -S tmux.sock new -d; echo up"
