@@ -6,7 +6,7 @@ A workspace that was not placed by the registry is created at its first use.
 import errno
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
@@ -265,6 +265,12 @@ class Workspaces:
     def scratches(self) -> list[Path]:
         """Return the directories with temporary directories of single processes."""
         return [*self._directory.glob("*/scratch")]
+
+    def missing(self, workspace_ids: Iterable[WorkspaceId]) -> tuple[WorkspaceId, ...]:
+        """Return the workspaces that were removed; none if the directory of all is missing."""
+        if not self._directory.is_dir():
+            return ()
+        return tuple(each for each in workspace_ids if not (self._directory / each).exists())
 
     def at(self, workspace_id: WorkspaceId) -> Workspace:
         """Return the paths of a workspace, whether it exists or not."""
