@@ -103,7 +103,7 @@ class ModelStep:
     ) -> StepEnd:
         """Commit an answer with its calls; refused calls get their result with it."""
         specs, fence = self.prepared.specs, session.fence
-        plan = plan_calls(calls, specs, self._judge(session))
+        plan = plan_calls(calls, specs, self._judge(session), self.prepared.withheld)
         for call in plan.mended:
             _log.info("the arguments of a call of %s were mended", call.tool_name)
         dispatches = dispatches_for(self.prepared.context, fence, plan.dispatched, specs)

@@ -161,7 +161,7 @@ class Stage:
         self.mailbox = Mailbox(IDLE)
         self._sent = 0
         self._limits = limits
-        self._setups = FixedSetups(setup)
+        self.setups = FixedSetups(setup)
         self._partials = partials
         self._spending = spending or Unlimited()
         self.runner = self._runner()
@@ -253,7 +253,7 @@ class Stage:
             self.commits,
             self.model,
             self.tools,
-            self._setups,
+            self.setups,
             self.live,
             partials=self._partials,
             spending=self._spending,
