@@ -214,9 +214,7 @@ def _question(answer: _Answer, call: ToolCall) -> _Question:
     return _Question(_reason(answer, call, "asks before"), rule.id, is_rememberable)
 
 
-def _is_settled(
-    question: _Question, call: ToolCall, spec: ToolSpec, rules: Sequence[Rule]
-) -> bool:
+def _is_settled(question: _Question, call: ToolCall, spec: ToolSpec, rules: Sequence[Rule]) -> bool:
     """Return whether a remembered approval of this very call answers a question."""
     if not question.is_rememberable:
         return False

@@ -96,9 +96,7 @@ WRAPPERS: Final[Mapping[str, _Wrapper]] = {
     "busybox": _wrapper(),
     "command": _wrapper("-p"),
     "doas": _SUDO,
-    "env": _wrapper(
-        "- -i --ignore-environment -v", "-u --unset -C --chdir", has_assignments=1
-    ),
+    "env": _wrapper("- -i --ignore-environment -v", "-u --unset -C --chdir", has_assignments=1),
     "exec": _wrapper("-c -l", "-a"),
     "ionice": _wrapper("-t", "-c -n --class --classdata"),
     "nice": _wrapper("", "-n --adjustment"),
@@ -142,14 +140,24 @@ def _programs(text: str, variables: tuple[str, ...], depth: int) -> Iterator[Pro
         raise Unreadable("it is nested too deeply")
     commands = simple_commands(text)
     # A variable that is set for the shell may change what all of its commands do.
-    lasting = tuple(each for command in commands if not command.words for each in command.assignments)
+    lasting = tuple(
+        assignment
+        for command in commands
+        if not command.words
+        for assignment in command.assignments
+        if not _is_local(assignment)
+    )
     for command in commands:
         yield from _expanded(command, (*variables, *lasting), depth)
 
 
-def _expanded(
-    command: SimpleCommand, variables: tuple[str, ...], depth: int
-) -> Iterator[Program]:
+def _is_local(assignment: str) -> bool:
+    """Return whether a variable is the shell's own by its name, which programs do not read."""
+    name = assignment.partition("=")[0]
+    return name.islower() and not name.endswith("_proxy")
+
+
+def _expanded(command: SimpleCommand, variables: tuple[str, ...], depth: int) -> Iterator[Program]:
     if not command.words:
         if command.writes_file:
             yield Program((), variables, writes_file=True)
@@ -192,9 +200,7 @@ def _wrapped(program: Program, wrapper: _Wrapper, depth: int) -> Iterator[Progra
         return
     yield replace(program, is_carrier=not wrapper.is_judged)
     words = (*rest, ANYTHING) if wrapper.adds_words else tuple(rest)
-    yield from _of_words(
-        replace(program, words=words, assignments=tuple(assignments)), depth + 1
-    )
+    yield from _of_words(replace(program, words=words, assignments=tuple(assignments)), depth + 1)
 
 
 def _after_options(words: Sequence[Word], wrapper: _Wrapper) -> Sequence[Word] | None:

@@ -116,9 +116,7 @@ def command_problem(command: str) -> str:
     return ""
 
 
-def match_call(
-    rule: Rule, *, tool: str, server_id: str, mode: ChatMode, arguments: object
-) -> bool:
+def match_call(rule: Rule, *, tool: str, server_id: str, mode: ChatMode, arguments: object) -> bool:
     """Return whether everything but the command of a rule matches a call."""
     return (
         (not rule.tool or is_like(rule.tool, tool))
@@ -149,9 +147,7 @@ def match_program(rule: Rule, program: Program | None) -> Match:
     if rule.effect is not Effect.ALLOW:
         return _match_words(pattern.words, program.words, _is_named_loosely)
     is_plain = not program.writes_file and set(program.assignments) <= set(pattern.assignments)
-    return (
-        _match_words(pattern.words, program.words, _is_named_strictly) if is_plain else Match.NO
-    )
+    return _match_words(pattern.words, program.words, _is_named_strictly) if is_plain else Match.NO
 
 
 def is_like(pattern: str, text: str) -> bool:

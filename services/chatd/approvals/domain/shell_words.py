@@ -60,7 +60,9 @@ class Pieces:
         has_expansion = "{" in self.braces and ("," in self.braces or ".." in self.braces)
         if self.is_dynamic or has_expansion:
             return ANYTHING
-        return Word("".join(self.text), WordKind.GLOB if self.is_glob else WordKind.LITERAL)
+        text = "".join(self.text)
+        is_glob = self.is_glob and text != "["
+        return Word(text, WordKind.GLOB if is_glob else WordKind.LITERAL)
 
 
 @dataclass(slots=True)
@@ -136,7 +138,10 @@ class WordReader:
 
     def read_pieces(self, pieces: Pieces) -> None:
         """Read a word into its pieces."""
-        while self._cursor.at < len(self._cursor.text) and self._cursor.text[self._cursor.at] not in _ENDS_WORD:
+        while (
+            self._cursor.at < len(self._cursor.text)
+            and self._cursor.text[self._cursor.at] not in _ENDS_WORD
+        ):
             self._piece(pieces)
 
     def _piece(self, pieces: Pieces) -> None:
@@ -252,7 +257,9 @@ class WordReader:
     def _read_parameter(self) -> None:
         """Read `${...}` in the forms that all shells have."""
         self._cursor.at += 1
-        if self._cursor.text.startswith("#", self._cursor.at) and not self._cursor.text.startswith("#}", self._cursor.at):
+        if self._cursor.text.startswith("#", self._cursor.at) and not self._cursor.text.startswith(
+            "#}", self._cursor.at
+        ):
             self._cursor.at += 1
         name = _PARAMETER.match(self._cursor.text, self._cursor.at)
         if name is None:
