@@ -162,7 +162,7 @@ def _answer(rules: Iterable[Rule], program: Program | None) -> _Answer | None:
     )
     possible: _Answer | None = None
     for rule in ordered:
-        if rule.effect is Effect.ALLOW and program is not None and program.is_carrier:
+        if program is not None and program.is_carrier and not _is_about_carriers(rule):
             continue
         match match_program(rule, program):
             case Match.MAYBE if rule.effect is not Effect.ALLOW:
@@ -174,6 +174,10 @@ def _answer(rules: Iterable[Rule], program: Program | None) -> _Answer | None:
             case _:
                 continue
     return possible
+
+
+def _is_about_carriers(rule: Rule) -> bool:
+    return bool(rule.command) and rule.effect is not Effect.ALLOW
 
 
 def _policy_questions(spec: ToolSpec, answers: Sequence[_Answer]) -> Iterator[_Question]:
@@ -237,7 +241,7 @@ def _reason(answer: _Answer, call: ToolCall, verb: str) -> str:
 
 
 def _programs_of(call: ToolCall, arguments: object) -> tuple[Program | None, ...]:
-    """Return the programs of a call that runs a command; of other calls, None."""
+    """Return the programs of a call that runs a command; None stands for the call itself."""
     name = COMMAND_ARGUMENTS.get(call.tool_name)
     if name is None or not isinstance(arguments, dict):
         return (None,)
@@ -246,7 +250,8 @@ def _programs_of(call: ToolCall, arguments: object) -> tuple[Program | None, ...
         return (None,)
     given = variables if isinstance(variables, dict) else {}
     assignments = tuple(f"{key}={value}" for key, value in given.items())
-    return programs_of(command, assignments) or (None,)
+    programs = programs_of(command, assignments)
+    return (*programs, None) if all(program.is_carrier for program in programs) else programs
 
 
 def _arguments(call: ToolCall) -> object:
