@@ -6,7 +6,10 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from datetime import datetime
 
+from chatd.approvals.rpc.servicer import ApprovalServicer
+from chatd.approvals.wiring import ApprovalComponents, open_approvals
 from chatd.bus_handlers import (
+    follow_approvals,
     follow_chats,
     follow_config,
     follow_groups,
@@ -68,6 +71,7 @@ class Components:
 
     resources: Resources
     chats: ChatComponents
+    approvals: ApprovalComponents
     catalogue: ModelComponents
     spend: SpendComponents
     suspension: UserSuspension
@@ -122,6 +126,7 @@ async def _open_components(
     """Build the components of the process without starting them."""
     flush_timer = FlushTimer(resources.process.clock)
     chats = await open_chats(resources, faults, flush_timer, stack)
+    approvals = open_approvals(resources)
     catalogue = await open_models(resources, flush_timer, stack)
     spend = open_spend(resources)
     suspension = open_suspension(resources, chats.stores)
@@ -162,6 +167,7 @@ async def _open_components(
     return Components(
         resources,
         chats,
+        approvals,
         catalogue,
         spend,
         suspension,
@@ -215,6 +221,7 @@ def _loops(components: Components) -> dict[str, Callable[[], Awaitable[object]]]
         "sweeps.follow": lambda: follow_sweeps(bus, worker.worker),
         "limits.follow": lambda: follow_limits(bus, spend.spending),
         "configuration.follow": lambda: follow_config(bus, catalogue.configuration),
+        "approvals.follow": lambda: follow_approvals(bus, components.approvals.cached),
         "configuration.read": catalogue.configuration.run,
         "models.discover": catalogue.discovery.run,
         "users.follow": lambda: follow_users(bus, suspension, spend.groups),
@@ -260,6 +267,7 @@ def _servicers(components: Components) -> tuple[object, ...]:
         ),
         UsageServicer(usage),
         FileServicer(StoredFiles(resources.pool), spend.groups),
+        ApprovalServicer(components.approvals.rules),
         ModelServicer(catalogue.ports),
         SettingsServicer(Preferences(catalogue.changes), catalogue.ports.catalogue),
         WorkspaceAccessServicer(

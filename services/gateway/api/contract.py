@@ -18,6 +18,7 @@ from gateway.http.route_access import (
     Access,
 )
 from parley.api.chat.v1 import (
+    approval_service_pb2,
     chat_service_pb2,
     file_service_pb2,
     model_service_pb2,
@@ -37,6 +38,7 @@ from parley.contract.bindings import HttpBinding, bindings_of
 from parley.identity import Role
 
 FILES: Final[tuple[FileDescriptor, ...]] = (
+    approval_service_pb2.DESCRIPTOR,
     chat_service_pb2.DESCRIPTOR,
     stream_service_pb2.DESCRIPTOR,
     file_service_pb2.DESCRIPTOR,

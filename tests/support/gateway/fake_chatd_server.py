@@ -7,6 +7,8 @@ from typing import Any
 
 from parley.api.chat.v1 import chat_service_pb2 as chats_api
 from parley.api.chat.v1 import (
+    approval_service_pb2,
+    approval_service_pb2_grpc,
     model_service_pb2,
     model_service_pb2_grpc,
     settings_service_pb2,
@@ -76,6 +78,7 @@ async def serving(
 def _scripted_services(fake: FakeChatd) -> tuple[Registration, ...]:
     """Serve models, usage, settings and workspaces: every method answers what the test says."""
     services = (
+        (approval_service_pb2, approval_service_pb2_grpc, "ApprovalService"),
         (model_service_pb2, model_service_pb2_grpc, "ModelService"),
         (usage_service_pb2, usage_service_pb2_grpc, "UsageService"),
         (settings_service_pb2, settings_service_pb2_grpc, "SettingsService"),

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from datetime import datetime
 from enum import Enum, StrEnum, auto
 from functools import lru_cache
 from typing import Final
@@ -83,6 +84,7 @@ class Rule:
     is_for_tainted: bool = False
     digest: str = ""
     version: int = 1
+    created_at: datetime | None = None
 
     @property
     def specificity(self) -> tuple[int, ...]:

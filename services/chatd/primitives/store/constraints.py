@@ -6,6 +6,14 @@ from enum import StrEnum
 class Constraint(StrEnum):
     """Every constraint and unique index of the schema, by its name there."""
 
+    APPROVAL_RULES_ARGUMENTS_ARE_AN_OBJECT = "approval_rules_arguments_are_an_object"
+    APPROVAL_RULES_BY_DIGEST = "approval_rules_by_digest"
+    APPROVAL_RULES_CHAT_FKEY = "approval_rules_chat_fkey"
+    APPROVAL_RULES_CHATS_REMEMBER = "approval_rules_chats_remember"
+    APPROVAL_RULES_EFFECT_KNOWN = "approval_rules_effect_known"
+    APPROVAL_RULES_PKEY = "approval_rules_pkey"
+    APPROVAL_RULES_SCOPE_KNOWN = "approval_rules_scope_known"
+    APPROVAL_RULES_USERS_TRUST_NOTHING = "approval_rules_users_trust_nothing"
     BARRED_USERS_PKEY = "barred_users_pkey"
     CHAT_EXEC_ACTION_HAS_A_DEADLINE = "chat_exec_action_has_a_deadline"
     CHAT_EXEC_ARCHIVED_IS_AT_REST = "chat_exec_archived_is_at_rest"

@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from google.protobuf.descriptor import FileDescriptor
 
 from parley.api.chat.v1 import (
+    approval_service_pb2,
     chat_service_pb2,
     file_service_pb2,
     model_service_pb2,
@@ -22,6 +23,7 @@ from parley.api.workspace.v1 import (
 from parley.identity import rule_of
 
 FILES: tuple[FileDescriptor, ...] = (
+    approval_service_pb2.DESCRIPTOR,
     chat_service_pb2.DESCRIPTOR,
     file_service_pb2.DESCRIPTOR,
     model_service_pb2.DESCRIPTOR,

@@ -90,6 +90,8 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """Whether an id exists cannot be asked now, and nothing was changed; try again. Metadata: {"resource": "MCP server"}."""
     ERROR_REASON_CHAT_READ_ONLY: _ErrorReason.ValueType  # 43
     """The chat is shared with the caller, who may only read it. Metadata: {"chat_id": "..."}."""
+    ERROR_REASON_TOO_MANY_RULES: _ErrorReason.ValueType  # 60
+    """The installation, the user or the chat has as many approval rules as it may. Metadata: {"rules_max": "100"}."""
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """A machine-readable reason; the domain is `chat.parley`."""
@@ -162,4 +164,6 @@ ERROR_REASON_CHECK_UNAVAILABLE: ErrorReason.ValueType  # 42
 """Whether an id exists cannot be asked now, and nothing was changed; try again. Metadata: {"resource": "MCP server"}."""
 ERROR_REASON_CHAT_READ_ONLY: ErrorReason.ValueType  # 43
 """The chat is shared with the caller, who may only read it. Metadata: {"chat_id": "..."}."""
+ERROR_REASON_TOO_MANY_RULES: ErrorReason.ValueType  # 60
+"""The installation, the user or the chat has as many approval rules as it may. Metadata: {"rules_max": "100"}."""
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015
