@@ -5,7 +5,6 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from parley.api.chat.v1 import chat_service_pb2 as chats_api
 from parley.api.chat.v1 import (
     approval_service_pb2,
     approval_service_pb2_grpc,
@@ -16,6 +15,7 @@ from parley.api.chat.v1 import (
     usage_service_pb2,
     usage_service_pb2_grpc,
 )
+from parley.api.chat.v1 import chat_service_pb2 as chats_api
 from parley.api.chat.v1 import stream_service_pb2 as streams_api
 from parley.api.chat.v1.chat_service_pb2_grpc import add_ChatServiceServicer_to_server
 from parley.api.chat.v1.stream_service_pb2_grpc import add_StreamServiceServicer_to_server

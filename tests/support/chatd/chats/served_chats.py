@@ -9,6 +9,9 @@ from pathlib import Path
 
 import grpc
 
+from chatd.approvals.engine.cached_rules import CachedRules, notice_key
+from chatd.approvals.rpc.servicer import ApprovalServicer
+from chatd.approvals.store.rules import PostgresRules
 from chatd.chats.domain.chat import ChatState, Claimed, NewMessage, Slot
 from chatd.chats.domain.commands import FinishTurn
 from chatd.chats.domain.transitions import fence_of
@@ -133,6 +136,8 @@ class ServedChats:
     catalogue: Catalogue
     servers: KnownServers
     grantees: KnownGrantees
+    stored_rules: PostgresRules
+    rules: CachedRules
 
     async def state(self, chat_id: str) -> ChatState:
         """Read the execution of a chat."""
@@ -257,7 +262,10 @@ async def served_chats(
         )
         catalogue = Catalogue.over(pool, groups, stopping, tickets, grantees)
         tunnelled = TunnelledMethods()
+        stored_rules = PostgresRules(pool, lambda scope: rules.on_notice(notice_key(scope)))
+        rules = CachedRules(stored_rules, telling.clock)
         servicers = (
+            ApprovalServicer(stored_rules),
             ChatServicer(
                 stores,
                 claims=claims,
@@ -294,6 +302,8 @@ async def served_chats(
             catalogue=catalogue,
             servers=servers,
             grantees=grantees,
+            stored_rules=stored_rules,
+            rules=rules,
         )
 
 
