@@ -11,6 +11,7 @@ from gateway.streams.workspace_client import is_chat_missing
 
 #: Service -> its stub in `Stubs`.
 STUBS: Final[Mapping[str, str]] = {
+    "parley.api.chat.v1.ApprovalService": "approvals",
     "parley.api.chat.v1.ChatService": "chats",
     "parley.api.chat.v1.FileService": "files",
     "parley.api.chat.v1.ModelService": "models",

@@ -13,6 +13,7 @@ from grpc_health.v1.health_pb2_grpc import HealthStub
 
 from gateway.http.problems.errors import UpstreamProblem
 from gateway.streams.tunnel import CallTunnel, TunnelledMethod
+from parley.api.chat.v1.approval_service_pb2_grpc import ApprovalServiceStub
 from parley.api.chat.v1.chat_service_pb2 import SendMessageRequest, SendMessageResponse
 from parley.api.chat.v1.chat_service_pb2_grpc import ChatServiceStub
 from parley.api.chat.v1.file_service_pb2_grpc import FileServiceStub
@@ -53,6 +54,7 @@ class Stubs:
     files: FileServiceStub
     models: ModelServiceStub
     usage: UsageServiceStub
+    approvals: ApprovalServiceStub
     settings: SettingsServiceStub
     workspaces: WorkspaceAccessServiceStub
     catalogue: WorkspaceServiceStub
@@ -148,6 +150,7 @@ class ChatdClient:
                 files=FileServiceStub(channel),
                 models=ModelServiceStub(channel),
                 usage=UsageServiceStub(channel),
+                approvals=ApprovalServiceStub(channel),
                 settings=SettingsServiceStub(channel),
                 workspaces=WorkspaceAccessServiceStub(channel),
                 catalogue=WorkspaceServiceStub(channel),

@@ -94,6 +94,7 @@ def rule_to_proto(rule: Rule) -> approval_pb2.ApprovalRule:
         after_outside_content=rule.is_for_tainted,
         remembered=bool(rule.digest),
         etag=str(rule.version),
+        chat_id=rule.scope.id if rule.scope.kind is ScopeKind.CHAT else "",
     )
     if rule.created_at is not None:
         shown.created_at.FromDatetime(rule.created_at)

@@ -28,7 +28,7 @@ from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__
 from parley.api.contract.v1 import options_pb2 as parley_dot_api_dot_contract_dot_v1_dot_options__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!parley/api/chat/v1/approval.proto\x12\x12parley.api.chat.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a$parley/api/contract/v1/options.proto\"\xd9\x05\n\x0c\x41pprovalRule\x12\x39\n\x02id\x18\x01 \x01(\tB-\xe2\x41\x01\x03\xc2\xc1\x18%\x08\x01R\x12RESOURCE_NOT_FOUNDb\rapproval rule\x12<\n\x05scope\x18\x02 \x01(\x0e\x32!.parley.api.chat.v1.ApprovalScopeB\n\xe2\x41\x01\x03\xc2\xc1\x18\x02\x08\x01\x12>\n\x06\x65\x66\x66\x65\x63t\x18\x03 \x01(\x0e\x32\".parley.api.chat.v1.ApprovalEffectB\n\xe2\x41\x01\x02\xc2\xc1\x18\x02\x08\x01\x12\x1e\n\x04tool\x18\x04 \x01(\tB\x10\xbaH\x05r\x03\x18\x80\x01\xc2\xc1\x18\x04\x08\x01\x18\x01\x12&\n\tserver_id\x18\x05 \x01(\tB\x13\xbaH\x08r\x03\xb0\x01\x01\xd8\x01\x01\xc2\xc1\x18\x04\x08\x01\x18\x01\x12?\n\x05modes\x18\x06 \x03(\x0e\x32 .parley.api.chat.v1.ApprovalModeB\x0e\xbaH\x05\x92\x01\x02\x10\x03\xc2\xc1\x18\x02\x08\x01\x12!\n\x07\x63ommand\x18\x07 \x01(\tB\x10\xbaH\x05r\x03\x18\xe8\x07\xc2\xc1\x18\x04\x08\x01\x18\x01\x12\x61\n\targuments\x18\x08 \x03(\x0b\x32/.parley.api.chat.v1.ApprovalRule.ArgumentsEntryB\x1d\xbaH\x14\x9a\x01\x11\x10\n\"\x06r\x04\x10\x01\x18@*\x05r\x03\x18\xf4\x03\xc2\xc1\x18\x02\x08\x01\x12 \n\x06reason\x18\t \x01(\tB\x10\xbaH\x05r\x03\x18\xf4\x03\xc2\xc1\x18\x04\x08\x01\x18\x01\x12\x1c\n\x0crememberable\x18\n \x01(\x08\x42\x06\xc2\xc1\x18\x02\x08\x01\x12%\n\x15\x61\x66ter_outside_content\x18\x0b \x01(\x08\x42\x06\xc2\xc1\x18\x02\x08\x01\x12\x1e\n\nremembered\x18\x0c \x01(\x08\x42\n\xe2\x41\x01\x03\xc2\xc1\x18\x02\x08\x01\x12:\n\ncreated_at\x18\r \x01(\x0b\x32\x1a.google.protobuf.TimestampB\n\xe2\x41\x01\x03\xc2\xc1\x18\x02\x08\x01\x12\x0c\n\x04\x65tag\x18\x0e \x01(\t\x1a\x30\n\x0e\x41rgumentsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01*\x82\x01\n\rApprovalScope\x12\x1e\n\x1a\x41PPROVAL_SCOPE_UNSPECIFIED\x10\x00\x12\x1f\n\x1b\x41PPROVAL_SCOPE_INSTALLATION\x10\x01\x12\x17\n\x13\x41PPROVAL_SCOPE_USER\x10\x02\x12\x17\n\x13\x41PPROVAL_SCOPE_CHAT\x10\x03*\x7f\n\x0e\x41pprovalEffect\x12\x1f\n\x1b\x41PPROVAL_EFFECT_UNSPECIFIED\x10\x00\x12\x19\n\x15\x41PPROVAL_EFFECT_ALLOW\x10\x01\x12\x17\n\x13\x41PPROVAL_EFFECT_ASK\x10\x02\x12\x18\n\x14\x41PPROVAL_EFFECT_DENY\x10\x03*|\n\x0c\x41pprovalMode\x12\x1d\n\x19\x41PPROVAL_MODE_UNSPECIFIED\x10\x00\x12\x1a\n\x16\x41PPROVAL_MODE_ORDINARY\x10\x01\x12\x16\n\x12\x41PPROVAL_MODE_PLAN\x10\x02\x12\x19\n\x15\x41PPROVAL_MODE_EXPLORE\x10\x03\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n!parley/api/chat/v1/approval.proto\x12\x12parley.api.chat.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a$parley/api/contract/v1/options.proto\"\x83\x06\n\x0c\x41pprovalRule\x12\x44\n\x02id\x18\x01 \x01(\tB8\xe2\x41\x01\x03\xbaH\x08r\x03\xb0\x01\x01\xd8\x01\x01\xc2\xc1\x18%\x08\x01R\x12RESOURCE_NOT_FOUNDb\rapproval rule\x12<\n\x05scope\x18\x02 \x01(\x0e\x32!.parley.api.chat.v1.ApprovalScopeB\n\xe2\x41\x01\x03\xc2\xc1\x18\x02\x08\x01\x12>\n\x06\x65\x66\x66\x65\x63t\x18\x03 \x01(\x0e\x32\".parley.api.chat.v1.ApprovalEffectB\n\xe2\x41\x01\x02\xc2\xc1\x18\x02\x08\x01\x12\x1e\n\x04tool\x18\x04 \x01(\tB\x10\xbaH\x05r\x03\x18\x80\x01\xc2\xc1\x18\x04\x08\x01\x18\x01\x12&\n\tserver_id\x18\x05 \x01(\tB\x13\xbaH\x08r\x03\xb0\x01\x01\xd8\x01\x01\xc2\xc1\x18\x04\x08\x01\x18\x01\x12?\n\x05modes\x18\x06 \x03(\x0e\x32 .parley.api.chat.v1.ApprovalModeB\x0e\xbaH\x05\x92\x01\x02\x10\x03\xc2\xc1\x18\x02\x08\x01\x12!\n\x07\x63ommand\x18\x07 \x01(\tB\x10\xbaH\x05r\x03\x18\xe8\x07\xc2\xc1\x18\x04\x08\x01\x18\x01\x12\x61\n\targuments\x18\x08 \x03(\x0b\x32/.parley.api.chat.v1.ApprovalRule.ArgumentsEntryB\x1d\xbaH\x14\x9a\x01\x11\x10\n\"\x06r\x04\x10\x01\x18@*\x05r\x03\x18\xf4\x03\xc2\xc1\x18\x02\x08\x01\x12 \n\x06reason\x18\t \x01(\tB\x10\xbaH\x05r\x03\x18\xf4\x03\xc2\xc1\x18\x04\x08\x01\x18\x01\x12\x1c\n\x0crememberable\x18\n \x01(\x08\x42\x06\xc2\xc1\x18\x02\x08\x01\x12%\n\x15\x61\x66ter_outside_content\x18\x0b \x01(\x08\x42\x06\xc2\xc1\x18\x02\x08\x01\x12\x1e\n\nremembered\x18\x0c \x01(\x08\x42\n\xe2\x41\x01\x03\xc2\xc1\x18\x02\x08\x01\x12:\n\ncreated_at\x18\r \x01(\x0b\x32\x1a.google.protobuf.TimestampB\n\xe2\x41\x01\x03\xc2\xc1\x18\x02\x08\x01\x12\x0c\n\x04\x65tag\x18\x0e \x01(\t\x12\x1d\n\x07\x63hat_id\x18\x0f \x01(\tB\x0c\xe2\x41\x01\x03\xc2\xc1\x18\x04\x08\x01\x18\x01\x1a\x30\n\x0e\x41rgumentsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01*\x82\x01\n\rApprovalScope\x12\x1e\n\x1a\x41PPROVAL_SCOPE_UNSPECIFIED\x10\x00\x12\x1f\n\x1b\x41PPROVAL_SCOPE_INSTALLATION\x10\x01\x12\x17\n\x13\x41PPROVAL_SCOPE_USER\x10\x02\x12\x17\n\x13\x41PPROVAL_SCOPE_CHAT\x10\x03*\x7f\n\x0e\x41pprovalEffect\x12\x1f\n\x1b\x41PPROVAL_EFFECT_UNSPECIFIED\x10\x00\x12\x19\n\x15\x41PPROVAL_EFFECT_ALLOW\x10\x01\x12\x17\n\x13\x41PPROVAL_EFFECT_ASK\x10\x02\x12\x18\n\x14\x41PPROVAL_EFFECT_DENY\x10\x03*|\n\x0c\x41pprovalMode\x12\x1d\n\x19\x41PPROVAL_MODE_UNSPECIFIED\x10\x00\x12\x1a\n\x16\x41PPROVAL_MODE_ORDINARY\x10\x01\x12\x16\n\x12\x41PPROVAL_MODE_PLAN\x10\x02\x12\x19\n\x15\x41PPROVAL_MODE_EXPLORE\x10\x03\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -38,7 +38,7 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_APPROVALRULE_ARGUMENTSENTRY']._loaded_options = None
   _globals['_APPROVALRULE_ARGUMENTSENTRY']._serialized_options = b'8\001'
   _globals['_APPROVALRULE'].fields_by_name['id']._loaded_options = None
-  _globals['_APPROVALRULE'].fields_by_name['id']._serialized_options = b'\342A\001\003\302\301\030%\010\001R\022RESOURCE_NOT_FOUNDb\rapproval rule'
+  _globals['_APPROVALRULE'].fields_by_name['id']._serialized_options = b'\342A\001\003\272H\010r\003\260\001\001\330\001\001\302\301\030%\010\001R\022RESOURCE_NOT_FOUNDb\rapproval rule'
   _globals['_APPROVALRULE'].fields_by_name['scope']._loaded_options = None
   _globals['_APPROVALRULE'].fields_by_name['scope']._serialized_options = b'\342A\001\003\302\301\030\002\010\001'
   _globals['_APPROVALRULE'].fields_by_name['effect']._loaded_options = None
@@ -63,14 +63,16 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_APPROVALRULE'].fields_by_name['remembered']._serialized_options = b'\342A\001\003\302\301\030\002\010\001'
   _globals['_APPROVALRULE'].fields_by_name['created_at']._loaded_options = None
   _globals['_APPROVALRULE'].fields_by_name['created_at']._serialized_options = b'\342A\001\003\302\301\030\002\010\001'
-  _globals['_APPROVALSCOPE']._serialized_start=923
-  _globals['_APPROVALSCOPE']._serialized_end=1053
-  _globals['_APPROVALEFFECT']._serialized_start=1055
-  _globals['_APPROVALEFFECT']._serialized_end=1182
-  _globals['_APPROVALMODE']._serialized_start=1184
-  _globals['_APPROVALMODE']._serialized_end=1308
+  _globals['_APPROVALRULE'].fields_by_name['chat_id']._loaded_options = None
+  _globals['_APPROVALRULE'].fields_by_name['chat_id']._serialized_options = b'\342A\001\003\302\301\030\004\010\001\030\001'
+  _globals['_APPROVALSCOPE']._serialized_start=965
+  _globals['_APPROVALSCOPE']._serialized_end=1095
+  _globals['_APPROVALEFFECT']._serialized_start=1097
+  _globals['_APPROVALEFFECT']._serialized_end=1224
+  _globals['_APPROVALMODE']._serialized_start=1226
+  _globals['_APPROVALMODE']._serialized_end=1350
   _globals['_APPROVALRULE']._serialized_start=191
-  _globals['_APPROVALRULE']._serialized_end=920
-  _globals['_APPROVALRULE_ARGUMENTSENTRY']._serialized_start=872
-  _globals['_APPROVALRULE_ARGUMENTSENTRY']._serialized_end=920
+  _globals['_APPROVALRULE']._serialized_end=962
+  _globals['_APPROVALRULE_ARGUMENTSENTRY']._serialized_start=914
+  _globals['_APPROVALRULE_ARGUMENTSENTRY']._serialized_end=962
 # @@protoc_insertion_point(module_scope)

@@ -144,6 +144,7 @@ class ApprovalRule(_message.Message):
     REMEMBERED_FIELD_NUMBER: _builtins.int
     CREATED_AT_FIELD_NUMBER: _builtins.int
     ETAG_FIELD_NUMBER: _builtins.int
+    CHAT_ID_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     """Id, a UUID."""
     scope: Global___ApprovalScope.ValueType
@@ -168,6 +169,8 @@ class ApprovalRule(_message.Message):
     """Whether it is a remembered approval of one call, which a new rule cannot be and which can only be deleted."""
     etag: _builtins.str
     """Version for conditional changes."""
+    chat_id: _builtins.str
+    """The root chat, of a rule of a chat; empty otherwise."""
     @_builtins.property
     def modes(self) -> _containers.RepeatedScalarFieldContainer[Global___ApprovalMode.ValueType]:
         """Ways of working in which it holds; empty for all."""
@@ -197,10 +200,11 @@ class ApprovalRule(_message.Message):
         remembered: _builtins.bool = ...,
         created_at: _timestamp_pb2.Timestamp | None = ...,
         etag: _builtins.str = ...,
+        chat_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["created_at", b"created_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["after_outside_content", b"after_outside_content", "arguments", b"arguments", "command", b"command", "created_at", b"created_at", "effect", b"effect", "etag", b"etag", "id", b"id", "modes", b"modes", "reason", b"reason", "rememberable", b"rememberable", "remembered", b"remembered", "scope", b"scope", "server_id", b"server_id", "tool", b"tool"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["after_outside_content", b"after_outside_content", "arguments", b"arguments", "chat_id", b"chat_id", "command", b"command", "created_at", b"created_at", "effect", b"effect", "etag", b"etag", "id", b"id", "modes", b"modes", "reason", b"reason", "rememberable", b"rememberable", "remembered", b"remembered", "scope", b"scope", "server_id", b"server_id", "tool", b"tool"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
