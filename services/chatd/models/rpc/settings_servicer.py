@@ -126,6 +126,7 @@ def _checked_installation(given: settings_pb2.InstallationSettings) -> Mapping[s
         "running_chats_per_user_max": _whole(
             given.running_chats_per_user_max, "settings.running_chats_per_user_max", CHATS_MAX
         ),
+        "untrusted_repositories": given.untrusted_repositories,
     }
 
 
@@ -160,6 +161,7 @@ def _installation(settings: InstallationSettings) -> settings_pb2.InstallationSe
         auto_archive_days=settings.auto_archive_days,
         retention_days=settings.retention_days,
         running_chats_per_user_max=settings.running_chats_per_user_max,
+        untrusted_repositories=settings.untrusted_repositories,
     )
 
 
