@@ -24,7 +24,6 @@ from chatd.workspaces.engine.driver import Driver
 from chatd.workspaces.engine.locator import ChatWorkspaceLocator
 from chatd.workspaces.engine.node_list import NodeList
 from chatd.workspaces.engine.policies import Policies
-from chatd.workspaces.engine.reach import WorkspaceReach
 from chatd.workspaces.engine.registry import Registry
 from chatd.workspaces.engine.timers import WorkspaceTimers
 from chatd.workspaces.engine.watchers import Changes
@@ -56,7 +55,6 @@ class WorkspaceComponents:
         changes: Wakes requests that wait for changes.
         access: Checks who may access a workspace.
         nodes: The nodes of workspaces.
-        reach: What the judgement of tool calls has to know of workspaces.
         servicers: The gRPC servicers.
     """
 
@@ -68,7 +66,6 @@ class WorkspaceComponents:
     changes: Changes
     access: WorkspaceAccess
     nodes: Nodes
-    reach: WorkspaceReach
     servicers: tuple[WorkspaceServicer, NodeServicer, SecretServicer]
 
 
@@ -94,9 +91,6 @@ def open_workspaces(
     def bound(chat_id: ChatId) -> None:
         catalogue.changed(f"{CHAT_PREFIX}{chat_id}", 0)
         metadata_changed(chat_id)
-
-    async def untrusted() -> bool:
-        return (await configuration.current()).catalogue.settings.untrusted_repositories
 
     workspaces, nodes = (
         PostgresWorkspaces(resources.pool, workspace_changed),
@@ -143,16 +137,7 @@ def open_workspaces(
     )
     tools = LifecycleTools(control)
     return WorkspaceComponents(
-        control,
-        locator,
-        tools,
-        driver,
-        workspace_timers,
-        changes,
-        access,
-        placed,
-        WorkspaceReach(workspaces, known, untrusted),
-        servicers,
+        control, locator, tools, driver, workspace_timers, changes, access, placed, servicers
     )
 
 
