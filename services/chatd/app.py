@@ -6,6 +6,9 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from datetime import datetime
 
+from chatd.actions.engine.dispatching import CallDispatcher
+from chatd.actions.rpc.servicer import ActionPorts, ActionServicer
+from chatd.actions.store.actions import Actions
 from chatd.approvals.rpc.servicer import ApprovalServicer
 from chatd.approvals.wiring import ApprovalComponents, open_approvals
 from chatd.bus_handlers import (
@@ -269,6 +272,17 @@ def _servicers(components: Components) -> tuple[object, ...]:
         FileServicer(StoredFiles(resources.pool), spend.groups),
         ApprovalServicer(components.approvals.rules),
         ModelServicer(catalogue.ports),
+        ActionServicer(
+            ActionPorts(
+                Actions(resources.pool),
+                components.chats.stores,
+                CallDispatcher(worker.tools, catalogue.configuration.chat),
+                worker.worker,
+                spend.groups,
+                components.tasks,
+                changed=lambda chat_id: catalogue.changed(f"{CHAT_PREFIX}{chat_id}", 0),
+            )
+        ),
         SettingsServicer(Preferences(catalogue.changes), catalogue.ports.catalogue),
         WorkspaceAccessServicer(
             workspaces.access,
