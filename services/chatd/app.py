@@ -129,7 +129,6 @@ async def _open_components(
     """Build the components of the process without starting them."""
     flush_timer = FlushTimer(resources.process.clock)
     chats = await open_chats(resources, faults, flush_timer, stack)
-    approvals = open_approvals(resources)
     catalogue = await open_models(resources, flush_timer, stack)
     spend = open_spend(resources)
     suspension = open_suspension(resources, chats.stores)
@@ -143,6 +142,7 @@ async def _open_components(
         suspension=suspension,
         metadata_changed=chats.notifier.metadata_changed,
     )
+    approvals = open_approvals(resources, catalogue, workspaces)
     worker = await open_worker(
         resources,
         faults,
@@ -153,6 +153,7 @@ async def _open_components(
         spend=spend,
         suspension=suspension,
         workspaces=workspaces,
+        approvals=approvals.judge,
     )
     tasks = await stack.enter_async_context(BackgroundTasks(resources.process.supervision))
     streams = await open_streams(
@@ -276,7 +277,12 @@ def _servicers(components: Components) -> tuple[object, ...]:
             ActionPorts(
                 Actions(resources.pool),
                 components.chats.stores,
-                CallDispatcher(worker.tools, catalogue.configuration.chat),
+                CallDispatcher(
+                    worker.tools,
+                    catalogue.configuration.chat,
+                    components.approvals.judge,
+                    components.chats.chats.history,
+                ),
                 worker.worker,
                 spend.groups,
                 components.tasks,

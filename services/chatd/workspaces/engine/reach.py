@@ -1,9 +1,9 @@
 """What the judgement of tool calls has to know of the workspaces of chats."""
 
-from collections.abc import Awaitable, Callable
 from typing import Final, Protocol
 
 from chatd.approvals.domain.taint import Workspace
+from chatd.models.store.catalogue import Snapshot
 from chatd.primitives.domain.ids import ChatId
 from chatd.workspaces.domain.errors import NoNode
 from chatd.workspaces.domain.ports import ChatWorkspace
@@ -23,25 +23,37 @@ class WorkspacesOfChats(Protocol):
         ...
 
 
+class Configuration(Protocol):
+    """The current configuration; cached while nothing changed."""
+
+    async def current(self) -> Snapshot:
+        """Return the catalogue with the settings of the installation."""
+        ...
+
+
 class WorkspaceReach:
     """Tells whether a chat's workspace reaches other hosts, and whether its files are cloned.
 
     Args:
         workspaces: The store of workspaces.
         nodes: The cached nodes.
-        are_repositories_outside: Whether the installation counts files of cloned repositories as
-            content from outside.
+        configuration: The cached settings of the installation.
     """
 
     def __init__(
         self,
         workspaces: WorkspacesOfChats,
         nodes: NodeList,
-        are_repositories_outside: Callable[[], Awaitable[bool]],
+        configuration: Configuration,
     ) -> None:
         self._workspaces = workspaces
         self._nodes = nodes
-        self.are_repositories_outside = are_repositories_outside
+        self._configuration = configuration
+
+    async def are_repositories_outside(self) -> bool:
+        """Return whether files of cloned repositories count as content from outside."""
+        snapshot = await self._configuration.current()
+        return snapshot.catalogue.settings.untrusted_repositories
 
     async def of_chat(self, chat_id: ChatId) -> Workspace:
         """Return what is known of the workspace of a chat, or of the one that it would get."""

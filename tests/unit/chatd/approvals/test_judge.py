@@ -1,21 +1,19 @@
 """Calls of an answer are judged by the rules of their turn and the history of their chat."""
 
 import json
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from chatd.approvals.domain.judgement import Allow, Ask, Deny
 from chatd.approvals.domain.rules import INSTALLATION, Effect, Rule, Scope, ScopeKind
 from chatd.approvals.domain.taint import Workspace
-from chatd.approvals.engine.cached_rules import CachedRules, notice_key
-from chatd.approvals.engine.judge import Judge
+from chatd.approvals.engine.cached_rules import notice_key
 from chatd.chats.domain.chat import Message, NewMessage
 from chatd.content.domain.messages import ChatMode, Role
 from chatd.content.domain.parts import Part, Source, ToolCall, ToolOutcome, ToolResult
 from chatd.content.domain.tools import Executor, ToolSpec
 from chatd.content.domain.turn_context import TurnContext
 from chatd.primitives.domain.ids import ChatId, MessageId, Owner, OwnerId
-from parley.clock import FakeClock
+from support.chatd.approvals.in_memory_rules import Rules, Workspaces, judge_of
 
 ROOT = ChatId("00000000-0000-0000-0000-0000000000a1")
 CHILD = ChatId("00000000-0000-0000-0000-0000000000a2")
@@ -30,41 +28,6 @@ SPECS = {
 }
 CONTEXT = TurnContext(ROOT, ANN)
 WEB: tuple[Part, ...] = (Source("1", "https://example.org"),)
-
-
-@dataclass(slots=True)
-class Rules:
-    """Rules in memory, as the store has them."""
-
-    kept: list[Rule] = field(default_factory=list)
-    changed: list[Scope] = field(default_factory=list)
-
-    async def of_scope(self, scope: Scope) -> tuple[Rule, ...]:
-        return tuple(rule for rule in self.kept if rule.scope == scope)
-
-    async def remember(self, rule: Rule) -> None:
-        self.kept = [each for each in self.kept if each.id != rule.id] + [rule]
-        self.changed.append(rule.scope)
-
-
-@dataclass(slots=True)
-class Workspaces:
-    """One workspace for all chats, with how often it was read."""
-
-    workspace: Workspace = field(default_factory=lambda: Workspace(has_egress=True))
-    is_outside: bool = False
-    reads: int = 0
-
-    async def are_repositories_outside(self) -> bool:
-        return self.is_outside
-
-    async def of_chat(self, chat_id: ChatId) -> Workspace:
-        self.reads += 1
-        return self.workspace
-
-
-def judge_of(rules: Rules, workspaces: Workspaces | None = None) -> Judge:
-    return Judge(CachedRules(rules, FakeClock()), rules, workspaces or Workspaces())
 
 
 def history(*parts: Part) -> list[Message]:
