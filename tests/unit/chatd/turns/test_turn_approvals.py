@@ -1,13 +1,14 @@
 """Calls of a turn under approval rules: refused, asked about, or run."""
 
 import json
+from dataclasses import replace
 
 from chatd.approvals.domain.rules import INSTALLATION, Effect, Rule
 from chatd.chats.domain.chat import Status
 from chatd.content.domain.parts import ToolCall, ToolOutcome, ToolResult
 from chatd.content.domain.tools import PendingKind
 from support.chatd.approvals.in_memory_rules import Rules, judge_of
-from support.chatd.turns.turn_stage import Stage, calling, tool
+from support.chatd.turns.turn_stage import SETUP, Stage, calling, tool
 
 RM = ToolCall("a", "execute", '{"command": "rm x"}')
 LS = ToolCall("b", "execute", '{"command": "ls"}')
@@ -53,6 +54,16 @@ async def test_a_call_that_needs_approval_waits_undispatched_while_its_sibling_r
         PendingKind.APPROVAL,
         "a rule of the installation asks before rm x",
     )
+
+
+async def test_where_nobody_answers_a_call_that_needs_approval_is_refused() -> None:
+    rules = Rules([Rule("1", INSTALLATION, Effect.ASK, command="rm *")])
+    setup = replace(SETUP, is_attended=False)
+    stage = Stage(calling(RM, LS), tool("execute"), approvals=judge_of(rules), setup=setup)
+    await stage.ask()
+    assert stage.tools.order == ["execute"]
+    assert stage.status is Status.WAITING
+    assert "asks before rm x" in results(stage)["a"].result_json
 
 
 async def test_without_rules_every_call_runs() -> None:
