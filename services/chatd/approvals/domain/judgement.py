@@ -131,14 +131,10 @@ def judge(
             rule, tool=call.tool_name, server_id=spec.server_id, mode=mode, arguments=arguments
         )
     ]
-    programs = _programs_of(call, arguments)
-    answers = [
-        answer
-        for kind in ScopeKind
-        for program in programs
-        if (answer := _answer([rule for rule in matching if rule.scope.kind is kind], program))
-        is not None
-    ]
+    # Without rules about commands all programs of a call would get the same answers.
+    is_parsed = any(rule.command for rule in matching)
+    programs = _programs_of(call, arguments) if is_parsed else (None,)
+    answers = list(_answers(matching, programs))
     for answer in answers:
         if answer.effect is Effect.DENY:
             return Deny(_reason(answer, call, "refuses"), answer.rule.id)
@@ -155,11 +151,21 @@ def judge(
     return Ask(first.reason, first.rule_id, is_rememberable)
 
 
-def _answer(rules: Iterable[Rule], program: Program | None) -> _Answer | None:
-    """Return the answer of the rules of one scope; None if none of them is for the program."""
+def _answers(rules: Sequence[Rule], programs: Sequence[Program | None]) -> Iterator[_Answer]:
+    """Yield the answers of all scopes for all programs."""
     ordered = sorted(
         rules, key=lambda rule: (rule.specificity, rule.effect.strictness), reverse=True
     )
+    for kind in ScopeKind:
+        of_scope = [rule for rule in ordered if rule.scope.kind is kind]
+        for program in programs if of_scope else ():
+            answer = _answer(of_scope, program)
+            if answer is not None:
+                yield answer
+
+
+def _answer(ordered: Iterable[Rule], program: Program | None) -> _Answer | None:
+    """Return the answer of the rules of one scope, the most specific first; None for none."""
     possible: _Answer | None = None
     for rule in ordered:
         if program is not None and program.is_carrier and not _is_about_carriers(rule):

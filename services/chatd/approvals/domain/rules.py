@@ -154,9 +154,9 @@ def match_program(rule: Rule, program: Program | None) -> Match:
 
 def is_like(pattern: str, text: str) -> bool:
     """Return whether a text has the form of a pattern, in which `*` stands for any text."""
-    first, *others = pattern.split("*")
-    if not others:
+    if "*" not in pattern:
         return text == pattern
+    first, *others = pattern.split("*")
     *middle, last = others
     if not text.startswith(first) or len(text) < len(first) + len(last):
         return False

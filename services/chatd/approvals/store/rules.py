@@ -37,6 +37,10 @@ SELECT_RULES = f"""
     SELECT {_COLUMNS} FROM chat.approval_rules WHERE {_IN_SCOPE} ORDER BY created_at, id
 """
 
+# Whether anybody has rules of this kind; tells nobody whose.
+# May run: process.
+SELECT_ANY = "SELECT EXISTS (SELECT 1 FROM chat.approval_rules WHERE scope = $1)"
+
 # The same scope, locked, so that its rules are counted; an advisory lock, since it may have none.
 # May run: process.
 LOCK_SCOPE = "SELECT pg_advisory_xact_lock(hashtextextended('approval_rules ' || $1, 0))"
@@ -91,6 +95,11 @@ class PostgresRules:
     async def of_scope(self, scope: Scope) -> tuple[Rule, ...]:
         """Return the rules of a scope, the oldest first."""
         return tuple(map(_rule_of, await self._pool.fetch(SELECT_RULES, *_place(scope))))
+
+    async def are_there_any(self, kind: ScopeKind) -> bool:
+        """Return whether the installation, any user or any chat has rules."""
+        is_any: bool = await self._pool.fetchval(SELECT_ANY, kind)
+        return is_any
 
     async def require_root(self, chat_id: ChatId, owner_id: OwnerId) -> None:
         """Check that a user owns a root chat.

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from chatd.approvals.domain.rules import Rule, Scope
+from chatd.approvals.domain.rules import Rule, Scope, ScopeKind
 from chatd.approvals.domain.taint import Workspace
 from chatd.approvals.engine.cached_rules import CachedRules
 from chatd.approvals.engine.judge import Judge
@@ -16,9 +16,14 @@ class Rules:
 
     kept: list[Rule] = field(default_factory=list)
     changed: list[Scope] = field(default_factory=list)
+    reads: list[Scope] = field(default_factory=list)
 
     async def of_scope(self, scope: Scope) -> tuple[Rule, ...]:
+        self.reads.append(scope)
         return tuple(rule for rule in self.kept if rule.scope == scope)
+
+    async def are_there_any(self, kind: ScopeKind) -> bool:
+        return any(rule.scope.kind is kind for rule in self.kept)
 
     async def remember(self, rule: Rule) -> None:
         self.kept = [each for each in self.kept if each.id != rule.id] + [rule]

@@ -6,13 +6,14 @@ from datetime import UTC, datetime
 from chatd.approvals.domain.judgement import Allow, Ask, Deny
 from chatd.approvals.domain.rules import INSTALLATION, Effect, Rule, Scope, ScopeKind
 from chatd.approvals.domain.taint import Workspace
-from chatd.approvals.engine.cached_rules import notice_key
+from chatd.approvals.engine.cached_rules import CachedRules, notice_key
 from chatd.chats.domain.chat import Message, NewMessage
 from chatd.content.domain.messages import ChatMode, Role
 from chatd.content.domain.parts import Part, Source, ToolCall, ToolOutcome, ToolResult
 from chatd.content.domain.tools import Executor, ToolSpec
 from chatd.content.domain.turn_context import TurnContext
 from chatd.primitives.domain.ids import ChatId, MessageId, Owner, OwnerId
+from parley.clock import FakeClock
 from support.chatd.approvals.in_memory_rules import Rules, Workspaces, judge_of
 
 ROOT = ChatId("00000000-0000-0000-0000-0000000000a1")
@@ -112,3 +113,14 @@ async def test_a_remembered_call_is_not_asked_about_again_in_its_tree() -> None:
     judge.rules.on_notice(notice_key(rules.changed[-1]))
     assert await judge.judge(CONTEXT, history(*WEB), [push], SPECS) == {"a": Allow()}
     assert len(rules.kept) == 2
+
+
+async def test_a_chat_costs_no_query_while_no_chat_has_rules() -> None:
+    rules = Rules([Rule("1", Scope(ScopeKind.USER, "bob"), Effect.DENY)])
+    cached = CachedRules(rules, FakeClock())
+    for number in range(3):
+        assert await cached.of_turn(ANN.id, ChatId(str(number))) == ()
+    assert rules.reads == [Scope(ScopeKind.USER, ANN.id)]
+    await rules.remember(Rule("2", Scope(ScopeKind.CHAT, ROOT), Effect.ALLOW, digest="d"))
+    cached.on_notice(notice_key(rules.changed[-1]))
+    assert [rule.id for rule in await cached.of_turn(ANN.id, ROOT)] == ["2"]
