@@ -18,6 +18,7 @@ from gateway.http.route_access import (
     Access,
 )
 from parley.api.chat.v1 import (
+    action_service_pb2,
     approval_service_pb2,
     chat_service_pb2,
     file_service_pb2,
@@ -44,6 +45,7 @@ FILES: Final[tuple[FileDescriptor, ...]] = (
     file_service_pb2.DESCRIPTOR,
     model_service_pb2.DESCRIPTOR,
     settings_service_pb2.DESCRIPTOR,
+    action_service_pb2.DESCRIPTOR,
     usage_service_pb2.DESCRIPTOR,
     user_service_pb2.DESCRIPTOR,
     group_service_pb2.DESCRIPTOR,
