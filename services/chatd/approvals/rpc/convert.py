@@ -51,7 +51,9 @@ def rule_with(rule: Rule, given: approval_pb2.ApprovalRule, changed: frozenset[s
         InvalidRequest: Some of them are invalid.
     """
     if rule.digest:
-        raise InvalidRequest("rule.id", "names a remembered approval, which can only be deleted")
+        raise InvalidRequest(
+            "update_mask", "is of a remembered approval, which can only be deleted"
+        )
     checks: Mapping[str, tuple[str, Callable[[], Any]]] = {
         "effect": ("effect", lambda: _effect(given)),
         "tool": ("tool", lambda: _pattern(given.tool, "rule.tool", TOOL_CHARACTERS_MAX)),

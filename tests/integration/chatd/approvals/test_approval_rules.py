@@ -308,7 +308,7 @@ async def test_a_remembered_approval_is_kept_once_and_can_only_be_deleted(
     assert (first.remembered, first.after_outside_content) == (True, True)
     assert (second.remembered, second.after_outside_content) == (True, False)
     problem = await served.ann.refusal(changing(CHAT, first.id, chat_id=chat.id, effect=DENY))
-    assert problem.metadata == {"field": "rule.id"}
+    assert problem.metadata == {"field": "update_mask"}
     await served.ann.ask(deleting(CHAT, first.id, chat.id))
     assert await listed(served.ann, CHAT, chat.id) == [second]
     with pytest.raises(ChatNotFound):

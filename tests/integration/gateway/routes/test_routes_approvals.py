@@ -16,7 +16,7 @@ from support.gateway.stack import GatewayStack
 KEY = {"Idempotency-Key": "key-1"}
 ID = "00000000-0000-0000-0000-0000000000c1"
 CHAT_ID = "00000000-0000-0000-0000-0000000000c2"
-SCOPES: list[tuple[str, Any, dict[str, str]]] = [
+SCOPES: list[tuple[str, Any, dict[str, Any]]] = [
     ("/api/v1/approval-rules", approval_pb2.APPROVAL_SCOPE_INSTALLATION, {}),
     ("/api/v1/me/approval-rules", approval_pb2.APPROVAL_SCOPE_USER, {}),
     (
@@ -43,7 +43,7 @@ GIVEN = approval_pb2.ApprovalRule(
 )
 
 
-def stored(scope: Any, place: dict[str, str]) -> approval_pb2.ApprovalRule:
+def stored(scope: Any, place: dict[str, Any]) -> approval_pb2.ApprovalRule:
     created_at = Timestamp(seconds=1767225600)
     rule = approval_pb2.ApprovalRule(id=ID, scope=scope, etag="3", created_at=created_at, **place)
     rule.MergeFrom(GIVEN)
@@ -52,7 +52,7 @@ def stored(scope: Any, place: dict[str, str]) -> approval_pb2.ApprovalRule:
 
 @pytest.mark.parametrize(("path", "scope", "place"), SCOPES)
 async def test_a_rule_is_made_listed_changed_and_deleted(
-    stack: GatewayStack, path: str, scope: Any, place: dict[str, str]
+    stack: GatewayStack, path: str, scope: Any, place: dict[str, Any]
 ) -> None:
     stack.chatd.answers["CreateApprovalRule"] = api.CreateApprovalRuleResponse(
         rule=stored(scope, place)

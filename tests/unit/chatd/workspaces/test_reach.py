@@ -15,7 +15,7 @@ from chatd.workspaces.domain.errors import NodeNotFound
 from chatd.workspaces.domain.nodes import Node
 from chatd.workspaces.domain.ports import ChatWorkspace
 from chatd.workspaces.domain.spec import Kind, Network, NetworkPolicy, WorkspaceSpec
-from chatd.workspaces.domain.workspace import Lifetime, NodeId, Workspace, WorkspaceId
+from chatd.workspaces.domain.workspace import Lifetime, Workspace, WorkspaceId
 from chatd.workspaces.engine.node_list import NodeList
 from chatd.workspaces.engine.reach import WorkspaceReach
 
@@ -56,7 +56,7 @@ class NoNodes:
     async def list(self) -> Sequence[Node]:
         return ()
 
-    async def get(self, node_id: NodeId) -> Node:
+    async def get(self, node_id: str) -> Node:
         raise NodeNotFound(node_id)
 
 
