@@ -8,7 +8,7 @@ import grpc
 
 from chatd.chats.domain.references import NO_SUCH_SERVER, SERVER_DISABLED
 from chatd.content.domain.messages import ChatMode
-from chatd.content.domain.parts import ToolOutcome
+from chatd.content.domain.parts import CallProgress, ToolOutcome
 from chatd.content.domain.tools import (
     UNKNOWN_OUTCOME,
     Ended,
@@ -138,9 +138,16 @@ class McpTools:
                 async for response in stub.CallTool(_request(execution), timeout=CALL_TIMEOUT_S):
                     if response.HasField("result"):
                         return outcome_of(response.result)
+                    if response.HasField("progress"):
+                        self._report(execution, response.progress)
         except grpc.aio.AioRpcError as error:
             return _refusal(certain_problem(error, Executor.MCPGATEWAY))
         raise ExecutorUnreachable(Executor.MCPGATEWAY)
+
+    def _report(self, execution: Execution, told: api.CallProgress) -> None:
+        total = told.total if told.HasField("total") else None
+        progress = CallProgress(told.progress, total, told.message)
+        execution.context.progress.report(execution.dispatch.call.tool_call_id, progress)
 
     async def find(self, execution: Execution) -> Found:
         """Return the state of a call in the journal."""

@@ -92,7 +92,7 @@ class ToolSpec:
     needs_approval: bool = False  # The policy of its MCP server asks before each call.
     is_read_only: bool = False  # An administrator trusts its MCP server, which calls it read-only.
     moves_tools: bool = False  # Other tools may run elsewhere afterwards: list them again.
-    asks: PendingKind | None = None  # What its calls wait for, if no executor runs them.
+    asks: PendingKind | None = None  # What its calls wait for, if a person answers them.
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,21 +2,12 @@
 
 import json
 import uuid
-from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack
-from pathlib import Path
 from typing import Any
 
-import grpc
 import pytest
 
-from chatd.actions.engine.dispatching import CallDispatcher
-from chatd.actions.rpc.servicer import ActionPorts, ActionServicer
-from chatd.actions.store.actions import Actions
 from chatd.approvals.domain.judgement import Allow, arguments_digest
 from chatd.approvals.domain.rules import INSTALLATION, Effect, Rule, Scope, ScopeKind
-from chatd.approvals.domain.taint import Workspace
-from chatd.approvals.engine.judge import Judge
 from chatd.chats.domain.chat import NewMessage, PendingCall, Status
 from chatd.chats.domain.commands import AskedCall, CommitStep, EnterRequiresAction
 from chatd.chats.domain.transitions import fence_of
@@ -24,48 +15,26 @@ from chatd.content.domain.messages import ChatMode, Role
 from chatd.content.domain.parts import ToolCall, ToolResult
 from chatd.content.domain.tools import Executor, PendingKind, ToolSpec
 from chatd.content.domain.turn_context import TurnContext
-from chatd.errors import DOMAIN, ERRORS
-from chatd.models.domain.profile import ModelChoice
-from chatd.models.store.catalogue import ChatFacts
 from chatd.primitives.domain.ids import ChatId, ExecutionId, Owner
 from parley.api.chat.v1 import action_pb2, chat_service_pb2
 from parley.api.chat.v1 import action_service_pb2 as api
-from parley.api.chat.v1.action_service_pb2_grpc import ActionServiceStub
-from parley.identity import Role as UserRole
-from parley.identity import ServiceName, User, UserId
-from parley.rpc import Address, Problem, Registration, acting_for, connect, problem_of, serve
-from parley.tasks import BackgroundTasks
-from parley.telemetry import InMemoryTelemetry
+from parley.rpc import Problem
 from support.chatd.chats.chat_people import ANN_ID
 from support.chatd.chats.served_chats import ServedChats
-from support.chatd.turns.journaling_tools import JournalingTools
-from support.host.supervised import supervision
-from support.rpc.echo_service import make_identities
 
 ANN = Owner(ANN_ID, "member")
 PUSH = ToolCall("call", "execute", '{"command": "git push"}')
 EXECUTE = ToolSpec("execute", "", "{}", Executor.TOOLRUNNER, journal_generation="j1")
 
 
-class ConfinedWorkspaces:
-    """Workspaces without network."""
-
-    async def are_repositories_outside(self) -> bool:
-        return False
-
-    async def of_chat(self, chat_id: ChatId) -> Workspace:
-        return Workspace()
-
-
 class Asking:
     """A chat that asks for an approval, and its owner."""
 
-    def __init__(self, served: ServedChats, judge: Judge, stub: Any) -> None:
+    def __init__(self, served: ServedChats) -> None:
         self.served = served
-        self.judge = judge
+        self.judge = served.judge
         self.chat_id = ChatId("")
         self.action_id = ""
-        self._stub = stub
 
     async def begin(self) -> None:
         """Let a turn end in the question whether it may push."""
@@ -90,20 +59,18 @@ class Asking:
         assert state.status is Status.REQUIRES_ACTION
 
     async def answer(self, request_id: str = "r", **given: Any) -> Any:
-        accept = api.ACTION_DECISION_ACCEPT
-        request = api.AnswerActionRequest(
+        return (await self.served.ann.ask(self._answer(request_id, given))).action
+
+    async def refusal(self, request_id: str = "r", **given: Any) -> Problem:
+        return await self.served.ann.refusal(self._answer(request_id, given))
+
+    def _answer(self, request_id: str, given: dict[str, Any]) -> api.AnswerActionRequest:
+        return api.AnswerActionRequest(
             request_id=request_id,
             chat_id=self.chat_id,
             action_id=self.action_id,
-            **{"decision": accept, **given},
+            **{"decision": api.ACTION_DECISION_ACCEPT, **given},
         )
-        with acting_for(User(UserId(ANN_ID), UserRole.MEMBER)):
-            return (await self._stub.AnswerAction(request)).action
-
-    async def refusal(self, **given: Any) -> Problem:
-        with pytest.raises(grpc.aio.AioRpcError) as refused:
-            await self.answer(**given)
-        return problem_of(refused.value)
 
     async def dispatched(self) -> list[str]:
         """Return the execution ids of the calls that are dispatched."""
@@ -123,49 +90,10 @@ class Asking:
 
 
 @pytest.fixture
-async def asking(served: ServedChats, tmp_path: Path) -> AsyncIterator[Asking]:
-    judge = Judge(served.rules, served.stored_rules, ConfinedWorkspaces())
-
-    async def facts(chat_id: ChatId) -> ChatFacts:
-        return ChatFacts(ModelChoice(), ChatMode.ORDINARY)
-
-    directory = tmp_path / "actions"
-    directory.mkdir(mode=0o700)
-    identities, telemetry = make_identities(directory), InMemoryTelemetry("chatd").telemetry
-    async with AsyncExitStack() as stack:
-        tasks = await stack.enter_async_context(BackgroundTasks(supervision()))
-        dispatcher = CallDispatcher(
-            JournalingTools(EXECUTE), facts, judge, served.stores.chats.history
-        )
-        ports = ActionPorts(
-            Actions(served.pool),
-            served.stores,
-            dispatcher,
-            served.claims,
-            served.groups,
-            tasks,
-            lambda chat_id: None,
-        )
-        server = await stack.enter_async_context(
-            serve(
-                Address.parse(f"unix:{directory}/actions.sock"),
-                [Registration.of(ActionServicer(ports))],
-                guard=identities.guard,
-                errors=ERRORS,
-                domain=DOMAIN,
-                telemetry=telemetry,
-            )
-        )
-        channel = connect(
-            server.address,
-            audience=ServiceName.CHATD,
-            signer=identities.signer,
-            telemetry=telemetry,
-        )
-        stack.push_async_callback(channel.close)
-        chat = Asking(served, judge, ActionServiceStub(channel))
-        await chat.begin()
-        yield chat
+async def asking(served: ServedChats) -> Asking:
+    chat = Asking(served)
+    await chat.begin()
+    return chat
 
 
 async def test_an_approved_call_is_dispatched_under_the_id_of_its_action(asking: Asking) -> None:

@@ -8,6 +8,7 @@ import grpc
 from chatd.primitives.domain.ids import OwnerId
 from parley.api.chat.v1 import chat_pb2, message_pb2
 from parley.api.chat.v1 import chat_service_pb2 as api
+from parley.api.chat.v1.action_service_pb2_grpc import ActionServiceStub
 from parley.api.chat.v1.approval_service_pb2_grpc import ApprovalServiceStub
 from parley.api.chat.v1.chat_service_pb2_grpc import ChatServiceStub
 from parley.api.chat.v1.file_service_pb2_grpc import FileServiceStub
@@ -44,6 +45,7 @@ class Person:
     catalogue: Any
     nodes: Any
     secrets: Any
+    actions: Any
     approvals: Any
     role: UserRole = UserRole.MEMBER
     numbers: list[int] = field(default_factory=lambda: [0])
@@ -61,6 +63,7 @@ class Person:
             catalogue=WorkspaceServiceStub(channel),
             nodes=NodeServiceStub(channel),
             secrets=SecretServiceStub(channel),
+            actions=ActionServiceStub(channel),
             approvals=ApprovalServiceStub(channel),
         )
 
@@ -68,7 +71,12 @@ class Person:
         """Call the method whose request this is."""
         method = request.DESCRIPTOR.name.removesuffix("Request")
         stubs = (
-            *(self.usage, self.workspaces, self.catalogue, self.nodes, self.secrets),
+            self.usage,
+            self.workspaces,
+            self.catalogue,
+            self.nodes,
+            self.secrets,
+            self.actions,
             self.approvals,
         )
         offering = (each for each in stubs if hasattr(each, method))
