@@ -244,6 +244,9 @@ def _spec(tool: tool_pb2.McpTool, journal_generation: str) -> ToolSpec:
         server_id=tool.server_id,
         original_name=tool.original_name,
         digest=tool.digest,
+        needs_approval=tool.needs_approval,
+        # Hints are repeated as `is_repeatable` only of trusted servers.
+        is_read_only=tool.is_repeatable and tool.hints.read_only,
     )
 
 

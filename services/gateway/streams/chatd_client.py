@@ -14,6 +14,7 @@ from grpc_health.v1.health_pb2_grpc import HealthStub
 from gateway.http.problems.errors import UpstreamProblem
 from gateway.streams.tunnel import CallTunnel, TunnelledMethod
 from parley.api.chat.v1.action_service_pb2_grpc import ActionServiceStub
+from parley.api.chat.v1.approval_service_pb2_grpc import ApprovalServiceStub
 from parley.api.chat.v1.chat_service_pb2 import SendMessageRequest, SendMessageResponse
 from parley.api.chat.v1.chat_service_pb2_grpc import ChatServiceStub
 from parley.api.chat.v1.file_service_pb2_grpc import FileServiceStub
@@ -54,6 +55,7 @@ class Stubs:
     files: FileServiceStub
     models: ModelServiceStub
     usage: UsageServiceStub
+    approvals: ApprovalServiceStub
     settings: SettingsServiceStub
     actions: ActionServiceStub
     workspaces: WorkspaceAccessServiceStub
@@ -150,6 +152,7 @@ class ChatdClient:
                 files=FileServiceStub(channel),
                 models=ModelServiceStub(channel),
                 usage=UsageServiceStub(channel),
+                approvals=ApprovalServiceStub(channel),
                 settings=SettingsServiceStub(channel),
                 actions=ActionServiceStub(channel),
                 workspaces=WorkspaceAccessServiceStub(channel),
