@@ -1,5 +1,15 @@
 """A typed client for programs that call chatd over gRPC with a service token."""
 
+from parley.client.actions import (
+    Action,
+    ActionAnswer,
+    ActionDecision,
+    ActionKind,
+    ActionPage,
+    ActionState,
+    Plan,
+    QuestionAnswer,
+)
 from parley.client.chats import (
     Chat,
     ChatOptions,
@@ -74,7 +84,13 @@ from parley.client.retries import Backoff, Patience
 from parley.client.running_calls import RunningCall, RunningCalls
 
 __all__ = [
+    "Action",
+    "ActionAnswer",
+    "ActionDecision",
+    "ActionKind",
+    "ActionPage",
     "ActionRequired",
+    "ActionState",
     "AnswerFailed",
     "AnswerNeedsAction",
     "AnswerTimeout",
@@ -112,8 +128,10 @@ __all__ = [
     "Part",
     "PartStreamed",
     "Patience",
+    "Plan",
     "PreviewReset",
     "PreviewTruncated",
+    "QuestionAnswer",
     "QueueChanged",
     "QueuedMessage",
     "Reasoning",

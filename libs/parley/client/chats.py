@@ -7,6 +7,7 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
+from parley.client.actions import Action
 from parley.client.parts import Part, Text, UserPart
 
 Content = str | Sequence[UserPart]  # Plain text is one part.
@@ -185,10 +186,16 @@ class RequiredCall:
 
 @dataclass(frozen=True, slots=True)
 class RequiredAction:
-    """The calls that a chat waits for; without results they are cancelled at `deadline_at`."""
+    """What a chat waits for; the first of it expires at `deadline_at`.
+
+    Attributes:
+        calls: The calls of client tools.
+        actions: Everything that it waits for, these calls included.
+    """
 
     calls: tuple[RequiredCall, ...]
     deadline_at: datetime | None
+    actions: tuple[Action, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,7 +210,7 @@ class Chat:
         snapshot_version: Grows with every change to its execution.
         is_archived: Whether it is archived.
         last_error: Why the last turn failed; None unless the status is error.
-        required_action: The calls it waits for; None in lists and in any other status.
+        required_action: What it waits for; None in lists and in any other status.
         queue_length: Number of queued messages.
         place_in_line: Position in the queue for a worker, from 1; 0 when it does not wait for one.
         model_id: The model of the last message that named one; may be empty.
@@ -232,7 +239,12 @@ class Chat:
 
 @dataclass(frozen=True, slots=True)
 class ChatOptions:
-    """The options of a new chat besides its first message; empty ones are set by the server."""
+    """The options of a new chat besides its first message; empty ones are set by the server.
+
+    Attributes:
+        is_planning: Whether it begins in plan mode.
+        is_unattended: Whether nobody will answer its questions: they are refused instead.
+    """
 
     title: str = ""
     model_id: str = ""
@@ -241,6 +253,8 @@ class ChatOptions:
     labels: Mapping[str, str] = field(default_factory=dict)
     system_prompt: str = ""
     client_tools: tuple[ClientTool, ...] = ()
+    is_planning: bool = False
+    is_unattended: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,8 +6,8 @@ from collections.abc import AsyncGenerator, Callable
 from contextlib import aclosing
 from uuid import UUID, uuid5
 
+from parley.api.chat.v1 import chat_pb2, stream_service_pb2
 from parley.api.chat.v1 import chat_service_pb2 as api
-from parley.api.chat.v1 import stream_service_pb2
 from parley.client.chats import (
     Chat,
     ChatOptions,
@@ -48,7 +48,7 @@ class Parley:
     change safe to repeat across restarts of the caller too.
 
     Attributes:
-        manage: Lists, edits, queues, compaction, archive and deletion.
+        manage: Lists, actions, edits, queues, compaction, archive and deletion.
     """
 
     def __init__(
@@ -97,6 +97,8 @@ class Parley:
             labels=options.labels,
             system_prompt=options.system_prompt,
             client_tools=map(client_tool_to_proto, options.client_tools),
+            mode=chat_pb2.CHAT_MODE_PLAN if options.is_planning else 0,
+            unattended=options.is_unattended,
         )
         response = await self._calls.make(
             chat_id or request_id,

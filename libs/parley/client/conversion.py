@@ -6,14 +6,12 @@ server never breaks an older caller.
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
 from enum import StrEnum
 from typing import Any, Final, TypeVar, assert_never
 
-from google.protobuf.timestamp_pb2 import Timestamp
-
 from parley.api.chat.v1 import chat_pb2, chat_service_pb2, event_pb2, message_pb2
 from parley.client import events, parts
+from parley.client.action_conversion import action_of, time_of
 from parley.client.chats import (
     Chat,
     ChatPage,
@@ -90,7 +88,8 @@ def chat_of(chat: chat_pb2.Chat) -> Chat:
         required_action=(
             RequiredAction(
                 _required_calls(chat.required_action.tool_calls),
-                _time(chat.required_action, "deadline_at"),
+                time_of(chat.required_action, "deadline_at"),
+                tuple(map(action_of, chat.required_action.actions)),
             )
             if chat.HasField("required_action")
             else None
@@ -100,8 +99,8 @@ def chat_of(chat: chat_pb2.Chat) -> Chat:
         model_id=chat.model_id,
         workspace_id=chat.workspace_id,
         labels=dict(chat.labels),
-        created_at=_time(chat, "created_at"),
-        updated_at=_time(chat, "updated_at"),
+        created_at=time_of(chat, "created_at"),
+        updated_at=time_of(chat, "updated_at"),
     )
 
 
@@ -120,7 +119,7 @@ def message_of(message: message_pb2.Message) -> Message:
         revision=message.revision,
         created_by=message.created_by,
         model_id=message.model_id,
-        created_at=_time(message, "created_at"),
+        created_at=time_of(message, "created_at"),
         usage=_usage(message.usage) if message.HasField("usage") else None,
         is_compressed=message.compressed,
         finish_reason=_FINISH_REASON.get(message.finish_reason, FinishReason.UNSPECIFIED),
@@ -185,8 +184,8 @@ def part_of(part: message_pb2.Part) -> parts.Part | None:
             return parts.Text(part.text.text)
         case "reasoning":
             began, ended = (
-                _time(part.reasoning, "created_at"),
-                _time(part.reasoning, "completed_at"),
+                time_of(part.reasoning, "created_at"),
+                time_of(part.reasoning, "completed_at"),
             )
             return parts.Reasoning(part.reasoning.text, began, ended)
         case "tool_call":
@@ -218,7 +217,7 @@ def _content(content: Iterable[message_pb2.Part]) -> tuple[parts.Part, ...]:
 
 def _reasoning(reasoning: message_pb2.ReasoningPart) -> parts.Reasoning:
     return parts.Reasoning(
-        reasoning.text, _time(reasoning, "created_at"), _time(reasoning, "completed_at")
+        reasoning.text, time_of(reasoning, "created_at"), time_of(reasoning, "completed_at")
     )
 
 
@@ -275,7 +274,8 @@ def _part_streamed(cursor: str, event: event_pb2.MessagePartEvent) -> events.Par
 
 def _action_required(cursor: str, event: event_pb2.ActionRequiredEvent) -> events.ActionRequired:
     calls = _required_calls(event.tool_calls)
-    return events.ActionRequired(cursor, calls, _time(event, "deadline_at"))
+    actions = tuple(map(action_of, event.actions))
+    return events.ActionRequired(cursor, calls, time_of(event, "deadline_at"), actions)
 
 
 def _required_calls(
@@ -289,7 +289,7 @@ def _retry_scheduled(cursor: str, retry: chat_pb2.RetryState) -> events.RetrySch
         cursor=cursor,
         attempt=retry.attempt,
         delay_s=retry.delay_ms / 1000,
-        retrying_at=_time(retry, "retrying_at"),
+        retrying_at=time_of(retry, "retrying_at"),
         error=_turn_error(retry.error) if retry.HasField("error") else None,
     )
 
@@ -319,12 +319,5 @@ def _usage(usage: message_pb2.Usage) -> Usage:
 
 def _queued(entry: chat_pb2.QueuedMessage) -> QueuedMessage:
     return QueuedMessage(
-        entry.id, _content(entry.content), entry.created_by, _time(entry, "created_at")
+        entry.id, _content(entry.content), entry.created_by, time_of(entry, "created_at")
     )
-
-
-def _time(message: Any, field: str) -> datetime | None:
-    if not message.HasField(field):
-        return None
-    timestamp: Timestamp = getattr(message, field)
-    return timestamp.ToDatetime(UTC)

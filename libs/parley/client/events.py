@@ -7,6 +7,7 @@ again, in this process or in another.
 from dataclasses import dataclass
 from datetime import datetime
 
+from parley.client.actions import Action
 from parley.client.chats import (
     ChatStatus,
     Message,
@@ -76,11 +77,12 @@ class QueueChanged:
 
 @dataclass(frozen=True, slots=True)
 class ActionRequired:
-    """The turn waits for results of client tools, until they are cancelled at `deadline_at`."""
+    """The turn waits for client tools or people; the first of it expires at `deadline_at`."""
 
     cursor: str
     calls: tuple[RequiredCall, ...]
     deadline_at: datetime | None
+    actions: tuple[Action, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

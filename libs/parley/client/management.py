@@ -4,7 +4,10 @@ import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
+from parley.api.chat.v1 import action_service_pb2 as actions_api
 from parley.api.chat.v1 import chat_service_pb2 as api
+from parley.client.action_conversion import action_of, action_page_of, answer_to_proto, plan_of
+from parley.client.actions import Action, ActionAnswer, ActionPage, Plan
 from parley.client.chats import Chat, ChatPage, Content, RequiredCall
 from parley.client.conversion import chat_of, chat_page_of, content_to_proto
 from parley.client.retries import Calls
@@ -42,7 +45,7 @@ class ChatFilter:
 
 
 class Management:
-    """Lists, edits, queues, compaction, archive and deletion.
+    """Lists, actions, edits, queues, compaction, archive and deletion.
 
     Every method raises `CallFailed`; see the tree in `errors`.
     """
@@ -69,6 +72,47 @@ class Management:
             lambda replica, deadline_s: replica.chats.ListChats(request, timeout=deadline_s),
         )
         return chat_page_of(response)
+
+    async def list_actions(self, *, page_size: int = 0, page_token: str = "") -> ActionPage:
+        """Read a page of what the caller's chats wait for, the longest first."""
+        request = actions_api.ListActionsRequest(page_size=page_size, page_token=page_token)
+        response = await self._calls.make(
+            page_token or "list",
+            lambda replica, deadline_s: replica.actions.ListActions(request, timeout=deadline_s),
+        )
+        return action_page_of(response)
+
+    async def get_action(self, chat_id: str, action_id: str) -> Action:
+        """Read one action, open or ended."""
+        request = actions_api.GetActionRequest(chat_id=chat_id, action_id=action_id)
+        response = await self._calls.make(
+            chat_id,
+            lambda replica, deadline_s: replica.actions.GetAction(request, timeout=deadline_s),
+        )
+        return action_of(response.action)
+
+    async def answer_action(
+        self, chat_id: str, action_id: str, answer: ActionAnswer, *, request_id: str | None = None
+    ) -> Action:
+        """Answer a question, a plan or a request for permission; the last one resumes the turn."""
+        request = actions_api.AnswerActionRequest(
+            request_id=request_id or self._new_id(), chat_id=chat_id, action_id=action_id
+        )
+        request.MergeFrom(answer_to_proto(answer))
+        response = await self._calls.make(
+            chat_id,
+            lambda replica, deadline_s: replica.actions.AnswerAction(request, timeout=deadline_s),
+        )
+        return action_of(response.action)
+
+    async def get_plan(self, chat_id: str) -> Plan:
+        """Read the newest plan of a chat."""
+        request = actions_api.GetPlanRequest(chat_id=chat_id)
+        response = await self._calls.make(
+            chat_id,
+            lambda replica, deadline_s: replica.actions.GetPlan(request, timeout=deadline_s),
+        )
+        return plan_of(response.plan)
 
     async def edit_message(
         self, chat_id: str, message_id: int, content: Content, *, request_id: str | None = None

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from parley.api.chat.v1.action_service_pb2_grpc import ActionServiceStub
 from parley.api.chat.v1.chat_service_pb2_grpc import ChatServiceStub
 from parley.api.chat.v1.stream_service_pb2_grpc import StreamServiceStub
 from parley.rpc import Address, Channels, ranked
@@ -12,6 +13,7 @@ class Replica:
     """The stubs of one chatd process."""
 
     chats: ChatServiceStub
+    actions: ActionServiceStub
     streams: StreamServiceStub
 
 
@@ -29,5 +31,7 @@ class Replicas:
     def _at(self, address: Address) -> Replica:
         if address not in self._replicas:
             channel = self._channels.at(address)
-            self._replicas[address] = Replica(ChatServiceStub(channel), StreamServiceStub(channel))
+            self._replicas[address] = Replica(
+                ChatServiceStub(channel), ActionServiceStub(channel), StreamServiceStub(channel)
+            )
         return self._replicas[address]

@@ -19,6 +19,7 @@ from chatd.models.domain.language_model import (
     ToolCallRequested,
     UsageReported,
 )
+from chatd.providers.scripted_plan import is_planning, planned_call
 from parley.clock import Clock
 
 Play = Callable[[ModelRequest], Iterable[ModelEvent] | AsyncIterable[ModelEvent]]
@@ -138,9 +139,18 @@ async def _count(last: int, clock: Clock) -> AsyncIterator[ModelEvent]:
 
 
 def demo(request: ModelRequest) -> Iterable[ModelEvent]:
-    """Greet, call one tool of each kind in the catalogue, and report the results."""
+    """Greet, call one tool of each kind in the catalogue, and report the results.
+
+    In plan mode it asks one question, proposes a plan, and writes a file once that is accepted.
+    """
     turn = _present_turn(request.messages)
-    if results := _results(turn):
+    results = _results(turn)
+    if is_planning((tool.name for tool in request.tools), results):
+        call = planned_call(_said(turn), results)
+        yield from _report(results[-1:]) if call is None else (ToolCallRequested(call),)
+        yield _finished(is_calling=call is not None)
+        return
+    if results:
         yield from _report(results)
         yield Finished()
         return

@@ -14,7 +14,7 @@ from parley.cli.api.retries import post
 from parley.cli.chats.answer import Answer, Ending, sanitized
 from parley.cli.chats.directory_copy import apply_patch, packed
 from parley.cli.chats.listing import CHATS, chat_path, one_line
-from parley.cli.chats.turn_output import Patience, show_turn
+from parley.cli.chats.turn_output import Patience, Waiting, show_turn
 from parley.cli.chats.workspace import ChatWorkspace, Ended, OutputChunk
 from parley.cli.errors import CliError
 
@@ -22,6 +22,29 @@ from parley.cli.errors import CliError
 #: that the files are copied before the model that does the work begins.
 DEMO_MODEL: Final = "scripted"
 READY: Final = "repeat after me: The files of {name} are in the workspace."
+
+
+@dataclass(frozen=True, slots=True)
+class Way:
+    """How a chat works.
+
+    Attributes:
+        is_planning: Whether it plans first.
+        is_attended: Whether somebody answers its questions.
+    """
+
+    is_planning: bool = False
+    is_attended: bool = False
+
+    @property
+    def mode(self) -> dict[str, Any]:
+        """The mode of the chat, as a field of a request."""
+        return {"mode": "plan"} if self.is_planning else {}
+
+    @property
+    def unattended(self) -> dict[str, Any]:
+        """Whether nobody answers, as a field of the request that creates the chat."""
+        return {} if self.is_attended else {"unattended": True}
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +58,7 @@ class Work:
         model_id: The model, None for the default.
         check: A command whose exit code says whether the work is done, None for none.
         applies: Whether to apply the changes to the directory if the check passes.
+        way: How the chat works.
     """
 
     directory: Path
@@ -43,10 +67,17 @@ class Work:
     model_id: str | None
     check: str | None
     applies: bool
+    way: Way = Way()
 
 
 def work(
-    api: Api, wanted: Work, patience: Patience, *, new_key: Callable[[], str], as_json: bool
+    api: Api,
+    wanted: Work,
+    patience: Patience,
+    *,
+    new_key: Callable[[], str],
+    as_json: bool,
+    waiting: Waiting | None = None,
 ) -> None:
     """Run the task in a new chat, and print the result.
 
@@ -58,7 +89,7 @@ def work(
     workspace = ChatWorkspace(api, chat_id, patience, key=new_key())
     workspace.fill(copied.archive, keeps_ignored=copied.is_chosen)
     after_id = _send(api, chat_id, wanted, patience, new_key())
-    show_turn(api, chat_id, patience, as_json=as_json, after_id=after_id)
+    show_turn(api, chat_id, patience, as_json=as_json, after_id=after_id, waiting=waiting)
     # Before the check, whose own changes are not part of the work.
     patch, is_whole = workspace.diff()
     ended = None if wanted.check is None else _checked(workspace, wanted.check)
@@ -82,6 +113,7 @@ def _waiting_chat(api: Api, wanted: Work, patience: Patience, key: str) -> str:
             "content": [{"type": "text", "text": READY.format(name=name)}],
             "title": one_line(wanted.title) or name,
             "model_id": DEMO_MODEL,
+            **wanted.way.unattended,
         },
         key=key,
         needs="id",
@@ -106,7 +138,7 @@ def _waiting_chat(api: Api, wanted: Work, patience: Patience, key: str) -> str:
 
 def _send(api: Api, chat_id: str, wanted: Work, patience: Patience, key: str) -> int:
     """Send the prompt to the model that does the work; return the id of the message."""
-    api.call("PATCH", chat_path(chat_id), {"model_id": wanted.model_id})
+    api.call("PATCH", chat_path(chat_id), {"model_id": wanted.model_id, **wanted.way.mode})
     body: dict[str, Any] = {"content": [{"type": "text", "text": wanted.prompt}]}
     sent = post(
         api,

@@ -15,6 +15,8 @@ from parley.cli.chats.listing import chat_path
 from parley.cli.errors import CliError, NeedsAction, TimedOut
 
 STOP_S_MAX: Final = 10.0
+#: Answers what a chat waits for; returns False if only a program can.
+Waiting = Callable[[str], bool]
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,15 +35,21 @@ class Patience:
 
 
 def show_turn(
-    api: Api, chat_id: str, patience: Patience, *, as_json: bool, after_id: int = 0
+    api: Api,
+    chat_id: str,
+    patience: Patience,
+    *,
+    as_json: bool,
+    after_id: int = 0,
+    waiting: Waiting | None = None,
 ) -> None:
     """Print the events of a chat after the message `after_id` until its turn ends.
 
-    Ctrl-C stops the turn.
+    Ctrl-C stops the turn. `waiting` is called when the chat waits for somebody.
 
     Raises:
         CliError: the turn failed.
-        NeedsAction: it waits for tools that run elsewhere.
+        NeedsAction: it waits for an answer, or for tools that run elsewhere.
         TimedOut: it still runs at the deadline.
     """
     path = f"{chat_path(chat_id)}/events" + (f"?after_id={after_id}" if after_id else "")
@@ -49,6 +57,9 @@ def show_turn(
     try:
         for event in follow(api, path, deadline=patience.deadline, pause=patience.pause):
             show(event, answer, as_json=as_json)
+            is_waiting = answer.ending is Ending.REQUIRES_ACTION
+            if is_waiting and waiting is not None and waiting(chat_id):
+                answer.ending = None
             if answer.ending is not None:
                 break
     except TimedOut as error:
@@ -56,12 +67,18 @@ def show_turn(
     except KeyboardInterrupt:
         _stop(api, chat_id)
         raise
+    except click.Abort:
+        click.echo(f"\nThe chat waits: `parley answer {chat_id}` answers it.", err=True)
+        raise
     match answer.ending:
         case Ending.ERROR:
             problem = answer.problem or _last_error(api, chat_id)
             raise CliError(sanitized(problem) + f" (chat {chat_id})")
         case Ending.REQUIRES_ACTION:
-            raise NeedsAction(f"chat {chat_id} waits for results of tools that run elsewhere")
+            raise NeedsAction(
+                f"chat {chat_id} waits: `parley answer {chat_id}` answers what it asks, and "
+                "results of tools that run elsewhere come from their programs"
+            )
 
 
 def _last_error(api: Api, chat_id: str) -> str:

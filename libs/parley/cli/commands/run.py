@@ -12,7 +12,8 @@ import click
 from parley.cli.api.client import Api
 from parley.cli.api.retries import post
 from parley.cli.api.server import find_server
-from parley.cli.chats.directory_task import DEMO_MODEL, Work, work
+from parley.cli.chats.action_answers import Person
+from parley.cli.chats.directory_task import DEMO_MODEL, Way, Work, work
 from parley.cli.chats.listing import CHATS, one_line
 from parley.cli.chats.run_settings import (
     FILE,
@@ -45,6 +46,10 @@ from parley.cli.options import HomeCommand
     is_flag=True,
     help="With a directory: change it likewise; what is in no commit there stays.",
 )
+@click.option(
+    "--plan", "is_planning", is_flag=True,
+    help="Plan first: nothing is changed until the plan is accepted.",
+)  # fmt: skip
 @click.option("--model", "model_id", metavar="ID", help="The model to use.")
 @click.option(
     "--script", type=click.Path(path_type=Path), metavar="FILE",
@@ -61,6 +66,7 @@ def run(
     no_directory: bool,
     check: str | None,
     applies: bool,
+    is_planning: bool,
     model_id: str | None,
     script: Path | None,
     as_json: bool,
@@ -69,6 +75,8 @@ def run(
     """Ask PROMPT in a new chat and print the answer as it comes; `-` reads it from standard input.
 
     The text goes to standard output, what tools do to standard error. Ctrl-C stops the turn.
+    Questions of the model are asked on the terminal. Without one nobody is asked, except with
+    --plan, which waits for `parley answer`.
     """
     settings = _settings(directory, no_directory=no_directory)
     if settings is None and (check is not None or applies):
@@ -84,6 +92,10 @@ def run(
     api = Api(find_server(current()))
     deadline = monotonic() + timeout_s if timeout_s is not None else float("inf")
     patience = Patience(timeout_s, deadline, threading.Event().wait)
+    is_terminal = sys.stdin.isatty()
+    way = Way(is_planning, is_attended=is_terminal or is_planning)
+    person = Person(api, patience, new_key=_new_key, hint=current().hint, is_terminal=is_terminal)
+    waiting = person.answer if way.is_attended else None
     if settings is not None:
         wanted = Work(
             settings.directory,
@@ -92,10 +104,12 @@ def run(
             model_id or settings.model_id,
             check or settings.check,
             applies,
+            way,
         )
-        work(api, wanted, patience, new_key=_new_key, as_json=as_json)
+        work(api, wanted, patience, new_key=_new_key, as_json=as_json, waiting=waiting)
         return
-    _ask(api, prompt, model_id, patience, as_json=as_json)
+    created = _created(api, prompt, model_id, way, patience)
+    show_turn(api, created, patience, as_json=as_json, waiting=waiting)
 
 
 def _settings(directory: Path | None, *, no_directory: bool) -> RunSettings | None:
@@ -117,9 +131,10 @@ def _settings(directory: Path | None, *, no_directory: bool) -> RunSettings | No
     return settings
 
 
-def _ask(api: Api, prompt: str, model_id: str | None, patience: Patience, *, as_json: bool) -> None:
-    """Send the prompt in a new chat without a directory."""
-    body: dict[str, Any] = {"content": [{"type": "text", "text": prompt}]}
+def _created(api: Api, prompt: str, model_id: str | None, way: Way, patience: Patience) -> str:
+    """Send the prompt in a new chat without a directory; return the id of the chat."""
+    body: dict[str, Any] = {"content": [{"type": "text", "text": prompt}], **way.unattended}
+    body |= way.mode
     body |= {"model_id": model_id} if model_id else {}
     created = post(
         api,
@@ -131,7 +146,7 @@ def _ask(api: Api, prompt: str, model_id: str | None, patience: Patience, *, as_
         pause=patience.pause,
         late="no chat could be created in time",
     )
-    show_turn(api, str(created["id"]), patience, as_json=as_json)
+    return str(created["id"])
 
 
 def _new_key() -> str:

@@ -12,7 +12,9 @@ import click
 from parley.cli.api.client import Api
 from parley.cli.api.retries import post
 from parley.cli.api.server import find_server
-from parley.cli.chats.listing import chat_path
+from parley.cli.chats.action_answers import Person
+from parley.cli.chats.actions import action_path
+from parley.cli.chats.listing import PAGE_MAX, chat_path, last_messages
 from parley.cli.chats.turn_output import Patience, show_turn
 from parley.cli.invocation import current
 from parley.cli.options import HomeCommand
@@ -59,7 +61,7 @@ def send(
         api,
         f"{chat_path(chat_id)}/messages",
         body,
-        key=str(uuid.uuid4()),  # noqa: TID251 (a command's own composition root)
+        key=_new_key(),
         needs="queued",
         deadline=patience.deadline,
         pause=patience.pause,
@@ -70,8 +72,36 @@ def send(
         click.echo(json.dumps(sent, ensure_ascii=False))
     elif sent["queued"]:
         click.echo(f"Queued as {sent['queued_message']['id']}.", err=True)
+    elif no_wait and sent["message"] is None:
+        click.echo(f"Answered action {sent['answered_action_id']}.", err=True)
     elif no_wait:
         click.echo(f"Sent as message {sent['message']['id']}.", err=True)
     if not is_over:
-        after_id = sent["message"]["id"]
-        show_turn(api, chat_id, patience, as_json=as_json, after_id=after_id)
+        person = Person(
+            api, patience, new_key=_new_key, hint=current().hint, is_terminal=sys.stdin.isatty()
+        )
+        show_turn(
+            api,
+            chat_id,
+            patience,
+            as_json=as_json,
+            after_id=_last_id(api, chat_id, sent),
+            waiting=person.answer if sys.stdin.isatty() else None,
+        )
+
+
+def _last_id(api: Api, chat_id: str, sent: dict[str, Any]) -> int:
+    """Return the id of the message after which the answer comes."""
+    if sent["message"] is not None:
+        return int(sent["message"]["id"])
+    # It answered a question: what follows comes after the message that asks.
+    action = api.call("GET", action_path(chat_id, sent["answered_action_id"]), needs="id")
+    for message in reversed(last_messages(api, chat_id, count=PAGE_MAX)["messages"]):
+        called = [part.get("tool_call_id") for part in message.get("content", ())]
+        if message.get("role") == "assistant" and action["tool_call_id"] in called:
+            return int(message["id"])
+    return 0
+
+
+def _new_key() -> str:
+    return str(uuid.uuid4())  # noqa: TID251 (a command's own composition root)

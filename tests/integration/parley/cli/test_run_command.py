@@ -52,7 +52,7 @@ def test_the_answer_streams_to_standard_output(capsys: pytest.CaptureFixture[str
     assert (create.method, create.path, create.body) == (
         "POST",
         "/api/v1/chats",
-        {"content": [{"type": "text", "text": "hi there"}]},
+        {"content": [{"type": "text", "text": "hi there"}], "unattended": True},
     )
     assert create.headers["Authorization"] == f"Bearer {API_KEY}"
     assert create.headers["Idempotency-Key"]
@@ -258,5 +258,6 @@ def test_a_script_is_appended_to_the_prompt(tmp_path: Path) -> None:
         assert parley(api, "run", "--script", str(script), "--model", "scripted", "do it") == 0
     assert api.requests[0].body == {
         "content": [{"type": "text", "text": "do it\n\nrun: ls\n"}],
+        "unattended": True,
         "model_id": "scripted",
     }

@@ -1,7 +1,12 @@
+import json
+from typing import Any
+
+import pytest
+
 from chatd.content.domain.messages import FinishReason, Role
 from chatd.content.domain.parts import Part, Text, ToolCall, ToolOutcome, ToolResult
 from chatd.content.domain.prompts import PromptMessage
-from chatd.content.domain.tools import Executor, ToolSpec
+from chatd.content.domain.tools import Executor, PendingKind, ToolSpec
 from chatd.models.domain.language_model import (
     Finished,
     ModelEvent,
@@ -10,6 +15,7 @@ from chatd.models.domain.language_model import (
     ToolCallRequested,
 )
 from chatd.providers.scripted import ScriptedModel, demo_with
+from chatd.turns.domain.asking import asking_problem
 from parley.clock import FakeClock
 from support.chatd.providers.answers import events_of
 
@@ -81,3 +87,74 @@ async def test_the_demo_says_whether_it_calls_a_tool() -> None:
     calling = await events_of(model, ModelRequest("scripted", messages, (shell,)))
     alone = await events_of(model, ModelRequest("scripted", messages, ()))
     assert (calling[-1], alone[-1]) == (CALLING, Finished(FinishReason.STOP))
+
+
+PLANNING = tuple(
+    ToolSpec(name, "", "{}", Executor.PERSON) for name in ("propose_plan", "ask_user_question")
+)
+WRITING = (ToolSpec("write_file", "", "{}", Executor.TOOLRUNNER),)
+
+
+async def planned(tools: tuple[ToolSpec, ...], *results: ToolResult) -> ToolCall | None:
+    """Return the call that the demo makes after these results; None if it ends the turn."""
+    said = PromptMessage(Role.USER, (Text("say hello"),))
+    answers: tuple[Part, ...] = results
+    messages = (said, *((PromptMessage(Role.TOOL, answers),) if results else ()))
+    request = ModelRequest(model="scripted", messages=messages, tools=tools)
+    events = await events_of(ScriptedModel(demo_with(FakeClock())), request)
+    calls = [event.call for event in events if isinstance(event, ToolCallRequested)]
+    assert events[-1] == (CALLING if calls else Finished(FinishReason.STOP))
+    return calls[0] if calls else None
+
+
+def result(name: str, told: dict[str, Any], outcome: ToolOutcome = ToolOutcome.DONE) -> ToolResult:
+    return ToolResult("call", name, json.dumps({"ok": True, **told}), outcome)
+
+
+@pytest.mark.parametrize(
+    ("answer", "file"),
+    [
+        ({"answers": [{"question": "?", "selected": ["hello.txt"]}]}, "hello.txt"),
+        ({"answers": [{"question": "?", "selected": [], "text": "mine.md"}]}, "mine.md"),
+        ({"text": "../other.md"}, "other.md"),
+        ({"text": "?!"}, "NOTES.md"),
+    ],
+)
+async def test_the_demo_asks_plans_and_writes_a_file_only_after_acceptance(
+    answer: dict[str, Any], file: str
+) -> None:
+    question = await planned(PLANNING)
+    answered = result("ask_user_question", answer)
+    plan = await planned(PLANNING, answered)
+    refused = result("propose_plan", {"accepted": False, "remark": "smaller"})
+    again = await planned(PLANNING, answered, refused)
+    accepted = result("propose_plan", {"accepted": True})
+    written = await planned(WRITING, answered, refused, accepted)
+    edited = result("propose_plan", {"accepted": True, "plan": "# mine"})
+    as_edited = await planned(WRITING, answered, edited)
+    over = await planned(WRITING, answered, accepted, result("write_file", {}))
+
+    assert question is not None
+    assert plan is not None
+    assert again is not None
+    assert written is not None
+    assert as_edited is not None
+    assert question.tool_name == "ask_user_question"
+    asked = json.loads(question.args_json)
+    assert asking_problem(PendingKind.QUESTION, asked) is None
+    proposed = json.loads(plan.args_json)
+    assert asking_problem(PendingKind.PLAN, proposed) is None
+    assert (plan.tool_name, proposed["title"]) == ("propose_plan", f"Write {file}")
+    assert "As you remarked: smaller" in json.loads(again.args_json)["plan"]
+    content = json.loads(written.args_json)
+    assert (written.tool_name, content) == (
+        "write_file",
+        {"path": file, "content": proposed["plan"]},
+    )
+    assert json.loads(as_edited.args_json) == {"path": file, "content": "# mine"}
+    assert over is None
+
+
+async def test_the_demo_ends_the_turn_when_nobody_looked_at_its_plan() -> None:
+    expired = result("propose_plan", {}, ToolOutcome.FAILED)
+    assert await planned(PLANNING, result("ask_user_question", {"text": "a"}), expired) is None

@@ -1,0 +1,277 @@
+"""Answers to actions: from the options of a command, or asked for on the terminal."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import click
+
+from parley.cli.api.client import Api, ApiRefused
+from parley.cli.api.retries import post
+from parley.cli.chats.actions import (
+    CLIENT_TOOL,
+    Action,
+    action_lines,
+    action_path,
+    open_actions,
+    question_lines,
+    questions_of,
+)
+from parley.cli.chats.answer import sanitized
+from parley.cli.chats.turn_output import Patience
+from parley.cli.errors import ConfigurationProblem
+
+ENDED = "ACTION_ENDED"
+Body = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class GivenOptions:
+    """The answer that the options of a command give.
+
+    Attributes:
+        decision: "accept" or "refuse"; empty for none.
+        plan: The plan as the person edited it; empty for as it was proposed.
+        options: Numbers or labels of options, one entry for each question.
+        text: The answer to a question in own words.
+        is_remembered: Whether the approval holds for the same call of the chat from now on.
+    """
+
+    decision: str = ""
+    remark: str = ""
+    plan: str = ""
+    options: tuple[str, ...] = ()
+    text: str = ""
+    is_remembered: bool = False
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether no option was given."""
+        return self == GivenOptions()
+
+    def body(self, action: Action) -> Body:
+        """Return the answer to an action.
+
+        Raises:
+            ConfigurationProblem: The options do not fit it.
+        """
+        if action.get("kind") == "question":
+            return self._answers(action)
+        if self.options or self.text:
+            raise ConfigurationProblem(
+                f"--option and --text are for questions, and this is a {action.get('kind')}: "
+                f"give {how_to_answer(action)}"
+            )
+        decision = self.decision or ("accept" if self.plan else "")
+        if not decision:
+            raise ConfigurationProblem(f"the decision is missing: give {how_to_answer(action)}")
+        if self.plan and action.get("kind") != "plan":
+            raise ConfigurationProblem("--plan is for plans: leave it out")
+        if self.plan and decision == "refuse":
+            raise ConfigurationProblem("--plan and --refuse contradict: leave one out")
+        body: Body = {"decision": decision}
+        body |= {"remark": self.remark} if self.remark else {}
+        body |= {"remember": True} if self.is_remembered else {}
+        return body | ({"plan": self.plan} if self.plan else {})
+
+    def _answers(self, action: Action) -> Body:
+        questions = questions_of(action)
+        if self.decision or self.plan:
+            raise ConfigurationProblem(
+                f"--accept, --refuse and --plan are not for questions: give {how_to_answer(action)}"
+            )
+        remark = {"remark": self.remark} if self.remark else {}
+        if not self.options:
+            said = self.text or self.remark
+            if not said:
+                raise ConfigurationProblem(f"the answer is missing: give {how_to_answer(action)}")
+            if self.text and len(questions) == 1:
+                return {"answers": [{"text": self.text}], **remark}
+            return {"remark": said}
+        if len(self.options) != len(questions):
+            raise ConfigurationProblem(
+                f"{len(questions)} questions are asked and {len(self.options)} options are given: "
+                "give --option once for each question, in their order"
+            )
+        answers: list[Body] = [
+            {"selected": _selected(question, wanted)}
+            for question, wanted in zip(questions, self.options, strict=True)
+        ]
+        if self.text and len(questions) == 1:
+            answers[0]["text"] = self.text
+        elif self.text:
+            remark = {"remark": self.text}
+        return {"answers": answers, **remark}
+
+
+class Person:
+    """Answers what a chat waits for: asks on the terminal, or prints how to answer elsewhere.
+
+    Args:
+        api: The server.
+        patience: How long requests are repeated.
+        new_key: Returns a new idempotency key.
+        hint: Returns a command line of this program.
+        is_terminal: Whether somebody can be asked here.
+    """
+
+    def __init__(
+        self,
+        api: Api,
+        patience: Patience,
+        *,
+        new_key: Callable[[], str],
+        hint: Callable[[str], str],
+        is_terminal: bool,
+    ) -> None:
+        self._api = api
+        self._patience = patience
+        self._new_key = new_key
+        self._hint = hint
+        self._is_terminal = is_terminal
+        self._told: set[str] = set()
+
+    def answer(self, chat_id: str) -> bool:
+        """Answer what a chat waits for; return False if only a program can."""
+        actions = open_actions(self._api, chat_id)
+        if any(action.get("kind") == CLIENT_TOOL for action in actions):
+            return False
+        for action in actions:
+            if self._is_terminal:
+                self._ask(action)
+            else:
+                self._tell(action)
+        return True
+
+    def _ask(self, action: Action) -> None:
+        try:
+            send_answer(self._api, action, ask(action), self._patience, key=self._new_key())
+        except ApiRefused as error:
+            if error.code != ENDED:
+                raise
+            click.echo(sanitized(error.message), err=True)
+
+    def _tell(self, action: Action) -> None:
+        action_id = str(action.get("id"))
+        if action_id in self._told:
+            return
+        self._told.add(action_id)
+        for line in action_lines(action):
+            click.echo(sanitized(line), err=True)
+        command = self._hint(f"answer {action.get('chat_id')} {action_id}")
+        click.echo(f"Waiting. Answer with: {command} {how_to_answer(action)}", err=True)
+
+
+def send_answer(api: Api, action: Action, body: Body, patience: Patience, *, key: str) -> Any:
+    """Send an answer; return the action and its chat after it.
+
+    The digest binds a permission to the arguments that were shown.
+
+    Raises:
+        ApiRefused: It has ended, or the answer does not fit.
+    """
+    digest = action.get("arguments_digest")
+    if digest and "decision" in body:
+        body = {**body, "arguments_digest": digest}
+    return post(
+        api,
+        f"{action_path(str(action.get('chat_id')), str(action.get('id')))}/answer",
+        body,
+        key=key,
+        needs="chat",
+        deadline=patience.deadline,
+        pause=patience.pause,
+        late="the answer could not be sent in time",
+    )
+
+
+def how_to_answer(action: Action) -> str:
+    """Return the options that answer an action."""
+    match action.get("kind"):
+        case "question":
+            count = len(questions_of(action))
+            return " ".join(["--option N"] * count) + ", or --text TEXT"
+        case "plan":
+            return "--accept, --plan FILE, or --refuse --remark TEXT"
+        case _:
+            return "--accept or --refuse"
+
+
+def ask(action: Action) -> Body:
+    """Ask a person on the terminal and return the answer.
+
+    Raises:
+        click.Abort: The person gave up.
+    """
+    if action.get("kind") == "question":
+        return {"answers": [_asked_question(question) for question in questions_of(action)]}
+    for line in action_lines(action):
+        click.echo(sanitized(line), err=True)
+    if action.get("kind") == "plan":
+        return _asked_plan(action)
+    is_approval = action.get("kind") == "approval"
+    asked = "Allow it? (a: always, in this chat)" if is_approval else "Allow it?"
+    match _chosen_letter(asked, *("yan" if is_approval else "yn")):
+        case "y":
+            return {"decision": "accept"}
+        case "a":
+            return {"decision": "accept", "remember": True}
+        case _:
+            return _refused()
+
+
+def _asked_question(question: Mapping[str, Any]) -> Body:
+    for line in question_lines(question):
+        click.echo(sanitized(line), err=True)
+    count = len(question.get("options") or ())
+    said = str(click.prompt(f"Number 1-{count}, or your own words", err=True)).strip()
+    try:
+        return {"selected": _selected(question, said)}
+    except ConfigurationProblem:
+        return {"text": said}
+
+
+def _asked_plan(action: Action) -> Body:
+    while True:
+        match _chosen_letter("Accept it? (e: edit it first)", "y", "e", "n"):
+            case "y":
+                return {"decision": "accept"}
+            case "n":
+                return _refused()
+            case _:
+                edited = click.edit(str(action["args"]["plan"]), extension=".md")
+                if edited is not None and edited.strip():
+                    return {"decision": "accept", "plan": edited}
+                click.echo("It was not saved.", err=True)
+
+
+def _refused() -> Body:
+    remark = str(click.prompt("What should change?", default="", show_default=False, err=True))
+    return {"decision": "refuse", **({"remark": remark} if remark.strip() else {})}
+
+
+def _chosen_letter(question: str, *letters: str) -> str:
+    return str(click.prompt(question, type=click.Choice(letters), err=True))
+
+
+def _selected(question: Mapping[str, Any], wanted: str) -> list[str]:
+    """Return the labels of options that are named by number or label.
+
+    Raises:
+        ConfigurationProblem: There is no such option.
+    """
+    labels = [str(option.get("label")) for option in question.get("options") or ()]
+    if wanted in labels:
+        return [wanted]
+    pieces = wanted.split(",") if question.get("multiple") else [wanted]
+    return [_label(labels, piece.strip()) for piece in pieces]
+
+
+def _label(labels: list[str], wanted: str) -> str:
+    for number, label in enumerate(labels, start=1):
+        if wanted.casefold() in (label.casefold(), str(number)):
+            return label
+    listed = ", ".join(f"{number} {label}" for number, label in enumerate(labels, start=1))
+    raise ConfigurationProblem(
+        sanitized(f"{wanted!r} is none of the options ({listed}): own words go into --text")
+    )

@@ -1,0 +1,112 @@
+"""Actions of chats, as commands list and print them: questions, plans, permissions."""
+
+import json
+from collections.abc import Iterator, Mapping
+from typing import Any
+from urllib.parse import quote, urlencode
+
+from parley.cli.api.client import Api
+from parley.cli.chats.listing import PAGE_MAX, chat_path, one_line
+
+ACTIONS = "/api/v1/actions"
+CLIENT_TOOL = "client_tool"
+Action = Mapping[str, Any]
+
+
+def list_actions(api: Api) -> list[dict[str, Any]]:
+    """Return what all chats of the caller wait for, the longest first."""
+    found: list[dict[str, Any]] = []
+    query = {"limit": str(PAGE_MAX)}
+    while True:
+        page = api.call("GET", f"{ACTIONS}?{urlencode(query)}", needs="items")
+        found += page["items"]
+        if page.get("next_cursor") is None:
+            return found
+        query["cursor"] = page["next_cursor"]
+
+
+def open_actions(api: Api, chat_id: str) -> list[dict[str, Any]]:
+    """Return what one chat waits for; nothing if it does not wait."""
+    waiting = api.call("GET", chat_path(chat_id), needs="id").get("required_action") or {}
+    actions: list[dict[str, Any]] = waiting.get("actions") or []
+    return actions
+
+
+def action_path(chat_id: str, action_id: str) -> str:
+    """Return the path of an action, with the ids escaped."""
+    return f"{chat_path(chat_id)}/actions/{quote(action_id, safe='')}"
+
+
+def row_of(action: Action) -> tuple[str, ...]:
+    """Return an action as a row: chat, title, kind, what is asked, since when, until when."""
+    return (
+        str(action.get("chat_id")),
+        one_line(str(action.get("chat_title") or "")),
+        str(action.get("kind")),
+        one_line(summary_of(action)),
+        _moment(action.get("asked_at")),
+        _moment(action.get("deadline_at")),
+    )
+
+
+def summary_of(action: Action) -> str:
+    """Return what is asked, in a few words."""
+    match action.get("kind"):
+        case "question":
+            first, *others = questions_of(action)
+            more = f" (and {len(others)} more)" if others else ""
+            return f"{first.get('question')}{more}"
+        case "plan":
+            plan = _arguments(action)
+            return str(plan.get("title") or next(iter(str(plan.get("plan")).splitlines()), ""))
+        case _:
+            return _call_words(action)
+
+
+def action_lines(action: Action) -> Iterator[str]:
+    """Yield the lines that show everything an action asks."""
+    match action.get("kind"):
+        case "question":
+            for question in questions_of(action):
+                yield from question_lines(question)
+        case "plan":
+            plan = _arguments(action)
+            yield f"The plan: {plan.get('title') or ''}".rstrip()
+            yield from (f"  {line}".rstrip() for line in str(plan.get("plan")).splitlines())
+        case _:
+            yield f"May this run? {_call_words(action)}"
+            if action.get("reason"):
+                yield f"  because: {action['reason']}"
+
+
+def questions_of(action: Action) -> list[dict[str, Any]]:
+    """Return the questions of an action."""
+    questions: list[dict[str, Any]] = _arguments(action).get("questions") or [{}]
+    return questions
+
+
+def question_lines(question: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the lines that show one question and its numbered options."""
+    header = f"{question['header']}: " if question.get("header") else ""
+    several = " (several may be chosen)" if question.get("multiple") else ""
+    yield f"{header}{question.get('question')}{several}"
+    for number, option in enumerate(question.get("options") or (), start=1):
+        described = f" - {option['description']}" if option.get("description") else ""
+        yield f"  {number}. {option.get('label')}{described}"
+
+
+def _arguments(action: Action) -> Mapping[str, Any]:
+    found = action.get("args")
+    return found if isinstance(found, dict) else {}
+
+
+def _call_words(action: Action) -> str:
+    arguments = _arguments(action)
+    command = arguments.get("command")
+    if isinstance(command, str) and len(arguments) == 1:
+        return f"{action.get('tool_name')}: {command}"
+    return f"{action.get('tool_name')} {json.dumps(arguments, ensure_ascii=False)}"
+
+
+def _moment(value: object) -> str:
+    return str(value)[:19].replace("T", " ") if value else "-"
