@@ -35,7 +35,7 @@ async def asked(client: HttpClient, status: int, method: str, path: str, body: A
 def kill_every_chatd(stack: LocalStack) -> None:
     """Kill what runs the turns, without a warning."""
     for process in stack.status()["processes"]:
-        if process["name"].startswith("chatd"):
+        if process["service"] == "chatd":
             psutil.Process(process["pid"]).kill()
 
 
@@ -137,7 +137,7 @@ async def test_an_action_is_listed_answered_once_and_its_plan_is_a_document_over
     chat = await seen(client, path, "waiting", "error")
     accepted = await asked(client, 200, "GET", f"{path}/plan")
     ended = await asked(client, 200, "GET", f"{path}/actions/{question['id']}")
-    written = await asked(client, 200, "GET", f"{path}/files/content?path=hello.txt")
+    written = await client.request("GET", f"{path}/files/content?path=hello.txt")
 
     assert question["id"] in [each["id"] for each in listed["items"]]
     assert (answered["action"]["state"], again["code"]) == ("answered", "ACTION_ENDED")
@@ -149,7 +149,7 @@ async def test_an_action_is_listed_answered_once_and_its_plan_is_a_document_over
         True,
     )
     assert ended["answer"]["answers"][0]["selected"] == ["hello.txt"]
-    assert written["content"] == "# shorter\n"
+    assert (written.status, written.body) == (200, b"# shorter\n")
 
 
 async def required(client: HttpClient, path: str, kind: str) -> dict[str, Any]:

@@ -37,6 +37,7 @@ def action_of(action: action_pb2.Action) -> Action:
         ended_by=action.ended_by,
         answer_json=action.answer_json,
         chat_title=action.chat_title,
+        arguments_digest=action.arguments_digest,
     )
 
 
@@ -55,6 +56,8 @@ def answer_to_proto(answer: ActionAnswer) -> api.AnswerActionRequest:
             api.QuestionAnswer(selected=each.selected, text=each.text) for each in answer.answers
         ],
         plan=answer.plan,
+        remember=answer.is_remembered,
+        arguments_digest=answer.arguments_digest,
     )
 
 

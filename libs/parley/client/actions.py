@@ -54,6 +54,7 @@ class Action:
         ended_by: The user who answered; may be empty.
         answer_json: What was answered; may be empty.
         chat_title: The title of the chat; only in lists.
+        arguments_digest: Digest of tool, server and arguments; empty in events and in the chat.
     """
 
     id: str
@@ -70,6 +71,7 @@ class Action:
     ended_by: str = ""
     answer_json: str = ""
     chat_title: str = ""
+    arguments_digest: str = ""
 
     @property
     def arguments(self) -> dict[str, Any]:
@@ -103,12 +105,16 @@ class ActionAnswer:
         remark: A remark for the model.
         answers: One for each question, in their order.
         plan: The plan as the person edited it; empty for as it was proposed.
+        is_remembered: Whether an approval holds for the same call of the chat from now on.
+        arguments_digest: The digest of the action that was shown; empty for no check.
     """
 
     decision: ActionDecision | None = None
     remark: str = ""
     answers: tuple[QuestionAnswer, ...] = ()
     plan: str = ""
+    is_remembered: bool = False
+    arguments_digest: str = ""
 
 
 @dataclass(frozen=True, slots=True)

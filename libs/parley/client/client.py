@@ -97,7 +97,9 @@ class Parley:
             labels=options.labels,
             system_prompt=options.system_prompt,
             client_tools=map(client_tool_to_proto, options.client_tools),
-            mode=chat_pb2.CHAT_MODE_PLAN if options.is_planning else 0,
+            mode=(
+                chat_pb2.CHAT_MODE_PLAN if options.is_planning else chat_pb2.CHAT_MODE_UNSPECIFIED
+            ),
             unattended=options.is_unattended,
         )
         response = await self._calls.make(

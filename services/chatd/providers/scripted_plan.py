@@ -53,7 +53,7 @@ def _file_of(results: list[ToolResult]) -> str:
     """Return the name of the file that the person chose or wrote."""
     answered = [each for each in results if each.tool_name == QUESTION_TOOL]
     answer = json.loads(answered[-1].result_json) if answered else {}
-    first = next(iter(answer.get("answers") or ()), {})
+    first: dict[str, Any] = next(iter(answer.get("answers") or ()), {})
     told = " ".join((*first.get("selected", ()), first.get("text", ""), answer.get("text", "")))
     found = FILE_NAME.search(told)
     return found[0] if found is not None else FILES[0]

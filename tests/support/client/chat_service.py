@@ -5,7 +5,7 @@ import uuid
 from collections import deque
 from collections.abc import AsyncIterator, Iterable, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from pathlib import Path
 from typing import Any
@@ -13,11 +13,17 @@ from typing import Any
 import grpc
 
 from parley.api.chat.v1 import (
+    action_pb2,
+    action_service_pb2,
     chat_pb2,
     chat_service_pb2,
     event_pb2,
     message_pb2,
     stream_service_pb2,
+)
+from parley.api.chat.v1.action_service_pb2_grpc import (
+    ActionServiceServicer,
+    add_ActionServiceServicer_to_server,
 )
 from parley.api.chat.v1.chat_service_pb2_grpc import (
     ChatServiceServicer,
@@ -165,6 +171,41 @@ class ScriptedChats(ChatServiceServicer):
         return message
 
 
+class ScriptedActions(ActionServiceServicer):
+    """Actions in memory, and every request for them.
+
+    Attributes:
+        requests: Every request that came in.
+        actions: The actions by id.
+        plan: The plan of every chat.
+    """
+
+    def __init__(self) -> None:
+        self.requests: list[Any] = []
+        self.actions: dict[str, action_pb2.Action] = {}
+        self.plan = action_service_pb2.Plan()
+
+    async def ListActions(self, request: Any, context: Any) -> Any:  # noqa: N802 (the proto's)
+        self.requests.append(request)
+        return action_service_pb2.ListActionsResponse(
+            actions=self.actions.values(), next_page_token="more"
+        )
+
+    async def GetAction(self, request: Any, context: Any) -> Any:  # noqa: N802 (the proto's)
+        self.requests.append(request)
+        return action_service_pb2.GetActionResponse(action=self.actions[request.action_id])
+
+    async def AnswerAction(self, request: Any, context: Any) -> Any:  # noqa: N802 (the proto's)
+        self.requests.append(request)
+        action = self.actions[request.action_id]
+        action.state = action_pb2.ACTION_STATE_ANSWERED
+        return action_service_pb2.AnswerActionResponse(action=action)
+
+    async def GetPlan(self, request: Any, context: Any) -> Any:  # noqa: N802 (the proto's)
+        self.requests.append(request)
+        return action_service_pb2.GetPlanResponse(plan=self.plan)
+
+
 class ScriptedStreams(StreamServiceServicer):
     """Streams that play one script per subscription and refuse to guess when there is none.
 
@@ -229,12 +270,14 @@ class FakeChatd:
         address: Where it listens.
         chats: Its chats.
         streams: Its streams.
+        actions: What its chats wait for.
         revocations: The tokens it refuses.
     """
 
     address: Address
     chats: ScriptedChats = field(default_factory=ScriptedChats)
     streams: ScriptedStreams = field(default_factory=ScriptedStreams)
+    actions: ScriptedActions = field(default_factory=ScriptedActions)
     revocations: InMemoryRevocations = field(default_factory=lambda: InMemoryRevocations([]))
 
 
@@ -259,6 +302,11 @@ async def fake_chatd(
             told.chats,
         ),
         Registration(
+            action_service_pb2.DESCRIPTOR.services_by_name["ActionService"],
+            add_ActionServiceServicer_to_server,
+            told.actions,
+        ),
+        Registration(
             stream_service_pb2.DESCRIPTOR.services_by_name["StreamService"],
             add_StreamServiceServicer_to_server,
             told.streams,
@@ -274,7 +322,7 @@ async def fake_chatd(
         tls=tls,
         drain_s=0.05,
     ) as server:
-        yield FakeChatd(server.address, told.chats, told.streams, told.revocations)
+        yield replace(told, address=server.address)
 
 
 def owner() -> str:

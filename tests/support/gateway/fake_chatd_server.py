@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from parley.api.chat.v1 import (
+    action_service_pb2,
+    action_service_pb2_grpc,
     approval_service_pb2,
     approval_service_pb2_grpc,
     model_service_pb2,
@@ -78,6 +80,7 @@ async def serving(
 def _scripted_services(fake: FakeChatd) -> tuple[Registration, ...]:
     """Serve models, usage, settings and workspaces: every method answers what the test says."""
     services = (
+        (action_service_pb2, action_service_pb2_grpc, "ActionService"),
         (approval_service_pb2, approval_service_pb2_grpc, "ApprovalService"),
         (model_service_pb2, model_service_pb2_grpc, "ModelService"),
         (usage_service_pb2, usage_service_pb2_grpc, "UsageService"),

@@ -1,15 +1,25 @@
 """A process that dies before or after any commit: another goes on, and nothing happens twice."""
 
+import json
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
 import pytest
 
-from chatd.chats.domain.chat import Status
-from chatd.chats.domain.commands import RecordResult, RequestCompaction
-from chatd.content.domain.messages import Role
+from chatd.approvals.domain.rules import INSTALLATION, Effect, Rule
+from chatd.chats.domain.chat import PendingCall, Status
+from chatd.chats.domain.commands import (
+    AnswerAction,
+    Approved,
+    RecordResult,
+    RequestCompaction,
+    Resolved,
+)
+from chatd.chats.domain.writes import ActionOutcome
+from chatd.content.domain.messages import ChatMode, Role
 from chatd.content.domain.parts import Text, ToolCall, ToolOutcome, ToolResult
+from chatd.content.domain.tools import Dispatch, Executor, PendingKind
 from chatd.models.domain.language_model import (
     Finished,
     ModelEvent,
@@ -20,7 +30,9 @@ from chatd.models.domain.language_model import (
 )
 from chatd.models.domain.price import ModelUse
 from chatd.models.domain.profile import ModelProfile
+from chatd.turns.domain.asking import ASK_USER_QUESTION, PROPOSE_PLAN
 from chatd.turns.domain.turn import TurnSetup
+from support.chatd.approvals.in_memory_rules import Rules, judge_of
 from support.chatd.turns.journaling_tools import Crash
 from support.chatd.turns.turn_stage import SETUP, WORKER, Stage, calling, client_tool, tool
 
@@ -73,10 +85,58 @@ def with_summaries() -> Stage:
     return stage
 
 
-async def answer_as_client(stage: Stage) -> None:
-    if stage.status == Status.REQUIRES_ACTION:
-        stage.submit(ToolResult("b", "two", "{}", ToolOutcome.DONE))
-        await stage.run()
+def with_a_question() -> Stage:
+    asked = {"questions": [{"question": "Which?", "options": [{"label": "x"}, {"label": "y"}]}]}
+    call = ToolCall("a", ASK_USER_QUESTION, json.dumps(asked))
+    stage = Stage(calling(call), tool("one"), setup=replace(SETUP, mode=ChatMode.PLAN))
+    stage.send()
+    return stage
+
+
+def with_a_plan() -> Stage:
+    call = ToolCall("a", PROPOSE_PLAN, '{"plan": "# first this"}')
+    stage = Stage(calling(call), tool("one"), setup=replace(SETUP, mode=ChatMode.PLAN))
+    stage.send()
+    return stage
+
+
+def with_an_approval() -> Stage:
+    """A chat whose first call waits for permission while its second one runs."""
+    rules = Rules([Rule("1", INSTALLATION, Effect.ASK, tool="one")])
+    stage = Stage(calling(*TWO_CALLS), tool("one"), tool("two"), approvals=judge_of(rules))
+    stage.send()
+    return stage
+
+
+async def answer(stage: Stage) -> None:
+    """Answer everything that the chat waits for, as a client and as a person do."""
+    if stage.status != Status.REQUIRES_ACTION:
+        return
+    for pending in stage.state.pending:
+        if pending.kind is PendingKind.CLIENT:
+            stage.submit(ToolResult("b", "two", "{}", ToolOutcome.DONE))
+        elif pending.is_asked:
+            stage.do(answer_of(stage, pending))
+    await stage.run()
+
+
+def answer_of(stage: Stage, pending: PendingCall) -> AnswerAction:
+    action_id = pending.execution_id
+    assert action_id is not None
+    call = stage.chats.chats[stage.state.chat_id].actions[action_id].asked.call
+    message_id = next(each.id for each in stage.messages if each.role is Role.ASSISTANT)
+    given: Approved | Resolved = Resolved(
+        ToolResult(call.tool_call_id, call.tool_name, '{"ok": true}', ToolOutcome.DONE),
+        ChatMode.ORDINARY if pending.kind is PendingKind.PLAN else None,
+    )
+    if pending.kind is PendingKind.APPROVAL:
+        given = Approved(message_id, Dispatch(action_id, call, Executor.TOOLRUNNER, "j1"))
+    return AnswerAction(action_id, given, '{"accepted": true}', "ann", WORKER)
+
+
+async def run_to_the_end(stage: Stage) -> None:
+    await stage.run()
+    await answer(stage)
 
 
 def told(stage: Stage) -> list[object]:
@@ -94,12 +154,20 @@ def told(stage: Stage) -> list[object]:
     ]
 
 
+def outcomes(stage: Stage) -> list[ActionOutcome | None]:
+    """Return how the actions of the chat ended; None for one that is open."""
+    return [each.outcome for each in stage.chats.chats[stage.state.chat_id].actions.values()]
+
+
 SCENES: tuple[Callable[[], Stage], ...] = (
     plain,
     with_tools,
     with_refused_calls,
     with_client_tools,
     with_summaries,
+    with_a_question,
+    with_a_plan,
+    with_an_approval,
 )
 
 
@@ -109,9 +177,8 @@ async def test_dying_at_any_commit_changes_nothing_in_the_end(
     scene: Callable[[], Stage], is_after: bool
 ) -> None:
     whole = scene()
-    await whole.run()
+    await run_to_the_end(whole)
     commits = len(whole.commits.commands)
-    await answer_as_client(whole)
     for place in range(commits):
         stage = scene()
         if is_after:
@@ -119,25 +186,26 @@ async def test_dying_at_any_commit_changes_nothing_in_the_end(
         else:
             stage.commits.dies_before = place
         with pytest.raises(Crash):
-            await stage.run()
+            await run_to_the_end(stage)
         await stage.take_over()
-        await answer_as_client(stage)
+        await answer(stage)
         assert told(stage) == told(whole)
+        assert outcomes(stage) == outcomes(whole)
         assert stage.status == whole.status == Status.WAITING
         assert set(stage.tools.starts.values()) <= {1}
+        assert len(stage.tools.starts) == len(whole.tools.starts)
     assert commits >= 2
 
 
 @pytest.mark.parametrize("scene", [with_tools, with_client_tools], ids=lambda scene: scene.__name__)
 async def test_dying_while_a_call_runs_attaches_to_it(scene: Callable[[], Stage]) -> None:
     whole, stage = scene(), scene()
-    await whole.run()
-    await answer_as_client(whole)
+    await run_to_the_end(whole)
     stage.tools.crash_after_start = True
     with pytest.raises(Crash):
         await stage.run()
     await stage.take_over()
-    await answer_as_client(stage)
+    await answer(stage)
     assert told(stage) == told(whole)
     assert set(stage.tools.starts.values()) == {1}
 
