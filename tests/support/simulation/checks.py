@@ -7,6 +7,7 @@ from chatd.audit.histories import HISTORY_INVARIANTS, DispatchedCall
 from chatd.audit.histories import StoredChat as AuditedChat
 from chatd.audit.pairing import paired
 from chatd.chats.domain.chat import ChatState, Message, Status
+from chatd.chats.domain.writes import ActionOutcome
 from chatd.content.domain.messages import Role
 from chatd.content.domain.parts import ToolOutcome, ToolResult
 from chatd.content.domain.tools import Dispatch
@@ -16,6 +17,7 @@ from support.chatd.chats.in_memory_chats import StoredChat
 from support.simulation.database import SimulatedDatabase
 from support.simulation.users import Request
 
+ALLOWED = '{"accepted": true}'
 OWNED = (Status.RUNNING, Status.INTERRUPTING)
 
 
@@ -41,6 +43,7 @@ def violations(
         yield from _of_history(chat)
         yield from _of_numbers(chat)
         yield from _of_executions(chat, starts)
+        yield from _of_actions(chat, starts)
         yield from _of_messages(chat, database)
         yield from _of_ledger(chat)
     for request in requests:
@@ -110,6 +113,16 @@ def _of_executions(chat: StoredChat, starts: Counter[ExecutionId]) -> Iterator[s
     for message_id, order in places.items():
         if order != sorted(order):
             yield f"results of message {message_id} are out of order in {_told(chat.live())}"
+
+
+def _of_actions(chat: StoredChat, starts: Counter[ExecutionId]) -> Iterator[str]:
+    """Find actions that are open at rest, and calls that ran without permission."""
+    for action_id, action in chat.actions.items():
+        if action.outcome is None:
+            yield f"{action} is open and its chat rests: {chat.state}"
+        is_allowed = action.outcome is ActionOutcome.ANSWERED and action.answer_json == ALLOWED
+        if starts[action_id] and not is_allowed:
+            yield f"{action} ran without permission"
 
 
 def _of_messages(chat: StoredChat, database: SimulatedDatabase) -> Iterator[str]:

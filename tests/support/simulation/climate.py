@@ -35,6 +35,7 @@ class Climate:
         chats: How many chats there are.
         asking: How often a model asks the client, compared with other tools.
         wishes: How much users like each thing they can do, the sending of messages aside.
+        people: How often a model asks people, compared with other tools; 0 for never.
     """
 
     hindered_writes: float
@@ -53,6 +54,7 @@ class Climate:
     chats: int
     asking: int
     wishes: tuple[int, ...]
+    people: int
 
     @classmethod
     def drawn(cls, rng: random.Random) -> Self:
@@ -76,4 +78,5 @@ class Climate:
             chats=rng.choices(tuple(CHATS), tuple(CHATS.values()))[0],
             asking=rng.choice((1, 12)),
             wishes=tuple(rng.choice((0, 1, 1, 4)) for _ in range(8)),
+            people=rng.choice((0, 0, 8)),
         )

@@ -1,5 +1,6 @@
 """The one database of a simulation: statements are serial, and every change is witnessed."""
 
+import json
 from collections.abc import Coroutine
 from dataclasses import dataclass, field, replace
 from datetime import timedelta
@@ -15,6 +16,7 @@ from chatd.chats.domain.writes import (
     ClearQueue,
     DeleteMessagesFrom,
     DropQueued,
+    EndActions,
     EnqueueMessage,
     MoveToHead,
     PromoteHead,
@@ -227,6 +229,9 @@ class SimulatedDatabase:
                         if message.role is Role.USER and not message.is_compressed:
                             self.witness.took(chat_id, text_of(message.content))
                         self._check_basis(chat, message)
+                case EndActions(answers):
+                    for answer in answers:
+                        self._account_answer(chat_id, answer.answer_json)
                 case EnqueueMessage(_, message):
                     self.witness.took(chat_id, text_of(message.content))
                 case DropQueued(queued_id):
@@ -242,6 +247,14 @@ class SimulatedDatabase:
                     self.witness.withdrew(chat_id, *(text_of(each.content) for each in gone))
                 case _:
                     pass
+
+    def _account_answer(self, chat_id: ChatId, answer_json: str) -> None:
+        """Note a message that was taken as an answer: it is in no message of a user."""
+        said = json.loads(answer_json)
+        text = said.get("text") or said.get("remark") if isinstance(said, dict) else None
+        if text is not None:
+            self.witness.took(chat_id, text)
+            self.witness.withdrew(chat_id, text)
 
     def _check_basis(self, chat: StoredChat, message: NewMessage) -> None:
         """Check that an answer is one to the history that it is put into."""

@@ -23,11 +23,12 @@ from chatd.primitives.domain.ids import ExecutionId
 from support.chatd.turns.journaling_tools import Entry, JournalingTools, StaleOwner, ran
 from support.simulation.database import SimulatedDatabase
 from support.simulation.loop import Host
+from support.simulation.model import GUARDED
 from support.simulation.network import ERROR_S, NOWHERE, Network, fail_reply, settle_reply
 
 WORKSPACE_TOOLS = tuple(
     ToolSpec(name, name, "{}", Executor.TOOLRUNNER, is_serial=name == "alone")
-    for name in ("quick", "slow", "alone")
+    for name in ("quick", "slow", "alone", GUARDED)
 )
 CANCELLED = Outcome(ToolOutcome.CANCELLED, "{}")
 STALE = Outcome(ToolOutcome.FAILED, json.dumps({"error": "another owner runs this chat"}))
@@ -48,6 +49,11 @@ class SimulatedExecutor(JournalingTools):
         self._database = database
         self._never: set[ExecutionId] = set()  # Cancelled before they arrived.
         self._losses = 1
+
+    @property
+    def generation(self) -> str:
+        """The present journal."""
+        return self._generation
 
     async def list_tools(self, context: TurnContext) -> tuple[ToolSpec, ...]:
         """Offer the tools with the present journal."""

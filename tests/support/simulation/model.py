@@ -1,5 +1,6 @@
 """A model that talks, calls tools and fails as chance will have it."""
 
+import json
 import random  # noqa: TID251 (only the type; chance is an argument)
 from collections.abc import AsyncIterator, Iterator, Sequence
 from itertools import count
@@ -16,11 +17,20 @@ from chatd.models.domain.language_model import (
     TextDelta,
     ToolCallRequested,
 )
+from chatd.turns.domain.asking import ASK_USER_QUESTION, PROPOSE_PLAN
 from parley.clock import Clock
 from support.chatd.chats.chat_machine import text_of
 from support.simulation.climate import Climate
 
 CLIENT_TOOLS = (ToolSpec("ask_user", "ask_user", "{}", Executor.CLIENT),)
+GUARDED = "guarded"  # A rule asks before each call of it.
+#: What calls that ask people say; other calls say nothing.
+ARGUMENTS = {
+    ASK_USER_QUESTION: json.dumps(
+        {"questions": [{"question": "Which?", "options": [{"label": "a"}, {"label": "b"}]}]}
+    ),
+    PROPOSE_PLAN: json.dumps({"plan": "# first this"}),
+}
 STEPS_MAX = 3
 PAUSE_MAX_S = 1.5
 LONG_ANSWER_WORDS = 30
@@ -92,7 +102,14 @@ class Mood:
 
     def _calls(self, tools: tuple[ToolSpec, ...]) -> Iterator[ToolCall]:
         names = [spec.name for spec in tools] + ["no_such_tool"]
-        asking = self.climate.asking
-        weights = [4 if spec.executor is not Executor.CLIENT else asking for spec in tools] + [1]
-        for name in self._rng.choices(names, weights, k=self._rng.randrange(1, 4)):
-            yield ToolCall(f"call_{next(self._numbers)}", name, "{}")
+        weights = [self._weight(spec) for spec in tools] + [1]
+        chosen = self._rng.choices(names, weights, k=self._rng.randrange(1, 4))
+        alone = {spec.name for spec in tools if spec.is_exclusive}
+        for name in [name for name in chosen if name in alone][:1] or chosen:
+            yield ToolCall(f"call_{next(self._numbers)}", name, ARGUMENTS.get(name, "{}"))
+
+    def _weight(self, spec: ToolSpec) -> int:
+        if spec.executor is Executor.CLIENT:
+            return self.climate.asking
+        asks_people = spec.executor is Executor.PERSON or spec.name == GUARDED
+        return self.climate.people if asks_people else 4

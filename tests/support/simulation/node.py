@@ -6,21 +6,24 @@ from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
 from contextvars import Context
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TypeVar, cast
 
+from chatd.approvals.domain.rules import INSTALLATION, Effect, Rule
 from chatd.bus_handlers import CHAT_TOPIC, SWEEP_TOPIC, follow_chats, follow_sweeps
 from chatd.chats.domain.chat import ChatState, Claimed, NewMessage
 from chatd.chats.domain.commands import Command
 from chatd.chats.rpc.claims import reserved
 from chatd.chats.store.chats import PostgresChats
+from chatd.content.domain.messages import ChatMode
 from chatd.models.domain.language_model import ModelEvent, ModelRequest
 from chatd.models.domain.profile import ModelChoice, ModelProfile
 from chatd.primitives.domain.ids import ChatId, Owner, WorkerId
 from chatd.providers.scripted import ScriptedModel
 from chatd.streams.engine.live import LiveChats
 from chatd.streams.engine.partials import PartialWriter
+from chatd.turns.domain.asking import ActionDeadlines
 from chatd.turns.domain.retries import RetryPolicy
 from chatd.turns.domain.turn import TurnSetup
 from chatd.turns.engine.calls import CallLimits
@@ -33,14 +36,15 @@ from chatd.turns.worker.worker import Worker
 from chatd.workers.domain import is_ownerless
 from parley.bus import Notice
 from parley.tasks import ShieldedTasks
+from support.chatd.approvals.in_memory_rules import Rules, judge_of
 from support.chatd.turns.absent_ports import turn_ports
 from support.host.supervised import no_supervision
 from support.simulation.bus import ConnectedBus, SimulatedBus
-from support.simulation.database import SimulatedDatabase
+from support.simulation.database import ACTION_TIMEOUT_S, SimulatedDatabase
 from support.simulation.executor import ConnectedTools, SimulatedExecutor
 from support.simulation.loop import HOST, Host, VirtualClock, VirtualLoop
 from support.simulation.mischief import Mischief
-from support.simulation.model import CLIENT_TOOLS, Mood
+from support.simulation.model import CLIENT_TOOLS, GUARDED, Mood
 from support.simulation.network import Network, fail_reply, settle_reply
 from support.simulation.store import (
     ConnectedApplier,
@@ -58,7 +62,9 @@ LIMITS = TurnLimits(
     calls=CallLimits(unreachable_s=10.0),
     retries=RetryPolicy(attempts_max=6, backoff_max_s=4.0),
     steps_max=12,
+    deadlines=ActionDeadlines(ACTION_TIMEOUT_S, ACTION_TIMEOUT_S, ACTION_TIMEOUT_S),
 )
+RULES = (Rule("1", INSTALLATION, Effect.ASK, tool=GUARDED),)
 SKEWS_S = (0.0, 0.0, -3600.0, 40.0, 3600.0)
 ANSWER_MAX_S = 25.0
 IMPATIENT_AFTER_MAX_S = 0.03
@@ -68,8 +74,15 @@ EFFECT_MARGIN = timedelta(seconds=2.999)  # What a worker leaves of its lease, b
 class UnluckySetups:
     """Prepares turns; now and then it crashes, as code with a bug does."""
 
-    def __init__(self, mood: Mood, rng: random.Random, crashing: Callable[[ChatId], None]) -> None:
+    def __init__(
+        self,
+        mood: Mood,
+        rng: random.Random,
+        mode_of: Callable[[ChatId], ChatMode],
+        crashing: Callable[[ChatId], None],
+    ) -> None:
         self._mood = mood
+        self._mode_of = mode_of
         self._rng = rng
         self._crashing = crashing
 
@@ -80,7 +93,7 @@ class UnluckySetups:
         if self._mood.is_moody and self._rng.random() < self._mood.climate.crashes:
             self._crashing(chat_id)
             raise RuntimeError("a bug")
-        return SETUP
+        return replace(SETUP, mode=self._mode_of(chat_id))
 
 
 class Gone(Exception):
@@ -326,7 +339,13 @@ class Node:
                 tools=ConnectedTools(
                     world.executor, world.network, self.host, world.group, self._require_lease
                 ),
-                setups=UnluckySetups(world.mood, world.rng, self._crashing),
+                setups=UnluckySetups(
+                    world.mood,
+                    world.rng,
+                    lambda chat_id: world.database.chat(chat_id).mode,
+                    self._crashing,
+                ),
+                approvals=judge_of(Rules(list(RULES))),
                 live=self._live_chats,
                 partials=self._partials if world.has_partials else None,
                 clock=clock,

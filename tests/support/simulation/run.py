@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from itertools import count
 
 from chatd.chats.domain.chat import ChatState, Status
+from chatd.content.domain.messages import ChatMode
 from chatd.primitives.domain.ids import ChatId, MessageId, Owner, OwnerId
 from chatd.turns.worker.ports import WorkerLimits
 from support.chatd.chats.in_memory_chats import StoredChat
@@ -164,6 +165,8 @@ class _Simulation:
             owner = self._rng.choice(OWNERS)
             fresh = ChatState(chat_id, Status.WAITING, 1, 0, 0, MessageId(1))
             self._database.add(fresh, owner)
+            if self._climate.people:
+                self._database.chat(chat_id).mode = ChatMode.PLAN
             users += [
                 User(
                     self._database,
@@ -174,6 +177,7 @@ class _Simulation:
                     self._rng,
                     numbers,
                     self._climate,
+                    self._executor,
                 )
                 for _ in range(USERS_PER_CHAT)
             ]

@@ -1,6 +1,7 @@
 """Users of a simulation: they do what users do, repeat what was not answered, and keep count."""
 
 import asyncio
+import json
 import random  # noqa: TID251 (only the type; chance is an argument)
 import uuid
 from collections.abc import Callable
@@ -8,8 +9,10 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import count
 
-from chatd.chats.domain.chat import NewMessage, Status
+from chatd.chats.domain.chat import NewMessage, PendingCall, Status
 from chatd.chats.domain.commands import (
+    AnswerAction,
+    Approved,
     BusyBehavior,
     Command,
     DeleteQueuedMessage,
@@ -17,24 +20,34 @@ from chatd.chats.domain.commands import (
     Interrupt,
     PromoteQueuedMessage,
     RequestCompaction,
+    Resolved,
     SendMessage,
     SetArchived,
     SubmitToolResults,
 )
-from chatd.content.domain.messages import Role
+from chatd.content.domain.messages import ChatMode, Role
 from chatd.content.domain.parts import Text, ToolOutcome, ToolResult
-from chatd.content.domain.tools import PendingKind
+from chatd.content.domain.tools import Dispatch, Executor, PendingKind
 from chatd.primitives.domain.errors import ChatError
-from chatd.primitives.domain.ids import ChatId, MessageId, Owner, QueuedMessageId, WorkerId
+from chatd.primitives.domain.ids import (
+    ChatId,
+    ExecutionId,
+    MessageId,
+    Owner,
+    QueuedMessageId,
+    WorkerId,
+)
 from parley.clock import Clock
 from parley.postgres import DatabaseUnavailable
 from support.chatd.chats.in_memory_chats import StoredChat
 from support.simulation.climate import Climate
 from support.simulation.cluster import Cluster
 from support.simulation.database import SimulatedDatabase
+from support.simulation.executor import SimulatedExecutor
 from support.simulation.node import Gone
 
 ATTEMPTS_MAX = 12
+ACCEPTED = 0.6
 NOT_THERE = QueuedMessageId("00000000-0000-0000-0000-000000000000")
 
 CommandFor = Callable[[WorkerId | None], Command]
@@ -66,8 +79,10 @@ class User:
         rng: random.Random,
         numbers: "count[int]",
         climate: Climate,
+        executor: SimulatedExecutor,
     ) -> None:
         self._climate = climate
+        self._executor = executor
         self._database = database
         self.chat_id = chat_id
         self._owner = owner
@@ -110,8 +125,9 @@ class User:
         )
         liked = zip(usual, self._climate.wishes, strict=True)
         weights = [weight * liking for (_, weight), liking in liked]
-        wishes = [self._send, *(wish for wish, _ in usual)]
-        (wish,) = self._rng.choices(wishes, [8, *weights])
+        deciding = 3 * self._climate.people if self._asked() else 0
+        wishes = [self._send, *(wish for wish, _ in usual), self._decide]
+        (wish,) = self._rng.choices(wishes, [8, *weights, deciding])
         await wish()
 
     def _new_request(self, is_message: bool) -> Request:
@@ -176,6 +192,39 @@ class User:
             self._new_request(is_message=False),
             lambda claimed_by: SubmitToolResults(results, self._owner.id, claimed_by),
         )
+
+    def _asked(self) -> list[PendingCall]:
+        """Return what people are asked in the chat."""
+        pending = self._chat.state.pending
+        return [call for call in pending if call.is_asked and call.kind is not PendingKind.CLIENT]
+
+    async def _decide(self) -> None:
+        """Answer a question, a plan or a request for permission, whichever way."""
+        pending = self._rng.choice(self._asked())
+        action_id = pending.execution_id
+        assert action_id is not None
+        is_accepted = self._rng.random() < ACCEPTED
+        answer = self._answer_to(action_id, pending.kind, is_accepted=is_accepted)
+        said = json.dumps({"accepted": is_accepted})
+        await self._request(
+            self._new_request(is_message=False),
+            lambda claimed_by: AnswerAction(action_id, answer, said, self._owner.id, claimed_by),
+        )
+
+    def _answer_to(
+        self, action_id: ExecutionId, kind: PendingKind, *, is_accepted: bool
+    ) -> Approved | Resolved:
+        """Return what the service would make of an answer."""
+        asked = self._chat.actions[action_id].asked
+        call = asked.call
+        if is_accepted and kind in (PendingKind.APPROVAL, PendingKind.LOOP):
+            message_id = next(m.id for m in self._chat.messages if call in m.content)
+            journal = self._executor.generation
+            dispatch = Dispatch(action_id, call, Executor.TOOLRUNNER, journal, asked.mode)
+            return Approved(message_id, dispatch)
+        is_plan = is_accepted and kind is PendingKind.PLAN
+        result = ToolResult(call.tool_call_id, call.tool_name, "{}", ToolOutcome.DONE)
+        return Resolved(result, ChatMode.ORDINARY if is_plan else None)
 
     async def _compact(self) -> None:
         await self._request(self._new_request(is_message=False), RequestCompaction)
