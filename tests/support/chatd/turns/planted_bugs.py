@@ -11,12 +11,14 @@ from typing import Any
 
 import pytest
 
-from chatd.chats.domain import transitions
-from chatd.chats.domain.chat import ChatState, Claimed, Facts, Slot
+from chatd.chats.domain import action_answers, transitions
+from chatd.chats.domain.chat import ChatState, Claimed, Facts, PendingCall, Slot
 from chatd.chats.domain.commands import Command, ExpireAction, Interrupt, WorkerCommand
-from chatd.chats.domain.errors import QueuedMessageNotFound
+from chatd.chats.domain.errors import ActionNotOpen, QueuedMessageNotFound
 from chatd.chats.domain.state_changes import Decision
+from chatd.chats.domain.writes import EndActions
 from chatd.chats.store.applying import Applied, Unwritten, Wrote
+from chatd.content.domain.parts import ToolResult
 from chatd.content.domain.tools import Outcome
 from chatd.primitives.domain.ids import (
     ChatId,
@@ -344,6 +346,24 @@ async def _sweep_as_known(self: Sweeper) -> None:
 
 
 # Found by the simulation itself.
+def _open_whatever_the_action(state: ChatState, action_id: ExecutionId) -> PendingCall:
+    for call in state.pending:
+        if call.is_asked:
+            return call
+    raise ActionNotOpen(action_id)
+
+
+def _results_without_an_end(
+    moved: ChatState,
+    results: tuple[ToolResult, ...],
+    ended: EndActions,
+    claimed_by: WorkerId | None,
+) -> Decision:
+    return _with_results(moved, results, replace(ended, answers=()), claimed_by)
+
+
+_with_results = action_answers.with_results
+
 BUGS = {
     "a fence without the owner's epoch": Bug(Parts(applier=FenceWithoutEpoch)),
     "a fence without the history": Bug(Parts(applier=FenceWithoutHistory)),
@@ -385,6 +405,12 @@ BUGS = {
     ),
     "a deadline that cancels a newer action": Bug(
         SOUND, transitions, "_is_done_already", _is_done_whatever_the_action
+    ),
+    "an answer that is taken for another action": Bug(
+        SOUND, action_answers, "open_action", _open_whatever_the_action
+    ),
+    "an answer that leaves its action open": Bug(
+        SOUND, action_answers, "with_results", _results_without_an_end
     ),
 }
 
