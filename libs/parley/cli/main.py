@@ -28,7 +28,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "send": ("parley.cli.commands.send", "Send a message to a chat and print the answer."),
     "interrupt": ("parley.cli.commands.interrupt", "Stop what a chat does."),
     "actions": ("parley.cli.commands.actions", "List what chats wait for."),
-    "answer": ("parley.cli.commands.answer", "Answer a question, a plan or a permission."),
+    "answer": ("parley.cli.commands.actions", "Answer a question, a plan or a permission."),
     "tail": ("parley.cli.commands.tail", "Follow a chat, from its beginning or a cursor."),
     "approvals": (
         "parley.cli.commands.approvals",

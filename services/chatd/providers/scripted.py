@@ -3,9 +3,10 @@
 import json
 import re
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Iterable
+from typing import Any
 
 from chatd.content.domain.messages import FinishReason, Role
-from chatd.content.domain.parts import Text, ToolCall, ToolResult
+from chatd.content.domain.parts import Text, ToolCall, ToolOutcome, ToolResult
 from chatd.content.domain.prompts import PromptMessage
 from chatd.content.domain.tools import Executor, ToolSpec
 from chatd.content.domain.truncation import without_large_bytes
@@ -19,7 +20,6 @@ from chatd.models.domain.language_model import (
     ToolCallRequested,
     UsageReported,
 )
-from chatd.providers.scripted_plan import is_planning, planned_call
 from parley.clock import Clock
 
 Play = Callable[[ModelRequest], Iterable[ModelEvent] | AsyncIterable[ModelEvent]]
@@ -33,6 +33,11 @@ COUNT_PAUSE_S = 0.05
 STEP = re.compile(r"^(and )?(?:run: (.+)|call: (\w+) (\{.*\}))$", re.IGNORECASE | re.MULTILINE)
 USE = re.compile(r"\buse (\d+) tokens of (\d+)\b", re.IGNORECASE)
 SUMMARY_CHARACTERS_MAX = 2000
+QUESTION_TOOL = "ask_user_question"
+PLAN_TOOL = "propose_plan"
+WRITE_TOOL = "write_file"
+FILES = ("NOTES.md", "hello.txt")
+FILE_NAME = re.compile(r"[A-Za-z0-9][\w.-]{0,99}")
 
 
 class ScriptedModel:
@@ -145,8 +150,8 @@ def demo(request: ModelRequest) -> Iterable[ModelEvent]:
     """
     turn = _present_turn(request.messages)
     results = _results(turn)
-    if is_planning((tool.name for tool in request.tools), results):
-        call = planned_call(_said(turn), results)
+    if _is_planning((tool.name for tool in request.tools), results):
+        call = _planned_call(_said(turn), results)
         yield from _report(results[-1:]) if call is None else (ToolCallRequested(call),)
         yield _finished(is_calling=call is not None)
         return
@@ -162,6 +167,51 @@ def demo(request: ModelRequest) -> Iterable[ModelEvent]:
     for index, (tool, arguments) in enumerate(calls):
         yield ToolCallRequested(ToolCall(f"call_{index}", tool.name, arguments))
     yield _finished(is_calling=bool(calls))
+
+
+def _is_planning(tool_names: Iterable[str], results: list[ToolResult]) -> bool:
+    """Return whether a turn plans, or carries out what it planned."""
+    return PLAN_TOOL in tool_names or any(each.tool_name == PLAN_TOOL for each in results)
+
+
+def _planned_call(said: str, results: list[ToolResult]) -> ToolCall | None:
+    """Return the next call of a turn that plans; None if there is none left."""
+    newest = results[-1] if results else None
+    call_id = f"call_{len(results)}"
+    if newest is None:
+        return ToolCall(call_id, QUESTION_TOOL, json.dumps(_question()))
+    if newest.tool_name == QUESTION_TOOL:
+        return ToolCall(call_id, PLAN_TOOL, json.dumps(_plan(said, _file_of(results))))
+    if newest.tool_name != PLAN_TOOL or newest.outcome is not ToolOutcome.DONE:
+        return None
+    answer = json.loads(newest.result_json)
+    proposed = _plan(said, _file_of(results), answer.get("remark", ""))
+    if not answer.get("accepted"):
+        return ToolCall(call_id, PLAN_TOOL, json.dumps(proposed))
+    written = {"path": _file_of(results), "content": answer.get("plan") or proposed["plan"]}
+    return ToolCall(call_id, WRITE_TOOL, json.dumps(written))
+
+
+def _question() -> dict[str, Any]:
+    options = [{"label": name} for name in FILES]
+    asked = {"header": "File", "question": "Which file should I write?", "options": options}
+    return {"questions": [asked]}
+
+
+def _plan(said: str, file: str, remark: str = "") -> dict[str, str]:
+    remarked = f"\nAs you remarked: {remark}\n" if remark else ""
+    plan = f"# Write {file}\n\n1. Write what was asked for into {file}: {said}\n{remarked}"
+    return {"title": f"Write {file}", "plan": plan}
+
+
+def _file_of(results: list[ToolResult]) -> str:
+    """Return the name of the file that the person chose or wrote."""
+    answered = [each for each in results if each.tool_name == QUESTION_TOOL]
+    answer = json.loads(answered[-1].result_json) if answered else {}
+    first: dict[str, Any] = next(iter(answer.get("answers") or ()), {})
+    told = " ".join((*first.get("selected", ()), first.get("text", ""), answer.get("text", "")))
+    found = FILE_NAME.search(told)
+    return found[0] if found is not None else FILES[0]
 
 
 def _finished(*, is_calling: bool) -> Finished:

@@ -1,12 +1,28 @@
-"""`parley actions`: lists what chats wait for."""
+"""`parley actions` lists what chats wait for, `parley answer` answers it."""
 
 import json
+import sys
+import threading
+import uuid
+from pathlib import Path
+from typing import Any
 
 import click
 
 from parley.cli.api.client import Api
 from parley.cli.api.server import find_server
-from parley.cli.chats.actions import list_actions, row_of
+from parley.cli.chats.action_answers import GivenOptions, ask, how_to_answer, send_answer
+from parley.cli.chats.actions import (
+    CLIENT_TOOL,
+    action_path,
+    list_actions,
+    open_actions,
+    row_of,
+    summary_of,
+)
+from parley.cli.chats.listing import one_line
+from parley.cli.chats.turn_output import Patience
+from parley.cli.errors import CliError, ConfigurationProblem
 from parley.cli.invocation import current
 from parley.cli.options import HomeCommand
 from parley.cli.text_table import text_table
@@ -25,3 +41,102 @@ def actions(as_json: bool) -> None:
         click.echo(text_table(COLUMNS, [row_of(action) for action in found]), nl=False)
     else:
         click.echo("No chat waits.", err=True)
+
+
+@click.command(cls=HomeCommand)
+@click.argument("chat_id", metavar="[CHAT]", required=False)
+@click.argument("action_id", metavar="[ACTION]", required=False)
+@click.option("--accept", "decision", flag_value="accept", help="Accept the plan, or allow it.")
+@click.option("--refuse", "decision", flag_value="refuse", help="Refuse the plan, or the call.")
+@click.option("--remark", default="", metavar="TEXT", help="A remark for the model.")
+@click.option(
+    "--plan", "plan_file", type=click.Path(path_type=Path), metavar="FILE",
+    help="Accept the plan as it is in FILE; `-` reads it from standard input.",
+)  # fmt: skip
+@click.option(
+    "--option", "options", multiple=True, metavar="N|LABEL",
+    help="The chosen option; once for each question. Several of one question: 1,3.",
+)  # fmt: skip
+@click.option("--text", default="", metavar="TEXT", help="The answer in my own words.")
+@click.option("--remember", is_flag=True, help="Allow the same call of this chat from now on.")
+@click.option("--json", "as_json", is_flag=True, help="Print the answered action as JSON.")
+def answer(
+    chat_id: str | None,
+    action_id: str | None,
+    decision: str | None,
+    remark: str,
+    plan_file: Path | None,
+    options: tuple[str, ...],
+    text: str,
+    remember: bool,
+    as_json: bool,
+) -> None:
+    """Answer what CHAT waits for; the last answer lets its turn go on.
+
+    Without CHAT or ACTION it is the only one that waits. Without options it asks on the terminal.
+    """
+    plan = "" if plan_file is None else _read(plan_file)
+    given = GivenOptions(decision or "", remark, plan, options, text, remember)
+    api = Api(find_server(current()))
+    action = _chosen(api, chat_id, action_id)
+    if not given.is_empty:
+        body = given.body(action)
+    elif sys.stdin.isatty():
+        body = ask(action)
+    else:
+        raise ConfigurationProblem(f"the answer is missing: give {how_to_answer(action)}")
+    patience = Patience(None, float("inf"), threading.Event().wait)
+    key = str(uuid.uuid4())  # noqa: TID251 (a command's own composition root)
+    answered = send_answer(api, action, body, patience, key=key)
+    if as_json:
+        click.echo(json.dumps(answered, indent=2, ensure_ascii=False))
+        return
+    status = answered["chat"].get("status")
+    follow = current().hint(f"tail {action['chat_id']}")
+    click.echo(f"Answered; the chat is {status}. `{follow}` follows it.")
+
+
+def _chosen(api: Api, chat_id: str | None, action_id: str | None) -> dict[str, Any]:
+    """Return the action to answer.
+
+    Raises:
+        CliError: None waits, or several do and none is named, or the named one is over.
+    """
+    if chat_id is not None and action_id is not None:
+        found: dict[str, Any] = api.call("GET", action_path(chat_id, action_id), needs="state")
+        return _answerable(found)
+    waiting = list_actions(api) if chat_id is None else open_actions(api, chat_id)
+    actions = [action for action in waiting if action.get("kind") != CLIENT_TOOL]
+    if len(actions) == 1:
+        return actions[0]
+    if not actions:
+        if chat_id is None:
+            raise CliError("no chat waits for an answer")
+        what = "tools of a program only" if waiting else "nothing"
+        raise CliError(f"chat {chat_id} waits for {what}")
+    listed = "".join(
+        f"\n  {action['chat_id']} {action['id']}  {one_line(summary_of(action))}"
+        for action in actions
+    )
+    raise ConfigurationProblem(f"{len(actions)} actions wait, name one of them:{listed}")
+
+
+def _answerable(action: dict[str, Any]) -> dict[str, Any]:
+    if action.get("kind") == CLIENT_TOOL:
+        raise CliError("this waits for the program that declared the tool, not for a person")
+    if action["state"] != "open":
+        at = str(action.get("ended_at") or "")[:19].replace("T", " ")
+        raise CliError(f"this is {action['state']} since {at}: it cannot be answered any more")
+    return action
+
+
+def _read(file: Path) -> str:
+    try:
+        text = sys.stdin.read() if str(file) == "-" else file.read_text(encoding="utf-8")
+    except OSError as error:
+        raise ConfigurationProblem(f"{file} cannot be read ({error.strerror})") from error
+    except UnicodeDecodeError as error:
+        raise ConfigurationProblem(f"{file} is no text ({error}): name another") from error
+    if not text.strip():
+        raise ConfigurationProblem(f"{file} is empty: a plan has text")
+    return text

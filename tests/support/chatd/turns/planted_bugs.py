@@ -381,7 +381,7 @@ BUGS = {
     "a claim in the last seconds of a lease": Bug(over(ClaimsWithoutMargin)),
     "takeovers that are not counted": Bug(over(ForgetsTakeovers)),
     "takeovers that progress does not forgive": Bug(
-        SOUND, transitions, "_next_episode", _open_next_episode
+        SOUND, transitions, "next_episode", _open_next_episode
     ),
     "effects without a lease": Bug(SOUND, LeaseKeeper, "may_act", _act_without_lease),
     "effects in the last seconds of a lease": Bug(SOUND, LeaseKeeper, "may_act", _act_to_the_end),
