@@ -2,6 +2,7 @@ from datetime import UTC, datetime
 
 import pytest
 
+from chatd.approvals.domain.errors import TooManyRules
 from chatd.chats.domain.chat import Status
 from chatd.chats.domain.errors import (
     BadToolResult,
@@ -93,6 +94,7 @@ EXAMPLES: list[tuple[Exception, str, str, dict[str, str]]] = [
         {"secret": "s", "cause": "wrong_host"},
     ),
     (TooManyFiles(50), "RESOURCE_EXHAUSTED", "TOO_MANY_FILES", {"files_max": "50"}),
+    (TooManyRules(100), "RESOURCE_EXHAUSTED", "TOO_MANY_RULES", {"rules_max": "100"}),
     (FileTooLarge(10), "OUT_OF_RANGE", "FILE_TOO_LARGE", {"limit_bytes": "10"}),
     (
         MediaTypeRefused("text/html", ("text/plain",)),

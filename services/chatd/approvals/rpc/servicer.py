@@ -62,7 +62,6 @@ class ApprovalServicer(ApprovalServiceServicer):
     ) -> api.UpdateApprovalRuleResponse:
         """Update a rule."""
         caller = caller_as_owner()
-        fields.request_id_of(request.request_id)
         changed = masked(tuple(request.update_mask.paths), FIELDS)
         scope = await self._scope(request, caller, is_change=True)
         stored = await self._rules.update(
@@ -79,7 +78,6 @@ class ApprovalServicer(ApprovalServiceServicer):
     ) -> api.DeleteApprovalRuleResponse:
         """Delete a rule."""
         caller = caller_as_owner()
-        fields.request_id_of(request.request_id)
         scope = await self._scope(request, caller, is_change=True)
         rule_id = fields.uuid_of(request.rule_id, "rule_id")
         await self._rules.delete(scope, rule_id)
