@@ -62,7 +62,7 @@ class WorkspaceReach:
         if workspace is None:
             return Workspace(has_egress=self._scratch_level() in UNCONFINED_LEVELS)
         has_egress = (
-            workspace.recipe.network.access is not Network.NONE
+            workspace.spec.network.access is not Network.NONE
             or workspace.sandbox_level in UNCONFINED_LEVELS
         )
         is_cloned = workspace.kind in CLONED_KINDS

@@ -30,7 +30,7 @@ def workspace(kind: Kind, network: Network, level: str) -> Workspace:
         name="w",
         owner_id=OwnerId("ann"),
         kind=kind,
-        recipe=WorkspaceSpec(kind, network=NetworkPolicy(network)),
+        spec=WorkspaceSpec(kind, network=NetworkPolicy(network)),
         lifetime=Lifetime(),
         created_at=NOW,
         last_used_at=NOW,
