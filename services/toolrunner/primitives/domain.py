@@ -58,11 +58,13 @@ class Scope:
         workspace_id: The workspace.
         chat_id: The chat.
         epoch: Number of the workspace's placement; 0 if it was not placed.
+        may_write: Whether the call may change something in the workspace.
     """
 
     workspace_id: WorkspaceId
     chat_id: ChatId = NO_CHAT
     epoch: int = 0
+    may_write: bool = True
 
     def may_see(self, record: Placed) -> bool:
         """Return whether a process belongs to this chat or to none; a user sees all of them."""

@@ -112,7 +112,8 @@ class ModelStep:
         judgements = await self.approvals.judge(
             self.prepared.context, session.history.messages, calls, specs
         )
-        plan = plan_calls(calls, specs, self._judge(session, judgements))
+        judge = self._judge(session, judgements)
+        plan = plan_calls(calls, specs, judge, self.prepared.withheld)
         for call in plan.mended:
             _log.info("the arguments of a call of %s were mended", call.tool_name)
         dispatches = dispatches_for(self.prepared.context, fence, plan.dispatched, specs)

@@ -101,7 +101,12 @@ def scope_of(context: workspace_pb2.WorkspaceContext) -> Scope:
     chat_id = context.chat_id and canonical_uuid(context.chat_id, "context.chat_id")
     if context.epoch < 0:
         raise InvalidRequest("context.epoch", "is negative")
-    return Scope(WorkspaceId(workspace_id), ChatId(chat_id) if chat_id else NO_CHAT, context.epoch)
+    return Scope(
+        WorkspaceId(workspace_id),
+        ChatId(chat_id) if chat_id else NO_CHAT,
+        context.epoch,
+        may_write=context.profile != sandbox_pb2.SANDBOX_PROFILE_READ_ONLY,
+    )
 
 
 def process_id_of(text: str) -> ProcessId:

@@ -162,7 +162,7 @@ class Stage:
         self.mailbox = Mailbox(IDLE)
         self._sent = 0
         self._limits = limits
-        self._setups = FixedSetups(setup)
+        self.setups = FixedSetups(setup)
         self._partials = partials
         self._spending = spending or Unlimited()
         self._approvals = approvals
@@ -255,7 +255,7 @@ class Stage:
             self.commits,
             self.model,
             self.tools,
-            self._setups,
+            self.setups,
             self.live,
             approvals=self._approvals,
             partials=self._partials,
