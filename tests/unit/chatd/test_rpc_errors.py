@@ -3,6 +3,7 @@ from datetime import UTC, datetime
 import pytest
 
 from chatd.actions.domain.action import ActionEnded, ActionNotFound, PlanNotFound, StoredAction
+from chatd.approvals.domain.errors import TooManyRules
 from chatd.chats.domain.chat import Status
 from chatd.chats.domain.errors import (
     ActionNotOpen,
@@ -116,6 +117,7 @@ EXAMPLES: list[tuple[Exception, str, str, dict[str, str]]] = [
         {"secret": "s", "cause": "wrong_host"},
     ),
     (TooManyFiles(50), "RESOURCE_EXHAUSTED", "TOO_MANY_FILES", {"files_max": "50"}),
+    (TooManyRules(100), "RESOURCE_EXHAUSTED", "TOO_MANY_RULES", {"rules_max": "100"}),
     (FileTooLarge(10), "OUT_OF_RANGE", "FILE_TOO_LARGE", {"limit_bytes": "10"}),
     (
         MediaTypeRefused("text/html", ("text/plain",)),

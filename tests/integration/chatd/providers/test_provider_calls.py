@@ -4,8 +4,10 @@ import pytest
 
 from chatd.audit.pairing import paired
 from chatd.chats.domain.chat import Status
+from chatd.chats.domain.commands import Interrupt
 from chatd.content.domain.parts import ToolCall, ToolOutcome, ToolResult
 from chatd.content.domain.tools import PendingKind
+from chatd.primitives.domain.ids import MessageId
 from chatd.turns.domain.calls import CALLS_MAX
 from chatd.turns.domain.loops import ASK_AFTER
 from support.chatd.models.mock_catalogue import Way
@@ -107,6 +109,7 @@ async def test_c15_a_model_that_goes_in_circles_is_stopped_and_its_user_asked(wa
         assert (calls, stage.mock.stats().requests) == (ASK_AFTER, ASK_AFTER + 1)
         assert chat.state.status is Status.REQUIRES_ACTION
         assert [call.kind for call in chat.state.pending] == [PendingKind.LOOP]
+        await chat.do(Interrupt(MessageId(0), None))
         await chat.ask(stage.model(way, "text=fine"), "do something else")
         assert chat.said == "fine"
         assert violations(stage, chat) == 0
