@@ -45,8 +45,12 @@ from chatd.streams.engine.flush_timer import FlushTimer
 from chatd.streams.wiring import StreamComponents, open_streams
 from chatd.turns.wiring import WorkerComponents, open_worker
 from chatd.users.clients.existence import GatewayGrantees
+from chatd.workers.domain import WorkerEnded
+from chatd.workers.engine.instances import end_dead_workers, lock_instance_file
+from chatd.workers.rpc.servicer import WorkerServicer
 from chatd.workspaces.rpc.access_servicer import WorkspaceAccessServicer
 from chatd.workspaces.wiring import WorkspaceComponents, open_workspaces
+from parley.instance_file import InstanceFile
 from parley.process import Process
 from parley.rpc import TunnelledMethods
 from parley.tasks import BackgroundTasks
@@ -85,6 +89,7 @@ async def run(settings: Settings, process: Process) -> None:
         resources = await open_resources(settings, faults.process, stack)
         components = await _open_components(resources, faults, stack)
         worker, jobs = components.worker.worker, components.worker.titles.jobs
+        locked = await _own_instance(components)
         owning = components.tasks.keep("chats.run", worker.run)
         titles = components.tasks.keep("labels.generate", jobs.run)
         for name, loop in _loops(components).items():
@@ -114,6 +119,21 @@ async def run(settings: Settings, process: Process) -> None:
         titles.cancel()
         await asyncio.wait((titles,))
         await components.spend.bills.flushed_within(BILLS_S)
+        if worker.has_ended:
+            raise WorkerEnded(worker.worker_id)
+        if locked is not None:
+            locked.clear()
+
+
+async def _own_instance(components: Components) -> InstanceFile | None:
+    """End the dead workers of this machine, then lock and name the instance file."""
+    path = components.resources.settings.instance_file
+    if path is None:
+        return None
+    await end_dead_workers(path.parent, components.worker.endings.end)
+    return await lock_instance_file(
+        path, components.worker.worker.worker_id, components.resources.process.clock
+    )
 
 
 async def _open_components(
@@ -260,6 +280,7 @@ def _servicers(components: Components) -> tuple[object, ...]:
         ),
         UsageServicer(usage),
         FileServicer(StoredFiles(resources.pool), spend.groups),
+        WorkerServicer(worker.endings),
         ModelServicer(catalogue.ports),
         SettingsServicer(Preferences(catalogue.changes), catalogue.ports.catalogue),
         WorkspaceAccessServicer(

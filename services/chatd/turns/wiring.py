@@ -25,6 +25,7 @@ from chatd.turns.engine.setups import ConfiguredSetups
 from chatd.turns.store.workers import PostgresWorkers
 from chatd.turns.worker.ports import WorkerLimits, WorkerPorts
 from chatd.turns.worker.worker import Worker
+from chatd.workers.engine.endings import WorkerEndings
 from chatd.workers.engine.leases import LeaseTiming
 from chatd.workspaces.clients.repositories import ChangeTrackingTools, NodeRepositories
 from chatd.workspaces.engine.diffs import DiffStatuses
@@ -42,6 +43,7 @@ class WorkerComponents:
         titles: Generates titles and summaries of them.
         diffs: Tracks changes in their workspaces.
         servers: The MCP servers whose tools they use.
+        endings: Ends workers whose process is proven dead.
         open_calls: Stores model calls under way, and charges those of dead processes.
     """
 
@@ -52,6 +54,7 @@ class WorkerComponents:
     diffs: DiffStatuses
     servers: McpServers
     open_calls: OpenCallWriter
+    endings: WorkerEndings
 
 
 async def open_worker(
@@ -112,7 +115,10 @@ async def open_worker(
     workers = PostgresWorkers(resources.pool, resources.lease_session)
     stack.callback(workers.close)
     worker = _worker(resources, faults, worker_id, chats, workers, turns)
-    return WorkerComponents(worker, workers, turns, titles, diffs, offered.servers, open_calls)
+    endings = WorkerEndings(workers, chats.chats.publish_state)
+    return WorkerComponents(
+        worker, workers, turns, titles, diffs, offered.servers, open_calls, endings
+    )
 
 
 def _worker(
@@ -134,6 +140,7 @@ def _worker(
             run_chat=faults.runner(turns.run),
             state_changed=chats.chats.publish_state,
             request_sweep=chats.notifier.request_sweep,
+            on_ended=process.stopping.set,
             clock=process.clock,
             rng=process.random,
             supervision=process.supervision,

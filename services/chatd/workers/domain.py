@@ -54,7 +54,7 @@ class SweepLimits:
 
     Attributes:
         may_take_orphans: Whether to take chats of other workers whose lease expired, or only chats
-            without an owner.
+            without an owner and chats of workers that have ended.
     """
 
     chats_max: int
@@ -63,23 +63,41 @@ class SweepLimits:
     may_take_orphans: bool = True
 
 
+class WorkerEnded(Exception):
+    """The row of this worker was marked as ended: its chats belong to others, and it must exit."""
+
+    def __init__(self, worker_id: WorkerId) -> None:
+        super().__init__(f"worker {worker_id} was declared dead by a proof of its death")
+
+
 class Leases(Protocol):
     """The lease row of a worker; only the database's clock is used."""
 
     async def register(self, worker_id: WorkerId, address: str, lease_s: float) -> None:
-        """Insert the row of a worker that starts."""
+        """Insert the row of a worker that starts.
+
+        Raises:
+            WorkerEnded: The id was used by a worker that has ended.
+        """
         ...
 
     async def renew(self, worker_id: WorkerId, lease_s: float) -> tuple[NamedChat, ...] | None:
-        """Extend the lease; return the chats that the worker owns, None if its row is gone."""
+        """Extend the lease; return the chats that the worker owns.
+
+        None means that there is no row of a worker that has not ended.
+        """
         ...
 
     async def begin_drain(self, worker_id: WorkerId) -> None:
         """Mark the worker as draining, so that it claims no more chats."""
         ...
 
-    async def expire(self, worker_id: WorkerId) -> None:
-        """End the lease permanently."""
+    async def end(self, worker_id: WorkerId) -> tuple[ChatState, ...]:
+        """End a worker permanently, itself or with a proof of its death; return its former chats.
+
+        Those are released under a new epoch and count one more death, or are parked by it. A worker
+        that is not known or has ended already has none.
+        """
         ...
 
 

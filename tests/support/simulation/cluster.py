@@ -4,6 +4,7 @@ import asyncio
 import math
 import random  # noqa: TID251 (only the type; chance is an argument)
 from collections.abc import Callable
+from contextlib import suppress
 from itertools import count
 
 from chatd.chats.domain.chat import ChatState, Status
@@ -15,6 +16,8 @@ from support.simulation.node import Node, World
 
 PLACES = 3
 WAKES = 0.8
+PROOFS = 0.5
+PROVEN_S_MAX = 3.0
 REPLACED_S = 27.0
 AWAITED_S = 22.0
 REACTIONS = 0.6
@@ -164,9 +167,27 @@ class Cluster:
             if not node.host.is_dead and not node.is_over:
                 self._tell(f"{node.name} dies")
                 node.kill()
+                self._prove_later(node)
                 self._renew_later(place)
 
         node.host.surprise_after(self._rng.randrange(1, STEPS_MAX), kill)
+
+    def _prove_later(self, dead: Node) -> None:
+        """Let a living process learn of a death from somebody who can prove it."""
+        if self._rng.random() >= PROOFS:
+            return
+
+        async def report(living: Node) -> None:
+            with suppress(Exception):
+                await living.ask(lambda: living.endings.end(dead.worker_id))
+
+        def prove() -> None:
+            living = self.serving()
+            if living is not None:
+                self._tell(f"{living.name} learns that {dead.name} is dead")
+                self._world.group.create_task(report(living))
+
+        self._world.network.later(self._rng.uniform(0, PROVEN_S_MAX), prove)
 
     def _stop(self) -> None:
         node = self._rng.choice(self.nodes)
@@ -315,6 +336,7 @@ class Cluster:
             if node is not None and not node.host.is_dead and not node.is_over:
                 self._tell(f"{node.name} dies of its chat")
                 node.kill()
+                self._prove_later(node)
                 self._renew_later(self.nodes.index(node))
 
         self._world.network.later(self._rng.uniform(0, 0.3), kill)

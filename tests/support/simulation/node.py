@@ -31,6 +31,7 @@ from chatd.turns.engine.stream import StreamLimits
 from chatd.turns.worker.ports import WorkerLimits, WorkerPorts
 from chatd.turns.worker.worker import Worker
 from chatd.workers.domain import is_ownerless
+from chatd.workers.engine.endings import WorkerEndings
 from parley.bus import Notice
 from parley.tasks import ShieldedTasks
 from support.chatd.turns.absent_ports import turn_ports
@@ -299,7 +300,9 @@ class Node:
             )
             self._chats = ConnectedChats(line, self._applier, self._state_changed)
             self._turns = self._new_turns()
-            self.worker = self._new_worker(ConnectedWorkers(line, self.worker_id))
+            workers = ConnectedWorkers(line, self.worker_id)
+            self.worker = self._new_worker(workers)
+            self.endings = WorkerEndings(workers, self._chats.publish_state)
             self._completions = await stack.enter_async_context(ShieldedTasks())
             self._tasks = background = await stack.enter_async_context(asyncio.TaskGroup())
             working = background.create_task(self.worker.run())
@@ -347,6 +350,7 @@ class Node:
                 run_chat=self._run_chat,
                 state_changed=self._chats.publish_state,
                 request_sweep=self._offer,
+                on_ended=self._stopping.set,
                 clock=self._clock,
                 rng=self._world.rng,
                 supervision=no_supervision(self._clock),

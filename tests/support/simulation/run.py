@@ -201,7 +201,8 @@ class _Simulation:
         except TimeoutError:
             return ["a process does not end"]
         rows = self._database.workers.rows
-        return [f"{each} left its lease behind" for each in ending if each in rows]
+        left = [each for each in ending if not rows[each].has_ended]
+        return [f"{each} left its lease behind" for each in left]
 
     def _stored(self) -> Iterable[StoredChat]:
         return self._database.chats.chats.values()

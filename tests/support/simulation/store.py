@@ -273,9 +273,11 @@ class ConnectedWorkers:
         database, workers = self._database, self._workers
         await self._line.ask(lambda: database.read(workers.begin_drain(worker_id)))
 
-    async def expire(self, worker_id: WorkerId) -> None:
-        """End the lease."""
-        await self._line.ask(lambda: self._database.expire(worker_id))
+    async def end(self, worker_id: WorkerId) -> tuple[ChatState, ...]:
+        """End a worker, itself or with a proof of its death."""
+        is_own = worker_id == self._worker_id
+        end = self._database.end if is_own else self._database.prove_dead
+        return await self._line.ask(lambda: end(worker_id))
 
     async def sweep(self, worker_id: WorkerId, limits: SweepLimits) -> tuple[Claimed, ...]:
         """Claim what has no live owner."""

@@ -86,6 +86,7 @@ workers = Table(
     flag_column("is_draining"),
     time_column("lease_until"),
     time_column("started_at"),
+    time_column("ended_at", nullable=True),
     PrimaryKeyConstraint("id", name=Constraint.WORKERS_PKEY),
 )
 

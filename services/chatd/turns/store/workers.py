@@ -23,6 +23,7 @@ from chatd.workers.domain import (
     NamedChat,
     Replica,
     SweepLimits,
+    WorkerEnded,
 )
 from parley.postgres import Pool, Session, typed_outages
 
@@ -33,14 +34,16 @@ REGISTER = """
     INSERT INTO chat.workers (id, address, is_draining, lease_until, started_at)
     VALUES ($1, $2, false, clock_timestamp() + make_interval(secs => $3), clock_timestamp())
     ON CONFLICT (id) DO UPDATE SET lease_until = excluded.lease_until
+        WHERE workers.ended_at IS NULL
+    RETURNING id
 """
 
-# No row: the worker's row is gone. One row of NULLs: it owns nothing.
+# No row: the worker's row is gone, or it has ended. One row of NULLs: it owns nothing.
 # May run: process.
 RENEW = """
     WITH renewed AS (
         UPDATE chat.workers SET lease_until = clock_timestamp() + make_interval(secs => $2)
-        WHERE id = $1 RETURNING id)
+        WHERE id = $1 AND ended_at IS NULL RETURNING id)
     SELECT e.chat_id, e.owner_epoch, e.snapshot_version, e.status
     FROM renewed LEFT JOIN chat.chat_exec e
         ON e.worker_id = renewed.id AND e.status IN ('running', 'interrupting')
@@ -49,10 +52,6 @@ RENEW = """
 
 # May run: process.
 BEGIN_DRAIN = "UPDATE chat.workers SET is_draining = true WHERE id = $1"
-
-# The row is deleted with the lease, so that a renewal in flight cannot bring it back.
-# May run: process.
-EXPIRE = "DELETE FROM chat.workers WHERE id = $1"
 
 # May run: process.
 REPLICAS = """
@@ -65,6 +64,40 @@ MAY_CLAIM = """
     WHERE id = $1 AND NOT is_draining AND lease_until > clock_timestamp() + interval '3 seconds'
 """
 
+# How a chat is parked. The epoch is incremented too: a process that still runs it must stop.
+PARKED = """
+        status = 'error', last_error = {error}::text::json, worker_id = NULL,
+        owner_epoch = e.owner_epoch + 1, snapshot_version = e.snapshot_version + 1,
+        generation_attempt = 0, takeovers = 0, retry = NULL, is_compaction_requested = false,
+        changed_at = clock_timestamp(), changed_xid = pg_current_xact_id()
+"""
+
+# The row is kept, so that neither a renewal in flight nor a new registration brings the worker
+# back. A claim of the worker that commits after this one is found by sweeps.
+# May run: process.
+END = f"""
+    WITH ended AS (
+        UPDATE chat.workers SET ended_at = clock_timestamp(),
+            lease_until = least(lease_until, clock_timestamp())
+        WHERE id = $1 AND ended_at IS NULL RETURNING id),
+    orphaned AS MATERIALIZED (
+        SELECT e.chat_id, e.takeovers + 1 >= {PARKING_TAKEOVERS} AS is_doomed
+        FROM chat.chat_exec e JOIN ended ON ended.id = e.worker_id
+        WHERE e.status IN ('running', 'interrupting') FOR NO KEY UPDATE OF e),
+    parked AS (
+        UPDATE chat.chat_exec e SET {PARKED.format(error="$2")}
+        FROM orphaned WHERE e.chat_id = orphaned.chat_id AND orphaned.is_doomed
+        RETURNING {STATE_COLUMNS}),
+    released AS (
+        UPDATE chat.chat_exec e SET
+            worker_id = NULL, owner_epoch = e.owner_epoch + 1,
+            snapshot_version = e.snapshot_version + 1, takeovers = e.takeovers + 1,
+            changed_at = clock_timestamp(), changed_xid = pg_current_xact_id()
+        FROM orphaned WHERE e.chat_id = orphaned.chat_id AND NOT orphaned.is_doomed
+        RETURNING {STATE_COLUMNS})
+    SELECT * FROM parked UNION ALL SELECT * FROM released ORDER BY chat_id
+"""
+
 # The join by version drops chats that changed since they were ranked. Statuses sort as wanted:
 # interrupting before running.
 # May run: process.
@@ -74,9 +107,12 @@ SWEEP = f"""
             e.worker_id IS NOT NULL AS is_orphan,
             e.takeovers + (e.worker_id IS NOT NULL)::int >= {SUSPECT_TAKEOVERS} AS is_suspect
         FROM chat.chat_exec e JOIN chat.chats c ON c.id = e.chat_id
-        LEFT JOIN chat.workers w ON w.id = e.worker_id AND w.lease_until > clock_timestamp()
-        WHERE e.status IN ('running', 'interrupting') AND w.id IS NULL
-            AND (e.worker_id IS NULL OR $5::boolean AND e.takeovers + 1 < {PARKING_TAKEOVERS})
+        LEFT JOIN chat.workers w ON w.id = e.worker_id
+        WHERE e.status IN ('running', 'interrupting')
+            AND (e.worker_id IS NULL
+                OR ($5::boolean AND coalesce(w.lease_until <= clock_timestamp(), true)
+                        OR w.ended_at IS NOT NULL)
+                    AND e.takeovers + 1 < {PARKING_TAKEOVERS})
             AND EXISTS ({MAY_CLAIM})),
     ranked AS (
         SELECT free.*,
@@ -111,7 +147,6 @@ SWEEP = f"""
     SELECT * FROM taken ORDER BY place
 """
 
-# The epoch is incremented too: a process that still runs the chat must stop.
 # May run: process.
 PARK = f"""
     WITH doomed AS (
@@ -121,11 +156,7 @@ PARK = f"""
         WHERE e.status IN ('running', 'interrupting') AND e.worker_id IS NOT NULL AND w.id IS NULL
             AND e.takeovers + 1 >= {PARKING_TAKEOVERS} AND EXISTS ({MAY_CLAIM})
         ORDER BY e.changed_at LIMIT $2::int FOR NO KEY UPDATE OF e SKIP LOCKED)
-    UPDATE chat.chat_exec e SET
-        status = 'error', last_error = $3::text::json, worker_id = NULL,
-        owner_epoch = e.owner_epoch + 1, snapshot_version = e.snapshot_version + 1,
-        generation_attempt = 0, takeovers = 0, retry = NULL, is_compaction_requested = false,
-        changed_at = clock_timestamp(), changed_xid = pg_current_xact_id()
+    UPDATE chat.chat_exec e SET {PARKED.format(error="$3")}
     FROM doomed WHERE e.chat_id = doomed.chat_id RETURNING {STATE_COLUMNS}
 """
 
@@ -194,11 +225,16 @@ class PostgresWorkers:
             self._line = None
 
     async def register(self, worker_id: WorkerId, address: str, lease_s: float) -> None:
-        """Insert the row of a worker that starts."""
-        await self._pool.execute(REGISTER, worker_id, address, lease_s)
+        """Insert the row of a worker that starts.
+
+        Raises:
+            WorkerEnded: The id was used by a worker that has ended.
+        """
+        if await self._pool.fetchval(REGISTER, worker_id, address, lease_s) is None:
+            raise WorkerEnded(worker_id)
 
     async def renew(self, worker_id: WorkerId, lease_s: float) -> tuple[NamedChat, ...] | None:
-        """Extend the lease; return the chats that name the worker, None if its row is gone.
+        """Extend the lease; return the chats that name the worker, None if it is gone or ended.
 
         Raises:
             DatabaseUnavailable: No answer in time; the lease may have been extended all the same.
@@ -223,9 +259,10 @@ class PostgresWorkers:
         """Mark the worker as draining, so that it claims no more chats."""
         await self._pool.execute(BEGIN_DRAIN, worker_id)
 
-    async def expire(self, worker_id: WorkerId) -> None:
-        """End the lease permanently by deleting the row."""
-        await self._pool.execute(EXPIRE, worker_id)
+    async def end(self, worker_id: WorkerId) -> tuple[ChatState, ...]:
+        """End a worker permanently and release or park its chats, which are returned."""
+        rows = await self._pool.fetch(END, worker_id, error_to_json(CRASH_LOOP))
+        return tuple(map(state_of, rows))
 
     async def replicas(self) -> tuple[Replica, ...]:
         """Return the live processes."""

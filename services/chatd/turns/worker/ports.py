@@ -23,6 +23,7 @@ class WorkerPorts:
     Attributes:
         state_changed: Is called with every state that the worker wrote itself, after its commit.
         request_sweep: Notifies the other processes that chats may wait for an owner.
+        on_ended: Is called when this worker was declared dead, so that its process stops.
         supervision: Isolates the failure of one loop or one turn from the others.
     """
 
@@ -32,6 +33,7 @@ class WorkerPorts:
     run_chat: Runner
     state_changed: Callable[[ChatState], None]
     request_sweep: Callable[[], None]
+    on_ended: Callable[[], None]
     clock: Clock
     rng: random.Random
     supervision: Supervision

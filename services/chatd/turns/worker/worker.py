@@ -36,7 +36,11 @@ RELEASE_ROUNDS_MAX = 3
 
 
 class Worker:
-    """Owns chats for as long as `run` runs; `drain` hands them over and ends it."""
+    """Owns chats for as long as `run` runs; `drain` hands them over and ends it.
+
+    Attributes:
+        has_ended: Whether this worker was declared dead; then it has stopped all its runners.
+    """
 
     def __init__(
         self,
@@ -48,6 +52,7 @@ class Worker:
         timing: LeaseTiming | None = None,
     ) -> None:
         self.worker_id = worker_id
+        self.has_ended = False
         self._ports = ports
         self._limits = limits
         self._keeper = LeaseKeeper(
@@ -57,6 +62,7 @@ class Worker:
             clock=ports.clock,
             timing=timing or LeaseTiming(),
             named=lambda named: self._reconciler.note(named),
+            on_ended=self._end,
         )
         self._slot_pool = SlotPool(worker_id, ports, limits, self._keeper)
         self._reconciler = Reconciler(self._slot_pool, ports)
@@ -139,11 +145,17 @@ class Worker:
                 self._limits.runners_stop_max_s, self._slot_pool.runners.until_idle()
             )
             await _logged("hand chats over", self._release_owned())
-            await _logged("end the lease", self._ports.leases.expire(self.worker_id))
+            await _logged("end the lease", self._ports.leases.end(self.worker_id))
         finally:
             self._keeper.end()
             self._is_drained.set()
         self._ports.request_sweep()
+
+    def _end(self) -> None:
+        """Stop all work: the chats belong to others."""
+        self.has_ended = True
+        self._slot_pool.runners.close()
+        self._ports.on_ended()
 
     async def _release_owned(self) -> None:
         """Release the chats that name this worker, also those claimed without a runner."""

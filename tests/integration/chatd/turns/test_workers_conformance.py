@@ -13,12 +13,14 @@ from chatd.primitives.domain.ids import ChatId, MessageId, Owner, OwnerId, Worke
 from chatd.turns.store.workers import PostgresWorkers
 from chatd.workers.domain import (
     CRASH_LOOP,
+    PARKING_TAKEOVERS,
     Claims,
     DueAction,
     Leases,
     NamedChat,
     Replica,
     SweepLimits,
+    WorkerEnded,
 )
 from parley.clock import FakeClock, SystemClock
 from parley.postgres import Pool, Session
@@ -30,6 +32,7 @@ ME = WorkerId("00000000-0000-0000-0000-0000000000aa")
 OTHER = WorkerId("00000000-0000-0000-0000-0000000000bb")
 ANN = Owner(OwnerId("00000000-0000-0000-0000-00000000000a"), "member")
 BOB = Owner(OwnerId("00000000-0000-0000-0000-00000000000b"), "admin")
+UNKNOWN = WorkerId("00000000-0000-0000-0000-0000000000cc")
 LEASE_S = 15.0
 PLENTY = SweepLimits(10, 10, may_take_suspect=True)
 
@@ -170,12 +173,6 @@ async def test_only_the_living_are_replicas_and_the_draining_say_so(
     assert await workers.replicas() == (Replica(ME, "unix:/me", True),)
 
 
-async def test_an_ended_lease_cannot_be_renewed(workers: Workers) -> None:
-    await workers.expire(ME)
-    assert await workers.renew(ME, LEASE_S) is None
-    assert await workers.replicas() == (Replica(OTHER, "unix:/other", False),)
-
-
 async def test_a_sweep_claims_a_chat_that_nobody_owns(world: World, workers: Workers) -> None:
     state = await world.chat(owner=BOB)
     taken = await workers.sweep(ME, PLENTY)
@@ -200,12 +197,68 @@ async def test_chats_of_a_dead_owner_are_taken_and_counted(world: World, workers
     assert await workers.sweep(ME, PLENTY) == (Claimed(replace(claimed(state), takeovers=1), ANN),)
 
 
-async def test_chats_of_an_owner_without_a_row_are_taken_and_counted(
+def released(state: ChatState) -> ChatState:
+    """Return what the end of its owner makes of a chat."""
+    return replace(
+        state,
+        worker_id=None,
+        owner_epoch=state.owner_epoch + 1,
+        snapshot_version=state.snapshot_version + 1,
+        takeovers=state.takeovers + 1,
+    )
+
+
+async def test_chats_of_an_owner_without_a_row_are_taken_and_counted(world: World) -> None:
+    await world.workers.register(ME, "unix:/me", LEASE_S)
+    state = await world.chat(worker_id=OTHER)
+    taken = await world.workers.sweep(ME, PLENTY)
+    assert taken == (Claimed(replace(claimed(state), takeovers=1), ANN),)
+
+
+async def test_the_end_of_a_worker_releases_its_chats_under_a_new_epoch(
     world: World, workers: Workers
 ) -> None:
-    state = await world.chat(worker_id=OTHER)
-    await workers.expire(OTHER)
-    assert await workers.sweep(ME, PLENTY) == (Claimed(replace(claimed(state), takeovers=1), ANN),)
+    running = await world.chat(worker_id=OTHER)
+    stopping = await world.chat(worker_id=OTHER, status=Status.INTERRUPTING)
+    mine = await world.chat(worker_id=ME)
+    left = (released(running), released(stopping))
+    assert await workers.end(OTHER) == left
+    assert await workers.states((running.chat_id, stopping.chat_id)) == left
+    assert await workers.states((mine.chat_id,)) == (mine,)
+    assert await workers.end(OTHER) == ()
+    assert await workers.end(UNKNOWN) == ()
+
+
+async def test_chats_of_an_ended_worker_are_claimed_without_waiting_for_contact(
+    world: World, workers: Workers
+) -> None:
+    before = await world.chat(worker_id=OTHER, age_s=20)
+    await workers.end(OTHER)
+    # A claim whose commit came after the end, as one that was under way when its process died.
+    late = await world.chat(worker_id=OTHER, age_s=0)
+    taken = await workers.sweep(ME, replace(PLENTY, may_take_orphans=False))
+    assert {each.state.chat_id: each.state for each in taken} == {
+        before.chat_id: claimed(released(before)),
+        late.chat_id: replace(claimed(late), takeovers=1),
+    }
+
+
+async def test_an_ended_worker_can_neither_renew_nor_register(workers: Workers) -> None:
+    await workers.end(ME)
+    assert await workers.renew(ME, LEASE_S) is None
+    with pytest.raises(WorkerEnded):
+        await workers.register(ME, "unix:/me", LEASE_S)
+    assert await workers.replicas() == (Replica(OTHER, "unix:/other", False),)
+
+
+async def test_the_last_death_of_a_crash_loop_parks_the_chat_with_the_end_of_its_owner(
+    world: World, workers: Workers
+) -> None:
+    doomed = await world.chat(worker_id=OTHER, takeovers=PARKING_TAKEOVERS - 1)
+    (parked,) = await workers.end(OTHER)
+    assert (parked.status, parked.last_error) == (Status.ERROR, CRASH_LOOP)
+    assert (parked.owner_epoch, parked.takeovers, parked.worker_id) == (8, 0, None)
+    assert await workers.states((doomed.chat_id,)) == (parked,)
 
 
 async def test_what_is_at_rest_is_not_swept(world: World, workers: Workers) -> None:
@@ -246,7 +299,7 @@ async def test_suspects_are_taken_only_if_asked_and_one_at_a_time(
     world: World, workers: Workers
 ) -> None:
     orphan = await world.chat(worker_id=OTHER, takeovers=1, age_s=30)
-    released = await world.chat(takeovers=2, age_s=20)
+    free = await world.chat(takeovers=2, age_s=20)
     harmless = await world.chat(takeovers=1, age_s=10)
     await world.end_lease(OTHER)
     unasked = await workers.sweep(ME, replace(PLENTY, may_take_suspect=False))
@@ -254,15 +307,15 @@ async def test_suspects_are_taken_only_if_asked_and_one_at_a_time(
     first = await workers.sweep(ME, PLENTY)
     assert first == (Claimed(replace(claimed(orphan), takeovers=2), ANN),)
     second = await workers.sweep(ME, PLENTY)
-    assert second == (Claimed(claimed(released), ANN),)
+    assert second == (Claimed(claimed(free), ANN),)
 
 
 async def test_orphans_are_taken_only_if_asked(world: World, workers: Workers) -> None:
     orphan = await world.chat(worker_id=OTHER, age_s=20)
-    released = await world.chat(age_s=10)
+    free = await world.chat(age_s=10)
     await world.end_lease(OTHER)
     unasked = await workers.sweep(ME, replace(PLENTY, may_take_orphans=False))
-    assert unasked == (Claimed(claimed(released), ANN),)
+    assert unasked == (Claimed(claimed(free), ANN),)
     asked = await workers.sweep(ME, PLENTY)
     assert asked == (Claimed(replace(claimed(orphan), takeovers=1), ANN),)
 
@@ -274,7 +327,7 @@ async def test_a_worker_without_a_good_lease_claims_nothing(
     await world.chat()
     mine = await world.chat(worker_id=ME)
     await world.chat(worker_id=OTHER, takeovers=2)
-    await workers.expire(OTHER)
+    await world.end_lease(OTHER)
     match handicap:
         case "draining":
             await workers.begin_drain(ME)
@@ -283,7 +336,7 @@ async def test_a_worker_without_a_good_lease_claims_nothing(
         case "nearly dead":
             await workers.renew(ME, 2.5)
         case "unknown":
-            await workers.expire(ME)
+            await workers.end(ME)
     assert await workers.sweep(ME, PLENTY) == ()
     assert await workers.park(ME, 10) == ()
     assert await workers.reclaim(ME, mine.chat_id, mine.owner_epoch) is None

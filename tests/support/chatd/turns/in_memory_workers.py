@@ -13,6 +13,7 @@ from chatd.workers.domain import (
     NamedChat,
     Replica,
     SweepLimits,
+    WorkerEnded,
     is_ownerless,
 )
 from parley.clock import Clock
@@ -30,6 +31,7 @@ class WorkerRow:
     address: str
     lease_until: datetime
     is_draining: bool = False
+    has_ended: bool = False
 
 
 class InMemoryWorkers:
@@ -52,12 +54,14 @@ class InMemoryWorkers:
     async def register(self, worker_id: WorkerId, address: str, lease_s: float) -> None:
         """Make the row of a worker that starts."""
         self._require_connection()
+        if self._has_ended(worker_id):
+            raise WorkerEnded(worker_id)
         self.rows[worker_id] = WorkerRow(address, self._from_now(lease_s))
 
     async def renew(self, worker_id: WorkerId, lease_s: float) -> tuple[NamedChat, ...] | None:
-        """Extend the lease; return the chats that name the worker, None if its row is gone."""
+        """Extend the lease; return the chats that name the worker, None if it is gone or ended."""
         self._require_connection()
-        if worker_id not in self.rows:
+        if worker_id not in self.rows or self._has_ended(worker_id):
             return None
         self.rows[worker_id] = replace(self.rows[worker_id], lease_until=self._from_now(lease_s))
         return tuple(
@@ -71,10 +75,15 @@ class InMemoryWorkers:
         if worker_id in self.rows:
             self.rows[worker_id] = replace(self.rows[worker_id], is_draining=True)
 
-    async def expire(self, worker_id: WorkerId) -> None:
-        """End the lease now and for ever."""
+    async def end(self, worker_id: WorkerId) -> tuple[ChatState, ...]:
+        """End a worker now and for ever, and release or park its chats."""
         self._require_connection()
-        self.rows.pop(worker_id, None)
+        row = self.rows.get(worker_id)
+        if row is None or row.has_ended:
+            return ()
+        ended_at = min(row.lease_until, self._clock.now())
+        self.rows[worker_id] = replace(row, lease_until=ended_at, has_ended=True)
+        return tuple(self._store(orphaned(state)) for state in self._owned(worker_id))
 
     async def replicas(self) -> tuple[Replica, ...]:
         """Return the processes that live."""
@@ -91,7 +100,8 @@ class InMemoryWorkers:
         has_suspect = not limits.may_take_suspect
         for state in self._free() if self.may_claim(worker_id) else []:
             is_orphan = state.worker_id is not None
-            if is_orphan and not limits.may_take_orphans:
+            is_ended = state.worker_id is not None and self._has_ended(state.worker_id)
+            if is_orphan and not (is_ended or limits.may_take_orphans):
                 continue
             takeovers = state.takeovers + is_orphan
             is_suspect = takeovers >= SUSPECT_TAKEOVERS
@@ -214,12 +224,29 @@ class InMemoryWorkers:
         row = None if worker_id is None else self.rows.get(worker_id)
         return row is not None and row.lease_until > self._clock.now()
 
+    def _has_ended(self, worker_id: WorkerId) -> bool:
+        row = self.rows.get(worker_id)
+        return row is not None and row.has_ended
+
     def _from_now(self, lease_s: float) -> datetime:
         return self._clock.now() + timedelta(seconds=lease_s)
 
     def _require_connection(self) -> None:
         if self.is_down:
             raise DatabaseUnavailable("the fake is down")
+
+
+def orphaned(state: ChatState) -> ChatState:
+    """Return the state of a chat whose owner has ended."""
+    if state.takeovers + 1 >= PARKING_TAKEOVERS:
+        return parked(state)
+    return replace(
+        state,
+        worker_id=None,
+        owner_epoch=state.owner_epoch + 1,
+        snapshot_version=state.snapshot_version + 1,
+        takeovers=state.takeovers + 1,
+    )
 
 
 def parked(state: ChatState) -> ChatState:

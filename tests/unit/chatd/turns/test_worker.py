@@ -13,6 +13,7 @@ from chatd.primitives.domain.ids import ChatId, OwnerId, QueuedMessageId, Worker
 from chatd.turns.engine.mailbox import Mailbox
 from chatd.turns.worker.ports import WorkerLimits
 from chatd.workers.domain import CRASH_LOOP, NamedChat
+from chatd.workers.engine.endings import WorkerEndings
 from parley.postgres import DatabaseUnavailable
 from support.chatd.turns.in_memory_workers import InMemoryWorkers
 from support.chatd.turns.worker_stage import (
@@ -221,6 +222,32 @@ async def test_the_chats_of_a_killed_worker_are_taken_over_after_its_lease(stage
         taken = stage.state(A)
         assert (taken.worker_id, taken.owner_epoch, taken.takeovers) == (TWO, 8, 1)
         assert taken.generation_attempt == 3
+
+
+async def test_chats_of_a_worker_that_is_proven_dead_are_taken_over_at_once(stage: Stage) -> None:
+    async with stage.worker(TWO):
+        async with stage.worker(ONE) as killed:
+            stage.run_here(killed, A)
+            await settle()
+        stage.runners.started.clear()
+        endings = WorkerEndings(stage.workers, stage.publish)
+        assert await endings.end(ONE) == 1
+        await settle()
+        assert started(stage) == [A]
+        taken = stage.state(A)
+        assert (taken.worker_id, taken.owner_epoch, taken.takeovers) == (TWO, 9, 1)
+
+
+async def test_a_worker_that_was_declared_dead_stops_everything_and_says_so(stage: Stage) -> None:
+    async with stage.worker() as worker:
+        stage.run_here(worker, A)
+        await settle()
+        await WorkerEndings(stage.workers, stage.publish).end(ONE)
+        await stage.pass_time(4.25)
+        assert (stage.ended, stage.runners.ended) == ([ONE], [A])
+        assert (worker.has_ended, worker.may_act(), worker.reserve(ANN.id)) == (True, False, None)
+        left = stage.state(A)
+        assert (left.worker_id, left.owner_epoch) == (None, 8)
 
 
 async def test_only_one_suspect_runs_at_a_time(stage: Stage) -> None:
