@@ -47,6 +47,7 @@ from chatd.turns.wiring import WorkerComponents, open_worker
 from chatd.users.clients.existence import GatewayGrantees
 from chatd.workers.domain import WorkerEnded
 from chatd.workers.engine.instances import end_dead_workers, lock_instance_file
+from chatd.workers.engine.quarantine import until_idle
 from chatd.workers.rpc.servicer import WorkerServicer
 from chatd.workspaces.rpc.access_servicer import WorkspaceAccessServicer
 from chatd.workspaces.wiring import WorkspaceComponents, open_workspaces
@@ -227,6 +228,7 @@ def _loops(components: Components) -> dict[str, Callable[[], Awaitable[object]]]
         jitter=process.random.random,
     )
     return {
+        "quarantine.run": lambda: _quarantine(components),
         "labels.wait": worker.titles.debouncer.run,
         "diffs.look": worker.diffs.run,
         "calls.store": worker.open_calls.run,
@@ -250,6 +252,16 @@ def _loops(components: Components) -> dict[str, Callable[[], Awaitable[object]]]
         "workspaces.drive": workspaces.driver.run,
         "workspaces.check": workspaces.workspace_timers.run,
     }
+
+
+async def _quarantine(components: Components) -> None:
+    """Start processes in quarantine as needed; one of these ends itself when it is idle."""
+    resources, worker = components.resources, components.worker
+    if resources.settings.is_quarantine:
+        await until_idle(lambda: worker.worker.is_idle, resources.process.clock)
+        resources.process.stopping.set()
+    else:
+        await worker.quarantine.run()
 
 
 def _servicers(components: Components) -> tuple[object, ...]:

@@ -43,6 +43,11 @@ class Settings(ServiceSettings):
         "chats need not wait for the end of a lease.",
         default=None,
     )
+    is_quarantine: bool = setting(
+        "Whether this process runs only turns whose processes died twice, one at a time, and ends "
+        "when there are none. chatd starts such a process itself when it needs one.",
+        default=False,
+    )
     live_workspaces_per_user_max: int = setting(
         "Workspaces of one user that are not stopped; 0 for no limit. Scratch directories that "
         "chats get by themselves do not count.",

@@ -27,6 +27,7 @@ from chatd.turns.worker.ports import WorkerLimits, WorkerPorts
 from chatd.turns.worker.worker import Worker
 from chatd.workers.engine.endings import WorkerEndings
 from chatd.workers.engine.leases import LeaseTiming
+from chatd.workers.engine.quarantine import Quarantine
 from chatd.workspaces.clients.repositories import ChangeTrackingTools, NodeRepositories
 from chatd.workspaces.engine.diffs import DiffStatuses
 from chatd.workspaces.wiring import WorkspaceComponents
@@ -44,6 +45,7 @@ class WorkerComponents:
         diffs: Tracks changes in their workspaces.
         servers: The MCP servers whose tools they use.
         endings: Ends workers whose process is proven dead.
+        quarantine: The process for turns whose processes keep dying.
         open_calls: Stores model calls under way, and charges those of dead processes.
     """
 
@@ -55,6 +57,7 @@ class WorkerComponents:
     servers: McpServers
     open_calls: OpenCallWriter
     endings: WorkerEndings
+    quarantine: Quarantine
 
 
 async def open_worker(
@@ -114,10 +117,17 @@ async def open_worker(
     )
     workers = PostgresWorkers(resources.pool, resources.lease_session)
     stack.callback(workers.close)
-    worker = _worker(resources, faults, worker_id, chats, workers, turns)
     endings = WorkerEndings(workers, chats.chats.publish_state)
+    instance_file = resources.settings.instance_file
+    quarantine = Quarantine(
+        process.environment,
+        None if instance_file is None else instance_file.parent,
+        end=endings.end,
+        clock=process.clock,
+    )
+    worker = _worker(resources, faults, worker_id, chats, workers, turns, quarantine)
     return WorkerComponents(
-        worker, workers, turns, titles, diffs, offered.servers, open_calls, endings
+        worker, workers, turns, titles, diffs, offered.servers, open_calls, endings, quarantine
     )
 
 
@@ -128,6 +138,7 @@ def _worker(
     chats: ChatComponents,
     workers: PostgresWorkers,
     turns: TurnRunner,
+    quarantine: Quarantine,
 ) -> Worker:
     settings, process = resources.settings, resources.process
     return Worker(
@@ -141,6 +152,7 @@ def _worker(
             state_changed=chats.chats.publish_state,
             request_sweep=chats.notifier.request_sweep,
             on_ended=process.stopping.set,
+            request_quarantine=quarantine.request,
             clock=process.clock,
             rng=process.random,
             supervision=process.supervision,
@@ -148,6 +160,7 @@ def _worker(
         limits=WorkerLimits(
             slots_max=settings.running_chats_max,
             running_per_user_max=settings.running_chats_per_user_max,
+            is_quarantine=settings.is_quarantine,
             acquire_batch_max=settings.acquire_batch_max,
         ),
         timing=LeaseTiming.of(settings.lease_s, settings.lease_renew_s),

@@ -7,13 +7,16 @@ from chatd.chats.domain.chat import ChatState, Claimed, Status
 from chatd.content.domain.messages import ErrorKind, TurnError
 from chatd.primitives.domain.ids import ChatId, Owner, WorkerId
 
+# A turn with so many deaths since its last progress is run in quarantine only, alone in a process.
 SUSPECT_TAKEOVERS = 2
-PARKING_TAKEOVERS = 3
+# So many mean that it killed two processes in which nothing else ran.
+PARKING_TAKEOVERS = SUSPECT_TAKEOVERS + 2
 
 CRASH_LOOP = TurnError(
     "The turn was stopped because every process that ran it died.",
     ErrorKind.CRASH_LOOP,
-    detail=f"{PARKING_TAKEOVERS} owners died without progress; send a message to try again",
+    detail=f"{PARKING_TAKEOVERS} owners died without progress, two of which ran nothing else; "
+    "send a message to try again",
 )
 
 
@@ -53,13 +56,14 @@ class SweepLimits:
     claims.
 
     Attributes:
+        is_quarantine: Whether to take suspects only, or all chats that are no suspects.
         may_take_orphans: Whether to take chats of other workers whose lease expired, or only chats
             without an owner and chats of workers that have ended.
     """
 
     chats_max: int
     running_per_user_max: int
-    may_take_suspect: bool
+    is_quarantine: bool = False
     may_take_orphans: bool = True
 
 
@@ -73,7 +77,9 @@ class WorkerEnded(Exception):
 class Leases(Protocol):
     """The lease row of a worker; only the database's clock is used."""
 
-    async def register(self, worker_id: WorkerId, address: str, lease_s: float) -> None:
+    async def register(
+        self, worker_id: WorkerId, address: str, lease_s: float, *, is_quarantine: bool = False
+    ) -> None:
         """Insert the row of a worker that starts.
 
         Raises:
@@ -109,7 +115,11 @@ class Claims(Protocol):
         ...
 
     async def park(self, worker_id: WorkerId, chats_max: int) -> tuple[ChatState, ...]:
-        """End the turns that three takeovers in a row did not complete."""
+        """End the turns that killed two owners in quarantine."""
+        ...
+
+    async def needs_quarantine(self) -> bool:
+        """Return whether a suspect waits for an owner and no live worker takes suspects."""
         ...
 
     async def reclaim(

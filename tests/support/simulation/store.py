@@ -258,10 +258,21 @@ class ConnectedWorkers:
         self._database = line.database
         self._workers = line.database.workers
 
-    async def register(self, worker_id: WorkerId, address: str, lease_s: float) -> None:
+    async def register(
+        self, worker_id: WorkerId, address: str, lease_s: float, *, is_quarantine: bool = False
+    ) -> None:
         """Make the row of a worker."""
         database, workers = self._database, self._workers
-        await self._line.ask(lambda: database.read(workers.register(worker_id, address, lease_s)))
+        await self._line.ask(
+            lambda: database.read(
+                workers.register(worker_id, address, lease_s, is_quarantine=is_quarantine)
+            )
+        )
+
+    async def needs_quarantine(self) -> bool:
+        """Return whether a suspect waits for a worker that takes it."""
+        database, workers = self._database, self._workers
+        return await self._line.ask(lambda: database.read(workers.needs_quarantine()))
 
     async def renew(self, worker_id: WorkerId, lease_s: float) -> tuple[NamedChat, ...] | None:
         """Extend a lease."""

@@ -2,6 +2,7 @@
 
 from sqlalchemy import (
     BigInteger,
+    Boolean,
     CheckConstraint,
     Column,
     ForeignKeyConstraint,
@@ -87,6 +88,7 @@ workers = Table(
     time_column("lease_until"),
     time_column("started_at"),
     time_column("ended_at", nullable=True),
+    Column("is_quarantine", Boolean, nullable=False, server_default=text("false")),
     PrimaryKeyConstraint("id", name=Constraint.WORKERS_PKEY),
 )
 

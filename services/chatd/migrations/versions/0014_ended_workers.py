@@ -1,4 +1,4 @@
-"""Workers that have ended keep their row, so that they cannot come back."""
+"""Workers that have ended keep their row and cannot come back; workers in quarantine."""
 
 from alembic import op
 
@@ -7,7 +7,10 @@ down_revision = "0013"
 branch_labels = None
 depends_on = None
 
-STATEMENTS = ("ALTER TABLE chat.workers ADD COLUMN ended_at timestamptz",)
+STATEMENTS = (
+    "ALTER TABLE chat.workers ADD COLUMN ended_at timestamptz",
+    "ALTER TABLE chat.workers ADD COLUMN is_quarantine boolean NOT NULL DEFAULT false",
+)
 
 
 def upgrade() -> None:

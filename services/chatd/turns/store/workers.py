@@ -31,8 +31,8 @@ RENEWAL_MAX_S = 3.0
 
 # May run: process.
 REGISTER = """
-    INSERT INTO chat.workers (id, address, is_draining, lease_until, started_at)
-    VALUES ($1, $2, false, clock_timestamp() + make_interval(secs => $3), clock_timestamp())
+    INSERT INTO chat.workers (id, address, is_draining, lease_until, started_at, is_quarantine)
+    VALUES ($1, $2, false, clock_timestamp() + make_interval(secs => $3), clock_timestamp(), $4)
     ON CONFLICT (id) DO UPDATE SET lease_until = excluded.lease_until
         WHERE workers.ended_at IS NULL
     RETURNING id
@@ -56,7 +56,7 @@ BEGIN_DRAIN = "UPDATE chat.workers SET is_draining = true WHERE id = $1"
 # May run: process.
 REPLICAS = """
     SELECT id, address, is_draining FROM chat.workers
-    WHERE lease_until > clock_timestamp() ORDER BY id
+    WHERE lease_until > clock_timestamp() AND NOT is_quarantine ORDER BY id
 """
 
 MAY_CLAIM = """
@@ -99,13 +99,13 @@ END = f"""
 """
 
 # The join by version drops chats that changed since they were ranked. Statuses sort as wanted:
-# interrupting before running.
+# interrupting before running. In quarantine those with the fewest deaths come first.
 # May run: process.
 SWEEP = f"""
     WITH free AS MATERIALIZED (
         SELECT e.chat_id, e.snapshot_version, e.status, e.changed_at, c.owner_id, c.owner_role,
             e.worker_id IS NOT NULL AS is_orphan,
-            e.takeovers + (e.worker_id IS NOT NULL)::int >= {SUSPECT_TAKEOVERS} AS is_suspect
+            e.takeovers + (e.worker_id IS NOT NULL)::int AS deaths
         FROM chat.chat_exec e JOIN chat.chats c ON c.id = e.chat_id
         LEFT JOIN chat.workers w ON w.id = e.worker_id
         WHERE e.status IN ('running', 'interrupting')
@@ -116,12 +116,11 @@ SWEEP = f"""
             AND EXISTS ({MAY_CLAIM})),
     ranked AS (
         SELECT free.*,
-            row_number() OVER (ORDER BY status, changed_at, chat_id) AS place,
+            row_number() OVER (ORDER BY status, deaths * $4::boolean::int, changed_at, chat_id)
+                AS place,
             row_number() OVER (PARTITION BY owner_id, status ORDER BY changed_at, chat_id)
-                AS place_of_user,
-            row_number() OVER (PARTITION BY is_suspect ORDER BY status, changed_at, chat_id)
-                AS place_of_suspect
-        FROM free WHERE $4::boolean OR NOT is_suspect),
+                AS place_of_user
+        FROM free WHERE (deaths >= {SUSPECT_TAKEOVERS}) = $4::boolean),
     busy AS (
         SELECT c.owner_id, count(*) AS running
         FROM chat.chat_exec e JOIN chat.chats c ON c.id = e.chat_id
@@ -132,8 +131,7 @@ SWEEP = f"""
         FROM ranked r
         JOIN chat.chat_exec e ON e.chat_id = r.chat_id AND e.snapshot_version = r.snapshot_version
         LEFT JOIN busy ON busy.owner_id = r.owner_id
-        WHERE (r.status = 'interrupting' OR r.place_of_user + coalesce(busy.running, 0) <= $3::int)
-            AND (NOT r.is_suspect OR r.place_of_suspect = 1)
+        WHERE r.status = 'interrupting' OR r.place_of_user + coalesce(busy.running, 0) <= $3::int
         ORDER BY r.place LIMIT $2::int FOR NO KEY UPDATE OF e SKIP LOCKED),
     taken AS (
         UPDATE chat.chat_exec e SET
@@ -158,6 +156,18 @@ PARK = f"""
         ORDER BY e.changed_at LIMIT $2::int FOR NO KEY UPDATE OF e SKIP LOCKED)
     UPDATE chat.chat_exec e SET {PARKED.format(error="$3")}
     FROM doomed WHERE e.chat_id = doomed.chat_id RETURNING {STATE_COLUMNS}
+"""
+
+# May run: process.
+NEEDS_QUARANTINE = f"""
+    SELECT EXISTS (
+            SELECT 1 FROM chat.chat_exec e
+            LEFT JOIN chat.workers w ON w.id = e.worker_id AND w.lease_until > clock_timestamp()
+            WHERE e.status IN ('running', 'interrupting') AND w.id IS NULL
+                AND e.takeovers + (e.worker_id IS NOT NULL)::int >= {SUSPECT_TAKEOVERS})
+        AND NOT EXISTS (
+            SELECT 1 FROM chat.workers
+            WHERE is_quarantine AND NOT is_draining AND lease_until > clock_timestamp())
 """
 
 # May run: process.
@@ -224,13 +234,16 @@ class PostgresWorkers:
             self._line.terminate()
             self._line = None
 
-    async def register(self, worker_id: WorkerId, address: str, lease_s: float) -> None:
+    async def register(
+        self, worker_id: WorkerId, address: str, lease_s: float, *, is_quarantine: bool = False
+    ) -> None:
         """Insert the row of a worker that starts.
 
         Raises:
             WorkerEnded: The id was used by a worker that has ended.
         """
-        if await self._pool.fetchval(REGISTER, worker_id, address, lease_s) is None:
+        row = (worker_id, address, lease_s, is_quarantine)
+        if await self._pool.fetchval(REGISTER, *row) is None:
             raise WorkerEnded(worker_id)
 
     async def renew(self, worker_id: WorkerId, lease_s: float) -> tuple[NamedChat, ...] | None:
@@ -265,7 +278,7 @@ class PostgresWorkers:
         return tuple(map(state_of, rows))
 
     async def replicas(self) -> tuple[Replica, ...]:
-        """Return the live processes."""
+        """Return the live processes, except those in quarantine."""
         rows = await self._pool.fetch(REPLICAS)
         return tuple(
             Replica(WorkerId(str(row["id"])), row["address"], row["is_draining"]) for row in rows
@@ -278,15 +291,20 @@ class PostgresWorkers:
             worker_id,
             limits.chats_max,
             limits.running_per_user_max,
-            limits.may_take_suspect,
+            limits.is_quarantine,
             limits.may_take_orphans,
         )
         return tuple(map(_claimed_of, rows))
 
     async def park(self, worker_id: WorkerId, chats_max: int) -> tuple[ChatState, ...]:
-        """End the turns that failed in three takeovers in a row."""
+        """End the turns that killed two owners in quarantine."""
         rows = await self._pool.fetch(PARK, worker_id, chats_max, error_to_json(CRASH_LOOP))
         return tuple(map(state_of, rows))
+
+    async def needs_quarantine(self) -> bool:
+        """Return whether a suspect waits for an owner and no live worker takes suspects."""
+        is_needed: bool = await self._pool.fetchval(NEEDS_QUARANTINE)
+        return is_needed
 
     async def reclaim(
         self, worker_id: WorkerId, chat_id: ChatId, owner_epoch: int

@@ -25,7 +25,7 @@ from chatd.turns.worker.ports import WorkerLimits, WorkerPorts
 from chatd.turns.worker.reconciliation import Reconciler
 from chatd.turns.worker.runners import SlotPool
 from chatd.turns.worker.sweeps import Sweeper
-from chatd.workers.domain import is_ownerless
+from chatd.workers.domain import is_ownerless, is_suspect
 from chatd.workers.engine.lease_keeper import LeaseKeeper
 from chatd.workers.engine.leases import LeaseTiming
 from parley.tasks import BackgroundTasks, Overtaken, run_unless
@@ -63,11 +63,17 @@ class Worker:
             timing=timing or LeaseTiming(),
             named=lambda named: self._reconciler.note(named),
             on_ended=self._end,
+            is_quarantine=limits.is_quarantine,
         )
         self._slot_pool = SlotPool(worker_id, ports, limits, self._keeper)
         self._reconciler = Reconciler(self._slot_pool, ports)
         self._sweeper = Sweeper(self._slot_pool, self._keeper, ports, limits)
         self._is_drained = asyncio.Event()
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no chat runs here."""
+        return not self._slot_pool.runners.running
 
     def may_act(self) -> bool:
         """Return whether a new effect may start: not if the lease is close to its expiry."""
@@ -78,7 +84,7 @@ class Worker:
 
         With `owner_id` the user's limit applies too, as far as it is used in this process.
         """
-        return self._slot_pool.reserve(owner_id)
+        return None if self._limits.is_quarantine else self._slot_pool.reserve(owner_id)
 
     def release_slot(self, slot: Slot) -> None:
         """Release a slot; request a sweep if a reservation was refused or all slots were used."""
@@ -100,7 +106,12 @@ class Worker:
         """Deliver a state of any chat, from a commit of this process or from a read."""
         self._slot_pool.runners.deliver(state)
         if is_ownerless(state):
+            if is_suspect(state):
+                self._sweeper.note_suspect()
             self.poke()
+        is_here = state.worker_id == self.worker_id
+        if self._limits.is_quarantine and is_here and not is_suspect(state):
+            self._slot_pool.runners.hand_over(state)
 
     def poke(self) -> None:
         """Sweep now: a chat may wait for an owner."""

@@ -29,6 +29,7 @@ class LeaseKeeper:
         timing: LeaseTiming,
         named: Callable[[tuple[NamedChat, ...]], None],
         on_ended: Callable[[], None],
+        is_quarantine: bool = False,
     ) -> None:
         self._worker_id = worker_id
         self._address = address
@@ -37,6 +38,7 @@ class LeaseKeeper:
         self._timing = timing
         self._named = named
         self._on_ended = on_ended
+        self._is_quarantine = is_quarantine
         self._lease: Lease | None = None
         self._is_registered = asyncio.Event()
         self._is_ending = False
@@ -89,7 +91,12 @@ class LeaseKeeper:
 
     async def _register(self) -> None:
         sent_at = self._clock.monotonic()
-        await self._leases.register(self._worker_id, self._address, self._timing.lease_s)
+        await self._leases.register(
+            self._worker_id,
+            self._address,
+            self._timing.lease_s,
+            is_quarantine=self._is_quarantine,
+        )
         self._hold(sent_at)
         self._is_registered.set()
 

@@ -34,7 +34,8 @@ ANN = Owner(OwnerId("00000000-0000-0000-0000-00000000000a"), "member")
 BOB = Owner(OwnerId("00000000-0000-0000-0000-00000000000b"), "admin")
 UNKNOWN = WorkerId("00000000-0000-0000-0000-0000000000cc")
 LEASE_S = 15.0
-PLENTY = SweepLimits(10, 10, may_take_suspect=True)
+PLENTY = SweepLimits(10, 10)
+SUSPECTS = SweepLimits(10, 10, is_quarantine=True)
 
 
 class Workers(Leases, Claims, Protocol):
@@ -295,19 +296,42 @@ async def test_a_user_at_the_limit_waits_while_others_go_on(world: World, worker
     assert await workers.sweep(ME, limits) == ()
 
 
-async def test_suspects_are_taken_only_if_asked_and_one_at_a_time(
+async def test_suspects_are_taken_only_in_quarantine_and_nothing_else_is(
     world: World, workers: Workers
 ) -> None:
     orphan = await world.chat(worker_id=OTHER, takeovers=1, age_s=30)
     free = await world.chat(takeovers=2, age_s=20)
     harmless = await world.chat(takeovers=1, age_s=10)
     await world.end_lease(OTHER)
-    unasked = await workers.sweep(ME, replace(PLENTY, may_take_suspect=False))
-    assert [each.state.chat_id for each in unasked] == [harmless.chat_id]
-    first = await workers.sweep(ME, PLENTY)
-    assert first == (Claimed(replace(claimed(orphan), takeovers=2), ANN),)
-    second = await workers.sweep(ME, PLENTY)
-    assert second == (Claimed(claimed(free), ANN),)
+    one = await workers.sweep(ME, replace(SUSPECTS, chats_max=1))
+    assert one == (Claimed(replace(claimed(orphan), takeovers=2), ANN),)
+    assert await workers.sweep(ME, PLENTY) == (Claimed(claimed(harmless), ANN),)
+    assert await workers.sweep(ME, SUSPECTS) == (Claimed(claimed(free), ANN),)
+
+
+async def test_suspects_with_fewer_deaths_come_first(world: World, workers: Workers) -> None:
+    worse = await world.chat(takeovers=3, age_s=30)
+    newer = await world.chat(takeovers=2, age_s=10)
+    older = await world.chat(takeovers=2, age_s=20)
+    taken = await workers.sweep(ME, SUSPECTS)
+    assert [each.state.chat_id for each in taken] == [older.chat_id, newer.chat_id, worse.chat_id]
+
+
+async def test_a_quarantine_is_needed_while_a_suspect_waits_and_nobody_takes_it(
+    world: World, workers: Workers
+) -> None:
+    await world.chat(takeovers=1)
+    await world.chat(worker_id=ME, takeovers=2)
+    assert not await workers.needs_quarantine()
+    await world.chat(worker_id=OTHER, takeovers=1)
+    assert not await workers.needs_quarantine()
+    await workers.end(OTHER)
+    assert await workers.needs_quarantine()
+    await workers.register(UNKNOWN, "unix:/quarantine", LEASE_S, is_quarantine=True)
+    assert not await workers.needs_quarantine()
+    assert await workers.replicas() == (Replica(ME, "unix:/me", False),)
+    await workers.end(UNKNOWN)
+    assert await workers.needs_quarantine()
 
 
 async def test_orphans_are_taken_only_if_asked(world: World, workers: Workers) -> None:
@@ -326,7 +350,7 @@ async def test_a_worker_without_a_good_lease_claims_nothing(
 ) -> None:
     await world.chat()
     mine = await world.chat(worker_id=ME)
-    await world.chat(worker_id=OTHER, takeovers=2)
+    await world.chat(worker_id=OTHER, takeovers=3)
     await world.end_lease(OTHER)
     match handicap:
         case "draining":
@@ -346,10 +370,10 @@ async def test_a_worker_without_a_good_lease_claims_nothing(
 async def test_a_chat_whose_owners_keep_dying_is_parked(
     world: World, workers: Workers, status: Status
 ) -> None:
-    doomed = await world.chat(worker_id=OTHER, takeovers=2, status=status)
-    await world.chat(worker_id=ME, takeovers=2)
+    doomed = await world.chat(worker_id=OTHER, takeovers=3, status=status)
+    await world.chat(worker_id=ME, takeovers=3)
     await world.end_lease(OTHER)
-    assert await workers.sweep(ME, PLENTY) == ()
+    assert await workers.sweep(ME, SUSPECTS) == ()
     parked = replace(
         doomed,
         status=Status.ERROR,
@@ -366,7 +390,7 @@ async def test_a_chat_whose_owners_keep_dying_is_parked(
 
 
 async def test_a_released_suspect_is_not_parked(world: World, workers: Workers) -> None:
-    await world.chat(takeovers=2)
+    await world.chat(takeovers=3)
     assert await workers.park(ME, 10) == ()
 
 

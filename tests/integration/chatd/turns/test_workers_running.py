@@ -61,6 +61,7 @@ async def test_a_worker_takes_what_waits_ends_what_crashes_and_hands_over_the_re
             state_changed=chats.publish_state,
             request_sweep=lambda: None,
             on_ended=lambda: None,
+            request_quarantine=lambda: None,
             clock=clock,
             rng=random.Random(7),
             supervision=supervision(clock),

@@ -32,6 +32,7 @@ class WorkerRow:
     lease_until: datetime
     is_draining: bool = False
     has_ended: bool = False
+    is_quarantine: bool = False
 
 
 class InMemoryWorkers:
@@ -51,12 +52,15 @@ class InMemoryWorkers:
         self._owners[state.chat_id] = owner
         self._changes[state.chat_id] = (state.snapshot_version, changed_at)
 
-    async def register(self, worker_id: WorkerId, address: str, lease_s: float) -> None:
+    async def register(
+        self, worker_id: WorkerId, address: str, lease_s: float, *, is_quarantine: bool = False
+    ) -> None:
         """Make the row of a worker that starts."""
         self._require_connection()
         if self._has_ended(worker_id):
             raise WorkerEnded(worker_id)
-        self.rows[worker_id] = WorkerRow(address, self._from_now(lease_s))
+        until = self._from_now(lease_s)
+        self.rows[worker_id] = WorkerRow(address, until, is_quarantine=is_quarantine)
 
     async def renew(self, worker_id: WorkerId, lease_s: float) -> tuple[NamedChat, ...] | None:
         """Extend the lease; return the chats that name the worker, None if it is gone or ended."""
@@ -90,15 +94,17 @@ class InMemoryWorkers:
         return tuple(
             Replica(worker_id, row.address, row.is_draining)
             for worker_id, row in sorted(self.rows.items())
-            if self._is_live(worker_id)
+            if self._is_live(worker_id) and not row.is_quarantine
         )
 
     async def sweep(self, worker_id: WorkerId, limits: SweepLimits) -> tuple[Claimed, ...]:
         """Claim what has no live owner: interrupting chats first, then the oldest change."""
         self._require_connection()
         taken: list[Claimed] = []
-        has_suspect = not limits.may_take_suspect
-        for state in self._free() if self.may_claim(worker_id) else []:
+        free = self._free() if self.may_claim(worker_id) else []
+        if limits.is_quarantine:
+            free.sort(key=lambda each: (each.status, each.takeovers + (each.worker_id is not None)))
+        for state in free:
             is_orphan = state.worker_id is not None
             is_ended = state.worker_id is not None and self._has_ended(state.worker_id)
             if is_orphan and not (is_ended or limits.may_take_orphans):
@@ -107,18 +113,17 @@ class InMemoryWorkers:
             is_suspect = takeovers >= SUSPECT_TAKEOVERS
             owner = self._owners[state.chat_id]
             is_over_limit = self._count_running(owner.id) >= limits.running_per_user_max
-            if (is_orphan and takeovers >= PARKING_TAKEOVERS) or (is_suspect and has_suspect):
+            if (is_orphan and takeovers >= PARKING_TAKEOVERS) or is_suspect != limits.is_quarantine:
                 continue
             if state.status is Status.RUNNING and is_over_limit:
                 continue
-            has_suspect |= is_suspect
             taken.append(self._claim(replace(state, takeovers=takeovers), worker_id))
             if len(taken) == limits.chats_max:
                 break
         return tuple(taken)
 
     async def park(self, worker_id: WorkerId, chats_max: int) -> tuple[ChatState, ...]:
-        """End the turns that three takeovers in a row did not carry on."""
+        """End the turns that killed two owners in quarantine."""
         self._require_connection()
         doomed = [
             state
@@ -128,6 +133,18 @@ class InMemoryWorkers:
         if not self.may_claim(worker_id):
             return ()
         return tuple(self._store(parked(state)) for state in doomed[:chats_max])
+
+    async def needs_quarantine(self) -> bool:
+        """Return whether a suspect waits for an owner and no live worker takes suspects."""
+        self._require_connection()
+        is_served = any(
+            row.is_quarantine and not row.is_draining and self._is_live(worker_id)
+            for worker_id, row in self.rows.items()
+        )
+        return not is_served and any(
+            state.takeovers + (state.worker_id is not None) >= SUSPECT_TAKEOVERS
+            for state in self._free()
+        )
 
     async def reclaim(
         self, worker_id: WorkerId, chat_id: ChatId, owner_epoch: int

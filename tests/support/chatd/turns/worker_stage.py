@@ -88,6 +88,7 @@ class Stage:
         self.state_changed: list[ChatState] = []
         self.offers = 0
         self.ended: list[WorkerId] = []  # Workers that were declared dead and know it.
+        self.quarantined: list[WorkerId] = []  # Workers that asked for a quarantine.
         self.left: list[WorkerId] = []  # Workers whose run returned by itself.
         self._cast: list[Worker] = []
 
@@ -107,6 +108,7 @@ class Stage:
                 state_changed=self.publish,
                 request_sweep=self._offer,
                 on_ended=lambda: self.ended.append(worker_id),
+                request_quarantine=lambda: self.quarantined.append(worker_id),
                 clock=self.clock,
                 rng=random.Random(7),
                 supervision=supervision(self.clock),

@@ -4,7 +4,13 @@ from dataclasses import replace
 import pytest
 
 from chatd.chats.domain.chat import Claimed, NewMessage, Status
-from chatd.chats.domain.commands import BusyBehavior, FinishTurn, Interrupt, SendMessage
+from chatd.chats.domain.commands import (
+    BusyBehavior,
+    CommitStep,
+    FinishTurn,
+    Interrupt,
+    SendMessage,
+)
 from chatd.chats.domain.errors import FenceLost
 from chatd.chats.domain.transitions import fence_of
 from chatd.content.domain.messages import ErrorKind, Role, TurnError
@@ -15,7 +21,7 @@ from chatd.turns.worker.ports import WorkerLimits
 from chatd.workers.domain import CRASH_LOOP, NamedChat
 from chatd.workers.engine.endings import WorkerEndings
 from parley.postgres import DatabaseUnavailable
-from support.chatd.turns.in_memory_workers import InMemoryWorkers
+from support.chatd.turns.in_memory_workers import InMemoryWorkers, WorkerRow
 from support.chatd.turns.worker_stage import (
     ANN,
     BOB,
@@ -250,21 +256,48 @@ async def test_a_worker_that_was_declared_dead_stops_everything_and_says_so(stag
         assert (left.worker_id, left.owner_epoch) == (None, 8)
 
 
-async def test_only_one_suspect_runs_at_a_time(stage: Stage) -> None:
-    for chat_id in (A, B):
-        stage.add(chat_id, takeovers=2)
+async def test_suspects_are_left_to_a_quarantine_that_is_asked_for(stage: Stage) -> None:
+    stage.add(A, takeovers=2)
     stage.add(C)
     async with stage.worker():
         await stage.pass_time(CONTACT_S + 4)
-        assert sorted(started(stage)) == [A, C]
-        await stage.apply(A, FinishTurn(fence_of(stage.state(A)), ()))
-        stage.runners.end(A)
-        await stage.pass_time(3)
-        assert sorted(started(stage)) == [A, B, C]
+        assert started(stage) == [C]
+        assert set(stage.quarantined) == {ONE}
+
+
+async def test_a_suspect_that_appears_needs_no_tick_to_ask_for_a_quarantine(stage: Stage) -> None:
+    stage.add(A, worker_id=DEAD, takeovers=1)
+    stage.workers.rows[DEAD] = WorkerRow("unix:/dead", stage.clock.now())
+    async with stage.worker():
+        await WorkerEndings(stage.workers, stage.publish).end(DEAD)
+        await settle()
+        assert stage.quarantined == [ONE]
+
+
+async def test_a_quarantine_runs_suspects_one_after_the_other_until_their_progress(
+    stage: Stage,
+) -> None:
+    for chat_id in (A, B):
+        stage.add(chat_id, takeovers=2)
+    stage.add(C)
+    limits = WorkerLimits(slots_max=1, running_per_user_max=10, is_quarantine=True)
+    async with stage.worker(limits=limits) as worker:
+        await stage.pass_time(CONTACT_S)
+        assert started(stage) == [A]
+        assert worker.reserve(ANN.id) is None
+        answer = NewMessage(Role.ASSISTANT, (Text("one step"),))
+        await stage.apply(A, CommitStep(fence_of(stage.state(A)), (answer,)))
+        await settle()
+        released = stage.state(A)
+        assert (released.status, released.worker_id) == (Status.RUNNING, None)
+        assert released.takeovers == 0
+        assert started(stage) == [A, B]
+        assert not worker.is_idle
+        assert stage.state(C).worker_id is None
 
 
 async def test_a_chat_whose_owners_keep_dying_is_parked_and_told(stage: Stage) -> None:
-    stage.add(A, worker_id=DEAD, takeovers=2)
+    stage.add(A, worker_id=DEAD, takeovers=3)
     async with stage.worker():
         await stage.pass_time(CONTACT_S + 2)
         assert started(stage) == []
