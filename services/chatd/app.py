@@ -96,6 +96,7 @@ async def run(settings: Settings, process: Process) -> None:
         for name, loop in _loops(components).items():
             components.tasks.keep(name, loop)
         await worker.until_registered()
+        worker.poke()  # Chats of the dead may wait since before this worker could claim.
         revocations = await stack.enter_async_context(
             resources.neighbours.revocations(settings.gateway)
         )

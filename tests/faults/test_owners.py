@@ -8,6 +8,7 @@ from collections.abc import Callable
 import psutil
 import pytest
 
+from chatd.workers.domain import PARKING_TAKEOVERS
 from parley.cli.supervision.death_reports import RpcDeathReports
 from parley.client import ToolResult
 from parley.testing.faultpoints import Action
@@ -234,6 +235,35 @@ async def test_a10_a_chat_that_kills_three_owners_is_parked_and_others_are_not_h
             chat = await client.get_chat(chat_id)
             if chat.last_error is None or chat.last_error.kind != "crash_loop":
                 lab.row.problems.append(f"{chat_id} was not parked: {chat}")
+
+
+@pytest.mark.short
+@pytest.mark.row("A10Q")
+async def test_a10_one_poisonous_turn_kills_four_processes_and_no_innocent_is_parked(
+    lab: FaultLab,
+) -> None:
+    count = 200 if lab.is_full else 4 * lab.trials_wanted
+    async for fault in faults(lab, chats=lab.trials_wanted):
+        victim = await lab.victim()
+        here = await lab.client(victim.address)
+        (poisoned,) = await fault.create_all(here, fault.texts("repeat after me: @", 1))
+        await fault.at_rest()
+        lab.points.arm("model.asked", Action.HOLD, pid=victim.pid)
+        fault.expect(poisoned).may_fail = True
+        innocents = await fault.create_all(here, fault.texts("count to 20, @", count))
+        await fault.send(here, poisoned, *fault.texts("count to 5, @", 1))
+        await fault.until_held("model.asked", [poisoned, *innocents])
+        lab.points.forget()
+        lab.points.arm("model.asked", Action.KILL, subjects=(poisoned,))
+        fault.trial(count)
+        await fault.at_rest(300)
+        deaths = lab.points.visits("model.asked")
+        lab.row.figures["deaths"].append(deaths)
+        if deaths > PARKING_TAKEOVERS:
+            lab.row.problems.append(f"one turn killed {deaths} processes")
+        (chat,) = [await here.get_chat(poisoned)]
+        if chat.last_error is None or chat.last_error.kind != "crash_loop":
+            lab.row.problems.append(f"{poisoned} was not parked: {chat}")
 
 
 async def time_of_another(fault: Fault) -> None:
