@@ -253,13 +253,15 @@ async def test_a10_one_poisonous_turn_kills_four_processes_and_no_innocent_is_pa
         innocents = await fault.create_all(here, fault.texts("count to 20, @", count))
         await fault.send(here, poisoned, *fault.texts("count to 5, @", 1))
         await fault.until_held("model.asked", [poisoned, *innocents])
-        lab.points.forget()
-        lab.points.arm("model.asked", Action.KILL, subjects=(poisoned,))
+        lab.points.arm("model.event", Action.KILL, subjects=(poisoned,))
+        lab.points.release("model.asked")
         fault.trial(count)
-        await fault.at_rest(300)
-        deaths = lab.points.visits("model.asked")
+        began_s = time.monotonic()
+        await fault.at_rest(60 + 6 * count)
+        lab.row.figures["all_done_s"].append(time.monotonic() - began_s)
+        deaths = lab.points.visits("model.event")
         lab.row.figures["deaths"].append(deaths)
-        if deaths > PARKING_TAKEOVERS:
+        if deaths != PARKING_TAKEOVERS:
             lab.row.problems.append(f"one turn killed {deaths} processes")
         (chat,) = [await here.get_chat(poisoned)]
         if chat.last_error is None or chat.last_error.kind != "crash_loop":
