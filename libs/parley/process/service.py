@@ -56,7 +56,7 @@ class Process:
     random: random.Random
     new_id: Callable[[], str]
     open_files: OpenFiles
-    environment: Mapping[str, str] = field(repr=False)
+    environment: Mapping[str, str] = field(default_factory=dict, repr=False)
     supervision: Supervision = field(init=False)
 
     def __post_init__(self) -> None:

@@ -60,7 +60,9 @@ async def _is_ended(address: str, worker_id: str, token: str) -> bool:
     async with grpc.aio.insecure_channel(address, (("grpc.enable_http_proxy", 0),)) as channel:
         try:
             await worker_service_pb2_grpc.WorkerServiceStub(channel).EndWorker(
-                worker_service_pb2.EndWorkerRequest(worker_id=worker_id),
+                worker_service_pb2.EndWorkerRequest(
+                    request_id=f"end-{worker_id}", worker_id=worker_id
+                ),
                 metadata=metadata,
                 timeout=ANSWER_S_MAX,
             )

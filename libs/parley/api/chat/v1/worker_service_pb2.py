@@ -26,21 +26,23 @@ from buf.validate import validate_pb2 as buf_dot_validate_dot_validate__pb2
 from parley.api.identity.v1 import access_pb2 as parley_dot_api_dot_identity_dot_v1_dot_access__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\'parley/api/chat/v1/worker_service.proto\x12\x12parley.api.chat.v1\x1a\x1b\x62uf/validate/validate.proto\x1a#parley/api/identity/v1/access.proto\"/\n\x10\x45ndWorkerRequest\x12\x1b\n\tworker_id\x18\x01 \x01(\tB\x08\xbaH\x05r\x03\xb0\x01\x01\"+\n\x11\x45ndWorkerResponse\x12\x16\n\x0ereleased_chats\x18\x01 \x01(\x05\x32u\n\rWorkerService\x12\x64\n\tEndWorker\x12$.parley.api.chat.v1.EndWorkerRequest\x1a%.parley.api.chat.v1.EndWorkerResponse\"\n\x90\x02\x02\xa2\xbb\x18\x03\n\x01\x02\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\'parley/api/chat/v1/worker_service.proto\x12\x12parley.api.chat.v1\x1a\x1b\x62uf/validate/validate.proto\x1a#parley/api/identity/v1/access.proto\"O\n\x10\x45ndWorkerRequest\x12\x1e\n\nrequest_id\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x01\x12\x1b\n\tworker_id\x18\x02 \x01(\tB\x08\xbaH\x05r\x03\xb0\x01\x01\"+\n\x11\x45ndWorkerResponse\x12\x16\n\x0ereleased_chats\x18\x01 \x01(\x05\x32u\n\rWorkerService\x12\x64\n\tEndWorker\x12$.parley.api.chat.v1.EndWorkerRequest\x1a%.parley.api.chat.v1.EndWorkerResponse\"\n\x90\x02\x02\xa2\xbb\x18\x03\n\x01\x02\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'parley.api.chat.v1.worker_service_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
+  _globals['_ENDWORKERREQUEST'].fields_by_name['request_id']._loaded_options = None
+  _globals['_ENDWORKERREQUEST'].fields_by_name['request_id']._serialized_options = b'\272H\007r\005\020\001\030\200\001'
   _globals['_ENDWORKERREQUEST'].fields_by_name['worker_id']._loaded_options = None
   _globals['_ENDWORKERREQUEST'].fields_by_name['worker_id']._serialized_options = b'\272H\005r\003\260\001\001'
   _globals['_WORKERSERVICE'].methods_by_name['EndWorker']._loaded_options = None
   _globals['_WORKERSERVICE'].methods_by_name['EndWorker']._serialized_options = b'\220\002\002\242\273\030\003\n\001\002'
   _globals['_ENDWORKERREQUEST']._serialized_start=129
-  _globals['_ENDWORKERREQUEST']._serialized_end=176
-  _globals['_ENDWORKERRESPONSE']._serialized_start=178
-  _globals['_ENDWORKERRESPONSE']._serialized_end=221
-  _globals['_WORKERSERVICE']._serialized_start=223
-  _globals['_WORKERSERVICE']._serialized_end=340
+  _globals['_ENDWORKERREQUEST']._serialized_end=208
+  _globals['_ENDWORKERRESPONSE']._serialized_start=210
+  _globals['_ENDWORKERRESPONSE']._serialized_end=253
+  _globals['_WORKERSERVICE']._serialized_start=255
+  _globals['_WORKERSERVICE']._serialized_end=372
 # @@protoc_insertion_point(module_scope)

@@ -22,17 +22,21 @@ class EndWorkerRequest(_message.Message):
 
     DESCRIPTOR: _descriptor.Descriptor
 
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
     WORKER_ID_FIELD_NUMBER: _builtins.int
+    request_id: _builtins.str
+    """Chosen by the caller, unique per death, 1 to 128 characters; a repeat finds the worker ended."""
     worker_id: _builtins.str
     """The worker, by the id in its instance file."""
     def __init__(
         self,
         *,
+        request_id: _builtins.str = ...,
         worker_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["worker_id", b"worker_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["request_id", b"request_id", "worker_id", b"worker_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
