@@ -91,6 +91,8 @@ async def run(settings: Settings, process: Process) -> None:
         components = await _open_components(resources, faults, stack)
         worker, jobs = components.worker.worker, components.worker.titles.jobs
         locked = await _own_instance(components)
+        if settings.is_quarantine and settings.instance_file is not None and locked is None:
+            return  # Another process in quarantine runs on this machine.
         owning = components.tasks.keep("chats.run", worker.run)
         titles = components.tasks.keep("labels.generate", jobs.run)
         for name, loop in _loops(components).items():

@@ -19,6 +19,7 @@ pytestmark = pytest.mark.slow
 GONE_S = 60.0
 KILL_EVERY_S = 2.5
 KILLS_S = 150.0
+ANSWERED_S_MAX = 240.0
 KILLS_SHORT_S = 15.0
 VERSIONS = """
     SELECT e.chat_id::text, e.snapshot_version, e.owner_epoch, count(m.id)
@@ -256,7 +257,7 @@ async def talk_for_ever(fault: Fault) -> None:
             await fault.lab.sleep(0.3)
             continue
         began_s = time.monotonic()
-        await fault.until_all(lambda state: state.is_at_rest, "rest", 120, [chat_id])
+        await fault.until_all(lambda state: state.is_at_rest, "rest", ANSWERED_S_MAX, [chat_id])
         fault.row.figures["answered_s"].append(time.monotonic() - began_s)
 
 

@@ -30,11 +30,11 @@ async def end_dead_workers(directory: Path, end: EndWorker) -> None:
 
 
 async def lock_instance_file(path: Path, worker_id: WorkerId, clock: Clock) -> InstanceFile | None:
-    """Lock the file of this process and name the worker in it; None if a living process has it."""
+    """Lock the file of this process and name the worker in it; None if another process has it."""
     give_up_at = clock.monotonic() + LOOKED_AT_S_MAX
     while (locked := InstanceFile.lock(path)) is None:
         if clock.monotonic() >= give_up_at:
-            logger.error("%s is locked by another process; this one runs without it", path)
+            logger.error("%s is locked by another process", path)
             return None
         await clock.sleep(LOOK_AGAIN_S)
     locked.name(worker_id)

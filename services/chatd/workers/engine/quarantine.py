@@ -1,13 +1,12 @@
 """Quarantine: a process of its own for turns whose processes died, one turn at a time.
 
 A chatd that finds such turns waiting starts it as its child, at most one on each machine, and ends
-its worker when it dies: a parent that waited for its child has a proof of its death. It ends by
-itself when nothing is left to do, and with its parent.
+its worker when it dies: a parent that waited for its child has a proof of its death. If the parent
+is killed it goes on, since others may be killed too; it ends by itself when nothing is left to do.
 """
 
 import asyncio
 import logging
-import os
 import sys
 import tempfile
 from collections.abc import Awaitable, Callable, Mapping
@@ -27,16 +26,14 @@ LOOK_EVERY_S: Final = 1.0
 STOPPING_S_MAX: Final = 2.0
 PAUSE_FIRST_S: Final = 0.2
 PAUSE_LAST_S: Final = 30.0
-#: The settings that differ from those of the process that starts it.
-UNSET: Final = ("CHATD_ADVERTISE", "CHATD_METRICS_LISTEN")
+#: The settings of its parent that it does not have.
+UNSET: Final = ("CHATD_ADVERTISE", "CHATD_METRICS_LISTEN", "CHATD_PARENT_PID")
 PROGRAM: Final = (sys.executable, "-m", "chatd")
 
 EndWorker = Callable[[WorkerId], Awaitable[object]]
 
 
-def quarantine_environment(
-    environment: Mapping[str, str], directory: Path, parent_pid: int
-) -> dict[str, str]:
+def quarantine_environment(environment: Mapping[str, str], directory: Path) -> dict[str, str]:
     """Return the variables of the process: those of its parent with its own settings."""
     kept = {name: value for name, value in environment.items() if name not in UNSET}
     return kept | {
@@ -45,7 +42,6 @@ def quarantine_environment(
         "CHATD_DATABASE_CONNECTIONS_MAX": "6",
         "CHATD_LISTEN": f"unix:{directory / NAME}.sock",
         "CHATD_INSTANCE_FILE": str(directory / f"{NAME}{SUFFIX}"),
-        "CHATD_PARENT_PID": str(parent_pid),
     }
 
 
@@ -104,9 +100,8 @@ class Quarantine:
 
     async def _live(self, directory: Path) -> int:
         """Start the process and return its exit code when it has ended."""
-        environment = quarantine_environment(self._environment, directory, os.getpid())
-        # In a session of its own: whoever kills this process and its group leaves it the time to
-        # hand its chat over.
+        environment = quarantine_environment(self._environment, directory)
+        # In a session of its own: whoever kills this process and its group does not kill it.
         child = await asyncio.create_subprocess_exec(
             *self._program,
             env=environment,

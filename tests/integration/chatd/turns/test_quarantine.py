@@ -80,7 +80,7 @@ async def test_the_death_of_the_process_ends_its_worker_and_the_next_request_sta
         assert InstanceFile.lock(tmp_path / f"{NAME}.lock") is None
     told = [each.read_text() for each in sorted((tmp_path / "starts").iterdir())]
     assert told == ["true"] * 3
-    # It ended with its parent.
+    # Its parent ended it.
     left = InstanceFile.lock(tmp_path / f"{NAME}{SUFFIX}")
     assert left is not None
     left.close()
@@ -92,9 +92,10 @@ def test_the_process_has_the_settings_of_its_parent_but_its_own_address_and_one_
         "CHATD_LISTEN": "tls:0.0.0.0:7002",
         "CHATD_ADVERTISE": "tls:chatd-1:7002",
         "CHATD_METRICS_LISTEN": "0.0.0.0:9464",
+        "CHATD_PARENT_PID": "42",
         "CHATD_LEASE_S": "6",
     }
-    assert quarantine_environment(given, Path("/run/x"), 42) == {
+    assert quarantine_environment(given, Path("/run/x")) == {
         "PATH": "/bin",
         "CHATD_LEASE_S": "6",
         "CHATD_IS_QUARANTINE": "true",
@@ -102,5 +103,4 @@ def test_the_process_has_the_settings_of_its_parent_but_its_own_address_and_one_
         "CHATD_DATABASE_CONNECTIONS_MAX": "6",
         "CHATD_LISTEN": "unix:/run/x/chatd-quarantine.sock",
         "CHATD_INSTANCE_FILE": "/run/x/chatd-quarantine.instance",
-        "CHATD_PARENT_PID": "42",
     }
