@@ -6,7 +6,13 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from datetime import datetime
 
+from chatd.actions.engine.dispatching import CallDispatcher
+from chatd.actions.rpc.servicer import ActionPorts, ActionServicer
+from chatd.actions.store.actions import Actions
+from chatd.approvals.rpc.servicer import ApprovalServicer
+from chatd.approvals.wiring import ApprovalComponents, open_approvals
 from chatd.bus_handlers import (
+    follow_approvals,
     follow_chats,
     follow_config,
     follow_groups,
@@ -73,6 +79,7 @@ class Components:
 
     resources: Resources
     chats: ChatComponents
+    approvals: ApprovalComponents
     catalogue: ModelComponents
     spend: SpendComponents
     suspension: UserSuspension
@@ -159,6 +166,7 @@ async def _open_components(
         suspension=suspension,
         metadata_changed=chats.notifier.metadata_changed,
     )
+    approvals = open_approvals(resources, catalogue, workspaces)
     worker = await open_worker(
         resources,
         faults,
@@ -169,6 +177,7 @@ async def _open_components(
         spend=spend,
         suspension=suspension,
         workspaces=workspaces,
+        approvals=approvals.judge,
     )
     tasks = await stack.enter_async_context(BackgroundTasks(resources.process.supervision))
     streams = await open_streams(
@@ -186,6 +195,7 @@ async def _open_components(
     return Components(
         resources,
         chats,
+        approvals,
         catalogue,
         spend,
         suspension,
@@ -213,6 +223,7 @@ def _connect(chats: ChatComponents, worker: WorkerComponents, streams: StreamCom
             chats.writer.state_changed,
             worker.worker.deliver,
             worker.titles.debouncer.state_changed,
+            worker.acknowledgements.state_changed,
         ),
         appended=(appended, hubs.appended),
         metadata_changed=(streams.feeds.metadata_changed,),
@@ -240,6 +251,7 @@ def _loops(components: Components) -> dict[str, Callable[[], Awaitable[object]]]
         "sweeps.follow": lambda: follow_sweeps(bus, worker.worker),
         "limits.follow": lambda: follow_limits(bus, spend.spending),
         "configuration.follow": lambda: follow_config(bus, catalogue.configuration),
+        "approvals.follow": lambda: follow_approvals(bus, components.approvals.cached),
         "configuration.read": catalogue.configuration.run,
         "models.discover": catalogue.discovery.run,
         "users.follow": lambda: follow_users(bus, suspension, spend.groups),
@@ -296,7 +308,24 @@ def _servicers(components: Components) -> tuple[object, ...]:
         UsageServicer(usage),
         FileServicer(StoredFiles(resources.pool), spend.groups),
         WorkerServicer(worker.endings),
+        ApprovalServicer(components.approvals.rules),
         ModelServicer(catalogue.ports),
+        ActionServicer(
+            ActionPorts(
+                Actions(resources.pool),
+                components.chats.stores,
+                CallDispatcher(
+                    worker.tools,
+                    catalogue.configuration.chat,
+                    components.approvals.judge,
+                    components.chats.chats.history,
+                ),
+                worker.worker,
+                spend.groups,
+                components.tasks,
+                changed=lambda chat_id: catalogue.changed(f"{CHAT_PREFIX}{chat_id}", 0),
+            )
+        ),
         SettingsServicer(Preferences(catalogue.changes), catalogue.ports.catalogue),
         WorkspaceAccessServicer(
             workspaces.access,

@@ -3,8 +3,11 @@
 from collections.abc import Mapping
 from itertools import islice
 
+from chatd.actions.domain.action import ActionEnded, ActionNotFound, PlanNotFound
+from chatd.approvals.domain.errors import TooManyRules
 from chatd.chats.domain.chat import Status
 from chatd.chats.domain.errors import (
+    ActionNotOpen,
     BadToolResult,
     ChatArchived,
     ChatReadOnly,
@@ -329,6 +332,14 @@ def _invalid(error: InvalidRequest) -> Problem:
     )
 
 
+def _too_many_rules(error: TooManyRules) -> Problem:
+    return Problem.of(
+        "TOO_MANY_RULES",
+        f"There are {error.rules_max} approval rules already; delete one first.",
+        {"rules_max": str(error.rules_max)},
+    )
+
+
 def _unavailable(_: DatabaseUnavailable) -> Problem:
     return Problem.of(
         "STORE_UNAVAILABLE",
@@ -342,6 +353,41 @@ def _contended(_: DatabaseBusy) -> Problem:
         "STORE_BUSY",
         "Others have held what this changes for too long; nothing was changed, try again.",
         retry_after_s=RETRY_STORE_AFTER_S,
+    )
+
+
+def _action_not_open(error: ActionNotOpen) -> Problem:
+    return Problem.of(
+        "ACTION_NOT_FOUND", "The chat does not wait for this.", {"action_id": error.action_id}
+    )
+
+
+def _action_not_found(error: ActionNotFound) -> Problem:
+    return Problem.of(
+        "ACTION_NOT_FOUND",
+        "The chat never asked this.",
+        {"chat_id": error.chat_id, "action_id": error.action_id},
+    )
+
+
+def _action_ended(error: ActionEnded) -> Problem:
+    action = error.action
+    ended_at = "" if action.ended_at is None else action.ended_at.isoformat()
+    return Problem.of(
+        "ACTION_ENDED",
+        f"It was {action.outcome} at {ended_at}; this answer changed nothing.",
+        {
+            "action_id": action.id,
+            "state": str(action.outcome),
+            "ended_by": action.ended_by,
+            "ended_at": ended_at,
+        },
+    )
+
+
+def _plan_not_found(error: PlanNotFound) -> Problem:
+    return Problem.of(
+        "PLAN_NOT_FOUND", "No plan was proposed in this chat.", {"chat_id": error.chat_id}
     )
 
 
@@ -364,6 +410,10 @@ ERRORS: ErrorTable = {
     NotEditable: _not_editable,
     NothingToCompact: _nothing_to_compact,
     BadToolResult: _bad_tool_result,
+    ActionNotOpen: _action_not_open,
+    ActionNotFound: _action_not_found,
+    ActionEnded: _action_ended,
+    PlanNotFound: _plan_not_found,
     RequestIdReused: _request_id_reused,
     UsageLimitReached: _usage_limit,
     GroupsUnavailable: _groups_unavailable,
@@ -375,6 +425,7 @@ ERRORS: ErrorTable = {
     NameTaken: _name_taken,
     VersionConflict: _version_conflict,
     KeyNeeded: _key_needed,
+    TooManyRules: _too_many_rules,
     InvalidRequest: _invalid,
     DatabaseUnavailable: _unavailable,
     DatabaseBusy: _contended,

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from chatd.chats.domain.references import McpServers
 from chatd.chats.store.diffs import PostgresDiffs
 from chatd.chats.wiring import ChatComponents
+from chatd.content.domain.tools import Tools
 from chatd.faults import Faults
 from chatd.files.engine.cache import CachedFiles
 from chatd.files.store.files import PostgresFiles
@@ -17,7 +18,9 @@ from chatd.resources import Resources
 from chatd.spend.store.open_calls import PostgresOpenCalls
 from chatd.spend.wiring import SpendComponents
 from chatd.titles.wiring import TitleComponents, open_titles
+from chatd.tools.acknowledgements import Acknowledgements
 from chatd.tools.wiring import open_tools
+from chatd.turns.domain.ports import Approvals
 from chatd.turns.engine.chat_run import TurnRunner
 from chatd.turns.engine.dependencies import TurnPorts
 from chatd.turns.engine.open_calls import OpenCallWriter
@@ -43,7 +46,9 @@ class WorkerComponents:
         turns: Runs the chats.
         titles: Generates titles and summaries of them.
         diffs: Tracks changes in their workspaces.
+        tools: The tools of all executors.
         servers: The MCP servers whose tools they use.
+        acknowledgements: Acknowledges the results of their tools.
         endings: Ends workers whose process is proven dead.
         quarantine: The process for turns whose processes keep dying.
         open_calls: Stores model calls under way, and charges those of dead processes.
@@ -54,7 +59,9 @@ class WorkerComponents:
     turns: TurnRunner
     titles: TitleComponents
     diffs: DiffStatuses
+    tools: Tools
     servers: McpServers
+    acknowledgements: Acknowledgements
     open_calls: OpenCallWriter
     endings: WorkerEndings
     quarantine: Quarantine
@@ -71,6 +78,7 @@ async def open_worker(
     spend: SpendComponents,
     suspension: UserSuspension,
     workspaces: WorkspaceComponents,
+    approvals: Approvals,
 ) -> WorkerComponents:
     """Return the worker; it owns nothing before it is run."""
     process = resources.process
@@ -90,7 +98,6 @@ async def open_worker(
     )
     offered = await open_tools(
         resources,
-        catalogue.configuration,
         stack,
         locator=workspaces.locator,
         lifecycle=workspaces.tools,
@@ -101,6 +108,7 @@ async def open_worker(
             model=faults.model(catalogue.model),
             tools=faults.tools(ChangeTrackingTools(offered.tools, diffs.files_changed)),
             setups=setups,
+            approvals=approvals,
             live=chats.live,
             partials=chats.partials,
             spending=spend.spending,
@@ -127,7 +135,17 @@ async def open_worker(
     )
     worker = _worker(resources, faults, worker_id, chats, workers, turns, quarantine)
     return WorkerComponents(
-        worker, workers, turns, titles, diffs, offered.servers, open_calls, endings, quarantine
+        worker,
+        workers,
+        turns,
+        titles,
+        diffs,
+        offered.tools,
+        offered.servers,
+        offered.acknowledgements,
+        open_calls,
+        endings,
+        quarantine,
     )
 
 

@@ -13,6 +13,8 @@ from grpc_health.v1.health_pb2_grpc import HealthStub
 
 from gateway.http.problems.errors import UpstreamProblem
 from gateway.streams.tunnel import CallTunnel, TunnelledMethod
+from parley.api.chat.v1.action_service_pb2_grpc import ActionServiceStub
+from parley.api.chat.v1.approval_service_pb2_grpc import ApprovalServiceStub
 from parley.api.chat.v1.chat_service_pb2 import SendMessageRequest, SendMessageResponse
 from parley.api.chat.v1.chat_service_pb2_grpc import ChatServiceStub
 from parley.api.chat.v1.file_service_pb2_grpc import FileServiceStub
@@ -53,7 +55,9 @@ class Stubs:
     files: FileServiceStub
     models: ModelServiceStub
     usage: UsageServiceStub
+    approvals: ApprovalServiceStub
     settings: SettingsServiceStub
+    actions: ActionServiceStub
     workspaces: WorkspaceAccessServiceStub
     catalogue: WorkspaceServiceStub
     secrets: SecretServiceStub
@@ -148,7 +152,9 @@ class ChatdClient:
                 files=FileServiceStub(channel),
                 models=ModelServiceStub(channel),
                 usage=UsageServiceStub(channel),
+                approvals=ApprovalServiceStub(channel),
                 settings=SettingsServiceStub(channel),
+                actions=ActionServiceStub(channel),
                 workspaces=WorkspaceAccessServiceStub(channel),
                 catalogue=WorkspaceServiceStub(channel),
                 secrets=SecretServiceStub(channel),

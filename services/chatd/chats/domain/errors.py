@@ -11,6 +11,7 @@ ChatError
 ├── QueuedMessageNotFound   no such queued message
 ├── MessageNotFound         no such message to edit
 ├── NotEditable             only live messages of a user can be edited
+├── ActionNotOpen           the chat does not wait for this action
 ├── NothingToCompact        there are no messages since the last summary
 ├── BadToolResult           a client's result does not match the calls
 ├── FileNotFound            no such file for this caller
@@ -115,6 +116,14 @@ class NotEditable(ChatError):
         super().__init__(f"message {message_id} is of role {role}; only a user's can be edited")
         self.message_id = message_id
         self.role = role
+
+
+class ActionNotOpen(ChatError):
+    """The chat does not wait for this action: it has ended, or never existed."""
+
+    def __init__(self, action_id: str) -> None:
+        super().__init__(f"no open action {action_id}")
+        self.action_id = action_id
 
 
 class NothingToCompact(ChatError):

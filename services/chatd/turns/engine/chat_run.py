@@ -25,6 +25,7 @@ from chatd.chats.domain.pieces import interrupted_messages, joined
 from chatd.chats.domain.transitions import fence_of
 from chatd.content.domain.messages import TurnError
 from chatd.content.domain.parts import Text
+from chatd.content.domain.turn_context import TurnContext
 from chatd.models.domain.language_model import ModelError
 from chatd.spend.domain.ledger import CallOutcome, OpenCall
 from chatd.turns.domain.retries import (
@@ -55,6 +56,7 @@ from chatd.turns.engine.history import Histories, History
 from chatd.turns.engine.mailbox import Mailbox
 from chatd.turns.engine.metering import inherited_bill, use_of_answer
 from chatd.turns.engine.preparation import PreparedTurn, prepare
+from chatd.turns.engine.progress import LiveProgress
 from chatd.turns.engine.session import OwnershipLost, Session
 from chatd.turns.engine.step import Done, ModelStep, StepEnd, Stepped
 from chatd.turns.engine.stream import Broken, Superseded
@@ -161,7 +163,9 @@ class ChatRun:
 
     async def _run_tools(self, prepared: PreparedTurn) -> None:
         session = self._session
-        open_calls = await self._dispatched.open_calls(session, prepared.specs)
+        show = self._ports.live.open(session.chat_id, session.fence).add
+        context = prepared.step_context(session, LiveProgress(session.state.pending, show))
+        open_calls = await self._dispatched.open_calls(session, context, prepared.specs)
         self._dispatched.being_sent()
         batch = ToolBatch(
             session,
@@ -170,7 +174,7 @@ class ChatRun:
             clock=self._clock,
             budget_bytes=prepared.result_budget_bytes,
         )
-        await batch.run(self._ports.live.open(session.chat_id, session.fence).add)
+        await batch.run(show)
         if any(each.execution.spec.moves_tools for each in open_calls):
             self._prepared = None
 
@@ -194,7 +198,14 @@ class ChatRun:
             summariser = Summariser(self._ports.model, prepared.setup, limits, self._clock)
             end = await summariser.run(session, action, request, show)
         else:
-            step = ModelStep(self._ports.model, prepared, limits, self._clock)
+            step = ModelStep(
+                self._ports.model,
+                prepared,
+                limits,
+                self._ports.limits.deadlines,
+                self._ports.approvals,
+                self._clock,
+            )
             end = await step.run(session, request, show)
         match end:
             case Superseded(newest):
@@ -268,7 +279,7 @@ class ChatRun:
 
     async def _finish_interruption(self) -> None:
         session = self._session
-        if any(not call.is_client and not call.is_recorded for call in session.state.pending):
+        if any(call.is_dispatched and not call.is_recorded for call in session.state.pending):
             await self._settle_calls()
         messages = await self._kept_messages()
         bill = session.billed(CallOutcome.INTERRUPTED) or inherited_bill(self._inherited)
@@ -279,7 +290,9 @@ class ChatRun:
         session, prepared = self._session, self._prepared
         await session.catch_up()
         open_calls = await self._dispatched.open_calls(
-            session, {} if prepared is None else prepared.specs
+            session,
+            TurnContext(session.chat_id, session.owner) if prepared is None else prepared.context,
+            {} if prepared is None else prepared.specs,
         )
         batch = ToolBatch(
             session,

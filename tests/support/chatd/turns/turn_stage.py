@@ -32,7 +32,7 @@ from chatd.providers.scripted import Play, ScriptedModel
 from chatd.spend.domain.ledger import LedgerEntry
 from chatd.spend.domain.limits import Spending
 from chatd.streams.engine.live import LiveChats, LivePart
-from chatd.turns.domain.ports import Partials
+from chatd.turns.domain.ports import Approvals, Partials
 from chatd.turns.domain.turn import TurnEnded, TurnSetup
 from chatd.turns.engine.chat_run import TurnRunner
 from chatd.turns.engine.dependencies import TurnLimits
@@ -147,6 +147,7 @@ class Stage:
         partials: Partials | None = None,
         clock: FakeClock | None = None,
         spending: Spending | None = None,
+        approvals: Approvals | None = None,
     ) -> None:
         self.clock = clock or FakeClock()
         self.live = LiveChats()
@@ -161,9 +162,10 @@ class Stage:
         self.mailbox = Mailbox(IDLE)
         self._sent = 0
         self._limits = limits
-        self._setups = FixedSetups(setup)
+        self.setups = FixedSetups(setup)
         self._partials = partials
         self._spending = spending or Unlimited()
+        self._approvals = approvals
         self.runner = self._runner()
 
     @property
@@ -253,8 +255,9 @@ class Stage:
             self.commits,
             self.model,
             self.tools,
-            self._setups,
+            self.setups,
             self.live,
+            approvals=self._approvals,
             partials=self._partials,
             spending=self._spending,
             clock=self.clock,
