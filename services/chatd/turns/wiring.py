@@ -126,13 +126,7 @@ async def open_worker(
     workers = PostgresWorkers(resources.pool, resources.lease_session)
     stack.callback(workers.close)
     endings = WorkerEndings(workers, chats.chats.publish_state)
-    instance_file = resources.settings.instance_file
-    quarantine = Quarantine(
-        process.environment,
-        None if instance_file is None else instance_file.parent,
-        end=endings.end,
-        clock=process.clock,
-    )
+    quarantine = _quarantine(resources, endings)
     worker = _worker(resources, faults, worker_id, chats, workers, turns, quarantine)
     return WorkerComponents(
         worker,
@@ -147,6 +141,12 @@ async def open_worker(
         endings,
         quarantine,
     )
+
+
+def _quarantine(resources: Resources, endings: WorkerEndings) -> Quarantine:
+    process, instance_file = resources.process, resources.settings.instance_file
+    directory = None if instance_file is None else instance_file.parent
+    return Quarantine(process.environment, directory, end=endings.end, clock=process.clock)
 
 
 def _worker(

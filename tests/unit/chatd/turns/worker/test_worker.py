@@ -6,7 +6,6 @@ import pytest
 from chatd.chats.domain.chat import Claimed, NewMessage, Status
 from chatd.chats.domain.commands import (
     BusyBehavior,
-    CommitStep,
     FinishTurn,
     Interrupt,
     SendMessage,
@@ -19,9 +18,8 @@ from chatd.primitives.domain.ids import ChatId, OwnerId, QueuedMessageId, Worker
 from chatd.turns.engine.mailbox import Mailbox
 from chatd.turns.worker.ports import WorkerLimits
 from chatd.workers.domain import CRASH_LOOP, NamedChat
-from chatd.workers.engine.endings import WorkerEndings
 from parley.postgres import DatabaseUnavailable
-from support.chatd.turns.in_memory_workers import InMemoryWorkers, WorkerRow
+from support.chatd.turns.in_memory_workers import InMemoryWorkers
 from support.chatd.turns.worker_stage import (
     ANN,
     BOB,
@@ -31,7 +29,6 @@ from support.chatd.turns.worker_stage import (
     TWO,
     A,
     B,
-    C,
     HeldRunners,
     Stage,
     settle,
@@ -228,72 +225,6 @@ async def test_the_chats_of_a_killed_worker_are_taken_over_after_its_lease(stage
         taken = stage.state(A)
         assert (taken.worker_id, taken.owner_epoch, taken.takeovers) == (TWO, 8, 1)
         assert taken.generation_attempt == 3
-
-
-async def test_chats_of_a_worker_that_is_proven_dead_are_taken_over_at_once(stage: Stage) -> None:
-    async with stage.worker(TWO):
-        async with stage.worker(ONE) as killed:
-            stage.run_here(killed, A)
-            await settle()
-        stage.runners.started.clear()
-        endings = WorkerEndings(stage.workers, stage.publish)
-        assert await endings.end(ONE) == 1
-        await settle()
-        assert started(stage) == [A]
-        taken = stage.state(A)
-        assert (taken.worker_id, taken.owner_epoch, taken.takeovers) == (TWO, 9, 1)
-
-
-async def test_a_worker_that_was_declared_dead_stops_everything_and_says_so(stage: Stage) -> None:
-    async with stage.worker() as worker:
-        stage.run_here(worker, A)
-        await settle()
-        await WorkerEndings(stage.workers, stage.publish).end(ONE)
-        await stage.pass_time(4.25)
-        assert (stage.ended, stage.runners.ended) == ([ONE], [A])
-        assert (worker.has_ended, worker.may_act(), worker.reserve(ANN.id)) == (True, False, None)
-        left = stage.state(A)
-        assert (left.worker_id, left.owner_epoch) == (None, 8)
-
-
-async def test_suspects_are_left_to_a_quarantine_that_is_asked_for(stage: Stage) -> None:
-    stage.add(A, takeovers=2)
-    stage.add(C)
-    async with stage.worker():
-        await stage.pass_time(CONTACT_S + 4)
-        assert started(stage) == [C]
-        assert set(stage.quarantined) == {ONE}
-
-
-async def test_a_suspect_that_appears_needs_no_tick_to_ask_for_a_quarantine(stage: Stage) -> None:
-    stage.add(A, worker_id=DEAD, takeovers=1)
-    stage.workers.rows[DEAD] = WorkerRow("unix:/dead", stage.clock.now())
-    async with stage.worker():
-        await WorkerEndings(stage.workers, stage.publish).end(DEAD)
-        await settle()
-        assert stage.quarantined == [ONE]
-
-
-async def test_a_quarantine_runs_suspects_one_after_the_other_until_their_progress(
-    stage: Stage,
-) -> None:
-    for chat_id in (A, B):
-        stage.add(chat_id, takeovers=2)
-    stage.add(C)
-    limits = WorkerLimits(slots_max=1, running_per_user_max=10, is_quarantine=True)
-    async with stage.worker(limits=limits) as worker:
-        await stage.pass_time(CONTACT_S)
-        assert started(stage) == [A]
-        assert worker.reserve(ANN.id) is None
-        answer = NewMessage(Role.ASSISTANT, (Text("one step"),))
-        await stage.apply(A, CommitStep(fence_of(stage.state(A)), (answer,)))
-        await settle()
-        released = stage.state(A)
-        assert (released.status, released.worker_id) == (Status.RUNNING, None)
-        assert released.takeovers == 0
-        assert started(stage) == [A, B]
-        assert not worker.is_idle
-        assert stage.state(C).worker_id is None
 
 
 async def test_a_chat_whose_owners_keep_dying_is_parked_and_told(stage: Stage) -> None:
