@@ -89,6 +89,8 @@ workers = Table(
     flag_column("is_draining"),
     time_column("lease_until"),
     time_column("started_at"),
+    time_column("ended_at", nullable=True),
+    Column("is_quarantine", Boolean, nullable=False, server_default=text("false")),
     PrimaryKeyConstraint("id", name=Constraint.WORKERS_PKEY),
 )
 
