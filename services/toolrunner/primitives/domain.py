@@ -57,11 +57,13 @@ class Scope:
         workspace_id: The workspace.
         chat_id: The chat.
         epoch: Number of the workspace's placement; 0 if it was not placed.
+        turn_id: The message that started the turn of the chat; 0 outside of turns.
     """
 
     workspace_id: WorkspaceId
     chat_id: ChatId = NO_CHAT
     epoch: int = 0
+    turn_id: int = 0
 
     def may_see(self, record: Placed) -> bool:
         """Return whether a process belongs to this chat or to none; a user sees all of them."""

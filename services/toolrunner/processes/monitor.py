@@ -8,6 +8,7 @@ from typing import Final
 
 from parley.clock import Clock
 from parley.tasks import Starter
+from toolrunner.checkpoints.service import Checkpoints
 from toolrunner.journal.journal import Journal
 from toolrunner.journal.records import Effect, ProcessRecord, ProcessState
 from toolrunner.journal.thread import JournalThread
@@ -52,6 +53,7 @@ class ProcessMonitor:
     tasks: Starter
     clock: Clock
     starts: dict[ProcessId, _Start] = field(default_factory=dict)
+    checkpoints: Checkpoints | None = None  # None if nothing is kept of changed files.
 
     def exited(self, process_id: ProcessId, exit: Exit) -> None:
         """Publish an exit, once the output is read."""
@@ -137,6 +139,8 @@ class ProcessMonitor:
 
     def _publish(self, live: LiveProcess, exit: Exit) -> None:
         live.exit(exit, now=self.clock.now(), now_s=self.clock.monotonic())
+        if self.checkpoints is not None:
+            self.checkpoints.process_ended(live.record.workspace_id)
 
     def _keep_late(self, live: LiveProcess) -> None:
         start = self.starts.get(live.record.process_id)

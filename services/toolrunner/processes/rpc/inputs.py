@@ -100,7 +100,10 @@ def scope_of(context: workspace_pb2.WorkspaceContext) -> Scope:
     chat_id = context.chat_id and canonical_uuid(context.chat_id, "context.chat_id")
     if context.epoch < 0:
         raise InvalidRequest("context.epoch", "is negative")
-    return Scope(WorkspaceId(workspace_id), ChatId(chat_id) if chat_id else NO_CHAT, context.epoch)
+    if context.turn_id < 0:
+        raise InvalidRequest("context.turn_id", "is negative")
+    chat = ChatId(chat_id) if chat_id else NO_CHAT
+    return Scope(WorkspaceId(workspace_id), chat, context.epoch, context.turn_id)
 
 
 def process_id_of(text: str) -> ProcessId:
