@@ -6,6 +6,7 @@ from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callab
 
 from chatd.content.domain.messages import Role
 from chatd.content.domain.parts import Text, ToolCall, ToolResult
+from chatd.content.domain.prompts import PromptMessage
 from chatd.content.domain.tools import Executor, ToolSpec
 from chatd.content.domain.truncation import without_large_bytes
 from chatd.models.domain.language_model import (
@@ -13,7 +14,6 @@ from chatd.models.domain.language_model import (
     ModelEvent,
     ModelRequest,
     OnEvent,
-    PromptMessage,
     RequestSent,
     TextDelta,
     ToolCallRequested,

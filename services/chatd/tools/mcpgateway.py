@@ -2,11 +2,12 @@
 
 import base64
 import json
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import grpc
 
 from chatd.chats.domain.references import NO_SUCH_SERVER, SERVER_DISABLED
+from chatd.content.domain.messages import ChatMode
 from chatd.content.domain.parts import ToolOutcome
 from chatd.content.domain.tools import (
     UNKNOWN_OUTCOME,
@@ -21,7 +22,8 @@ from chatd.content.domain.tools import (
     ToolSpec,
     Untraceable,
 )
-from chatd.primitives.domain.errors import ChatNotFound, CheckUnavailable
+from chatd.content.domain.turn_context import TurnContext
+from chatd.primitives.domain.errors import CheckUnavailable
 from chatd.primitives.domain.ids import ChatId, Owner
 from chatd.tools.catalogue_cache import (
     CatalogueKey,
@@ -59,25 +61,16 @@ class McpTools:
     Args:
         channels: The replicas of mcpgateway.
         clock: The clock of the caches.
-        chosen: Returns the servers that a chat has chosen.
     """
 
-    def __init__(
-        self,
-        channels: Channels,
-        clock: Clock,
-        chosen: Callable[[ChatId], Awaitable[tuple[str, ...]]],
-    ) -> None:
+    def __init__(self, channels: Channels, clock: Clock) -> None:
         self._channels = channels
         self._catalogues = ToolCatalogueCache(clock)
         self._choices = ServerChoiceCache(clock)
-        self._chosen = chosen
 
-    async def list_tools(self, chat_id: ChatId, owner: Owner) -> tuple[ToolSpec, ...]:
+    async def list_tools(self, context: TurnContext) -> tuple[ToolSpec, ...]:
         """Return the tools of the servers that the chat has chosen, and of those for all chats."""
-        server_ids = await self._chosen(chat_id)
-        place = self._place(chat_id, owner, server_ids)
-        return await self._catalogues.at(place, lambda: self._ask(chat_id, owner, server_ids))
+        return await self._catalogues.at(self._place(context), lambda: self._ask(context))
 
     def forget_catalogues(self) -> None:
         """Drop cached catalogues and choices, because servers changed or notices may be lost."""
@@ -111,21 +104,19 @@ class McpTools:
             self._choices.keep(owner.id, set(server_ids) - set(stored) - set(refused))
         return refused
 
-    async def _ask(
-        self, chat_id: ChatId, owner: Owner, server_ids: tuple[str, ...]
-    ) -> ToolCatalogue:
-        stub = McpRuntimeServiceStub(self._channels.for_key(chat_id))
-        context = api.ChatContext(chat_id=chat_id, root_chat_id=chat_id)
-        with acting_for(user_of(owner)):
+    async def _ask(self, context: TurnContext) -> ToolCatalogue:
+        stub = McpRuntimeServiceStub(self._channels.for_key(context.chat_id))
+        chat = _chat_context(context)
+        with acting_for(user_of(context.owner)):
             selection = await stub.ResolveSelection(
-                api.ResolveSelectionRequest(context=context, stored_server_ids=server_ids),
+                api.ResolveSelectionRequest(context=chat, stored_server_ids=context.mcp_server_ids),
                 timeout=LIST_TIMEOUT_S,
                 wait_for_ready=True,
             )
             if not selection.effective_server_ids:
                 return ToolCatalogue(())
             request = api.ListToolsRequest(
-                context=context, server_ids=selection.effective_server_ids, allow_stale=True
+                context=chat, server_ids=selection.effective_server_ids, allow_stale=True
             )
             listing = await stub.ListTools(request, timeout=LIST_TIMEOUT_S)
         return ToolCatalogue(
@@ -137,12 +128,7 @@ class McpTools:
 
     async def execute(self, execution: Execution) -> Outcome:
         """Call a tool, or attach to the running call, and return its result."""
-        try:
-            server_ids = await self._chosen(execution.chat_id)
-        except ChatNotFound:
-            # The chat was deleted meanwhile, so no catalogue of it is requested again.
-            return await self._execute(execution)
-        place = self._place(execution.chat_id, execution.owner, server_ids)
+        place = self._place(execution.context)
         return await self._catalogues.after(place, self._execute(execution))
 
     async def _execute(self, execution: Execution) -> Outcome:
@@ -186,11 +172,21 @@ class McpTools:
         except grpc.aio.AioRpcError as error:
             certain_problem(error, Executor.MCPGATEWAY)
 
-    def _place(self, chat_id: ChatId, owner: Owner, server_ids: tuple[str, ...]) -> CatalogueKey:
-        return CatalogueKey(str(self._channels.address_for(chat_id)), owner.id, server_ids)
+    def _place(self, context: TurnContext) -> CatalogueKey:
+        address = str(self._channels.address_for(context.chat_id))
+        return CatalogueKey(address, context.owner.id, context.mode, context.mcp_server_ids)
 
     def _stub(self, execution: Execution) -> McpRuntimeServiceStub:
         return McpRuntimeServiceStub(self._channels.for_key(execution.chat_id))
+
+
+def _chat_context(context: TurnContext) -> api.ChatContext:
+    return api.ChatContext(
+        chat_id=context.chat_id,
+        root_chat_id=context.root_chat_id,
+        workspace_id=context.workspace_id,
+        is_plan_mode=context.mode is ChatMode.PLAN,
+    )
 
 
 def _reason(server: api.InvalidServer) -> str:
@@ -229,7 +225,7 @@ def _request(execution: Execution) -> api.CallToolRequest:
     dispatch, spec = execution.dispatch, execution.spec
     return api.CallToolRequest(
         key=_key(execution),
-        context=api.ChatContext(chat_id=execution.chat_id, root_chat_id=execution.chat_id),
+        context=_chat_context(execution.context),
         server_id=spec.server_id,
         original_name=spec.original_name,
         expected_digest=spec.digest,

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import grpc
 
 from chatd.content.domain.tools import Execution, Executor, Found, Outcome, Tools, ToolSpec
-from chatd.primitives.domain.ids import ChatId, Owner
+from chatd.content.domain.turn_context import TurnContext
 
 logger = logging.getLogger(__name__)
 
@@ -18,7 +18,7 @@ class RoutedTools:
     def __init__(self, executors: Mapping[Executor, Tools]) -> None:
         self._executors = executors
 
-    async def list_tools(self, chat_id: ChatId, owner: Owner) -> tuple[ToolSpec, ...]:
+    async def list_tools(self, context: TurnContext) -> tuple[ToolSpec, ...]:
         """Return the tools of all executors that answer.
 
         Raises:
@@ -27,7 +27,7 @@ class RoutedTools:
 
         async def ask(executor: Executor, tools: Tools) -> tuple[ToolSpec, ...]:
             try:
-                return await tools.list_tools(chat_id, owner)
+                return await tools.list_tools(context)
             except grpc.aio.AioRpcError as error:
                 logger.warning(
                     "%s offers no tools now: %s", executor, error.code().name, exc_info=error

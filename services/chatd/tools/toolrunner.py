@@ -17,8 +17,9 @@ from chatd.content.domain.tools import (
     ToolSpec,
     Untraceable,
 )
+from chatd.content.domain.turn_context import TurnContext
 from chatd.primitives.domain.errors import ChatError
-from chatd.primitives.domain.ids import ChatId, Owner
+from chatd.primitives.domain.ids import Owner
 from chatd.tools.catalogue_cache import CatalogueKey, ToolCatalogue, ToolCatalogueCache
 from chatd.tools.workspace import TOOLS, AttachmentStore, Call, failed, key_of, refused
 from chatd.tools.workspace.not_ready import not_ready
@@ -59,15 +60,15 @@ class WorkspaceTools:
         self._attachment_store = attachment_store
         self._catalogues = ToolCatalogueCache(clock)
 
-    async def list_tools(self, chat_id: ChatId, owner: Owner) -> tuple[ToolSpec, ...]:
+    async def list_tools(self, context: TurnContext) -> tuple[ToolSpec, ...]:
         """Return the tools, with the journal generation of the node."""
         try:
-            location = await self._locator.locate_for_turn(chat_id)
+            location = await self._locator.locate_for_turn(context.chat_id)
         except ChatError as nowhere:
             logger.warning("a chat has no workspace tools now: %s", nowhere)
             return ()
-        place = CatalogueKey(location.address, owner.id)
-        return await self._catalogues.at(place, lambda: self._ask(location, owner))
+        place = CatalogueKey(location.address, context.owner.id)
+        return await self._catalogues.at(place, lambda: self._ask(location, context.owner))
 
     async def _ask(self, location: WorkspaceLocation, owner: Owner) -> ToolCatalogue:
         stub = ExecutionServiceStub(self._channel(location))

@@ -7,7 +7,6 @@ from chatd.bus_handlers import follow_servers
 from chatd.chats.store.attachments import Attachments
 from chatd.content.domain.tools import Executor, Tools
 from chatd.models.engine.configuration import ConfigurationCache
-from chatd.primitives.domain.ids import ChatId
 from chatd.resources import Resources
 from chatd.tools.mcpgateway import McpTools
 from chatd.tools.metrics import MeasuredTools
@@ -35,15 +34,11 @@ async def open_tools(
     lifecycle: Tools,
 ) -> ToolComponents:
     """Return the tools of all executors; the stack closes their channels."""
-
-    async def chosen(chat_id: ChatId) -> tuple[str, ...]:
-        return (await configuration.chat(chat_id)).mcp_server_ids
-
     clock = resources.process.clock
     mcpgateways = await stack.enter_async_context(
         resources.neighbours.channels(ServiceName.MCPGATEWAY, resources.settings.mcpgateway)
     )
-    of_servers = McpTools(mcpgateways, clock, chosen)
+    of_servers = McpTools(mcpgateways, clock)
     background = await stack.enter_async_context(BackgroundTasks(resources.process.supervision))
     background.keep("servers.follow", lambda: follow_servers(resources.bus, of_servers))
     routed = RoutedTools(

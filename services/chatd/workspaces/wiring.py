@@ -135,7 +135,7 @@ def open_workspaces(
         NodeServicer(Registry(workspaces, nodes), nodes, secrets, process.clock),
         SecretServicer(secrets, workspaces, policies.publish),
     )
-    tools = LifecycleTools(control, configuration.chat)
+    tools = LifecycleTools(control)
     return WorkspaceComponents(
         control, locator, tools, driver, workspace_timers, changes, access, placed, servicers
     )

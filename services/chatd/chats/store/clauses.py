@@ -95,11 +95,12 @@ APPEND_TURN = f"""
 RECORD_DISPATCHES = """
     dispatched AS (
         INSERT INTO chat.tool_calls (execution_id, chat_id, message_id, tool_call_id, tool_name,
-            executor, owner_epoch, journal_generation, dispatched_at)
+            executor, owner_epoch, journal_generation, mode, dispatched_at)
         SELECT new.execution_id, chat_id, {p1}::bigint, new.tool_call_id, new.tool_name,
-            new.executor, owner_epoch, new.journal_generation, changed_at
-        FROM guard, unnest({p2}::uuid[], {p3}::text[], {p4}::text[], {p5}::text[], {p6}::text[])
-            AS new (execution_id, tool_call_id, tool_name, executor, journal_generation))
+            new.executor, owner_epoch, new.journal_generation, new.mode, changed_at
+        FROM guard, unnest({p2}::uuid[], {p3}::text[], {p4}::text[], {p5}::text[], {p6}::text[],
+            {p7}::text[])
+            AS new (execution_id, tool_call_id, tool_name, executor, journal_generation, mode))
 """
 STORE_RESULT = """
     recorded AS (
@@ -181,6 +182,7 @@ def clause_of(write: Write, next_id: MessageId) -> Clause:
                     [call.tool_name for call in called],
                     [dispatch.executor for dispatch in dispatches],
                     [dispatch.journal_generation for dispatch in dispatches],
+                    [dispatch.mode for dispatch in dispatches],
                 ),
             )
         case StoreResult(call, result):

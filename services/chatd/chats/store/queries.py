@@ -20,7 +20,8 @@ SELECT_HISTORY = f"""
 # The dispatched calls of one message, for the worker that has to find their outcome.
 # May run: checked by Ownership, process.
 SELECT_EXECUTIONS = """
-    SELECT execution_id, tool_call_id, tool_name, executor, journal_generation, owner_epoch
+    SELECT execution_id, tool_call_id, tool_name, executor, journal_generation, owner_epoch,
+        mode
     FROM chat.tool_calls WHERE chat_id = $1 AND message_id = $2 ORDER BY dispatched_at, execution_id
 """
 

@@ -14,7 +14,7 @@ from chatd.chats.store.codec import (
     pending_from_json,
     retry_from_json,
 )
-from chatd.content.domain.messages import FinishReason, Role, Visibility
+from chatd.content.domain.messages import ChatMode, FinishReason, Role, Visibility
 from chatd.content.domain.tools import Executor, StoredExecution
 from chatd.primitives.domain.ids import ChatId, ExecutionId, MessageId, QueuedMessageId, WorkerId
 from chatd.primitives.store.rows import Row
@@ -89,6 +89,7 @@ def stored_execution_of(row: asyncpg.Record) -> StoredExecution:
         executor=Executor(row["executor"]),
         journal_generation=row["journal_generation"],
         owner_epoch=row["owner_epoch"],
+        mode=ChatMode(row["mode"]),
     )
 
 

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, Protocol
 
+from chatd.content.domain.messages import ChatMode
 from chatd.content.domain.parts import File, ToolCall, ToolOutcome
 from chatd.content.domain.truncation import BUDGET_BYTES_UNKNOWN
+from chatd.content.domain.turn_context import TurnContext
 from chatd.primitives.domain.ids import ChatId, ExecutionId, Owner
 
 # GPT-5 models and coding models, with any prefix or date that a gateway adds to their names.
@@ -89,6 +91,7 @@ class Dispatch:
     call: ToolCall
     executor: Executor
     journal_generation: str  # Executor's journal at dispatch; "never seen" is proof only there.
+    mode: ChatMode = ChatMode.ORDINARY  # Mode of the turn that made it; a new owner keeps it.
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,18 +104,28 @@ class StoredExecution:
     executor: Executor
     journal_generation: str
     owner_epoch: int  # Epoch of the owner that dispatched it.
+    mode: ChatMode
 
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """A dispatched call with its user and the epoch of the owner that sent it."""
+    """A dispatched call in its turn, with the epoch of the owner that sent it."""
 
-    chat_id: ChatId
-    owner: Owner
+    context: TurnContext
     owner_epoch: int
     dispatch: Dispatch
     spec: ToolSpec
     budget_bytes: int = BUDGET_BYTES_UNKNOWN  # Size limit of its result.
+
+    @property
+    def chat_id(self) -> ChatId:
+        """The chat of the turn."""
+        return self.context.chat_id
+
+    @property
+    def owner(self) -> Owner:
+        """The user whose credentials the turn uses."""
+        return self.context.owner
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,8 +186,8 @@ class ExecutorUnreachable(Exception):
 class Tools(Protocol):
     """A source of tools, with their execution."""
 
-    async def list_tools(self, chat_id: ChatId, owner: Owner) -> tuple[ToolSpec, ...]:
-        """Return the tools a chat of `owner` may use now."""
+    async def list_tools(self, context: TurnContext) -> tuple[ToolSpec, ...]:
+        """Return the tools that a turn may use."""
         ...
 
     async def execute(self, execution: Execution) -> Outcome:

@@ -9,9 +9,10 @@ import msgspec
 
 from chatd.content.domain.messages import ErrorKind, Role
 from chatd.content.domain.parts import File, Text, ToolResult
+from chatd.content.domain.prompts import PromptMessage
 from chatd.content.domain.tools import ToolSpec
 from chatd.models.domain.catalogue import ProviderType
-from chatd.models.domain.language_model import ModelError, ModelRequest, PromptMessage
+from chatd.models.domain.language_model import ModelError, ModelRequest
 from chatd.models.engine.target import Target
 from chatd.providers.attachments import (
     Accepted,

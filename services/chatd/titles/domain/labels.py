@@ -8,8 +8,8 @@ from collections.abc import Iterable
 
 from chatd.content.domain.messages import Role
 from chatd.content.domain.parts import File, FileReference, Part, Text
+from chatd.content.domain.prompts import PromptMessage
 from chatd.content.domain.truncation import excerpt
-from chatd.models.domain.language_model import PromptMessage
 from chatd.turns.domain.turn import Ending
 
 TITLE_WORDS_MAX = 8

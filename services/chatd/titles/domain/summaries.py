@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from chatd.chats.domain.chat import Message
 from chatd.content.domain.messages import Role, Visibility
 from chatd.content.domain.parts import Text
+from chatd.content.domain.prompts import PromptMessage
 from chatd.content.domain.truncation import excerpt
-from chatd.models.domain.language_model import PromptMessage
 
 NEW_TURNS_MIN = 3
 TRANSCRIPT_CHARACTERS_MIN = 200

@@ -1,11 +1,11 @@
 """Offers the lifecycle tools to root chats and executes their calls."""
 
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Final, Protocol
+from collections.abc import Mapping
+from typing import Final
 
 from chatd.content.domain.tools import Execution, Found, Outcome, StillRunning, ToolSpec
+from chatd.content.domain.turn_context import TurnContext
 from chatd.primitives.domain.errors import ChatError, InvalidRequest
-from chatd.primitives.domain.ids import ChatId, Owner
 from chatd.tools.lifecycle.control import Control, LifecycleTool
 from chatd.tools.lifecycle.templates import FINDING
 from chatd.tools.lifecycle.workspaces import LIVING
@@ -18,32 +18,19 @@ TOOLS: Final[Mapping[str, LifecycleTool]] = {tool.name: tool for tool in (*FINDI
 _SPECS: Final = tuple(tool.spec for tool in TOOLS.values())
 
 
-class ChatFacts(Protocol):
-    """Facts about a chat that are not part of its history."""
-
-    @property
-    def is_child(self) -> bool:
-        """Whether another chat started it."""
-        ...
-
-
 class LifecycleTools:
     """Offers the lifecycle tools to root chats; a child uses the workspace of its root.
 
     Args:
         control: Executes the operations.
-        facts: Returns whether a chat is a child.
     """
 
-    def __init__(self, control: Control, facts: Callable[[ChatId], Awaitable[ChatFacts]]) -> None:
+    def __init__(self, control: Control) -> None:
         self._control = control
-        self._facts = facts
 
-    async def list_tools(self, chat_id: ChatId, owner: Owner) -> tuple[ToolSpec, ...]:
+    async def list_tools(self, context: TurnContext) -> tuple[ToolSpec, ...]:
         """Return the tools; a child gets none."""
-        if (await self._facts(chat_id)).is_child:
-            return ()
-        return _SPECS
+        return () if context.is_child else _SPECS
 
     async def execute(self, execution: Execution) -> Outcome:
         """Execute a call; invalid arguments are returned as its result."""

@@ -30,7 +30,7 @@ from chatd.content.domain.parts import (
     ToolCall,
     ToolResult,
 )
-from chatd.models.domain.language_model import PromptMessage
+from chatd.content.domain.prompts import PromptMessage
 from chatd.turns.domain.compaction import boundary_place
 from chatd.turns.domain.system_prompt import (
     SystemPrompt,

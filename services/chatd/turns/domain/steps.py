@@ -149,7 +149,7 @@ def next_action(state: ChatState, history: Sequence[Message], policy: StepPolicy
     if rows and not pauses and _is_final_answer(rows[-1]):
         goes_on = is_over and overflow is None and policy.is_final_step_compacted
         return Compact(CompactionSource.AUTOMATIC, use) if goes_on else Finish()
-    if _steps_of_turn(state, history) >= policy.steps_max:
+    if steps_of_turn(state, history) >= policy.steps_max:
         return StepLimit(_step_notice(policy.steps_max))
     looping = repeated_call(history, state.turn_id, policy.repetitions_max)
     if looping is not None:
@@ -213,7 +213,7 @@ def _is_paused(message: Message) -> bool:
     return message.role is Role.ASSISTANT and is_provided and _is_final_answer(message)
 
 
-def _steps_of_turn(state: ChatState, history: Sequence[Message]) -> int:
+def steps_of_turn(state: ChatState, history: Sequence[Message]) -> int:
     """Count the answers since the message that started the turn."""
     steps = 0
     for message in reversed(history):

@@ -25,6 +25,7 @@ from chatd.chats.domain.pieces import interrupted_messages, joined
 from chatd.chats.domain.transitions import fence_of
 from chatd.content.domain.messages import TurnError
 from chatd.content.domain.parts import Text
+from chatd.content.domain.turn_context import NoProgress, TurnContext
 from chatd.models.domain.language_model import ModelError
 from chatd.spend.domain.ledger import CallOutcome, OpenCall
 from chatd.turns.domain.retries import (
@@ -161,7 +162,9 @@ class ChatRun:
 
     async def _run_tools(self, prepared: PreparedTurn) -> None:
         session = self._session
-        open_calls = await self._dispatched.open_calls(session, prepared.specs)
+        show = self._ports.live.open(session.chat_id, session.fence).add
+        context = prepared.step_context(session, NoProgress())
+        open_calls = await self._dispatched.open_calls(session, context, prepared.specs)
         self._dispatched.being_sent()
         batch = ToolBatch(
             session,
@@ -170,7 +173,7 @@ class ChatRun:
             clock=self._clock,
             budget_bytes=prepared.result_budget_bytes,
         )
-        await batch.run(self._ports.live.open(session.chat_id, session.fence).add)
+        await batch.run(show)
         if any(each.execution.spec.moves_tools for each in open_calls):
             self._prepared = None
 
@@ -279,7 +282,9 @@ class ChatRun:
         session, prepared = self._session, self._prepared
         await session.catch_up()
         open_calls = await self._dispatched.open_calls(
-            session, {} if prepared is None else prepared.specs
+            session,
+            TurnContext(session.chat_id, session.owner) if prepared is None else prepared.context,
+            {} if prepared is None else prepared.specs,
         )
         batch = ToolBatch(
             session,

@@ -1,18 +1,22 @@
 """The preparation of a turn, once, before its first step."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from chatd.content.domain.messages import Role
 from chatd.content.domain.parts import File
+from chatd.content.domain.prompts import PromptMessage
 from chatd.content.domain.tools import Tools, ToolSpec
 from chatd.content.domain.truncation import BUDGET_BYTES_UNKNOWN, result_budget_bytes
+from chatd.content.domain.turn_context import Progress, TurnContext
 from chatd.files.domain.ports import Files
-from chatd.models.domain.language_model import ModelRequest, PromptMessage
+from chatd.models.domain.language_model import ModelRequest
 from chatd.models.domain.profile import ModelChoice
 from chatd.primitives.domain.ids import MessageId
 from chatd.turns.domain.calls import offered_tools
 from chatd.turns.domain.ports import Setups
-from chatd.turns.domain.steps import StepPolicy
+from chatd.turns.domain.prompt import PromptBuilder
+from chatd.turns.domain.steps import StepPolicy, steps_of_turn
 from chatd.turns.domain.turn import TurnSetup
 from chatd.turns.engine.session import Session
 
@@ -23,6 +27,7 @@ class PreparedTurn:
 
     turn_id: MessageId
     setup: TurnSetup
+    context: TurnContext
     tools: tuple[ToolSpec, ...]
     specs: Mapping[str, ToolSpec]
     policy: StepPolicy
@@ -31,6 +36,20 @@ class PreparedTurn:
     def result_budget_bytes(self) -> int:
         """The size limit of one result."""
         return result_budget_bytes(self.setup.model.context_limit_tokens)
+
+    def step_context(self, session: Session, progress: Progress) -> TurnContext:
+        """Return the context of the calls of the current step."""
+        history = session.history
+
+        def prompt() -> tuple[PromptMessage, ...]:
+            # The model saw everything before its last answer, which is what called the tools.
+            seen = list(history.messages)
+            while seen and seen[-1].role is not Role.ASSISTANT:
+                seen.pop()
+            return PromptBuilder().of(seen[:-1], self.setup.system_prompt)
+
+        step = steps_of_turn(session.state, history.messages)
+        return replace(self.context, step=step, prompt=prompt, progress=progress)
 
     @staticmethod
     def budget_bytes(prepared: "PreparedTurn | None") -> int:
@@ -63,7 +82,8 @@ async def prepare(session: Session, setups: Setups, tools: Tools, steps_max: int
         ModelError: No model can be used.
     """
     setup = await setups.prepare(session.chat_id, session.owner, choice_of(session))
-    local = await tools.list_tools(session.chat_id, session.owner)
+    context = setup.context(session.chat_id, session.owner)
+    local = await tools.list_tools(context)
     offered = offered_tools(local, setup.client_tools, setup.model.name)
     policy = StepPolicy(
         context_limit_tokens=setup.context_limit_tokens,
@@ -73,7 +93,7 @@ async def prepare(session: Session, setups: Setups, tools: Tools, steps_max: int
         steps_max=steps_max,
     )
     specs = {spec.name: spec for spec in offered}
-    return PreparedTurn(session.state.turn_id, setup, offered, specs, policy)
+    return PreparedTurn(session.state.turn_id, setup, context, offered, specs, policy)
 
 
 def choice_of(session: Session) -> ModelChoice | None:

@@ -90,7 +90,7 @@ class ModelStep:
         plan = plan_calls(calls, specs)
         for call in plan.mended:
             _log.info("the arguments of a call of %s were mended", call.tool_name)
-        dispatches = dispatches_for(session.chat_id, fence, plan.dispatched, specs)
+        dispatches = dispatches_for(self.prepared.context, fence, plan.dispatched, specs)
         asked = tuple(PendingCall(call.tool_call_id, call.tool_name) for call in plan.asked)
         for place, result in enumerate(plan.refused):
             show(Role.TOOL, place, result)

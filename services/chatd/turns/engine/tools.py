@@ -10,6 +10,7 @@ from chatd.chats.domain.errors import FenceLost
 from chatd.content.domain.messages import Role
 from chatd.content.domain.parts import ToolCall, ToolResult
 from chatd.content.domain.tools import Dispatch, Ended, Execution, Executor, Outcome, ToolSpec
+from chatd.content.domain.turn_context import TurnContext
 from chatd.primitives.domain.ids import ExecutionId
 from chatd.turns.domain.calls import executed_result, local_calls
 from chatd.turns.domain.ports import Chats
@@ -180,7 +181,7 @@ class Dispatched:
         self._new = {}
 
     async def open_calls(
-        self, session: Session, specs: Mapping[str, ToolSpec]
+        self, session: Session, context: TurnContext, specs: Mapping[str, ToolSpec]
     ) -> tuple[OpenCall, ...]:
         """Return the pending calls without a result, ready to be executed."""
         missing = [call for call in session.state.pending if not call.is_recorded]
@@ -189,7 +190,8 @@ class Dispatched:
             known = self._new
         else:
             known = await self._read(session)
-        return tuple(self._open_call(session, call, known, specs) for call in local)
+        epoch = session.state.owner_epoch
+        return tuple(self._open_call(context, epoch, call, known, specs) for call in local)
 
     async def _read(self, session: Session) -> dict[ExecutionId, Dispatch]:
         called = {call.tool_call_id for call in session.state.pending}
@@ -202,14 +204,19 @@ class Dispatched:
         stored = await self._chats.executions(session.chat_id, answer.id)
         return {
             each.execution_id: Dispatch(
-                each.execution_id, calls[each.tool_call_id], each.executor, each.journal_generation
+                each.execution_id,
+                calls[each.tool_call_id],
+                each.executor,
+                each.journal_generation,
+                each.mode,
             )
             for each in stored
         }
 
     def _open_call(
         self,
-        session: Session,
+        context: TurnContext,
+        owner_epoch: int,
         pending: PendingCall,
         known: Mapping[ExecutionId, Dispatch],
         specs: Mapping[str, ToolSpec],
@@ -217,13 +224,7 @@ class Dispatched:
         execution_id = pending.execution_id or ExecutionId("")
         dispatch = known.get(execution_id) or _untraceable(pending, execution_id)
         spec = specs.get(pending.tool_name)
-        execution = Execution(
-            session.chat_id,
-            session.owner,
-            session.state.owner_epoch,
-            dispatch,
-            spec or placeholder_spec(dispatch),
-        )
+        execution = Execution(context, owner_epoch, dispatch, spec or placeholder_spec(dispatch))
         return OpenCall(
             execution,
             is_new=execution_id in self._new,

@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from chatd.content.domain.parts import ToolCall, ToolOutcome
-from chatd.content.domain.tools import Dispatch, Execution, Executor, StillRunning
+from chatd.content.domain.tools import Dispatch, Execution, Executor, StillRunning, ToolSpec
+from chatd.content.domain.turn_context import TurnContext
 from chatd.primitives.domain.ids import ChatId, ExecutionId, Owner
 from chatd.tools.lifecycle import TOOLS, LifecycleTools
 from chatd.workspaces.domain.ranking import USE_RECOMMENDED
@@ -33,7 +34,7 @@ class Model:
         self.made += 1
         call = ToolCall(f"call-{self.made}", name, json.dumps(arguments))
         dispatch = Dispatch(ExecutionId(f"execution-{self.made}"), call, Executor.CHATD, "")
-        return Execution(self.chat_id, ANN, 1, dispatch, TOOLS[name].spec)
+        return Execution(TurnContext(self.chat_id, ANN), 1, dispatch, TOOLS[name].spec)
 
     async def again(self, execution: Execution) -> dict[str, Any]:
         outcome = await self.tools.execute(execution)
@@ -48,7 +49,7 @@ class Model:
 @pytest.fixture
 async def model(served: ServedChats, catalogue: Catalogue) -> AsyncIterator[Model]:
     chat_id = ChatId((await served.ann.create()).id)
-    tools = LifecycleTools(catalogue.control, Facts(served.pool).chat)
+    tools = LifecycleTools(catalogue.control)
     async with asyncio.timeout(60), asyncio.TaskGroup() as tasks:
         running = tasks.create_task(catalogue.driver.run())
         yield Model(tools, chat_id)
@@ -56,14 +57,22 @@ async def model(served: ServedChats, catalogue: Catalogue) -> AsyncIterator[Mode
 
 
 async def test_only_root_chats_get_the_tools(served: ServedChats, model: Model) -> None:
-    offered = await model.tools.list_tools(model.chat_id, ANN)
+    facts = Facts(served.pool)
+
+    async def offered_to(chat_id: ChatId) -> tuple[ToolSpec, ...]:
+        ancestor_ids = (await facts.chat(chat_id)).ancestor_ids
+        return await model.tools.list_tools(TurnContext(chat_id, ANN, ancestor_ids=ancestor_ids))
+
+    offered = await offered_to(model.chat_id)
     assert [spec.name for spec in offered] == list(TOOLS)
     assert {spec.name for spec in offered if spec.moves_tools} == {
         "create_workspace",
         "start_workspace",
     }
     child = ChatId(await served.add_child(model.chat_id))
-    assert await model.tools.list_tools(child, ANN) == ()
+    assert await offered_to(child) == ()
+    grandchild = ChatId(await served.add_child(child))
+    assert (await facts.chat(grandchild)).ancestor_ids == (child, model.chat_id)
 
 
 async def test_a_model_finds_a_template_and_reads_it(model: Model) -> None:

@@ -116,6 +116,7 @@ class InMemoryChats:
                 dispatch.executor,
                 dispatch.journal_generation,
                 chat.state.owner_epoch,
+                dispatch.mode,
             )
             for dispatch in chat.dispatches.values()
             if dispatch.call in called

@@ -18,7 +18,8 @@ from chatd.content.domain.tools import (
     ToolSpec,
     Untraceable,
 )
-from chatd.primitives.domain.ids import ChatId, ExecutionId, Owner
+from chatd.content.domain.turn_context import TurnContext
+from chatd.primitives.domain.ids import ChatId, ExecutionId
 
 
 class Crash(BaseException):
@@ -72,7 +73,7 @@ class JournalingTools:
         self.loses_answers = False
         self.crash_after_start = False
 
-    async def list_tools(self, chat_id: ChatId, owner: Owner) -> tuple[ToolSpec, ...]:
+    async def list_tools(self, context: TurnContext) -> tuple[ToolSpec, ...]:
         """Offer what it was made with."""
         self.offers += 1
         return self._specs

@@ -7,6 +7,7 @@ from typing import Any
 from chatd.content.domain.parts import ToolCall, ToolOutcome
 from chatd.content.domain.tools import Dispatch, Execution, Executor
 from chatd.content.domain.truncation import BUDGET_BYTES_UNKNOWN
+from chatd.content.domain.turn_context import TurnContext
 from chatd.primitives.domain.ids import ChatId, ExecutionId, Owner, OwnerId
 from chatd.tools.toolrunner import WorkspaceTools
 from parley.clock import Clock
@@ -38,11 +39,10 @@ class Calls:
         self, name: str, args_json: str, budget_bytes: int = BUDGET_BYTES_UNKNOWN
     ) -> Execution:
         """Return a new call as it is dispatched."""
-        specs = {spec.name: spec for spec in await self.tools.list_tools(CHAT, ANN)}
+        specs = {spec.name: spec for spec in await self.tools.list_tools(TurnContext(CHAT, ANN))}
         self.made += 1
         return Execution(
-            CHAT,
-            ANN,
+            TurnContext(CHAT, ANN),
             1,
             Dispatch(
                 ExecutionId(f"execution-{self.made}"),

@@ -23,7 +23,7 @@ from chatd.content.domain.parts import (
     ToolOutcome,
     ToolResult,
 )
-from chatd.models.domain.language_model import PromptMessage
+from chatd.content.domain.prompts import PromptMessage
 from chatd.models.domain.price import ModelUse
 from chatd.primitives.domain.ids import MessageId
 from chatd.turns.domain.prompt import PromptBuilder

@@ -9,8 +9,8 @@ from chatd.chats.domain.commands import CommitResults, CommitStep, RecordResult
 from chatd.chats.domain.errors import FenceLost
 from chatd.content.domain.messages import Role
 from chatd.content.domain.parts import File, ToolCall, ToolOutcome, ToolResult
+from chatd.content.domain.prompts import PromptMessage
 from chatd.content.domain.tools import UNKNOWN_OUTCOME, Outcome
-from chatd.models.domain.language_model import PromptMessage
 from chatd.models.domain.profile import ModelProfile
 from chatd.turns.domain.turn import TurnSetup
 from support.chatd.turns.journaling_tools import Crash
