@@ -127,11 +127,12 @@ STATES = (
     ),
     SqlInvariant(
         "chats_at_rest_have_no_episode",
-        "A chat that does not run has no attempt, takeover, retry or summary under way.",
+        "A chat that does not run has no attempt, takeover, retry, summary or revert under way.",
         """
         SELECT chat_id::text FROM chat.chat_exec
         WHERE status NOT IN ('running', 'interrupting') AND (generation_attempt <> 0
-            OR takeovers <> 0 OR retry IS NOT NULL OR is_compaction_requested)
+            OR takeovers <> 0 OR retry IS NOT NULL OR is_compaction_requested
+            OR revert IS NOT NULL)
         """,
     ),
     SqlInvariant(

@@ -17,6 +17,7 @@ from parley.api.chat.v1.chat_service_pb2 import SendMessageRequest, SendMessageR
 from parley.api.chat.v1.chat_service_pb2_grpc import ChatServiceStub
 from parley.api.chat.v1.file_service_pb2_grpc import FileServiceStub
 from parley.api.chat.v1.model_service_pb2_grpc import ModelServiceStub
+from parley.api.chat.v1.revert_service_pb2_grpc import RevertServiceStub
 from parley.api.chat.v1.settings_service_pb2_grpc import SettingsServiceStub
 from parley.api.chat.v1.stream_service_pb2_grpc import StreamServiceStub
 from parley.api.chat.v1.usage_service_pb2_grpc import UsageServiceStub
@@ -53,6 +54,7 @@ class Stubs:
     files: FileServiceStub
     models: ModelServiceStub
     usage: UsageServiceStub
+    reverts: RevertServiceStub
     settings: SettingsServiceStub
     workspaces: WorkspaceAccessServiceStub
     catalogue: WorkspaceServiceStub
@@ -148,6 +150,7 @@ class ChatdClient:
                 files=FileServiceStub(channel),
                 models=ModelServiceStub(channel),
                 usage=UsageServiceStub(channel),
+                reverts=RevertServiceStub(channel),
                 settings=SettingsServiceStub(channel),
                 workspaces=WorkspaceAccessServiceStub(channel),
                 catalogue=WorkspaceServiceStub(channel),

@@ -17,6 +17,7 @@ from chatd.chats.domain.commands import (
     EnterRequiresAction,
     FailTurn,
     FinishInterruption,
+    FinishRevert,
     FinishTurn,
     Interrupt,
     PromoteQueuedMessage,
@@ -24,9 +25,11 @@ from chatd.chats.domain.commands import (
     RecordRetry,
     Release,
     RequestCompaction,
+    RevertChat,
     SendMessage,
     SetArchived,
     SubmitToolResults,
+    UndoRevert,
 )
 
 WAITING, RUNNING, INTERRUPTING = Status.WAITING, Status.RUNNING, Status.INTERRUPTING
@@ -36,6 +39,8 @@ ALLOWED: Mapping[Status, Mapping[type[Command], tuple[Status, ...]]] = {
     WAITING: {
         SendMessage: (RUNNING,),
         EditMessage: (RUNNING,),
+        RevertChat: (WAITING, RUNNING),
+        UndoRevert: (WAITING, RUNNING),
         DeleteQueuedMessage: (),  # The queue is empty; the command fails with not found.
         PromoteQueuedMessage: (),
         Interrupt: (WAITING,),
@@ -45,6 +50,8 @@ ALLOWED: Mapping[Status, Mapping[type[Command], tuple[Status, ...]]] = {
     ERROR: {
         SendMessage: (RUNNING,),
         EditMessage: (RUNNING,),
+        RevertChat: (WAITING, RUNNING),
+        UndoRevert: (WAITING, RUNNING),
         DeleteQueuedMessage: (ERROR,),
         PromoteQueuedMessage: (RUNNING,),
         Interrupt: (ERROR,),
@@ -65,6 +72,7 @@ ALLOWED: Mapping[Status, Mapping[type[Command], tuple[Status, ...]]] = {
         RecordRetry: (RUNNING,),
         FinishTurn: (WAITING, RUNNING),
         FailTurn: (ERROR,),
+        FinishRevert: (WAITING, RUNNING),
         Release: (RUNNING,),
     },
     INTERRUPTING: {

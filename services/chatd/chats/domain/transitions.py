@@ -19,6 +19,8 @@ from chatd.chats.domain.chat import (
     Facts,
     NewMessage,
     PendingCall,
+    Revert,
+    RevertKind,
     Status,
 )
 from chatd.chats.domain.commands import (
@@ -33,6 +35,7 @@ from chatd.chats.domain.commands import (
     EnterRequiresAction,
     FailTurn,
     FinishInterruption,
+    FinishRevert,
     FinishTurn,
     Interrupt,
     PromoteQueuedMessage,
@@ -41,9 +44,11 @@ from chatd.chats.domain.commands import (
     RecordRetry,
     Release,
     RequestCompaction,
+    RevertChat,
     SendMessage,
     SetArchived,
     SubmitToolResults,
+    UndoRevert,
     UserCommand,
     WorkerCommand,
 )
@@ -51,14 +56,24 @@ from chatd.chats.domain.errors import (
     ChatArchived,
     FenceLost,
     InvalidState,
-    MessageNotFound,
-    NotEditable,
     NothingToCompact,
     QueuedMessageNotFound,
     QueueFull,
     TransitionNotAllowed,
 )
 from chatd.chats.domain.matrix import ALLOWED
+from chatd.chats.domain.revert_decisions import (
+    DURING_REVERT,
+    begun_revert,
+    completed,
+    require_editable,
+)
+from chatd.chats.domain.state_changes import grown as _grown
+from chatd.chats.domain.state_changes import next_episode as _next_episode
+from chatd.chats.domain.state_changes import queue_changed as _queue_changed
+from chatd.chats.domain.state_changes import released as _released
+from chatd.chats.domain.state_changes import running as _running
+from chatd.chats.domain.state_changes import started as _started
 from chatd.chats.domain.tool_results import check_client_results
 from chatd.chats.domain.writes import (
     AnswerPending,
@@ -76,7 +91,7 @@ from chatd.chats.domain.writes import (
 )
 from chatd.content.domain.messages import ErrorKind, Role, TurnError
 from chatd.content.domain.parts import ToolResult
-from chatd.primitives.domain.ids import Fence, MessageId, QueuedMessageId, WorkerId
+from chatd.primitives.domain.ids import Fence, QueuedMessageId, WorkerId
 
 ACTION_TIMEOUT_S = 300.0
 
@@ -118,6 +133,8 @@ def decide(state: ChatState, command: Command, facts: Facts = NO_FACTS) -> Decis
         raise ChatArchived(state.chat_id)
     if type(command) not in ALLOWED[state.status] and not isinstance(command, Reconcile):
         raise TransitionNotAllowed(state.status, type(command).__name__)
+    if state.revert is not None and not isinstance(command, DURING_REVERT):
+        raise TransitionNotAllowed(state.status, type(command).__name__)
     if _is_done_already(state, command):
         return Decision(state)
     moved = replace(state, snapshot_version=state.snapshot_version + 1)
@@ -147,6 +164,8 @@ def impossibility(state: ChatState) -> str | None:
         return "it has a worker although it does not run"
     if (state.status is Status.ERROR) != (state.last_error is not None):
         return "its error and its status contradict each other"
+    if state.revert is not None and state.status is not Status.RUNNING:
+        return "it reverts although it does not run"
     if state.status is Status.REQUIRES_ACTION and not _is_asking_client(state):
         return "it waits for a client that was asked nothing"
     return None
@@ -163,7 +182,8 @@ def _is_done_already(state: ChatState, command: Command) -> bool:
             return state.archived == archived
         case Interrupt(turn_id):
             is_stoppable = state.status in (Status.RUNNING, Status.REQUIRES_ACTION)
-            return not is_stoppable or turn_id not in (0, state.turn_id)
+            is_stopped = turn_id in (0, state.turn_id) and state.revert is None
+            return not is_stoppable or not is_stopped
         case CancelRequiredAction(history_version):
             return state.history_version != history_version
         case _:
@@ -177,6 +197,8 @@ def _decide_for_user(moved: ChatState, command: UserCommand, facts: Facts) -> De
             return _send(moved, command)
         case EditMessage():
             return _edit(moved, command, facts)
+        case RevertChat() | UndoRevert():
+            return Decision(*begun_revert(moved, command, facts))
         case DeleteQueuedMessage(queued_message_id):
             _require_queued(moved, queued_message_id, facts)
             return Decision(_queue_changed(moved, -1), (DropQueued(queued_message_id),))
@@ -241,6 +263,8 @@ def _decide_for_worker(moved: ChatState, command: WorkerCommand) -> Decision:
         case FinishInterruption(_, messages):
             answered, answers = _answered(moved, INTERRUPTED)
             return _finish(_grown(answered, len(messages)), (*answers, *_appending(messages)))
+        case FinishRevert(_, report):
+            return _finish_revert(moved, report)
         case FailTurn(_, error):
             return Decision(replace(_released(moved, Status.ERROR), last_error=error))
         case Release():
@@ -250,7 +274,8 @@ def _decide_for_worker(moved: ChatState, command: WorkerCommand) -> Decision:
 
 
 def _send(moved: ChatState, command: SendMessage) -> Decision:
-    is_urgent = command.busy_behavior is BusyBehavior.INTERRUPT
+    # Files that are half restored would be no state to stop in.
+    is_urgent = command.busy_behavior is BusyBehavior.INTERRUPT and moved.revert is None
     is_startable = moved.status in AT_REST or (moved.status is Status.REQUIRES_ACTION and is_urgent)
     if is_startable and moved.queue_length == 0:
         answered, answers = _answered(moved, NEW_MESSAGE)
@@ -269,10 +294,7 @@ def _send(moved: ChatState, command: SendMessage) -> Decision:
 
 def _edit(moved: ChatState, command: EditMessage, facts: Facts) -> Decision:
     """Replace a message; the open calls belong to the deleted messages."""
-    if facts.target is None:
-        raise MessageNotFound(command.message_id)
-    if facts.target.role is not Role.USER or facts.target.is_compressed:
-        raise NotEditable(command.message_id, facts.target.role)
+    require_editable(command.message_id, facts)
     writes: tuple[Write, ...] = (
         DeleteMessagesFrom(command.message_id),
         AppendMessages((command.message,)),
@@ -281,7 +303,21 @@ def _edit(moved: ChatState, command: EditMessage, facts: Facts) -> Decision:
     if moved.queue_length:
         cut = _queue_changed(cut, -moved.queue_length)
         writes = (ClearQueue(), *writes)
-    return Decision(_started(cut, command.claimed_by), writes)
+    started = _started(cut, command.claimed_by)
+    if command.revert_id is not None:
+        revert = Revert(command.revert_id, RevertKind.EDIT, command.message_id, True)
+        started = replace(started, revert=revert)
+    return Decision(started, writes)
+
+
+def _finish_revert(moved: ChatState, report: bytes) -> Decision:
+    revert = moved.revert
+    if revert is None:
+        raise TransitionNotAllowed(moved.status, "FinishRevert")
+    done, writes = completed(moved, revert, report)
+    if revert.kind is RevertKind.EDIT:
+        return Decision(_next_episode(done), writes)
+    return _finish(done, writes)
 
 
 def _promote(moved: ChatState, command: PromoteQueuedMessage, facts: Facts) -> Decision:
@@ -396,48 +432,6 @@ def _start_head(
     return Decision(started, (*writes, *answers, PromoteHead(head)))
 
 
-def _started(moved: ChatState, claimed_by: WorkerId | None) -> ChatState:
-    """Return the state in which the turn of one more message runs."""
-    turn = replace(_grown(moved, 1), turn_id=moved.next_message_id, compactions=0)
-    return _running(turn, claimed_by)
-
-
-def _running(moved: ChatState, claimed_by: WorkerId | None) -> ChatState:
-    """Return the state as running again, claimed or waiting for a sweep."""
-    return replace(
-        moved,
-        status=Status.RUNNING,
-        worker_id=claimed_by,
-        # Also without a new owner: the process that ran the chat until now must stop.
-        owner_epoch=moved.owner_epoch + 1,
-        generation_attempt=int(claimed_by is not None),
-        takeovers=0,
-        retry=None,
-        last_error=None,
-        deadline_at=None,
-        is_compaction_requested=False,
-    )
-
-
-def _released(moved: ChatState, status: Status) -> ChatState:
-    """Return the state at rest: no owner, no episode."""
-    return replace(
-        moved,
-        status=status,
-        worker_id=None,
-        generation_attempt=0,
-        takeovers=0,
-        retry=None,
-        deadline_at=None,
-        is_compaction_requested=False,
-    )
-
-
-def _next_episode(moved: ChatState) -> ChatState:
-    """Return the state with the episode that follows new history, under the same owner."""
-    return replace(moved, generation_attempt=1, takeovers=0, retry=None)
-
-
 def _answered(moved: ChatState, reason: str) -> tuple[ChatState, tuple[Write, ...]]:
     """Close every open call, with its recorded result or with `reason`."""
     if not moved.pending:
@@ -448,21 +442,3 @@ def _answered(moved: ChatState, reason: str) -> tuple[ChatState, tuple[Write, ..
 
 def _appending(messages: tuple[NewMessage, ...]) -> tuple[Write, ...]:
     return (AppendMessages(messages),) if messages else ()
-
-
-def _grown(moved: ChatState, message_count: int) -> ChatState:
-    """Return the state with new history of that many messages."""
-    return replace(
-        moved,
-        history_version=moved.snapshot_version,
-        next_message_id=MessageId(moved.next_message_id + message_count),
-    )
-
-
-def _queue_changed(moved: ChatState, change: int) -> ChatState:
-    """Return the state with a queue that is longer or shorter by `change`."""
-    return replace(
-        moved,
-        queue_version=moved.snapshot_version,
-        queue_length=moved.queue_length + change,
-    )

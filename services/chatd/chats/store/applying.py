@@ -23,8 +23,10 @@ from chatd.chats.domain.commands import (
     Interrupt,
     PromoteQueuedMessage,
     RequestCompaction,
+    RevertChat,
     SendMessage,
     SubmitToolResults,
+    UndoRevert,
     WorkerCommand,
 )
 from chatd.chats.domain.transitions import Decision, decide
@@ -370,6 +372,8 @@ def _without_claim(command: Command) -> Command:
         case (
             SendMessage()
             | EditMessage()
+            | RevertChat()
+            | UndoRevert()
             | PromoteQueuedMessage()
             | Interrupt()
             | SubmitToolResults()

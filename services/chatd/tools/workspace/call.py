@@ -70,6 +70,7 @@ class Call:
             # No tool argument changes this: a model cannot change its sandbox.
             profile=sandbox_pb2.SANDBOX_PROFILE_WORKSPACE_WRITE,
             network=sandbox_pb2.NETWORK_ACCESS_UNSPECIFIED,
+            turn_id=self.execution.context.turn_id,
         )
 
     @property

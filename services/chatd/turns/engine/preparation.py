@@ -82,7 +82,7 @@ async def prepare(session: Session, setups: Setups, tools: Tools, steps_max: int
         ModelError: No model can be used.
     """
     setup = await setups.prepare(session.chat_id, session.owner, choice_of(session))
-    context = setup.context(session.chat_id, session.owner)
+    context = replace(setup.context(session.chat_id, session.owner), turn_id=session.state.turn_id)
     local = await tools.list_tools(context)
     offered = offered_tools(local, setup.client_tools, setup.model.name)
     policy = StepPolicy(

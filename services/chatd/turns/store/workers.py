@@ -125,6 +125,7 @@ PARK = f"""
         status = 'error', last_error = $3::text::json, worker_id = NULL,
         owner_epoch = e.owner_epoch + 1, snapshot_version = e.snapshot_version + 1,
         generation_attempt = 0, takeovers = 0, retry = NULL, is_compaction_requested = false,
+        revert = NULL,
         changed_at = clock_timestamp(), changed_xid = pg_current_xact_id()
     FROM doomed WHERE e.chat_id = doomed.chat_id RETURNING {STATE_COLUMNS}
 """

@@ -9,11 +9,14 @@ import pytest
 from chatd.chats.domain.chat import (
     QUEUE_LENGTH_MAX,
     ChatState,
+    DoneRevert,
     Facts,
     Message,
     NewMessage,
     PendingCall,
     Retry,
+    Revert,
+    RevertKind,
     Status,
 )
 from chatd.chats.domain.commands import (
@@ -28,6 +31,7 @@ from chatd.chats.domain.commands import (
     EnterRequiresAction,
     FailTurn,
     FinishInterruption,
+    FinishRevert,
     FinishTurn,
     Interrupt,
     PromoteQueuedMessage,
@@ -36,9 +40,11 @@ from chatd.chats.domain.commands import (
     RecordRetry,
     Release,
     RequestCompaction,
+    RevertChat,
     SendMessage,
     SetArchived,
     SubmitToolResults,
+    UndoRevert,
 )
 from chatd.chats.domain.errors import (
     BadToolResult,
@@ -51,6 +57,8 @@ from chatd.chats.domain.errors import (
     QueuedMessageNotFound,
     QueueFull,
     ResultProblem,
+    RevertNotFound,
+    RevertSuperseded,
     TransitionNotAllowed,
 )
 from chatd.chats.domain.transitions import (
@@ -69,6 +77,8 @@ from chatd.chats.domain.writes import (
     MoveToHead,
     PromoteHead,
     RecordDispatches,
+    RecordRevert,
+    RestoreMessages,
     StoreResult,
 )
 from chatd.content.domain.messages import ErrorKind, Role, TurnError
@@ -81,6 +91,7 @@ from chatd.primitives.domain.ids import (
     Fence,
     MessageId,
     QueuedMessageId,
+    RevertId,
     WorkerId,
 )
 
@@ -101,6 +112,10 @@ CALL = ToolCall("call_0", "execute", "{}")
 DISPATCH = Dispatch(EXECUTION, CALL, Executor.TOOLRUNNER, "journal-1")
 TARGET = Message(MessageId(3), 2, Role.USER, (Text("old"),), "ann", NOW)
 
+REVERT = Revert(RevertId("revert-1"), RevertKind.HISTORY, TARGET.id, restores_files=True)
+OTHER_REVERT = RevertId("revert-2")
+DONE_REVERT = DoneRevert(replace(REVERT, restores_files=False), version=8)
+
 AT_REST = ChatState(CHAT, Status.WAITING, 9, 8, 0, MessageId(7), turn_id=MessageId(5))
 OWNED = replace(AT_REST, owner_epoch=4, worker_id=WORKER, generation_attempt=1)
 
@@ -110,6 +125,8 @@ STATES: Mapping[str, ChatState] = {
     "E1": replace(AT_REST, status=Status.ERROR, last_error=OOPS, queue_length=2),
     "R0": replace(OWNED, status=Status.RUNNING),
     "R1": replace(OWNED, status=Status.RUNNING, queue_length=2),
+    "V0": replace(OWNED, status=Status.RUNNING, revert=REVERT),
+    "V1": replace(OWNED, status=Status.RUNNING, revert=REVERT, queue_length=2),
     "I0": replace(OWNED, status=Status.INTERRUPTING),
     "I1": replace(OWNED, status=Status.INTERRUPTING, queue_length=2),
     "A0": replace(AT_REST, status=Status.REQUIRES_ACTION, pending=(CLIENT,), deadline_at=NOW),
@@ -120,13 +137,16 @@ STATES: Mapping[str, ChatState] = {
     "XE0": replace(AT_REST, status=Status.ERROR, last_error=OOPS, archived=True),
     "XE1": replace(AT_REST, status=Status.ERROR, last_error=OOPS, archived=True, queue_length=2),
 }
-FACTS = Facts(is_queued=True, target=TARGET, has_material=True)
+FACTS = Facts(is_queued=True, target=TARGET, has_material=True, undone=DONE_REVERT)
 
 # What each command is, built for a state, because a worker's carries that state's fence.
 COMMANDS: Mapping[str, Callable[[ChatState], Command]] = {
     "send": lambda _: SendMessage(HELLO, QUEUED, OTHER),
     "send urgently": lambda _: SendMessage(HELLO, QUEUED, OTHER, BusyBehavior.INTERRUPT),
     "edit": lambda _: EditMessage(TARGET.id, HELLO, OTHER),
+    "revert": lambda _: RevertChat(OTHER_REVERT, TARGET.id, False, OTHER),
+    "revert with files": lambda _: RevertChat(OTHER_REVERT, TARGET.id, True, OTHER),
+    "undo revert": lambda _: UndoRevert(OTHER_REVERT, REVERT.revert_id, OTHER),
     "drop queued": lambda _: DeleteQueuedMessage(QUEUED),
     "promote": lambda _: PromoteQueuedMessage(QUEUED, OTHER),
     "interrupt": lambda _: Interrupt(MessageId(0), OTHER),
@@ -143,6 +163,7 @@ COMMANDS: Mapping[str, Callable[[ChatState], Command]] = {
     "retry": lambda state: RecordRetry(fence_of(state), Retry(1, 1000, NOW, OOPS)),
     "finish": lambda state: FinishTurn(fence_of(state), (ANSWER,)),
     "finish interruption": lambda state: FinishInterruption(fence_of(state), (ANSWER,)),
+    "finish revert": lambda state: FinishRevert(fence_of(state), b"report"),
     "fail": lambda state: FailTurn(fence_of(state), OOPS),
     "release": lambda state: Release(fence_of(state)),
 }
@@ -152,17 +173,21 @@ COMMANDS: Mapping[str, Callable[[ChatState], Command]] = {
 OUTCOMES: Mapping[str, Mapping[str, str]] = {
     "send": {
         "W": "R0", "E0": "R0", "E1": "R1", "R0": "R1", "R1": "R1",
-        "I0": "I1", "I1": "I1", "A0": "A1", "A1": "A1",
+        "V0": "V1", "V1": "V1", "I0": "I1", "I1": "I1", "A0": "A1", "A1": "A1",
     },
     "send urgently": {
         "W": "R0", "E0": "R0", "E1": "R1", "R0": "I1", "R1": "I1",
-        "I0": "I1", "I1": "I1", "A0": "R0", "A1": "R1",
+        "V0": "V1", "V1": "V1", "I0": "I1", "I1": "I1", "A0": "R0", "A1": "R1",
     },
     "edit": dict.fromkeys(("W", "E0", "E1", "R0", "R1", "I0", "I1", "A0", "A1"), "R0"),
-    "drop queued": {name: name for name in ("E1", "R1", "I1", "A1")},
+    "revert": dict.fromkeys(("W", "E0", "E1"), "W"),
+    "revert with files": dict.fromkeys(("W", "E0", "E1"), "V0"),
+    "undo revert": dict.fromkeys(("W", "E0", "E1"), "W"),
+    "drop queued": {name: name for name in ("E1", "R1", "V1", "I1", "A1")},
     "promote": {"E1": "R1", "A1": "R1", "R1": "I1", "I1": "I1"},
     "interrupt": {
         "W": "=", "E0": "=", "E1": "=", "R0": "I0", "R1": "I1", "I0": "=", "I1": "=",
+        "V0": "=", "V1": "=",
         "A0": "W", "A1": "R1",
     },
     "answer": {"A0": "R0", "A1": "R1"},
@@ -175,11 +200,12 @@ OUTCOMES: Mapping[str, Mapping[str, str]] = {
     "step": {"R0": "R0", "R1": "R1"},
     "commit results": {"R0": "R0", "R1": "R1"},
     "commit compaction": {"R0": "R0", "R1": "R1"},
-    "retry": {"R0": "R0", "R1": "R1"},
+    "retry": {name: name for name in ("R0", "R1", "V0", "V1")},
     "finish": {"R0": "W", "R1": "R1"},
     "finish interruption": {"I0": "W", "I1": "R1"},
-    "fail": {"R0": "E0", "R1": "E1"},
-    "release": {"R0": "R0", "R1": "R1", "I0": "I0", "I1": "I1"},
+    "finish revert": {"V0": "W", "V1": "R1"},
+    "fail": {"R0": "E0", "R1": "E1", "V0": "E0", "V1": "E1"},
+    "release": {name: name for name in ("R0", "R1", "V0", "V1", "I0", "I1")},
 }  # fmt: skip
 
 
@@ -191,6 +217,7 @@ def label(state: ChatState) -> str:
         Status.INTERRUPTING: "I",
         Status.REQUIRES_ACTION: "A",
     }[state.status]
+    letter = letter if state.revert is None else "V"
     queue = "" if letter == "W" else str(int(state.queue_length > 0))
     return f"{'X' if state.archived else ''}{letter}{queue}"
 
@@ -222,10 +249,13 @@ def test_every_command_in_every_state_does_what_the_matrix_says(name: str, comma
 
 def refusal_of(state: ChatState, command: str) -> type[ChatError]:
     if state.archived and command in {
-        "send", "send urgently", "edit", "drop queued", "promote", "interrupt", "answer",
+        "send", "send urgently", "edit", "revert", "revert with files", "undo revert",
+        "drop queued", "promote", "interrupt", "answer",
         "compact", "give up on client", "give up on what is over",
     }:  # fmt: skip
         return ChatArchived
+    if command == "promote" and state.revert is not None:
+        return TransitionNotAllowed
     if command in {"drop queued", "promote"}:
         return QueuedMessageNotFound
     return TransitionNotAllowed
@@ -309,6 +339,64 @@ def test_only_live_messages_of_users_can_be_edited() -> None:
     for target in (replace(TARGET, role=Role.ASSISTANT), replace(TARGET, is_compressed=True)):
         with pytest.raises(NotEditable):
             decide(AT_REST, edit, Facts(target=target))
+
+
+def test_a_revert_deletes_from_the_message_on_and_drops_the_queue() -> None:
+    failed = replace(STATES["E1"], pending=(LOCAL,))
+    decision = decide(failed, RevertChat(OTHER_REVERT, TARGET.id, False, WORKER), FACTS)
+    done = Revert(OTHER_REVERT, RevertKind.HISTORY, TARGET.id, False, open_calls=(LOCAL,))
+    assert decision == Decision(
+        replace(AT_REST, snapshot_version=10, history_version=10, queue_version=10, queue_length=0),
+        (ClearQueue(), DeleteMessagesFrom(TARGET.id), RecordRevert(done, b"")),
+    )
+
+
+def test_a_revert_with_files_changes_the_history_only_when_they_are_restored() -> None:
+    begun = decide(AT_REST, RevertChat(REVERT.revert_id, TARGET.id, True, WORKER), FACTS)
+    assert (begun.writes, begun.state.revert) == ((), REVERT)
+
+    done = decide(begun.state, FinishRevert(fence_of(begun.state), b"report"))
+
+    assert done.writes == (DeleteMessagesFrom(TARGET.id), RecordRevert(REVERT, b"report"))
+    assert (done.state.status, done.state.revert) == (Status.WAITING, None)
+
+
+def test_an_undo_brings_messages_back_and_answers_the_calls_that_were_open() -> None:
+    undone = replace(DONE_REVERT, revert=replace(DONE_REVERT.revert, open_calls=(LOCAL,)))
+    command = UndoRevert(OTHER_REVERT, REVERT.revert_id, WORKER)
+    decision = decide(AT_REST, command, Facts(undone=undone))
+    restored, answers, recorded = decision.writes
+    assert restored == RestoreMessages(8)
+    assert isinstance(answers, AnswerPending)
+    assert answers.calls == (LOCAL,)
+    assert isinstance(recorded, RecordRevert)
+    assert recorded.revert.undone_id == REVERT.revert_id
+    assert decision.state.next_message_id == AT_REST.next_message_id + 1
+
+
+def test_only_the_last_thing_that_happened_can_be_undone() -> None:
+    command = UndoRevert(OTHER_REVERT, REVERT.revert_id, WORKER)
+    with pytest.raises(RevertNotFound):
+        decide(AT_REST, command, Facts())
+    with pytest.raises(RevertSuperseded):
+        decide(AT_REST, command, Facts(undone=replace(DONE_REVERT, is_superseded=True)))
+    edit = replace(REVERT, kind=RevertKind.EDIT)
+    with pytest.raises(RevertNotFound):
+        decide(AT_REST, command, Facts(undone=DoneRevert(edit, 8)))
+
+
+def test_an_edit_that_restores_files_runs_after_that() -> None:
+    edit = EditMessage(TARGET.id, HELLO, WORKER, REVERT.revert_id)
+    edited = decide(AT_REST, edit, FACTS).state
+    assert edited.revert == replace(REVERT, kind=RevertKind.EDIT)
+
+    done = decide(edited, FinishRevert(fence_of(edited), b"report"))
+
+    assert (done.state.status, done.state.turn_id, done.state.revert) == (
+        Status.RUNNING,
+        edited.turn_id,
+        None,
+    )
 
 
 def test_promoting_reorders_a_busy_queue_unless_it_is_the_head_already() -> None:

@@ -90,6 +90,12 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """Whether an id exists cannot be asked now, and nothing was changed; try again. Metadata: {"resource": "MCP server"}."""
     ERROR_REASON_CHAT_READ_ONLY: _ErrorReason.ValueType  # 43
     """The chat is shared with the caller, who may only read it. Metadata: {"chat_id": "..."}."""
+    ERROR_REASON_REVERT_NOT_FOUND: _ErrorReason.ValueType  # 60
+    """No such revert of this chat. Metadata: {"revert_id": "..."}."""
+    ERROR_REASON_REVERT_SUPERSEDED: _ErrorReason.ValueType  # 61
+    """The history was changed since the revert. Metadata: {"revert_id": "..."}."""
+    ERROR_REASON_FILES_UNAVAILABLE: _ErrorReason.ValueType  # 62
+    """The files of the chat cannot be reached now. Metadata: {"chat_id": "..."}."""
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """A machine-readable reason; the domain is `chat.parley`."""
@@ -162,4 +168,10 @@ ERROR_REASON_CHECK_UNAVAILABLE: ErrorReason.ValueType  # 42
 """Whether an id exists cannot be asked now, and nothing was changed; try again. Metadata: {"resource": "MCP server"}."""
 ERROR_REASON_CHAT_READ_ONLY: ErrorReason.ValueType  # 43
 """The chat is shared with the caller, who may only read it. Metadata: {"chat_id": "..."}."""
+ERROR_REASON_REVERT_NOT_FOUND: ErrorReason.ValueType  # 60
+"""No such revert of this chat. Metadata: {"revert_id": "..."}."""
+ERROR_REASON_REVERT_SUPERSEDED: ErrorReason.ValueType  # 61
+"""The history was changed since the revert. Metadata: {"revert_id": "..."}."""
+ERROR_REASON_FILES_UNAVAILABLE: ErrorReason.ValueType  # 62
+"""The files of the chat cannot be reached now. Metadata: {"chat_id": "..."}."""
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015
