@@ -264,7 +264,7 @@ def _servicers(components: Components) -> tuple[object, ...]:
             components.chats.stores,
             claims=worker.worker,
             tasks=components.tasks,
-            restores=NodeRestores(
+            previews=NodeRestores(
                 resources.toolrunners, resources.process.clock, workspaces.locator
             ),
         ),

@@ -1,6 +1,7 @@
 """RevertService: goes back in chats, for their owners."""
 
 from collections.abc import Callable
+from typing import Protocol
 
 import grpc
 
@@ -14,7 +15,6 @@ from chatd.chats.store.stores import Stores
 from chatd.primitives.domain.ids import ChatId, MessageId, Owner, RevertId, WorkerId
 from chatd.primitives.domain.requests import ClientKey, Reader
 from chatd.primitives.rpc import fields
-from chatd.reverts.clients.restores import NodeRestores
 from chatd.users.rpc.callers import caller_as_owner
 from parley.api.chat.v1 import chat_pb2, revert_pb2
 from parley.api.chat.v1 import revert_service_pb2 as api
@@ -31,16 +31,30 @@ KINDS = {
 }
 
 
+class FilePreviews(Protocol):
+    """Tells what a restore of files would do."""
+
+    async def preview(
+        self, chat_id: ChatId, owner: Owner, message_id: MessageId
+    ) -> checkpoint_pb2.RestoreReport:
+        """Return what a restore to before a message would do.
+
+        Raises:
+            RestoreFailed: It cannot be determined now.
+        """
+        ...
+
+
 class RevertServicer(RevertServiceServicer):
     """Serves reverts; with files, the worker of the chat completes them."""
 
     def __init__(
-        self, stores: Stores, *, claims: Claims, tasks: Shielding, restores: NodeRestores
+        self, stores: Stores, *, claims: Claims, tasks: Shielding, previews: FilePreviews
     ) -> None:
         self._stores = stores
         self._claims = claims
         self._tasks = tasks
-        self._restores = restores
+        self._previews = previews
 
     async def PreviewRevert(
         self, request: api.PreviewRevertRequest, context: Context
@@ -58,7 +72,7 @@ class RevertServicer(RevertServiceServicer):
             dropped_messages=len(await self._stores.chats.queue(chat_id)),
         )
         if request.restore_files:
-            response.files.CopyFrom(await self._restores.preview(chat_id, owner, message_id))
+            response.files.CopyFrom(await self._previews.preview(chat_id, owner, message_id))
         return response
 
     async def RevertChat(

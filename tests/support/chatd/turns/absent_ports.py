@@ -15,8 +15,8 @@ from chatd.spend.domain.ledger import (
 )
 from chatd.spend.domain.limits import Spending
 from chatd.streams.engine.live import LiveChats
-from chatd.turns.domain.ports import NoFiles as NoRestores
 from chatd.turns.domain.ports import Chats, FileRestores, Partials, Setups
+from chatd.turns.domain.ports import NoFiles as NoRestores
 from chatd.turns.domain.turn import TurnEnded
 from chatd.turns.engine.dependencies import TurnLimits, TurnPorts
 from chatd.turns.engine.metering import CallObserver, MeteredCall
