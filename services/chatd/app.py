@@ -6,6 +6,9 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from datetime import datetime
 
+from chatd.actions.engine.dispatching import CallDispatcher
+from chatd.actions.rpc.servicer import ActionPorts, ActionServicer
+from chatd.actions.store.actions import Actions
 from chatd.bus_handlers import (
     follow_chats,
     follow_config,
@@ -271,6 +274,17 @@ def _servicers(components: Components) -> tuple[object, ...]:
         UsageServicer(usage),
         FileServicer(StoredFiles(resources.pool), spend.groups),
         ModelServicer(catalogue.ports),
+        ActionServicer(
+            ActionPorts(
+                Actions(resources.pool),
+                components.chats.stores,
+                CallDispatcher(worker.tools, catalogue.configuration.chat),
+                worker.worker,
+                spend.groups,
+                components.tasks,
+                changed=lambda chat_id: catalogue.changed(f"{CHAT_PREFIX}{chat_id}", 0),
+            )
+        ),
         SettingsServicer(Preferences(catalogue.changes), catalogue.ports.catalogue),
         WorkspaceAccessServicer(
             workspaces.access,

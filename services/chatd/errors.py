@@ -3,8 +3,10 @@
 from collections.abc import Mapping
 from itertools import islice
 
+from chatd.actions.domain.action import ActionEnded, ActionNotFound, PlanNotFound
 from chatd.chats.domain.chat import Status
 from chatd.chats.domain.errors import (
+    ActionNotOpen,
     BadToolResult,
     ChatArchived,
     ChatReadOnly,
@@ -368,6 +370,41 @@ def _contended(_: DatabaseBusy) -> Problem:
     )
 
 
+def _action_not_open(error: ActionNotOpen) -> Problem:
+    return Problem.of(
+        "ACTION_NOT_FOUND", "The chat does not wait for this.", {"action_id": error.action_id}
+    )
+
+
+def _action_not_found(error: ActionNotFound) -> Problem:
+    return Problem.of(
+        "ACTION_NOT_FOUND",
+        "The chat never asked this.",
+        {"chat_id": error.chat_id, "action_id": error.action_id},
+    )
+
+
+def _action_ended(error: ActionEnded) -> Problem:
+    action = error.action
+    ended_at = "" if action.ended_at is None else action.ended_at.isoformat()
+    return Problem.of(
+        "ACTION_ENDED",
+        f"It was {action.outcome} at {ended_at}; this answer changed nothing.",
+        {
+            "action_id": action.id,
+            "state": str(action.outcome),
+            "ended_by": action.ended_by,
+            "ended_at": ended_at,
+        },
+    )
+
+
+def _plan_not_found(error: PlanNotFound) -> Problem:
+    return Problem.of(
+        "PLAN_NOT_FOUND", "No plan was proposed in this chat.", {"chat_id": error.chat_id}
+    )
+
+
 ERRORS: ErrorTable = {
     ChatNotFound: _chat_not_found,
     ChatReadOnly: _chat_read_only,
@@ -390,6 +427,10 @@ ERRORS: ErrorTable = {
     RestoreFailed: _files_unavailable,
     NothingToCompact: _nothing_to_compact,
     BadToolResult: _bad_tool_result,
+    ActionNotOpen: _action_not_open,
+    ActionNotFound: _action_not_found,
+    ActionEnded: _action_ended,
+    PlanNotFound: _plan_not_found,
     RequestIdReused: _request_id_reused,
     UsageLimitReached: _usage_limit,
     GroupsUnavailable: _groups_unavailable,

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from chatd.bus_handlers import follow_servers
 from chatd.chats.store.attachments import Attachments
 from chatd.content.domain.tools import Executor, Tools
-from chatd.models.engine.configuration import ConfigurationCache
 from chatd.resources import Resources
 from chatd.tools.mcpgateway import McpTools
 from chatd.tools.metrics import MeasuredTools
@@ -27,7 +26,6 @@ class ToolComponents:
 
 async def open_tools(
     resources: Resources,
-    configuration: ConfigurationCache,
     stack: AsyncExitStack,
     *,
     locator: WorkspaceLocator,

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from chatd.chats.domain.references import McpServers
 from chatd.chats.store.diffs import PostgresDiffs
 from chatd.chats.wiring import ChatComponents
+from chatd.content.domain.tools import Tools
 from chatd.faults import Faults
 from chatd.files.engine.cache import CachedFiles
 from chatd.files.store.files import PostgresFiles
@@ -42,6 +43,7 @@ class WorkerComponents:
         turns: Runs the chats.
         titles: Generates titles and summaries of them.
         diffs: Tracks changes in their workspaces.
+        tools: The tools of all executors.
         servers: The MCP servers whose tools they use.
         open_calls: Stores model calls under way, and charges those of dead processes.
     """
@@ -51,6 +53,7 @@ class WorkerComponents:
     turns: TurnRunner
     titles: TitleComponents
     diffs: DiffStatuses
+    tools: Tools
     servers: McpServers
     open_calls: OpenCallWriter
 
@@ -85,7 +88,6 @@ async def open_worker(
     )
     offered = await open_tools(
         resources,
-        catalogue.configuration,
         stack,
         locator=workspaces.locator,
         lifecycle=workspaces.tools,
@@ -114,7 +116,9 @@ async def open_worker(
     workers = PostgresWorkers(resources.pool, resources.lease_session)
     stack.callback(workers.close)
     worker = _worker(resources, faults, worker_id, chats, workers, turns)
-    return WorkerComponents(worker, workers, turns, titles, diffs, offered.servers, open_calls)
+    return WorkerComponents(
+        worker, workers, turns, titles, diffs, offered.tools, offered.servers, open_calls
+    )
 
 
 def _worker(

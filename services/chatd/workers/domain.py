@@ -5,7 +5,7 @@ from typing import Protocol
 
 from chatd.chats.domain.chat import ChatState, Claimed, Status
 from chatd.content.domain.messages import ErrorKind, TurnError
-from chatd.primitives.domain.ids import ChatId, Owner, WorkerId
+from chatd.primitives.domain.ids import ChatId, ExecutionId, Owner, WorkerId
 
 SUSPECT_TAKEOVERS = 2
 PARKING_TAKEOVERS = 3
@@ -29,11 +29,11 @@ class NamedChat:
 
 @dataclass(frozen=True, slots=True)
 class DueAction:
-    """A chat whose client missed the deadline for its tool results, with the history version."""
+    """A chat with an action that nobody answered in time."""
 
     chat_id: ChatId
     owner: Owner
-    history_version: int
+    action_id: ExecutionId | None
 
 
 @dataclass(frozen=True, slots=True)

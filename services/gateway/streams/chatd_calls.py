@@ -16,6 +16,7 @@ STUBS: Final[Mapping[str, str]] = {
     "parley.api.chat.v1.ModelService": "models",
     "parley.api.chat.v1.RevertService": "reverts",
     "parley.api.chat.v1.SettingsService": "settings",
+    "parley.api.chat.v1.ActionService": "actions",
     "parley.api.chat.v1.UsageService": "usage",
     "parley.api.workspace.v1.NodeService": "nodes",
     "parley.api.workspace.v1.SecretService": "secrets",

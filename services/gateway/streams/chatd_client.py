@@ -13,6 +13,7 @@ from grpc_health.v1.health_pb2_grpc import HealthStub
 
 from gateway.http.problems.errors import UpstreamProblem
 from gateway.streams.tunnel import CallTunnel, TunnelledMethod
+from parley.api.chat.v1.action_service_pb2_grpc import ActionServiceStub
 from parley.api.chat.v1.chat_service_pb2 import SendMessageRequest, SendMessageResponse
 from parley.api.chat.v1.chat_service_pb2_grpc import ChatServiceStub
 from parley.api.chat.v1.file_service_pb2_grpc import FileServiceStub
@@ -56,6 +57,7 @@ class Stubs:
     usage: UsageServiceStub
     reverts: RevertServiceStub
     settings: SettingsServiceStub
+    actions: ActionServiceStub
     workspaces: WorkspaceAccessServiceStub
     catalogue: WorkspaceServiceStub
     secrets: SecretServiceStub
@@ -152,6 +154,7 @@ class ChatdClient:
                 usage=UsageServiceStub(channel),
                 reverts=RevertServiceStub(channel),
                 settings=SettingsServiceStub(channel),
+                actions=ActionServiceStub(channel),
                 workspaces=WorkspaceAccessServiceStub(channel),
                 catalogue=WorkspaceServiceStub(channel),
                 secrets=SecretServiceStub(channel),

@@ -8,7 +8,8 @@ from typing import Any, TypeVar, cast
 from chatd.chats.domain.chat import ChatState, Claimed, Facts, NewMessage
 from chatd.chats.domain.commands import Command
 from chatd.chats.domain.pieces import Chunk, Piece
-from chatd.chats.domain.transitions import Decision, decide
+from chatd.chats.domain.state_changes import Decision
+from chatd.chats.domain.transitions import decide
 from chatd.chats.domain.writes import (
     AppendMessages,
     ClearQueue,

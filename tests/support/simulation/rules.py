@@ -6,8 +6,8 @@ from datetime import datetime
 
 from chatd.chats.domain.chat import ChatState, Status
 from chatd.chats.domain.commands import (
-    CancelRequiredAction,
     Command,
+    ExpireAction,
     Interrupt,
     RecordRetry,
     WorkerCommand,
@@ -92,7 +92,7 @@ def broken_by(author: Author, before: ChatState, now: datetime) -> Iterator[str]
     match author.command:
         case Interrupt(turn_id) if turn_id not in (0, before.turn_id):
             yield "an interrupt stopped another turn than it named"
-        case CancelRequiredAction() if before.deadline_at is None or before.deadline_at > now:
+        case ExpireAction() if before.deadline_at is None or before.deadline_at > now:
             yield "a client was given up before its time was over"
         case RecordRetry(_, retry) if retry.attempt != before.generation_attempt:
             yield "a failure was counted twice"

@@ -12,7 +12,8 @@ from chatd.chats.domain.commands import (
     RequestCompaction,
 )
 from chatd.chats.domain.pieces import Chunk, Piece
-from chatd.chats.domain.transitions import Decision, decide
+from chatd.chats.domain.state_changes import Decision
+from chatd.chats.domain.transitions import decide
 from chatd.chats.store.applying import Appended, Applied, Applier, Unwritten, Wrote
 from chatd.content.domain.tools import StoredExecution
 from chatd.primitives.domain.errors import ChatError

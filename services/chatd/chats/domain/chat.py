@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from chatd.content.domain.messages import FinishReason, Role, TurnError, Visibility
 from chatd.content.domain.parts import Part
+from chatd.content.domain.tools import PendingKind
 from chatd.models.domain.price import ModelUse
 from chatd.models.domain.profile import ModelChoice
 from chatd.primitives.domain.ids import (
@@ -53,8 +54,13 @@ class Retry:
 class PendingCall:
     """A call of the last assistant message that has no result in the history yet.
 
-    A client's call has no execution: the client answers it. `is_recorded` means that the result is
-    stored with the call and waits for the other calls of the step.
+    Attributes:
+        execution_id: The execution of a dispatched call, and the action id of any other; None only
+            for calls of clients that were stored by older versions.
+        is_recorded: Whether the result is stored with the call and waits for the other calls of the
+            step.
+        deadline_s: How long it may be waited for once the chat waits; None for ever.
+        reason: Why a person is asked to allow it.
     """
 
     tool_call_id: str
@@ -62,11 +68,19 @@ class PendingCall:
     execution_id: ExecutionId | None = None
     mcp_server_id: str = ""
     is_recorded: bool = False
+    kind: PendingKind = PendingKind.DISPATCHED
+    deadline_s: float | None = None
+    reason: str = ""
 
     @property
-    def is_client(self) -> bool:
-        """Return whether the client executes it."""
-        return self.execution_id is None
+    def is_dispatched(self) -> bool:
+        """Return whether an executor runs it."""
+        return self.kind is PendingKind.DISPATCHED
+
+    @property
+    def is_asked(self) -> bool:
+        """Return whether a client or a person has still to answer it."""
+        return not self.is_dispatched and not self.is_recorded
 
 
 class RevertKind(StrEnum):

@@ -13,6 +13,7 @@ ChatError
 ├── NotEditable             only live messages of a user can be edited
 ├── RevertNotFound          no such revert that could be undone
 ├── RevertSuperseded        messages were added since the revert
+├── ActionNotOpen           the chat does not wait for this action
 ├── NothingToCompact        there are no messages since the last summary
 ├── BadToolResult           a client's result does not match the calls
 ├── FileNotFound            no such file for this caller
@@ -133,6 +134,14 @@ class RevertSuperseded(ChatError):
     def __init__(self, revert_id: RevertId) -> None:
         super().__init__(f"the chat went on after revert {revert_id}")
         self.revert_id = revert_id
+
+
+class ActionNotOpen(ChatError):
+    """The chat does not wait for this action: it has ended, or never existed."""
+
+    def __init__(self, action_id: str) -> None:
+        super().__init__(f"no open action {action_id}")
+        self.action_id = action_id
 
 
 class NothingToCompact(ChatError):

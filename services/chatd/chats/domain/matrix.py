@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from chatd.chats.domain.chat import Status
 from chatd.chats.domain.commands import (
-    CancelRequiredAction,
+    AnswerAction,
     Command,
     CommitCompaction,
     CommitResults,
@@ -15,6 +15,7 @@ from chatd.chats.domain.commands import (
     DeleteQueuedMessage,
     EditMessage,
     EnterRequiresAction,
+    ExpireAction,
     FailTurn,
     FinishInterruption,
     FinishRevert,
@@ -91,7 +92,9 @@ ALLOWED: Mapping[Status, Mapping[type[Command], tuple[Status, ...]]] = {
         DeleteQueuedMessage: (ASKING,),
         PromoteQueuedMessage: (RUNNING,),
         Interrupt: (WAITING, RUNNING, ASKING),
-        SubmitToolResults: (RUNNING,),
-        CancelRequiredAction: (RUNNING, ASKING),
+        SubmitToolResults: (RUNNING, ASKING),
+        AnswerAction: (RUNNING, ASKING),
+        ExpireAction: (RUNNING, ASKING),
+        SetArchived: (WAITING, ERROR),
     },
 }

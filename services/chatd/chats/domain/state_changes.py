@@ -1,15 +1,19 @@
-"""Changes of a chat's state that several decisions share."""
+"""The parts that decisions are made of: changes of a chat's state, and the writes with them."""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from chatd.chats.domain.chat import ChatState, Status
+from chatd.chats.domain.writes import AnswerPending, CancelActions, Write
 from chatd.primitives.domain.ids import MessageId, WorkerId
 
 
-def started(moved: ChatState, claimed_by: WorkerId | None) -> ChatState:
-    """Return the state in which the turn of one more message runs."""
-    turn = replace(grown(moved, 1), turn_id=moved.next_message_id, compactions=0)
-    return running(turn, claimed_by)
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The new execution row, and the writes that must commit with it."""
+
+    state: ChatState
+    writes: tuple[Write, ...] = ()
+    deadline_s: float | None = None  # The action deadline, from now by the database's clock.
 
 
 def running(moved: ChatState, claimed_by: WorkerId | None) -> ChatState:
@@ -50,6 +54,14 @@ def next_episode(moved: ChatState) -> ChatState:
     return replace(moved, generation_attempt=1, takeovers=0, retry=None)
 
 
+def with_calls_closed(moved: ChatState, reason: str) -> tuple[ChatState, tuple[Write, ...]]:
+    """Close every open call, with its recorded result or with `reason`."""
+    if not moved.pending:
+        return moved, ()
+    closed = replace(grown(moved, len(moved.pending)), pending=())
+    return closed, (AnswerPending(moved.pending, reason), *cancelled_actions(moved))
+
+
 def grown(moved: ChatState, message_count: int) -> ChatState:
     """Return the state with new history of that many messages."""
     return replace(
@@ -66,3 +78,8 @@ def queue_changed(moved: ChatState, change: int) -> ChatState:
         queue_version=moved.snapshot_version,
         queue_length=moved.queue_length + change,
     )
+
+
+def cancelled_actions(moved: ChatState) -> tuple[Write, ...]:
+    """Return the write that cancels the open actions, if there are any."""
+    return (CancelActions(),) if any(call.is_asked for call in moved.pending) else ()

@@ -106,7 +106,7 @@ class ControlMethods(ChatMethods):
         """Submit the results of the calls that the client executes."""
         admitted = await self._admit(request)
         waiting = (await self._stores.chats.state(admitted.chat_id)).pending
-        names = {call.tool_call_id: call.tool_name for call in waiting if call.is_client}
+        names = {call.tool_call_id: call.tool_name for call in waiting if call.is_asked}
         results = results_from_proto(request.results, names)
         try:
             chat = await self._execute_and_start(

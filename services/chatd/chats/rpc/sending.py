@@ -142,7 +142,10 @@ class SendMethods(ChatMethods):
             replayed=sent is None,
             queued=outcome.is_queued,
             snapshot_version=chat.versions.snapshot,
+            answered_action_id=outcome.answered_action_id,
         )
+        if outcome.answered_action_id:
+            return answer
         if outcome.is_queued:
             queued = QueuedMessage(
                 queued_id,
@@ -317,6 +320,7 @@ def _new_chat(request: api.CreateChatRequest, owner: Owner, content: tuple[Part,
         labels=fields.labels(request.labels),
         client_tools=client_tools_from_proto(request.client_tools),
         file_ids=file_ids_of(content),
+        is_unattended=request.unattended,
     )
 
 

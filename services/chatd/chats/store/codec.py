@@ -5,16 +5,19 @@ which the first is doubled wherever it occurs by itself.
 """
 
 import re
+from dataclasses import replace
 
 import msgspec
 
 from chatd.chats.domain.chat import PendingCall, Retry, Revert
 from chatd.content.domain.messages import Role, TurnError
 from chatd.content.domain.parts import Part, ToolResult
+from chatd.content.domain.tools import PendingKind
 from chatd.content.store.legacy import UnreadableContent, legacy_parts
 from chatd.models.domain.profile import ModelChoice
 
 CONTENT_VERSION = 1
+CLIENT_DEADLINE_S = 300.0  # Of calls that older versions stored.
 
 MARK = "\ue000"
 NUL_MARK = "\ue000\ue001"
@@ -68,7 +71,14 @@ def pending_to_json(pending: tuple[PendingCall, ...]) -> str:
 
 def pending_from_json(text: str) -> tuple[PendingCall, ...]:
     """Return the open calls of a stored form."""
-    return () if text == "[]" else _pending_decoder.decode(text)
+    return () if text == "[]" else tuple(map(_upgraded, _pending_decoder.decode(text)))
+
+
+def _upgraded(call: PendingCall) -> PendingCall:
+    """Return a call as stored now; older versions stored clients' calls without kind and id."""
+    if call.execution_id is not None or call.kind is not PendingKind.DISPATCHED:
+        return call
+    return replace(call, kind=PendingKind.CLIENT, deadline_s=CLIENT_DEADLINE_S)
 
 
 def error_to_json(error: TurnError | None) -> str | None:

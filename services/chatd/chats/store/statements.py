@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from chatd.chats.domain.chat import ChatState
-from chatd.chats.domain.transitions import Decision
-from chatd.chats.domain.writes import ClearQueue
+from chatd.chats.domain.state_changes import Decision
+from chatd.chats.domain.writes import ClearQueue, EndActions
 from chatd.chats.store.clauses import CHOICE, Clause, clause_of, numbered
 from chatd.chats.store.codec import error_to_json, pending_to_json, retry_to_json, revert_to_json
 from chatd.chats.store.rows import queue_column
@@ -59,7 +59,8 @@ _STORE_KEY = """
             (chat_id, key, body_hash, snapshot_version, outcome, created_at)
         SELECT chat_id, {{p1}}::text, {{p2}}::bytea, snapshot_version,
             json_build_object(
-                'turn_id', turn_id, 'is_queued', queue_version = snapshot_version{dropped}),
+                'turn_id', turn_id, 'is_queued', queue_version = snapshot_version,
+                'answered', {{p3}}::text{dropped}),
             changed_at
         FROM guard)
 """
@@ -94,7 +95,11 @@ def decision_statement(
     if client_key is not None:
         is_dropping = any(isinstance(write, ClearQueue) for write in decision.writes)
         store_key = STORE_KEY_DROPPING if is_dropping else STORE_KEY
-        clauses.append(Clause(store_key, (client_key.key, client_key.body_hash)))
+        answered = next(
+            (each.answers[0].action_id for each in decision.writes if isinstance(each, EndActions)),
+            None,
+        )
+        clauses.append(Clause(store_key, (client_key.key, client_key.body_hash, answered)))
     shape = tuple((clause.text, len(clause.arguments)) for clause in clauses)
     is_choosing = any(clause.is_choosing for clause in clauses)
     text = _text(shape, len(arguments), is_choosing=is_choosing)

@@ -2,8 +2,10 @@
 
 from sqlalchemy import (
     BigInteger,
+    Boolean,
     CheckConstraint,
     Column,
+    Double,
     ForeignKeyConstraint,
     Index,
     Integer,
@@ -56,6 +58,7 @@ chats = Table(
     ),
     Column("summarised_until", BigInteger, nullable=False, server_default=text("0")),
     Column("diff_status", JSONB, nullable=True),
+    Column("is_unattended", Boolean, nullable=False, server_default=text("false")),
     Column(
         "created_xid", TransactionId, nullable=False, server_default=text("pg_current_xact_id()")
     ),
@@ -130,8 +133,8 @@ chat_exec = Table(
         "(status = 'error') = (last_error IS NOT NULL)", name=Constraint.CHAT_EXEC_ERROR_IS_TOLD
     ),
     CheckConstraint(
-        "(status = 'requires_action') = (deadline_at IS NOT NULL)",
-        name=Constraint.CHAT_EXEC_ACTION_HAS_A_DEADLINE,
+        "deadline_at IS NULL OR status = 'requires_action'",
+        name=Constraint.CHAT_EXEC_ONLY_ACTIONS_EXPIRE,
     ),
     CheckConstraint(
         "NOT archived OR status IN ('waiting', 'error')",
@@ -260,6 +263,50 @@ tool_calls = Table(
         "(result IS NULL) = (finished_at IS NULL)", name=Constraint.TOOL_CALLS_RESULT_HAS_A_TIME
     ),
     Index("tool_calls_by_message", "chat_id", "message_id"),
+)
+
+chat_actions = Table(
+    "chat_actions",
+    metadata,
+    id_column("id"),
+    id_column("chat_id"),
+    count_column("message_id"),
+    text_column("tool_call_id"),
+    text_column("tool_name"),
+    text_column("mcp_server_id"),
+    text_column("kind"),
+    json_column("arguments"),
+    text_column("reason"),
+    text_column("mode"),
+    Column("deadline_s", Double, nullable=True),
+    time_column("created_at"),
+    time_column("asked_at", nullable=True),
+    time_column("deadline_at", nullable=True),
+    time_column("ended_at", nullable=True),
+    Column("outcome", Text, nullable=True),
+    Column("ended_by", Text, nullable=False, server_default=text("''")),
+    json_column("answer", nullable=True),
+    json_column("result", nullable=True),
+    PrimaryKeyConstraint("id", name=Constraint.CHAT_ACTIONS_PKEY),
+    ForeignKeyConstraint(
+        ["chat_id", "message_id"],
+        ["chat.chat_messages.chat_id", "chat.chat_messages.id"],
+        name=Constraint.CHAT_ACTIONS_MESSAGE_FKEY,
+        ondelete="CASCADE",
+    ),
+    CheckConstraint(
+        "kind IN ('client', 'question', 'plan', 'approval', 'loop')",
+        name=Constraint.CHAT_ACTIONS_KIND_KNOWN,
+    ),
+    CheckConstraint(
+        "outcome IN ('answered', 'expired', 'cancelled')",
+        name=Constraint.CHAT_ACTIONS_OUTCOME_KNOWN,
+    ),
+    CheckConstraint(
+        "(ended_at IS NULL) = (outcome IS NULL)", name=Constraint.CHAT_ACTIONS_END_HAS_AN_OUTCOME
+    ),
+    Index("chat_actions_by_message", "chat_id", "message_id"),
+    Index("chat_actions_open", "chat_id", postgresql_where=text("ended_at IS NULL")),
 )
 
 chat_partials = Table(

@@ -52,6 +52,17 @@ def edit_style_of(model_name: str) -> EditStyle:
     return EditStyle.PATCH if is_patcher else EditStyle.REPLACEMENT
 
 
+class PendingKind(StrEnum):
+    """What an open call waits for: its executor, a client, or the answer of a person."""
+
+    DISPATCHED = "dispatched"
+    CLIENT = "client"  # The client executes it and submits the result.
+    QUESTION = "question"
+    PLAN = "plan"
+    APPROVAL = "approval"  # It is dispatched if a person allows it.
+    LOOP = "loop"  # The same, because it was repeated with the same result.
+
+
 class Executor(StrEnum):
     """The component that executes a tool."""
 
@@ -59,6 +70,7 @@ class Executor(StrEnum):
     MCPGATEWAY = "mcpgateway"
     CHATD = "chatd"  # This service.
     CLIENT = "client"  # The client, which receives the call and sends the result later.
+    PERSON = "person"  # Nobody: a person answers.
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +90,7 @@ class ToolSpec:
     ends_turn: bool = False  # The turn ends after it succeeded.
     edit_style: EditStyle | None = None  # Edit style of its models; None for all.
     moves_tools: bool = False  # Other tools may run elsewhere afterwards: list them again.
+    asks: PendingKind | None = None  # What its calls wait for, if no executor runs them.
 
 
 @dataclass(frozen=True, slots=True)

@@ -62,7 +62,7 @@ SELECT_CHAT_FACTS = """
                 FROM above JOIN chat.chats a ON a.id = above.id
                 WHERE a.parent_chat_id IS NOT NULL)
             SELECT id FROM above ORDER BY distance) END AS ancestor_ids,
-        w.id IS NOT NULL AS has_scratch
+        w.id IS NOT NULL AS has_scratch, NOT c.is_unattended AS is_attended
     FROM chat.chats c JOIN chat.chats r ON r.id = c.root_chat_id
     LEFT JOIN chat.workspaces w ON w.id = r.id WHERE c.id = $1
 """
@@ -117,6 +117,7 @@ class ChatFacts:
         ancestor_ids: The chats that started it, the nearest first; a root has none.
         has_scratch: Whether it has a scratch workspace already.
         mcp_server_ids: The MCP servers that were chosen for it.
+        is_attended: Whether somebody can answer questions.
     """
 
     choice: ModelChoice
@@ -126,6 +127,7 @@ class ChatFacts:
     ancestor_ids: tuple[ChatId, ...] = ()
     has_scratch: bool = False
     mcp_server_ids: tuple[str, ...] = ()
+    is_attended: bool = True
 
     @property
     def is_child(self) -> bool:
@@ -196,6 +198,7 @@ class StoredCatalogue:
             tuple(ChatId(str(each)) for each in row["ancestor_ids"]),
             row["has_scratch"],
             tuple(map(str, row["mcp_server_ids"])),
+            row["is_attended"],
         )
 
     def _values(self, rows: list[asyncpg.Record]) -> KeyValues:

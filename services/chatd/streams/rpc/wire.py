@@ -1,15 +1,16 @@
 """Encoded events: the body is encoded once, each reader's cursor is put before it."""
 
-from datetime import datetime
-
 from chatd.chats.domain.chat import ChatState, Message, QueuedMessage, Retry
+from chatd.chats.domain.views import OpenAction
 from chatd.chats.rpc.bounding import bounded
 from chatd.chats.rpc.convert import (
     ROLE,
     STATUS,
     call_to_proto,
+    client_calls_of,
     error_to_proto,
     message_to_proto,
+    open_action_to_proto,
     part_to_proto,
     queued_to_proto,
     retry_to_proto,
@@ -98,15 +99,19 @@ def queue_body(queue: tuple[QueuedMessage, ...]) -> bytes:
     return ChatEvent(queue_update=queued).SerializeToString()
 
 
-def action_body(calls: tuple[ToolCall, ...], deadline_at: datetime | None) -> bytes:
-    """Return the body with the tool calls that the client is asked to execute."""
+def action_body(state: ChatState, asking: tuple[OpenAction, ...]) -> bytes:
+    """Return the body with everything that a client or a person is asked for."""
     required = [
         RequiredCall(
             tool_call_id=call.tool_call_id, tool_name=call.tool_name, args_json=call.args_json
         )
-        for call in calls
+        for call in client_calls_of(asking)
     ]
-    action = ActionRequiredEvent(tool_calls=required, deadline_at=optional_time(deadline_at))
+    action = ActionRequiredEvent(
+        tool_calls=required,
+        deadline_at=optional_time(state.deadline_at),
+        actions=[open_action_to_proto(state.chat_id, each) for each in asking],
+    )
     return ChatEvent(action_required=action).SerializeToString()
 
 

@@ -7,7 +7,7 @@ client's results; only a complete history is summarised, finished or sent to a m
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from chatd.chats.domain.chat import ChatState, Message, NewMessage, PendingCall
+from chatd.chats.domain.chat import ChatState, Message, NewMessage
 from chatd.content.domain.messages import ErrorKind, Role, TurnError, Visibility
 from chatd.content.domain.parts import Notice, Source, ToolCall, ToolOutcome, ToolResult
 from chatd.models.domain.profile import THRESHOLD_PERCENT
@@ -80,14 +80,12 @@ class StepPolicy:
 
 @dataclass(frozen=True, slots=True)
 class RunTools:
-    """Complete these calls, then add all results to the history."""
-
-    calls: tuple[PendingCall, ...]
+    """Complete the dispatched calls, then add all results to the history."""
 
 
 @dataclass(frozen=True, slots=True)
 class EnterAction:
-    """Wait for the client's results."""
+    """Wait for the answers of a client or a person."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,11 +126,12 @@ Action = RunTools | EnterAction | Compact | Finish | StepLimit | Fail | CallMode
 
 def next_action(state: ChatState, history: Sequence[Message], policy: StepPolicy) -> Action:
     """Return the next action of a running chat with this live history."""
-    local = tuple(call for call in state.pending if not call.is_client)
-    if local:
-        return RunTools(local)
-    if state.pending:
+    if any(call.is_asked for call in state.pending) and not any(
+        call.is_dispatched for call in state.pending
+    ):
         return EnterAction()
+    if state.pending:
+        return RunTools()
     rows = since_boundary(history)
     use = context_use(rows, policy.context_limit_tokens)
     if state.is_compaction_requested:

@@ -29,6 +29,7 @@ class TurnSetup:
         ancestor_ids: The chats that started it, the nearest first.
         mcp_server_ids: The MCP servers that were chosen for it.
         workspace_id: The workspace that was chosen for it or its root; empty for none.
+        is_attended: Whether somebody can answer questions.
     """
 
     model: ModelProfile
@@ -41,6 +42,7 @@ class TurnSetup:
     ancestor_ids: tuple[ChatId, ...] = ()
     mcp_server_ids: tuple[str, ...] = ()
     workspace_id: str = ""
+    is_attended: bool = True
 
     def context(self, chat_id: ChatId, owner: Owner) -> TurnContext:
         """Return the context of a turn of a chat."""
@@ -52,6 +54,7 @@ class TurnSetup:
             self.model.name,
             self.mcp_server_ids,
             self.workspace_id,
+            self.is_attended,
         )
 
     @property

@@ -214,7 +214,9 @@ class ChatRun:
             summariser = Summariser(self._ports.model, prepared.setup, limits, self._clock)
             end = await summariser.run(session, action, request, show)
         else:
-            step = ModelStep(self._ports.model, prepared, limits, self._clock)
+            step = ModelStep(
+                self._ports.model, prepared, limits, self._ports.limits.deadlines, self._clock
+            )
             end = await step.run(session, request, show)
         match end:
             case Superseded(newest):
@@ -288,7 +290,7 @@ class ChatRun:
 
     async def _finish_interruption(self) -> None:
         session = self._session
-        if any(not call.is_client and not call.is_recorded for call in session.state.pending):
+        if any(call.is_dispatched and not call.is_recorded for call in session.state.pending):
             await self._settle_calls()
         messages = await self._kept_messages()
         bill = session.billed(CallOutcome.INTERRUPTED) or inherited_bill(self._inherited)

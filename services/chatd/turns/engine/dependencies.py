@@ -10,6 +10,7 @@ from chatd.primitives.domain.ids import OwnerId
 from chatd.spend.domain.ledger import InheritedCalls, LedgerEntry
 from chatd.spend.domain.limits import Spending
 from chatd.streams.engine.live import LiveChats
+from chatd.turns.domain.asking import ActionDeadlines
 from chatd.turns.domain.ports import Chats, FileRestores, NoFiles, Partials, Setups
 from chatd.turns.domain.retries import RetryPolicy
 from chatd.turns.domain.steps import STEPS_MAX
@@ -27,6 +28,7 @@ class TurnLimits:
     stream: StreamLimits = field(default_factory=StreamLimits)
     calls: CallLimits = field(default_factory=CallLimits)
     retries: RetryPolicy = field(default_factory=RetryPolicy)
+    deadlines: ActionDeadlines = field(default_factory=ActionDeadlines)
     steps_max: int = STEPS_MAX
 
 

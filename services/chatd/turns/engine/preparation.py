@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from chatd.content.domain.messages import Role
+from chatd.content.domain.messages import ChatMode, Role
 from chatd.content.domain.parts import File
 from chatd.content.domain.prompts import PromptMessage
 from chatd.content.domain.tools import Tools, ToolSpec
@@ -13,6 +13,7 @@ from chatd.files.domain.ports import Files
 from chatd.models.domain.language_model import ModelRequest
 from chatd.models.domain.profile import ModelChoice
 from chatd.primitives.domain.ids import MessageId
+from chatd.turns.domain.asking import asking_tools
 from chatd.turns.domain.calls import offered_tools
 from chatd.turns.domain.ports import Setups
 from chatd.turns.domain.prompt import PromptBuilder
@@ -84,7 +85,10 @@ async def prepare(session: Session, setups: Setups, tools: Tools, steps_max: int
     setup = await setups.prepare(session.chat_id, session.owner, choice_of(session))
     context = replace(setup.context(session.chat_id, session.owner), turn_id=session.state.turn_id)
     local = await tools.list_tools(context)
-    offered = offered_tools(local, setup.client_tools, setup.model.name)
+    local = (*local, *asking_tools(context))
+    # No client's tool runs in a mode that changes nothing.
+    client = setup.client_tools if setup.mode is ChatMode.ORDINARY else ()
+    offered = offered_tools(local, client, setup.model.name)
     policy = StepPolicy(
         context_limit_tokens=setup.context_limit_tokens,
         threshold_percent=setup.threshold_percent,

@@ -4,7 +4,7 @@ import logging
 from typing import Protocol
 
 from chatd.content.domain.messages import ChatMode
-from chatd.content.domain.tools import ClientTool, Executor, ToolSpec
+from chatd.content.domain.tools import ClientTool, Executor, PendingKind, ToolSpec
 from chatd.models.domain.catalogue import Purpose
 from chatd.models.domain.price_book import PriceBook
 from chatd.models.domain.profile import ModelChoice, ModelProfile
@@ -116,6 +116,7 @@ class ConfiguredSetups:
             ancestor_ids=facts.ancestor_ids,
             mcp_server_ids=facts.mcp_server_ids,
             workspace_id=facts.workspace_id,
+            is_attended=facts.is_attended,
         )
 
     async def _workspace_text(self, chat_id: ChatId, facts: ChatFacts) -> str:
@@ -159,4 +160,10 @@ class ConfiguredUtilityModels:
 
 
 def _client_tool(tool: ClientTool) -> ToolSpec:
-    return ToolSpec(tool.name, tool.description, tool.input_schema_json, Executor.CLIENT)
+    return ToolSpec(
+        tool.name,
+        tool.description,
+        tool.input_schema_json,
+        Executor.CLIENT,
+        asks=PendingKind.CLIENT,
+    )

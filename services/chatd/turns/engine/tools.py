@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from msgspec.structs import replace as replaced
+
 from chatd.chats.domain.chat import ChatState, NewMessage, PendingCall
 from chatd.chats.domain.commands import CommitResults, RecordResult
 from chatd.chats.domain.errors import FenceLost
@@ -13,6 +15,7 @@ from chatd.content.domain.tools import Dispatch, Ended, Execution, Executor, Out
 from chatd.content.domain.turn_context import TurnContext
 from chatd.primitives.domain.ids import ExecutionId
 from chatd.turns.domain.calls import executed_result, local_calls
+from chatd.turns.domain.loops import with_loop_hint
 from chatd.turns.domain.ports import Chats
 from chatd.turns.engine.answer import Show
 from chatd.turns.engine.calls import LeaseExpired, OpenCall, ToolCaller, placeholder_spec
@@ -115,9 +118,12 @@ class ToolBatch:
             self._events.put_nowait(_Done(open_call, outcome))
 
     def _result(self, open_call: OpenCall, outcome: Outcome) -> ToolResult:
-        return executed_result(
+        result = executed_result(
             open_call.call, outcome, budget_bytes=self._budget_bytes, at=self._clock.now()
         )
+        history, turn_id = self._session.history.messages, self._session.state.turn_id
+        told = with_loop_hint(history, turn_id, open_call.call, result.result_json)
+        return result if told == result.result_json else replaced(result, result_json=told)
 
     async def _record(self, result: ToolResult) -> None:
         if await self._session.apply(RecordResult(self._session.fence, result)):
@@ -136,8 +142,8 @@ class ToolBatch:
         Returns False when the chat changed before, or when another process has one of the others.
         """
         known = self._results | {result.tool_call_id: result for result in last}
-        called = [call.tool_call_id for call in self._session.state.pending if not call.is_client]
-        # Results that an earlier owner recorded are only in the store.
+        called = [call.tool_call_id for call in self._session.state.pending if not call.is_asked]
+        # Results that an earlier owner recorded, and answers of people, are only in the store.
         is_all = known.keys() >= set(called)
         if not is_all and last:
             return False
@@ -185,7 +191,7 @@ class Dispatched:
     ) -> tuple[OpenCall, ...]:
         """Return the pending calls without a result, ready to be executed."""
         missing = [call for call in session.state.pending if not call.is_recorded]
-        local = [call for call in missing if call.execution_id is not None]
+        local = [call for call in missing if call.is_dispatched]
         if all(call.execution_id in self._new for call in local):
             known = self._new
         else:

@@ -10,6 +10,7 @@ import asyncio
 
 import asyncpg
 
+from chatd.chats.domain.action_answers import next_to_expire
 from chatd.chats.domain.chat import ChatState, Claimed, Status
 from chatd.chats.store.codec import error_to_json
 from chatd.chats.store.rows import state_of
@@ -143,8 +144,8 @@ RECLAIM = f"""
 """
 
 # May run: process.
-DUE_ACTIONS = """
-    SELECT e.chat_id, e.history_version, c.owner_id, c.owner_role
+DUE_ACTIONS = f"""
+    SELECT {STATE_COLUMNS}, c.owner_id, c.owner_role
     FROM chat.chat_exec e JOIN chat.chats c ON c.id = e.chat_id
     WHERE e.deadline_at <= clock_timestamp() ORDER BY e.deadline_at LIMIT $1::int
 """
@@ -260,10 +261,10 @@ class PostgresWorkers:
         return None if row is None else _claimed_of(row)
 
     async def due_actions(self, chats_max: int) -> tuple[DueAction, ...]:
-        """Return chats whose client is late, the longest overdue first."""
+        """Return chats with an action that was not answered in time, the longest overdue first."""
         rows = await self._pool.fetch(DUE_ACTIONS, chats_max)
         return tuple(
-            DueAction(ChatId(str(row["chat_id"])), _owner_of(row), row["history_version"])
+            DueAction(ChatId(str(row["chat_id"])), _owner_of(row), next_to_expire(state_of(row)))
             for row in rows
         )
 

@@ -4,7 +4,7 @@ import logging
 from contextlib import suppress
 
 from chatd.chats.domain.chat import Claimed
-from chatd.chats.domain.commands import CancelRequiredAction
+from chatd.chats.domain.commands import ExpireAction
 from chatd.primitives.domain.errors import ChatError
 from chatd.turns.worker.ports import WorkerLimits, WorkerPorts
 from chatd.turns.worker.runners import SlotPool
@@ -54,7 +54,7 @@ class Sweeper:
         if self._is_round_due and self._keeper.may_take_over():
             self._is_round_due = False
             await self._park()
-            await self._cancel_overdue_actions()
+            await self._expire_actions()
         await self._claim_waiting()
 
     async def _park(self) -> None:
@@ -63,11 +63,11 @@ class Sweeper:
             logger.error("a chat was parked", extra={"chat_id": state.chat_id})
             self._ports.state_changed(state)
 
-    async def _cancel_overdue_actions(self) -> None:
+    async def _expire_actions(self) -> None:
         for due in await self._ports.claims.due_actions(self._limits.acquire_batch_max):
             slot = self._slot_pool.reserve(due.owner.id)
             claimed_by = None if slot is None else self._slot_pool.worker_id
-            command = CancelRequiredAction(due.history_version, claimed_by)
+            command = ExpireAction(due.action_id, claimed_by)
             try:
                 with suppress(ChatError):  # Answered meanwhile, or by another process.
                     state = await self._ports.apply(due.chat_id, command)

@@ -9,7 +9,8 @@ from typing import Protocol
 import pytest
 
 from chatd.chats.domain.chat import ChatState, Claimed, PendingCall, Status
-from chatd.primitives.domain.ids import ChatId, MessageId, Owner, OwnerId, WorkerId
+from chatd.content.domain.tools import PendingKind
+from chatd.primitives.domain.ids import ChatId, ExecutionId, MessageId, Owner, OwnerId, WorkerId
 from chatd.turns.store.workers import PostgresWorkers
 from chatd.workers.domain import (
     CRASH_LOOP,
@@ -26,6 +27,7 @@ from support.chatd.chats.chat_rows import insert_chat
 from support.chatd.chats.in_memory_chats import InMemoryChats
 from support.chatd.turns.in_memory_workers import InMemoryWorkers
 
+ACTION = ExecutionId("00000000-0000-0000-0000-0000000000ac")
 ME = WorkerId("00000000-0000-0000-0000-0000000000aa")
 OTHER = WorkerId("00000000-0000-0000-0000-0000000000bb")
 ANN = Owner(OwnerId("00000000-0000-0000-0000-00000000000a"), "member")
@@ -338,7 +340,7 @@ async def test_actions_are_due_when_their_time_is_over(world: World, workers: Wo
         history_version=4,
         generation_attempt=0,
         next_message_id=MessageId(3),
-        pending=(PendingCall("call_0", "ask"),),
+        pending=(PendingCall("call_0", "ask", ACTION, kind=PendingKind.CLIENT, deadline_s=300.0),),
     )
     now = SystemClock().now()
     others = ChatId("00000000-0000-0000-0000-0000000000f2")
@@ -349,7 +351,7 @@ async def test_actions_are_due_when_their_time_is_over(world: World, workers: Wo
     await world.insert(
         replace(asking, chat_id=early, deadline_at=now + timedelta(seconds=60)), ANN, 0
     )
-    due = (DueAction(others, BOB, 4), DueAction(asking.chat_id, ANN, 4))
+    due = (DueAction(others, BOB, ACTION), DueAction(asking.chat_id, ANN, ACTION))
     assert await workers.due_actions(10) == due
     assert await workers.due_actions(1) == due[:1]
     assert await workers.sweep(ME, PLENTY) == ()

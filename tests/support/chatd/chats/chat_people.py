@@ -67,8 +67,14 @@ class Person:
     async def ask(self, request: Any) -> Any:
         """Call the method whose request this is."""
         method = request.DESCRIPTOR.name.removesuffix("Request")
-        stubs = (self.usage, self.workspaces, self.catalogue, self.nodes, self.secrets)
-        stubs = (*stubs, self.reverts)
+        stubs = (
+            self.usage,
+            self.workspaces,
+            self.catalogue,
+            self.nodes,
+            self.secrets,
+            self.reverts,
+        )
         offering = (each for each in stubs if hasattr(each, method))
         stub = next(offering, self.stub)
         with acting_for(User(UserId(self.id), self.role)):

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from chatd.chats.domain.action_answers import next_to_expire
 from chatd.chats.domain.chat import ChatState, Claimed, Status
 from chatd.primitives.domain.ids import ChatId, Owner, OwnerId, WorkerId
 from chatd.workers.domain import (
@@ -133,13 +134,13 @@ class InMemoryWorkers:
         self._require_connection()
         now = self._clock.now()
         due = [
-            (state.deadline_at, state.chat_id, state.history_version)
+            (state.deadline_at, state.chat_id, next_to_expire(state))
             for state in self._states()
             if state.deadline_at is not None and state.deadline_at <= now
         ]
         return tuple(
-            DueAction(chat_id, self._owners[chat_id], history_version)
-            for _, chat_id, history_version in sorted(due)[:chats_max]
+            DueAction(chat_id, self._owners[chat_id], action_id)
+            for _, chat_id, action_id in sorted(due)[:chats_max]
         )
 
     async def owned(self, worker_id: WorkerId) -> tuple[ChatState, ...]:

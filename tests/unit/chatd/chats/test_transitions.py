@@ -20,8 +20,9 @@ from chatd.chats.domain.chat import (
     Status,
 )
 from chatd.chats.domain.commands import (
+    AnswerAction,
+    AskedCall,
     BusyBehavior,
-    CancelRequiredAction,
     Command,
     CommitCompaction,
     CommitResults,
@@ -29,6 +30,7 @@ from chatd.chats.domain.commands import (
     DeleteQueuedMessage,
     EditMessage,
     EnterRequiresAction,
+    ExpireAction,
     FailTurn,
     FinishInterruption,
     FinishRevert,
@@ -40,6 +42,7 @@ from chatd.chats.domain.commands import (
     RecordRetry,
     Release,
     RequestCompaction,
+    Resolved,
     RevertChat,
     SendMessage,
     SetArchived,
@@ -47,6 +50,7 @@ from chatd.chats.domain.commands import (
     UndoRevert,
 )
 from chatd.chats.domain.errors import (
+    ActionNotOpen,
     BadToolResult,
     ChatArchived,
     FenceLost,
@@ -61,9 +65,8 @@ from chatd.chats.domain.errors import (
     RevertSuperseded,
     TransitionNotAllowed,
 )
+from chatd.chats.domain.state_changes import Decision
 from chatd.chats.domain.transitions import (
-    ACTION_TIMEOUT_S,
-    Decision,
     decide,
     fence_of,
     impossibility,
@@ -71,19 +74,22 @@ from chatd.chats.domain.transitions import (
 from chatd.chats.domain.writes import (
     AnswerPending,
     AppendMessages,
+    CancelActions,
     ClearQueue,
     DeleteMessagesFrom,
     EnqueueMessage,
     MoveToHead,
+    OpenActions,
     PromoteHead,
     RecordDispatches,
     RecordRevert,
     RestoreMessages,
+    StartDeadlines,
     StoreResult,
 )
 from chatd.content.domain.messages import ErrorKind, Role, TurnError
 from chatd.content.domain.parts import Text, ToolCall, ToolOutcome, ToolResult
-from chatd.content.domain.tools import Dispatch, Executor
+from chatd.content.domain.tools import Dispatch, Executor, PendingKind
 from chatd.primitives.domain.errors import ChatError
 from chatd.primitives.domain.ids import (
     ChatId,
@@ -105,7 +111,9 @@ OOPS = TurnError("It broke.", ErrorKind.GENERIC)
 HELLO = NewMessage(Role.USER, (Text("hello"),), "ann")
 ANSWER = NewMessage(Role.ASSISTANT, (Text("hi"),))
 LOCAL = PendingCall("call_0", "execute", EXECUTION)
-CLIENT = PendingCall("call_1", "ask")
+ACTION = ExecutionId("00000000-0000-0000-0000-0000000000ee")
+CLIENT = PendingCall("call_1", "ask", ACTION, kind=PendingKind.CLIENT, deadline_s=300.0)
+ASKED_CALL = AskedCall(CLIENT, ToolCall("call_1", "ask", "{}"))
 DONE = ToolResult("call_0", "execute", "{}", ToolOutcome.DONE)
 ANSWERED = ToolResult("call_1", "ask", "{}", ToolOutcome.DONE)
 CALL = ToolCall("call_0", "execute", "{}")
@@ -154,8 +162,12 @@ COMMANDS: Mapping[str, Callable[[ChatState], Command]] = {
     "compact": lambda _: RequestCompaction(OTHER),
     "archive": lambda _: SetArchived(archived=True),
     "unarchive": lambda _: SetArchived(archived=False),
-    "give up on client": lambda state: CancelRequiredAction(state.history_version, OTHER),
-    "give up on what is over": lambda _: CancelRequiredAction(7, OTHER),
+    "answer as person": lambda _: AnswerAction(ACTION, Resolved(ANSWERED), "{}", "ann", OTHER),
+    "answer what is over": lambda _: AnswerAction(
+        EXECUTION, Resolved(ANSWERED), "{}", "ann", OTHER
+    ),
+    "expire": lambda _: ExpireAction(ACTION, OTHER),
+    "expire what is over": lambda _: ExpireAction(EXECUTION, OTHER),
     "reconcile": lambda _: Reconcile(),
     "step": lambda state: CommitStep(fence_of(state), (ANSWER,)),
     "commit results": lambda state: CommitResults(fence_of(state)),
@@ -192,10 +204,18 @@ OUTCOMES: Mapping[str, Mapping[str, str]] = {
     },
     "answer": {"A0": "R0", "A1": "R1"},
     "compact": {"W": "R0", "E0": "R0", "E1": "R1"},
-    "archive": {"W": "XW", "E0": "XE0", "E1": "XE1", "XW": "=", "XE0": "=", "XE1": "="},
-    "unarchive": {"W": "=", "E0": "=", "E1": "=", "XW": "W", "XE0": "E0", "XE1": "E1"},
-    "give up on client": {"A0": "R0", "A1": "R1"},
-    "give up on what is over": {"A0": "=", "A1": "="},
+    "archive": {
+        "W": "XW", "E0": "XE0", "E1": "XE1", "A0": "XW", "A1": "XE1",
+        "XW": "=", "XE0": "=", "XE1": "=",
+    },
+    "unarchive": {
+        "W": "=", "E0": "=", "E1": "=", "A0": "=", "A1": "=",
+        "XW": "W", "XE0": "E0", "XE1": "E1",
+    },
+    "answer as person": {"A0": "R0", "A1": "R1"},
+    "answer what is over": {},
+    "expire": {"A0": "R0", "A1": "R1"},
+    "expire what is over": {"A0": "=", "A1": "="},
     "reconcile": {},
     "step": {"R0": "R0", "R1": "R1"},
     "commit results": {"R0": "R0", "R1": "R1"},
@@ -250,12 +270,14 @@ def test_every_command_in_every_state_does_what_the_matrix_says(name: str, comma
 def refusal_of(state: ChatState, command: str) -> type[ChatError]:
     if state.archived and command in {
         "send", "send urgently", "edit", "revert", "revert with files", "undo revert",
-        "drop queued", "promote", "interrupt", "answer",
-        "compact", "give up on client", "give up on what is over",
+        "drop queued", "promote", "interrupt", "answer", "compact", "answer as person",
+        "answer what is over", "expire", "expire what is over",
     }:  # fmt: skip
         return ChatArchived
     if command == "promote" and state.revert is not None:
         return TransitionNotAllowed
+    if command == "answer what is over" and state.status is Status.REQUIRES_ACTION:
+        return ActionNotOpen
     if command in {"drop queued", "promote"}:
         return QueuedMessageNotFound
     return TransitionNotAllowed
@@ -300,9 +322,10 @@ def test_without_a_free_slot_the_chat_runs_unowned_and_no_former_owner_can_go_on
 def test_a_message_answers_the_calls_that_a_failed_turn_left_open() -> None:
     failed = replace(STATES["E0"], pending=(LOCAL, CLIENT))
     decision = decide(failed, SendMessage(HELLO, QUEUED, WORKER))
-    answers, appended = decision.writes
+    answers, cancelled, appended = decision.writes
     assert isinstance(answers, AnswerPending)
     assert answers.calls == (LOCAL, CLIENT)
+    assert cancelled == CancelActions()
     assert appended == AppendMessages((HELLO,))
     assert decision.state.pending == ()
     assert decision.state.next_message_id == failed.next_message_id + 3
@@ -416,19 +439,21 @@ def test_an_interrupt_while_the_client_is_asked_stops_the_turn() -> None:
     decision = decide(STATES["A0"], Interrupt(MessageId(0), None))
     assert decision.state.status is Status.WAITING
     assert decision.state.deadline_at is None
-    (answers,) = decision.writes
+    answers, cancelled = decision.writes
     assert isinstance(answers, AnswerPending)
     assert answers.calls == (CLIENT,)
+    assert cancelled == CancelActions()
 
 
 def test_a_step_keeps_its_calls_open_and_remembers_them_as_dispatched() -> None:
     message = NewMessage(Role.ASSISTANT, (CALL,))
     running = STATES["R0"]
-    step = CommitStep(fence_of(running), (message,), (DISPATCH,), (CLIENT,))
+    step = CommitStep(fence_of(running), (message,), (DISPATCH,), (ASKED_CALL,))
     decision = decide(running, step)
     assert decision.writes == (
         AppendMessages((message,)),
         RecordDispatches(running.next_message_id, (DISPATCH,)),
+        OpenActions(running.next_message_id, (ASKED_CALL,)),
     )
     assert decision.state.pending == (LOCAL, CLIENT)
     again = CommitStep(fence_of(decision.state), (message,))
@@ -458,7 +483,8 @@ def test_recorded_results_go_into_the_history_and_the_clients_calls_stay_open() 
     assert decision.state.pending == (CLIENT,)
     waiting = decide(decision.state, EnterRequiresAction(fence_of(decision.state)))
     assert waiting.state.status is Status.REQUIRES_ACTION
-    assert (waiting.state.worker_id, waiting.deadline_s) == (None, ACTION_TIMEOUT_S)
+    assert (waiting.state.worker_id, waiting.deadline_s) == (None, 300.0)
+    assert waiting.writes == (StartDeadlines(),)
 
 
 def test_the_last_result_is_stored_by_the_write_that_puts_all_into_the_history() -> None:

@@ -87,7 +87,7 @@ def state(**changes: object) -> ChatState:
 def test_open_calls_come_first_and_the_clients_after_them() -> None:
     history = (user(1), called(2))
     both = state(pending=(LOCAL, CLIENT), is_compaction_requested=True)
-    assert next_action(both, history, POLICY) == RunTools((LOCAL,))
+    assert next_action(both, history, POLICY) == RunTools()
     only_client = state(pending=(CLIENT,), is_compaction_requested=True)
     assert next_action(only_client, history, POLICY) == EnterAction()
 

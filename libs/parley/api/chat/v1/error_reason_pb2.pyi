@@ -96,6 +96,12 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """The history was changed since the revert. Metadata: {"revert_id": "..."}."""
     ERROR_REASON_FILES_UNAVAILABLE: _ErrorReason.ValueType  # 62
     """The files of the chat cannot be reached now. Metadata: {"chat_id": "..."}."""
+    ERROR_REASON_ACTION_NOT_FOUND: _ErrorReason.ValueType  # 44
+    """No such action in the chat. Metadata: {"chat_id": "...", "action_id": "..."}."""
+    ERROR_REASON_ACTION_ENDED: _ErrorReason.ValueType  # 45
+    """The action has ended. Metadata: {"action_id": "...", "state": "answered", "ended_by": "...", "ended_at": "..."}."""
+    ERROR_REASON_PLAN_NOT_FOUND: _ErrorReason.ValueType  # 46
+    """The chat has no plan. Metadata: {"chat_id": "..."}."""
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """A machine-readable reason; the domain is `chat.parley`."""
@@ -174,4 +180,10 @@ ERROR_REASON_REVERT_SUPERSEDED: ErrorReason.ValueType  # 61
 """The history was changed since the revert. Metadata: {"revert_id": "..."}."""
 ERROR_REASON_FILES_UNAVAILABLE: ErrorReason.ValueType  # 62
 """The files of the chat cannot be reached now. Metadata: {"chat_id": "..."}."""
+ERROR_REASON_ACTION_NOT_FOUND: ErrorReason.ValueType  # 44
+"""No such action in the chat. Metadata: {"chat_id": "...", "action_id": "..."}."""
+ERROR_REASON_ACTION_ENDED: ErrorReason.ValueType  # 45
+"""The action has ended. Metadata: {"action_id": "...", "state": "answered", "ended_by": "...", "ended_at": "..."}."""
+ERROR_REASON_PLAN_NOT_FOUND: ErrorReason.ValueType  # 46
+"""The chat has no plan. Metadata: {"chat_id": "..."}."""
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015
