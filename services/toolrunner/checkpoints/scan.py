@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from toolrunner.checkpoints.domain import OUTSIDE, Change, Entry, EntryKind, Turn
-from toolrunner.checkpoints.store import CheckpointStore
+from toolrunner.checkpoints.store import CheckpointStore, decoded
 from toolrunner.filesystem.beneath import Root
 from toolrunner.filesystem.tree import Found, Kind, look, walk
 
@@ -88,9 +88,10 @@ class Scan:
             if entries > self.limits.entries_max:
                 raise TooManyEntries
             identity = identity_of(found)
-            before_identity, before = known.pop(os.fsencode(found.path), (None, None))
-            if before is not None and before_identity == identity:
+            before_identity, encoded = known.pop(os.fsencode(found.path), (None, None))
+            if encoded is not None and before_identity == identity:
                 continue
+            before = decoded(encoded)
             after = self.read(found)
             rows.append((found.path, self._lasting(found, after, identity), after))
             if before is not None and before.etag == _unread_etag(found):
@@ -98,9 +99,9 @@ class Scan:
                 continue
             if before is None or not before.equals(after) or before.mode != after.mode:
                 changes.append((found.path, before, after))
-        for name, (_, before) in known.items():
+        for name, (_, encoded) in known.items():
             path = os.fsdecode(name)
-            changes.append((path, before, None))
+            changes.append((path, decoded(encoded), None))
             rows.append((path, None, None))
         self.store.put_tree(rows)
         if not is_first:

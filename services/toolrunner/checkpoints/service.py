@@ -46,7 +46,8 @@ SETTLE_S: Final = 1.0
 SETTLE_SHARE: Final = 20
 #: Processes of a turn that start within this time after a scan need no other.
 GAP_S: Final = 60.0
-STATES_MAX: Final = 1024
+#: So many files of checkpoints are open at most, beside those of workspaces in use.
+STATES_MAX: Final = 64
 
 
 class RestoreNotFound(Exception):
@@ -93,6 +94,7 @@ class _State:
     has_ended: bool = False  # Whether one ended since.
     scanned_s: float = 0.0
     took_s: float = 0.0  # By the last scan.
+    store: CheckpointStore | None = None  # Open from its first use on.
 
 
 def nothing_runs(workspace_id: WorkspaceId) -> frozenset[str]:
@@ -143,6 +145,9 @@ class Checkpoints:
         traceback: TracebackType | None,
     ) -> None:
         await self._tasks.__aexit__(kind, error, traceback)
+        for state in self._states.values():
+            if state.store is not None:
+                state.store.close()
 
     async def before_process(self, scope: Scope) -> None:
         """Store the files of a workspace before a process of a turn may change them."""
@@ -189,13 +194,11 @@ class Checkpoints:
         turn = Turn(scope.chat_id, scope.turn_id) if scope.turn_id else OUTSIDE
 
         def work(store: CheckpointStore, root: Root) -> None:
-            with store.transaction():
+            with store.transaction(is_synced=True):
                 self._keep(store, root, turn, changes)
                 store.prune(self._now())
 
-        await self._tasks.complete(
-            self._attempt(scope.workspace_id, work, None), context=detached()
-        )
+        await self._tasks.complete(self._alone(scope.workspace_id, work), context=detached())
 
     async def preview(self, scope: Scope, turn: Turn) -> Preview:
         """Return what a restore of a chat to the start of a turn would do.
@@ -206,7 +209,7 @@ class Checkpoints:
         """
 
         def work(store: CheckpointStore, root: Root) -> Preview:
-            with store.transaction():
+            with store.transaction(is_synced=False):
                 steps = self._steps(store, root, wanted_by(turn, store.changes_since(turn)))
             return Preview(steps, store.is_incomplete(turn))
 
@@ -228,7 +231,7 @@ class Checkpoints:
         """
 
         def work(store: CheckpointStore, root: Root) -> Restore:
-            with store.transaction():
+            with store.transaction(is_synced=True):
                 if (known := store.restore(restore_id)) is not None:
                     return known
                 wanted = wanted_by(turn, store.changes_since(turn))
@@ -246,7 +249,8 @@ class Checkpoints:
     async def sizes(self, workspace_id: WorkspaceId, steps: Iterable[Step]) -> dict[str, int]:
         """Return the sizes of the contents to restore, by etag."""
         etags = {step.target.etag for step in steps if step.target is not None}
-        return await self._work(workspace_id, lambda store, root: store.sizes(etags))
+        async with self._state(workspace_id).lock:
+            return await self._work(workspace_id, lambda store, root: store.sizes(etags))
 
     async def contents(
         self, workspace_id: WorkspaceId, steps: Iterable[Step]
@@ -257,9 +261,10 @@ class Checkpoints:
             for step in steps
             if step.target is not None and step.target.kind is not EntryKind.DIRECTORY
         }
-        return await self._work(
-            workspace_id, lambda store, root: {etag: store.content(etag) for etag in etags}
-        )
+        async with self._state(workspace_id).lock:
+            return await self._work(
+                workspace_id, lambda store, root: {etag: store.content(etag) for etag in etags}
+            )
 
     async def finish(
         self, workspace_id: WorkspaceId, restore: Restore, steps: tuple[Step, ...]
@@ -267,7 +272,7 @@ class Checkpoints:
         """Record what a restore did."""
 
         def work(store: CheckpointStore, root: Root) -> None:
-            with store.transaction():
+            with store.transaction(is_synced=True):
                 store.finish(restore, steps)
                 if store.is_scanned():
                     done = [step for step in steps if step.outcome is Outcome.RESTORED]
@@ -277,6 +282,12 @@ class Checkpoints:
         async with state.lock:
             await self._work(workspace_id, work)
             state.turns.clear()
+
+    async def _alone(
+        self, workspace_id: WorkspaceId, work: Callable[[CheckpointStore, Root], None]
+    ) -> None:
+        async with self._state(workspace_id).lock:
+            await self._attempt(workspace_id, work, None)
 
     async def _settle_all(self) -> None:
         while True:
@@ -302,7 +313,14 @@ class Checkpoints:
     async def _settled(
         self, workspace_id: WorkspaceId, work: Callable[[CheckpointStore, Root], T]
     ) -> T:
-        """Do work after the changes of all processes were found."""
+        """Do work after the changes of all processes were found; it is not cancelled."""
+        return await self._tasks.complete(
+            self._settle_and_work(workspace_id, work), context=detached()
+        )
+
+    async def _settle_and_work(
+        self, workspace_id: WorkspaceId, work: Callable[[CheckpointStore, Root], T]
+    ) -> T:
         running = self.running(workspace_id)
 
         def settle_and_work(store: CheckpointStore, root: Root) -> T:
@@ -316,7 +334,7 @@ class Checkpoints:
 
     def _begin(self, store: CheckpointStore, turn: Turn) -> None:
         """Open a turn again; changes count as its own even if this service is killed."""
-        with store.transaction():
+        with store.transaction(is_synced=False):
             store.begin(turn, self._now(), is_open=True)
 
     def _scan(
@@ -328,15 +346,16 @@ class Checkpoints:
     ) -> None:
         authors = store.open_turns()
         try:
-            with store.transaction():
+            with store.transaction(is_synced=False):
                 Scan(store, root, self._limits).run(authors, self._now())
                 store.close_turns(running)
                 if begun is not None:
                     store.begin(begun, self._now(), is_open=True)
-                store.prune(self._now())
-            store.vacuum()
+                is_pruned = store.prune(self._now())
+            if is_pruned:
+                store.vacuum()
         except TooManyEntries:
-            with store.transaction():
+            with store.transaction(is_synced=False):
                 for turn in [*authors, *([] if begun is None else [begun])]:
                     store.begin(turn, self._now(), is_open=False, is_partial=True)
                 store.close_turns(frozenset())
@@ -375,15 +394,15 @@ class Checkpoints:
         return self._clock.now().timestamp()
 
     def _state(self, workspace_id: WorkspaceId) -> _State:
-        if workspace_id not in self._states and len(self._states) >= STATES_MAX:
-            idle = [
-                each
-                for each, state in self._states.items()
-                if not state.is_dirty and not state.lock.locked()
-            ]
-            for each in idle:
+        state = self._states.pop(workspace_id, None) or _State()
+        # The last used one is the last; those before it are closed first.
+        self._states[workspace_id] = state
+        for each, other in [*self._states.items()][:-STATES_MAX]:
+            if not other.is_dirty and not other.lock.locked():
                 del self._states[each]
-        return self._states.setdefault(workspace_id, _State())
+                if other.store is not None:
+                    other.store.close()
+        return state
 
     async def _attempt(
         self, workspace_id: WorkspaceId, work: Callable[[CheckpointStore, Root], T], otherwise: T
@@ -401,13 +420,18 @@ class Checkpoints:
     async def _work(
         self, workspace_id: WorkspaceId, work: Callable[[CheckpointStore, Root], T]
     ) -> T:
-        workspace = self._workspaces.prepared(workspace_id)
+        """Do work in a thread; for callers that have the lock, and are not cancelled."""
+        workspace, state = self._workspaces.prepared(workspace_id), self._states[workspace_id]
 
         def in_thread() -> T:
+            store = state.store
+            if store is None or not store.is_of(workspace.directory):
+                if store is not None:
+                    store.close()
+                state.store = store = CheckpointStore.open(workspace.directory, self._bounds)
             root = Root.open_directory(str(workspace.root))
             try:
-                with CheckpointStore.opened(workspace.directory, self._bounds) as store:
-                    return work(store, root)
+                return work(store, root)
             finally:
                 root.close()
 

@@ -117,18 +117,25 @@ class Bounds:
 
 @dataclass(frozen=True, slots=True)
 class CheckpointStore:
-    """An open file; for one thread at a time."""
+    """An open file; for one thread at a time.
+
+    Attributes:
+        connection: The database.
+        bounds: How much is kept.
+        inode: The inode of the file.
+    """
 
     connection: sqlite3.Connection
     bounds: Bounds
+    inode: int | None
 
     @classmethod
-    @contextmanager
-    def opened(cls, directory: Path, bounds: Bounds) -> "Iterator[CheckpointStore]":
-        """Open or create the file of a workspace, in a context.
+    def open(cls, directory: Path, bounds: Bounds) -> "CheckpointStore":
+        """Open or create the file of a workspace.
 
         Raises:
             sqlite3.Error: It cannot be written.
+            OSError: It cannot be read.
         """
         path = directory / FILE
         try:
@@ -138,14 +145,24 @@ class CheckpointStore:
                 raise
             os.replace(path, path.with_suffix(".unreadable"))
             connection = _connected(path)
-        try:
-            yield cls(connection, bounds)
-        finally:
-            connection.close()
+        return cls(connection, bounds, _inode_of(path))
+
+    def close(self) -> None:
+        """Close the file."""
+        self.connection.close()
+
+    def is_of(self, directory: Path) -> bool:
+        """Return whether the file is still the one of a workspace, which may have been removed."""
+        return _inode_of(directory / FILE) == self.inode
 
     @contextmanager
-    def transaction(self) -> Iterator[None]:
-        """Commit all writes of the context together."""
+    def transaction(self, *, is_synced: bool) -> Iterator[None]:
+        """Commit all writes of the context together.
+
+        Args:
+            is_synced: Whether they must outlive a power failure; they outlive the process anyway.
+        """
+        self.connection.execute(f"PRAGMA synchronous = {'FULL' if is_synced else 'NORMAL'}")
         self.connection.execute("BEGIN IMMEDIATE")
         try:
             yield
@@ -163,18 +180,17 @@ class CheckpointStore:
         self.connection.execute("DELETE FROM scans")
         self.connection.execute("INSERT INTO scans VALUES (?)", (at,))
 
-    def tree(self) -> dict[bytes, tuple[bytes | None, Entry]]:
-        """Return the entries of the last scan, with what identifies their versions."""
+    def tree(self) -> dict[bytes, tuple[bytes | None, bytes]]:
+        """Return the entries of the last scan, encoded, with what identifies their versions."""
         rows = self.connection.execute("SELECT path, identity, entry FROM tree")
-        decode = msgspec.msgpack.Decoder(Entry).decode
-        return {path: (identity, decode(entry)) for path, identity, entry in rows}
+        return {path: (identity, entry) for path, identity, entry in rows}
 
     def tree_entry(self, path: str) -> Entry | None:
         """Return the entry of a path as of the last scan."""
         row = self.connection.execute(
             "SELECT entry FROM tree WHERE path = ?", (os.fsencode(path),)
         ).fetchone()
-        return None if row is None else _decoded(row[0])
+        return None if row is None else decoded(row[0])
 
     def put_tree(self, rows: Iterable[tuple[str, bytes | None, Entry | None]]) -> None:
         """Replace entries of the tree; those of None are removed."""
@@ -280,8 +296,8 @@ class CheckpointStore:
             Change(
                 sequence,
                 os.fsdecode(path),
-                _decoded(before),
-                _decoded(after),
+                decoded(before),
+                decoded(after),
                 Turn(chat_id, turn_id),
                 bool(is_shared),
             )
@@ -336,7 +352,7 @@ class CheckpointStore:
             (restore_id,),
         )
         steps = tuple(
-            Step(os.fsdecode(path), _decoded(found), _decoded(target), Outcome(outcome))
+            Step(os.fsdecode(path), decoded(found), decoded(target), Outcome(outcome))
             for path, found, target, outcome in rows
         )
         return Restore(restore_id, Turn(chat_id, turn_id), undoes, bool(is_done), steps)
@@ -361,8 +377,11 @@ class CheckpointStore:
                 (restore.restore_id, restore.turn.chat_id, restore.turn.turn_id),
             )
 
-    def prune(self, now: float) -> None:
-        """Drop the oldest turns beyond the bounds, and contents that nothing refers to."""
+    def prune(self, now: float) -> bool:
+        """Drop the oldest turns beyond the bounds, and contents that nothing refers to.
+
+        Returns whether there were any.
+        """
         oldest = self._oldest()
         surplus = max(0, len(oldest) - self.bounds.turns_max)
         dropped = [
@@ -372,12 +391,13 @@ class CheckpointStore:
         ]
         rest = [number for number, _ in oldest if number not in set(dropped)]
         if not dropped and self.stored_bytes() <= self.bounds.bytes_max:
-            return
+            return False
         self._drop(dropped, now)
         while rest and self.stored_bytes() > self.bounds.bytes_max:
             share = max(1, len(rest) // DROPPED_SHARE)
             self._drop(rest[:share], now)
             rest = rest[share:]
+        return True
 
     def vacuum(self) -> None:
         """Give unused pages back to the file system; outside of a transaction."""
@@ -414,13 +434,15 @@ class CheckpointStore:
 
 
 def _connected(path: Path) -> sqlite3.Connection:
-    connection = sqlite3.connect(path, timeout=10, isolation_level=None)
+    # Used by one thread at a time, though not always by the same one.
+    connection = sqlite3.connect(path, timeout=10, isolation_level=None, check_same_thread=False)
     try:
         if connection.execute("PRAGMA user_version").fetchone()[0] == 0:
+            # Nothing is lost with a file that a power failure leaves without tables.
+            connection.execute("PRAGMA synchronous = OFF")
             connection.execute("PRAGMA auto_vacuum = INCREMENTAL")
             connection.execute("PRAGMA journal_mode = WAL")
             connection.executescript(f"BEGIN; {_SCHEMA}; COMMIT")
-        connection.execute("PRAGMA synchronous = FULL")
         connection.execute("PRAGMA journal_size_limit = 4194304")
     except BaseException:
         connection.close()
@@ -428,9 +450,17 @@ def _connected(path: Path) -> sqlite3.Connection:
     return connection
 
 
+def _inode_of(path: Path) -> int | None:
+    try:
+        return path.stat().st_ino
+    except FileNotFoundError:
+        return None
+
+
 def _encoded(entry: Entry | None) -> bytes | None:
     return None if entry is None else msgspec.msgpack.encode(entry)
 
 
-def _decoded(data: bytes | None) -> Entry | None:
+def decoded(data: bytes | None) -> Entry | None:
+    """Return an encoded entry; None if there is none."""
     return None if data is None else msgspec.msgpack.decode(data, type=Entry)

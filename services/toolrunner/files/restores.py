@@ -5,6 +5,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+from parley.rpc import detached
+from parley.tasks import Shielding
 from toolrunner.checkpoints.domain import Entry, Outcome, Step, Turn
 from toolrunner.checkpoints.service import Checkpoints, Preview
 from toolrunner.checkpoints.store import Restore
@@ -28,6 +30,7 @@ class FileRestores:
     file_workers: FileWorkerPool
     changes: FileChanges
     workspaces: Workspaces
+    tasks: Shielding
 
     async def preview(self, scope: Scope, turn: Turn) -> Preview:
         """Return what a restore would do.
@@ -41,7 +44,7 @@ class FileRestores:
             return await self.checkpoints.preview(scope, turn)
 
     async def restore(self, scope: Scope, restore_id: str, turn: Turn, undoes: str) -> Restore:
-        """Restore files; repeated, it goes on, or returns what was done.
+        """Restore files, also if the caller is cancelled; repeated, return what was done.
 
         Raises:
             RestoreNotFound: There is none to undo.
@@ -49,6 +52,11 @@ class FileRestores:
             ToolrunnerError: The workspace may not be used.
         """
         self.workspaces.check(scope)
+        return await self.tasks.complete(
+            self._restore(scope, restore_id, turn, undoes), context=detached()
+        )
+
+    async def _restore(self, scope: Scope, restore_id: str, turn: Turn, undoes: str) -> Restore:
         async with self.changes.alone(scope.workspace_id):
             restore = await self.checkpoints.plan(scope, restore_id, turn, undoes)
             if restore.is_done:

@@ -121,7 +121,9 @@ class FileService:
         self._changes = FileChanges(
             self._file_workers, workspaces, self._read_etags, new_id, checkpoints
         )
-        self.restores = FileRestores(checkpoints, self._file_workers, self._changes, workspaces)
+        self.restores = FileRestores(
+            checkpoints, self._file_workers, self._changes, workspaces, self._tasks
+        )
         self._idempotent_effects = IdempotentEffects(journal, self._tasks)
         self._upload_slots = UploadSlots()
         self._clock = clock

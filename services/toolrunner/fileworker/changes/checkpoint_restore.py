@@ -56,7 +56,7 @@ def _restored(root: Root, wanted: EntryToRestore, request: RestoreEntries) -> st
         return RESTORED
     except _Changed:
         return CONFLICT
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         # Its directory is gone, and so is the entry.
         return RESTORED if request.is_removing else FAILED
     except errors.FileRefused as refused:
