@@ -101,9 +101,8 @@ async def open_resources(
     egress = await stack.enter_async_context(running_egress(settings, process, secrets))
     spawner.process.serve_listeners(egress.listeners.take_listener)
     workspaces = Workspaces(places, users, settings.quota)
-    checkpoints = await stack.enter_async_context(
-        Checkpoints(workspaces, process.clock, process.supervision)
-    )
+    checkpoints = Checkpoints(workspaces, process.clock, process.supervision)
+    await stack.enter_async_context(checkpoints)
     processes = await stack.enter_async_context(
         _processes(settings, process, journal, spawner, workspaces, sandbox, egress, checkpoints)
     )

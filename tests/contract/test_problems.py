@@ -37,6 +37,7 @@ TOOLS = {*LIFECYCLE_TOOLS, *WORKSPACE_TOOLS} - {"execute"}
 # Fields that services send to each other, and the bytes of files, which have no fields.
 NOT_WRITTEN_BY_CLIENTS = {
     *("after_log_sequence", "context.epoch", "epoch", "execution_ids", "recipe.source", "secrets"),
+    *("context.turn_id", "turn_id"),
     *("node.address", "node.directories", "node.mirrors", "workspaces", "open", "open.context"),
     *("budget.head_bytes", "budget.line_bytes", "context_lines", "offset_bytes", "offset_line"),
     *("chunk", "files", "head", "keys", "limit.subject", "patch", "piece", "spec.program"),

@@ -70,14 +70,14 @@ class ChatTurns:
 
     async def restore(self, restore_id: str, turn_id: int) -> checkpoint_pb2.RestoreReport:
         request = api.RestoreFilesRequest(
-            context=self._context, restore_id=restore_id, turn_id=turn_id
+            context=self._context, request_id=restore_id, turn_id=turn_id
         )
         answer = await self.client.checkpoints.RestoreFiles(request, timeout=RESTORE_S)
         return answer.report
 
     async def undo(self, restore_id: str, undone: str) -> checkpoint_pb2.RestoreReport:
         request = api.RestoreFilesRequest(
-            context=self._context, restore_id=restore_id, undo_restore_id=undone
+            context=self._context, request_id=restore_id, undo_restore_id=undone
         )
         answer = await self.client.checkpoints.RestoreFiles(request, timeout=RESTORE_S)
         return answer.report

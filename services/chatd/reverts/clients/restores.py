@@ -55,7 +55,7 @@ class NodeRestores:
             stub: CheckpointServiceStub, context: workspace_pb2.WorkspaceContext
         ) -> checkpoint_pb2.RestoreReport:
             request = checkpoint_service_pb2.RestoreFilesRequest(
-                context=context, restore_id=revert.revert_id
+                context=context, request_id=revert.revert_id
             )
             if revert.kind is RevertKind.UNDO:
                 request.undo_restore_id = revert.undone_id or ""

@@ -64,7 +64,7 @@ class CheckpointServicer(CheckpointServiceServicer):
         scope = _scope_of(request)
         if request.context.profile == sandbox_pb2.SANDBOX_PROFILE_READ_ONLY:
             raise ReadOnly(".")
-        restore_id = _restore_id_of(request.restore_id, "restore_id")
+        restore_id = _restore_id_of(request.request_id, "request_id")
         undoes = ""
         if request.WhichOneof("what") == "undo_restore_id":
             undoes = _restore_id_of(request.undo_restore_id, "undo_restore_id")

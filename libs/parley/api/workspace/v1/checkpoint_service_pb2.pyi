@@ -77,11 +77,11 @@ class RestoreFilesRequest(_message.Message):
     DESCRIPTOR: _descriptor.Descriptor
 
     CONTEXT_FIELD_NUMBER: _builtins.int
-    RESTORE_ID_FIELD_NUMBER: _builtins.int
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
     TURN_ID_FIELD_NUMBER: _builtins.int
     UNDO_RESTORE_ID_FIELD_NUMBER: _builtins.int
-    restore_id: _builtins.str
-    """Client-chosen id of this restore, 1 to 64 characters of `A-Za-z0-9-`."""
+    request_id: _builtins.str
+    """Client-chosen id of this restore, 1 to 64 characters of `A-Za-z0-9-`, by which it can be undone; repeating it goes on, or returns the first outcome."""
     turn_id: _builtins.int
     """The start of this turn."""
     undo_restore_id: _builtins.str
@@ -94,13 +94,13 @@ class RestoreFilesRequest(_message.Message):
         self,
         *,
         context: _workspace_pb2.WorkspaceContext | None = ...,
-        restore_id: _builtins.str = ...,
+        request_id: _builtins.str = ...,
         turn_id: _builtins.int = ...,
         undo_restore_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["context", b"context", "turn_id", b"turn_id", "undo_restore_id", b"undo_restore_id", "what", b"what"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["context", b"context", "restore_id", b"restore_id", "turn_id", b"turn_id", "undo_restore_id", b"undo_restore_id", "what", b"what"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["context", b"context", "request_id", b"request_id", "turn_id", b"turn_id", "undo_restore_id", b"undo_restore_id", "what", b"what"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType_what: _TypeAlias = _typing.Literal["turn_id", "undo_restore_id"]  # noqa: Y015
     _WhichOneofArgType_what: _TypeAlias = _typing.Literal["what", b"what"]  # noqa: Y015
