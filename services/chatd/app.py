@@ -194,6 +194,7 @@ def _connect(chats: ChatComponents, worker: WorkerComponents, streams: StreamCom
             chats.writer.state_changed,
             worker.worker.deliver,
             worker.titles.debouncer.state_changed,
+            worker.acknowledgements.state_changed,
         ),
         appended=(appended, hubs.appended),
         metadata_changed=(streams.feeds.metadata_changed,),

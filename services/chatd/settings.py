@@ -114,6 +114,19 @@ class Settings(ServiceSettings):
         default=600.0,
         at_least=1,
     )
+    client_tool_deadline_s: float = setting(
+        "Seconds until a call that the client executes is given up.", default=300.0, at_least=1
+    )
+    question_deadline_s: float = setting(
+        "Seconds until a question or a plan that nobody answers is given up; 0 for never.",
+        default=0.0,
+        at_least=0,
+    )
+    approval_deadline_s: float = setting(
+        "Seconds until a call that nobody allows is refused; 0 for never.",
+        default=86_400.0,
+        at_least=0,
+    )
     faultpoints_directory: Path | None = setting(
         "For tests of failures, never in production: the directory that arms faults.", default=None
     )

@@ -125,11 +125,11 @@ def _calls(message: Message, row: DispatchedCall) -> int:
 
 
 def _not_as_recorded(chat: StoredChat) -> Iterator[str]:
-    told: dict[tuple[MessageId, str], list[ToolResult]] = {}
+    by_call: dict[tuple[MessageId, str], list[ToolResult]] = {}
     for placed, result in chat.pairing.answered:
-        told.setdefault((placed.message_id, result.tool_call_id), []).append(result)
+        by_call.setdefault((placed.message_id, result.tool_call_id), []).append(result)
     for row in chat.dispatches:
-        results = told.get((row.message_id, row.tool_call_id))
+        results = by_call.get((row.message_id, row.tool_call_id))
         if row.result is not None and results and row.result not in results:
             yield row.execution_id
 

@@ -2,13 +2,14 @@
 
 import base64
 import json
+import logging
 from collections.abc import Mapping, Sequence
 
 import grpc
 
 from chatd.chats.domain.references import NO_SUCH_SERVER, SERVER_DISABLED
 from chatd.content.domain.messages import ChatMode
-from chatd.content.domain.parts import ToolOutcome
+from chatd.content.domain.parts import CallProgress, ToolOutcome
 from chatd.content.domain.tools import (
     UNKNOWN_OUTCOME,
     Ended,
@@ -24,7 +25,7 @@ from chatd.content.domain.tools import (
 )
 from chatd.content.domain.turn_context import TurnContext
 from chatd.primitives.domain.errors import CheckUnavailable
-from chatd.primitives.domain.ids import ChatId, Owner
+from chatd.primitives.domain.ids import ChatId, ExecutionId, Owner
 from chatd.tools.catalogue_cache import (
     CatalogueKey,
     ServerChoiceCache,
@@ -39,9 +40,12 @@ from parley.api.mcp.v1.runtime_service_pb2_grpc import McpRuntimeServiceStub
 from parley.clock import Clock
 from parley.rpc import Channels, NoAddress, Problem, acting_for
 
+logger = logging.getLogger(__name__)
+
 CALL_TIMEOUT_S = 600.0
 LIST_TIMEOUT_S = 10.0
 ASK_TIMEOUT_S = 10.0
+CALL_ACKNOWLEDGED = "CALL_ACKNOWLEDGED"
 # A user's request waits for this check.
 CHECK_TIMEOUT_S = 2.0
 
@@ -138,9 +142,16 @@ class McpTools:
                 async for response in stub.CallTool(_request(execution), timeout=CALL_TIMEOUT_S):
                     if response.HasField("result"):
                         return outcome_of(response.result)
+                    if response.HasField("progress"):
+                        self._report(execution, response.progress)
         except grpc.aio.AioRpcError as error:
             return _refusal(certain_problem(error, Executor.MCPGATEWAY))
         raise ExecutorUnreachable(Executor.MCPGATEWAY)
+
+    def _report(self, execution: Execution, told: api.CallProgress) -> None:
+        total = told.total if told.HasField("total") else None
+        progress = CallProgress(told.progress, total, told.message)
+        execution.context.progress.report(execution.dispatch.call.tool_call_id, progress)
 
     async def find(self, execution: Execution) -> Found:
         """Return the state of a call in the journal."""
@@ -172,6 +183,26 @@ class McpTools:
         except grpc.aio.AioRpcError as error:
             certain_problem(error, Executor.MCPGATEWAY)
 
+    async def acknowledge(self, generation: str, execution_ids: Sequence[ExecutionId]) -> None:
+        """Acknowledge results; all replicas have the same journal.
+
+        Raises:
+            ExecutorUnreachable: no mcpgateway responds.
+        """
+        request = api.AckCallsRequest(
+            request_id=f"ack-{execution_ids[0]}",
+            execution_ids=execution_ids,
+            journal_generation=generation,
+        )
+        try:
+            stub = McpRuntimeServiceStub(self._channels.for_key(execution_ids[0]))
+            await stub.AckCalls(request, timeout=ASK_TIMEOUT_S)
+        except NoAddress as error:
+            raise ExecutorUnreachable(Executor.MCPGATEWAY) from error
+        except grpc.aio.AioRpcError as error:
+            problem = certain_problem(error, Executor.MCPGATEWAY)
+            logger.info("calls were not acknowledged: %s", problem.message)
+
     def _place(self, context: TurnContext) -> CatalogueKey:
         address = str(self._channels.address_for(context.chat_id))
         return CatalogueKey(address, context.owner.id, context.mode, context.mcp_server_ids)
@@ -195,8 +226,12 @@ def _reason(server: api.InvalidServer) -> str:
 
 
 def _refusal(problem: Problem) -> Outcome:
-    """Return a refused call's outcome; a new journal proves nothing about the first attempt."""
-    return UNKNOWN_OUTCOME if problem.reason == JOURNAL_CHANGED else refused(problem)
+    """Return a refused call's outcome; a new journal proves nothing about the first attempt.
+
+    A call that was acknowledged before was executed for a database that has been replaced.
+    """
+    is_unknown = problem.reason in (JOURNAL_CHANGED, CALL_ACKNOWLEDGED)
+    return UNKNOWN_OUTCOME if is_unknown else refused(problem)
 
 
 def _spec(tool: tool_pb2.McpTool, journal_generation: str) -> ToolSpec:

@@ -2,7 +2,7 @@
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import grpc
 
@@ -13,10 +13,20 @@ logger = logging.getLogger(__name__)
 
 
 class RoutedTools:
-    """Offers the tools of all executors; an unavailable executor's tools are left out."""
+    """Offers the tools of all executors; an unavailable executor's tools are left out.
 
-    def __init__(self, executors: Mapping[Executor, Tools]) -> None:
+    Args:
+        executors: The tools of each executor.
+        dispatched: Called with each call that is passed to its executor.
+    """
+
+    def __init__(
+        self,
+        executors: Mapping[Executor, Tools],
+        dispatched: Callable[[Execution], None] = lambda _: None,
+    ) -> None:
         self._executors = executors
+        self._dispatched = dispatched
 
     async def list_tools(self, context: TurnContext) -> tuple[ToolSpec, ...]:
         """Return the tools of all executors that answer.
@@ -44,12 +54,16 @@ class RoutedTools:
 
     async def execute(self, execution: Execution) -> Outcome:
         """Forward the call to its executor."""
-        return await self._executors[execution.dispatch.executor].execute(execution)
+        return await self._executor(execution).execute(execution)
 
     async def find(self, execution: Execution) -> Found:
         """Forward the request to the call's executor."""
-        return await self._executors[execution.dispatch.executor].find(execution)
+        return await self._executor(execution).find(execution)
 
     async def cancel(self, execution: Execution) -> None:
         """Forward the cancellation to the call's executor."""
-        await self._executors[execution.dispatch.executor].cancel(execution)
+        await self._executor(execution).cancel(execution)
+
+    def _executor(self, execution: Execution) -> Tools:
+        self._dispatched(execution)
+        return self._executors[execution.dispatch.executor]

@@ -2,6 +2,7 @@
 
 import json
 import logging
+from collections.abc import Sequence
 
 import grpc
 
@@ -19,7 +20,7 @@ from chatd.content.domain.tools import (
 )
 from chatd.content.domain.turn_context import TurnContext
 from chatd.primitives.domain.errors import ChatError
-from chatd.primitives.domain.ids import Owner
+from chatd.primitives.domain.ids import ExecutionId, Owner
 from chatd.tools.catalogue_cache import CatalogueKey, ToolCatalogue, ToolCatalogueCache
 from chatd.tools.workspace import TOOLS, AttachmentStore, Call, failed, key_of, refused
 from chatd.tools.workspace.not_ready import not_ready
@@ -28,11 +29,13 @@ from chatd.workspaces.clients.failures import JOURNAL_CHANGED, MOVED, certain_pr
 from chatd.workspaces.domain.ports import WorkspaceLocation, WorkspaceLocator
 from parley.api.workspace.v1 import execution_pb2, execution_service_pb2
 from parley.api.workspace.v1.execution_service_pb2_grpc import ExecutionServiceStub
+from parley.cache import BoundedCache
 from parley.clock import Clock
 from parley.rpc import Address, Channels, acting_for
 
 logger = logging.getLogger(__name__)
 
+JOURNALS_MAX = 1024
 LIST_TIMEOUT_S = 5.0
 ASK_TIMEOUT_S = 10.0
 
@@ -59,6 +62,8 @@ class WorkspaceTools:
         self._clock = clock
         self._attachment_store = attachment_store
         self._catalogues = ToolCatalogueCache(clock)
+        # The addresses of nodes by the generation of their journal.
+        self._journals: BoundedCache[str, str] = BoundedCache(JOURNALS_MAX)
 
     async def list_tools(self, context: TurnContext) -> tuple[ToolSpec, ...]:
         """Return the tools, with the journal generation of the node."""
@@ -78,6 +83,7 @@ class WorkspaceTools:
                 timeout=LIST_TIMEOUT_S,
                 wait_for_ready=True,
             )
+        self._journals.put(journal.journal_generation, location.address)
         return ToolCatalogue(
             tuple(tool.spec(journal.journal_generation) for tool in TOOLS.values())
         )
@@ -168,6 +174,27 @@ class WorkspaceTools:
                 await stub.CancelExecution(request, timeout=ASK_TIMEOUT_S)
         except grpc.aio.AioRpcError as error:
             certain_problem(error, Executor.TOOLRUNNER)
+
+    async def acknowledge(self, generation: str, execution_ids: Sequence[ExecutionId]) -> None:
+        """Acknowledge results to the node of a journal, if this process knows it.
+
+        Raises:
+            ExecutorUnreachable: the node does not respond.
+        """
+        address = self._journals.get(generation)
+        if address is None:
+            return
+        request = execution_service_pb2.AckExecutionsRequest(
+            request_id=f"ack-{execution_ids[0]}",
+            execution_ids=execution_ids,
+            journal_generation=generation,
+        )
+        stub = ExecutionServiceStub(self._channels.also(Address.parse(address)))
+        try:
+            await stub.AckExecutions(request, timeout=ASK_TIMEOUT_S)
+        except grpc.aio.AioRpcError as error:
+            problem = certain_problem(error, Executor.TOOLRUNNER)
+            logger.info("executions were not acknowledged: %s", problem.message)
 
     def _channel(self, location: WorkspaceLocation) -> grpc.aio.Channel:
         return self._channels.also(Address.parse(location.address))

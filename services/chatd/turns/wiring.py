@@ -19,6 +19,7 @@ from chatd.reverts.clients.restores import NodeRestores
 from chatd.spend.store.open_calls import PostgresOpenCalls
 from chatd.spend.wiring import SpendComponents
 from chatd.titles.wiring import TitleComponents, open_titles
+from chatd.tools.acknowledgements import Acknowledgements
 from chatd.tools.wiring import open_tools
 from chatd.turns.engine.chat_run import TurnRunner
 from chatd.turns.engine.dependencies import TurnPorts
@@ -45,6 +46,7 @@ class WorkerComponents:
         diffs: Tracks changes in their workspaces.
         tools: The tools of all executors.
         servers: The MCP servers whose tools they use.
+        acknowledgements: Acknowledges the results of their tools.
         open_calls: Stores model calls under way, and charges those of dead processes.
     """
 
@@ -55,6 +57,7 @@ class WorkerComponents:
     diffs: DiffStatuses
     tools: Tools
     servers: McpServers
+    acknowledgements: Acknowledgements
     open_calls: OpenCallWriter
 
 
@@ -117,7 +120,15 @@ async def open_worker(
     stack.callback(workers.close)
     worker = _worker(resources, faults, worker_id, chats, workers, turns)
     return WorkerComponents(
-        worker, workers, turns, titles, diffs, offered.tools, offered.servers, open_calls
+        worker,
+        workers,
+        turns,
+        titles,
+        diffs,
+        offered.tools,
+        offered.servers,
+        offered.acknowledgements,
+        open_calls,
     )
 
 

@@ -145,7 +145,7 @@ def _host(resources: Resources, secrets: PostgresSecrets) -> GrpcHost:
     """Return the host client; each node receives the grants of a workspace's secrets."""
 
     async def granted(workspace: Workspace) -> tuple[Secret, ...]:
-        return await secrets.named(workspace.owner_id, workspace.recipe.secret_names)
+        return await secrets.named(workspace.owner_id, workspace.spec.secret_names)
 
     return GrpcHost(lambda address: resources.toolrunners.also(Address.parse(address)), granted)
 

@@ -19,7 +19,7 @@ from gateway.identity.store.service_tokens import TokenStore
 from gateway.identity.store.users import UserStore
 from gateway.settings import GatewaySettings
 from parley.bus import Bus
-from parley.identity import Signer
+from parley.identity import Signer, Trust
 from parley.postgres import Database
 from parley.process import Process
 
@@ -50,7 +50,7 @@ def open_identity(
 ) -> Identity:
     """Return the identity components."""
     people, tokens, clock = IdentityStore(database), TokenStore(database), process.clock
-    group_store = GroupStore(database)
+    group_store, trust = GroupStore(database), Trust(settings.trust_file, clock)
     keys = ApiKeyCache(people.find_api_key, clock)
     authentication = Authentication(people, keys, public_url=settings.public_url, clock=clock)
     service_tokens = ServiceTokens(
@@ -61,6 +61,7 @@ def open_identity(
         clock=clock,
         new_id=process.new_id,
         scopes=known_scopes(),
+        is_trusted=lambda key_id: trust.find(key_id) is not None,
     )
     users = Users(
         UserStore(database),

@@ -6,7 +6,7 @@ A workspace that was not placed by the registry is created at its first use.
 import errno
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
@@ -227,6 +227,12 @@ class Workspaces:
             for name in os.listdir(self._directory):
                 found[mark_of_workspace(name)] = WorkspaceId(name)
         return found
+
+    def missing(self, workspace_ids: Iterable[WorkspaceId]) -> tuple[WorkspaceId, ...]:
+        """Return the workspaces that were removed; none if the directory of all is missing."""
+        if not self._directory.is_dir():
+            return ()
+        return tuple(each for each in workspace_ids if not (self._directory / each).exists())
 
     def at(self, workspace_id: WorkspaceId) -> Workspace:
         """Return the paths of a workspace, whether it exists or not."""

@@ -10,6 +10,7 @@ ExecutionId = NewType("ExecutionId", str)
 
 #: For a call of a user: it belongs to no chat.
 NO_CHAT = ChatId("")
+NO_WORKSPACE = WorkspaceId("")
 
 SIGNAL_BASE = 128
 

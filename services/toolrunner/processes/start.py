@@ -23,6 +23,7 @@ from toolrunner.journal.journal import Begun, Known, NotBegun
 from toolrunner.journal.records import (
     Effect,
     Execution,
+    ExecutionState,
     LostReason,
     ProcessRecord,
     ProcessState,
@@ -30,7 +31,7 @@ from toolrunner.journal.records import (
 )
 from toolrunner.journal.thread import JournalThread
 from toolrunner.primitives.domain import Limits, ProcessId, Scope, WorkspaceId
-from toolrunner.primitives.errors import ProcessNotFound, ToolrunnerError
+from toolrunner.primitives.errors import OutcomeUnknown, ProcessNotFound, ToolrunnerError
 from toolrunner.processes.domain import SHELL, ProcessSpec
 from toolrunner.processes.live_process import LiveProcess
 from toolrunner.processes.monitor import ProcessMonitor
@@ -195,13 +196,17 @@ class ProcessStarter:
 
     async def _attached(self, execution: Execution) -> ProcessRecord:
         process_id = execution.process_id
-        assert process_id is not None, "every start is journaled with its process"
+        if process_id is None:
+            # Its entry was acknowledged and deleted, or cancelled and acknowledged.
+            raise OutcomeUnknown(execution.request_id)
         live = self.registry.live(process_id)
         if live is not None:
             await live.settled.wait()
         record = await self.registry.find(process_id)
         if record is None:
-            # Removed: its result was acknowledged, or too many newer ones exist.
+            if execution.state is ExecutionState.ACKNOWLEDGED:
+                raise OutcomeUnknown(execution.request_id)
+            # Removed: too many newer ones exist.
             raise ProcessNotFound(process_id)
         if record.state is ProcessState.STARTING:
             # The spawner exited between journal and exec, and this service is about to.

@@ -30,8 +30,6 @@ from parley.api.chat.v1 import action_service_pb2 as api
 from parley.api.chat.v1.action_service_pb2_grpc import ActionServiceServicer
 from parley.tasks import Shielding
 
-REMARK_BYTES_MAX = 40_000
-PLAN_BYTES_MAX = 64 * 1024
 NOT_OFFERED = "this did not run: its tool is not offered any more"
 
 
@@ -184,13 +182,7 @@ def _given(request: api.AnswerActionRequest) -> GivenAnswer:
             raise InvalidRequest("decision", "is not known; send accept or refuse")
     return GivenAnswer(
         is_accepted,
-        fields.clean(request.remark, "remark", bytes_max=REMARK_BYTES_MAX),
-        tuple(
-            AnswerToQuestion(
-                tuple(each.selected),
-                fields.clean(each.text, f"answers[{index}].text", bytes_max=REMARK_BYTES_MAX),
-            )
-            for index, each in enumerate(request.answers)
-        ),
-        fields.clean(request.plan, "plan", bytes_max=PLAN_BYTES_MAX),
+        request.remark,
+        tuple(AnswerToQuestion(tuple(each.selected), each.text) for each in request.answers),
+        request.plan,
     )

@@ -418,13 +418,13 @@ settings = Table(
     PrimaryKeyConstraint("scope", "name", name=Constraint.SETTINGS_PKEY),
 )
 
-barred_users = Table(
-    "barred_users",
+suspended_users = Table(
+    "suspended_users",
     metadata,
     id_column("user_id"),
     flag_column("is_deleted"),
-    time_column("barred_at"),
-    PrimaryKeyConstraint("user_id", name=Constraint.BARRED_USERS_PKEY),
+    time_column("suspended_at"),
+    PrimaryKeyConstraint("user_id", name=Constraint.SUSPENDED_USERS_PKEY),
 )
 
 key_fingerprints = Table(

@@ -90,7 +90,7 @@ class ToolSpec:
     ends_turn: bool = False  # The turn ends after it succeeded.
     edit_style: EditStyle | None = None  # Edit style of its models; None for all.
     moves_tools: bool = False  # Other tools may run elsewhere afterwards: list them again.
-    asks: PendingKind | None = None  # What its calls wait for, if no executor runs them.
+    asks: PendingKind | None = None  # What its calls wait for, if a person answers them.
 
 
 @dataclass(frozen=True, slots=True)

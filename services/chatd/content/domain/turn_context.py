@@ -5,26 +5,34 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from chatd.content.domain.messages import ChatMode
+from chatd.content.domain.parts import CallProgress
 from chatd.content.domain.prompts import PromptMessage
 from chatd.primitives.domain.ids import ChatId, Owner
 
 
-class Progress(Protocol):
-    """Receives the output of a call while it runs."""
+@dataclass(frozen=True, slots=True)
+class CallProcess:
+    """The process of a running call."""
 
-    def report(self, tool_call_id: str, text: str) -> None:
-        """Append text to the live result of a call."""
+    process_id: str
+
+
+class Progress(Protocol):
+    """Receives the output of a call while it runs; neither blocks nor raises."""
+
+    def report(self, tool_call_id: str, update: str | CallProcess | CallProgress) -> None:
+        """Append text to the live result of a call, or name its process or its progress."""
         ...
 
     def reset(self, tool_call_id: str) -> None:
-        """Discard the live result of a call: what follows replaces it."""
+        """Discard the live text of a call: what follows replaces it."""
         ...
 
 
 class NoProgress:
     """Discards the output of running calls."""
 
-    def report(self, tool_call_id: str, text: str) -> None:
+    def report(self, tool_call_id: str, update: str | CallProcess | CallProgress) -> None:
         """Discard it."""
 
     def reset(self, tool_call_id: str) -> None:

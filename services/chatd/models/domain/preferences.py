@@ -5,8 +5,6 @@ from dataclasses import dataclass, field
 
 from chatd.models.domain.profile import THRESHOLD_PERCENT
 
-PROMPT_BYTES_MAX = 128 * 1024
-
 
 @dataclass(frozen=True, slots=True)
 class InstallationSettings:

@@ -6,7 +6,6 @@ from enum import StrEnum
 class Constraint(StrEnum):
     """Every constraint and unique index of the schema, by its name there."""
 
-    BARRED_USERS_PKEY = "barred_users_pkey"
     CHAT_ACTIONS_END_HAS_AN_OUTCOME = "chat_actions_end_has_an_outcome"
     CHAT_ACTIONS_KIND_KNOWN = "chat_actions_kind_known"
     CHAT_ACTIONS_MESSAGE_FKEY = "chat_actions_message_fkey"
@@ -102,6 +101,7 @@ class Constraint(StrEnum):
     SPEND_LIMITS_PERIOD_KNOWN = "spend_limits_period_known"
     SPEND_LIMITS_PKEY = "spend_limits_pkey"
     SPEND_LIMITS_SUBJECT_KNOWN = "spend_limits_subject_known"
+    SUSPENDED_USERS_PKEY = "suspended_users_pkey"
     TEMPLATES_BY_NAME = "templates_by_name"
     TEMPLATES_KIND_KNOWN = "templates_kind_known"
     TEMPLATES_NAME_LENGTH = "templates_name_length"

@@ -217,10 +217,10 @@ def _settings(request: ModelRequest, target: Target) -> Json:
 
 
 def _safety_identifier(request: ModelRequest, target: Target) -> str:
-    told = target.options.get("safety_identifier")
-    if told is True:
+    identifier = target.options.get("safety_identifier")
+    if identifier is True:
         return hashlib.sha256(request.owner_id.encode()).hexdigest() if request.owner_id else ""
-    return "" if told is False else text_option(target, "safety_identifier")
+    return "" if identifier is False else text_option(target, "safety_identifier")
 
 
 def _image(url: str) -> Json:

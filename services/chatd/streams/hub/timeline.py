@@ -333,8 +333,8 @@ class Timeline:
     def add_part(self, seq: int, body: bytes) -> list[bytes]:
         """Keep a part of the open episode; return its events."""
         is_next = self.log.add(seq, body)
-        told = self.part_event(seq, body)
-        return [told] if is_next else [self.part_event(seq - 1, wire.PREVIEW_TRUNCATED), told]
+        event = self.part_event(seq, body)
+        return [event] if is_next else [self.part_event(seq - 1, wire.PREVIEW_TRUNCATED), event]
 
     def _keep(self, read: FollowedChat, rows: Sequence[Row], after: int) -> None:
         """Replace the kept messages by those of a read, except newer ones."""

@@ -16,11 +16,11 @@ from chatd.chats.rpc.convert import (
     retry_to_proto,
 )
 from chatd.content.domain.messages import TurnError
-from chatd.content.domain.parts import Text, ToolCall
+from chatd.content.domain.parts import Part, Text, ToolCall, ToolResultDelta
 from chatd.primitives.domain.ids import ChatId
 from chatd.primitives.rpc.times import optional_time
 from chatd.streams.engine.live import LivePart
-from parley.api.chat.v1 import event_pb2
+from parley.api.chat.v1 import event_pb2, message_pb2
 from parley.api.chat.v1.event_pb2 import (
     ActionRequiredEvent,
     ChatEvent,
@@ -45,22 +45,46 @@ def fill_live_part(shown: event_pb2.MessagePartEvent, live: LivePart) -> None:
     Filling the message in place is twice as fast as building nested messages, and parts are
     frequent.
     """
-    (part,) = bounded((live.part,))
-    match part:
-        case Text(text):
-            shown.part.text.text = text
-        case ToolCall(created_at=None):
-            # The arguments are incomplete, and so not valid JSON.
-            call = shown.part.tool_call
-            call.CopyFrom(call_to_proto(part))
-            call.args_delta, call.args_json = call.args_json, ""
-        case _:
-            shown.part.CopyFrom(part_to_proto(part))
+    if isinstance(live.part, ToolResultDelta):
+        _fill_delta(shown.part.tool_result, live.part)
+    else:
+        _fill_part(shown.part, live.part)
     shown.role = ROLE[live.role]
     shown.history_version = live.history_version
     shown.generation_attempt = live.generation_attempt
     shown.seq = live.seq
     shown.part_index = live.part_index
+
+
+def _fill_part(shown: message_pb2.Part, live: Part) -> None:
+    (part,) = bounded((live,))
+    match part:
+        case Text(text):
+            shown.text.text = text
+        case ToolCall(created_at=None):
+            # The arguments are incomplete, and so not valid JSON.
+            call = shown.tool_call
+            call.CopyFrom(call_to_proto(part))
+            call.args_delta, call.args_json = call.args_json, ""
+        case _:
+            shown.CopyFrom(part_to_proto(part))
+
+
+def _fill_delta(shown: message_pb2.ToolResultPart, delta: ToolResultDelta) -> None:
+    shown.tool_call_id = delta.tool_call_id
+    shown.tool_name = delta.tool_name
+    shown.mcp_server_id = delta.mcp_server_id
+    shown.result_delta = delta.text
+    shown.result_reset = delta.is_reset
+    shown.process_id = delta.process_id
+    if delta.progress is not None:
+        shown.progress.CopyFrom(
+            message_pb2.CallProgress(
+                progress=delta.progress.progress,
+                total=delta.progress.total,
+                message=delta.progress.message,
+            )
+        )
 
 
 def with_cursor(cursor: str, body: bytes) -> bytes:

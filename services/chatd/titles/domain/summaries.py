@@ -73,10 +73,10 @@ def is_worth_a_summary(transcript: str) -> bool:
 
 def summary_prompt(transcript: str) -> tuple[PromptMessage, ...]:
     """Return the prompt for a summary."""
-    told = f"{DASHES}\n{transcript}\n{DASHES}"
+    delimited = f"{DASHES}\n{transcript}\n{DASHES}"
     return (
         PromptMessage(Role.SYSTEM, (Text(SUMMARY_REQUEST),)),
-        PromptMessage(Role.USER, (Text(told),)),
+        PromptMessage(Role.USER, (Text(delimited),)),
     )
 
 

@@ -6,7 +6,9 @@ from typing import Any, Final, Protocol, TypeVar
 
 import grpc
 
+from chatd.content.domain.parts import CallProgress
 from chatd.content.domain.tools import Execution
+from chatd.content.domain.turn_context import CallProcess
 from chatd.models.domain.language_model import FileData
 from chatd.primitives.domain.ids import ChatId, OwnerId
 from chatd.workspaces.clients.failures import AMBIGUOUS, plain_problem
@@ -82,6 +84,10 @@ class Call:
     def key(self) -> execution_pb2.ExecutionKey:
         """The key with which a change is made at most once."""
         return key_of(self.execution)
+
+    def report(self, update: str | CallProcess | CallProgress) -> None:
+        """Show text, the process or the progress of the call while it runs."""
+        self.execution.context.progress.report(self.execution.dispatch.call.tool_call_id, update)
 
     @property
     def budget_bytes(self) -> int:

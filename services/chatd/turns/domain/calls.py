@@ -108,7 +108,8 @@ def plan_calls(
             refused.append(error_result(given_call, *problem))
             continue
         call, spec = storable_call(given_call), specs[given_call.tool_name]
-        match spec.asks or judge(call, spec):
+        is_client = spec.executor is Executor.CLIENT
+        match PendingKind.CLIENT if is_client else spec.asks or judge(call, spec):
             case PendingKind() as kind:
                 asked.append(Asked(call, kind))
             case AskFirst(kind, reason):

@@ -26,7 +26,7 @@ from chatd.chats.domain.pieces import interrupted_messages, joined
 from chatd.chats.domain.transitions import fence_of
 from chatd.content.domain.messages import ErrorKind, TurnError
 from chatd.content.domain.parts import Text
-from chatd.content.domain.turn_context import NoProgress, TurnContext
+from chatd.content.domain.turn_context import TurnContext
 from chatd.models.domain.language_model import ModelError
 from chatd.spend.domain.ledger import CallOutcome, OpenCall
 from chatd.turns.domain.ports import RestoreFailed
@@ -58,6 +58,7 @@ from chatd.turns.engine.history import Histories, History
 from chatd.turns.engine.mailbox import Mailbox
 from chatd.turns.engine.metering import inherited_bill, use_of_answer
 from chatd.turns.engine.preparation import PreparedTurn, prepare
+from chatd.turns.engine.progress import LiveProgress
 from chatd.turns.engine.session import OwnershipLost, Session
 from chatd.turns.engine.step import Done, ModelStep, StepEnd, Stepped
 from chatd.turns.engine.stream import Broken, Superseded
@@ -180,7 +181,7 @@ class ChatRun:
     async def _run_tools(self, prepared: PreparedTurn) -> None:
         session = self._session
         show = self._ports.live.open(session.chat_id, session.fence).add
-        context = prepared.step_context(session, NoProgress())
+        context = prepared.step_context(session, LiveProgress(session.state.pending, show))
         open_calls = await self._dispatched.open_calls(session, context, prepared.specs)
         self._dispatched.being_sent()
         batch = ToolBatch(

@@ -4,7 +4,7 @@ import logging
 from typing import Protocol
 
 from chatd.content.domain.messages import ChatMode
-from chatd.content.domain.tools import ClientTool, Executor, PendingKind, ToolSpec
+from chatd.content.domain.tools import ClientTool, Executor, ToolSpec
 from chatd.models.domain.catalogue import Purpose
 from chatd.models.domain.price_book import PriceBook
 from chatd.models.domain.profile import ModelChoice, ModelProfile
@@ -160,10 +160,4 @@ class ConfiguredUtilityModels:
 
 
 def _client_tool(tool: ClientTool) -> ToolSpec:
-    return ToolSpec(
-        tool.name,
-        tool.description,
-        tool.input_schema_json,
-        Executor.CLIENT,
-        asks=PendingKind.CLIENT,
-    )
+    return ToolSpec(tool.name, tool.description, tool.input_schema_json, Executor.CLIENT)

@@ -70,7 +70,8 @@ class ModelStep:
         Raises:
             OwnershipLost: This runner no longer owns the chat.
         """
-        answer = Answer(show, self.clock)
+        specs = self.prepared.specs
+        answer = Answer(show, self.clock, {name: spec.server_id for name, spec in specs.items()})
         call = session.metered(CallPurpose.TURN, self.prepared.setup.model, answer, request)
         session.unfinished = InterruptedContent(
             session.fence,

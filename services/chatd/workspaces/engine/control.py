@@ -138,14 +138,14 @@ class Control:
         values = chosen_values(template, asked.parameters, asked.preset_id)
         workspace_id = workspace_id_for(asked.owner_id, asked.key)
         suffix = workspace_id[-4:]
-        recipe = spec_of(template, values, chat=(asked.chat_id or workspace_id)[:8])
+        spec = spec_of(template, values, chat=(asked.chat_id or workspace_id)[:8])
         now = await self.workspaces.now()
         workspace = Workspace(
             id=workspace_id,
             name=fitting_name(asked.name, template.name, suffix),
             owner_id=asked.owner_id,
             kind=template.kind,
-            recipe=replace(recipe, secret_names=asked.secret_names),
+            spec=replace(spec, secret_names=asked.secret_names),
             lifetime=replace(template.lifetime, ttl_ms=await self._ttl_ms(template, asked.ttl_ms)),
             created_at=now,
             last_used_at=now,
@@ -176,7 +176,7 @@ class Control:
             name=fitting_name(asked.name, f"{source.name}-fork", suffix),
             owner_id=asked.owner_id,
             kind=Kind.FORK,
-            recipe=replace(source.recipe, kind=Kind.FORK, source=copied, setup_script=""),
+            spec=replace(source.spec, kind=Kind.FORK, source=copied, setup_script=""),
             lifetime=source.lifetime,
             created_at=now,
             last_used_at=now,
@@ -201,12 +201,12 @@ class Control:
             return await self.workspaces.start(workspace.id, Start(), self._limits)
         template = await self._template_of(workspace)
         values = changed_values(template, workspace.parameters, parameters)
-        kept = restarted(workspace.recipe, spec_of(template, values, chat=workspace.id[:8]))
+        kept = restarted(workspace.spec, spec_of(template, values, chat=workspace.id[:8]))
         return await self.workspaces.start(
             workspace.id,
             Start(values),
             self._limits,
-            lambda started: replace(started, recipe=kept),
+            lambda started: replace(started, spec=kept),
         )
 
     async def stop(

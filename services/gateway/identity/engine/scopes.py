@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from google.protobuf.descriptor import FileDescriptor
 
 from parley.api.chat.v1 import (
+    action_service_pb2,
     chat_service_pb2,
     file_service_pb2,
     model_service_pb2,
@@ -28,6 +29,7 @@ FILES: tuple[FileDescriptor, ...] = (
     model_service_pb2.DESCRIPTOR,
     revert_service_pb2.DESCRIPTOR,
     settings_service_pb2.DESCRIPTOR,
+    action_service_pb2.DESCRIPTOR,
     stream_service_pb2.DESCRIPTOR,
     usage_service_pb2.DESCRIPTOR,
     token_service_pb2.DESCRIPTOR,

@@ -5,6 +5,7 @@ import re
 import shlex
 import uuid
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Final, Protocol
 
 from google.protobuf.message import Message
@@ -169,7 +170,7 @@ def effect_key_of(request: EffectRequest, scope: Scope) -> Key | None:
         raise InvalidRequest("key.execution_id", "is not the request id")
     if key.chat_id != scope.chat_id:
         raise InvalidRequest("key.chat_id", "is not the chat of the context")
-    return key
+    return replace(key, workspace_id=scope.workspace_id)
 
 
 PROFILES: Final = {

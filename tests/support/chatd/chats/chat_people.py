@@ -8,6 +8,7 @@ import grpc
 from chatd.primitives.domain.ids import OwnerId
 from parley.api.chat.v1 import chat_pb2, message_pb2
 from parley.api.chat.v1 import chat_service_pb2 as api
+from parley.api.chat.v1.action_service_pb2_grpc import ActionServiceStub
 from parley.api.chat.v1.chat_service_pb2_grpc import ChatServiceStub
 from parley.api.chat.v1.file_service_pb2_grpc import FileServiceStub
 from parley.api.chat.v1.revert_service_pb2_grpc import RevertServiceStub
@@ -45,6 +46,7 @@ class Person:
     nodes: Any
     secrets: Any
     reverts: Any
+    actions: Any
     role: UserRole = UserRole.MEMBER
     numbers: list[int] = field(default_factory=lambda: [0])
 
@@ -62,6 +64,7 @@ class Person:
             nodes=NodeServiceStub(channel),
             secrets=SecretServiceStub(channel),
             reverts=RevertServiceStub(channel),
+            actions=ActionServiceStub(channel),
         )
 
     async def ask(self, request: Any) -> Any:
@@ -74,6 +77,7 @@ class Person:
             self.nodes,
             self.secrets,
             self.reverts,
+            self.actions,
         )
         offering = (each for each in stubs if hasattr(each, method))
         stub = next(offering, self.stub)

@@ -217,6 +217,8 @@ class _Writer:
                     self._chat.actions[action_id] = replace(action, is_asked=True)
             case EndActions(answers, outcome, ended_by):
                 for answer in answers:
+                    if answer.action_id not in self._chat.actions:
+                        continue  # The test stored the state by itself.
                     action = self._chat.actions[answer.action_id]
                     if action.outcome is not None:
                         raise AssertionError("an action ended twice")

@@ -9,6 +9,9 @@ from pathlib import Path
 
 import grpc
 
+from chatd.actions.engine.dispatching import CallDispatcher
+from chatd.actions.rpc.servicer import ActionPorts, ActionServicer
+from chatd.actions.store.actions import Actions
 from chatd.chats.domain.chat import ChatState, Claimed, NewMessage, Slot
 from chatd.chats.domain.commands import FinishTurn
 from chatd.chats.domain.transitions import fence_of
@@ -19,6 +22,7 @@ from chatd.chats.store.creation import NewChat
 from chatd.chats.store.stores import Stores
 from chatd.content.domain.messages import Role
 from chatd.content.domain.parts import Text
+from chatd.content.domain.tools import Executor, ToolSpec
 from chatd.errors import DOMAIN, ERRORS
 from chatd.files.rpc.servicer import FileServicer
 from chatd.files.store.files import StoredFiles
@@ -63,11 +67,14 @@ from support.chatd.chats.chat_people import ANN_ID, BOB_ID, EVE_ID, EVES_GROUP, 
 from support.chatd.chats.known_servers import KnownServers
 from support.chatd.chats.no_defaults import NoDefaults
 from support.chatd.streams.held_hubs import NoRelays
+from support.chatd.turns.journaling_tools import JournalingTools
 from support.chatd.users.fixed_users import KnownGrantees, KnownGroups
-from support.chatd.workspaces.served_catalogue import Catalogue
+from support.chatd.workspaces.served_catalogue import Catalogue, Facts
 from support.host.supervised import supervision
 from support.rpc.echo_service import Identities, make_identities
 
+#: The tool that calls in these chats may use.
+SHELL = ToolSpec("execute", "execute", "{}", Executor.TOOLRUNNER, "j1")
 WORKER = WorkerId("00000000-0000-0000-0000-0000000000aa")
 GRANTEES = (
     *(Grantee(GranteeKind.USER, each) for each in (ANN_ID, BOB_ID, EVE_ID)),
@@ -135,6 +142,8 @@ class ServedChats:
     catalogue: Catalogue
     servers: KnownServers
     grantees: KnownGrantees
+    tools: JournalingTools
+    changed: list[ChatId]
 
     async def state(self, chat_id: str) -> ChatState:
         """Read the execution of a chat."""
@@ -268,6 +277,7 @@ async def served_chats(
         )
         catalogue = Catalogue.over(pool, groups, stopping, tickets, grantees)
         tunnelled = TunnelledMethods()
+        tools, changed = JournalingTools(SHELL), list[ChatId]()
         servicers = (
             ChatServicer(
                 stores,
@@ -280,6 +290,17 @@ async def served_chats(
                 created=created.append,
             ),
             RevertServicer(stores, claims=claims, tasks=tasks, previews=FixedPreviews()),
+            ActionServicer(
+                ActionPorts(
+                    Actions(pool),
+                    stores,
+                    CallDispatcher(tools, Facts(pool).chat),
+                    claims,
+                    groups,
+                    tasks,
+                    changed=changed.append,
+                )
+            ),
             UsageServicer(usage),
             FileServicer(StoredFiles(pool), groups),
             telling.servicer(identities.guard, tunnelled),
@@ -306,6 +327,8 @@ async def served_chats(
             catalogue=catalogue,
             servers=servers,
             grantees=grantees,
+            tools=tools,
+            changed=changed,
         )
 
 

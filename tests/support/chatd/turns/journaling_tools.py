@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from chatd.content.domain.parts import ToolOutcome
+from chatd.content.domain.parts import CallProgress, ToolOutcome
 from chatd.content.domain.tools import (
     Ended,
     Execution,
@@ -18,7 +18,7 @@ from chatd.content.domain.tools import (
     ToolSpec,
     Untraceable,
 )
-from chatd.content.domain.turn_context import TurnContext
+from chatd.content.domain.turn_context import CallProcess, TurnContext
 from chatd.primitives.domain.ids import ChatId, ExecutionId
 
 
@@ -47,6 +47,7 @@ class JournalingTools:
     """Starts each execution once and remembers it; tools named in `held` end when they are told.
 
     Attributes:
+        reports: What a tool tells of its progress whenever somebody starts it or attaches to it.
         starts: How often each execution was started.
         offers: How often somebody asked what there is.
         order: Names of the tools in the order in which they were started.
@@ -65,6 +66,7 @@ class JournalingTools:
         self._epochs: dict[ChatId, int] = {}
         self._changed = asyncio.Condition()
         self.answers: dict[str, Outcome | Exception] = {}
+        self.reports: dict[str, tuple[str | CallProcess | CallProgress, ...]] = {}
         self.starts: Counter[ExecutionId] = Counter()
         self.offers = 0
         self.order: list[str] = []
@@ -82,6 +84,8 @@ class JournalingTools:
         """Start a call or attach to it, and wait for its end."""
         self._admit(execution)
         entry = self._journal.get(execution.dispatch.execution_id) or self._start(execution)
+        for update in self.reports.get(execution.spec.name, ()):
+            execution.context.progress.report(execution.dispatch.call.tool_call_id, update)
         async with self._changed:
             self._changed.notify_all()
         if self.crash_after_start:

@@ -1,24 +1,14 @@
 """What a revert, its end and its undo write."""
 
 from dataclasses import replace
-from datetime import UTC, datetime
 
 import pytest
 
-from chatd.chats.domain.chat import (
-    ChatState,
-    DoneRevert,
-    Facts,
-    Message,
-    NewMessage,
-    PendingCall,
-    Revert,
-    RevertKind,
-    Status,
-)
+from chatd.chats.domain.chat import DoneRevert, Facts, Revert, RevertKind, Status
 from chatd.chats.domain.commands import EditMessage, FinishRevert, RevertChat, UndoRevert
 from chatd.chats.domain.errors import RevertNotFound, RevertSuperseded
-from chatd.chats.domain.transitions import Decision, decide, fence_of
+from chatd.chats.domain.state_changes import Decision
+from chatd.chats.domain.transitions import decide, fence_of
 from chatd.chats.domain.writes import (
     AnswerPending,
     ClearQueue,
@@ -26,27 +16,21 @@ from chatd.chats.domain.writes import (
     RecordRevert,
     RestoreMessages,
 )
-from chatd.content.domain.messages import ErrorKind, Role, TurnError
-from chatd.content.domain.parts import Text
-from chatd.primitives.domain.ids import ChatId, ExecutionId, MessageId, RevertId, WorkerId
-
-NOW = datetime(2026, 1, 1, tzinfo=UTC)
-WORKER = WorkerId("worker-1")
-OOPS = TurnError("It broke.", ErrorKind.GENERIC)
-HELLO = NewMessage(Role.USER, (Text("hello"),), "ann")
-LOCAL = PendingCall("call_0", "execute", ExecutionId("execution-1"))
-TARGET = Message(MessageId(3), 2, Role.USER, (Text("old"),), "ann", NOW)
-REVERT = Revert(RevertId("revert-1"), RevertKind.HISTORY, TARGET.id, restores_files=True)
-OTHER_REVERT = RevertId("revert-2")
-DONE_REVERT = DoneRevert(replace(REVERT, restores_files=False), version=8)
-AT_REST = ChatState(ChatId("chat-1"), Status.WAITING, 9, 8, 0, MessageId(7), turn_id=MessageId(5))
-FACTS = Facts(target=TARGET)
+from support.chatd.chats.transition_states import (
+    AT_REST,
+    DONE_REVERT,
+    FACTS,
+    HELLO,
+    LOCAL,
+    OTHER_REVERT,
+    REVERT,
+    TARGET,
+    WORKER,
+)
 
 
 def test_a_revert_deletes_from_the_message_on_and_drops_the_queue() -> None:
-    failed = replace(
-        replace(AT_REST, status=Status.ERROR, last_error=OOPS, queue_length=2), pending=(LOCAL,)
-    )
+    failed = replace(STATES["E1"], pending=(LOCAL,))
     decision = decide(failed, RevertChat(OTHER_REVERT, TARGET.id, False, WORKER), FACTS)
     done = Revert(OTHER_REVERT, RevertKind.HISTORY, TARGET.id, False, open_calls=(LOCAL,))
     assert decision == Decision(

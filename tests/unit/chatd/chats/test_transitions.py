@@ -2,26 +2,18 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from datetime import UTC, datetime
 
 import pytest
 
 from chatd.chats.domain.chat import (
     QUEUE_LENGTH_MAX,
     ChatState,
-    DoneRevert,
     Facts,
-    Message,
-    NewMessage,
-    PendingCall,
     Retry,
-    Revert,
-    RevertKind,
     Status,
 )
 from chatd.chats.domain.commands import (
     AnswerAction,
-    AskedCall,
     BusyBehavior,
     Command,
     CommitCompaction,
@@ -38,7 +30,6 @@ from chatd.chats.domain.commands import (
     Interrupt,
     PromoteQueuedMessage,
     Reconcile,
-    RecordResult,
     RecordRetry,
     Release,
     RequestCompaction,
@@ -77,71 +68,36 @@ from chatd.chats.domain.writes import (
     DeleteMessagesFrom,
     EnqueueMessage,
     MoveToHead,
-    OpenActions,
     PromoteHead,
-    RecordDispatches,
-    StartDeadlines,
-    StoreResult,
 )
-from chatd.content.domain.messages import ErrorKind, Role, TurnError
-from chatd.content.domain.parts import Text, ToolCall, ToolOutcome, ToolResult
-from chatd.content.domain.tools import Dispatch, Executor, PendingKind
+from chatd.content.domain.messages import Role
+from chatd.content.domain.parts import ToolOutcome, ToolResult
 from chatd.primitives.domain.errors import ChatError
 from chatd.primitives.domain.ids import (
-    ChatId,
-    ExecutionId,
     Fence,
     MessageId,
-    QueuedMessageId,
-    RevertId,
-    WorkerId,
 )
-
-CHAT = ChatId("00000000-0000-0000-0000-000000000001")
-WORKER = WorkerId("00000000-0000-0000-0000-0000000000aa")
-OTHER = WorkerId("00000000-0000-0000-0000-0000000000bb")
-QUEUED = QueuedMessageId("00000000-0000-0000-0000-0000000000cc")
-EXECUTION = ExecutionId("00000000-0000-0000-0000-0000000000dd")
-NOW = datetime(2026, 1, 1, tzinfo=UTC)
-OOPS = TurnError("It broke.", ErrorKind.GENERIC)
-HELLO = NewMessage(Role.USER, (Text("hello"),), "ann")
-ANSWER = NewMessage(Role.ASSISTANT, (Text("hi"),))
-LOCAL = PendingCall("call_0", "execute", EXECUTION)
-ACTION = ExecutionId("00000000-0000-0000-0000-0000000000ee")
-CLIENT = PendingCall("call_1", "ask", ACTION, kind=PendingKind.CLIENT, deadline_s=300.0)
-ASKED_CALL = AskedCall(CLIENT, ToolCall("call_1", "ask", "{}"))
-DONE = ToolResult("call_0", "execute", "{}", ToolOutcome.DONE)
-ANSWERED = ToolResult("call_1", "ask", "{}", ToolOutcome.DONE)
-CALL = ToolCall("call_0", "execute", "{}")
-DISPATCH = Dispatch(EXECUTION, CALL, Executor.TOOLRUNNER, "journal-1")
-TARGET = Message(MessageId(3), 2, Role.USER, (Text("old"),), "ann", NOW)
-
-REVERT = Revert(RevertId("revert-1"), RevertKind.HISTORY, TARGET.id, restores_files=True)
-OTHER_REVERT = RevertId("revert-2")
-DONE_REVERT = DoneRevert(replace(REVERT, restores_files=False), version=8)
-
-AT_REST = ChatState(CHAT, Status.WAITING, 9, 8, 0, MessageId(7), turn_id=MessageId(5))
-OWNED = replace(AT_REST, owner_epoch=4, worker_id=WORKER, generation_attempt=1)
-
-STATES: Mapping[str, ChatState] = {
-    "W": AT_REST,
-    "E0": replace(AT_REST, status=Status.ERROR, last_error=OOPS),
-    "E1": replace(AT_REST, status=Status.ERROR, last_error=OOPS, queue_length=2),
-    "R0": replace(OWNED, status=Status.RUNNING),
-    "R1": replace(OWNED, status=Status.RUNNING, queue_length=2),
-    "V0": replace(OWNED, status=Status.RUNNING, revert=REVERT),
-    "V1": replace(OWNED, status=Status.RUNNING, revert=REVERT, queue_length=2),
-    "I0": replace(OWNED, status=Status.INTERRUPTING),
-    "I1": replace(OWNED, status=Status.INTERRUPTING, queue_length=2),
-    "A0": replace(AT_REST, status=Status.REQUIRES_ACTION, pending=(CLIENT,), deadline_at=NOW),
-    "A1": replace(
-        AT_REST, status=Status.REQUIRES_ACTION, pending=(CLIENT,), deadline_at=NOW, queue_length=2
-    ),
-    "XW": replace(AT_REST, archived=True),
-    "XE0": replace(AT_REST, status=Status.ERROR, last_error=OOPS, archived=True),
-    "XE1": replace(AT_REST, status=Status.ERROR, last_error=OOPS, archived=True, queue_length=2),
-}
-FACTS = Facts(is_queued=True, target=TARGET, has_material=True, undone=DONE_REVERT)
+from support.chatd.chats.transition_states import (
+    ACTION,
+    ANSWER,
+    ANSWERED,
+    AT_REST,
+    CLIENT,
+    DONE,
+    EXECUTION,
+    FACTS,
+    HELLO,
+    LOCAL,
+    NOW,
+    OOPS,
+    OTHER,
+    OTHER_REVERT,
+    QUEUED,
+    REVERT,
+    STATES,
+    TARGET,
+    WORKER,
+)
 
 # What each command is, built for a state, because a worker's carries that state's fence.
 COMMANDS: Mapping[str, Callable[[ChatState], Command]] = {
@@ -371,83 +327,6 @@ def test_an_interrupt_for_a_turn_that_is_over_succeeds_without_effect() -> None:
     running = STATES["R0"]
     assert decide(running, Interrupt(MessageId(4), None)) == Decision(running)
     assert decide(running, Interrupt(MessageId(5), None)).state.status is Status.INTERRUPTING
-
-
-def test_an_interrupt_while_the_client_is_asked_stops_the_turn() -> None:
-    decision = decide(STATES["A0"], Interrupt(MessageId(0), None))
-    assert decision.state.status is Status.WAITING
-    assert decision.state.deadline_at is None
-    answers, cancelled = decision.writes
-    assert isinstance(answers, AnswerPending)
-    assert answers.calls == (CLIENT,)
-    assert cancelled == CancelActions()
-
-
-def test_a_step_keeps_its_calls_open_and_remembers_them_as_dispatched() -> None:
-    message = NewMessage(Role.ASSISTANT, (CALL,))
-    running = STATES["R0"]
-    step = CommitStep(fence_of(running), (message,), (DISPATCH,), (ASKED_CALL,))
-    decision = decide(running, step)
-    assert decision.writes == (
-        AppendMessages((message,)),
-        RecordDispatches(running.next_message_id, (DISPATCH,)),
-        OpenActions(running.next_message_id, (ASKED_CALL,)),
-    )
-    assert decision.state.pending == (LOCAL, CLIENT)
-    again = CommitStep(fence_of(decision.state), (message,))
-    with pytest.raises(TransitionNotAllowed):
-        decide(decision.state, again)
-
-
-def test_a_result_is_recorded_once_and_leaves_the_episode_open() -> None:
-    running = replace(STATES["R0"], pending=(LOCAL, CLIENT), takeovers=2)
-    decision = decide(running, RecordResult(fence_of(running), DONE))
-    recorded = replace(LOCAL, is_recorded=True)
-    assert decision.writes == (StoreResult(LOCAL, DONE),)
-    assert decision.state.pending == (recorded, CLIENT)
-    assert fence_of(decision.state) == fence_of(running)
-    assert decision.state.takeovers == 0
-    with pytest.raises(FenceLost):
-        decide(decision.state, RecordResult(fence_of(running), DONE))
-
-
-def test_recorded_results_go_into_the_history_and_the_clients_calls_stay_open() -> None:
-    recorded = replace(LOCAL, is_recorded=True)
-    running = replace(STATES["R0"], pending=(recorded, CLIENT))
-    decision = decide(running, CommitResults(fence_of(running)))
-    (answers,) = decision.writes
-    assert isinstance(answers, AnswerPending)
-    assert answers.calls == (recorded,)
-    assert decision.state.pending == (CLIENT,)
-    waiting = decide(decision.state, EnterRequiresAction(fence_of(decision.state)))
-    assert waiting.state.status is Status.REQUIRES_ACTION
-    assert (waiting.state.worker_id, waiting.deadline_s) == (None, 300.0)
-    assert waiting.writes == (StartDeadlines(),)
-
-
-def test_the_last_result_is_stored_by_the_write_that_puts_all_into_the_history() -> None:
-    first = replace(LOCAL, tool_call_id="first", is_recorded=True)
-    earlier = ToolResult("first", "execute", "{}", ToolOutcome.DONE)
-    running = replace(STATES["R0"], pending=(first, LOCAL, CLIENT), takeovers=2)
-    decision = decide(running, CommitResults(fence_of(running), (DONE, earlier)))
-    messages = (NewMessage(Role.TOOL, (earlier,)), NewMessage(Role.TOOL, (DONE,)))
-    assert decision.writes == (AppendMessages(messages), StoreResult(LOCAL, DONE))
-    assert decision.state.pending == (CLIENT,)
-    assert decision.state.next_message_id == running.next_message_id + 2
-    assert decision.state.takeovers == 0
-
-
-def test_results_that_are_not_those_of_the_calls_are_refused() -> None:
-    first = replace(LOCAL, tool_call_id="first")
-    earlier = ToolResult("first", "execute", "{}", ToolOutcome.DONE)
-    for pending, results in (
-        ((replace(first, is_recorded=True), LOCAL), (DONE,)),
-        ((LOCAL,), (DONE, earlier)),
-        ((first, LOCAL), (DONE, earlier)),
-    ):
-        running = replace(STATES["R0"], pending=pending)
-        with pytest.raises(FenceLost):
-            decide(running, CommitResults(fence_of(running), results))
 
 
 def test_nobody_waits_for_a_client_that_was_asked_nothing() -> None:

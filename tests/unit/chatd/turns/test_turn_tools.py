@@ -77,6 +77,27 @@ async def test_after_a_tool_that_moves_the_others_they_are_offered_anew(
     assert stage.tools.offers == offers
 
 
+async def test_a_call_and_its_result_name_the_server_of_the_tool_in_stored_and_live_parts() -> None:
+    of_server = replace(tool("a"), server_id="server")
+    stage = Stage(calling(A, B), of_server, tool("b"))
+    with stage.watch() as watcher:
+        await stage.ask()
+        live = [each.part for each in await live_parts(watcher, 4)]
+    stored = [part for message in stage.messages for part in message.content]
+    for parts in (live, stored):
+        named = {
+            (type(part), part.tool_name): part.mcp_server_id
+            for part in parts
+            if isinstance(part, ToolCall | ToolResult)
+        }
+        assert named == {
+            (ToolCall, "a"): "server",
+            (ToolResult, "a"): "server",
+            (ToolCall, "b"): "",
+            (ToolResult, "b"): "",
+        }
+
+
 async def test_serial_tools_run_after_the_others_one_at_a_time() -> None:
     specs = (tool("a", is_serial=True), tool("b"), tool("c", is_serial=True))
     stage = Stage(calling(A, B, C), *specs, held={"a", "b", "c"})

@@ -75,7 +75,7 @@ class MessagePartEvent(_message.Message):
     """Position of the part among the parts of the message being written, from 0; deltas with the same index belong together."""
     @_builtins.property
     def part(self) -> _message_pb2.Part:
-        """The piece; text, reasoning and arguments come as deltas to append."""
+        """The piece; text, reasoning, arguments and the output of running calls come as deltas to append."""
 
     def __init__(
         self,
