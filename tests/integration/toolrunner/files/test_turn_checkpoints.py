@@ -246,6 +246,23 @@ async def test_bad_requests_are_refused(turns: ChatTurns) -> None:
     assert reasons == [*["INVALID_REQUEST"] * 4, "CHECKPOINT_NOT_FOUND"]
 
 
+async def test_processes_cannot_open_what_is_kept(each_house: House) -> None:
+    if each_house.sandbox_level == "none":
+        pytest.skip("nothing is confined at this level")
+    async with node(each_house), connected(each_house) as client:
+        await client.run("true")
+        root = each_house.data / "workspaces" / client.context.workspace_id / "files"
+        turns = ChatTurns(client, Files(client, root))
+        turns.at(2)
+        await turns.run("echo 1 > a")
+        kept = root.parent / "checkpoints.sqlite"
+        assert kept.exists()
+
+        for command in (f"cat {kept}", f"cp {kept} a", f"rm {kept}", f"echo 1 > {kept}"):
+            ended = await client.run(command)
+            assert ended.process.exit.exit_code != 0, command
+
+
 async def test_git_itself_is_left_as_it_is(turns: ChatTurns) -> None:
     turns.at(0)
     await turns.run(

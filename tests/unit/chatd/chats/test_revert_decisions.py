@@ -24,6 +24,7 @@ from support.chatd.chats.transition_states import (
     LOCAL,
     OTHER_REVERT,
     REVERT,
+    STATES,
     TARGET,
     WORKER,
 )
