@@ -9,7 +9,10 @@ from datetime import datetime
 from chatd.actions.engine.dispatching import CallDispatcher
 from chatd.actions.rpc.servicer import ActionPorts, ActionServicer
 from chatd.actions.store.actions import Actions
+from chatd.approvals.rpc.servicer import ApprovalServicer
+from chatd.approvals.wiring import ApprovalComponents, open_approvals
 from chatd.bus_handlers import (
+    follow_approvals,
     follow_chats,
     follow_config,
     follow_groups,
@@ -73,6 +76,7 @@ class Components:
 
     resources: Resources
     chats: ChatComponents
+    approvals: ApprovalComponents
     catalogue: ModelComponents
     spend: SpendComponents
     suspension: UserSuspension
@@ -140,6 +144,7 @@ async def _open_components(
         suspension=suspension,
         metadata_changed=chats.notifier.metadata_changed,
     )
+    approvals = open_approvals(resources, catalogue, workspaces)
     worker = await open_worker(
         resources,
         faults,
@@ -150,6 +155,7 @@ async def _open_components(
         spend=spend,
         suspension=suspension,
         workspaces=workspaces,
+        approvals=approvals.judge,
     )
     tasks = await stack.enter_async_context(BackgroundTasks(resources.process.supervision))
     streams = await open_streams(
@@ -167,6 +173,7 @@ async def _open_components(
     return Components(
         resources,
         chats,
+        approvals,
         catalogue,
         spend,
         suspension,
@@ -221,6 +228,7 @@ def _loops(components: Components) -> dict[str, Callable[[], Awaitable[object]]]
         "sweeps.follow": lambda: follow_sweeps(bus, worker.worker),
         "limits.follow": lambda: follow_limits(bus, spend.spending),
         "configuration.follow": lambda: follow_config(bus, catalogue.configuration),
+        "approvals.follow": lambda: follow_approvals(bus, components.approvals.cached),
         "configuration.read": catalogue.configuration.run,
         "models.discover": catalogue.discovery.run,
         "users.follow": lambda: follow_users(bus, suspension, spend.groups),
@@ -274,12 +282,18 @@ def _servicers(components: Components) -> tuple[object, ...]:
         ),
         UsageServicer(usage),
         FileServicer(StoredFiles(resources.pool), spend.groups),
+        ApprovalServicer(components.approvals.rules),
         ModelServicer(catalogue.ports),
         ActionServicer(
             ActionPorts(
                 Actions(resources.pool),
                 components.chats.stores,
-                CallDispatcher(worker.tools, catalogue.configuration.chat),
+                CallDispatcher(
+                    worker.tools,
+                    catalogue.configuration.chat,
+                    components.approvals.judge,
+                    components.chats.chats.history,
+                ),
                 worker.worker,
                 spend.groups,
                 components.tasks,

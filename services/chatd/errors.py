@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from itertools import islice
 
 from chatd.actions.domain.action import ActionEnded, ActionNotFound, PlanNotFound
+from chatd.approvals.domain.errors import TooManyRules
 from chatd.chats.domain.chat import Status
 from chatd.chats.domain.errors import (
     ActionNotOpen,
@@ -354,6 +355,14 @@ def _invalid(error: InvalidRequest) -> Problem:
     )
 
 
+def _too_many_rules(error: TooManyRules) -> Problem:
+    return Problem.of(
+        "TOO_MANY_RULES",
+        f"There are {error.rules_max} approval rules already; delete one first.",
+        {"rules_max": str(error.rules_max)},
+    )
+
+
 def _unavailable(_: DatabaseUnavailable) -> Problem:
     return Problem.of(
         "STORE_UNAVAILABLE",
@@ -442,6 +451,7 @@ ERRORS: ErrorTable = {
     NameTaken: _name_taken,
     VersionConflict: _version_conflict,
     KeyNeeded: _key_needed,
+    TooManyRules: _too_many_rules,
     InvalidRequest: _invalid,
     DatabaseUnavailable: _unavailable,
     DatabaseBusy: _contended,

@@ -39,7 +39,7 @@ NOT_WRITTEN_BY_CLIENTS = {
     *("context.turn_id", "turn_id"),
     *("budget.head_bytes", "budget.line_bytes", "context_lines", "offset_bytes", "offset_line"),
     *("chunk", "files", "head", "keys", "limit.subject", "patch", "piece", "spec.program"),
-    "update_mask",
+    *("scope", "update_mask"),
 }
 # What only a model or a service can follow.
 NOT_FOR_PEOPLE = ("(rm)", "use a command", "profile", "on this node", "ask a node", "let go of")

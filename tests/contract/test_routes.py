@@ -6,6 +6,7 @@ from google.protobuf.descriptor import FileDescriptor
 from gateway.api.contract import access_table
 from gateway.http.route_access import Need
 from parley.api.chat.v1 import (
+    approval_service_pb2,
     chat_service_pb2,
     file_service_pb2,
     model_service_pb2,
@@ -24,6 +25,7 @@ from parley.api.workspace.v1 import (
 from parley.identity import Role, ServiceName, rule_of
 
 FILES: tuple[FileDescriptor, ...] = (
+    approval_service_pb2.DESCRIPTOR,
     chat_service_pb2.DESCRIPTOR,
     file_service_pb2.DESCRIPTOR,
     model_service_pb2.DESCRIPTOR,

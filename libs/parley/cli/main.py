@@ -29,6 +29,10 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "interrupt": ("parley.cli.commands.interrupt", "Stop what a chat does."),
     "revert": ("parley.cli.commands.revert", "Go back in a chat, with its files or without."),
     "tail": ("parley.cli.commands.tail", "Follow a chat, from its beginning or a cursor."),
+    "approvals": (
+        "parley.cli.commands.approvals",
+        "Let tool calls run, ask first, or refuse them.",
+    ),
     "secret": ("parley.cli.commands.secret", "Keep secrets and grant them to workspaces."),
     "workspace": ("parley.cli.commands.workspace", "Make, list, stop and remove workspaces."),
     "doctor": ("parley.cli.commands.doctor", "Show what this machine offers and lacks."),

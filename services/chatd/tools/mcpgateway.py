@@ -110,7 +110,7 @@ class McpTools:
 
     async def _ask(self, context: TurnContext) -> ToolCatalogue:
         stub = McpRuntimeServiceStub(self._channels.for_key(context.chat_id))
-        chat = _chat_context(context)
+        chat = _chat_context(context, context.mode)
         with acting_for(user_of(context.owner)):
             selection = await stub.ResolveSelection(
                 api.ResolveSelectionRequest(context=chat, stored_server_ids=context.mcp_server_ids),
@@ -211,12 +211,12 @@ class McpTools:
         return McpRuntimeServiceStub(self._channels.for_key(execution.chat_id))
 
 
-def _chat_context(context: TurnContext) -> api.ChatContext:
+def _chat_context(context: TurnContext, mode: ChatMode) -> api.ChatContext:
     return api.ChatContext(
         chat_id=context.chat_id,
         root_chat_id=context.root_chat_id,
         workspace_id=context.workspace_id,
-        is_plan_mode=context.mode is ChatMode.PLAN,
+        is_plan_mode=mode is not ChatMode.ORDINARY,
     )
 
 
@@ -244,6 +244,9 @@ def _spec(tool: tool_pb2.McpTool, journal_generation: str) -> ToolSpec:
         server_id=tool.server_id,
         original_name=tool.original_name,
         digest=tool.digest,
+        needs_approval=tool.needs_approval,
+        # Hints are repeated as `is_repeatable` only of trusted servers.
+        is_read_only=tool.is_repeatable and tool.hints.read_only,
     )
 
 
@@ -260,7 +263,7 @@ def _request(execution: Execution) -> api.CallToolRequest:
     dispatch, spec = execution.dispatch, execution.spec
     return api.CallToolRequest(
         key=_key(execution),
-        context=_chat_context(execution.context),
+        context=_chat_context(execution.context, dispatch.mode),
         server_id=spec.server_id,
         original_name=spec.original_name,
         expected_digest=spec.digest,

@@ -22,7 +22,7 @@ from chatd.content.domain.turn_context import TurnContext
 from chatd.primitives.domain.errors import ChatError
 from chatd.primitives.domain.ids import ExecutionId, Owner
 from chatd.tools.catalogue_cache import CatalogueKey, ToolCatalogue, ToolCatalogueCache
-from chatd.tools.workspace import TOOLS, AttachmentStore, Call, failed, key_of, refused
+from chatd.tools.workspace import TOOLS, AttachmentStore, Call, failed, key_of, offered, refused
 from chatd.tools.workspace.not_ready import not_ready
 from chatd.users.clients.existence import user_of
 from chatd.workspaces.clients.failures import JOURNAL_CHANGED, MOVED, certain_problem
@@ -66,14 +66,15 @@ class WorkspaceTools:
         self._journals: BoundedCache[str, str] = BoundedCache(JOURNALS_MAX)
 
     async def list_tools(self, context: TurnContext) -> tuple[ToolSpec, ...]:
-        """Return the tools, with the journal generation of the node."""
+        """Return the tools that the mode allows, with the journal generation of the node."""
         try:
             location = await self._locator.locate_for_turn(context.chat_id)
         except ChatError as nowhere:
             logger.warning("a chat has no workspace tools now: %s", nowhere)
             return ()
         place = CatalogueKey(location.address, context.owner.id)
-        return await self._catalogues.at(place, lambda: self._ask(location, context.owner))
+        specs = await self._catalogues.at(place, lambda: self._ask(location, context.owner))
+        return offered(specs, context)
 
     async def _ask(self, location: WorkspaceLocation, owner: Owner) -> ToolCatalogue:
         stub = ExecutionServiceStub(self._channel(location))

@@ -21,6 +21,7 @@ from chatd.spend.wiring import SpendComponents
 from chatd.titles.wiring import TitleComponents, open_titles
 from chatd.tools.acknowledgements import Acknowledgements
 from chatd.tools.wiring import open_tools
+from chatd.turns.domain.ports import Approvals
 from chatd.turns.engine.chat_run import TurnRunner
 from chatd.turns.engine.dependencies import TurnPorts
 from chatd.turns.engine.open_calls import OpenCallWriter
@@ -72,6 +73,7 @@ async def open_worker(
     spend: SpendComponents,
     suspension: UserSuspension,
     workspaces: WorkspaceComponents,
+    approvals: Approvals,
 ) -> WorkerComponents:
     """Return the worker; it owns nothing before it is run."""
     process = resources.process
@@ -101,6 +103,7 @@ async def open_worker(
             model=faults.model(catalogue.model),
             tools=faults.tools(ChangeTrackingTools(offered.tools, diffs.files_changed)),
             setups=setups,
+            approvals=approvals,
             live=chats.live,
             partials=chats.partials,
             spending=spend.spending,

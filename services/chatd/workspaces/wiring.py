@@ -55,6 +55,7 @@ class WorkspaceComponents:
         changes: Wakes requests that wait for changes.
         access: Checks who may access a workspace.
         nodes: The nodes of workspaces.
+        known_nodes: The cached list of nodes.
         servicers: The gRPC servicers.
     """
 
@@ -66,6 +67,7 @@ class WorkspaceComponents:
     changes: Changes
     access: WorkspaceAccess
     nodes: Nodes
+    known_nodes: NodeList
     servicers: tuple[WorkspaceServicer, NodeServicer, SecretServicer]
 
 
@@ -137,7 +139,7 @@ def open_workspaces(
     )
     tools = LifecycleTools(control)
     return WorkspaceComponents(
-        control, locator, tools, driver, workspace_timers, changes, access, placed, servicers
+        control, locator, tools, driver, workspace_timers, changes, access, placed, known, servicers
     )
 
 

@@ -12,6 +12,7 @@ from gateway.http.limits.admission import Duration
 from gateway.http.route_access import PAGES, Access
 from parley.api.chat.v1 import (
     action_service_pb2,
+    approval_service_pb2,
     chat_service_pb2,
     file_service_pb2,
     model_service_pb2,
@@ -32,6 +33,7 @@ from parley.contract.bindings import HttpBinding, bindings_of
 from parley.identity import AUDIENCES
 
 FILES: Final[tuple[FileDescriptor, ...]] = (
+    approval_service_pb2.DESCRIPTOR,
     chat_service_pb2.DESCRIPTOR,
     stream_service_pb2.DESCRIPTOR,
     file_service_pb2.DESCRIPTOR,

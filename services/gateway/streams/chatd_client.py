@@ -14,6 +14,7 @@ from grpc_health.v1.health_pb2_grpc import HealthStub
 from gateway.http.problems.errors import UpstreamProblem
 from gateway.streams.tunnel import CallTunnel, TunnelledMethod
 from parley.api.chat.v1.action_service_pb2_grpc import ActionServiceStub
+from parley.api.chat.v1.approval_service_pb2_grpc import ApprovalServiceStub
 from parley.api.chat.v1.chat_service_pb2 import SendMessageRequest, SendMessageResponse
 from parley.api.chat.v1.chat_service_pb2_grpc import ChatServiceStub
 from parley.api.chat.v1.file_service_pb2_grpc import FileServiceStub
@@ -56,6 +57,7 @@ class Stubs:
     models: ModelServiceStub
     usage: UsageServiceStub
     reverts: RevertServiceStub
+    approvals: ApprovalServiceStub
     settings: SettingsServiceStub
     actions: ActionServiceStub
     workspaces: WorkspaceAccessServiceStub
@@ -153,6 +155,7 @@ class ChatdClient:
                 models=ModelServiceStub(channel),
                 usage=UsageServiceStub(channel),
                 reverts=RevertServiceStub(channel),
+                approvals=ApprovalServiceStub(channel),
                 settings=SettingsServiceStub(channel),
                 actions=ActionServiceStub(channel),
                 workspaces=WorkspaceAccessServiceStub(channel),

@@ -159,7 +159,7 @@ class FileService:
             FileRefused: It is refused.
             FileWorkerGone: The file worker exited; retry.
         """
-        self._workspaces.check(scope)
+        await self._workspaces.admit(scope)
         await self._changes.recover(scope.workspace_id)
         answer = await self._file_workers.ask(scope.workspace_id, request, limit_s=limit_s)
         assert isinstance(answer, kind), "each request has its answer"
@@ -195,7 +195,7 @@ class FileService:
             FileRefused: It is refused.
             FileWorkerGone: The file worker exited; retry.
         """
-        self._workspaces.check(scope)
+        await self._workspaces.admit(scope)
         await self._changes.recover(scope.workspace_id)
         async with aclosing(
             self._file_workers.stream(scope.workspace_id, request, limit_s=limit_s)

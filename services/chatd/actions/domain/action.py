@@ -5,6 +5,7 @@ from datetime import datetime
 
 from chatd.chats.domain.writes import ActionOutcome
 from chatd.content.domain.messages import ChatMode
+from chatd.content.domain.parts import ToolCall
 from chatd.content.domain.tools import PendingKind
 from chatd.primitives.domain.errors import ChatError
 from chatd.primitives.domain.ids import ChatId, ExecutionId, MessageId
@@ -41,6 +42,11 @@ class StoredAction:
     ended_by: str
     answer_json: str
     chat_title: str = ""
+
+    @property
+    def call(self) -> ToolCall:
+        """The call that asks, or that needs a permission."""
+        return ToolCall(self.tool_call_id, self.tool_name, self.args_json, self.mcp_server_id)
 
 
 class ActionNotFound(ChatError):

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from chatd.actions.domain.action import StoredAction
+from chatd.approvals.domain.judgement import arguments_digest
 from chatd.content.domain.parts import ToolOutcome, ToolResult
 from chatd.content.domain.tools import PendingKind
 from chatd.primitives.domain.errors import InvalidRequest
@@ -26,12 +27,16 @@ class GivenAnswer:
     Attributes:
         is_accepted: The decision about a plan or a call; None if there is none.
         plan: The plan as the person edited it; empty for as it was proposed.
+        arguments_digest: The digest of the call that the person saw; empty for no check.
+        is_remembered: Whether an approval holds for the same call of the chat from now on.
     """
 
     is_accepted: bool | None = None
     remark: str = ""
     answers: tuple[AnswerToQuestion, ...] = ()
     plan: str = ""
+    is_remembered: bool = False
+    arguments_digest: str = ""
 
 
 def checked(action: StoredAction, given: GivenAnswer) -> dict[str, Any]:
@@ -40,6 +45,11 @@ def checked(action: StoredAction, given: GivenAnswer) -> dict[str, Any]:
     Raises:
         InvalidRequest: The answer does not fit the action; its field and what to send instead.
     """
+    if given.arguments_digest not in ("", arguments_digest(action.call)):
+        raise InvalidRequest("arguments_digest", "is not of this call; read the action again")
+    is_approval = action.kind is PendingKind.APPROVAL and given.is_accepted is True
+    if given.is_remembered and not is_approval:
+        raise InvalidRequest("remember", "is only for a call that is accepted")
     if action.kind is PendingKind.QUESTION:
         return _checked_answers(json.loads(action.args_json), given)
     if given.answers:
@@ -55,6 +65,8 @@ def checked(action: StoredAction, given: GivenAnswer) -> dict[str, Any]:
         said["remark"] = given.remark
     if given.plan:
         said["plan"] = given.plan
+    if given.is_remembered:
+        said["remember"] = True
     return said
 
 

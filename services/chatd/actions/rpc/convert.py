@@ -3,6 +3,7 @@
 import json
 
 from chatd.actions.domain.action import StoredAction
+from chatd.approvals.domain.judgement import arguments_digest
 from chatd.chats.domain.writes import ActionOutcome
 from chatd.chats.rpc.convert import ACTION_KIND
 from chatd.primitives.rpc.times import optional_time
@@ -33,6 +34,7 @@ def action_to_proto(action: StoredAction) -> action_pb2.Action:
         ended_by=action.ended_by,
         answer_json=action.answer_json,
         chat_title=action.chat_title,
+        arguments_digest=arguments_digest(action.call),
     )
 
 

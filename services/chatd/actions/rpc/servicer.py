@@ -8,7 +8,7 @@ import msgspec
 
 from chatd.actions.domain.action import ActionEnded, StoredAction
 from chatd.actions.domain.answers import AnswerToQuestion, GivenAnswer, checked, not_run, result_of
-from chatd.actions.engine.dispatching import CallDispatcher
+from chatd.actions.engine.dispatching import CallDispatcher, NotPermitted, Permitted
 from chatd.actions.rpc.convert import action_to_proto, plan_to_proto
 from chatd.actions.store.actions import Actions
 from chatd.chats.domain.commands import AnswerAction, Approved, Resolved
@@ -29,8 +29,6 @@ from chatd.users.rpc.callers import caller_as_owner, caller_as_reader
 from parley.api.chat.v1 import action_service_pb2 as api
 from parley.api.chat.v1.action_service_pb2_grpc import ActionServiceServicer
 from parley.tasks import Shielding
-
-NOT_OFFERED = "this did not run: its tool is not offered any more"
 
 
 class _Place(msgspec.Struct):
@@ -137,7 +135,8 @@ class ActionServicer(ActionServiceServicer):
             InvalidRequest: The answer does not fit.
         """
         said = checked(action, given)
-        answer = await self._answer_of(action, said, owner)
+        permitted = await self._permitted(action, given, owner)
+        answer = _answer_of(action, said, permitted)
         with reserved(self._ports.claims, owner) as reservation:
             command = AnswerAction(
                 ExecutionId(action.id),
@@ -156,20 +155,34 @@ class ActionServicer(ActionServiceServicer):
             if isinstance(answer, Resolved) and answer.mode is not None:
                 # Before the turn resumes, which reads the mode.
                 self._ports.changed(action.chat_id)
+            if given.is_remembered and isinstance(permitted, Permitted):
+                # Before the turn resumes, which may make the same call again.
+                await self._ports.dispatcher.remember(permitted)
             if applied is not None:
                 reservation.start(applied.state)
 
-    async def _answer_of(
-        self, action: StoredAction, said: dict[str, object], owner: Owner
-    ) -> Approved | Resolved:
-        is_accepted = said.get("accepted") is True
-        if action.kind in (PendingKind.APPROVAL, PendingKind.LOOP) and is_accepted:
-            dispatch = await self._ports.dispatcher.dispatch(action, owner)
-            if dispatch is None:
-                return Resolved(not_run(action, NOT_OFFERED))
+    async def _permitted(
+        self, action: StoredAction, given: GivenAnswer, owner: Owner
+    ) -> Permitted | NotPermitted | None:
+        """Return whether a call that the person allows may run; None for other answers."""
+        if action.kind not in (PendingKind.APPROVAL, PendingKind.LOOP) or not given.is_accepted:
+            return None
+        return await self._ports.dispatcher.dispatch(
+            action, owner, is_remembered=given.is_remembered
+        )
+
+
+def _answer_of(
+    action: StoredAction, said: dict[str, object], permitted: Permitted | NotPermitted | None
+) -> Approved | Resolved:
+    match permitted:
+        case Permitted(dispatch):
             return Approved(action.message_id, dispatch)
-        is_plan = action.kind is PendingKind.PLAN and is_accepted
-        return Resolved(result_of(action, said), ChatMode.ORDINARY if is_plan else None)
+        case NotPermitted(problem):
+            return Resolved(not_run(action, problem))
+        case None:
+            is_plan = action.kind is PendingKind.PLAN and said.get("accepted") is True
+            return Resolved(result_of(action, said), ChatMode.ORDINARY if is_plan else None)
 
 
 def _given(request: api.AnswerActionRequest) -> GivenAnswer:
@@ -185,4 +198,6 @@ def _given(request: api.AnswerActionRequest) -> GivenAnswer:
         request.remark,
         tuple(AnswerToQuestion(tuple(each.selected), each.text) for each in request.answers),
         request.plan,
+        request.remember,
+        request.arguments_digest,
     )

@@ -89,6 +89,8 @@ class ToolSpec:
     is_exclusive: bool = False  # Must be the only call of its batch.
     ends_turn: bool = False  # The turn ends after it succeeded.
     edit_style: EditStyle | None = None  # Edit style of its models; None for all.
+    needs_approval: bool = False  # The policy of its MCP server asks before each call.
+    is_read_only: bool = False  # An administrator trusts its MCP server, which calls it read-only.
     moves_tools: bool = False  # Other tools may run elsewhere afterwards: list them again.
     asks: PendingKind | None = None  # What its calls wait for, if a person answers them.
 

@@ -116,6 +116,7 @@ def _checked_installation(given: settings_pb2.InstallationSettings) -> Mapping[s
         "auto_archive_days": given.auto_archive_days,
         "retention_days": given.retention_days,
         "running_chats_per_user_max": given.running_chats_per_user_max,
+        "untrusted_repositories": given.untrusted_repositories,
     }
 
 
@@ -129,6 +130,7 @@ def _installation(settings: InstallationSettings) -> settings_pb2.InstallationSe
         auto_archive_days=settings.auto_archive_days,
         retention_days=settings.retention_days,
         running_chats_per_user_max=settings.running_chats_per_user_max,
+        untrusted_repositories=settings.untrusted_repositories,
     )
 
 

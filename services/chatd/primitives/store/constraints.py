@@ -6,6 +6,14 @@ from enum import StrEnum
 class Constraint(StrEnum):
     """Every constraint and unique index of the schema, by its name there."""
 
+    APPROVAL_RULES_ARGUMENTS_ARE_AN_OBJECT = "approval_rules_arguments_are_an_object"
+    APPROVAL_RULES_BY_DIGEST = "approval_rules_by_digest"
+    APPROVAL_RULES_CHAT_FKEY = "approval_rules_chat_fkey"
+    APPROVAL_RULES_CHATS_REMEMBER = "approval_rules_chats_remember"
+    APPROVAL_RULES_EFFECT_KNOWN = "approval_rules_effect_known"
+    APPROVAL_RULES_PKEY = "approval_rules_pkey"
+    APPROVAL_RULES_SCOPE_KNOWN = "approval_rules_scope_known"
+    APPROVAL_RULES_USERS_TRUST_NOTHING = "approval_rules_users_trust_nothing"
     CHAT_ACTIONS_END_HAS_AN_OUTCOME = "chat_actions_end_has_an_outcome"
     CHAT_ACTIONS_KIND_KNOWN = "chat_actions_kind_known"
     CHAT_ACTIONS_MESSAGE_FKEY = "chat_actions_message_fkey"

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
+from chatd.content.domain.messages import ChatMode
 from chatd.content.domain.tools import Execution, Found, Outcome, StillRunning, ToolSpec
 from chatd.content.domain.turn_context import TurnContext
 from chatd.primitives.domain.errors import ChatError, InvalidRequest
@@ -16,6 +17,12 @@ from chatd.workspaces.domain.errors import TemplateNotFound
 
 TOOLS: Final[Mapping[str, LifecycleTool]] = {tool.name: tool for tool in (*FINDING, *LIVING)}
 _SPECS: Final = tuple(tool.spec for tool in TOOLS.values())
+#: A plan may need a workspace to look at. Stopping one would end what people run there.
+_OFFERED: Final = {
+    ChatMode.ORDINARY: _SPECS,
+    ChatMode.PLAN: tuple(spec for spec in _SPECS if spec.name != "stop_workspace"),
+    ChatMode.EXPLORE: (),
+}
 
 
 class LifecycleTools:
@@ -29,8 +36,8 @@ class LifecycleTools:
         self._control = control
 
     async def list_tools(self, context: TurnContext) -> tuple[ToolSpec, ...]:
-        """Return the tools; a child gets none."""
-        return () if context.is_child else _SPECS
+        """Return the tools that the mode allows; a child gets none."""
+        return () if context.is_child else _OFFERED[context.mode]
 
     async def execute(self, execution: Execution) -> Outcome:
         """Execute a call; invalid arguments are returned as its result."""

@@ -6,6 +6,7 @@ from typing import Any, Final, Protocol, TypeVar
 
 import grpc
 
+from chatd.content.domain.messages import ChatMode
 from chatd.content.domain.parts import CallProgress
 from chatd.content.domain.tools import Execution
 from chatd.content.domain.turn_context import CallProcess
@@ -26,6 +27,13 @@ RETURN_S: Final = 60.0
 AGAIN_S: Final = 0.25
 AGAIN_S_MAX: Final = 4.0
 STOPPING: Final = "it is stopping"
+
+#: By the mode that is stored with a dispatched call, so that a new owner of the chat keeps it.
+PROFILES: Final = {
+    ChatMode.ORDINARY: sandbox_pb2.SANDBOX_PROFILE_WORKSPACE_WRITE,
+    ChatMode.PLAN: sandbox_pb2.SANDBOX_PROFILE_READ_ONLY,
+    ChatMode.EXPLORE: sandbox_pb2.SANDBOX_PROFILE_READ_ONLY,
+}
 
 R = TypeVar("R")
 
@@ -70,7 +78,7 @@ class Call:
             epoch=self.location.epoch,
             chat_id=self.execution.chat_id,
             # No tool argument changes this: a model cannot change its sandbox.
-            profile=sandbox_pb2.SANDBOX_PROFILE_WORKSPACE_WRITE,
+            profile=PROFILES[self.execution.dispatch.mode],
             network=sandbox_pb2.NETWORK_ACCESS_UNSPECIFIED,
             turn_id=self.execution.context.turn_id,
         )

@@ -2,14 +2,22 @@
 
 import difflib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from chatd.chats.domain.pieces import is_json, storable_call
 from chatd.content.domain.arguments import parsed
+from chatd.content.domain.messages import ChatMode
 from chatd.content.domain.parts import Part, ToolCall, ToolOutcome, ToolResult
-from chatd.content.domain.tools import Executor, Outcome, PendingKind, ToolSpec, edit_style_of
+from chatd.content.domain.tools import (
+    BUILT_IN_TOOL_NAMES,
+    Executor,
+    Outcome,
+    PendingKind,
+    ToolSpec,
+    edit_style_of,
+)
 from chatd.content.domain.truncation import repaired, truncated_json
 from chatd.turns.domain.asking import asking_problem
 
@@ -18,6 +26,9 @@ _TOO_MANY = (
     f"this did not run: of one answer only the first {CALLS_MAX} calls do",
     "Call this again.",
 )
+
+
+NOTHING_WITHHELD: Mapping[str, ChatMode] = {}
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,6 +89,16 @@ def offered_tools(
     return (*fitting, *(spec for spec in client if spec.name not in taken))
 
 
+def withheld_tools(
+    mode: ChatMode, offered: Iterable[ToolSpec], client: Iterable[ToolSpec]
+) -> Mapping[str, ChatMode]:
+    """Return the tools that are not offered because of the mode of a turn."""
+    if mode is ChatMode.ORDINARY:
+        return NOTHING_WITHHELD
+    names = BUILT_IN_TOOL_NAMES | {spec.name for spec in client}
+    return dict.fromkeys(names - {spec.name for spec in offered}, mode)
+
+
 def local_calls(content: Sequence[Part]) -> tuple[ToolCall, ...]:
     """Return the calls of an answer that its provider did not execute itself."""
     return tuple(
@@ -86,11 +107,20 @@ def local_calls(content: Sequence[Part]) -> tuple[ToolCall, ...]:
 
 
 def plan_calls(
-    calls: tuple[ToolCall, ...], specs: Mapping[str, ToolSpec], judge: Judge = allow_all
+    calls: tuple[ToolCall, ...],
+    specs: Mapping[str, ToolSpec],
+    judge: Judge = allow_all,
+    withheld: Mapping[str, ChatMode] = NOTHING_WITHHELD,
 ) -> CallPlan:
     """Decide on every call; an exclusive call beside others refuses the whole batch.
 
     Calls beyond `CALLS_MAX` are refused.
+
+    Args:
+        calls: The calls of one answer.
+        specs: The tools that are offered.
+        judge: Decides whether a call may run.
+        withheld: Tools that exist and are not offered, each with the mode that forbids it.
     """
     exclusive = {
         call.tool_name
@@ -103,7 +133,7 @@ def plan_calls(
     asked: list[Asked] = []
     refused: list[ToolResult] = []
     for place, given_call in enumerate(calls):
-        problem = _TOO_MANY if place >= CALLS_MAX else _problem(given_call, specs)
+        problem = _TOO_MANY if place >= CALLS_MAX else _problem(given_call, specs, withheld)
         if problem is not None:
             refused.append(error_result(given_call, *problem))
             continue
@@ -176,9 +206,15 @@ def _refused_batch(call: ToolCall, exclusive: set[str]) -> ToolResult:
     )
 
 
-def _problem(call: ToolCall, specs: Mapping[str, ToolSpec]) -> tuple[str, str] | None:
+def _problem(
+    call: ToolCall, specs: Mapping[str, ToolSpec], withheld: Mapping[str, ChatMode]
+) -> tuple[str, str] | None:
     """Return why a call cannot be executed, and a hint; None if it can."""
     spec = specs.get(call.tool_name)
+    if spec is None and call.tool_name in withheld:
+        mode = withheld[call.tool_name].value
+        problem = f"{call.tool_name} cannot be called in {mode} mode, in which nothing is changed"
+        return problem, "Look and read with the tools that are offered, and say what to change."
     if spec is None:
         near = difflib.get_close_matches(call.tool_name, specs, n=1)
         hint = f"Did you mean {near[0]}?" if near else "Call one that is offered."

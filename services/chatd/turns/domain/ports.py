@@ -1,11 +1,15 @@
 """The ports of the turn engine."""
 
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
+from chatd.approvals.domain.judgement import Judgement
 from chatd.chats.domain.chat import ChatState, Message, Revert
 from chatd.chats.domain.commands import Command
 from chatd.chats.domain.pieces import Piece
-from chatd.content.domain.tools import StoredExecution
+from chatd.content.domain.parts import ToolCall
+from chatd.content.domain.tools import StoredExecution, ToolSpec
+from chatd.content.domain.turn_context import TurnContext
 from chatd.models.domain.profile import ModelChoice, ModelProfile
 from chatd.primitives.domain.ids import ChatId, MessageId, Owner
 from chatd.spend.domain.ledger import CallPurpose
@@ -34,6 +38,20 @@ class Chats(Protocol):
         self, chat_id: ChatId, message_id: MessageId
     ) -> tuple[StoredExecution, ...]:
         """Return the dispatched calls of an assistant message."""
+        ...
+
+
+class Approvals(Protocol):
+    """The approval rules."""
+
+    async def judge(
+        self,
+        context: TurnContext,
+        history: Sequence[Message],
+        calls: Iterable[ToolCall],
+        specs: Mapping[str, ToolSpec],
+    ) -> Mapping[str, Judgement]:
+        """Return the judgement of every call of an offered tool, by its id."""
         ...
 
 

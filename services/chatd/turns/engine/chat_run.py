@@ -216,7 +216,12 @@ class ChatRun:
             end = await summariser.run(session, action, request, show)
         else:
             step = ModelStep(
-                self._ports.model, prepared, limits, self._ports.limits.deadlines, self._clock
+                self._ports.model,
+                prepared,
+                limits,
+                self._ports.limits.deadlines,
+                self._ports.approvals,
+                self._clock,
             )
             end = await step.run(session, request, show)
         match end:

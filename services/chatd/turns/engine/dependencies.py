@@ -11,7 +11,7 @@ from chatd.spend.domain.ledger import InheritedCalls, LedgerEntry
 from chatd.spend.domain.limits import Spending
 from chatd.streams.engine.live import LiveChats
 from chatd.turns.domain.asking import ActionDeadlines
-from chatd.turns.domain.ports import Chats, FileRestores, NoFiles, Partials, Setups
+from chatd.turns.domain.ports import Approvals, Chats, FileRestores, NoFiles, Partials, Setups
 from chatd.turns.domain.retries import RetryPolicy
 from chatd.turns.domain.steps import STEPS_MAX
 from chatd.turns.domain.turn import TurnEnded
@@ -48,6 +48,7 @@ class TurnPorts:
     model: LanguageModel
     tools: Tools
     setups: Setups
+    approvals: Approvals
     live: LiveChats
     partials: Partials
     spending: Spending

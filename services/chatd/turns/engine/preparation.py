@@ -14,7 +14,7 @@ from chatd.models.domain.language_model import ModelRequest
 from chatd.models.domain.profile import ModelChoice
 from chatd.primitives.domain.ids import MessageId
 from chatd.turns.domain.asking import asking_tools
-from chatd.turns.domain.calls import offered_tools
+from chatd.turns.domain.calls import offered_tools, withheld_tools
 from chatd.turns.domain.ports import Setups
 from chatd.turns.domain.prompt import PromptBuilder
 from chatd.turns.domain.steps import StepPolicy, steps_of_turn
@@ -31,6 +31,7 @@ class PreparedTurn:
     context: TurnContext
     tools: tuple[ToolSpec, ...]
     specs: Mapping[str, ToolSpec]
+    withheld: Mapping[str, ChatMode]  # Tools that its mode forbids.
     policy: StepPolicy
 
     @property
@@ -86,7 +87,7 @@ async def prepare(session: Session, setups: Setups, tools: Tools, steps_max: int
     context = replace(setup.context(session.chat_id, session.owner), turn_id=session.state.turn_id)
     local = await tools.list_tools(context)
     local = (*local, *asking_tools(context))
-    # No client's tool runs in a mode that changes nothing.
+    # What a client does with a call is not bounded by a sandbox.
     client = setup.client_tools if setup.mode is ChatMode.ORDINARY else ()
     offered = offered_tools(local, client, setup.model.name)
     policy = StepPolicy(
@@ -97,7 +98,8 @@ async def prepare(session: Session, setups: Setups, tools: Tools, steps_max: int
         steps_max=steps_max,
     )
     specs = {spec.name: spec for spec in offered}
-    return PreparedTurn(session.state.turn_id, setup, context, offered, specs, policy)
+    withheld = withheld_tools(setup.mode, offered, setup.client_tools)
+    return PreparedTurn(session.state.turn_id, setup, context, offered, specs, withheld, policy)
 
 
 def choice_of(session: Session) -> ModelChoice | None:

@@ -1,9 +1,10 @@
 """One step of a model: its answer, and the commit of it."""
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from chatd.approvals.domain.judgement import Ask, Deny, Judgement
 from chatd.chats.domain.chat import Message, NewMessage, PendingCall
 from chatd.chats.domain.commands import AskedCall, CommitStep
 from chatd.chats.domain.pieces import completed, interrupted_messages
@@ -24,6 +25,7 @@ from chatd.turns.domain.calls import (
     plan_calls,
 )
 from chatd.turns.domain.loops import ASK_AFTER, repetitions
+from chatd.turns.domain.ports import Approvals
 from chatd.turns.domain.steps import CallModel, Finish, StepLimit, next_action
 from chatd.turns.engine.answer import Answer, Show
 from chatd.turns.engine.calls import derived_id, dispatches_for
@@ -35,6 +37,9 @@ from parley.clock import Clock
 _log = logging.getLogger(__name__)
 
 NOBODY_ANSWERS = "Nobody can be asked in this chat: go on without it, or say what is in the way."
+
+
+NOT_ALLOWED = "Do not try it in another way; do without it, or say what is in the way."
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +67,7 @@ class ModelStep:
     prepared: PreparedTurn
     limits: StreamLimits
     deadlines: ActionDeadlines
+    approvals: Approvals
     clock: Clock
 
     async def run(self, session: Session, request: ModelRequest, show: Show) -> StepEnd:
@@ -103,7 +109,11 @@ class ModelStep:
     ) -> StepEnd:
         """Commit an answer with its calls; refused calls get their result with it."""
         specs, fence = self.prepared.specs, session.fence
-        plan = plan_calls(calls, specs, self._judge(session))
+        judgements = await self.approvals.judge(
+            self.prepared.context, session.history.messages, calls, specs
+        )
+        judge = self._judge(session, judgements)
+        plan = plan_calls(calls, specs, judge, self.prepared.withheld)
         for call in plan.mended:
             _log.info("the arguments of a call of %s were mended", call.tool_name)
         dispatches = dispatches_for(self.prepared.context, fence, plan.dispatched, specs)
@@ -120,13 +130,13 @@ class ModelStep:
         is_done = await session.apply(command, messages)
         return Stepped(dispatches if is_done else ())
 
-    def _judge(self, session: Session) -> Judge:
+    def _judge(self, session: Session, judgements: Mapping[str, Judgement]) -> Judge:
         """Return the judge of the calls of this step."""
         is_attended = self.prepared.context.is_attended
         turn_id, history = session.state.turn_id, session.history.messages
 
         def judge(call: ToolCall, spec: ToolSpec) -> Verdict:
-            verdict = looping(history, turn_id, call)
+            verdict = ruled(judgements.get(call.tool_call_id)) or looping(history, turn_id, call)
             if isinstance(verdict, AskFirst) and not is_attended:
                 return Refuse(f"this did not run: {verdict.reason}", NOBODY_ANSWERS)
             return verdict
@@ -164,6 +174,17 @@ class ModelStep:
         bill = session.billed(CallOutcome.DONE)
         await session.apply(CommitStep(session.fence, (message,), bill=bill), (message,))
         return Stepped()
+
+
+def ruled(judgement: Judgement | None) -> Verdict:
+    """Return the verdict of the approval rules; one that allows a call has none."""
+    match judgement:
+        case Ask(reason):
+            return AskFirst(PendingKind.APPROVAL, reason)
+        case Deny(reason):
+            return Refuse(f"this did not run: {reason}", NOT_ALLOWED)
+        case _:
+            return None
 
 
 def looping(history: Sequence[Message], turn_id: MessageId, call: ToolCall) -> Verdict:

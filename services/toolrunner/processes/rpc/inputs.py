@@ -103,8 +103,13 @@ def scope_of(context: workspace_pb2.WorkspaceContext) -> Scope:
         raise InvalidRequest("context.epoch", "is negative")
     if context.turn_id < 0:
         raise InvalidRequest("context.turn_id", "is negative")
-    chat = ChatId(chat_id) if chat_id else NO_CHAT
-    return Scope(WorkspaceId(workspace_id), chat, context.epoch, context.turn_id)
+    return Scope(
+        WorkspaceId(workspace_id),
+        ChatId(chat_id) if chat_id else NO_CHAT,
+        context.epoch,
+        context.turn_id,
+        may_write=context.profile != sandbox_pb2.SANDBOX_PROFILE_READ_ONLY,
+    )
 
 
 def process_id_of(text: str) -> ProcessId:

@@ -76,6 +76,7 @@ class World:
         takeovers: int = 0,
         owner: Owner = ANN,
         age_s: float = 0.0,
+        revert: Revert | None = None,
     ) -> ChatState:
         """Store a chat that is in the middle of a turn."""
         chat_id = ChatId(f"00000000-0000-0000-0000-{next(self._numbers):012}")
@@ -89,6 +90,7 @@ class World:
             owner_epoch=7,
             worker_id=worker_id,
             takeovers=takeovers,
+            revert=revert,
         )
         await self.insert(state, owner, age_s)
         return state

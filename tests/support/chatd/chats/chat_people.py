@@ -9,6 +9,7 @@ from chatd.primitives.domain.ids import OwnerId
 from parley.api.chat.v1 import chat_pb2, message_pb2
 from parley.api.chat.v1 import chat_service_pb2 as api
 from parley.api.chat.v1.action_service_pb2_grpc import ActionServiceStub
+from parley.api.chat.v1.approval_service_pb2_grpc import ApprovalServiceStub
 from parley.api.chat.v1.chat_service_pb2_grpc import ChatServiceStub
 from parley.api.chat.v1.file_service_pb2_grpc import FileServiceStub
 from parley.api.chat.v1.revert_service_pb2_grpc import RevertServiceStub
@@ -47,6 +48,7 @@ class Person:
     secrets: Any
     reverts: Any
     actions: Any
+    approvals: Any
     role: UserRole = UserRole.MEMBER
     numbers: list[int] = field(default_factory=lambda: [0])
 
@@ -65,6 +67,7 @@ class Person:
             secrets=SecretServiceStub(channel),
             reverts=RevertServiceStub(channel),
             actions=ActionServiceStub(channel),
+            approvals=ApprovalServiceStub(channel),
         )
 
     async def ask(self, request: Any) -> Any:
@@ -78,6 +81,7 @@ class Person:
             self.secrets,
             self.reverts,
             self.actions,
+            self.approvals,
         )
         offering = (each for each in stubs if hasattr(each, method))
         stub = next(offering, self.stub)

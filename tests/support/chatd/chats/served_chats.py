@@ -12,6 +12,10 @@ import grpc
 from chatd.actions.engine.dispatching import CallDispatcher
 from chatd.actions.rpc.servicer import ActionPorts, ActionServicer
 from chatd.actions.store.actions import Actions
+from chatd.approvals.engine.cached_rules import CachedRules, notice_key
+from chatd.approvals.engine.judge import Judge
+from chatd.approvals.rpc.servicer import ApprovalServicer
+from chatd.approvals.store.rules import PostgresRules
 from chatd.chats.domain.chat import ChatState, Claimed, NewMessage, Slot
 from chatd.chats.domain.commands import FinishTurn
 from chatd.chats.domain.transitions import fence_of
@@ -63,6 +67,7 @@ from parley.rpc import (
 )
 from parley.tasks import BackgroundTasks, Starter
 from parley.telemetry import InMemoryTelemetry
+from support.chatd.approvals.in_memory_rules import Workspaces
 from support.chatd.chats.chat_people import ANN_ID, BOB_ID, EVE_ID, EVES_GROUP, Person
 from support.chatd.chats.known_servers import KnownServers
 from support.chatd.chats.no_defaults import NoDefaults
@@ -144,6 +149,9 @@ class ServedChats:
     grantees: KnownGrantees
     tools: JournalingTools
     changed: list[ChatId]
+    stored_rules: PostgresRules
+    rules: CachedRules
+    judge: Judge
 
     async def state(self, chat_id: str) -> ChatState:
         """Read the execution of a chat."""
@@ -278,7 +286,11 @@ async def served_chats(
         catalogue = Catalogue.over(pool, groups, stopping, tickets, grantees)
         tunnelled = TunnelledMethods()
         tools, changed = JournalingTools(SHELL), list[ChatId]()
+        stored_rules = PostgresRules(pool, lambda scope: rules.on_notice(notice_key(scope)))
+        rules = CachedRules(stored_rules, telling.clock)
+        judge = Judge(rules, stored_rules, Workspaces())
         servicers = (
+            ApprovalServicer(stored_rules),
             ChatServicer(
                 stores,
                 claims=claims,
@@ -294,7 +306,7 @@ async def served_chats(
                 ActionPorts(
                     Actions(pool),
                     stores,
-                    CallDispatcher(tools, Facts(pool).chat),
+                    CallDispatcher(tools, Facts(pool).chat, judge, chats.history),
                     claims,
                     groups,
                     tasks,
@@ -329,6 +341,9 @@ async def served_chats(
             grantees=grantees,
             tools=tools,
             changed=changed,
+            stored_rules=stored_rules,
+            rules=rules,
+            judge=judge,
         )
 
 

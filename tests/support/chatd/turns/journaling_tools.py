@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass
 
+from chatd.content.domain.messages import ChatMode
 from chatd.content.domain.parts import CallProgress, ToolOutcome
 from chatd.content.domain.tools import (
     Ended,
@@ -51,6 +52,7 @@ class JournalingTools:
         starts: How often each execution was started.
         offers: How often somebody asked what there is.
         order: Names of the tools in the order in which they were started.
+        modes: Modes of the calls in that order.
         stopped: Executions that somebody had stopped.
         is_reachable: Whether anybody can talk to it.
         crash_after_start: Whether the caller dies as soon as a call is journaled.
@@ -70,6 +72,7 @@ class JournalingTools:
         self.starts: Counter[ExecutionId] = Counter()
         self.offers = 0
         self.order: list[str] = []
+        self.modes: list[ChatMode] = []
         self.stopped: list[str] = []
         self.is_reachable = True
         self.loses_answers = False
@@ -147,6 +150,7 @@ class JournalingTools:
         self._journal[execution.dispatch.execution_id] = entry
         self.starts[execution.dispatch.execution_id] += 1
         self.order.append(name)
+        self.modes.append(execution.dispatch.mode)
         answer = self.answers.get(name, ran(name))
         if isinstance(answer, Exception):
             raise answer

@@ -32,7 +32,7 @@ from chatd.providers.scripted import Play, ScriptedModel
 from chatd.spend.domain.ledger import LedgerEntry
 from chatd.spend.domain.limits import Spending
 from chatd.streams.engine.live import LiveChats, LivePart
-from chatd.turns.domain.ports import FileRestores, Partials
+from chatd.turns.domain.ports import Approvals, FileRestores, Partials
 from chatd.turns.domain.turn import TurnEnded, TurnSetup
 from chatd.turns.engine.chat_run import TurnRunner
 from chatd.turns.engine.dependencies import TurnLimits
@@ -148,6 +148,7 @@ class Stage:
         clock: FakeClock | None = None,
         spending: Spending | None = None,
         restores: FileRestores | None = None,
+        approvals: Approvals | None = None,
     ) -> None:
         self._restores = restores
         self.clock = clock or FakeClock()
@@ -163,9 +164,10 @@ class Stage:
         self.mailbox = Mailbox(IDLE)
         self._sent = 0
         self._limits = limits
-        self._setups = FixedSetups(setup)
+        self.setups = FixedSetups(setup)
         self._partials = partials
         self._spending = spending or Unlimited()
+        self._approvals = approvals
         self.runner = self._runner()
 
     @property
@@ -255,8 +257,9 @@ class Stage:
             self.commits,
             self.model,
             self.tools,
-            self._setups,
+            self.setups,
             self.live,
+            approvals=self._approvals,
             partials=self._partials,
             spending=self._spending,
             clock=self.clock,

@@ -4,6 +4,7 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
+from chatd.content.domain.messages import ChatMode
 from chatd.content.domain.parts import ToolCall, ToolOutcome
 from chatd.content.domain.tools import Dispatch, Execution, Executor
 from chatd.content.domain.truncation import BUDGET_BYTES_UNKNOWN
@@ -26,6 +27,7 @@ class Calls:
     tools: WorkspaceTools
     attachment_store: InMemoryAttachmentStore = field(default_factory=InMemoryAttachmentStore)
     made: int = 0
+    mode: ChatMode = ChatMode.ORDINARY
 
     @classmethod
     def through(cls, channels: Channels, clock: Clock) -> "Calls":
@@ -49,6 +51,7 @@ class Calls:
                 ToolCall(f"call-{self.made}", name, args_json),
                 Executor.TOOLRUNNER,
                 specs[name].journal_generation,
+                self.mode,
             ),
             specs[name],
             budget_bytes,

@@ -106,6 +106,7 @@ class Action(_message.Message):
     ENDED_BY_FIELD_NUMBER: _builtins.int
     ANSWER_JSON_FIELD_NUMBER: _builtins.int
     CHAT_TITLE_FIELD_NUMBER: _builtins.int
+    ARGUMENTS_DIGEST_FIELD_NUMBER: _builtins.int
     id: _builtins.str
     """Id to answer with, a UUID; empty for calls of clients that an older version stored."""
     chat_id: _builtins.str
@@ -128,6 +129,8 @@ class Action(_message.Message):
     """What was answered, as JSON; empty if nothing was."""
     chat_title: _builtins.str
     """Title of the chat; only in lists."""
+    arguments_digest: _builtins.str
+    """SHA-256 of tool, server and arguments in lower-case hex; absent in events and in the chat."""
     @_builtins.property
     def deadline_at(self) -> _timestamp_pb2.Timestamp:
         """When it ends unanswered; absent if it waits for ever."""
@@ -157,10 +160,11 @@ class Action(_message.Message):
         ended_by: _builtins.str = ...,
         answer_json: _builtins.str = ...,
         chat_title: _builtins.str = ...,
+        arguments_digest: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["asked_at", b"asked_at", "deadline_at", b"deadline_at", "ended_at", b"ended_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer_json", b"answer_json", "args_json", b"args_json", "asked_at", b"asked_at", "chat_id", b"chat_id", "chat_title", b"chat_title", "deadline_at", b"deadline_at", "ended_at", b"ended_at", "ended_by", b"ended_by", "id", b"id", "kind", b"kind", "reason", b"reason", "state", b"state", "tool_call_id", b"tool_call_id", "tool_name", b"tool_name"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answer_json", b"answer_json", "args_json", b"args_json", "arguments_digest", b"arguments_digest", "asked_at", b"asked_at", "chat_id", b"chat_id", "chat_title", b"chat_title", "deadline_at", b"deadline_at", "ended_at", b"ended_at", "ended_by", b"ended_by", "id", b"id", "kind", b"kind", "reason", b"reason", "state", b"state", "tool_call_id", b"tool_call_id", "tool_name", b"tool_name"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

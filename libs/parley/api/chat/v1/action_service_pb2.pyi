@@ -191,6 +191,8 @@ class AnswerActionRequest(_message.Message):
     REMARK_FIELD_NUMBER: _builtins.int
     ANSWERS_FIELD_NUMBER: _builtins.int
     PLAN_FIELD_NUMBER: _builtins.int
+    REMEMBER_FIELD_NUMBER: _builtins.int
+    ARGUMENTS_DIGEST_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
     """Client-chosen id of this request, 1 to 128 characters; repeating it returns the first outcome."""
     chat_id: _builtins.str
@@ -203,6 +205,10 @@ class AnswerActionRequest(_message.Message):
     """A remark for the model, at most 10,000 characters."""
     plan: _builtins.str
     """The plan as the person edited it, at most 64 KiB; empty to accept it as proposed."""
+    remember: _builtins.bool
+    """Whether the approval of a call holds for the same call in this chat from now on."""
+    arguments_digest: _builtins.str
+    """The `arguments_digest` of the action that the person saw; the answer is refused if it is another. Empty for no check."""
     @_builtins.property
     def answers(self) -> _containers.RepeatedCompositeFieldContainer[Global___QuestionAnswer]:
         """One answer for each question, in their order."""
@@ -217,10 +223,12 @@ class AnswerActionRequest(_message.Message):
         remark: _builtins.str = ...,
         answers: _abc.Iterable[Global___QuestionAnswer] | None = ...,
         plan: _builtins.str = ...,
+        remember: _builtins.bool = ...,
+        arguments_digest: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["action_id", b"action_id", "answers", b"answers", "chat_id", b"chat_id", "decision", b"decision", "plan", b"plan", "remark", b"remark", "request_id", b"request_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["action_id", b"action_id", "answers", b"answers", "arguments_digest", b"arguments_digest", "chat_id", b"chat_id", "decision", b"decision", "plan", b"plan", "remark", b"remark", "remember", b"remember", "request_id", b"request_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -598,7 +598,7 @@ class WorkspaceContext(_message.Message):
     chat_id: _builtins.str
     """Chat on whose behalf this is done; empty for a person at the workspace."""
     profile: _sandbox_pb2.SandboxProfile.ValueType
-    """What may be written; never wider than the workspace was prepared with."""
+    """What may be written; never wider than the workspace was prepared with. With read-only and a chat, the call waits until the writable processes of that chat are ended."""
     network: _sandbox_pb2.NetworkAccess.ValueType
     """What may be reached; never wider than the workspace was prepared with, unspecified for the same."""
     turn_id: _builtins.int
