@@ -260,6 +260,7 @@ def _servicers(components: Components) -> tuple[object, ...]:
         spend.limits_changed,
         resources.process.clock,
     )
+    restores = NodeRestores(resources.toolrunners, resources.process.clock, workspaces.locator)
     return (
         ChatServicer(
             components.chats.stores,
@@ -276,9 +277,7 @@ def _servicers(components: Components) -> tuple[object, ...]:
             components.chats.stores,
             claims=worker.worker,
             tasks=components.tasks,
-            previews=NodeRestores(
-                resources.toolrunners, resources.process.clock, workspaces.locator
-            ),
+            previews=restores,
         ),
         UsageServicer(usage),
         FileServicer(StoredFiles(resources.pool), spend.groups),
