@@ -96,6 +96,7 @@ async def prepare(session: Session, setups: Setups, tools: Tools, steps_max: int
         is_final_step_compacted=setup.is_final_step_compacted,
         ending_tools=frozenset(spec.name for spec in offered if spec.ends_turn),
         steps_max=steps_max,
+        is_attended=setup.is_attended,
     )
     specs = {spec.name: spec for spec in offered}
     withheld = withheld_tools(setup.mode, offered, setup.client_tools)
