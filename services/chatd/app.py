@@ -43,6 +43,8 @@ from chatd.offboarding.engine.suspended_users import UserSuspension
 from chatd.offboarding.wiring import open_suspension
 from chatd.primitives.domain.ids import WorkerId
 from chatd.resources import Resources, open_resources
+from chatd.reverts.clients.restores import NodeRestores
+from chatd.reverts.rpc.servicer import RevertServicer
 from chatd.settings import Settings
 from chatd.spend.rpc.servicer import UsagePorts, UsageServicer
 from chatd.spend.store.usage import PostgresUsage
@@ -293,6 +295,7 @@ def _servicers(components: Components) -> tuple[object, ...]:
         spend.limits_changed,
         resources.process.clock,
     )
+    restores = NodeRestores(resources.toolrunners, resources.process.clock, workspaces.locator)
     return (
         ChatServicer(
             components.chats.stores,
@@ -304,6 +307,12 @@ def _servicers(components: Components) -> tuple[object, ...]:
             created=worker.titles.title_writer.created,
             defaults=ConfiguredDefaults(catalogue.configuration),
             changed=lambda chat_id: catalogue.changed(f"{CHAT_PREFIX}{chat_id}", 0),
+        ),
+        RevertServicer(
+            components.chats.stores,
+            claims=worker.worker,
+            tasks=components.tasks,
+            previews=restores,
         ),
         UsageServicer(usage),
         FileServicer(StoredFiles(resources.pool), spend.groups),

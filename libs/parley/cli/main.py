@@ -27,6 +27,7 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "show": ("parley.cli.commands.show", "Print a chat and what was said in it."),
     "send": ("parley.cli.commands.send", "Send a message to a chat and print the answer."),
     "interrupt": ("parley.cli.commands.interrupt", "Stop what a chat does."),
+    "revert": ("parley.cli.commands.revert", "Go back in a chat, with its files or without."),
     "tail": ("parley.cli.commands.tail", "Follow a chat, from its beginning or a cursor."),
     "approvals": (
         "parley.cli.commands.approvals",

@@ -15,6 +15,7 @@ from chatd.models.wiring import ModelComponents
 from chatd.offboarding.engine.suspended_users import SuspensionCheckedSetups, UserSuspension
 from chatd.primitives.domain.ids import WorkerId
 from chatd.resources import Resources
+from chatd.reverts.clients.restores import NodeRestores
 from chatd.spend.store.open_calls import PostgresOpenCalls
 from chatd.spend.wiring import SpendComponents
 from chatd.titles.wiring import TitleComponents, open_titles
@@ -121,6 +122,7 @@ async def open_worker(
             ended=titles.title_writer.ended,
             unbilled=spend.bills.add,
             limits=turn_limits(resources.settings),
+            restores=NodeRestores(resources.toolrunners, process.clock, workspaces.locator),
         )
     )
     workers = PostgresWorkers(resources.pool, resources.lease_session)

@@ -18,6 +18,7 @@ WorkerId = NewType("WorkerId", str)
 ExecutionId = NewType("ExecutionId", str)
 
 
+RevertId = NewType("RevertId", str)
 QueuedMessageId = NewType("QueuedMessageId", str)
 
 

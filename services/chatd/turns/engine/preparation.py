@@ -84,7 +84,7 @@ async def prepare(session: Session, setups: Setups, tools: Tools, steps_max: int
         ModelError: No model can be used.
     """
     setup = await setups.prepare(session.chat_id, session.owner, choice_of(session))
-    context = setup.context(session.chat_id, session.owner)
+    context = replace(setup.context(session.chat_id, session.owner), turn_id=session.state.turn_id)
     local = await tools.list_tools(context)
     local = (*local, *asking_tools(context))
     # What a client does with a call is not bounded by a sandbox.

@@ -70,7 +70,7 @@ PARKED = """
         status = 'error', last_error = {error}::text::json, worker_id = NULL,
         owner_epoch = e.owner_epoch + 1, snapshot_version = e.snapshot_version + 1,
         generation_attempt = 0, takeovers = 0, retry = NULL, is_compaction_requested = false,
-        changed_at = clock_timestamp(), changed_xid = pg_current_xact_id()
+        revert = NULL, changed_at = clock_timestamp(), changed_xid = pg_current_xact_id()
 """
 
 # The row is kept, so that neither a renewal in flight nor a new registration brings the worker

@@ -8,9 +8,24 @@ from typing import Protocol
 
 import pytest
 
-from chatd.chats.domain.chat import ChatState, Claimed, PendingCall, Status
+from chatd.chats.domain.chat import (
+    ChatState,
+    Claimed,
+    PendingCall,
+    Revert,
+    RevertKind,
+    Status,
+)
 from chatd.content.domain.tools import PendingKind
-from chatd.primitives.domain.ids import ChatId, ExecutionId, MessageId, Owner, OwnerId, WorkerId
+from chatd.primitives.domain.ids import (
+    ChatId,
+    ExecutionId,
+    MessageId,
+    Owner,
+    OwnerId,
+    RevertId,
+    WorkerId,
+)
 from chatd.turns.store.workers import PostgresWorkers
 from chatd.workers.domain import (
     CRASH_LOOP,
@@ -65,6 +80,7 @@ class World:
         takeovers: int = 0,
         owner: Owner = ANN,
         age_s: float = 0.0,
+        revert: Revert | None = None,
     ) -> ChatState:
         """Store a chat that is in the middle of a turn."""
         chat_id = ChatId(f"00000000-0000-0000-0000-{next(self._numbers):012}")
@@ -78,6 +94,7 @@ class World:
             owner_epoch=7,
             worker_id=worker_id,
             takeovers=takeovers,
+            revert=revert,
         )
         await self.insert(state, owner, age_s)
         return state
@@ -389,6 +406,18 @@ async def test_a_chat_whose_owners_keep_dying_is_parked(
     assert await workers.park(ME, 10) == (parked,)
     assert await workers.states((doomed.chat_id,)) == (parked,)
     assert await workers.park(ME, 10) == ()
+
+
+async def test_a_parked_chat_does_not_revert_any_more(world: World, workers: Workers) -> None:
+    revert = Revert(
+        RevertId("00000000-0000-0000-0000-0000000000f1"), RevertKind.HISTORY, MessageId(1), True
+    )
+    doomed = await world.chat(worker_id=OTHER, takeovers=2, status=Status.RUNNING, revert=revert)
+    await world.end_lease(OTHER)
+
+    (parked,) = await workers.park(ME, 10)
+
+    assert (parked.chat_id, parked.status, parked.revert) == (doomed.chat_id, Status.ERROR, None)
 
 
 async def test_a_released_suspect_is_not_parked(world: World, workers: Workers) -> None:

@@ -280,4 +280,5 @@ def parked(state: ChatState) -> ChatState:
         takeovers=0,
         retry=None,
         is_compaction_requested=False,
+        revert=None,
     )
