@@ -19,6 +19,8 @@ from chatd.chats.domain.errors import (
     QueuedMessageNotFound,
     QueueFull,
     ResultProblem,
+    RevertNotFound,
+    RevertSuperseded,
     TransitionNotAllowed,
 )
 from chatd.content.domain.errors import FileNotFound, FileTooLarge, MediaTypeRefused, TooManyFiles
@@ -36,6 +38,7 @@ from chatd.primitives.domain.errors import (
     WorkspaceNotFound,
 )
 from chatd.spend.domain.limits import UsageLimitReached, dollars
+from chatd.turns.domain.ports import RestoreFailed
 from chatd.users.domain.groups import GroupsUnavailable
 from chatd.users.domain.status import UserSuspended
 from chatd.workspaces.rpc.errors import WORKSPACE_ERRORS
@@ -200,6 +203,26 @@ def _not_editable(error: NotEditable) -> Problem:
         "Only messages of a user can be edited.",
         {"role": error.role, "message_id": str(error.message_id)},
     )
+
+
+def _revert_not_found(error: RevertNotFound) -> Problem:
+    return Problem.of(
+        "REVERT_NOT_FOUND",
+        "There is no such revert of this chat that can be undone.",
+        {"revert_id": error.revert_id},
+    )
+
+
+def _revert_superseded(error: RevertSuperseded) -> Problem:
+    return Problem.of(
+        "REVERT_SUPERSEDED",
+        "The chat went on after the revert, which cannot be undone any more.",
+        {"revert_id": error.revert_id},
+    )
+
+
+def _files_unavailable(error: RestoreFailed) -> Problem:
+    return Problem.of("FILES_UNAVAILABLE", str(error), {})
 
 
 def _nothing_to_compact(error: NothingToCompact) -> Problem:
@@ -408,6 +431,9 @@ ERRORS: ErrorTable = {
     FenceLost: _moved_on,
     QueueFull: _queue_full,
     NotEditable: _not_editable,
+    RevertNotFound: _revert_not_found,
+    RevertSuperseded: _revert_superseded,
+    RestoreFailed: _files_unavailable,
     NothingToCompact: _nothing_to_compact,
     BadToolResult: _bad_tool_result,
     ActionNotOpen: _action_not_open,

@@ -26,9 +26,10 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "ls": ("parley.cli.commands.ls", "List chats."),
     "show": ("parley.cli.commands.show", "Print a chat and what was said in it."),
     "send": ("parley.cli.commands.send", "Send a message to a chat and print the answer."),
-    "interrupt": ("parley.cli.commands.interrupt", "Stop what a chat does."),
+    "interrupt": ("parley.cli.commands.send", "Stop what a chat does."),
     "actions": ("parley.cli.commands.actions", "List what chats wait for."),
     "answer": ("parley.cli.commands.actions", "Answer a question, a plan or a permission."),
+    "revert": ("parley.cli.commands.revert", "Go back in a chat, with its files or without."),
     "tail": ("parley.cli.commands.tail", "Follow a chat, from its beginning or a cursor."),
     "approvals": (
         "parley.cli.commands.approvals",

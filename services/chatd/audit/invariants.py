@@ -126,11 +126,12 @@ STATES = (
     ),
     SqlInvariant(
         "chats_at_rest_have_no_episode",
-        "A chat that does not run has no attempt, takeover, retry or summary under way.",
+        "A chat that does not run has no attempt, takeover, retry, summary or revert under way.",
         """
         SELECT chat_id::text FROM chat.chat_exec
         WHERE status NOT IN ('running', 'interrupting') AND (generation_attempt <> 0
-            OR takeovers <> 0 OR retry IS NOT NULL OR is_compaction_requested)
+            OR takeovers <> 0 OR retry IS NOT NULL OR is_compaction_requested
+            OR revert IS NOT NULL)
         """,
     ),
     SqlInvariant(
@@ -174,7 +175,7 @@ STATES = (
             WHERE coalesce(call ->> 'kind', 'dispatched') <> 'dispatched'
                 AND NOT coalesce((call ->> 'is_recorded')::boolean, false)
                 AND call ->> 'execution_id' IS NOT NULL
-                AND e.status IN ('running', 'interrupting', 'requires_action')) p
+                AND e.status <> 'waiting') p
             ON p.id = a.id AND p.chat_id = a.chat_id
         WHERE a.id IS NULL OR p.id IS NULL
         """,

@@ -58,12 +58,14 @@ class Scope:
         workspace_id: The workspace.
         chat_id: The chat.
         epoch: Number of the workspace's placement; 0 if it was not placed.
+        turn_id: The message that started the turn of the chat; 0 outside of turns.
         may_write: Whether the call may change something in the workspace.
     """
 
     workspace_id: WorkspaceId
     chat_id: ChatId = NO_CHAT
     epoch: int = 0
+    turn_id: int = 0
     may_write: bool = True
 
     def may_see(self, record: Placed) -> bool:

@@ -9,6 +9,7 @@ from typing import Final
 
 from parley.clock import Clock
 from parley.tasks import Starter
+from toolrunner.checkpoints.service import Checkpoints
 from toolrunner.journal.journal import Journal
 from toolrunner.journal.records import Effect, ProcessRecord, ProcessState
 from toolrunner.journal.thread import JournalThread
@@ -55,6 +56,7 @@ class ProcessMonitor:
     clock: Clock
     scratch: ScratchDirectories
     starts: dict[ProcessId, _Start] = field(default_factory=dict)
+    checkpoints: Checkpoints | None = None  # None if nothing is kept of changed files.
 
     def exited(self, process_id: ProcessId, exit: Exit) -> None:
         """Publish an exit, once the output is read."""
@@ -143,6 +145,8 @@ class ProcessMonitor:
             has_scratch = self.scratch.throw(live.record)
             self.tasks.create_task(self._clear(live.record, has_scratch=has_scratch))
         live.exit(exit, now=self.clock.now(), now_s=self.clock.monotonic())
+        if self.checkpoints is not None:
+            self.checkpoints.process_ended(live.record.workspace_id)
 
     async def _clear(self, record: ProcessRecord, *, has_scratch: bool) -> None:
         """End what a process that may only read left behind, and with it its temporary files."""

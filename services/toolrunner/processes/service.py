@@ -10,6 +10,7 @@ from types import TracebackType
 from parley.clock import Clock
 from parley.rpc import detached
 from parley.tasks import BackgroundTasks, Supervision
+from toolrunner.checkpoints.service import Checkpoints
 from toolrunner.directories.workspaces import Workspaces
 from toolrunner.egress.listeners import EgressRoutes, NoEgress
 from toolrunner.journal.records import Effect, Execution, Key, ProcessRecord
@@ -49,6 +50,7 @@ class Processes:
         cursor_of: Reads from the response to a write the output cursor before it.
         limits: The limits of every process.
         egress: The egress routes of workspaces; None for none.
+        checkpoints: Keeps files before processes change them; None for none.
     """
 
     def __init__(
@@ -66,6 +68,7 @@ class Processes:
         cursor_of: Callable[[bytes], int],
         limits: Limits = UNLIMITED,
         egress: EgressRoutes | None = None,
+        checkpoints: Checkpoints | None = None,
     ) -> None:
         self._tasks = BackgroundTasks(supervision)
         self._spawner = spawner
@@ -73,7 +76,13 @@ class Processes:
         self._registry = Registry(journal=journal, workspaces=workspaces, clock=clock)
         self._scratch = ScratchDirectories(workspaces)
         monitor = ProcessMonitor(
-            journal, spawner, self._registry, self._tasks, clock, self._scratch
+            journal,
+            spawner,
+            self._registry,
+            self._tasks,
+            clock,
+            self._scratch,
+            checkpoints=checkpoints,
         )
         self._monitor = monitor
         self._writers = ChatWriters(spawner, self._registry, workspaces, clock)
@@ -90,7 +99,10 @@ class Processes:
             new_id=new_id,
             limits=limits,
             egress=egress or NoEgress(),
+            checkpoints=checkpoints,
         )
+        if checkpoints is not None:
+            checkpoints.running = self.running_chats
         self._terminator = ProcessTerminator(journal, spawner, self._registry, self._tasks, monitor)
         self._input_writer = InputWriter(journal, self._registry, monitor, cursor_of)
         self._reaper = Reaper(journal, self._registry, workspaces, clock)
@@ -215,6 +227,23 @@ class Processes:
         """Return how many processes run in each workspace."""
         return Counter(
             live.record.workspace_id for live in self._registry.all_live() if live.is_live
+        )
+
+    def running_chats(self, workspace_id: WorkspaceId) -> frozenset[str]:
+        """Return the chats with running processes in a workspace."""
+        return frozenset(
+            live.record.chat_id
+            for live in self._registry.all_live()
+            if live.is_live and live.record.workspace_id == workspace_id
+        )
+
+    def running_of_chat(self, workspace_id: WorkspaceId, chat_id: str) -> "list[str]":
+        """Return the running processes of a chat."""
+        return sorted(
+            live.record.process_id
+            for live in self._registry.all_live()
+            if live.is_live
+            and (live.record.workspace_id, live.record.chat_id) == (workspace_id, chat_id)
         )
 
     def leaders(self) -> dict[int, Leader]:

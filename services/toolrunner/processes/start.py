@@ -16,6 +16,7 @@ from typing import Final, assert_never
 from msgspec import structs
 
 from parley.clock import Clock
+from toolrunner.checkpoints.service import Checkpoints
 from toolrunner.directories.workspaces import Workspace, Workspaces
 from toolrunner.egress.domain.errors import SecretUnavailable
 from toolrunner.egress.listeners import EgressRoute, EgressRoutes
@@ -72,6 +73,7 @@ class ProcessStarter:
     new_id: Callable[[], str]
     limits: Limits  # Of every process; a caller may ask for lower ones.
     egress: EgressRoutes
+    checkpoints: Checkpoints | None = None  # None if nothing is kept of changed files.
 
     async def start(self, effect: Effect, scope: Scope, spec: ProcessSpec) -> StartResult:
         """Start a process once; a repeated request attaches to it.
@@ -109,6 +111,8 @@ class ProcessStarter:
             case Begun():
                 assert confinement is not None
                 try:
+                    if self.checkpoints is not None and _may_write(confinement):
+                        await self.checkpoints.before_process(scope)
                     await self._launch(live, workspace, workdir, spec, confinement, egress_route)
                 except BaseException:
                     self._leave(live)
@@ -299,6 +303,11 @@ class ProcessStarter:
             if spec.stdin_mode is StdinMode.CLOSED:
                 self.monitor.end_input(live)
         self.monitor.limit_time(live, spec.timeout_s)
+
+
+def _may_write(confinement: Confinement) -> bool:
+    """Return whether a process may change files; without a sandbox nothing prevents it."""
+    return confinement.level is Level.NONE or confinement.profile is not Profile.READ_ONLY
 
 
 def with_scratch(

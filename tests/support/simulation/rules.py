@@ -68,9 +68,9 @@ def takeovers_after(before: ChatState, after: ChatState) -> int:
     )
     if is_progress or after.status not in OWNED:
         return 0
-    is_claimed = after.owner_epoch > before.owner_epoch and after.worker_id is not None
-    is_inherited = is_claimed and before.worker_id not in (None, after.worker_id)
-    return before.takeovers + is_inherited
+    is_of_new_epoch = after.owner_epoch > before.owner_epoch
+    is_lost = is_of_new_epoch and before.worker_id not in (None, after.worker_id)
+    return before.takeovers + is_lost
 
 
 def broken_claim(

@@ -1,4 +1,4 @@
-"""`parley send`: sends a message to a chat and prints its answer on standard output."""
+"""`parley send` sends a message to a chat and prints its answer, `parley interrupt` stops a turn."""
 
 import json
 import sys
@@ -88,6 +88,25 @@ def send(
             after_id=_last_id(api, chat_id, sent),
             waiting=person.answer if sys.stdin.isatty() else None,
         )
+
+
+@click.command(cls=HomeCommand)
+@click.argument("chat_id", metavar="CHAT")
+@click.option("--json", "as_json", is_flag=True, help="Print the chat as JSON.")
+def interrupt(chat_id: str, as_json: bool) -> None:
+    """Stop the turn of the chat CHAT and keep what it said; one that is over is no error."""
+    api = Api(find_server(current()))
+    chat = api.call(
+        "POST",
+        f"{chat_path(chat_id)}/interrupt",
+        {},
+        {"Idempotency-Key": f'"{_new_key()}"'},
+        needs="status",
+    )
+    if as_json:
+        click.echo(json.dumps(chat, indent=2, ensure_ascii=False))
+    else:
+        click.echo(f"The chat is {chat['status']}.")
 
 
 def _last_id(api: Api, chat_id: str, sent: dict[str, Any]) -> int:

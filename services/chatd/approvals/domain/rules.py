@@ -14,12 +14,6 @@ from chatd.approvals.domain.shell_words import Unreadable, Word, WordKind
 from chatd.content.domain.messages import ChatMode
 
 RULES_MAX: Final = 100
-TOOL_CHARACTERS_MAX: Final = 128
-COMMAND_CHARACTERS_MAX: Final = 1000
-PATTERNS_MAX: Final = 10
-PATTERN_NAME_CHARACTERS_MAX: Final = 64
-PATTERN_CHARACTERS_MAX: Final = 500
-REASON_CHARACTERS_MAX: Final = 500
 
 
 class Effect(StrEnum):

@@ -5,12 +5,6 @@ from dataclasses import replace
 from typing import Any, Final
 
 from chatd.approvals.domain.rules import (
-    COMMAND_CHARACTERS_MAX,
-    PATTERN_CHARACTERS_MAX,
-    PATTERN_NAME_CHARACTERS_MAX,
-    PATTERNS_MAX,
-    REASON_CHARACTERS_MAX,
-    TOOL_CHARACTERS_MAX,
     Effect,
     Rule,
     ScopeKind,
@@ -56,18 +50,15 @@ def rule_with(rule: Rule, given: approval_pb2.ApprovalRule, changed: frozenset[s
         )
     checks: Mapping[str, tuple[str, Callable[[], Any]]] = {
         "effect": ("effect", lambda: _effect(given)),
-        "tool": ("tool", lambda: _pattern(given.tool, "rule.tool", TOOL_CHARACTERS_MAX)),
+        "tool": ("tool", lambda: _pattern(given.tool, "rule.tool")),
         "server_id": (
             "server_id",
             lambda: fields.optional_uuid(given.server_id, "rule.server_id"),
         ),
         "modes": ("modes", lambda: _modes(given)),
         "command": ("command", lambda: _command(given.command)),
-        "arguments": ("arguments", lambda: _patterns(given.arguments)),
-        "reason": (
-            "reason",
-            lambda: _words(given.reason, "rule.reason", characters_max=REASON_CHARACTERS_MAX),
-        ),
+        "arguments": ("arguments", lambda: dict(given.arguments)),
+        "reason": ("reason", lambda: given.reason.strip()),
         "rememberable": ("is_rememberable", lambda: given.rememberable),
         "after_outside_content": ("is_for_tainted", lambda: given.after_outside_content),
     }
@@ -132,39 +123,15 @@ def _modes(given: approval_pb2.ApprovalRule) -> frozenset[ChatMode]:
 
 
 def _command(text: str) -> str:
-    command = _pattern(text, "rule.command", COMMAND_CHARACTERS_MAX)
+    command = _pattern(text, "rule.command")
     problem = command_problem(command) if command else ""
     if problem:
         raise InvalidRequest("rule.command", problem)
     return command
 
 
-def _patterns(given: Mapping[str, str]) -> Mapping[str, str]:
-    if len(given) > PATTERNS_MAX:
-        raise InvalidRequest("rule.arguments", f"holds more than {PATTERNS_MAX} patterns")
-    for name, pattern in given.items():
-        if not _words(name, "rule.arguments", characters_max=PATTERN_NAME_CHARACTERS_MAX):
-            raise InvalidRequest("rule.arguments", "has a pattern without the name of an argument")
-        field = f"rule.arguments.{name[:64]}"
-        if len(pattern) > PATTERN_CHARACTERS_MAX:
-            raise InvalidRequest(field, f"is longer than {PATTERN_CHARACTERS_MAX} characters")
-        if "\0" in pattern:
-            raise InvalidRequest(field, "contains a NUL character; remove it")
-    return dict(given)
-
-
-def _pattern(text: str, field: str, characters_max: int) -> str:
-    pattern = _words(text, field, characters_max=characters_max)
+def _pattern(text: str, field: str) -> str:
+    pattern = text.strip()
     if not pattern.isprintable():
         raise InvalidRequest(field, "has line breaks or control characters")
     return pattern
-
-
-def _words(text: str, field: str, *, characters_max: int) -> str:
-    """Return a line of text without surrounding whitespace; it may be empty."""
-    trimmed = text.strip()
-    if len(trimmed) > characters_max:
-        raise InvalidRequest(field, f"is longer than {characters_max} characters")
-    if "\0" in trimmed:
-        raise InvalidRequest(field, "contains a NUL character; remove it")
-    return trimmed

@@ -17,6 +17,7 @@ from chatd.primitives.domain.ids import (
     Owner,
     OwnerId,
     QueuedMessageId,
+    RevertId,
     WorkerId,
 )
 
@@ -82,6 +83,54 @@ class PendingCall:
         return not self.is_dispatched and not self.is_recorded
 
 
+class RevertKind(StrEnum):
+    """What a revert does to the history."""
+
+    HISTORY = "history"  # Messages are deleted.
+    UNDO = "undo"  # They come back.
+    EDIT = "edit"  # They were replaced already.
+
+
+@dataclass(frozen=True, slots=True)
+class Revert:
+    """A revert of a chat.
+
+    Attributes:
+        revert_id: Its id, which the restore of files has too.
+        kind: What it does to the history.
+        message_id: The first message that it deletes, or that comes back.
+        restores_files: Whether files are restored too.
+        undone_id: The revert that it undoes; None for none.
+        undone_version: The snapshot version at which that one deleted messages.
+        open_calls: The calls without a result among the messages that are deleted, or come back.
+    """
+
+    revert_id: RevertId
+    kind: RevertKind
+    message_id: MessageId
+    restores_files: bool
+    undone_id: RevertId | None = None
+    undone_version: int = 0
+    open_calls: tuple[PendingCall, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DoneRevert:
+    """A completed revert.
+
+    Attributes:
+        revert: The revert.
+        version: The snapshot version that it made.
+        report: What it did to files, encoded; empty if none were restored.
+        is_superseded: Whether messages were added or changed since.
+    """
+
+    revert: Revert
+    version: int
+    report: bytes = b""
+    is_superseded: bool = False
+
+
 @dataclass(frozen=True, slots=True)
 class ChatState:
     """The execution of a chat: the complete input of a decision.
@@ -109,6 +158,7 @@ class ChatState:
     deadline_at: datetime | None = None
     last_error: TurnError | None = None
     retry: Retry | None = None
+    revert: Revert | None = None  # Its files are to be restored before anything else.
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,12 +253,14 @@ class Facts:
         is_queue_head: Whether it is the first.
         target: The live message that the command names.
         has_material: Whether the model answered since the last summary.
+        undone: The revert that the command undoes.
     """
 
     is_queued: bool = False
     is_queue_head: bool = False
     target: Message | None = None
     has_material: bool = False
+    undone: DoneRevert | None = None
 
 
 NO_FACTS = Facts()

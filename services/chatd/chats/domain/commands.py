@@ -7,7 +7,14 @@ from chatd.chats.domain.chat import NewMessage, PendingCall, Retry
 from chatd.content.domain.messages import ChatMode, TurnError
 from chatd.content.domain.parts import ToolCall, ToolResult
 from chatd.content.domain.tools import Dispatch
-from chatd.primitives.domain.ids import ExecutionId, Fence, MessageId, QueuedMessageId, WorkerId
+from chatd.primitives.domain.ids import (
+    ExecutionId,
+    Fence,
+    MessageId,
+    QueuedMessageId,
+    RevertId,
+    WorkerId,
+)
 from chatd.spend.domain.ledger import Bill
 
 
@@ -30,10 +37,34 @@ class SendMessage:
 
 @dataclass(frozen=True, slots=True)
 class EditMessage:
-    """Replace a user message, drop all messages after it and the queue, and run again."""
+    """Replace a user message, drop all messages after it and the queue, and run again.
+
+    Attributes:
+        revert_id: The revert with which files are restored before it runs; None for none.
+    """
 
     message_id: MessageId
     message: NewMessage
+    claimed_by: WorkerId | None
+    revert_id: RevertId | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RevertChat:
+    """Delete a user message and all messages after it, and the queue; restore files before that."""
+
+    revert_id: RevertId
+    message_id: MessageId
+    restores_files: bool
+    claimed_by: WorkerId | None
+
+
+@dataclass(frozen=True, slots=True)
+class UndoRevert:
+    """Bring back what a revert deleted, its files too, if nothing was added since."""
+
+    revert_id: RevertId
+    undone_id: RevertId
     claimed_by: WorkerId | None
 
 
@@ -217,6 +248,18 @@ class FailTurn:
 
 
 @dataclass(frozen=True, slots=True)
+class FinishRevert:
+    """Commit the history of a revert whose files are restored; continue with the queue or rest.
+
+    Attributes:
+        report: What was done to files, encoded.
+    """
+
+    fence: Fence
+    report: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class Release:
     """Release the chat unchanged, for another worker to continue."""
 
@@ -226,6 +269,8 @@ class Release:
 UserCommand = (
     SendMessage
     | EditMessage
+    | RevertChat
+    | UndoRevert
     | DeleteQueuedMessage
     | PromoteQueuedMessage
     | Interrupt
@@ -246,6 +291,7 @@ WorkerCommand = (
     | FinishTurn
     | FinishInterruption
     | FailTurn
+    | FinishRevert
     | Release
 )
 BillingCommand = (

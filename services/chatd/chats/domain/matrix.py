@@ -18,6 +18,7 @@ from chatd.chats.domain.commands import (
     ExpireAction,
     FailTurn,
     FinishInterruption,
+    FinishRevert,
     FinishTurn,
     Interrupt,
     PromoteQueuedMessage,
@@ -25,9 +26,11 @@ from chatd.chats.domain.commands import (
     RecordRetry,
     Release,
     RequestCompaction,
+    RevertChat,
     SendMessage,
     SetArchived,
     SubmitToolResults,
+    UndoRevert,
 )
 
 WAITING, RUNNING, INTERRUPTING = Status.WAITING, Status.RUNNING, Status.INTERRUPTING
@@ -37,6 +40,8 @@ ALLOWED: Mapping[Status, Mapping[type[Command], tuple[Status, ...]]] = {
     WAITING: {
         SendMessage: (RUNNING,),
         EditMessage: (RUNNING,),
+        RevertChat: (WAITING, RUNNING),
+        UndoRevert: (WAITING, RUNNING),
         DeleteQueuedMessage: (),  # The queue is empty; the command fails with not found.
         PromoteQueuedMessage: (),
         Interrupt: (WAITING,),
@@ -46,6 +51,8 @@ ALLOWED: Mapping[Status, Mapping[type[Command], tuple[Status, ...]]] = {
     ERROR: {
         SendMessage: (RUNNING,),
         EditMessage: (RUNNING,),
+        RevertChat: (WAITING, RUNNING),
+        UndoRevert: (WAITING, RUNNING),
         DeleteQueuedMessage: (ERROR,),
         PromoteQueuedMessage: (RUNNING,),
         Interrupt: (ERROR,),
@@ -66,6 +73,7 @@ ALLOWED: Mapping[Status, Mapping[type[Command], tuple[Status, ...]]] = {
         RecordRetry: (RUNNING,),
         FinishTurn: (WAITING, RUNNING),
         FailTurn: (ERROR,),
+        FinishRevert: (WAITING, RUNNING),
         Release: (RUNNING,),
     },
     INTERRUPTING: {

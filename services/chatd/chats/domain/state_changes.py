@@ -30,6 +30,7 @@ def running(moved: ChatState, claimed_by: WorkerId | None) -> ChatState:
         last_error=None,
         deadline_at=None,
         is_compaction_requested=False,
+        revert=None,
     )
 
 
@@ -44,6 +45,7 @@ def released(moved: ChatState, status: Status) -> ChatState:
         retry=None,
         deadline_at=None,
         is_compaction_requested=False,
+        revert=None,
     )
 
 

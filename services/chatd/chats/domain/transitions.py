@@ -27,6 +27,8 @@ from chatd.chats.domain.chat import (
     Facts,
     NewMessage,
     PendingCall,
+    Revert,
+    RevertKind,
     Status,
 )
 from chatd.chats.domain.commands import (
@@ -42,6 +44,7 @@ from chatd.chats.domain.commands import (
     ExpireAction,
     FailTurn,
     FinishInterruption,
+    FinishRevert,
     FinishTurn,
     Interrupt,
     PromoteQueuedMessage,
@@ -50,9 +53,11 @@ from chatd.chats.domain.commands import (
     RecordRetry,
     Release,
     RequestCompaction,
+    RevertChat,
     SendMessage,
     SetArchived,
     SubmitToolResults,
+    UndoRevert,
     UserCommand,
     WorkerCommand,
 )
@@ -60,14 +65,18 @@ from chatd.chats.domain.errors import (
     ChatArchived,
     FenceLost,
     InvalidState,
-    MessageNotFound,
-    NotEditable,
     NothingToCompact,
     QueuedMessageNotFound,
     QueueFull,
     TransitionNotAllowed,
 )
 from chatd.chats.domain.matrix import ALLOWED
+from chatd.chats.domain.revert_decisions import (
+    DURING_REVERT,
+    begun_revert,
+    completed,
+    require_editable,
+)
 from chatd.chats.domain.state_changes import (
     Decision,
     cancelled_actions,
@@ -131,6 +140,8 @@ def decide(state: ChatState, command: Command, facts: Facts = NO_FACTS) -> Decis
         raise ChatArchived(state.chat_id)
     if type(command) not in ALLOWED[state.status] and not isinstance(command, Reconcile):
         raise TransitionNotAllowed(state.status, type(command).__name__)
+    if state.revert is not None and not isinstance(command, DURING_REVERT):
+        raise TransitionNotAllowed(state.status, type(command).__name__)
     if _is_done_already(state, command):
         return Decision(state)
     moved = replace(state, snapshot_version=state.snapshot_version + 1)
@@ -160,6 +171,8 @@ def impossibility(state: ChatState) -> str | None:
         return "it has a worker although it does not run"
     if (state.status is Status.ERROR) != (state.last_error is not None):
         return "its error and its status contradict each other"
+    if state.revert is not None and state.status is not Status.RUNNING:
+        return "it reverts although it does not run"
     if state.status is Status.REQUIRES_ACTION and not any(call.is_asked for call in state.pending):
         return "it waits although nobody was asked anything"
     return None
@@ -172,7 +185,8 @@ def _is_done_already(state: ChatState, command: Command) -> bool:
             return state.archived == archived
         case Interrupt(turn_id):
             is_stoppable = state.status in (Status.RUNNING, Status.REQUIRES_ACTION)
-            return not is_stoppable or turn_id not in (0, state.turn_id)
+            is_stopped = turn_id in (0, state.turn_id) and state.revert is None
+            return not is_stoppable or not is_stopped
         case ExpireAction(action_id):
             asked = (call.execution_id for call in state.pending if call.is_asked)
             return state.status is not Status.REQUIRES_ACTION or action_id not in asked
@@ -187,6 +201,8 @@ def _decide_for_user(moved: ChatState, command: UserCommand, facts: Facts) -> De
             return _send(moved, command)
         case EditMessage():
             return _edit(moved, command, facts)
+        case RevertChat() | UndoRevert():
+            return Decision(*begun_revert(moved, command, facts))
         case DeleteQueuedMessage(queued_message_id):
             _require_queued(moved, queued_message_id, facts)
             return Decision(queue_changed(moved, -1), (DropQueued(queued_message_id),))
@@ -253,9 +269,10 @@ def _decide_for_worker(moved: ChatState, command: WorkerCommand) -> Decision:
         case FinishInterruption(_, messages):
             answered, answers = with_calls_closed(moved, INTERRUPTED)
             return _finish(grown(answered, len(messages)), (*answers, *_appending(messages)))
+        case FinishRevert(_, report):
+            return _finish_revert(moved, report)
         case FailTurn(_, error):
-            failed = replace(released(moved, Status.ERROR), last_error=error)
-            return Decision(failed, cancelled_actions(moved))
+            return Decision(replace(released(moved, Status.ERROR), last_error=error))
         case Release():
             return Decision(replace(moved, worker_id=None))
         case _:
@@ -263,7 +280,8 @@ def _decide_for_worker(moved: ChatState, command: WorkerCommand) -> Decision:
 
 
 def _send(moved: ChatState, command: SendMessage) -> Decision:
-    is_urgent = command.busy_behavior is BusyBehavior.INTERRUPT
+    # Files that are half restored would be no state to stop in.
+    is_urgent = command.busy_behavior is BusyBehavior.INTERRUPT and moved.revert is None
     is_startable = moved.status in AT_REST or (moved.status is Status.REQUIRES_ACTION and is_urgent)
     if is_startable and moved.queue_length == 0:
         answered, answers = with_calls_closed(moved, NEW_MESSAGE)
@@ -286,10 +304,7 @@ def _send(moved: ChatState, command: SendMessage) -> Decision:
 
 def _edit(moved: ChatState, command: EditMessage, facts: Facts) -> Decision:
     """Replace a message; the open calls belong to the deleted messages."""
-    if facts.target is None:
-        raise MessageNotFound(command.message_id)
-    if facts.target.role is not Role.USER or facts.target.is_compressed:
-        raise NotEditable(command.message_id, facts.target.role)
+    require_editable(command.message_id, facts)
     writes: tuple[Write, ...] = (
         DeleteMessagesFrom(command.message_id),
         AppendMessages((command.message,)),
@@ -299,7 +314,21 @@ def _edit(moved: ChatState, command: EditMessage, facts: Facts) -> Decision:
     if moved.queue_length:
         cut = queue_changed(cut, -moved.queue_length)
         writes = (ClearQueue(), *writes)
-    return Decision(_started(cut, command.claimed_by), writes)
+    started = _started(cut, command.claimed_by)
+    if command.revert_id is not None:
+        revert = Revert(command.revert_id, RevertKind.EDIT, command.message_id, True)
+        started = replace(started, revert=revert)
+    return Decision(started, writes)
+
+
+def _finish_revert(moved: ChatState, report: bytes) -> Decision:
+    revert = moved.revert
+    if revert is None:
+        raise TransitionNotAllowed(moved.status, "FinishRevert")
+    done, writes = completed(moved, revert, report)
+    if revert.kind is RevertKind.EDIT:
+        return Decision(next_episode(done), writes)
+    return _finish(done, writes)
 
 
 def _promote(moved: ChatState, command: PromoteQueuedMessage, facts: Facts) -> Decision:

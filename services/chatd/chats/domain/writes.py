@@ -4,13 +4,15 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import StrEnum
 
-from chatd.chats.domain.chat import ChatState, NewMessage, PendingCall
+from chatd.chats.domain.chat import ChatState, NewMessage, PendingCall, Revert, RevertKind
 from chatd.chats.domain.commands import AskedCall, BillingCommand, WorkerCommand
 from chatd.content.domain.messages import ChatMode
 from chatd.content.domain.parts import ToolResult
 from chatd.content.domain.tools import Dispatch
 from chatd.primitives.domain.ids import ExecutionId, MessageId, QueuedMessageId
 from chatd.spend.domain.ledger import LedgerEntry
+
+REVERTED = "The call was given up because the chat was reverted."
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +146,21 @@ class DeleteMessagesFrom:
 
 
 @dataclass(frozen=True, slots=True)
+class RestoreMessages:
+    """Bring back the messages that were deleted at a version."""
+
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class RecordRevert:
+    """Record a completed revert, with what it did to files, encoded."""
+
+    revert: Revert
+    report: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class EnterBill:
     """Insert a model call into the ledger, unless it is there already."""
 
@@ -166,8 +183,25 @@ Write = (
     | PromoteHead
     | ClearQueue
     | DeleteMessagesFrom
+    | RestoreMessages
+    | RecordRevert
     | EnterBill
 )
+
+
+def revert_writes(revert: Revert, report: bytes) -> tuple[Write, ...]:
+    """Return the writes that complete a revert."""
+    record = RecordRevert(revert, report)
+    match revert.kind:
+        case RevertKind.HISTORY:
+            return (DeleteMessagesFrom(revert.message_id), record)
+        case RevertKind.UNDO if revert.open_calls:
+            answers = AnswerPending(revert.open_calls, REVERTED)
+            return (RestoreMessages(revert.undone_version), answers, record)
+        case RevertKind.UNDO:
+            return (RestoreMessages(revert.undone_version), record)
+        case RevertKind.EDIT:
+            return (record,)
 
 
 def entered_bills(

@@ -22,6 +22,7 @@ from chatd.chats.rpc.convert import (
 )
 from chatd.chats.rpc.methods import ChatMethods, Context, with_read_only_errors
 from chatd.chats.rpc.references import all_known
+from chatd.chats.rpc.revert_ids import revert_id_of
 from chatd.chats.store.applying import Applied
 from chatd.chats.store.creation import NewChat
 from chatd.content.domain import parts
@@ -162,10 +163,11 @@ class SendMethods(ChatMethods):
         message_id = MessageId(request.message_id)
         asked = await self._asked(request)
         chat_id, owner = asked.chat_id, asked.owner
+        revert_id = revert_id_of(chat_id, asked.key) if request.restore_files else None
 
         async def edit() -> None:
             with reserved(self._claims, owner) as reservation:
-                command = EditMessage(message_id, asked.message, reservation.claimed_by)
+                command = EditMessage(message_id, asked.message, reservation.claimed_by, revert_id)
                 applied = await self._stores.keys.once(chat_id, command, asked.key)
                 if applied is not None:
                     reservation.start(applied.state)

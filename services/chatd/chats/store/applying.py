@@ -24,8 +24,10 @@ from chatd.chats.domain.commands import (
     Interrupt,
     PromoteQueuedMessage,
     RequestCompaction,
+    RevertChat,
     SendMessage,
     SubmitToolResults,
+    UndoRevert,
     WorkerCommand,
 )
 from chatd.chats.domain.state_changes import Decision
@@ -372,6 +374,8 @@ def _without_claim(command: Command) -> Command:
         case (
             SendMessage()
             | EditMessage()
+            | RevertChat()
+            | UndoRevert()
             | PromoteQueuedMessage()
             | Interrupt()
             | SubmitToolResults()

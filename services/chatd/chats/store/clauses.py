@@ -24,6 +24,8 @@ from chatd.chats.domain.writes import (
     OpenActions,
     PromoteHead,
     RecordDispatches,
+    RecordRevert,
+    RestoreMessages,
     SetMode,
     StartDeadlines,
     StoreResult,
@@ -33,6 +35,7 @@ from chatd.chats.store.codec import (
     CONTENT_VERSION,
     choice_to_json,
     parts_to_json,
+    pending_to_json,
     result_to_json,
     text_as_stored,
 )
@@ -207,6 +210,20 @@ DELETE_MESSAGES = """
         FROM guard
         WHERE chat_messages.chat_id = guard.chat_id AND id >= {p1}::bigint AND NOT is_deleted)
 """
+RESTORE_MESSAGES = """
+    restored AS (
+        UPDATE chat.chat_messages SET is_deleted = false, revision = guard.snapshot_version
+        FROM guard
+        WHERE chat_messages.chat_id = guard.chat_id AND is_deleted AND revision = {p1}::bigint)
+"""
+RECORD_REVERT = """
+    reverted AS (
+        INSERT INTO chat.chat_reverts (id, chat_id, kind, message_id, restores_files, undone_id,
+            undone_version, open_calls, version, report, created_at)
+        SELECT {p1}::uuid, chat_id, {p2}::text, {p3}::bigint, {p4}::boolean, {p5}::uuid,
+            {p6}::bigint, {p7}::text::json, snapshot_version, {p8}::bytea, changed_at
+        FROM guard)
+"""
 
 
 def clause_of(write: Write, next_id: MessageId) -> Clause:
@@ -250,6 +267,22 @@ def clause_of(write: Write, next_id: MessageId) -> Clause:
             return Clause(CLEAR_QUEUE, ())
         case DeleteMessagesFrom(message_id):
             return Clause(DELETE_MESSAGES, (message_id,))
+        case RestoreMessages(version):
+            return Clause(RESTORE_MESSAGES, (version,))
+        case RecordRevert(revert, report):
+            return Clause(
+                RECORD_REVERT,
+                (
+                    revert.revert_id,
+                    revert.kind,
+                    revert.message_id,
+                    revert.restores_files,
+                    revert.undone_id,
+                    revert.undone_version,
+                    pending_to_json(revert.open_calls),
+                    report,
+                ),
+            )
         case EnterBill(entry):
             return Clause(ENTER_BILL, entry_arguments(entry))
         case _:

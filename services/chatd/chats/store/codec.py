@@ -9,7 +9,7 @@ from dataclasses import replace
 
 import msgspec
 
-from chatd.chats.domain.chat import PendingCall, Retry
+from chatd.chats.domain.chat import PendingCall, Retry, Revert
 from chatd.content.domain.messages import Role, TurnError
 from chatd.content.domain.parts import Part, ToolResult
 from chatd.content.domain.tools import PendingKind
@@ -30,6 +30,7 @@ _parts_decoder = msgspec.json.Decoder(tuple[Part, ...])
 _error_decoder = msgspec.json.Decoder(TurnError)
 _retry_decoder = msgspec.json.Decoder(Retry)
 _choice_decoder = msgspec.json.Decoder(ModelChoice)
+_revert_decoder = msgspec.json.Decoder(Revert)
 _pending_decoder = msgspec.json.Decoder(tuple[PendingCall, ...])
 
 
@@ -98,6 +99,16 @@ def retry_to_json(retry: Retry | None) -> str | None:
 def retry_from_json(text: str | None) -> Retry | None:
     """Return the retry of a stored form."""
     return None if text is None else _retry_decoder.decode(text)
+
+
+def revert_to_json(revert: Revert | None) -> str | None:
+    """Return the stored form of a revert that is to be completed."""
+    return None if revert is None else _encoder.encode(revert).decode()
+
+
+def revert_from_json(text: str | None) -> Revert | None:
+    """Return the revert of a stored form."""
+    return None if text is None else _revert_decoder.decode(text)
 
 
 def choice_to_json(choice: ModelChoice | None) -> str | None:

@@ -47,6 +47,16 @@ SELECT_MESSAGE = f"""
     WHERE chat_id = $1 AND id = $2 AND NOT is_deleted
 """
 
+# A completed revert of a chat.
+# May run: checked by Ownership, process.
+SELECT_REVERT = """
+    SELECT id, kind, message_id, restores_files, undone_id, undone_version,
+        open_calls::text AS open_calls, version, report,
+        EXISTS (SELECT 1 FROM chat.chat_messages later
+            WHERE later.chat_id = $1 AND later.revision > done.version) AS is_superseded
+    FROM chat.chat_reverts done WHERE chat_id = $1 AND id = $2
+"""
+
 # Whether the model answered since the last summary.
 # May run: checked by Ownership, process.
 SELECT_HAS_MATERIAL = """

@@ -89,6 +89,8 @@ workers = Table(
     flag_column("is_draining"),
     time_column("lease_until"),
     time_column("started_at"),
+    time_column("ended_at", nullable=True),
+    Column("is_quarantine", Boolean, nullable=False, server_default=text("false")),
     PrimaryKeyConstraint("id", name=Constraint.WORKERS_PKEY),
 )
 
@@ -118,6 +120,7 @@ chat_exec = Table(
     json_column("retry", nullable=True),
     time_column("changed_at"),
     Column("changed_xid", TransactionId, nullable=False),
+    json_column("revert", nullable=True),
     PrimaryKeyConstraint("chat_id", name=Constraint.CHAT_EXEC_PKEY),
     of_chat(Constraint.CHAT_EXEC_CHAT_FKEY),
     CheckConstraint(
@@ -141,6 +144,9 @@ chat_exec = Table(
     ),
     CheckConstraint(
         "status <> 'waiting' OR queue_length = 0", name=Constraint.CHAT_EXEC_WAITING_HAS_NO_QUEUE
+    ),
+    CheckConstraint(
+        "revert IS NULL OR status = 'running'", name=Constraint.CHAT_EXEC_ONLY_RUNNERS_REVERT
     ),
     CheckConstraint("queue_length BETWEEN 0 AND 20", name=Constraint.CHAT_EXEC_QUEUE_BOUNDED),
     CheckConstraint(
@@ -379,6 +385,30 @@ chat_files = Table(
         ["file_id"], ["chat.files.id"], name=Constraint.CHAT_FILES_FILE_FKEY, ondelete="RESTRICT"
     ),
     Index("chat_files_by_file", "file_id"),
+)
+
+chat_reverts = Table(
+    "chat_reverts",
+    metadata,
+    id_column("id"),
+    id_column("chat_id"),
+    text_column("kind"),
+    count_column("message_id"),
+    flag_column("restores_files"),
+    id_column("undone_id", nullable=True),
+    count_column("undone_version"),
+    json_column("open_calls"),
+    count_column("version"),
+    Column("report", LargeBinary, nullable=False),
+    time_column("created_at"),
+    PrimaryKeyConstraint("id", name=Constraint.CHAT_REVERTS_PKEY),
+    of_chat(Constraint.CHAT_REVERTS_CHAT_FKEY),
+    CheckConstraint("kind IN ('history', 'undo', 'edit')", name=Constraint.CHAT_REVERTS_KIND_KNOWN),
+    CheckConstraint(
+        "(kind = 'undo') = (undone_id IS NOT NULL)",
+        name=Constraint.CHAT_REVERTS_ONLY_UNDO_NAMES_ANOTHER,
+    ),
+    Index("chat_reverts_by_chat", "chat_id", "version"),
 )
 
 settings = Table(

@@ -54,6 +54,7 @@ class TurnContext:
         model_name: The model's name at its provider.
         mcp_server_ids: The MCP servers that were chosen for the chat.
         workspace_id: The workspace that was chosen for it or its root; empty for none.
+        turn_id: The message that started the turn; 0 outside of turns.
         is_attended: Whether somebody can answer questions; programs may say that nobody can.
         step: The number of the step within the turn; 0 while the turn is prepared.
         prompt: Returns the prompt that the model saw last.
@@ -67,6 +68,7 @@ class TurnContext:
     model_name: str = ""
     mcp_server_ids: tuple[str, ...] = ()
     workspace_id: str = ""
+    turn_id: int = 0
     is_attended: bool = True
     step: int = 0
     prompt: Callable[[], tuple[PromptMessage, ...]] = field(default=_no_prompt, compare=False)

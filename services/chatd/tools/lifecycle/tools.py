@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from typing import Final
 
+from chatd.chats.domain.errors import FenceLost
 from chatd.content.domain.messages import ChatMode
 from chatd.content.domain.tools import Execution, Found, Outcome, StillRunning, ToolSpec
 from chatd.content.domain.turn_context import TurnContext
@@ -56,6 +57,8 @@ class LifecycleTools:
         except TemplateNotFound:
             hint = "Call list_templates and use an id from there."
             return failed("There is no such template.", "TEMPLATE_NOT_FOUND", hint)
+        except FenceLost:
+            raise  # The result would be refused as well: the new owner makes the call.
         except ChatError as error:
             return not_ready(error)
 

@@ -80,6 +80,7 @@ class Call:
             # No tool argument changes this: a model cannot change its sandbox.
             profile=PROFILES[self.execution.dispatch.mode],
             network=sandbox_pb2.NETWORK_ACCESS_UNSPECIFIED,
+            turn_id=self.execution.context.turn_id,
         )
 
     @property

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
 from chatd.approvals.domain.judgement import Judgement
-from chatd.chats.domain.chat import ChatState, Message
+from chatd.chats.domain.chat import ChatState, Message, Revert
 from chatd.chats.domain.commands import Command
 from chatd.chats.domain.pieces import Piece
 from chatd.content.domain.parts import ToolCall
@@ -82,6 +82,30 @@ class Partials(Protocol):
     ) -> tuple[Piece, ...]:
         """Return the pieces of one episode in order."""
         ...
+
+
+class RestoreFailed(Exception):
+    """Files could not be restored; the text is for the user."""
+
+
+class FileRestores(Protocol):
+    """Restores files of chats' workspaces."""
+
+    async def restore(self, chat_id: ChatId, owner: Owner, revert: Revert) -> bytes:
+        """Restore files by the id of a revert, or go on with it; return the encoded report.
+
+        Raises:
+            RestoreFailed: They cannot be restored now.
+        """
+        ...
+
+
+class NoFiles:
+    """The files of chats without workspaces: there is nothing to restore."""
+
+    async def restore(self, chat_id: ChatId, owner: Owner, revert: Revert) -> bytes:
+        """Return an empty report."""
+        return b""
 
 
 class UtilityModels(Protocol):

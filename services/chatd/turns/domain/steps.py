@@ -22,6 +22,7 @@ from chatd.turns.domain.compaction import (
     overflow_error,
     since_boundary,
 )
+from chatd.turns.domain.loops import ASK_AFTER, repetitions
 
 REPETITIONS_MAX = 50
 
@@ -45,6 +46,13 @@ def repeated_call(
         for identity in counts.keys() & {_identity(call) for call in calls}:
             counts[identity] += 1
     return next((call for call in newest if counts[_identity(call)] >= repetitions_max), None)
+
+
+def stuck_call(history: Sequence[Message], turn_id: MessageId) -> ToolCall | None:
+    """Return a call of the newest answer that had the same result too often in the turn."""
+    newest = next(_calls_of_turn(history, turn_id), ())
+    counted = (call for call in newest if repetitions(history, turn_id, call)[0] >= ASK_AFTER)
+    return next(counted, None)
 
 
 def _calls_of_turn(
@@ -76,6 +84,7 @@ class StepPolicy:
     ending_tools: frozenset[str] = frozenset()
     steps_max: int = STEPS_MAX
     repetitions_max: int = REPETITIONS_MAX
+    is_attended: bool = True  # Whether a person can be asked before a call is repeated once more.
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +162,9 @@ def next_action(state: ChatState, history: Sequence[Message], policy: StepPolicy
     looping = repeated_call(history, state.turn_id, policy.repetitions_max)
     if looping is not None:
         return StepLimit(_loop_notice(looping, policy.repetitions_max))
+    stuck = None if policy.is_attended else stuck_call(history, state.turn_id)
+    if stuck is not None:
+        return StepLimit(_loop_notice(stuck, ASK_AFTER))
     if overflow is not None:
         return Fail(overflow)
     if is_over:

@@ -12,22 +12,24 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import assert_never
 
-from chatd.chats.domain.chat import ChatState, Claimed, NewMessage, Retry, Status
+from chatd.chats.domain.chat import ChatState, Claimed, NewMessage, Retry, Revert, Status
 from chatd.chats.domain.commands import (
     EnterRequiresAction,
     FailTurn,
     FinishInterruption,
+    FinishRevert,
     FinishTurn,
     RecordRetry,
 )
 from chatd.chats.domain.errors import FenceLost
 from chatd.chats.domain.pieces import interrupted_messages, joined
 from chatd.chats.domain.transitions import fence_of
-from chatd.content.domain.messages import TurnError
+from chatd.content.domain.messages import ErrorKind, TurnError
 from chatd.content.domain.parts import Text
 from chatd.content.domain.turn_context import TurnContext
 from chatd.models.domain.language_model import ModelError
 from chatd.spend.domain.ledger import CallOutcome, OpenCall
+from chatd.turns.domain.ports import RestoreFailed
 from chatd.turns.domain.retries import (
     Failed,
     GiveUp,
@@ -125,6 +127,9 @@ class ChatRun:
         self._bill_late()
         if not await self._wait_for_retry():
             return
+        if session.state.revert is not None:
+            await self._revert(session.state.revert)
+            return
         await session.catch_up()
         try:
             prepared = await self._prepare()
@@ -148,6 +153,18 @@ class ChatRun:
                 await self._fail(error)
             case _:
                 assert_never(action)
+
+    async def _revert(self, revert: Revert) -> None:
+        """Restore the files of a revert, then commit its history."""
+        session = self._session
+        if not self._ports.may_act():
+            raise FenceLost(session.chat_id)
+        try:
+            report = await self._ports.restores.restore(session.chat_id, session.owner, revert)
+        except RestoreFailed as failure:
+            await self._fail(TurnError(str(failure), ErrorKind.GENERIC))
+            return
+        await session.apply(FinishRevert(session.fence, report))
 
     async def _prepare(self) -> PreparedTurn:
         """Prepare once per turn."""

@@ -84,7 +84,7 @@ async def prepare(session: Session, setups: Setups, tools: Tools, steps_max: int
         ModelError: No model can be used.
     """
     setup = await setups.prepare(session.chat_id, session.owner, choice_of(session))
-    context = setup.context(session.chat_id, session.owner)
+    context = replace(setup.context(session.chat_id, session.owner), turn_id=session.state.turn_id)
     local = await tools.list_tools(context)
     local = (*local, *asking_tools(context))
     # What a client does with a call is not bounded by a sandbox.
@@ -96,6 +96,7 @@ async def prepare(session: Session, setups: Setups, tools: Tools, steps_max: int
         is_final_step_compacted=setup.is_final_step_compacted,
         ending_tools=frozenset(spec.name for spec in offered if spec.ends_turn),
         steps_max=steps_max,
+        is_attended=setup.is_attended,
     )
     specs = {spec.name: spec for spec in offered}
     withheld = withheld_tools(setup.mode, offered, setup.client_tools)

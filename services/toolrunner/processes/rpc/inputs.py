@@ -101,10 +101,13 @@ def scope_of(context: workspace_pb2.WorkspaceContext) -> Scope:
     chat_id = context.chat_id and canonical_uuid(context.chat_id, "context.chat_id")
     if context.epoch < 0:
         raise InvalidRequest("context.epoch", "is negative")
+    if context.turn_id < 0:
+        raise InvalidRequest("context.turn_id", "is negative")
     return Scope(
         WorkspaceId(workspace_id),
         ChatId(chat_id) if chat_id else NO_CHAT,
         context.epoch,
+        context.turn_id,
         may_write=context.profile != sandbox_pb2.SANDBOX_PROFILE_READ_ONLY,
     )
 

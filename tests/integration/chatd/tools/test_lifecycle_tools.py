@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from chatd.chats.domain.errors import FenceLost
 from chatd.content.domain.parts import ToolCall, ToolOutcome
 from chatd.content.domain.tools import Dispatch, Execution, Executor, StillRunning, ToolSpec
 from chatd.content.domain.turn_context import TurnContext
@@ -135,6 +136,24 @@ async def test_a_failed_build_tells_its_log_and_can_be_made_again(
     )
     catalogue.host.failures.clear()
     assert (await model.call("start_workspace"))["state"] == "ready"
+
+
+@pytest.mark.parametrize("name", ["create_workspace", "start_workspace", "stop_workspace"])
+async def test_a_call_of_an_owner_that_was_replaced_has_no_effect(
+    model: Model, served: ServedChats, catalogue: Catalogue, name: str
+) -> None:
+    late = model.execution(name, **({"template_id": SCRATCH_ID} if name[0] == "c" else {}))
+    if name != "create_workspace":
+        await model.call("create_workspace", template_id=SCRATCH_ID)
+    if name == "start_workspace":
+        await model.call("stop_workspace")
+    taken = "UPDATE chat.chat_exec SET owner_epoch = owner_epoch + 1 WHERE chat_id = $1"
+    await served.pool.execute(taken, model.chat_id)
+    seen = "SELECT id, state, version, epoch FROM chat.workspaces ORDER BY id"
+    before = await served.pool.fetch(seen)
+    with pytest.raises(FenceLost):
+        await model.tools.execute(late)
+    assert await served.pool.fetch(seen) == before
 
 
 async def test_without_a_workspace_there_is_nothing_to_start_or_stop(model: Model) -> None:

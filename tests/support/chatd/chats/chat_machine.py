@@ -31,6 +31,7 @@ from chatd.chats.domain.commands import (
     ExpireAction,
     FailTurn,
     FinishInterruption,
+    FinishRevert,
     FinishTurn,
     Interrupt,
     PromoteQueuedMessage,
@@ -39,9 +40,11 @@ from chatd.chats.domain.commands import (
     Release,
     RequestCompaction,
     Resolved,
+    RevertChat,
     SendMessage,
     SetArchived,
     SubmitToolResults,
+    UndoRevert,
 )
 from chatd.chats.domain.errors import QueueFull
 from chatd.chats.domain.transitions import fence_of, impossibility
@@ -51,7 +54,14 @@ from chatd.content.domain.tools import Dispatch, Executor, PendingKind
 from chatd.models.domain.price import ModelUse, Price
 from chatd.models.domain.profile import ModelChoice, ReasoningEffort
 from chatd.primitives.domain.errors import ChatError
-from chatd.primitives.domain.ids import ChatId, ExecutionId, MessageId, QueuedMessageId, WorkerId
+from chatd.primitives.domain.ids import (
+    ChatId,
+    ExecutionId,
+    MessageId,
+    QueuedMessageId,
+    RevertId,
+    WorkerId,
+)
 from chatd.spend.domain.ledger import Bill, CallOutcome, CallPurpose
 from support.chatd.chats.in_memory_chats import InMemoryChats, StoredChat
 
@@ -83,6 +93,7 @@ class ChatMachine(RuleBasedStateMachine):
         self.accepted: set[str] = set()
         self.withdrawn: set[str] = set()
         self.calls = 0
+        self.reverts: list[RevertId] = []
         self.seen = fresh
 
     @property
@@ -125,8 +136,46 @@ class ChatMachine(RuleBasedStateMachine):
             assert is_full
             assert isinstance(QueueFull(QUEUE_LENGTH_MAX), ChatError)
 
-    @rule(claimed_by=CLAIMS, place=st.integers(0, 30), choice=CHOICES)
-    def edit(self, claimed_by: WorkerId | None, place: int, choice: ModelChoice) -> None:
+    @rule(claimed_by=CLAIMS, place=st.integers(0, 30), restores_files=st.booleans())
+    def revert(self, claimed_by: WorkerId | None, place: int, restores_files: bool) -> None:
+        live = self.chat.live()
+        if live:
+            target = live[place % len(live)]
+            revert_id = self.next_revert_id()
+            self.going_back(RevertChat(revert_id, target.id, restores_files, claimed_by))
+
+    @rule(claimed_by=CLAIMS)
+    def undo_revert(self, claimed_by: WorkerId | None) -> None:
+        if self.reverts:
+            undone_id = self.reverts[-1]
+            self.going_back(UndoRevert(self.next_revert_id(), undone_id, claimed_by))
+
+    @rule()
+    def finish_revert(self) -> None:
+        if self.chat.state.revert is not None:
+            self.going_back(FinishRevert(fence_of(self.chat.state), b"report"))
+
+    def next_revert_id(self) -> RevertId:
+        number = f"{self.salt}revert {len(self.reverts)}"
+        self.reverts.append(RevertId(str(uuid.uuid5(uuid.NAMESPACE_OID, number))))
+        return self.reverts[-1]
+
+    def going_back(self, command: Command) -> None:
+        """Apply a command that may delete messages or bring them back."""
+        before = self.kept_texts()
+        self.apply(command)
+        after = self.kept_texts()
+        self.withdrawn |= before - after
+        self.withdrawn -= after - before
+
+    def kept_texts(self) -> set[str]:
+        live = {text_of(m.content) for m in self.chat.live() if m.role is Role.USER}
+        return live | {text_of(entry.content) for entry in self.chat.queue}
+
+    @rule(claimed_by=CLAIMS, place=st.integers(0, 30), choice=CHOICES, restores=st.booleans())
+    def edit(
+        self, claimed_by: WorkerId | None, place: int, choice: ModelChoice, restores: bool
+    ) -> None:
         live = self.chat.live()
         if not live:
             return
@@ -134,7 +183,8 @@ class ChatMachine(RuleBasedStateMachine):
         message = self.user_message(choice)
         queued = {text_of(entry.content) for entry in self.chat.queue}
         gone = {text_of(m.content) for m in live if m.id >= target.id and m.role is Role.USER}
-        if self.apply(EditMessage(target.id, message, claimed_by)) is not None:
+        revert_id = self.next_revert_id() if restores else None
+        if self.apply(EditMessage(target.id, message, claimed_by, revert_id)) is not None:
             self.accepted.add(f"message {self.sent}")
             self.withdrawn |= gone | queued
 
@@ -342,7 +392,7 @@ class ChatMachine(RuleBasedStateMachine):
     def exactly_the_asked_calls_have_an_open_action(self) -> None:
         asked = {call.execution_id for call in self.chat.state.pending if call.is_asked}
         opened = {key for key, action in self.chat.actions.items() if action.outcome is None}
-        assert opened == (set() if self.chat.state.status is Status.ERROR else asked)
+        assert opened == asked
 
     @invariant()
     def versions_only_grow_and_name_snapshots(self) -> None:

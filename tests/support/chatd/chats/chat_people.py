@@ -12,6 +12,7 @@ from parley.api.chat.v1.action_service_pb2_grpc import ActionServiceStub
 from parley.api.chat.v1.approval_service_pb2_grpc import ApprovalServiceStub
 from parley.api.chat.v1.chat_service_pb2_grpc import ChatServiceStub
 from parley.api.chat.v1.file_service_pb2_grpc import FileServiceStub
+from parley.api.chat.v1.revert_service_pb2_grpc import RevertServiceStub
 from parley.api.chat.v1.stream_service_pb2_grpc import StreamServiceStub
 from parley.api.chat.v1.usage_service_pb2_grpc import UsageServiceStub
 from parley.api.workspace.v1.node_service_pb2_grpc import NodeServiceStub
@@ -45,6 +46,7 @@ class Person:
     catalogue: Any
     nodes: Any
     secrets: Any
+    reverts: Any
     actions: Any
     approvals: Any
     role: UserRole = UserRole.MEMBER
@@ -63,6 +65,7 @@ class Person:
             catalogue=WorkspaceServiceStub(channel),
             nodes=NodeServiceStub(channel),
             secrets=SecretServiceStub(channel),
+            reverts=RevertServiceStub(channel),
             actions=ActionServiceStub(channel),
             approvals=ApprovalServiceStub(channel),
         )
@@ -76,6 +79,7 @@ class Person:
             self.catalogue,
             self.nodes,
             self.secrets,
+            self.reverts,
             self.actions,
             self.approvals,
         )

@@ -7,6 +7,7 @@ from typing import assert_never
 from chatd.chats.domain.chat import (
     NO_FACTS,
     ChatState,
+    DoneRevert,
     Facts,
     Message,
     NewMessage,
@@ -20,6 +21,8 @@ from chatd.chats.domain.commands import (
     EditMessage,
     PromoteQueuedMessage,
     RequestCompaction,
+    RevertChat,
+    UndoRevert,
 )
 from chatd.chats.domain.state_changes import Decision
 from chatd.chats.domain.tool_results import synthetic_result
@@ -39,6 +42,8 @@ from chatd.chats.domain.writes import (
     OpenActions,
     PromoteHead,
     RecordDispatches,
+    RecordRevert,
+    RestoreMessages,
     SetMode,
     StartDeadlines,
     StoreResult,
@@ -49,7 +54,7 @@ from chatd.content.domain.parts import ToolResult
 from chatd.content.domain.tools import Dispatch, StoredExecution
 from chatd.models.domain.profile import NO_CHOICE, ModelChoice
 from chatd.primitives.domain.errors import ChatNotFound
-from chatd.primitives.domain.ids import ChatId, ExecutionId, MessageId, QueuedMessageId
+from chatd.primitives.domain.ids import ChatId, ExecutionId, MessageId, QueuedMessageId, RevertId
 from chatd.spend.domain.ledger import CallPurpose, LedgerEntry
 from chatd.turns.domain.compaction import since_boundary
 
@@ -81,6 +86,7 @@ class StoredChat:
     mode: ChatMode = ChatMode.ORDINARY
     ledger: dict[tuple[int, int, CallPurpose], LedgerEntry] = field(default_factory=dict)
     choice: ModelChoice = NO_CHOICE
+    reverts: dict[RevertId, DoneRevert] = field(default_factory=dict)
 
     def live(self) -> list[Message]:
         """Return the messages that were not deleted."""
@@ -159,9 +165,15 @@ def facts_for(chat: StoredChat, command: Command) -> Facts:
         case DeleteQueuedMessage(wanted) | PromoteQueuedMessage(wanted, _):
             ids = [queued.id for queued in chat.queue]
             return Facts(is_queued=wanted in ids, is_queue_head=ids[:1] == [wanted])
-        case EditMessage(message_id):
+        case EditMessage(message_id) | RevertChat(_, message_id):
             found = (message for message in chat.live() if message.id == message_id)
             return Facts(target=next(found, None))
+        case UndoRevert(_, undone_id):
+            done = chat.reverts.get(undone_id)
+            if done is None:
+                return Facts()
+            is_superseded = any(message.revision > done.version for message in chat.messages)
+            return Facts(undone=replace(done, is_superseded=is_superseded))
         case RequestCompaction():
             said = since_boundary(chat.live())
             return Facts(has_material=any(message.role is Role.ASSISTANT for message in said))
@@ -252,6 +264,18 @@ class _Writer:
                     else message
                     for message in self._chat.messages
                 ]
+            case RestoreMessages(version):
+                self._chat.messages = [
+                    replace(message, is_deleted=False, revision=self._decided.snapshot_version)
+                    if message.is_deleted and message.revision == version
+                    else message
+                    for message in self._chat.messages
+                ]
+            case RecordRevert(revert, report):
+                if revert.revert_id in self._chat.reverts:
+                    raise AssertionError("a revert was completed twice")
+                version = self._decided.snapshot_version
+                self._chat.reverts[revert.revert_id] = DoneRevert(revert, version, report)
             case EnterBill(entry):
                 place = (entry.history_version, entry.generation_attempt, entry.bill.purpose)
                 if place in self._chat.ledger:

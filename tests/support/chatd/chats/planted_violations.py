@@ -158,7 +158,7 @@ STATES = (
     Planted(
         "takeovers_end_in_an_error",
         RUNNING,
-        f"{EXEC} takeovers = 3 WHERE chat_id = '{RUNNING}'",
+        f"{EXEC} takeovers = 4 WHERE chat_id = '{RUNNING}'",
     ),
     Planted(
         "summaries_per_turn_are_bounded",

@@ -30,7 +30,8 @@ from chatd.content.domain.tools import Executor, ToolSpec
 from chatd.errors import DOMAIN, ERRORS
 from chatd.files.rpc.servicer import FileServicer
 from chatd.files.store.files import StoredFiles
-from chatd.primitives.domain.ids import ChatId, OwnerId, WorkerId
+from chatd.primitives.domain.ids import ChatId, MessageId, Owner, OwnerId, WorkerId
+from chatd.reverts.rpc.servicer import RevertServicer
 from chatd.spend.engine.enforcement import LimitedSpending
 from chatd.spend.rpc.servicer import UsagePorts, UsageServicer
 from chatd.spend.store.limits import PostgresLimits
@@ -52,6 +53,7 @@ from chatd.workspaces.clients.nodes import Nodes
 from chatd.workspaces.rpc.access import WorkspaceAccess
 from chatd.workspaces.rpc.access_servicer import WorkspaceAccessServicer
 from chatd.workspaces.rpc.attach_tickets import AttachTickets
+from parley.api.workspace.v1 import checkpoint_pb2
 from parley.clock import FakeClock
 from parley.identity import Guard, ServiceName, SigningKey, TicketIssuer
 from parley.postgres import Pool, Session
@@ -166,6 +168,15 @@ class ServedChats:
         child_id = str(uuid.uuid5(uuid.UUID(chat_id), f"child {len(self.state_changed)} {status}"))
         await self.pool.execute(INSERT_CHILD, child_id, chat_id, status)
         return child_id
+
+
+class FixedPreviews:
+    """Tells of one file that would come back."""
+
+    async def preview(
+        self, chat_id: ChatId, owner: Owner, message_id: MessageId
+    ) -> checkpoint_pb2.RestoreReport:
+        return checkpoint_pb2.RestoreReport(restored=1)
 
 
 def no_channel(address: Address) -> grpc.aio.Channel:
@@ -290,6 +301,7 @@ async def served_chats(
                 spending=spending,
                 created=created.append,
             ),
+            RevertServicer(stores, claims=claims, tasks=tasks, previews=FixedPreviews()),
             ActionServicer(
                 ActionPorts(
                     Actions(pool),

@@ -6,10 +6,13 @@ from datetime import UTC, datetime
 
 from chatd.chats.domain.chat import (
     ChatState,
+    DoneRevert,
     Facts,
     Message,
     NewMessage,
     PendingCall,
+    Revert,
+    RevertKind,
     Status,
 )
 from chatd.chats.domain.commands import (
@@ -23,6 +26,7 @@ from chatd.primitives.domain.ids import (
     ExecutionId,
     MessageId,
     QueuedMessageId,
+    RevertId,
     WorkerId,
 )
 
@@ -44,6 +48,9 @@ ANSWERED = ToolResult("call_1", "ask", "{}", ToolOutcome.DONE)
 CALL = ToolCall("call_0", "execute", "{}")
 DISPATCH = Dispatch(EXECUTION, CALL, Executor.TOOLRUNNER, "journal-1")
 TARGET = Message(MessageId(3), 2, Role.USER, (Text("old"),), "ann", NOW)
+REVERT = Revert(RevertId("revert-1"), RevertKind.HISTORY, TARGET.id, restores_files=True)
+OTHER_REVERT = RevertId("revert-2")
+DONE_REVERT = DoneRevert(replace(REVERT, restores_files=False), version=8)
 
 AT_REST = ChatState(CHAT, Status.WAITING, 9, 8, 0, MessageId(7), turn_id=MessageId(5))
 OWNED = replace(AT_REST, owner_epoch=4, worker_id=WORKER, generation_attempt=1)
@@ -54,6 +61,8 @@ STATES: Mapping[str, ChatState] = {
     "E1": replace(AT_REST, status=Status.ERROR, last_error=OOPS, queue_length=2),
     "R0": replace(OWNED, status=Status.RUNNING),
     "R1": replace(OWNED, status=Status.RUNNING, queue_length=2),
+    "V0": replace(OWNED, status=Status.RUNNING, revert=REVERT),
+    "V1": replace(OWNED, status=Status.RUNNING, revert=REVERT, queue_length=2),
     "I0": replace(OWNED, status=Status.INTERRUPTING),
     "I1": replace(OWNED, status=Status.INTERRUPTING, queue_length=2),
     "A0": replace(AT_REST, status=Status.REQUIRES_ACTION, pending=(CLIENT,), deadline_at=NOW),
@@ -64,4 +73,4 @@ STATES: Mapping[str, ChatState] = {
     "XE0": replace(AT_REST, status=Status.ERROR, last_error=OOPS, archived=True),
     "XE1": replace(AT_REST, status=Status.ERROR, last_error=OOPS, archived=True, queue_length=2),
 }
-FACTS = Facts(is_queued=True, target=TARGET, has_material=True)
+FACTS = Facts(is_queued=True, target=TARGET, has_material=True, undone=DONE_REVERT)

@@ -19,7 +19,8 @@ from chatd.spend.domain.ledger import (
 )
 from chatd.spend.domain.limits import Spending
 from chatd.streams.engine.live import LiveChats
-from chatd.turns.domain.ports import Approvals, Chats, Partials, Setups
+from chatd.turns.domain.ports import Approvals, Chats, FileRestores, Partials, Setups
+from chatd.turns.domain.ports import NoFiles as NoRestores
 from chatd.turns.domain.turn import TurnEnded
 from chatd.turns.engine.dependencies import TurnLimits, TurnPorts
 from chatd.turns.engine.metering import CallObserver, MeteredCall
@@ -113,6 +114,7 @@ def turn_ports(
     ended: Callable[[TurnEnded], None] = lambda ended: None,
     unbilled: Callable[[LedgerEntry, OwnerId], None] = lambda entry, owner_id: None,
     limits: TurnLimits | None = None,
+    restores: FileRestores | None = None,
 ) -> TurnPorts:
     """Return the ports of a turn; those that are not given do nothing."""
     return TurnPorts(
@@ -133,4 +135,5 @@ def turn_ports(
         ended,
         unbilled,
         limits or TurnLimits(),
+        restores or NoRestores(),
     )

@@ -32,7 +32,7 @@ from chatd.providers.scripted import Play, ScriptedModel
 from chatd.spend.domain.ledger import LedgerEntry
 from chatd.spend.domain.limits import Spending
 from chatd.streams.engine.live import LiveChats, LivePart
-from chatd.turns.domain.ports import Approvals, Partials
+from chatd.turns.domain.ports import Approvals, FileRestores, Partials
 from chatd.turns.domain.turn import TurnEnded, TurnSetup
 from chatd.turns.engine.chat_run import TurnRunner
 from chatd.turns.engine.dependencies import TurnLimits
@@ -147,8 +147,10 @@ class Stage:
         partials: Partials | None = None,
         clock: FakeClock | None = None,
         spending: Spending | None = None,
+        restores: FileRestores | None = None,
         approvals: Approvals | None = None,
     ) -> None:
+        self._restores = restores
         self.clock = clock or FakeClock()
         self.live = LiveChats()
         self.chats = InMemoryChats(IDLE)
@@ -264,6 +266,7 @@ class Stage:
             jitter=lambda: self.jitter,
             may_act=lambda: self.may_act,
             limits=self._limits,
+            restores=self._restores,
             ended=self.ended.append,
             unbilled=lambda *late: self.billed_late.append(late),
         )

@@ -25,6 +25,7 @@ from chatd.chats.domain.commands import (
     ExpireAction,
     FailTurn,
     FinishInterruption,
+    FinishRevert,
     FinishTurn,
     Interrupt,
     PromoteQueuedMessage,
@@ -33,9 +34,11 @@ from chatd.chats.domain.commands import (
     Release,
     RequestCompaction,
     Resolved,
+    RevertChat,
     SendMessage,
     SetArchived,
     SubmitToolResults,
+    UndoRevert,
 )
 from chatd.chats.domain.errors import (
     ActionNotOpen,
@@ -88,7 +91,9 @@ from support.chatd.chats.transition_states import (
     NOW,
     OOPS,
     OTHER,
+    OTHER_REVERT,
     QUEUED,
+    REVERT,
     STATES,
     TARGET,
     WORKER,
@@ -99,6 +104,9 @@ COMMANDS: Mapping[str, Callable[[ChatState], Command]] = {
     "send": lambda _: SendMessage(HELLO, QUEUED, OTHER),
     "send urgently": lambda _: SendMessage(HELLO, QUEUED, OTHER, BusyBehavior.INTERRUPT),
     "edit": lambda _: EditMessage(TARGET.id, HELLO, OTHER),
+    "revert": lambda _: RevertChat(OTHER_REVERT, TARGET.id, False, OTHER),
+    "revert with files": lambda _: RevertChat(OTHER_REVERT, TARGET.id, True, OTHER),
+    "undo revert": lambda _: UndoRevert(OTHER_REVERT, REVERT.revert_id, OTHER),
     "drop queued": lambda _: DeleteQueuedMessage(QUEUED),
     "promote": lambda _: PromoteQueuedMessage(QUEUED, OTHER),
     "interrupt": lambda _: Interrupt(MessageId(0), OTHER),
@@ -119,6 +127,7 @@ COMMANDS: Mapping[str, Callable[[ChatState], Command]] = {
     "retry": lambda state: RecordRetry(fence_of(state), Retry(1, 1000, NOW, OOPS)),
     "finish": lambda state: FinishTurn(fence_of(state), (ANSWER,)),
     "finish interruption": lambda state: FinishInterruption(fence_of(state), (ANSWER,)),
+    "finish revert": lambda state: FinishRevert(fence_of(state), b"report"),
     "fail": lambda state: FailTurn(fence_of(state), OOPS),
     "release": lambda state: Release(fence_of(state)),
 }
@@ -128,17 +137,21 @@ COMMANDS: Mapping[str, Callable[[ChatState], Command]] = {
 OUTCOMES: Mapping[str, Mapping[str, str]] = {
     "send": {
         "W": "R0", "E0": "R0", "E1": "R1", "R0": "R1", "R1": "R1",
-        "I0": "I1", "I1": "I1", "A0": "A1", "A1": "A1",
+        "V0": "V1", "V1": "V1", "I0": "I1", "I1": "I1", "A0": "A1", "A1": "A1",
     },
     "send urgently": {
         "W": "R0", "E0": "R0", "E1": "R1", "R0": "I1", "R1": "I1",
-        "I0": "I1", "I1": "I1", "A0": "R0", "A1": "R1",
+        "V0": "V1", "V1": "V1", "I0": "I1", "I1": "I1", "A0": "R0", "A1": "R1",
     },
     "edit": dict.fromkeys(("W", "E0", "E1", "R0", "R1", "I0", "I1", "A0", "A1"), "R0"),
-    "drop queued": {name: name for name in ("E1", "R1", "I1", "A1")},
+    "revert": dict.fromkeys(("W", "E0", "E1"), "W"),
+    "revert with files": dict.fromkeys(("W", "E0", "E1"), "V0"),
+    "undo revert": dict.fromkeys(("W", "E0", "E1"), "W"),
+    "drop queued": {name: name for name in ("E1", "R1", "V1", "I1", "A1")},
     "promote": {"E1": "R1", "A1": "R1", "R1": "I1", "I1": "I1"},
     "interrupt": {
         "W": "=", "E0": "=", "E1": "=", "R0": "I0", "R1": "I1", "I0": "=", "I1": "=",
+        "V0": "=", "V1": "=",
         "A0": "W", "A1": "R1",
     },
     "answer": {"A0": "R0", "A1": "R1"},
@@ -159,11 +172,12 @@ OUTCOMES: Mapping[str, Mapping[str, str]] = {
     "step": {"R0": "R0", "R1": "R1"},
     "commit results": {"R0": "R0", "R1": "R1"},
     "commit compaction": {"R0": "R0", "R1": "R1"},
-    "retry": {"R0": "R0", "R1": "R1"},
+    "retry": {name: name for name in ("R0", "R1", "V0", "V1")},
     "finish": {"R0": "W", "R1": "R1"},
     "finish interruption": {"I0": "W", "I1": "R1"},
-    "fail": {"R0": "E0", "R1": "E1"},
-    "release": {"R0": "R0", "R1": "R1", "I0": "I0", "I1": "I1"},
+    "finish revert": {"V0": "W", "V1": "R1"},
+    "fail": {"R0": "E0", "R1": "E1", "V0": "E0", "V1": "E1"},
+    "release": {name: name for name in ("R0", "R1", "V0", "V1", "I0", "I1")},
 }  # fmt: skip
 
 
@@ -175,6 +189,7 @@ def label(state: ChatState) -> str:
         Status.INTERRUPTING: "I",
         Status.REQUIRES_ACTION: "A",
     }[state.status]
+    letter = letter if state.revert is None else "V"
     queue = "" if letter == "W" else str(int(state.queue_length > 0))
     return f"{'X' if state.archived else ''}{letter}{queue}"
 
@@ -206,10 +221,13 @@ def test_every_command_in_every_state_does_what_the_matrix_says(name: str, comma
 
 def refusal_of(state: ChatState, command: str) -> type[ChatError]:
     if state.archived and command in {
-        "send", "send urgently", "edit", "drop queued", "promote", "interrupt", "answer",
-        "compact", "answer as person", "answer what is over", "expire", "expire what is over",
+        "send", "send urgently", "edit", "revert", "revert with files", "undo revert",
+        "drop queued", "promote", "interrupt", "answer", "compact", "answer as person",
+        "answer what is over", "expire", "expire what is over",
     }:  # fmt: skip
         return ChatArchived
+    if command == "promote" and state.revert is not None:
+        return TransitionNotAllowed
     if command == "answer what is over" and state.status is Status.REQUIRES_ACTION:
         return ActionNotOpen
     if command in {"drop queued", "promote"}:

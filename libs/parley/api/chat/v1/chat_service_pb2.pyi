@@ -790,6 +790,7 @@ class EditMessageRequest(_message.Message):
     CONTENT_FIELD_NUMBER: _builtins.int
     MODEL_ID_FIELD_NUMBER: _builtins.int
     REASONING_EFFORT_FIELD_NUMBER: _builtins.int
+    RESTORE_FILES_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
     """Client-chosen id of this request, 1 to 128 characters; repeating it returns the first outcome."""
     chat_id: _builtins.str
@@ -800,6 +801,8 @@ class EditMessageRequest(_message.Message):
     """Model to use; empty keeps the original's."""
     reasoning_effort: _chat_pb2.ReasoningEffort.ValueType
     """How hard it thinks; unspecified keeps the original's."""
+    restore_files: _builtins.bool
+    """Whether files that the dropped turns changed are restored before it runs."""
     @_builtins.property
     def content(self) -> _containers.RepeatedCompositeFieldContainer[_message_pb2.Part]:
         """The replacement, as in SendMessageRequest."""
@@ -813,10 +816,11 @@ class EditMessageRequest(_message.Message):
         content: _abc.Iterable[_message_pb2.Part] | None = ...,
         model_id: _builtins.str = ...,
         reasoning_effort: _chat_pb2.ReasoningEffort.ValueType = ...,
+        restore_files: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["chat_id", b"chat_id", "content", b"content", "message_id", b"message_id", "model_id", b"model_id", "reasoning_effort", b"reasoning_effort", "request_id", b"request_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["chat_id", b"chat_id", "content", b"content", "message_id", b"message_id", "model_id", b"model_id", "reasoning_effort", b"reasoning_effort", "request_id", b"request_id", "restore_files", b"restore_files"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

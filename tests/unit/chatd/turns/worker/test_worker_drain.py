@@ -26,7 +26,7 @@ async def test_a_drained_worker_releases_its_chats_and_its_lease(stage: Stage) -
         assert stage.state(A) == replace(running, worker_id=None, snapshot_version=6)
         assert stage.state(B) == replace(stopping, worker_id=None, snapshot_version=7)
         assert stage.state(B).status is Status.INTERRUPTING
-        assert stage.workers.rows == {}
+        assert stage.workers.rows[ONE].has_ended
         assert stage.offers == 1
         assert not worker.may_act()
 
@@ -117,7 +117,7 @@ async def test_a_runner_that_does_not_stop_does_not_hold_up_a_drain(stage: Stage
         await stage.pass_time(0.25)
         await draining
         assert stage.state(A).worker_id is None
-        assert stage.workers.rows == {}
+        assert stage.workers.rows[ONE].has_ended
         stage.runners.end(A)
 
 
