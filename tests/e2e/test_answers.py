@@ -17,6 +17,7 @@ from support.stack.terminal_window import window
 pytestmark = pytest.mark.slow
 
 SEEN_S_MAX = 120.0
+PLANNING_MESSAGE = "3"  # After the one that waits for the files, and its answer.
 
 
 def client_of(stack: LocalStack) -> HttpClient:
@@ -77,6 +78,10 @@ def test_a_plan_is_asked_about_at_the_terminal_and_carried_out_only_when_it_is_a
         terminal.until(rb"Applied to ", within_s=SEEN_S_MAX)
         assert terminal.ended() == 0
     assert (directory / "hello.txt").read_text().startswith("# Write hello.txt\n")
+    assert "hello.txt" in changes(stack, chat_id)
+    reverted = stack.parley("revert", chat_id, PLANNING_MESSAGE, "--files")
+    assert reverted.returncode == 0, reverted.stderr
+    assert changes(stack, chat_id) == ""
 
 
 def test_a_run_without_a_terminal_waits_for_answers_of_other_commands(

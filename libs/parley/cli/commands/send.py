@@ -1,4 +1,4 @@
-"""`parley send` sends a message to a chat and prints its answer, `parley interrupt` stops a turn."""
+"""`parley send` sends to a chat and prints the answer, `parley interrupt` stops a turn."""
 
 import json
 import sys

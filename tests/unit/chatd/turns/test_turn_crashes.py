@@ -31,6 +31,7 @@ from chatd.models.domain.language_model import (
 from chatd.models.domain.price import ModelUse
 from chatd.models.domain.profile import ModelProfile
 from chatd.turns.domain.asking import ASK_USER_QUESTION, PROPOSE_PLAN
+from chatd.turns.domain.loops import ASK_AFTER
 from chatd.turns.domain.turn import TurnSetup
 from support.chatd.approvals.in_memory_rules import Rules, judge_of
 from support.chatd.turns.journaling_tools import Crash
@@ -108,6 +109,27 @@ def with_an_approval() -> Stage:
     return stage
 
 
+def with_a_loop() -> Stage:
+    """A chat that makes one call again and again, until a person is asked."""
+
+    def play(request: ModelRequest) -> Iterable[ModelEvent]:
+        results = [
+            part
+            for message in request.messages
+            for part in message.content
+            if isinstance(part, ToolResult)
+        ]
+        if len(results) <= ASK_AFTER:
+            yield ToolCallRequested(ToolCall(f"call {len(results)}", "one", "{}"))
+        else:
+            yield TextDelta("done")
+        yield Finished()
+
+    stage = Stage(play, tool("one"))
+    stage.send()
+    return stage
+
+
 async def answer(stage: Stage) -> None:
     """Answer everything that the chat waits for, as a client and as a person do."""
     if stage.status != Status.REQUIRES_ACTION:
@@ -124,12 +146,12 @@ def answer_of(stage: Stage, pending: PendingCall) -> AnswerAction:
     action_id = pending.execution_id
     assert action_id is not None
     call = stage.chats.chats[stage.state.chat_id].actions[action_id].asked.call
-    message_id = next(each.id for each in stage.messages if each.role is Role.ASSISTANT)
+    message_id = next(each.id for each in stage.messages if call in each.content)
     given: Approved | Resolved = Resolved(
         ToolResult(call.tool_call_id, call.tool_name, '{"ok": true}', ToolOutcome.DONE),
         ChatMode.ORDINARY if pending.kind is PendingKind.PLAN else None,
     )
-    if pending.kind is PendingKind.APPROVAL:
+    if pending.kind in (PendingKind.APPROVAL, PendingKind.LOOP):
         given = Approved(message_id, Dispatch(action_id, call, Executor.TOOLRUNNER, "j1"))
     return AnswerAction(action_id, given, '{"accepted": true}', "ann", WORKER)
 
@@ -168,6 +190,7 @@ SCENES: tuple[Callable[[], Stage], ...] = (
     with_a_question,
     with_a_plan,
     with_an_approval,
+    with_a_loop,
 )
 
 
