@@ -14,7 +14,7 @@ ClientError                     .reason
 │   └── ServerFault             an internal error of the server
 └── NoAnswer                    .chat_id; a turn that gave no answer
     ├── AnswerFailed            .error; the turn ended with an error
-    ├── AnswerNeedsAction       the turn waits for tools that the client executes
+    ├── AnswerNeedsAction       the turn waits for tools that the client executes, or for a person
     └── AnswerTimeout           .within_s; the turn takes longer than the caller waits
 """
 
@@ -118,10 +118,10 @@ class AnswerFailed(NoAnswer):
 
 
 class AnswerNeedsAction(NoAnswer):
-    """The turn waits for tools that the client executes; submit their results."""
+    """The turn waits; submit the results of client tools, answer the actions of people."""
 
     def __init__(self, chat_id: str) -> None:
-        message = f"chat {chat_id} waits for the results of client tools; submit them"
+        message = f"chat {chat_id} waits for client tools or people; see its required action"
         super().__init__(chat_id, "REQUIRES_ACTION", message)
 
 
