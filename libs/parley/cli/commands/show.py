@@ -6,6 +6,7 @@ import click
 
 from parley.cli.api.client import Api
 from parley.cli.api.server import find_server
+from parley.cli.chats.actions import summary_of
 from parley.cli.chats.answer import sanitized
 from parley.cli.chats.listing import (
     chat_path,
@@ -41,6 +42,10 @@ def show(chat_id: str, count: int, as_json: bool) -> None:
     if retry:
         at, why = retry.get("retrying_at"), retry.get("error", {}).get("message")
         click.echo(sanitized(f"attempt {retry.get('attempt')} failed, next one at {at}: {why}"))
+    for action in (chat.get("required_action") or {}).get("actions") or ():
+        click.echo(
+            f"waits for {action.get('kind')} {action.get('id')}: {one_line(summary_of(action))}"
+        )
     for message in said["messages"]:
         for line in message_lines(message):
             click.echo(sanitized(line))

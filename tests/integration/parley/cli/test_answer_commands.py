@@ -361,6 +361,23 @@ def test_who_leaves_the_question_leaves_the_chat_waiting(
     assert not any(request.path.endswith("/interrupt") for request in api.requests)
 
 
+def test_a_chat_is_shown_with_what_it_waits_for(capsys: pytest.CaptureFixture[str]) -> None:
+    waiting = {
+        "id": "chat-1",
+        "title": "A chat",
+        "status": "requires_action",
+        "required_action": {"tool_calls": [], "actions": [QUESTION, APPROVAL | {"id": "a-2"}]},
+    }
+    page = {"messages": [], "has_more": False, "queued_messages": []}
+    with fake_api(Answer(200, waiting), Answer(200, page)) as api:
+        assert parley(api, "show", "chat-1") == 0
+    assert capsys.readouterr().out.splitlines() == [
+        "A chat (requires_action)",
+        "waits for question a-1: Which database?",
+        "waits for approval a-2: execute: rm -r build",
+    ]
+
+
 def test_a_message_that_answers_a_question_shows_what_follows(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
