@@ -102,7 +102,7 @@ def _of_executions(chat: StoredChat, starts: Counter[ExecutionId]) -> Iterator[s
         for part in message.content
         if isinstance(part, ToolResult)
     }
-    for dispatch in chat.dispatches.values():
+    for dispatch in _in_order_of_calls(chat):
         result = chat.results.get(dispatch.execution_id)
         is_done = result is not None and result.outcome is ToolOutcome.DONE
         if is_done and starts[dispatch.execution_id] != 1:
@@ -113,6 +113,12 @@ def _of_executions(chat: StoredChat, starts: Counter[ExecutionId]) -> Iterator[s
     for message_id, order in places.items():
         if order != sorted(order):
             yield f"results of message {message_id} are out of order in {_told(chat.live())}"
+
+
+def _in_order_of_calls(chat: StoredChat) -> Iterator[Dispatch]:
+    """Yield dispatches as their calls were made; of a message, those that were asked come last."""
+    yield from (each for key, each in chat.dispatches.items() if key not in chat.actions)
+    yield from (chat.dispatches[key] for key in chat.actions if key in chat.dispatches)
 
 
 def _of_actions(chat: StoredChat, starts: Counter[ExecutionId]) -> Iterator[str]:
