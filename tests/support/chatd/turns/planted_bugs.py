@@ -5,7 +5,7 @@ no place to put one in, one function of it is replaced for the length of a run.
 """
 
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -20,6 +20,7 @@ from chatd.chats.domain.writes import EndActions
 from chatd.chats.store.applying import Applied, Unwritten, Wrote
 from chatd.content.domain.parts import ToolResult
 from chatd.content.domain.tools import Outcome
+from chatd.primitives.domain.errors import ChatError
 from chatd.primitives.domain.ids import (
     ChatId,
     ExecutionId,
@@ -311,8 +312,13 @@ def _is_done_whatever_the_turn(state: ChatState, command: Command) -> bool:
     return _is_done(state, command)
 
 
-def _is_done_whatever_the_action(state: ChatState, command: Command) -> bool:
-    return not isinstance(command, ExpireAction) and _is_done(state, command)
+async def _expire_whatever_is_open(self: Sweeper) -> None:
+    ports = self._ports
+    for due in await ports.claims.due_actions(self._limits.acquire_batch_max):
+        for state in await ports.claims.states((due.chat_id,)):
+            asked = [call.execution_id for call in state.pending if call.is_asked]
+            with suppress(ChatError):
+                await ports.apply(due.chat_id, ExpireAction(next(iter(asked), None), None))
 
 
 async def _hear_nothing(self: Reconciler, named: tuple[NamedChat, ...]) -> None:
@@ -404,7 +410,7 @@ BUGS = {
         SOUND, transitions, "_is_done_already", _is_done_whatever_the_turn
     ),
     "a deadline that cancels a newer action": Bug(
-        SOUND, transitions, "_is_done_already", _is_done_whatever_the_action
+        SOUND, Sweeper, "_expire_actions", _expire_whatever_is_open
     ),
     "an answer that is taken for another action": Bug(
         SOUND, action_answers, "open_action", _open_whatever_the_action
