@@ -66,8 +66,30 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """Another group has this name, in whatever case. Metadata: {"resource": "group", "name": "Research"}."""
     ERROR_REASON_TOO_MANY_GROUPS: _ErrorReason.ValueType  # 21
     """The user belongs to as many groups as a user may. Metadata: {"groups_max": "100"}."""
+    ERROR_REASON_SIGN_IN_REFUSED: _ErrorReason.ValueType  # 22
+    """The login or the password is wrong, or no such user may sign in by password. Metadata: {}."""
+    ERROR_REASON_TOO_MANY_ATTEMPTS: _ErrorReason.ValueType  # 23
+    """Too many attempts to sign in failed lately. google.rpc.RetryInfo says when the next is accepted. Metadata: {}."""
+    ERROR_REASON_SIGN_IN_BUSY: _ErrorReason.ValueType  # 24
+    """More people sign in at once than passwords can be checked. Metadata: {}."""
+    ERROR_REASON_SIGN_IN_LINK_INVALID: _ErrorReason.ValueType  # 25
+    """The one-time link is unknown, spent or expired. Metadata: {"state": "spent"}."""
+    ERROR_REASON_SIGN_IN_LINK_NOT_FOUND: _ErrorReason.ValueType  # 26
+    """No such one-time link. Metadata: {"link_id": "..."}."""
+    ERROR_REASON_SESSION_NOT_FOUND: _ErrorReason.ValueType  # 27
+    """No such session of this user. Metadata: {"session_id": "..."}."""
+    ERROR_REASON_API_KEY_NOT_FOUND: _ErrorReason.ValueType  # 28
+    """No such API key of this user. Metadata: {"api_key_id": "..."}."""
+    ERROR_REASON_SECRET_ALREADY_SHOWN: _ErrorReason.ValueType  # 29
+    """This request id made a key or a link before, whose text cannot be told again. Metadata: {"id": "..."}."""
     ERROR_REASON_TOKEN_FOR_ANOTHER_USER: _ErrorReason.ValueType  # 30
     """Service tokens are issued for oneself only. Metadata: {"user_id": "..."}."""
+    ERROR_REASON_TOO_MANY_API_KEYS: _ErrorReason.ValueType  # 31
+    """The user has as many unexpired API keys as one may have. Metadata: {"api_keys_max": "100"}."""
+    ERROR_REASON_SERVICE_ACCOUNT: _ErrorReason.ValueType  # 32
+    """A service account does not sign in. Metadata: {"user_id": "..."}."""
+    ERROR_REASON_NOT_A_SERVICE_ACCOUNT: _ErrorReason.ValueType  # 33
+    """Administrators make API keys for service accounts only. Metadata: {"user_id": "..."}."""
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """A machine-readable reason; the domain is `identity.parley`."""
@@ -116,6 +138,28 @@ ERROR_REASON_NAME_TAKEN: ErrorReason.ValueType  # 20
 """Another group has this name, in whatever case. Metadata: {"resource": "group", "name": "Research"}."""
 ERROR_REASON_TOO_MANY_GROUPS: ErrorReason.ValueType  # 21
 """The user belongs to as many groups as a user may. Metadata: {"groups_max": "100"}."""
+ERROR_REASON_SIGN_IN_REFUSED: ErrorReason.ValueType  # 22
+"""The login or the password is wrong, or no such user may sign in by password. Metadata: {}."""
+ERROR_REASON_TOO_MANY_ATTEMPTS: ErrorReason.ValueType  # 23
+"""Too many attempts to sign in failed lately. google.rpc.RetryInfo says when the next is accepted. Metadata: {}."""
+ERROR_REASON_SIGN_IN_BUSY: ErrorReason.ValueType  # 24
+"""More people sign in at once than passwords can be checked. Metadata: {}."""
+ERROR_REASON_SIGN_IN_LINK_INVALID: ErrorReason.ValueType  # 25
+"""The one-time link is unknown, spent or expired. Metadata: {"state": "spent"}."""
+ERROR_REASON_SIGN_IN_LINK_NOT_FOUND: ErrorReason.ValueType  # 26
+"""No such one-time link. Metadata: {"link_id": "..."}."""
+ERROR_REASON_SESSION_NOT_FOUND: ErrorReason.ValueType  # 27
+"""No such session of this user. Metadata: {"session_id": "..."}."""
+ERROR_REASON_API_KEY_NOT_FOUND: ErrorReason.ValueType  # 28
+"""No such API key of this user. Metadata: {"api_key_id": "..."}."""
+ERROR_REASON_SECRET_ALREADY_SHOWN: ErrorReason.ValueType  # 29
+"""This request id made a key or a link before, whose text cannot be told again. Metadata: {"id": "..."}."""
 ERROR_REASON_TOKEN_FOR_ANOTHER_USER: ErrorReason.ValueType  # 30
 """Service tokens are issued for oneself only. Metadata: {"user_id": "..."}."""
+ERROR_REASON_TOO_MANY_API_KEYS: ErrorReason.ValueType  # 31
+"""The user has as many unexpired API keys as one may have. Metadata: {"api_keys_max": "100"}."""
+ERROR_REASON_SERVICE_ACCOUNT: ErrorReason.ValueType  # 32
+"""A service account does not sign in. Metadata: {"user_id": "..."}."""
+ERROR_REASON_NOT_A_SERVICE_ACCOUNT: ErrorReason.ValueType  # 33
+"""Administrators make API keys for service accounts only. Metadata: {"user_id": "..."}."""
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015
