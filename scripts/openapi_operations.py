@@ -13,6 +13,7 @@ from gateway.api.contract import AUDIENCES
 from gateway.api.export_formats import ExportFormat, writer_for
 from gateway.api.transcoded_route import REQUEST_ID, query_of
 from gateway.routes.files import UPLOADED_TYPES
+from parley.api.contract.v1 import options_pb2
 from parley.contract.bindings import HttpBinding, PathVariable, field_path
 from parley.contract.json_fields import json_field
 from parley.identity import rule_of
@@ -118,6 +119,8 @@ class Operations:
             "x-grpc-method": binding.call_path.removeprefix("/"),
             "parameters": [*self._parameters(binding)],
         }
+        if binding.options.audience == options_pb2.AUDIENCE_ANONYMOUS:
+            operation["security"] = []
         body = self._request_body(binding)
         if body is not None:
             operation["requestBody"] = body

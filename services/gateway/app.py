@@ -100,6 +100,7 @@ async def gateway(
             )
         )
         identity = open_identity(settings, database, bus, neighbours.signer, process)
+        stack.callback(identity.passwords.close)
         await identity.people.ensure_owner(
             new_user_id=process.new_id(),
             key=_owner_key(settings),
@@ -233,9 +234,8 @@ async def _running(
 def _serve_grpc(
     neighbours: Neighbours, process: Process, identity: Identity
 ) -> AbstractAsyncContextManager[RunningServer]:
-    servicers = identity.servicers
     return neighbours.serve(
-        (servicers.tokens, servicers.users, servicers.groups),
+        identity.servicers.all,
         revocations=identity.feed,
         errors=ERRORS,
         domain=DOMAIN,

@@ -16,6 +16,7 @@ from gateway.http.route_access import (
     PAGES,
     READERS_OF_ALL,
     Access,
+    Need,
 )
 from parley.api.chat.v1 import (
     chat_service_pb2,
@@ -26,7 +27,14 @@ from parley.api.chat.v1 import (
     usage_service_pb2,
 )
 from parley.api.contract.v1 import options_pb2
-from parley.api.identity.v1 import group_service_pb2, token_service_pb2, user_service_pb2
+from parley.api.identity.v1 import (
+    api_key_service_pb2,
+    group_service_pb2,
+    session_service_pb2,
+    sign_in_service_pb2,
+    token_service_pb2,
+    user_service_pb2,
+)
 from parley.api.workspace.v1 import (
     node_service_pb2,
     secret_service_pb2,
@@ -46,6 +54,9 @@ FILES: Final[tuple[FileDescriptor, ...]] = (
     user_service_pb2.DESCRIPTOR,
     group_service_pb2.DESCRIPTOR,
     token_service_pb2.DESCRIPTOR,
+    sign_in_service_pb2.DESCRIPTOR,
+    session_service_pb2.DESCRIPTOR,
+    api_key_service_pb2.DESCRIPTOR,
     workspace_service_pb2.DESCRIPTOR,
     workspace_access_service_pb2.DESCRIPTOR,
     secret_service_pb2.DESCRIPTOR,
@@ -56,6 +67,7 @@ AUDIENCES: Final[Mapping[int, frozenset[Role]]] = {
     options_pb2.AUDIENCE_EVERYONE: EVERYONE,
     options_pb2.AUDIENCE_ADMINISTRATORS: MANAGERS,
     options_pb2.AUDIENCE_ADMINISTRATORS_AND_AUDITORS: READERS_OF_ALL,
+    options_pb2.AUDIENCE_ANONYMOUS: frozenset(),
 }
 DURATIONS: Final[Mapping[int, Duration]] = {
     options_pb2.DURATION_UNSPECIFIED: Duration.SHORT,
@@ -78,6 +90,7 @@ def access_table() -> Mapping[tuple[str, str], Access]:
     declared = {
         (each.verb, each.path): Access(
             each.options.summary,
+            need=Need.SIGN_IN if AUDIENCES[each.options.audience] else Need.NOTHING,
             roles=AUDIENCES[each.options.audience],
             method=each.call_path,
             duration=DURATIONS[each.options.duration],

@@ -18,10 +18,22 @@ IdentityError
 ├── TokenNotFound
 ├── TokenAlreadyIssued       a repeated request, whose token cannot be returned again
 ├── TooManyTokens
+├── SignInRefused            login or password wrong, or a user who may not sign in by password
+├── TooManyAttempts          attempts to sign in that have to wait
+├── SignInBusy               more passwords wait to be checked than may
+├── LinkInvalid              a one-time link that is unknown, spent, expired or taken back
+├── LinkNotFound
+├── SessionNotFound
+├── ApiKeyNotFound
+├── SecretAlreadyShown       a repeated request, whose key or link cannot be shown again
+├── TooManyApiKeys
+├── IsServiceAccount         a sign-in for a service account
+├── NotAServiceAccount       an API key for another person
 └── FeedStopped              this process stops and publishes no more revocations
 """
 
 from collections.abc import Callable
+from enum import StrEnum
 from typing import Any
 
 from parley.identity import Role
@@ -189,6 +201,120 @@ class TooManyTokens(IdentityError):
         self.tokens_max = tokens_max
 
 
+class SignInRefused(IdentityError):
+    """The login or the password is wrong; it is not said which."""
+
+    def __init__(self) -> None:
+        super().__init__("the login or the password is wrong")
+
+
+class TooManyAttempts(IdentityError):
+    """The attempt has to wait.
+
+    Attributes:
+        retry_after_s: How long.
+    """
+
+    def __init__(self, retry_after_s: float) -> None:
+        super().__init__("too many attempts to sign in failed lately; try again later")
+        self.retry_after_s = retry_after_s
+
+
+class SignInBusy(IdentityError):
+    """More passwords wait to be checked than may."""
+
+    def __init__(self) -> None:
+        super().__init__("more sign-ins are being checked than can be at once; try again")
+
+
+class LinkState(StrEnum):
+    """Why a one-time link does not work."""
+
+    UNKNOWN = "unknown"
+    SPENT = "spent"
+    EXPIRED = "expired"
+    REVOKED = "revoked"
+
+
+_LINK_TEXTS = {
+    LinkState.UNKNOWN: "the link is not of this installation, or is not complete",
+    LinkState.SPENT: "the link was used before; sign in with the password that was set",
+    LinkState.EXPIRED: "the link has expired; ask an administrator for a new one",
+    LinkState.REVOKED: "the link was taken back or replaced by a newer one; use the newest one",
+}
+
+
+class LinkInvalid(IdentityError):
+    """A one-time link that does not work.
+
+    Attributes:
+        state: Why.
+    """
+
+    def __init__(self, state: LinkState) -> None:
+        super().__init__(_LINK_TEXTS[state])
+        self.state = state
+
+
+class LinkNotFound(IdentityError):
+    """No such one-time link of the user."""
+
+    def __init__(self, link_id: str) -> None:
+        super().__init__("there is no such link of the user; list them to see which there are")
+        self.link_id = link_id
+
+
+class SessionNotFound(IdentityError):
+    """No such session of the caller."""
+
+    def __init__(self, session_id: str) -> None:
+        super().__init__("you have no such session; list them to see which there are")
+        self.session_id = session_id
+
+
+class ApiKeyNotFound(IdentityError):
+    """No such API key of the user."""
+
+    def __init__(self, key_id: str) -> None:
+        super().__init__("there is no such API key of the user; list them to see which there are")
+        self.key_id = key_id
+
+
+class SecretAlreadyShown(IdentityError):
+    """The request id has already made a key or a link."""
+
+    def __init__(self, made_id: str) -> None:
+        super().__init__(
+            "this request was made before, and what it made is shown only once; revoke that and "
+            "ask anew"
+        )
+        self.made_id = made_id
+
+
+class TooManyApiKeys(IdentityError):
+    """The user has reached the limit of API keys."""
+
+    def __init__(self, keys_max: int) -> None:
+        super().__init__(f"the user has {keys_max} API keys already; revoke one first")
+        self.keys_max = keys_max
+
+
+class IsServiceAccount(IdentityError):
+    """Service accounts do not sign in."""
+
+    def __init__(self, user_id: str) -> None:
+        super().__init__("the user is a service account, which does not sign in; make an API key")
+        self.user_id = user_id
+
+
+class NotAServiceAccount(IdentityError):
+    """People make their API keys themselves."""
+
+    def __init__(self, user_id: str) -> None:
+        super().__init__("the user is a person, who makes API keys themselves")
+        self.user_id = user_id
+
+
 class FeedStopped(IdentityError):
     """This process stops and no longer publishes revocations."""
 
@@ -238,6 +364,21 @@ ERRORS: ErrorTable = {
         "TOKEN_ALREADY_ISSUED", lambda error: {"token_id": error.token_id}
     ),
     TooManyTokens: _telling("TOO_MANY_TOKENS", lambda error: {"tokens_max": str(error.tokens_max)}),
+    SignInRefused: _telling("SIGN_IN_REFUSED"),
+    TooManyAttempts: lambda error: Problem.of(
+        "TOO_MANY_ATTEMPTS", str(error), retry_after_s=error.retry_after_s
+    ),
+    SignInBusy: lambda error: Problem.of("SIGN_IN_BUSY", str(error), retry_after_s=1.0),
+    LinkInvalid: _telling("SIGN_IN_LINK_INVALID", lambda error: {"state": error.state}),
+    LinkNotFound: _telling("SIGN_IN_LINK_NOT_FOUND", lambda error: {"link_id": error.link_id}),
+    SessionNotFound: _telling("SESSION_NOT_FOUND", lambda error: {"session_id": error.session_id}),
+    ApiKeyNotFound: _telling("API_KEY_NOT_FOUND", lambda error: {"api_key_id": error.key_id}),
+    SecretAlreadyShown: _telling("SECRET_ALREADY_SHOWN", lambda error: {"id": error.made_id}),
+    TooManyApiKeys: _telling(
+        "TOO_MANY_API_KEYS", lambda error: {"api_keys_max": str(error.keys_max)}
+    ),
+    IsServiceAccount: _telling("SERVICE_ACCOUNT", lambda error: {"user_id": error.user_id}),
+    NotAServiceAccount: _telling("NOT_A_SERVICE_ACCOUNT", lambda error: {"user_id": error.user_id}),
     FeedStopped: lambda error: Problem.of("DRAINING", str(error), retry_after_s=1.0),
     DatabaseUnavailable: _store_unavailable,
 }

@@ -1,21 +1,35 @@
 """Wiring of users, groups and tokens over the tables of this service."""
 
-from dataclasses import dataclass
+import os
+from dataclasses import dataclass, fields
 
 from gateway.http.authentication import Authentication
 from gateway.http.sign_in_watch import SignInWatch
 from gateway.identity.engine.api_key_cache import ApiKeyCache
+from gateway.identity.engine.api_keys import ApiKeys
+from gateway.identity.engine.attempts import Attempts
 from gateway.identity.engine.groups import Groups
+from gateway.identity.engine.own_sessions import OwnSessions
+from gateway.identity.engine.passwords import Passwords
 from gateway.identity.engine.revocation_feed import RevocationFeed
 from gateway.identity.engine.scopes import known_scopes
 from gateway.identity.engine.service_tokens import ServiceTokens
+from gateway.identity.engine.sign_in import SignIns
+from gateway.identity.engine.sign_in_links import SignInLinks
 from gateway.identity.engine.users import Users
+from gateway.identity.rpc.api_keys import ApiKeyServicer
 from gateway.identity.rpc.groups import GroupServicer
 from gateway.identity.rpc.service_tokens import ServiceTokenServicer
+from gateway.identity.rpc.sessions import SessionServicer, SignInLinkServicer
+from gateway.identity.rpc.sign_in import SignInServicer
 from gateway.identity.rpc.users import UserServicer
+from gateway.identity.store.api_keys import ApiKeyStore
+from gateway.identity.store.attempts import AttemptStore
 from gateway.identity.store.credentials import IdentityStore
 from gateway.identity.store.groups import GroupStore
 from gateway.identity.store.service_tokens import TokenStore
+from gateway.identity.store.sessions import SessionStore
+from gateway.identity.store.sign_in_links import LinkStore
 from gateway.identity.store.users import UserStore
 from gateway.settings import GatewaySettings
 from parley.bus import Bus
@@ -31,6 +45,15 @@ class Servicers:
     users: UserServicer
     groups: GroupServicer
     tokens: ServiceTokenServicer
+    sign_in: SignInServicer
+    sessions: SessionServicer
+    sign_in_links: SignInLinkServicer
+    api_keys: ApiKeyServicer
+
+    @property
+    def all(self) -> tuple[object, ...]:
+        """All of them."""
+        return tuple(getattr(self, each.name) for each in fields(self))
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,45 +65,77 @@ class Identity:
     authentication: Authentication
     sign_ins: SignInWatch
     feed: RevocationFeed
+    passwords: Passwords
+    sign_in: SignIns
+    own_sessions: OwnSessions
     servicers: Servicers
 
 
 def open_identity(
     settings: GatewaySettings, database: Database, bus: Bus, signer: Signer, process: Process
 ) -> Identity:
-    """Return the identity components."""
+    """Return the identity components; the caller closes `passwords`."""
     people, tokens, clock = IdentityStore(database), TokenStore(database), process.clock
     group_store = GroupStore(database)
     keys = ApiKeyCache(people.find_api_key, clock)
     authentication = Authentication(people, keys, public_url=settings.public_url, clock=clock)
+    new_id, scopes = process.new_id, known_scopes()
     service_tokens = ServiceTokens(
-        tokens,
-        people,
-        signer=signer,
-        bus=bus,
-        clock=clock,
-        new_id=process.new_id,
-        scopes=known_scopes(),
+        tokens, people, signer=signer, bus=bus, clock=clock, new_id=new_id, scopes=scopes
     )
     users = Users(
-        UserStore(database),
+        UserStore(database), people, bus=bus, clock=clock, new_id=new_id, changed=keys.forget
+    )
+    groups = Groups(group_store, bus=bus, clock=clock, new_id=new_id)
+    feed = RevocationFeed(tokens, bus=bus, clock=clock)
+    passwords, attempts = Passwords(), Attempts(AttemptStore(database), clock)
+    session_store, link_store = SessionStore(database), LinkStore(database)
+    sign_in = SignIns(
         people,
-        bus=bus,
+        session_store,
+        link_store,
+        passwords=passwords,
+        attempts=attempts,
         clock=clock,
-        new_id=process.new_id,
+        new_id=new_id,
+        token_bytes=os.urandom,
+    )
+    own_sessions = OwnSessions(
+        people, session_store, passwords=passwords, attempts=attempts, clock=clock
+    )
+    links = SignInLinks(
+        link_store,
+        session_store,
+        users,
+        public_url=str(settings.public_url),
+        clock=clock,
+        new_id=new_id,
+        token_bytes=os.urandom,
+    )
+    api_keys = ApiKeys(
+        ApiKeyStore(database),
+        users,
+        scopes=scopes,
+        clock=clock,
+        token_bytes=os.urandom,
         changed=keys.forget,
     )
-    groups = Groups(group_store, bus=bus, clock=clock, new_id=process.new_id)
-    feed = RevocationFeed(tokens, bus=bus, clock=clock)
     return Identity(
         people,
         keys,
         authentication,
         SignInWatch(authentication, clock=clock),
         feed,
+        passwords,
+        sign_in,
+        own_sessions,
         Servicers(
             UserServicer(people, users, group_store),
             GroupServicer(group_store, groups, people),
             ServiceTokenServicer(service_tokens, feed, clock=clock),
+            SignInServicer(sign_in),
+            SessionServicer(own_sessions),
+            SignInLinkServicer(links),
+            ApiKeyServicer(api_keys),
         ),
     )

@@ -3,11 +3,20 @@
 from gateway.http.application import AnyRoute, OpenRoute, UserRoute
 from gateway.routes.files import UPLOADED_TYPES, FileRoutes
 from gateway.routes.processes import ProcessRoutes
+from gateway.routes.sign_in import (
+    OFFERED_LINK,
+    SIGN_IN,
+    SIGN_OUT,
+    USE_LINK,
+    SignInRoutes,
+    body_of_method,
+)
 from gateway.routes.wiring import Handlers
 from gateway.routes.workspace_files import WorkspaceFileRoutes
 from gateway.routes.workspaces import WorkspaceRoutes
 from gateway.terminals.routes import TerminalRoutes
 from gateway.web.routes import PageRoutes
+from gateway.web.sign_in import SignInPages
 
 API = "/api/v1"
 CHAT = f"{API}/chats/{{chat_id}}"
@@ -17,6 +26,7 @@ def routes(handlers: Handlers) -> tuple[AnyRoute, ...]:
     """Return every route."""
     served = (
         *_pages(handlers.pages),
+        *_sign_in(handlers.sign_in_pages, handlers.sign_in),
         *_streams(handlers),
         *_workspaces(handlers.processes, handlers.workspace_files),
         *_terminals(handlers.terminal),
@@ -37,6 +47,29 @@ def _pages(pages: PageRoutes) -> tuple[AnyRoute, ...]:
         OpenRoute("GET", "/login", pages.login, answers_head=False),
         OpenRoute("GET", "/healthz", pages.healthz),
         OpenRoute("GET", "/readyz", pages.readyz),
+    )
+
+
+def _sign_in(pages: SignInPages, sign_in: SignInRoutes) -> tuple[AnyRoute, ...]:
+    return (
+        OpenRoute("POST", "/login", pages.sign_in),
+        OpenRoute("POST", "/logout", pages.sign_out),
+        OpenRoute("GET", "/link", pages.link_form, query=("token",)),
+        OpenRoute("POST", "/link", pages.use_link),
+        OpenRoute("POST", f"{API}/sign-in", sign_in.sign_in, body=body_of_method(SIGN_IN).type),
+        OpenRoute(
+            "POST",
+            f"{API}/sign-in/link",
+            sign_in.offered_link,
+            body=body_of_method(OFFERED_LINK).type,
+        ),
+        OpenRoute(
+            "POST",
+            f"{API}/sign-in/link/password",
+            sign_in.use_link,
+            body=body_of_method(USE_LINK).type,
+        ),
+        UserRoute("POST", f"{API}/sign-out", sign_in.sign_out, body=body_of_method(SIGN_OUT).type),
     )
 
 

@@ -31,6 +31,7 @@ FACT_NAMES: Mapping[str, str] = {"status": "chat_status"}
 #: Metadata that are numbers, and metadata that are lists with an item per line.
 NUMBERS = frozenset(
     {
+        "api_keys_max",
         "files_max",
         "groups_max",
         "limit",

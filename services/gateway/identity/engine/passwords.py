@@ -26,8 +26,10 @@ PASSES: Final = 2
 LANES: Final = 1
 THREADS: Final = 2
 WAITING_MAX: Final = 64
-#: Estimated guesses of 10^8 or more, of the scale 0 to 4.
-SCORE_MIN: Final = 3
+#: Estimated guesses of 10^10 or more, the highest of the scale 0 to 4.
+SCORE_MIN: Final = 4
+#: Words that make a password easy to guess here, beside those of the estimate's own lists.
+GUESSED: Final = ("parley", "correcthorsebatterystaple")
 #: Estimating takes longer than linearly, and so many characters of a bad password are bad as well.
 ESTIMATED_CHARACTERS: Final = 64
 
@@ -78,7 +80,7 @@ class Passwords:
             InvalidRequest: It is refused.
             SignInBusy: Too many passwords wait.
         """
-        known = [*about, "parley"]
+        known = [*about, *GUESSED]
         problem = await self._in_thread(lambda: problem_of(password, known))
         if problem is not None:
             raise InvalidRequest(Violation(field, problem))

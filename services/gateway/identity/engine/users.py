@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from gateway.identity.domain import UserRecord, UserState
+from gateway.identity.domain import UserKind, UserRecord, UserState
 from gateway.identity.engine.service_tokens import RANK, REQUEST_ID_CHARACTERS_MAX, is_uuid
 from gateway.identity.engine.service_tokens import TOPIC as TOKENS_TOPIC
 from gateway.identity.errors import (
@@ -30,6 +30,8 @@ CHANGEABLE: Final = frozenset({"login", "display_name", "email", "role", "group_
 #: Fields that users may change themselves.
 OWN: Final = frozenset({"display_name", "email"})
 
+MANAGERS: Final = frozenset({Role.OWNER, Role.ADMIN})
+
 _LOGIN: Final = re.compile(r"[a-z0-9._-]{1,64}")
 
 
@@ -43,6 +45,7 @@ class NewUser:
     email: str
     role: Role | None
     group_ids: tuple[str, ...] = ()
+    kind: UserKind = UserKind.PERSON
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,6 +120,7 @@ class Users:
             created_at=now,
             updated_at=now,
             deactivated_at=None,
+            kind=asked.kind,
         )
         stored = await self._store.add(
             user, creation_request=f"{caller.id} {asked.request_id}", group_ids=group_ids
@@ -205,6 +209,31 @@ class Users:
         await self._check_caller(caller, user_id)
         self._announce(await self._store.erase(user_id, now=self._clock.now()))
 
+    async def find(self, user_id: str) -> UserRecord:
+        """Return one user.
+
+        Raises:
+            UserNotFound: There is no such user.
+        """
+        user = await self._identity_store.find_user(user_id) if is_uuid(user_id) else None
+        if user is None or user.state is UserState.DELETED:
+            raise UserNotFound(user_id)
+        return user
+
+    async def managed_by(self, caller: User, user_id: str) -> UserRecord:
+        """Return a user whose credentials the caller may manage.
+
+        Raises:
+            UserNotFound: There is no such user, or the caller manages nobody.
+            RoleExceedsCaller: The user's role exceeds that of `caller`.
+        """
+        if caller.role not in MANAGERS:
+            raise UserNotFound(user_id)
+        user = await self.find(user_id)
+        if user.id != caller.id:
+            _check_rank(caller, user.role)
+        return user
+
     async def _check_caller(self, caller: User, user_id: str) -> None:
         user = await self._identity_store.find_user(user_id) if is_uuid(user_id) else None
         if user is None:
@@ -231,9 +260,9 @@ def _checked_groups(group_ids: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(group_id.lower() for group_id in group_ids))
 
 
-def _content_of(user: UserRecord) -> tuple[str, str, str, Role]:
+def _content_of(user: UserRecord) -> tuple[str, str, str, Role, UserKind]:
     """Return what a request that creates a user says of them."""
-    return user.login, user.display_name, user.email, user.role
+    return user.login, user.display_name, user.email, user.role, user.kind
 
 
 def _violations(asked: NewUser) -> Iterator[Violation]:

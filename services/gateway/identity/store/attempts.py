@@ -8,7 +8,8 @@ from parley.postgres import Database
 
 # May run: credential.
 CHARGE = """
-    INSERT INTO identity.sign_in_attempts AS known (subject, free_at) VALUES ($1, $2::timestamptz + $3)
+    INSERT INTO identity.sign_in_attempts AS known (subject, free_at)
+    VALUES ($1, $2::timestamptz + $3)
     ON CONFLICT (subject) DO UPDATE SET free_at = greatest(known.free_at, $2::timestamptz) + $3
     WHERE greatest(known.free_at, $2::timestamptz) + $3 <= $2::timestamptz + $4
     RETURNING free_at
@@ -16,7 +17,9 @@ CHARGE = """
 # May run: credential.
 FREE_AT = "SELECT free_at FROM identity.sign_in_attempts WHERE subject = $1"
 # May run: credential.
-REFUND = "UPDATE identity.sign_in_attempts SET free_at = free_at - $2 WHERE subject = $1"
+REFUND = """
+    UPDATE identity.sign_in_attempts SET free_at = free_at - $2::interval WHERE subject = $1
+"""
 # May run: credential.
 FORGET = "DELETE FROM identity.sign_in_attempts WHERE free_at < $1"
 
@@ -51,7 +54,7 @@ class AttemptStore:
             for each in sorted(charges, key=lambda each: each.subject):
                 row = await connection.fetchrow(CHARGE, each.subject, now, each.refill, each.burst)
                 if row is None:
-                    free_at = await connection.fetchval(FREE_AT, each.subject)
+                    free_at: datetime = await connection.fetchval(FREE_AT, each.subject)
                     await transaction.rollback()
                     return free_at + each.refill - each.burst - now
             await connection.execute(FORGET, now)

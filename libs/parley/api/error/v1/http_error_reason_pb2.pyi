@@ -82,8 +82,6 @@ class _HttpErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_HttpE
     """The head of the request exceeds its limit."""
     HTTP_ERROR_REASON_INVALID_CHUNKS: _HttpErrorReason.ValueType  # 29
     """The chunks of the body are malformed."""
-    HTTP_ERROR_REASON_SCOPE_MISSING: _HttpErrorReason.ValueType  # 30
-    """The API key lacks the scope of the route. Facts: {"scope": "chat:write"}."""
 
 class HttpErrorReason(_HttpErrorReason, metaclass=_HttpErrorReasonEnumTypeWrapper):
     """The `code` of a problem document."""
@@ -148,6 +146,4 @@ HTTP_ERROR_REASON_REQUEST_HEADER_FIELDS_TOO_LARGE: HttpErrorReason.ValueType  # 
 """The head of the request exceeds its limit."""
 HTTP_ERROR_REASON_INVALID_CHUNKS: HttpErrorReason.ValueType  # 29
 """The chunks of the body are malformed."""
-HTTP_ERROR_REASON_SCOPE_MISSING: HttpErrorReason.ValueType  # 30
-"""The API key lacks the scope of the route. Facts: {"scope": "chat:write"}."""
 Global___HttpErrorReason: _TypeAlias = HttpErrorReason  # noqa: Y015
