@@ -89,22 +89,13 @@ def open_identity(
     groups = Groups(group_store, bus=bus, clock=clock, new_id=new_id)
     feed = RevocationFeed(tokens, bus=bus, clock=clock)
     passwords, attempts = Passwords(), Attempts(AttemptStore(database), clock)
-    session_store, link_store = SessionStore(database), LinkStore(database)
-    sign_in = SignIns(
-        people,
-        session_store,
-        link_store,
-        passwords=passwords,
-        attempts=attempts,
-        clock=clock,
-        new_id=new_id,
-        token_bytes=os.urandom,
-    )
+    session_store = SessionStore(database)
+    sign_in = _sign_ins(database, people, session_store, passwords, attempts, process)
     own_sessions = OwnSessions(
         people, session_store, passwords=passwords, attempts=attempts, clock=clock
     )
     links = SignInLinks(
-        link_store,
+        LinkStore(database),
         session_store,
         users,
         public_url=str(settings.public_url),
@@ -138,4 +129,24 @@ def open_identity(
             SignInLinkServicer(links),
             ApiKeyServicer(api_keys),
         ),
+    )
+
+
+def _sign_ins(
+    database: Database,
+    people: IdentityStore,
+    sessions: SessionStore,
+    passwords: Passwords,
+    attempts: Attempts,
+    process: Process,
+) -> SignIns:
+    return SignIns(
+        people,
+        sessions,
+        LinkStore(database),
+        passwords=passwords,
+        attempts=attempts,
+        clock=process.clock,
+        new_id=process.new_id,
+        token_bytes=os.urandom,
     )

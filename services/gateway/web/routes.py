@@ -63,6 +63,7 @@ class PageRoutes:
     async def page(self, request: Request) -> Response:
         """Show the start page with the signed-in user."""
         principal = await self._authentication.principal(request)
+        headers = None
         if principal is None:
             who = (
                 '<p>Nobody is signed in. <a href="/login">Sign in</a>, or open the login link that '
@@ -72,13 +73,14 @@ class PageRoutes:
             record = principal.record
             who = f"<p>Signed in as {escape(record.display_name)} ({escape(record.role)}).</p>"
             who += self._sign_in_pages.sign_out_forms(request)
+            headers = FORM_HEADERS
         return HTMLResponse(
             document(
                 "Parley",
                 f"{who}<p>The web page comes later; the API is here now.</p>"
                 '<p><a href="/docs">What the API offers</a></p>',
             ),
-            headers=FORM_HEADERS,
+            headers=headers,
         )
 
     async def docs(self, request: Request) -> Response:

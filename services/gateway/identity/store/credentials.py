@@ -162,7 +162,6 @@ class IdentityStore:
         rows = await self._database.pool.fetch(statement, credentials, now)
         return {row["id"]: User(UserId(str(row["user_id"])), Role(row["role"])) for row in rows}
 
-    # May run: credential.
     async def find_owner(self) -> UserRecord | None:
         """Return the oldest active owner."""
         async with self._database.reading() as connection:

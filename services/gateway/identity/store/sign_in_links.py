@@ -113,7 +113,6 @@ class LinkStore:
                 .values(revoked_at=now)
             )
 
-    # May run: credential.
     async def offered(self, digest: bytes, now: datetime) -> tuple[LinkRecord, UserRecord]:
         """Return the link whose token has this digest, and its user.
 

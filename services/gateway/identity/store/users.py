@@ -114,7 +114,6 @@ class UserStore:
                 raise
             raise LoginTaken(str(values.get("login"))) from error
 
-    # May run: administrator.
     async def deactivate(self, user_id: str, *, now: datetime) -> UserRecord:
         """Deactivate a user: their sessions, keys and tokens become invalid.
 
@@ -134,7 +133,6 @@ class UserStore:
             locked_out = {"state": UserState.DEACTIVATED, "deactivated_at": now}
             return await write_user(connection, user, locked_out, now)
 
-    # May run: administrator.
     async def erase(self, user_id: str, *, now: datetime) -> UserRecord:
         """Delete everything but the id of a deactivated user.
 
