@@ -20,6 +20,7 @@ class SignInMethod(StrEnum):
     LOGIN_LINK = "login_link"
     SIGN_IN_LINK = "sign_in_link"
     PASSWORD = "password"
+    PASSKEY = "passkey"
 
 
 class LinkPurpose(StrEnum):
@@ -126,6 +127,17 @@ class SessionRecord:
     created_at: datetime
     last_seen_at: datetime
     expires_at: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class PasskeyRecord:
+    """What is shown of a passkey."""
+
+    id: str
+    user_id: UserId
+    name: str
+    created_at: datetime
+    last_used_at: datetime | None = None
 
 
 @dataclass(frozen=True, slots=True)

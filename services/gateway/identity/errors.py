@@ -29,6 +29,14 @@ IdentityError
 ├── TooManyApiKeys
 ├── IsServiceAccount         a sign-in for a service account
 ├── NotAServiceAccount       an API key for another person
+├── SecondFactorRefused      a code that is wrong or was used before
+├── SignInNotBegun           the second request of a sign-in without the first
+├── TotpEnabled              an authenticator app where there is one
+├── TotpNotEnabled
+├── TotpUnavailable          no master key to store the secrets of apps with
+├── PasskeyRefused           an answer of an authenticator that is not valid here
+├── PasskeyNotFound
+├── PasskeyNotAdded          a passkey that is known, or one too many
 └── FeedStopped              this process stops and publishes no more revocations
 """
 
@@ -315,6 +323,66 @@ class NotAServiceAccount(IdentityError):
         self.user_id = user_id
 
 
+class SecondFactorRefused(IdentityError):
+    """The code is wrong or was used before."""
+
+    def __init__(self) -> None:
+        super().__init__("the code is wrong, has expired, or was used before")
+
+
+class SignInNotBegun(IdentityError):
+    """The sign-in was not begun, or too long ago."""
+
+    def __init__(self) -> None:
+        super().__init__("the sign-in was not begun, or too long ago; begin it again")
+
+
+class TotpEnabled(IdentityError):
+    """The user has an authenticator app."""
+
+    def __init__(self) -> None:
+        super().__init__("there is an authenticator app already; remove it first")
+
+
+class TotpNotEnabled(IdentityError):
+    """The user has no authenticator app."""
+
+    def __init__(self) -> None:
+        super().__init__("there is no authenticator app; begin to add one")
+
+
+class TotpUnavailable(IdentityError):
+    """There is no master key to encrypt the secrets of authenticator apps with."""
+
+    def __init__(self) -> None:
+        super().__init__("secrets of authenticator apps cannot be stored without a master key")
+
+
+class PasskeyRefused(IdentityError):
+    """The passkey is not known, or the answer of its authenticator is not valid."""
+
+    def __init__(self) -> None:
+        super().__init__("the passkey is not known here, or its answer is not valid")
+
+
+class PasskeyNotFound(IdentityError):
+    """No such passkey of the caller."""
+
+    def __init__(self, passkey_id: str) -> None:
+        super().__init__("you have no such passkey; list them to see which there are")
+        self.passkey_id = passkey_id
+
+
+class PasskeyNotAdded(IdentityError):
+    """The passkey is known already, or the user has as many as they may."""
+
+    def __init__(self, passkeys_max: int) -> None:
+        super().__init__(
+            f"the passkey is known already, or there are {passkeys_max}; remove one first"
+        )
+        self.passkeys_max = passkeys_max
+
+
 class FeedStopped(IdentityError):
     """This process stops and no longer publishes revocations."""
 
@@ -379,6 +447,16 @@ ERRORS: ErrorTable = {
     ),
     IsServiceAccount: _telling("SERVICE_ACCOUNT", lambda error: {"user_id": error.user_id}),
     NotAServiceAccount: _telling("NOT_A_SERVICE_ACCOUNT", lambda error: {"user_id": error.user_id}),
+    SecondFactorRefused: _telling("SECOND_FACTOR_REFUSED"),
+    SignInNotBegun: _telling("SIGN_IN_NOT_BEGUN"),
+    TotpEnabled: _telling("TOTP_ENABLED"),
+    TotpNotEnabled: _telling("TOTP_NOT_ENABLED"),
+    TotpUnavailable: _telling("TOTP_UNAVAILABLE"),
+    PasskeyRefused: _telling("PASSKEY_REFUSED"),
+    PasskeyNotFound: _telling("PASSKEY_NOT_FOUND", lambda error: {"passkey_id": error.passkey_id}),
+    PasskeyNotAdded: _telling(
+        "PASSKEY_NOT_ADDED", lambda error: {"passkeys_max": str(error.passkeys_max)}
+    ),
     FeedStopped: lambda error: Problem.of("DRAINING", str(error), retry_after_s=1.0),
     DatabaseUnavailable: _store_unavailable,
 }

@@ -10,15 +10,18 @@ from gateway.identity.engine.api_keys import ApiKeys
 from gateway.identity.engine.attempts import Attempts
 from gateway.identity.engine.groups import Groups
 from gateway.identity.engine.own_sessions import OwnSessions
+from gateway.identity.engine.passkeys import Passkeys
 from gateway.identity.engine.passwords import Passwords
 from gateway.identity.engine.revocation_feed import RevocationFeed
 from gateway.identity.engine.scopes import known_scopes
+from gateway.identity.engine.second_factors import SecondFactors
 from gateway.identity.engine.service_tokens import ServiceTokens
 from gateway.identity.engine.sign_in import SignIns
 from gateway.identity.engine.sign_in_links import SignInLinks
 from gateway.identity.engine.users import Users
 from gateway.identity.rpc.api_keys import ApiKeyServicer
 from gateway.identity.rpc.groups import GroupServicer
+from gateway.identity.rpc.second_factors import SecondFactorServicer
 from gateway.identity.rpc.service_tokens import ServiceTokenServicer
 from gateway.identity.rpc.sessions import SessionServicer, SignInLinkServicer
 from gateway.identity.rpc.sign_in import SignInServicer
@@ -27,15 +30,16 @@ from gateway.identity.store.api_keys import ApiKeyStore
 from gateway.identity.store.attempts import AttemptStore
 from gateway.identity.store.credentials import IdentityStore
 from gateway.identity.store.groups import GroupStore
+from gateway.identity.store.second_factors import SecondFactorStore
 from gateway.identity.store.service_tokens import TokenStore
 from gateway.identity.store.sessions import SessionStore
 from gateway.identity.store.sign_in_links import LinkStore
 from gateway.identity.store.users import UserStore
 from gateway.settings import GatewaySettings
 from parley.bus import Bus
-from parley.identity import Signer
 from parley.postgres import Database
-from parley.process import Process
+from parley.process import Neighbours, Process
+from parley.secrets import Keyring, SecretBox
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +53,7 @@ class Servicers:
     sessions: SessionServicer
     sign_in_links: SignInLinkServicer
     api_keys: ApiKeyServicer
+    second_factors: SecondFactorServicer
 
     @property
     def all(self) -> tuple[object, ...]:
@@ -72,7 +77,12 @@ class Identity:
 
 
 def open_identity(
-    settings: GatewaySettings, database: Database, bus: Bus, signer: Signer, process: Process
+    settings: GatewaySettings,
+    database: Database,
+    bus: Bus,
+    neighbours: Neighbours,
+    process: Process,
+    keyring: Keyring | None,
 ) -> Identity:
     """Return the identity components; the caller closes `passwords`."""
     people, tokens, clock = IdentityStore(database), TokenStore(database), process.clock
@@ -81,7 +91,7 @@ def open_identity(
     authentication = Authentication(people, keys, public_url=settings.public_url, clock=clock)
     new_id, scopes = process.new_id, known_scopes()
     service_tokens = ServiceTokens(
-        tokens, people, signer=signer, bus=bus, clock=clock, new_id=new_id, scopes=scopes
+        tokens, people, signer=neighbours.signer, bus=bus, clock=clock, new_id=new_id, scopes=scopes
     )
     users = Users(
         UserStore(database), people, bus=bus, clock=clock, new_id=new_id, changed=keys.forget
@@ -90,26 +100,29 @@ def open_identity(
     feed = RevocationFeed(tokens, bus=bus, clock=clock)
     passwords, attempts = Passwords(), Attempts(AttemptStore(database), clock)
     session_store = SessionStore(database)
-    sign_in = _sign_ins(database, people, session_store, passwords, attempts, process)
-    own_sessions = OwnSessions(
-        people, session_store, passwords=passwords, attempts=attempts, clock=clock
-    )
-    links = SignInLinks(
-        LinkStore(database),
+    factor_store = SecondFactorStore(database, None if keyring is None else SecretBox(keyring))
+    factors = _factors(factor_store, users, attempts, settings, process)
+    passkeys = _passkeys(factor_store, users, settings, process)
+    sign_in = SignIns(
+        people,
         session_store,
-        users,
-        public_url=str(settings.public_url),
+        LinkStore(database),
+        passwords=passwords,
+        attempts=attempts,
+        factor_store=factor_store,
+        second_factors=factors,
+        passkeys=passkeys,
         clock=clock,
         new_id=new_id,
         token_bytes=os.urandom,
     )
+    own_sessions = OwnSessions(
+        people, session_store, passwords=passwords, attempts=attempts, clock=clock
+    )
+    links = _links(database, session_store, users, settings, process)
+    key_store = ApiKeyStore(database)
     api_keys = ApiKeys(
-        ApiKeyStore(database),
-        users,
-        scopes=scopes,
-        clock=clock,
-        token_bytes=os.urandom,
-        changed=keys.forget,
+        key_store, users, scopes=scopes, clock=clock, token_bytes=os.urandom, changed=keys.forget
     )
     return Identity(
         people,
@@ -124,28 +137,59 @@ def open_identity(
             UserServicer(people, users, group_store),
             GroupServicer(group_store, groups, people),
             ServiceTokenServicer(service_tokens, feed, clock=clock),
-            SignInServicer(sign_in),
+            SignInServicer(sign_in, passkeys),
             SessionServicer(own_sessions),
             SignInLinkServicer(links),
             ApiKeyServicer(api_keys),
+            SecondFactorServicer(factors, passkeys),
         ),
     )
 
 
-def _sign_ins(
-    database: Database,
-    people: IdentityStore,
-    sessions: SessionStore,
-    passwords: Passwords,
+def _factors(
+    store: SecondFactorStore,
+    users: Users,
     attempts: Attempts,
+    settings: GatewaySettings,
     process: Process,
-) -> SignIns:
-    return SignIns(
-        people,
-        sessions,
-        LinkStore(database),
-        passwords=passwords,
+) -> SecondFactors:
+    return SecondFactors(
+        store,
+        users,
         attempts=attempts,
+        clock=process.clock,
+        new_id=process.new_id,
+        token_bytes=os.urandom,
+        host=settings.public_url.host,
+    )
+
+
+def _passkeys(
+    store: SecondFactorStore, users: Users, settings: GatewaySettings, process: Process
+) -> Passkeys:
+    return Passkeys(
+        store,
+        users,
+        clock=process.clock,
+        new_id=process.new_id,
+        token_bytes=os.urandom,
+        host=settings.public_url.host,
+        origin=str(settings.public_url),
+    )
+
+
+def _links(
+    database: Database,
+    sessions: SessionStore,
+    users: Users,
+    settings: GatewaySettings,
+    process: Process,
+) -> SignInLinks:
+    return SignInLinks(
+        LinkStore(database),
+        sessions,
+        users,
+        public_url=str(settings.public_url),
         clock=process.clock,
         new_id=process.new_id,
         token_bytes=os.urandom,

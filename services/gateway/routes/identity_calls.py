@@ -12,6 +12,7 @@ from parley.rpc import serving
 SERVICERS: Final[Mapping[str, str]] = {
     "parley.api.identity.v1.ApiKeyService": "api_keys",
     "parley.api.identity.v1.GroupService": "groups",
+    "parley.api.identity.v1.SecondFactorService": "second_factors",
     "parley.api.identity.v1.ServiceTokenService": "tokens",
     "parley.api.identity.v1.SessionService": "sessions",
     "parley.api.identity.v1.SignInLinkService": "sign_in_links",

@@ -19,6 +19,9 @@ from parley.api.identity.v1 import session_service_pb2, sign_in_service_pb2
 SIGN_IN: Final = "/parley.api.identity.v1.SignInService/SignIn"
 OFFERED_LINK: Final = "/parley.api.identity.v1.SignInService/GetOfferedSignInLink"
 USE_LINK: Final = "/parley.api.identity.v1.SignInService/UseSignInLink"
+SECOND_FACTOR: Final = "/parley.api.identity.v1.SignInService/GiveSecondFactor"
+START_PASSKEY: Final = "/parley.api.identity.v1.SignInService/StartPasskeySignIn"
+USE_PASSKEY: Final = "/parley.api.identity.v1.SignInService/SignInWithPasskey"
 SIGN_OUT: Final = "/parley.api.identity.v1.SessionService/SignOut"
 
 
@@ -57,6 +60,26 @@ class SignInRoutes:
         self._set_origin(request, message.origin)
         return self._signed_in(await self._calls.for_nobody(USE_LINK, message))
 
+    async def second_factor(self, request: Request) -> Response:
+        """Finish a sign-in with a second factor."""
+        message = sign_in_service_pb2.GiveSecondFactorRequest()
+        await self._read(request, SECOND_FACTOR, message)
+        self._set_origin(request, message.origin)
+        return self._signed_in(await self._calls.for_nobody(SECOND_FACTOR, message))
+
+    async def start_passkey(self, request: Request) -> Response:
+        """Begin a sign-in with a passkey."""
+        self._authentication.check_program_or_own_page(request)
+        message = sign_in_service_pb2.StartPasskeySignInRequest()
+        return json_response(to_json(await self._calls.for_nobody(START_PASSKEY, message)))
+
+    async def use_passkey(self, request: Request) -> Response:
+        """Sign in with a passkey."""
+        message = sign_in_service_pb2.SignInWithPasskeyRequest()
+        await self._read(request, USE_PASSKEY, message)
+        self._set_origin(request, message.origin)
+        return self._signed_in(await self._calls.for_nobody(USE_PASSKEY, message))
+
     async def sign_out(self, request: Request, principal: Principal) -> Response:
         """Sign out here or everywhere."""
         message = session_service_pb2.SignOutRequest(
@@ -86,7 +109,8 @@ class SignInRoutes:
     def _signed_in(self, made: Any) -> Response:
         response = json_response(to_json(made))
         tokens = made.tokens
-        self._authentication.cookies.write_session(
-            response, tokens.session_token, tokens.device_token
-        )
+        if tokens.session_token:
+            self._authentication.cookies.write_session(
+                response, tokens.session_token, tokens.device_token
+            )
         return response

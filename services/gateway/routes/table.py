@@ -5,9 +5,12 @@ from gateway.routes.files import UPLOADED_TYPES, FileRoutes
 from gateway.routes.processes import ProcessRoutes
 from gateway.routes.sign_in import (
     OFFERED_LINK,
+    SECOND_FACTOR,
     SIGN_IN,
     SIGN_OUT,
+    START_PASSKEY,
     USE_LINK,
+    USE_PASSKEY,
     SignInRoutes,
     body_of_method,
 )
@@ -53,21 +56,20 @@ def _pages(pages: PageRoutes) -> tuple[AnyRoute, ...]:
 def _sign_in(pages: SignInPages, sign_in: SignInRoutes) -> tuple[AnyRoute, ...]:
     return (
         OpenRoute("POST", "/login", pages.sign_in),
+        OpenRoute("POST", "/login/code", pages.second_factor),
         OpenRoute("POST", "/logout", pages.sign_out),
         OpenRoute("GET", "/link", pages.link_form, query=("token",)),
         OpenRoute("POST", "/link", pages.use_link),
-        OpenRoute("POST", f"{API}/sign-in", sign_in.sign_in, body=body_of_method(SIGN_IN).type),
-        OpenRoute(
-            "POST",
-            f"{API}/sign-in/link",
-            sign_in.offered_link,
-            body=body_of_method(OFFERED_LINK).type,
-        ),
-        OpenRoute(
-            "POST",
-            f"{API}/sign-in/link/password",
-            sign_in.use_link,
-            body=body_of_method(USE_LINK).type,
+        *(
+            OpenRoute("POST", f"{API}/sign-in{path}", handle, body=body_of_method(method).type)
+            for path, method, handle in (
+                ("", SIGN_IN, sign_in.sign_in),
+                ("/second-factor", SECOND_FACTOR, sign_in.second_factor),
+                ("/link", OFFERED_LINK, sign_in.offered_link),
+                ("/link/password", USE_LINK, sign_in.use_link),
+                ("/passkey/options", START_PASSKEY, sign_in.start_passkey),
+                ("/passkey", USE_PASSKEY, sign_in.use_passkey),
+            )
         ),
         UserRoute("POST", f"{API}/sign-out", sign_in.sign_out, body=body_of_method(SIGN_OUT).type),
     )

@@ -22,8 +22,8 @@ from gateway.http.sign_in_origin import origin_of
 from gateway.identity.domain import LinkPurpose, LinkRecord, UserRecord
 from gateway.identity.engine.own_sessions import OwnSessions
 from gateway.identity.engine.passwords import CHARACTERS_MAX, CHARACTERS_MIN
-from gateway.identity.engine.sign_in import SignedIn, SignIns
-from gateway.identity.errors import IdentityError
+from gateway.identity.engine.sign_in import SecondFactorNeeded, SignedIn, SignIns
+from gateway.identity.errors import IdentityError, SignInNotBegun, SignInRefused
 from gateway.identity.secret_tokens import TokenBytes, csrf_token_of, new_token
 from gateway.web.documents import document
 
@@ -32,6 +32,7 @@ FORM_BYTES_MAX: Final = 16 * 1024
 FORM_FIELDS_MAX: Final = 16
 FORM_S_MAX: Final = 30.0
 LOGIN_CHARACTERS_MAX: Final = 64
+CODE_CHARACTERS_MAX: Final = 32
 #: With the policy of other responses, browsers would not say from which page a form comes.
 FORM_HEADERS: Final = {"referrer-policy": "same-origin"}
 
@@ -72,9 +73,23 @@ class SignInPages:
                 origin_of(request, self._authentication.cookies),
             )
         except (HttpProblem, IdentityError) as error:
-            problem = http_problem_of(error)
-            return self._sign_in_form(request, problem)
-        return self._entered(signed_in)
+            return self._sign_in_form(request, http_problem_of(error))
+        return self._entered(request, signed_in)
+
+    async def second_factor(self, request: Request) -> Response:
+        """Give the second factor by the form."""
+        continuation = ""
+        try:
+            form = await self._form(request)
+            continuation = _field(form, "continuation", CHARACTERS_MAX)
+            origin = origin_of(request, self._authentication.cookies)
+            code = _field(form, "code", CODE_CHARACTERS_MAX)
+            signed_in = await self._sign_ins.by_second_factor(continuation, code, origin)
+        except (SignInNotBegun, SignInRefused) as error:
+            return self._sign_in_form(request, http_problem_of(error))
+        except (HttpProblem, IdentityError) as error:
+            return self._code_form(request, continuation, http_problem_of(error))
+        return self._entered(request, signed_in)
 
     async def link_form(self, request: Request) -> Response:
         """Show the form to set a password; the link is not spent by it."""
@@ -101,7 +116,7 @@ class SignInPages:
             signed_in = await self._sign_ins.by_link(token, password, origin)
         except (HttpProblem, IdentityError) as error:
             return self._link_form(request, token, link, user, http_problem_of(error))
-        return self._entered(signed_in)
+        return self._entered(request, signed_in)
 
     async def sign_out(self, request: Request) -> Response:
         """Sign out by the form, here or everywhere."""
@@ -133,7 +148,9 @@ class SignInPages:
             "<button>Sign out everywhere</button></form>"
         )
 
-    def _entered(self, signed_in: SignedIn) -> Response:
+    def _entered(self, request: Request, signed_in: SignedIn | SecondFactorNeeded) -> Response:
+        if isinstance(signed_in, SecondFactorNeeded):
+            return self._code_form(request, signed_in.continuation)
         response = RedirectResponse("/", status_code=HTTPStatus.SEE_OTHER)
         self._authentication.cookies.write_session(
             response, signed_in.session_token, signed_in.device_token
@@ -162,6 +179,17 @@ class SignInPages:
         )
         hint = "<p>New here, or password forgotten? Ask an administrator for a link.</p>"
         return self._page(request, "Sign in", "/login", fields, hint, problem)
+
+    def _code_form(
+        self, request: Request, continuation: str, problem: HttpProblem | None = None
+    ) -> Response:
+        fields = (
+            f'<input type="hidden" name="continuation" value="{escape(continuation)}">'
+            '<p><label>Code<br><input name="code" autocomplete="one-time-code" required '
+            f'maxlength="{CODE_CHARACTERS_MAX}"></label></p><p><button>Go on</button></p>'
+        )
+        hint = "<p>Give the code of your authenticator app, or a recovery code.</p>"
+        return self._page(request, "Second factor", "/login/code", fields, hint, problem)
 
     def _link_form(
         self,

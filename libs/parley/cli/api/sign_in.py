@@ -1,5 +1,6 @@
 """Signs in to a server with a password or a one-time link, for an API key of the command line."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from email.message import Message
 from http.cookies import SimpleCookie
@@ -32,10 +33,16 @@ def one_time_link(address: str) -> OneTimeLink | None:
 
 
 class SignIn:
-    """A sign-in that lasts until an API key is made."""
+    """A sign-in that lasts until an API key is made.
 
-    def __init__(self, url: str) -> None:
+    Args:
+        url: The server.
+        ask_code: Asks for the code of the second factor.
+    """
+
+    def __init__(self, url: str, ask_code: Callable[[], str]) -> None:
         self._url = url
+        self._ask_code = ask_code
         self._api = Api(Server(url, ""))
 
     def login_of_link(self, token: str) -> str:
@@ -56,7 +63,11 @@ class SignIn:
         return self._key(login, *self._signed_in(SIGN_IN, body), name, days)
 
     def _signed_in(self, path: str, body: dict[str, str]) -> tuple[Any, Message]:
-        return self._api.exchange("POST", path, body, needs="csrf_token")
+        made, headers = self._api.exchange("POST", path, body, needs="csrf_token")
+        if not made.get("continuation"):
+            return made, headers
+        code = {"continuation": made["continuation"], "code": self._ask_code()}
+        return self._api.exchange("POST", f"{SIGN_IN}/second-factor", code, needs="csrf_token")
 
     def _key(self, login: str, made: Any, headers: Message, name: str, days: int) -> StoredLogin:
         cookies: SimpleCookie = SimpleCookie()

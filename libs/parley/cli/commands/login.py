@@ -25,7 +25,11 @@ NAME_CHARACTERS_MAX = 64
     "--days", type=click.IntRange(min=1, max=366), default=DAYS_DEFAULT, show_default=True,
     help="How long the key is good.",
 )  # fmt: skip
-@click.option("--password-stdin", is_flag=True, help="Read the password from standard input.")
+@click.option(
+    "--password-stdin",
+    is_flag=True,
+    help="Read the password, and the code after it, from standard input.",
+)
 def login(
     address: str | None,
     login_name: str | None,
@@ -42,7 +46,7 @@ def login(
     link = None if address is None else one_time_link(address)
     url = default_url(invocation) if address is None else link.url if link else address.rstrip("/")
     check_url(url, "ADDRESS")
-    sign_in = SignIn(url)
+    sign_in = SignIn(url, lambda: _code(password_stdin))
     if link is not None:
         who = sign_in.login_of_link(link.token)
         click.echo(f"Your login is {who}.", err=True)
@@ -93,6 +97,13 @@ def whoami(as_json: bool) -> None:
         click.echo(json.dumps({**me, "url": server.url}, indent=2))
         return
     click.echo(f"{me['login']} ({me['role']}) at {server.url}")
+
+
+def _code(from_stdin: bool) -> str:
+    if from_stdin:
+        return sys.stdin.readline().strip()
+    typed: str = click.prompt("Code of the authenticator app, or a recovery code", err=True)
+    return typed
 
 
 def _password(text: str, from_stdin: bool, *, is_new: bool = False) -> str:

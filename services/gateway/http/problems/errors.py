@@ -38,6 +38,7 @@ NUMBERS = frozenset(
         "limit_bytes",
         "limit_micros",
         "oldest_cursor",
+        "passkeys_max",
         "queue_length_max",
         "size_bytes",
         "spent_micros",

@@ -36,6 +36,7 @@ DEVICE: Final = Bucket("device", 10, 20.0)
 LOGIN_AND_ADDRESS: Final = Bucket("login and address", 5, 30.0)
 ADDRESS: Final = Bucket("address", 30, 4.0)
 LOGIN: Final = Bucket("login", 20, 20.0)
+SECOND_FACTOR: Final = Bucket("second factor", 5, 120.0)
 PASSWORD_CHANGE: Final = Bucket("password change", 5, 30.0)
 
 

@@ -1,4 +1,4 @@
-"""Signing people in: by password, by a one-time link, and the owner by the login link."""
+"""Signing people in: by password and second factor, passkey, one-time link and login link."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -13,10 +13,17 @@ from gateway.identity.domain import (
     UserRecord,
 )
 from gateway.identity.engine.attempts import Attempts, sign_in_charges
+from gateway.identity.engine.passkeys import CONTINUATION_LIFETIME, Passkeys
 from gateway.identity.engine.passwords import Passwords
-from gateway.identity.errors import LinkInvalid, LinkState, SignInRefused
+from gateway.identity.engine.second_factors import SecondFactors
+from gateway.identity.errors import LinkInvalid, LinkState, SignInNotBegun, SignInRefused
 from gateway.identity.secret_tokens import TokenBytes, csrf_token_of, digest_of, new_token
 from gateway.identity.store.credentials import IdentityStore
+from gateway.identity.store.second_factors import (
+    SecondFactorStore,
+    Unfinished,
+    UnfinishedPurpose,
+)
 from gateway.identity.store.sessions import NewSession, SessionStore
 from gateway.identity.store.sign_in_links import LinkStore
 from parley.clock import Clock
@@ -59,6 +66,13 @@ class SignedIn:
         return csrf_token_of(self.session_token)
 
 
+@dataclass(frozen=True, slots=True)
+class SecondFactorNeeded:
+    """A sign-in whose second factor is missing, and the token of the request that gives it."""
+
+    continuation: str = field(repr=False)
+
+
 class SignIns:
     """Makes sessions.
 
@@ -68,6 +82,9 @@ class SignIns:
         links: Stores one-time links.
         passwords: Verifies passwords.
         attempts: Slows attempts down.
+        factor_store: Stores unfinished sign-ins.
+        second_factors: Checks second factors.
+        passkeys: Verifies passkeys.
         clock: The clock.
         new_id: Generates ids.
         token_bytes: Random bytes of tokens.
@@ -81,6 +98,9 @@ class SignIns:
         *,
         passwords: Passwords,
         attempts: Attempts,
+        factor_store: SecondFactorStore,
+        second_factors: SecondFactors,
+        passkeys: Passkeys,
         clock: Clock,
         new_id: Callable[[], str],
         token_bytes: TokenBytes,
@@ -90,11 +110,16 @@ class SignIns:
         self._links = links
         self._passwords = passwords
         self._attempts = attempts
+        self._factor_store = factor_store
+        self._second_factors = second_factors
+        self._passkeys = passkeys
         self._clock = clock
         self._new_id = new_id
         self._token_bytes = token_bytes
 
-    async def by_password(self, login: str, password: str, origin: Origin) -> SignedIn:
+    async def by_password(
+        self, login: str, password: str, origin: Origin
+    ) -> SignedIn | SecondFactorNeeded:
         """Sign a user in; unknown users and wrong passwords take the same time.
 
         Raises:
@@ -114,12 +139,52 @@ class SignIns:
         is_right = await self._passwords.matches(password, stored)
         if found is None or stored is None or not is_right or not _may_sign_in(found.user):
             raise SignInRefused
-        session = self._session(found.user.id, SignInMethod.PASSWORD, origin, known_device)
-        await self._sessions.open(self._stored(session, origin), verified_hash=stored)
-        await self._attempts.forgive(charges)
         if self._passwords.is_outdated(stored):
             renewed = await self._passwords.hash(password)
             await self._sessions.renew_hash(found.user.id, stored, renewed)
+            stored = renewed
+        if await self._factor_store.has_totp(found.user.id):
+            await self._attempts.forgive(charges)
+            return await self._second_factor_needed(found.user.id, stored)
+        session = self._session(found.user.id, SignInMethod.PASSWORD, origin, known_device)
+        await self._sessions.open(self._stored(session, origin), verified_hash=stored)
+        await self._attempts.forgive(charges)
+        return session
+
+    async def by_second_factor(self, continuation: str, code: str, origin: Origin) -> SignedIn:
+        """Finish a sign-in with a code of the authenticator app or a recovery code.
+
+        Raises:
+            SignInNotBegun: No password was given before, or too long ago.
+            SecondFactorRefused: The code is wrong, or was used before.
+            TooManyAttempts: It was wrong too often lately.
+            SignInRefused: The password was changed meanwhile, or the user deactivated.
+        """
+        digest, now = digest_of(continuation), self._clock.now()
+        begun = await self._factor_store.find(digest, UnfinishedPurpose.SECOND_FACTOR, now)
+        if begun is None or begun.user_id is None:
+            raise SignInNotBegun
+        await self._second_factors.check(begun.user_id, code)
+        if await self._factor_store.take(digest, UnfinishedPurpose.SECOND_FACTOR, now) is None:
+            raise SignInNotBegun
+        session = self._session(begun.user_id, SignInMethod.PASSWORD, origin)
+        verified_hash = begun.content.decode()
+        await self._sessions.open(self._stored(session, origin), verified_hash=verified_hash)
+        return session
+
+    async def by_passkey(self, continuation: str, credential_json: str, origin: Origin) -> SignedIn:
+        """Sign the user of a passkey in.
+
+        Raises:
+            SignInNotBegun: It was not begun, or too long ago.
+            PasskeyRefused: The passkey is not known, or its answer is not valid.
+            SignInRefused: The user was deactivated.
+        """
+        user_id = await self._passkeys.user_of(
+            continuation=continuation, credential_json=credential_json
+        )
+        session = self._session(user_id, SignInMethod.PASSKEY, origin)
+        await self._sessions.open(self._stored(session, origin))
         return session
 
     async def offered_link(self, token: str) -> tuple[LinkRecord, UserRecord]:
@@ -130,7 +195,9 @@ class SignIns:
         """
         return await self._links.offered(digest_of(token), self._clock.now())
 
-    async def by_link(self, token: str, password: str, origin: Origin) -> SignedIn:
+    async def by_link(
+        self, token: str, password: str, origin: Origin
+    ) -> SignedIn | SecondFactorNeeded:
         """Spend a one-time link: set the password of its user, and sign them in.
 
         Raises:
@@ -144,8 +211,12 @@ class SignIns:
             raise LinkInvalid(LinkState.REVOKED)
         await self._passwords.check(password, "password", known_of(user))
         new_hash = await self._passwords.hash(password)
+        now = self._clock.now()
+        if await self._factor_store.has_totp(user.id):
+            await self._links.use(digest, new_hash, None, now)
+            return await self._second_factor_needed(user.id, new_hash)
         session = self._session(user.id, SignInMethod.SIGN_IN_LINK, origin)
-        await self._links.use(digest, new_hash, self._stored(session, origin))
+        await self._links.use(digest, new_hash, self._stored(session, origin), now)
         return session
 
     async def owner_by_login_link(self, login_digest: bytes, origin: Origin) -> SignedIn | None:
@@ -159,6 +230,19 @@ class SignIns:
         except SignInRefused:
             return None
         return session
+
+    async def _second_factor_needed(
+        self, user_id: UserId, verified_hash: str
+    ) -> SecondFactorNeeded:
+        continuation, now = new_token(self._token_bytes), self._clock.now()
+        await self._factor_store.begin(
+            digest_of(continuation),
+            UnfinishedPurpose.SECOND_FACTOR,
+            Unfinished(user_id, verified_hash.encode()),
+            now=now,
+            expires_at=now + CONTINUATION_LIFETIME,
+        )
+        return SecondFactorNeeded(continuation)
 
     def _session(
         self,

@@ -8,9 +8,13 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from gateway.identity.store.schema import (
     api_keys,
     known_devices,
+    passkeys,
     passwords,
+    recovery_codes,
     sessions,
     sign_in_links,
+    totp_secrets,
+    unfinished_sign_ins,
 )
 
 
@@ -51,4 +55,12 @@ async def revoke_api_keys(connection: AsyncConnection, user_id: str, now: dateti
 async def erase_credentials(connection: AsyncConnection, user_id: str) -> None:
     """Delete all that a user signed in with."""
     for table in (sessions, api_keys, passwords, sign_in_links, known_devices):
+        await connection.execute(delete(table).where(table.c.user_id == user_id))
+    await erase_second_factors(connection, user_id)
+
+
+# May run: administrator.
+async def erase_second_factors(connection: AsyncConnection, user_id: str) -> None:
+    """Delete all second factors and passkeys of a user."""
+    for table in (totp_secrets, recovery_codes, passkeys, unfinished_sign_ins):
         await connection.execute(delete(table).where(table.c.user_id == user_id))

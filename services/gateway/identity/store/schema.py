@@ -154,7 +154,7 @@ sessions = Table(
     UniqueConstraint("id", name=Constraint.SESSIONS_ID_UNIQUE),
     CheckConstraint("octet_length(digest) = 32", name=Constraint.SESSIONS_DIGEST_LENGTH),
     CheckConstraint(
-        "method IN ('login_link', 'sign_in_link', 'password')",
+        "method IN ('login_link', 'sign_in_link', 'password', 'passkey')",
         name=Constraint.SESSIONS_METHOD_KNOWN,
     ),
     Index("sessions_by_user", "user_id"),
@@ -233,6 +233,85 @@ sign_in_attempts = Table(
     _time("free_at"),
     CheckConstraint("octet_length(subject) = 32", name=Constraint.SIGN_IN_ATTEMPTS_SUBJECT_LENGTH),
     Index("sign_in_attempts_by_end", "free_at"),
+)
+
+# The fingerprints of the master keys that values are encrypted with.
+keys = Table(
+    "keys",
+    metadata,
+    Column("key_id", Text, primary_key=True),
+    Column("fingerprint", Text, nullable=False),
+)
+
+totp_secrets = Table(
+    "totp_secrets",
+    metadata,
+    Column("id", UUID(as_uuid=False), primary_key=True),
+    _user_id("user_id", Constraint.TOTP_SECRETS_USER_ID_FKEY, ondelete="CASCADE"),
+    # Encrypted with the master key and bound to the row.
+    Column("secret", LargeBinary, nullable=False),
+    Column("secret_key_id", Text, nullable=False),
+    # The time step of the last code that was accepted; a code works once.
+    Column("last_step", BigInteger, nullable=False),
+    _time("created_at"),
+    _time("confirmed_at", nullable=True),
+    UniqueConstraint("user_id", name=Constraint.TOTP_SECRETS_USER_UNIQUE),
+)
+
+recovery_codes = Table(
+    "recovery_codes",
+    metadata,
+    Column(
+        "user_id",
+        UUID(as_uuid=False),
+        ForeignKey(
+            "identity.users.id", name=Constraint.RECOVERY_CODES_USER_ID_FKEY, ondelete="CASCADE"
+        ),
+        primary_key=True,
+    ),
+    # SHA-256 of the code, which has 80 random bits.
+    Column("digest", LargeBinary, primary_key=True),
+    _time("used_at", nullable=True),
+)
+
+passkeys = Table(
+    "passkeys",
+    metadata,
+    Column("id", UUID(as_uuid=False), primary_key=True),
+    _user_id("user_id", Constraint.PASSKEYS_USER_ID_FKEY, ondelete="CASCADE"),
+    Column("credential_id", LargeBinary, nullable=False),
+    Column("public_key", LargeBinary, nullable=False),
+    Column("sign_count", BigInteger, nullable=False),
+    Column("name", Text, nullable=False),
+    _time("created_at"),
+    _time("last_used_at", nullable=True),
+    UniqueConstraint("credential_id", name=Constraint.PASSKEYS_CREDENTIAL_UNIQUE),
+    Index("passkeys_by_user", "user_id"),
+)
+
+# What the second request of a sign-in continues; each is used once.
+unfinished_sign_ins = Table(
+    "unfinished_sign_ins",
+    metadata,
+    Column("digest", LargeBinary, primary_key=True),
+    Column("purpose", Text, nullable=False),
+    Column(
+        "user_id",
+        UUID(as_uuid=False),
+        ForeignKey(
+            "identity.users.id",
+            name=Constraint.UNFINISHED_SIGN_INS_USER_ID_FKEY,
+            ondelete="CASCADE",
+        ),
+    ),
+    # The hash that the password was verified with, or the challenge of a passkey.
+    Column("content", LargeBinary, nullable=False),
+    _time("expires_at"),
+    CheckConstraint(
+        "purpose IN ('second_factor', 'passkey_sign_in', 'new_passkey')",
+        name=Constraint.UNFINISHED_SIGN_INS_PURPOSE_KNOWN,
+    ),
+    Index("unfinished_sign_ins_by_expiry", "expires_at"),
 )
 
 # No cascade from users: a revoked token that was deleted with its user would be accepted again.

@@ -123,13 +123,20 @@ class LinkStore:
             return await _usable(connection, digest, now)
 
     # May run: credential.
-    async def use(self, digest: bytes, new_hash: str, session: NewSession) -> None:
+    async def use(
+        self, digest: bytes, new_hash: str, session: NewSession | None, now: datetime
+    ) -> None:
         """Spend a link: set its user's password, and let one new session take the place of all.
+
+        Args:
+            digest: The digest of its token.
+            new_hash: The hash of the password.
+            session: The session; None if the second factor is missing.
+            now: The time.
 
         Raises:
             LinkInvalid: It does not work.
         """
-        now = session.record.created_at
         async with self._database.transaction() as connection:
             link, user = await _usable(connection, digest, now, is_locked=True)
             await connection.execute(
@@ -137,7 +144,8 @@ class LinkStore:
             )
             await set_password(connection, user.id, new_hash, now)
             await connection.execute(delete(sessions).where(sessions.c.user_id == user.id))
-            await add_session(connection, session)
+            if session is not None:
+                await add_session(connection, session)
 
 
 # May run: credential.

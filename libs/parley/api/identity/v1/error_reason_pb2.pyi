@@ -90,6 +90,22 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """A service account does not sign in. Metadata: {"user_id": "..."}."""
     ERROR_REASON_NOT_A_SERVICE_ACCOUNT: _ErrorReason.ValueType  # 33
     """Administrators make API keys for service accounts only. Metadata: {"user_id": "..."}."""
+    ERROR_REASON_SECOND_FACTOR_REFUSED: _ErrorReason.ValueType  # 34
+    """The code of the second factor is wrong or was used before. Metadata: {}."""
+    ERROR_REASON_SIGN_IN_NOT_BEGUN: _ErrorReason.ValueType  # 35
+    """The beginning of the sign-in is unknown, used or older than 5 minutes. Metadata: {}."""
+    ERROR_REASON_TOTP_ENABLED: _ErrorReason.ValueType  # 36
+    """The user has an authenticator app already. Metadata: {}."""
+    ERROR_REASON_TOTP_NOT_ENABLED: _ErrorReason.ValueType  # 37
+    """The user has no authenticator app. Metadata: {}."""
+    ERROR_REASON_TOTP_UNAVAILABLE: _ErrorReason.ValueType  # 38
+    """This gateway has no keyring, so secrets of authenticator apps cannot be stored. Metadata: {}."""
+    ERROR_REASON_PASSKEY_REFUSED: _ErrorReason.ValueType  # 39
+    """The answer of the authenticator is not valid here. Metadata: {}."""
+    ERROR_REASON_PASSKEY_NOT_FOUND: _ErrorReason.ValueType  # 40
+    """No such passkey of this user. Metadata: {"passkey_id": "..."}."""
+    ERROR_REASON_PASSKEY_NOT_ADDED: _ErrorReason.ValueType  # 41
+    """The user has as many passkeys as one may have, or has this one already. Metadata: {"passkeys_max": "20"}."""
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """A machine-readable reason; the domain is `identity.parley`."""
@@ -162,4 +178,20 @@ ERROR_REASON_SERVICE_ACCOUNT: ErrorReason.ValueType  # 32
 """A service account does not sign in. Metadata: {"user_id": "..."}."""
 ERROR_REASON_NOT_A_SERVICE_ACCOUNT: ErrorReason.ValueType  # 33
 """Administrators make API keys for service accounts only. Metadata: {"user_id": "..."}."""
+ERROR_REASON_SECOND_FACTOR_REFUSED: ErrorReason.ValueType  # 34
+"""The code of the second factor is wrong or was used before. Metadata: {}."""
+ERROR_REASON_SIGN_IN_NOT_BEGUN: ErrorReason.ValueType  # 35
+"""The beginning of the sign-in is unknown, used or older than 5 minutes. Metadata: {}."""
+ERROR_REASON_TOTP_ENABLED: ErrorReason.ValueType  # 36
+"""The user has an authenticator app already. Metadata: {}."""
+ERROR_REASON_TOTP_NOT_ENABLED: ErrorReason.ValueType  # 37
+"""The user has no authenticator app. Metadata: {}."""
+ERROR_REASON_TOTP_UNAVAILABLE: ErrorReason.ValueType  # 38
+"""This gateway has no keyring, so secrets of authenticator apps cannot be stored. Metadata: {}."""
+ERROR_REASON_PASSKEY_REFUSED: ErrorReason.ValueType  # 39
+"""The answer of the authenticator is not valid here. Metadata: {}."""
+ERROR_REASON_PASSKEY_NOT_FOUND: ErrorReason.ValueType  # 40
+"""No such passkey of this user. Metadata: {"passkey_id": "..."}."""
+ERROR_REASON_PASSKEY_NOT_ADDED: ErrorReason.ValueType  # 41
+"""The user has as many passkeys as one may have, or has this one already. Metadata: {"passkeys_max": "20"}."""
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015

@@ -33,7 +33,9 @@ class _SignInMethodEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_SignInMe
     SIGN_IN_METHOD_SIGN_IN_LINK: _SignInMethod.ValueType  # 2
     """A one-time link of an administrator."""
     SIGN_IN_METHOD_PASSWORD: _SignInMethod.ValueType  # 3
-    """A password."""
+    """A password, with the second factor if the user has one."""
+    SIGN_IN_METHOD_PASSKEY: _SignInMethod.ValueType  # 4
+    """A passkey."""
 
 class SignInMethod(_SignInMethod, metaclass=_SignInMethodEnumTypeWrapper):
     """How a user signed in."""
@@ -45,7 +47,9 @@ SIGN_IN_METHOD_LOGIN_LINK: SignInMethod.ValueType  # 1
 SIGN_IN_METHOD_SIGN_IN_LINK: SignInMethod.ValueType  # 2
 """A one-time link of an administrator."""
 SIGN_IN_METHOD_PASSWORD: SignInMethod.ValueType  # 3
-"""A password."""
+"""A password, with the second factor if the user has one."""
+SIGN_IN_METHOD_PASSKEY: SignInMethod.ValueType  # 4
+"""A passkey."""
 Global___SignInMethod: _TypeAlias = SignInMethod  # noqa: Y015
 
 class _SignInLinkPurpose:

@@ -31,7 +31,7 @@ from parley.api.identity.v1 import access_pb2 as parley_dot_api_dot_identity_dot
 from parley.api.identity.v1 import session_pb2 as parley_dot_api_dot_identity_dot_v1_dot_session__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n,parley/api/identity/v1/sign_in_service.proto\x12\x16parley.api.identity.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a$parley/api/contract/v1/options.proto\x1a#parley/api/identity/v1/access.proto\x1a$parley/api/identity/v1/session.proto\"j\n\x0cSignInOrigin\x12\x0f\n\x07\x61\x64\x64ress\x18\x01 \x01(\t\x12\x12\n\nuser_agent\x18\x02 \x01(\t\x12\x19\n\x0c\x64\x65vice_token\x18\x03 \x01(\tB\x03\x80\x01\x01\x12\x1a\n\rsession_token\x18\x04 \x01(\tB\x03\x80\x01\x01\"F\n\rSessionTokens\x12\x1a\n\rsession_token\x18\x01 \x01(\tB\x03\x80\x01\x01\x12\x19\n\x0c\x64\x65vice_token\x18\x02 \x01(\tB\x03\x80\x01\x01\"\xa8\x01\n\rSignInRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\"\n\x05login\x18\x02 \x01(\tB\x13\xe2\x41\x01\x02\xbaH\x06r\x04\x10\x01\x18@\xc2\xc1\x18\x02\x08\x01\x12)\n\x08password\x18\x03 \x01(\tB\x17\x80\x01\x01\xe2\x41\x01\x02\xbaH\x07r\x05\x10\x01\x18\x80\x02\xc2\xc1\x18\x02\x08\x01\x12\x34\n\x06origin\x18\x04 \x01(\x0b\x32$.parley.api.identity.v1.SignInOrigin\"\xa0\x01\n\x0eSignInResponse\x12\x38\n\x07session\x18\x01 \x01(\x0b\x32\x1f.parley.api.identity.v1.SessionB\x06\xc2\xc1\x18\x02\x08\x01\x12\x1d\n\ncsrf_token\x18\x02 \x01(\tB\t\x80\x01\x01\xc2\xc1\x18\x02\x08\x01\x12\x35\n\x06tokens\x18\x03 \x01(\x0b\x32%.parley.api.identity.v1.SessionTokens\"E\n\x1bGetOfferedSignInLinkRequest\x12&\n\x05token\x18\x01 \x01(\tB\x17\x80\x01\x01\xe2\x41\x01\x02\xbaH\x07r\x05\x10\x01\x18\x80\x01\xc2\xc1\x18\x02\x08\x01\"\xcf\x01\n\x1cGetOfferedSignInLinkResponse\x12\x42\n\x07purpose\x18\x01 \x01(\x0e\x32).parley.api.identity.v1.SignInLinkPurposeB\x06\xc2\xc1\x18\x02\x08\x01\x12\x15\n\x05login\x18\x02 \x01(\tB\x06\xc2\xc1\x18\x02\x08\x01\x12\x1c\n\x0c\x64isplay_name\x18\x03 \x01(\tB\x06\xc2\xc1\x18\x02\x08\x01\x12\x36\n\nexpires_at\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x06\xc2\xc1\x18\x02\x08\x01\"\xb3\x01\n\x14UseSignInLinkRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12&\n\x05token\x18\x02 \x01(\tB\x17\x80\x01\x01\xe2\x41\x01\x02\xbaH\x07r\x05\x10\x01\x18\x80\x01\xc2\xc1\x18\x02\x08\x01\x12)\n\x08password\x18\x03 \x01(\tB\x17\x80\x01\x01\xe2\x41\x01\x02\xbaH\x07r\x05\x10\x0c\x18\x80\x02\xc2\xc1\x18\x02\x08\x01\x12\x34\n\x06origin\x18\x04 \x01(\x0b\x32$.parley.api.identity.v1.SignInOrigin\"\xa7\x01\n\x15UseSignInLinkResponse\x12\x38\n\x07session\x18\x01 \x01(\x0b\x32\x1f.parley.api.identity.v1.SessionB\x06\xc2\xc1\x18\x02\x08\x01\x12\x1d\n\ncsrf_token\x18\x02 \x01(\tB\t\x80\x01\x01\xc2\xc1\x18\x02\x08\x01\x12\x35\n\x06tokens\x18\x03 \x01(\x0b\x32%.parley.api.identity.v1.SessionTokens2\xec\x04\n\rSignInService\x12\xa1\x01\n\x06SignIn\x12%.parley.api.identity.v1.SignInRequest\x1a&.parley.api.identity.v1.SignInResponse\"H\x90\x02\x02\xa2\xbb\x18\x03\n\x01\x01\xd2\xc1\x18 \n\x1e\n\x18Sign in with a password.\x18\x04p\x01\x82\xd3\xe4\x93\x02\x14\"\x0f/api/v1/sign-in:\x01*\x12\xd9\x01\n\x14GetOfferedSignInLink\x12\x33.parley.api.identity.v1.GetOfferedSignInLinkRequest\x1a\x34.parley.api.identity.v1.GetOfferedSignInLinkResponse\"V\x90\x02\x01\xa2\xbb\x18\x03\n\x01\x01\xd2\xc1\x18)\n\'\n!Read what a one-time link is for.\x18\x04p\x01\x82\xd3\xe4\x93\x02\x19\"\x14/api/v1/sign-in/link:\x01*\x12\xda\x01\n\rUseSignInLink\x12,.parley.api.identity.v1.UseSignInLinkRequest\x1a-.parley.api.identity.v1.UseSignInLinkResponse\"l\x90\x02\x02\xa2\xbb\x18\x03\n\x01\x01\xd2\xc1\x18\x36\n4\n.Set a password by a one-time link and sign in.\x18\x04p\x01\x82\xd3\xe4\x93\x02\"\"\x1d/api/v1/sign-in/link/password:\x01*b\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n,parley/api/identity/v1/sign_in_service.proto\x12\x16parley.api.identity.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/api/field_behavior.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a$parley/api/contract/v1/options.proto\x1a#parley/api/identity/v1/access.proto\x1a$parley/api/identity/v1/session.proto\"j\n\x0cSignInOrigin\x12\x0f\n\x07\x61\x64\x64ress\x18\x01 \x01(\t\x12\x12\n\nuser_agent\x18\x02 \x01(\t\x12\x19\n\x0c\x64\x65vice_token\x18\x03 \x01(\tB\x03\x80\x01\x01\x12\x1a\n\rsession_token\x18\x04 \x01(\tB\x03\x80\x01\x01\"F\n\rSessionTokens\x12\x1a\n\rsession_token\x18\x01 \x01(\tB\x03\x80\x01\x01\x12\x19\n\x0c\x64\x65vice_token\x18\x02 \x01(\tB\x03\x80\x01\x01\"\xa8\x01\n\rSignInRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\"\n\x05login\x18\x02 \x01(\tB\x13\xe2\x41\x01\x02\xbaH\x06r\x04\x10\x01\x18@\xc2\xc1\x18\x02\x08\x01\x12)\n\x08password\x18\x03 \x01(\tB\x17\x80\x01\x01\xe2\x41\x01\x02\xbaH\x07r\x05\x10\x01\x18\x80\x02\xc2\xc1\x18\x02\x08\x01\x12\x34\n\x06origin\x18\x04 \x01(\x0b\x32$.parley.api.identity.v1.SignInOrigin\"\xc3\x01\n\x0eSignInResponse\x12\x38\n\x07session\x18\x01 \x01(\x0b\x32\x1f.parley.api.identity.v1.SessionB\x06\xc2\xc1\x18\x02\x08\x01\x12\x1d\n\ncsrf_token\x18\x02 \x01(\tB\t\x80\x01\x01\xc2\xc1\x18\x02\x08\x01\x12\x35\n\x06tokens\x18\x03 \x01(\x0b\x32%.parley.api.identity.v1.SessionTokens\x12!\n\x0c\x63ontinuation\x18\x04 \x01(\tB\x0b\x80\x01\x01\xc2\xc1\x18\x04\x08\x01\x18\x01\"E\n\x1bGetOfferedSignInLinkRequest\x12&\n\x05token\x18\x01 \x01(\tB\x17\x80\x01\x01\xe2\x41\x01\x02\xbaH\x07r\x05\x10\x01\x18\x80\x01\xc2\xc1\x18\x02\x08\x01\"\xcf\x01\n\x1cGetOfferedSignInLinkResponse\x12\x42\n\x07purpose\x18\x01 \x01(\x0e\x32).parley.api.identity.v1.SignInLinkPurposeB\x06\xc2\xc1\x18\x02\x08\x01\x12\x15\n\x05login\x18\x02 \x01(\tB\x06\xc2\xc1\x18\x02\x08\x01\x12\x1c\n\x0c\x64isplay_name\x18\x03 \x01(\tB\x06\xc2\xc1\x18\x02\x08\x01\x12\x36\n\nexpires_at\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x06\xc2\xc1\x18\x02\x08\x01\"\xb3\x01\n\x14UseSignInLinkRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12&\n\x05token\x18\x02 \x01(\tB\x17\x80\x01\x01\xe2\x41\x01\x02\xbaH\x07r\x05\x10\x01\x18\x80\x01\xc2\xc1\x18\x02\x08\x01\x12)\n\x08password\x18\x03 \x01(\tB\x17\x80\x01\x01\xe2\x41\x01\x02\xbaH\x07r\x05\x10\x0c\x18\x80\x02\xc2\xc1\x18\x02\x08\x01\x12\x34\n\x06origin\x18\x04 \x01(\x0b\x32$.parley.api.identity.v1.SignInOrigin\"\xca\x01\n\x15UseSignInLinkResponse\x12\x38\n\x07session\x18\x01 \x01(\x0b\x32\x1f.parley.api.identity.v1.SessionB\x06\xc2\xc1\x18\x02\x08\x01\x12\x1d\n\ncsrf_token\x18\x02 \x01(\tB\t\x80\x01\x01\xc2\xc1\x18\x02\x08\x01\x12\x35\n\x06tokens\x18\x03 \x01(\x0b\x32%.parley.api.identity.v1.SessionTokens\x12!\n\x0c\x63ontinuation\x18\x04 \x01(\tB\x0b\x80\x01\x01\xc2\xc1\x18\x04\x08\x01\x18\x01\"\xb8\x01\n\x17GiveSecondFactorRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12-\n\x0c\x63ontinuation\x18\x02 \x01(\tB\x17\x80\x01\x01\xe2\x41\x01\x02\xbaH\x07r\x05\x10\x01\x18\x80\x01\xc2\xc1\x18\x02\x08\x01\x12$\n\x04\x63ode\x18\x03 \x01(\tB\x16\x80\x01\x01\xe2\x41\x01\x02\xbaH\x06r\x04\x10\x01\x18 \xc2\xc1\x18\x02\x08\x01\x12\x34\n\x06origin\x18\x04 \x01(\x0b\x32$.parley.api.identity.v1.SignInOrigin\"\xaa\x01\n\x18GiveSecondFactorResponse\x12\x38\n\x07session\x18\x01 \x01(\x0b\x32\x1f.parley.api.identity.v1.SessionB\x06\xc2\xc1\x18\x02\x08\x01\x12\x1d\n\ncsrf_token\x18\x02 \x01(\tB\t\x80\x01\x01\xc2\xc1\x18\x02\x08\x01\x12\x35\n\x06tokens\x18\x03 \x01(\x0b\x32%.parley.api.identity.v1.SessionTokens\"/\n\x19StartPasskeySignInRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\"]\n\x1aStartPasskeySignInResponse\x12\x1f\n\x0c\x63ontinuation\x18\x01 \x01(\tB\t\x80\x01\x01\xc2\xc1\x18\x02\x08\x01\x12\x1e\n\x0coptions_json\x18\x02 \x01(\tB\x08\xc2\xc1\x18\x04\x08\x01(\x01\"\xc3\x01\n\x18SignInWithPasskeyRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12-\n\x0c\x63ontinuation\x18\x02 \x01(\tB\x17\x80\x01\x01\xe2\x41\x01\x02\xbaH\x07r\x05\x10\x01\x18\x80\x01\xc2\xc1\x18\x02\x08\x01\x12.\n\x0f\x63redential_json\x18\x03 \x01(\tB\x15\xe2\x41\x01\x02\xbaH\x06r\x04(\x80\x80\x01\xc2\xc1\x18\x04\x08\x01(\x01\x12\x34\n\x06origin\x18\x04 \x01(\x0b\x32$.parley.api.identity.v1.SignInOrigin\"\xab\x01\n\x19SignInWithPasskeyResponse\x12\x38\n\x07session\x18\x01 \x01(\x0b\x32\x1f.parley.api.identity.v1.SessionB\x06\xc2\xc1\x18\x02\x08\x01\x12\x1d\n\ncsrf_token\x18\x02 \x01(\tB\t\x80\x01\x01\xc2\xc1\x18\x02\x08\x01\x12\x35\n\x06tokens\x18\x03 \x01(\x0b\x32%.parley.api.identity.v1.SessionTokens2\xf5\t\n\rSignInService\x12\xa1\x01\n\x06SignIn\x12%.parley.api.identity.v1.SignInRequest\x1a&.parley.api.identity.v1.SignInResponse\"H\x90\x02\x02\xa2\xbb\x18\x03\n\x01\x01\xd2\xc1\x18 \n\x1e\n\x18Sign in with a password.\x18\x04p\x01\x82\xd3\xe4\x93\x02\x14\"\x0f/api/v1/sign-in:\x01*\x12\xd9\x01\n\x14GetOfferedSignInLink\x12\x33.parley.api.identity.v1.GetOfferedSignInLinkRequest\x1a\x34.parley.api.identity.v1.GetOfferedSignInLinkResponse\"V\x90\x02\x01\xa2\xbb\x18\x03\n\x01\x01\xd2\xc1\x18)\n\'\n!Read what a one-time link is for.\x18\x04p\x01\x82\xd3\xe4\x93\x02\x19\"\x14/api/v1/sign-in/link:\x01*\x12\xda\x01\n\rUseSignInLink\x12,.parley.api.identity.v1.UseSignInLinkRequest\x1a-.parley.api.identity.v1.UseSignInLinkResponse\"l\x90\x02\x02\xa2\xbb\x18\x03\n\x01\x01\xd2\xc1\x18\x36\n4\n.Set a password by a one-time link and sign in.\x18\x04p\x01\x82\xd3\xe4\x93\x02\"\"\x1d/api/v1/sign-in/link/password:\x01*\x12\xd9\x01\n\x10GiveSecondFactor\x12/.parley.api.identity.v1.GiveSecondFactorRequest\x1a\x30.parley.api.identity.v1.GiveSecondFactorResponse\"b\x90\x02\x02\xa2\xbb\x18\x03\n\x01\x01\xd2\xc1\x18,\n*\n$Give the second factor of a sign-in.\x18\x04p\x01\x82\xd3\xe4\x93\x02\"\"\x1d/api/v1/sign-in/second-factor:\x01*\x12\xde\x01\n\x12StartPasskeySignIn\x12\x31.parley.api.identity.v1.StartPasskeySignInRequest\x1a\x32.parley.api.identity.v1.StartPasskeySignInResponse\"a\x90\x02\x02\xa2\xbb\x18\x03\n\x01\x01\xd2\xc1\x18)\n\'\n\x1f\x42\x65gin a sign-in with a passkey.\x18\x04X\x01p\x01\x82\xd3\xe4\x93\x02$\"\x1f/api/v1/sign-in/passkey/options:\x01*\x12\xc9\x01\n\x11SignInWithPasskey\x12\x30.parley.api.identity.v1.SignInWithPasskeyRequest\x1a\x31.parley.api.identity.v1.SignInWithPasskeyResponse\"O\x90\x02\x02\xa2\xbb\x18\x03\n\x01\x01\xd2\xc1\x18\x1f\n\x1d\n\x17Sign in with a passkey.\x18\x04p\x01\x82\xd3\xe4\x93\x02\x1c\"\x17/api/v1/sign-in/passkey:\x01*b\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -54,6 +54,8 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_SIGNINRESPONSE'].fields_by_name['session']._serialized_options = b'\302\301\030\002\010\001'
   _globals['_SIGNINRESPONSE'].fields_by_name['csrf_token']._loaded_options = None
   _globals['_SIGNINRESPONSE'].fields_by_name['csrf_token']._serialized_options = b'\200\001\001\302\301\030\002\010\001'
+  _globals['_SIGNINRESPONSE'].fields_by_name['continuation']._loaded_options = None
+  _globals['_SIGNINRESPONSE'].fields_by_name['continuation']._serialized_options = b'\200\001\001\302\301\030\004\010\001\030\001'
   _globals['_GETOFFEREDSIGNINLINKREQUEST'].fields_by_name['token']._loaded_options = None
   _globals['_GETOFFEREDSIGNINLINKREQUEST'].fields_by_name['token']._serialized_options = b'\200\001\001\342A\001\002\272H\007r\005\020\001\030\200\001\302\301\030\002\010\001'
   _globals['_GETOFFEREDSIGNINLINKRESPONSE'].fields_by_name['purpose']._loaded_options = None
@@ -72,12 +74,40 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_USESIGNINLINKRESPONSE'].fields_by_name['session']._serialized_options = b'\302\301\030\002\010\001'
   _globals['_USESIGNINLINKRESPONSE'].fields_by_name['csrf_token']._loaded_options = None
   _globals['_USESIGNINLINKRESPONSE'].fields_by_name['csrf_token']._serialized_options = b'\200\001\001\302\301\030\002\010\001'
+  _globals['_USESIGNINLINKRESPONSE'].fields_by_name['continuation']._loaded_options = None
+  _globals['_USESIGNINLINKRESPONSE'].fields_by_name['continuation']._serialized_options = b'\200\001\001\302\301\030\004\010\001\030\001'
+  _globals['_GIVESECONDFACTORREQUEST'].fields_by_name['continuation']._loaded_options = None
+  _globals['_GIVESECONDFACTORREQUEST'].fields_by_name['continuation']._serialized_options = b'\200\001\001\342A\001\002\272H\007r\005\020\001\030\200\001\302\301\030\002\010\001'
+  _globals['_GIVESECONDFACTORREQUEST'].fields_by_name['code']._loaded_options = None
+  _globals['_GIVESECONDFACTORREQUEST'].fields_by_name['code']._serialized_options = b'\200\001\001\342A\001\002\272H\006r\004\020\001\030 \302\301\030\002\010\001'
+  _globals['_GIVESECONDFACTORRESPONSE'].fields_by_name['session']._loaded_options = None
+  _globals['_GIVESECONDFACTORRESPONSE'].fields_by_name['session']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_GIVESECONDFACTORRESPONSE'].fields_by_name['csrf_token']._loaded_options = None
+  _globals['_GIVESECONDFACTORRESPONSE'].fields_by_name['csrf_token']._serialized_options = b'\200\001\001\302\301\030\002\010\001'
+  _globals['_STARTPASSKEYSIGNINRESPONSE'].fields_by_name['continuation']._loaded_options = None
+  _globals['_STARTPASSKEYSIGNINRESPONSE'].fields_by_name['continuation']._serialized_options = b'\200\001\001\302\301\030\002\010\001'
+  _globals['_STARTPASSKEYSIGNINRESPONSE'].fields_by_name['options_json']._loaded_options = None
+  _globals['_STARTPASSKEYSIGNINRESPONSE'].fields_by_name['options_json']._serialized_options = b'\302\301\030\004\010\001(\001'
+  _globals['_SIGNINWITHPASSKEYREQUEST'].fields_by_name['continuation']._loaded_options = None
+  _globals['_SIGNINWITHPASSKEYREQUEST'].fields_by_name['continuation']._serialized_options = b'\200\001\001\342A\001\002\272H\007r\005\020\001\030\200\001\302\301\030\002\010\001'
+  _globals['_SIGNINWITHPASSKEYREQUEST'].fields_by_name['credential_json']._loaded_options = None
+  _globals['_SIGNINWITHPASSKEYREQUEST'].fields_by_name['credential_json']._serialized_options = b'\342A\001\002\272H\006r\004(\200\200\001\302\301\030\004\010\001(\001'
+  _globals['_SIGNINWITHPASSKEYRESPONSE'].fields_by_name['session']._loaded_options = None
+  _globals['_SIGNINWITHPASSKEYRESPONSE'].fields_by_name['session']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_SIGNINWITHPASSKEYRESPONSE'].fields_by_name['csrf_token']._loaded_options = None
+  _globals['_SIGNINWITHPASSKEYRESPONSE'].fields_by_name['csrf_token']._serialized_options = b'\200\001\001\302\301\030\002\010\001'
   _globals['_SIGNINSERVICE'].methods_by_name['SignIn']._loaded_options = None
   _globals['_SIGNINSERVICE'].methods_by_name['SignIn']._serialized_options = b'\220\002\002\242\273\030\003\n\001\001\322\301\030 \n\036\n\030Sign in with a password.\030\004p\001\202\323\344\223\002\024\"\017/api/v1/sign-in:\001*'
   _globals['_SIGNINSERVICE'].methods_by_name['GetOfferedSignInLink']._loaded_options = None
   _globals['_SIGNINSERVICE'].methods_by_name['GetOfferedSignInLink']._serialized_options = b'\220\002\001\242\273\030\003\n\001\001\322\301\030)\n\'\n!Read what a one-time link is for.\030\004p\001\202\323\344\223\002\031\"\024/api/v1/sign-in/link:\001*'
   _globals['_SIGNINSERVICE'].methods_by_name['UseSignInLink']._loaded_options = None
   _globals['_SIGNINSERVICE'].methods_by_name['UseSignInLink']._serialized_options = b'\220\002\002\242\273\030\003\n\001\001\322\301\0306\n4\n.Set a password by a one-time link and sign in.\030\004p\001\202\323\344\223\002\"\"\035/api/v1/sign-in/link/password:\001*'
+  _globals['_SIGNINSERVICE'].methods_by_name['GiveSecondFactor']._loaded_options = None
+  _globals['_SIGNINSERVICE'].methods_by_name['GiveSecondFactor']._serialized_options = b'\220\002\002\242\273\030\003\n\001\001\322\301\030,\n*\n$Give the second factor of a sign-in.\030\004p\001\202\323\344\223\002\"\"\035/api/v1/sign-in/second-factor:\001*'
+  _globals['_SIGNINSERVICE'].methods_by_name['StartPasskeySignIn']._loaded_options = None
+  _globals['_SIGNINSERVICE'].methods_by_name['StartPasskeySignIn']._serialized_options = b'\220\002\002\242\273\030\003\n\001\001\322\301\030)\n\'\n\037Begin a sign-in with a passkey.\030\004X\001p\001\202\323\344\223\002$\"\037/api/v1/sign-in/passkey/options:\001*'
+  _globals['_SIGNINSERVICE'].methods_by_name['SignInWithPasskey']._loaded_options = None
+  _globals['_SIGNINSERVICE'].methods_by_name['SignInWithPasskey']._serialized_options = b'\220\002\002\242\273\030\003\n\001\001\322\301\030\037\n\035\n\027Sign in with a passkey.\030\004p\001\202\323\344\223\002\034\"\027/api/v1/sign-in/passkey:\001*'
   _globals['_SIGNINORIGIN']._serialized_start=310
   _globals['_SIGNINORIGIN']._serialized_end=416
   _globals['_SESSIONTOKENS']._serialized_start=418
@@ -85,15 +115,27 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_SIGNINREQUEST']._serialized_start=491
   _globals['_SIGNINREQUEST']._serialized_end=659
   _globals['_SIGNINRESPONSE']._serialized_start=662
-  _globals['_SIGNINRESPONSE']._serialized_end=822
-  _globals['_GETOFFEREDSIGNINLINKREQUEST']._serialized_start=824
-  _globals['_GETOFFEREDSIGNINLINKREQUEST']._serialized_end=893
-  _globals['_GETOFFEREDSIGNINLINKRESPONSE']._serialized_start=896
-  _globals['_GETOFFEREDSIGNINLINKRESPONSE']._serialized_end=1103
-  _globals['_USESIGNINLINKREQUEST']._serialized_start=1106
-  _globals['_USESIGNINLINKREQUEST']._serialized_end=1285
-  _globals['_USESIGNINLINKRESPONSE']._serialized_start=1288
-  _globals['_USESIGNINLINKRESPONSE']._serialized_end=1455
-  _globals['_SIGNINSERVICE']._serialized_start=1458
-  _globals['_SIGNINSERVICE']._serialized_end=2078
+  _globals['_SIGNINRESPONSE']._serialized_end=857
+  _globals['_GETOFFEREDSIGNINLINKREQUEST']._serialized_start=859
+  _globals['_GETOFFEREDSIGNINLINKREQUEST']._serialized_end=928
+  _globals['_GETOFFEREDSIGNINLINKRESPONSE']._serialized_start=931
+  _globals['_GETOFFEREDSIGNINLINKRESPONSE']._serialized_end=1138
+  _globals['_USESIGNINLINKREQUEST']._serialized_start=1141
+  _globals['_USESIGNINLINKREQUEST']._serialized_end=1320
+  _globals['_USESIGNINLINKRESPONSE']._serialized_start=1323
+  _globals['_USESIGNINLINKRESPONSE']._serialized_end=1525
+  _globals['_GIVESECONDFACTORREQUEST']._serialized_start=1528
+  _globals['_GIVESECONDFACTORREQUEST']._serialized_end=1712
+  _globals['_GIVESECONDFACTORRESPONSE']._serialized_start=1715
+  _globals['_GIVESECONDFACTORRESPONSE']._serialized_end=1885
+  _globals['_STARTPASSKEYSIGNINREQUEST']._serialized_start=1887
+  _globals['_STARTPASSKEYSIGNINREQUEST']._serialized_end=1934
+  _globals['_STARTPASSKEYSIGNINRESPONSE']._serialized_start=1936
+  _globals['_STARTPASSKEYSIGNINRESPONSE']._serialized_end=2029
+  _globals['_SIGNINWITHPASSKEYREQUEST']._serialized_start=2032
+  _globals['_SIGNINWITHPASSKEYREQUEST']._serialized_end=2227
+  _globals['_SIGNINWITHPASSKEYRESPONSE']._serialized_start=2230
+  _globals['_SIGNINWITHPASSKEYRESPONSE']._serialized_end=2401
+  _globals['_SIGNINSERVICE']._serialized_start=2404
+  _globals['_SIGNINSERVICE']._serialized_end=3673
 # @@protoc_insertion_point(module_scope)

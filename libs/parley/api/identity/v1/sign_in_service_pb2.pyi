@@ -123,11 +123,14 @@ class SignInResponse(_message.Message):
     SESSION_FIELD_NUMBER: _builtins.int
     CSRF_TOKEN_FIELD_NUMBER: _builtins.int
     TOKENS_FIELD_NUMBER: _builtins.int
+    CONTINUATION_FIELD_NUMBER: _builtins.int
     csrf_token: _builtins.str
-    """Value of the header X-CSRF-Token in requests with the session's cookie; also in the cookie `parley_csrf`."""
+    """Value of the header X-CSRF-Token in requests with the session's cookie; also in the cookie `parley_csrf`. Empty while the second factor is missing."""
+    continuation: _builtins.str
+    """What GiveSecondFactor has to be called with, within 5 minutes; empty if the user is signed in."""
     @_builtins.property
     def session(self) -> _session_pb2.Session:
-        """The session."""
+        """The session; absent while the second factor is missing."""
 
     @_builtins.property
     def tokens(self) -> Global___SessionTokens:
@@ -139,10 +142,11 @@ class SignInResponse(_message.Message):
         session: _session_pb2.Session | None = ...,
         csrf_token: _builtins.str = ...,
         tokens: Global___SessionTokens | None = ...,
+        continuation: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["session", b"session", "tokens", b"tokens"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["csrf_token", b"csrf_token", "session", b"session", "tokens", b"tokens"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["continuation", b"continuation", "csrf_token", b"csrf_token", "session", b"session", "tokens", b"tokens"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -251,6 +255,80 @@ class UseSignInLinkResponse(_message.Message):
     SESSION_FIELD_NUMBER: _builtins.int
     CSRF_TOKEN_FIELD_NUMBER: _builtins.int
     TOKENS_FIELD_NUMBER: _builtins.int
+    CONTINUATION_FIELD_NUMBER: _builtins.int
+    csrf_token: _builtins.str
+    """Value of the header X-CSRF-Token in requests with the session's cookie; also in the cookie `parley_csrf`. Empty while the second factor is missing."""
+    continuation: _builtins.str
+    """What GiveSecondFactor has to be called with, within 5 minutes; empty if the user is signed in."""
+    @_builtins.property
+    def session(self) -> _session_pb2.Session:
+        """The session; absent while the second factor is missing."""
+
+    @_builtins.property
+    def tokens(self) -> Global___SessionTokens:
+        """Tokens for cookies."""
+
+    def __init__(
+        self,
+        *,
+        session: _session_pb2.Session | None = ...,
+        csrf_token: _builtins.str = ...,
+        tokens: Global___SessionTokens | None = ...,
+        continuation: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["session", b"session", "tokens", b"tokens"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["continuation", b"continuation", "csrf_token", b"csrf_token", "session", b"session", "tokens", b"tokens"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___UseSignInLinkResponse: _TypeAlias = UseSignInLinkResponse  # noqa: Y015
+
+@_typing.final
+class GiveSecondFactorRequest(_message.Message):
+    """Asks to finish a sign-in."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    CONTINUATION_FIELD_NUMBER: _builtins.int
+    CODE_FIELD_NUMBER: _builtins.int
+    ORIGIN_FIELD_NUMBER: _builtins.int
+    request_id: _builtins.str
+    """Chosen by the caller; each attempt is its own."""
+    continuation: _builtins.str
+    """The `continuation` of the sign-in, at most 128 characters."""
+    code: _builtins.str
+    """Six digits of the authenticator app, or a recovery code; at most 32 characters."""
+    @_builtins.property
+    def origin(self) -> Global___SignInOrigin:
+        """Where it comes from."""
+
+    def __init__(
+        self,
+        *,
+        request_id: _builtins.str = ...,
+        continuation: _builtins.str = ...,
+        code: _builtins.str = ...,
+        origin: Global___SignInOrigin | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["origin", b"origin"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["code", b"code", "continuation", b"continuation", "origin", b"origin", "request_id", b"request_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___GiveSecondFactorRequest: _TypeAlias = GiveSecondFactorRequest  # noqa: Y015
+
+@_typing.final
+class GiveSecondFactorResponse(_message.Message):
+    """The new session."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SESSION_FIELD_NUMBER: _builtins.int
+    CSRF_TOKEN_FIELD_NUMBER: _builtins.int
+    TOKENS_FIELD_NUMBER: _builtins.int
     csrf_token: _builtins.str
     """Value of the header X-CSRF-Token in requests with the session's cookie; also in the cookie `parley_csrf`."""
     @_builtins.property
@@ -274,4 +352,122 @@ class UseSignInLinkResponse(_message.Message):
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
-Global___UseSignInLinkResponse: _TypeAlias = UseSignInLinkResponse  # noqa: Y015
+Global___GiveSecondFactorResponse: _TypeAlias = GiveSecondFactorResponse  # noqa: Y015
+
+@_typing.final
+class StartPasskeySignInRequest(_message.Message):
+    """Asks to begin a sign-in with a passkey."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    request_id: _builtins.str
+    """Chosen by the caller; each attempt is its own."""
+    def __init__(
+        self,
+        *,
+        request_id: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["request_id", b"request_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___StartPasskeySignInRequest: _TypeAlias = StartPasskeySignInRequest  # noqa: Y015
+
+@_typing.final
+class StartPasskeySignInResponse(_message.Message):
+    """What a browser needs to use a passkey."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    CONTINUATION_FIELD_NUMBER: _builtins.int
+    OPTIONS_JSON_FIELD_NUMBER: _builtins.int
+    continuation: _builtins.str
+    """What SignInWithPasskey has to be called with, within 5 minutes."""
+    options_json: _builtins.str
+    """PublicKeyCredentialRequestOptions as JSON, as PublicKeyCredential.parseRequestOptionsFromJSON reads it."""
+    def __init__(
+        self,
+        *,
+        continuation: _builtins.str = ...,
+        options_json: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["continuation", b"continuation", "options_json", b"options_json"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___StartPasskeySignInResponse: _TypeAlias = StartPasskeySignInResponse  # noqa: Y015
+
+@_typing.final
+class SignInWithPasskeyRequest(_message.Message):
+    """Asks to sign in with a passkey."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    REQUEST_ID_FIELD_NUMBER: _builtins.int
+    CONTINUATION_FIELD_NUMBER: _builtins.int
+    CREDENTIAL_JSON_FIELD_NUMBER: _builtins.int
+    ORIGIN_FIELD_NUMBER: _builtins.int
+    request_id: _builtins.str
+    """Chosen by the caller; each attempt is its own."""
+    continuation: _builtins.str
+    """The `continuation` of the beginning, at most 128 characters."""
+    credential_json: _builtins.str
+    """The answer of the browser as JSON, as PublicKeyCredential.toJSON writes it, at most 16 KiB."""
+    @_builtins.property
+    def origin(self) -> Global___SignInOrigin:
+        """Where it comes from."""
+
+    def __init__(
+        self,
+        *,
+        request_id: _builtins.str = ...,
+        continuation: _builtins.str = ...,
+        credential_json: _builtins.str = ...,
+        origin: Global___SignInOrigin | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["origin", b"origin"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["continuation", b"continuation", "credential_json", b"credential_json", "origin", b"origin", "request_id", b"request_id"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SignInWithPasskeyRequest: _TypeAlias = SignInWithPasskeyRequest  # noqa: Y015
+
+@_typing.final
+class SignInWithPasskeyResponse(_message.Message):
+    """The new session."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    SESSION_FIELD_NUMBER: _builtins.int
+    CSRF_TOKEN_FIELD_NUMBER: _builtins.int
+    TOKENS_FIELD_NUMBER: _builtins.int
+    csrf_token: _builtins.str
+    """Value of the header X-CSRF-Token in requests with the session's cookie; also in the cookie `parley_csrf`."""
+    @_builtins.property
+    def session(self) -> _session_pb2.Session:
+        """The session."""
+
+    @_builtins.property
+    def tokens(self) -> Global___SessionTokens:
+        """Tokens for cookies."""
+
+    def __init__(
+        self,
+        *,
+        session: _session_pb2.Session | None = ...,
+        csrf_token: _builtins.str = ...,
+        tokens: Global___SessionTokens | None = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["session", b"session", "tokens", b"tokens"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["csrf_token", b"csrf_token", "session", b"session", "tokens", b"tokens"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    def WhichOneof(self, oneof_group: _Never) -> None: ...
+
+Global___SignInWithPasskeyResponse: _TypeAlias = SignInWithPasskeyResponse  # noqa: Y015

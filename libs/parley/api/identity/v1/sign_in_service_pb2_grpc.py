@@ -50,6 +50,21 @@ class SignInServiceStub:
                 request_serializer=parley_dot_api_dot_identity_dot_v1_dot_sign__in__service__pb2.UseSignInLinkRequest.SerializeToString,
                 response_deserializer=parley_dot_api_dot_identity_dot_v1_dot_sign__in__service__pb2.UseSignInLinkResponse.FromString,
                 _registered_method=True)
+        self.GiveSecondFactor = channel.unary_unary(
+                '/parley.api.identity.v1.SignInService/GiveSecondFactor',
+                request_serializer=parley_dot_api_dot_identity_dot_v1_dot_sign__in__service__pb2.GiveSecondFactorRequest.SerializeToString,
+                response_deserializer=parley_dot_api_dot_identity_dot_v1_dot_sign__in__service__pb2.GiveSecondFactorResponse.FromString,
+                _registered_method=True)
+        self.StartPasskeySignIn = channel.unary_unary(
+                '/parley.api.identity.v1.SignInService/StartPasskeySignIn',
+                request_serializer=parley_dot_api_dot_identity_dot_v1_dot_sign__in__service__pb2.StartPasskeySignInRequest.SerializeToString,
+                response_deserializer=parley_dot_api_dot_identity_dot_v1_dot_sign__in__service__pb2.StartPasskeySignInResponse.FromString,
+                _registered_method=True)
+        self.SignInWithPasskey = channel.unary_unary(
+                '/parley.api.identity.v1.SignInService/SignInWithPasskey',
+                request_serializer=parley_dot_api_dot_identity_dot_v1_dot_sign__in__service__pb2.SignInWithPasskeyRequest.SerializeToString,
+                response_deserializer=parley_dot_api_dot_identity_dot_v1_dot_sign__in__service__pb2.SignInWithPasskeyResponse.FromString,
+                _registered_method=True)
 
 
 class SignInServiceServicer:
@@ -72,7 +87,28 @@ class SignInServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def UseSignInLink(self, request, context):
-        """Set a password by a one-time link and sign in. The link is spent by it, and older sessions of the user end.
+        """Set a password by a one-time link and sign in; who has a second factor gives it next. The link is spent by it, and older sessions of the user end.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def GiveSecondFactor(self, request, context):
+        """Give the second factor after a password: a code of the authenticator app, or a recovery code, which works once.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def StartPasskeySignIn(self, request, context):
+        """Begin a sign-in with a passkey: what navigator.credentials.get needs. It is the same for everybody and names no user.
+        """
+        context.set_code(grpc.StatusCode.UNIMPLEMENTED)
+        context.set_details('Method not implemented!')
+        raise NotImplementedError('Method not implemented!')
+
+    def SignInWithPasskey(self, request, context):
+        """Sign in with a passkey, which takes the place of password and second factor.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')
@@ -95,6 +131,21 @@ def add_SignInServiceServicer_to_server(servicer, server):
                     servicer.UseSignInLink,
                     request_deserializer=parley_dot_api_dot_identity_dot_v1_dot_sign__in__service__pb2.UseSignInLinkRequest.FromString,
                     response_serializer=parley_dot_api_dot_identity_dot_v1_dot_sign__in__service__pb2.UseSignInLinkResponse.SerializeToString,
+            ),
+            'GiveSecondFactor': grpc.unary_unary_rpc_method_handler(
+                    servicer.GiveSecondFactor,
+                    request_deserializer=parley_dot_api_dot_identity_dot_v1_dot_sign__in__service__pb2.GiveSecondFactorRequest.FromString,
+                    response_serializer=parley_dot_api_dot_identity_dot_v1_dot_sign__in__service__pb2.GiveSecondFactorResponse.SerializeToString,
+            ),
+            'StartPasskeySignIn': grpc.unary_unary_rpc_method_handler(
+                    servicer.StartPasskeySignIn,
+                    request_deserializer=parley_dot_api_dot_identity_dot_v1_dot_sign__in__service__pb2.StartPasskeySignInRequest.FromString,
+                    response_serializer=parley_dot_api_dot_identity_dot_v1_dot_sign__in__service__pb2.StartPasskeySignInResponse.SerializeToString,
+            ),
+            'SignInWithPasskey': grpc.unary_unary_rpc_method_handler(
+                    servicer.SignInWithPasskey,
+                    request_deserializer=parley_dot_api_dot_identity_dot_v1_dot_sign__in__service__pb2.SignInWithPasskeyRequest.FromString,
+                    response_serializer=parley_dot_api_dot_identity_dot_v1_dot_sign__in__service__pb2.SignInWithPasskeyResponse.SerializeToString,
             ),
     }
     generic_handler = grpc.method_handlers_generic_handler(
@@ -179,6 +230,87 @@ class SignInService:
             '/parley.api.identity.v1.SignInService/UseSignInLink',
             parley_dot_api_dot_identity_dot_v1_dot_sign__in__service__pb2.UseSignInLinkRequest.SerializeToString,
             parley_dot_api_dot_identity_dot_v1_dot_sign__in__service__pb2.UseSignInLinkResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def GiveSecondFactor(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/parley.api.identity.v1.SignInService/GiveSecondFactor',
+            parley_dot_api_dot_identity_dot_v1_dot_sign__in__service__pb2.GiveSecondFactorRequest.SerializeToString,
+            parley_dot_api_dot_identity_dot_v1_dot_sign__in__service__pb2.GiveSecondFactorResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def StartPasskeySignIn(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/parley.api.identity.v1.SignInService/StartPasskeySignIn',
+            parley_dot_api_dot_identity_dot_v1_dot_sign__in__service__pb2.StartPasskeySignInRequest.SerializeToString,
+            parley_dot_api_dot_identity_dot_v1_dot_sign__in__service__pb2.StartPasskeySignInResponse.FromString,
+            options,
+            channel_credentials,
+            insecure,
+            call_credentials,
+            compression,
+            wait_for_ready,
+            timeout,
+            metadata,
+            _registered_method=True)
+
+    @staticmethod
+    def SignInWithPasskey(request,
+            target,
+            options=(),
+            channel_credentials=None,
+            call_credentials=None,
+            insecure=False,
+            compression=None,
+            wait_for_ready=None,
+            timeout=None,
+            metadata=None):
+        return grpc.experimental.unary_unary(
+            request,
+            target,
+            '/parley.api.identity.v1.SignInService/SignInWithPasskey',
+            parley_dot_api_dot_identity_dot_v1_dot_sign__in__service__pb2.SignInWithPasskeyRequest.SerializeToString,
+            parley_dot_api_dot_identity_dot_v1_dot_sign__in__service__pb2.SignInWithPasskeyResponse.FromString,
             options,
             channel_credentials,
             insecure,

@@ -22,7 +22,13 @@ class SignInServiceStub:
     GetOfferedSignInLink: _aio.UnaryUnaryMultiCallable[_sign_in_service_pb2.GetOfferedSignInLinkRequest, _sign_in_service_pb2.GetOfferedSignInLinkResponse]
     """Read what a one-time link is for, without spending it."""
     UseSignInLink: _aio.UnaryUnaryMultiCallable[_sign_in_service_pb2.UseSignInLinkRequest, _sign_in_service_pb2.UseSignInLinkResponse]
-    """Set a password by a one-time link and sign in. The link is spent by it, and older sessions of the user end."""
+    """Set a password by a one-time link and sign in; who has a second factor gives it next. The link is spent by it, and older sessions of the user end."""
+    GiveSecondFactor: _aio.UnaryUnaryMultiCallable[_sign_in_service_pb2.GiveSecondFactorRequest, _sign_in_service_pb2.GiveSecondFactorResponse]
+    """Give the second factor after a password: a code of the authenticator app, or a recovery code, which works once."""
+    StartPasskeySignIn: _aio.UnaryUnaryMultiCallable[_sign_in_service_pb2.StartPasskeySignInRequest, _sign_in_service_pb2.StartPasskeySignInResponse]
+    """Begin a sign-in with a passkey: what navigator.credentials.get needs. It is the same for everybody and names no user."""
+    SignInWithPasskey: _aio.UnaryUnaryMultiCallable[_sign_in_service_pb2.SignInWithPasskeyRequest, _sign_in_service_pb2.SignInWithPasskeyResponse]
+    """Sign in with a passkey, which takes the place of password and second factor."""
 
 class SignInServiceServicer:
     """Makes sessions of people. The gateway alone calls it: it puts the tokens of the answers into cookies."""
@@ -48,6 +54,27 @@ class SignInServiceServicer:
         request: _sign_in_service_pb2.UseSignInLinkRequest,
         context: _aio.ServicerContext[_sign_in_service_pb2.UseSignInLinkRequest, _abc.Awaitable[_sign_in_service_pb2.UseSignInLinkResponse]],
     ) -> _abc.Awaitable[_sign_in_service_pb2.UseSignInLinkResponse]:
-        """Set a password by a one-time link and sign in. The link is spent by it, and older sessions of the user end."""
+        """Set a password by a one-time link and sign in; who has a second factor gives it next. The link is spent by it, and older sessions of the user end."""
+
+    def GiveSecondFactor(
+        self,
+        request: _sign_in_service_pb2.GiveSecondFactorRequest,
+        context: _aio.ServicerContext[_sign_in_service_pb2.GiveSecondFactorRequest, _abc.Awaitable[_sign_in_service_pb2.GiveSecondFactorResponse]],
+    ) -> _abc.Awaitable[_sign_in_service_pb2.GiveSecondFactorResponse]:
+        """Give the second factor after a password: a code of the authenticator app, or a recovery code, which works once."""
+
+    def StartPasskeySignIn(
+        self,
+        request: _sign_in_service_pb2.StartPasskeySignInRequest,
+        context: _aio.ServicerContext[_sign_in_service_pb2.StartPasskeySignInRequest, _abc.Awaitable[_sign_in_service_pb2.StartPasskeySignInResponse]],
+    ) -> _abc.Awaitable[_sign_in_service_pb2.StartPasskeySignInResponse]:
+        """Begin a sign-in with a passkey: what navigator.credentials.get needs. It is the same for everybody and names no user."""
+
+    def SignInWithPasskey(
+        self,
+        request: _sign_in_service_pb2.SignInWithPasskeyRequest,
+        context: _aio.ServicerContext[_sign_in_service_pb2.SignInWithPasskeyRequest, _abc.Awaitable[_sign_in_service_pb2.SignInWithPasskeyResponse]],
+    ) -> _abc.Awaitable[_sign_in_service_pb2.SignInWithPasskeyResponse]:
+        """Sign in with a passkey, which takes the place of password and second factor."""
 
 def add_SignInServiceServicer_to_server(servicer: SignInServiceServicer, server: _aio.Server) -> None: ...
