@@ -14,6 +14,7 @@ from gateway.http.limits.admission import Admission, AdmissionLimits
 from gateway.http.limits.client_address import ClientAddresses
 from gateway.http.limits.connections import OpenConnections
 from gateway.http.server import serve_http
+from gateway.identity.engine.oidc_issuers import OidcIssuer, read_issuers
 from gateway.identity.engine.revocation_feed import RevocationFeed
 from gateway.identity.engine.users import TOPIC as USERS_TOPIC
 from gateway.identity.errors import DOMAIN, ERRORS
@@ -104,7 +105,9 @@ async def gateway(
         )
         if keyring is not None:
             await STORED_KEYS.adopt(database.pool, keyring)
-        identity = open_identity(settings, database, bus, neighbours, process, keyring)
+        identity = open_identity(
+            settings, database, bus, neighbours, process, keyring, _issuers(settings)
+        )
         stack.callback(identity.passwords.close)
         await identity.people.ensure_owner(
             new_user_id=process.new_id(),
@@ -245,6 +248,13 @@ def _serve_grpc(
         errors=ERRORS,
         domain=DOMAIN,
     )
+
+
+def _issuers(settings: GatewaySettings) -> tuple[OidcIssuer, ...]:
+    try:
+        return read_issuers(settings.oidc_issuers_file)
+    except (OSError, ValueError) as error:
+        raise ConfigurationError(f"GATEWAY_OIDC_ISSUERS_FILE cannot be used: {error}") from None
 
 
 def _owner_key(settings: GatewaySettings) -> ApiKey:

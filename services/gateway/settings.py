@@ -90,6 +90,12 @@ class GatewaySettings(ServiceSettings):
         default=None,
     )
 
+    oidc_issuers_file: Path | None = setting(
+        "A JSON list of the identity providers that people may sign in with, see "
+        "docs/signing-in.md.",
+        default=None,
+    )
+
     def __post_init__(self) -> None:
         if not self.chatd:
             raise ValueError("GATEWAY_CHATD is empty: give at least one address")

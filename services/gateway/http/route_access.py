@@ -59,6 +59,8 @@ PAGES: Mapping[tuple[str, str], Access] = {
     ("GET", "/login"): _anyone("The form to sign in; with a token, the owner's login link."),
     ("POST", "/login"): _anyone("Sign in by the form."),
     ("POST", "/login/code"): _anyone("Give the second factor by the form."),
+    ("GET", "/login/oidc/{issuer}"): _anyone("Sign in with an identity provider."),
+    ("GET", "/login/oidc/{issuer}/callback"): _anyone("Come back from an identity provider."),
     ("POST", "/logout"): _anyone("Sign out by the form."),
     ("GET", "/link"): _anyone("The form to set a password by a one-time link."),
     ("POST", "/link"): _anyone("Set a password by the form of a one-time link."),

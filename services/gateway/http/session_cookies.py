@@ -20,6 +20,9 @@ SESSION: Final = "parley_session"
 CSRF: Final = "parley_csrf"
 DEVICE: Final = "parley_device"
 FORM: Final = "parley_form"
+STATE: Final = "parley_oidc"
+ISSUER: Final = "parley_issuer"
+STATE_LIFETIME: Final = timedelta(minutes=5)
 FORM_LIFETIME: Final = timedelta(hours=12)
 TOKEN_CHARACTERS_MAX: Final = 128
 
@@ -43,6 +46,23 @@ class SessionCookies:
         """Return the token that forms without a session repeat; empty without one."""
         return self._read(request, FORM)
 
+    def state_token(self, request: Request) -> str:
+        """Return the token that binds the answer of an identity provider; empty without one."""
+        return self._read(request, STATE)
+
+    def write_state(self, response: Response, state: str) -> None:
+        """Set the cookie of a sign-in with an identity provider."""
+        response.headers.append("set-cookie", self._cookie(STATE, state, STATE_LIFETIME))
+
+    def finish_state(self, response: Response, issuer: str) -> None:
+        """Remove the cookie of a sign-in with an identity provider, and remember the provider."""
+        response.headers.append("set-cookie", self._cookie(STATE, "", timedelta()))
+        response.headers.append("set-cookie", self._cookie(ISSUER, issuer, SESSION_LIFETIME))
+
+    def issuer(self, request: Request) -> str:
+        """Return the identity provider that the user signed in with; empty for none."""
+        return self._read(request, ISSUER)
+
     def write_session(self, response: Response, session_token: str, device_token: str) -> None:
         """Set the cookies of a new session."""
         for cookie in self._session_cookies(session_token, device_token):
@@ -54,7 +74,7 @@ class SessionCookies:
 
     def remove_session(self, response: Response) -> None:
         """Remove the cookies of a session; the browser stays known."""
-        for name in (SESSION, CSRF):
+        for name in (SESSION, CSRF, ISSUER):
             response.headers.append("set-cookie", self._cookie(name, "", timedelta()))
 
     def _session_cookies(self, session_token: str, device_token: str) -> Iterator[str]:

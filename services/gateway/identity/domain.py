@@ -21,6 +21,7 @@ class SignInMethod(StrEnum):
     SIGN_IN_LINK = "sign_in_link"
     PASSWORD = "password"
     PASSKEY = "passkey"
+    OIDC = "oidc"
 
 
 class LinkPurpose(StrEnum):

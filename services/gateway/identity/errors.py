@@ -37,6 +37,10 @@ IdentityError
 ├── PasskeyRefused           an answer of an authenticator that is not valid here
 ├── PasskeyNotFound
 ├── PasskeyNotAdded          a passkey that is known, or one too many
+├── IssuerNotFound           no such identity provider
+├── IssuerUnavailable        an identity provider that does not answer
+├── IssuerRefused            an identity provider whose answer is not valid
+├── IdentityNotKnown         a user of an identity provider who is nobody here
 └── FeedStopped              this process stops and publishes no more revocations
 """
 
@@ -383,6 +387,45 @@ class PasskeyNotAdded(IdentityError):
         self.passkeys_max = passkeys_max
 
 
+class IssuerNotFound(IdentityError):
+    """No identity provider has this name."""
+
+    def __init__(self, name: str) -> None:
+        super().__init__("there is no such identity provider")
+        self.name = name
+
+
+class IssuerUnavailable(IdentityError):
+    """The identity provider does not answer.
+
+    Attributes:
+        cause: Why; for logs.
+    """
+
+    def __init__(self, cause: str) -> None:
+        super().__init__("the identity provider does not answer; try again")
+        self.cause = cause
+
+
+class IssuerRefused(IdentityError):
+    """The identity provider refused, or its answer is not valid for this sign-in.
+
+    Attributes:
+        cause: Why; for logs.
+    """
+
+    def __init__(self, cause: str) -> None:
+        super().__init__("the identity provider refused, or its answer is not valid")
+        self.cause = cause
+
+
+class IdentityNotKnown(IdentityError):
+    """A user of an identity provider who is nobody here, where none are created."""
+
+    def __init__(self) -> None:
+        super().__init__("you are not known here; ask an administrator for an invitation")
+
+
 class FeedStopped(IdentityError):
     """This process stops and no longer publishes revocations."""
 
@@ -457,6 +500,12 @@ ERRORS: ErrorTable = {
     PasskeyNotAdded: _telling(
         "PASSKEY_NOT_ADDED", lambda error: {"passkeys_max": str(error.passkeys_max)}
     ),
+    IssuerNotFound: _telling("ISSUER_NOT_FOUND", lambda error: {"issuer": error.name}),
+    IssuerUnavailable: lambda error: Problem.of(
+        "ISSUER_UNAVAILABLE", str(error), retry_after_s=STORE_RETRY_AFTER_S
+    ),
+    IssuerRefused: _telling("ISSUER_REFUSED"),
+    IdentityNotKnown: _telling("IDENTITY_NOT_KNOWN"),
     FeedStopped: lambda error: Problem.of("DRAINING", str(error), retry_after_s=1.0),
     DatabaseUnavailable: _store_unavailable,
 }

@@ -9,6 +9,8 @@ from gateway.identity.engine.api_key_cache import ApiKeyCache
 from gateway.identity.engine.api_keys import ApiKeys
 from gateway.identity.engine.attempts import Attempts
 from gateway.identity.engine.groups import Groups
+from gateway.identity.engine.oidc_issuers import OidcIssuer, OidcIssuers
+from gateway.identity.engine.oidc_sign_in import OidcSignIns
 from gateway.identity.engine.own_sessions import OwnSessions
 from gateway.identity.engine.passkeys import Passkeys
 from gateway.identity.engine.passwords import Passwords
@@ -30,6 +32,7 @@ from gateway.identity.store.api_keys import ApiKeyStore
 from gateway.identity.store.attempts import AttemptStore
 from gateway.identity.store.credentials import IdentityStore
 from gateway.identity.store.groups import GroupStore
+from gateway.identity.store.linked_identities import LinkedIdentityStore
 from gateway.identity.store.second_factors import SecondFactorStore
 from gateway.identity.store.service_tokens import TokenStore
 from gateway.identity.store.sessions import SessionStore
@@ -73,6 +76,7 @@ class Identity:
     passwords: Passwords
     sign_in: SignIns
     own_sessions: OwnSessions
+    oidc: OidcSignIns
     servicers: Servicers
 
 
@@ -83,6 +87,7 @@ def open_identity(
     neighbours: Neighbours,
     process: Process,
     keyring: Keyring | None,
+    issuers: tuple[OidcIssuer, ...],
 ) -> Identity:
     """Return the identity components; the caller closes `passwords`."""
     people, tokens, clock = IdentityStore(database), TokenStore(database), process.clock
@@ -116,6 +121,7 @@ def open_identity(
         new_id=new_id,
         token_bytes=os.urandom,
     )
+    oidc = _oidc(issuers, sign_in, factor_store, users, database, settings, process)
     own_sessions = OwnSessions(
         people, session_store, passwords=passwords, attempts=attempts, clock=clock
     )
@@ -133,6 +139,7 @@ def open_identity(
         passwords,
         sign_in,
         own_sessions,
+        oidc,
         Servicers(
             UserServicer(people, users, group_store),
             GroupServicer(group_store, groups, people),
@@ -189,6 +196,29 @@ def _links(
         LinkStore(database),
         sessions,
         users,
+        public_url=str(settings.public_url),
+        clock=process.clock,
+        new_id=process.new_id,
+        token_bytes=os.urandom,
+    )
+
+
+def _oidc(
+    issuers: tuple[OidcIssuer, ...],
+    sign_in: SignIns,
+    unfinished: SecondFactorStore,
+    users: Users,
+    database: Database,
+    settings: GatewaySettings,
+    process: Process,
+) -> OidcSignIns:
+    return OidcSignIns(
+        OidcIssuers(issuers, process.clock),
+        sign_in,
+        unfinished=unfinished,
+        links=LinkedIdentityStore(database),
+        users=users,
+        groups=GroupStore(database),
         public_url=str(settings.public_url),
         clock=process.clock,
         new_id=process.new_id,

@@ -18,6 +18,7 @@ from gateway.routes.wiring import Handlers
 from gateway.routes.workspace_files import WorkspaceFileRoutes
 from gateway.routes.workspaces import WorkspaceRoutes
 from gateway.terminals.routes import TerminalRoutes
+from gateway.web.oidc import OidcPages
 from gateway.web.routes import PageRoutes
 from gateway.web.sign_in import SignInPages
 
@@ -30,6 +31,7 @@ def routes(handlers: Handlers) -> tuple[AnyRoute, ...]:
     served = (
         *_pages(handlers.pages),
         *_sign_in(handlers.sign_in_pages, handlers.sign_in),
+        *_oidc(handlers.oidc_pages),
         *_streams(handlers),
         *_workspaces(handlers.processes, handlers.workspace_files),
         *_terminals(handlers.terminal),
@@ -72,6 +74,15 @@ def _sign_in(pages: SignInPages, sign_in: SignInRoutes) -> tuple[AnyRoute, ...]:
             )
         ),
         UserRoute("POST", f"{API}/sign-out", sign_in.sign_out, body=body_of_method(SIGN_OUT).type),
+    )
+
+
+def _oidc(pages: OidcPages) -> tuple[AnyRoute, ...]:
+    path = "/login/oidc/{issuer}"
+    return (
+        # A HEAD request must not begin or finish a sign-in.
+        OpenRoute("GET", path, pages.start, answers_head=False),
+        OpenRoute("GET", f"{path}/callback", pages.finish, answers_head=False),
     )
 
 

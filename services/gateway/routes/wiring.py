@@ -22,6 +22,7 @@ from gateway.streams.open_streams import OpenStreams
 from gateway.streams.routes import EventRoutes
 from gateway.streams.workspace_client import Workspaces
 from gateway.terminals.routes import TerminalRoutes
+from gateway.web.oidc import OidcPages
 from gateway.web.routes import PageRoutes
 from gateway.web.sign_in import SignInPages
 from parley.process import Process
@@ -61,6 +62,7 @@ class Handlers:
     declared: tuple[UserRoute, ...]
     pages: PageRoutes
     sign_in_pages: SignInPages
+    oidc_pages: OidcPages
     sign_in: SignInRoutes
     events: EventRoutes
     export: ExportRoutes
@@ -83,7 +85,10 @@ def open_handlers(
         **dict.fromkeys(STUBS, ChatdCalls(chatd)),
         **dict.fromkeys(SERVICERS, identity_calls),
     }
-    sign_in_pages = SignInPages(identity.authentication, identity.sign_in, identity.own_sessions)
+    oidc_pages = OidcPages(identity.authentication, identity.oidc)
+    sign_in_pages = SignInPages(
+        identity.authentication, identity.sign_in, identity.own_sessions, oidc_pages
+    )
     return Handlers(
         declared=contract_routes(calls, new_id=new_id),
         pages=PageRoutes(
@@ -97,6 +102,7 @@ def open_handlers(
             draining=behind.draining,
         ),
         sign_in_pages=sign_in_pages,
+        oidc_pages=oidc_pages,
         sign_in=SignInRoutes(identity_calls, identity.authentication),
         events=events,
         export=ExportRoutes(chatd),

@@ -9,7 +9,7 @@ import os
 from collections.abc import Mapping
 from html import escape
 from http import HTTPStatus
-from typing import Final
+from typing import Final, Protocol
 from urllib.parse import parse_qs
 
 from starlette.requests import Request
@@ -37,6 +37,18 @@ CODE_CHARACTERS_MAX: Final = 32
 FORM_HEADERS: Final = {"referrer-policy": "same-origin"}
 
 
+class OtherWays(Protocol):
+    """Other ways to sign in."""
+
+    def links(self) -> str:
+        """Return links to them, as HTML."""
+        ...
+
+    async def sign_out_link(self, request: Request) -> str:
+        """Return the link to sign out of the one that was used, as HTML; empty without one."""
+        ...
+
+
 class SignInPages:
     """The pages of sign-ins.
 
@@ -44,6 +56,7 @@ class SignInPages:
         authentication: Reads sessions and checks origins.
         sign_ins: Makes sessions.
         sessions: Ends sessions.
+        other_ways: Other ways to sign in.
         token_bytes: Random bytes of forms.
     """
 
@@ -52,8 +65,10 @@ class SignInPages:
         authentication: Authentication,
         sign_ins: SignIns,
         sessions: OwnSessions,
+        other_ways: OtherWays,
         token_bytes: TokenBytes = os.urandom,
     ) -> None:
+        self._other_ways = other_ways
         self._authentication = authentication
         self._sign_ins = sign_ins
         self._sessions = sessions
@@ -133,7 +148,10 @@ class SignInPages:
             await self._sessions.sign_out(
                 principal.user, principal.session_id, everywhere=everywhere
             )
-        response = RedirectResponse("/login", status_code=HTTPStatus.SEE_OTHER)
+        response: Response = RedirectResponse("/login", status_code=HTTPStatus.SEE_OTHER)
+        link = await self._other_ways.sign_out_link(request)
+        if link:
+            response = HTMLResponse(document("Signed out", link))
         self._authentication.cookies.remove_session(response)
         return response
 
@@ -178,6 +196,7 @@ class SignInPages:
             "<p><button>Sign in</button></p>"
         )
         hint = "<p>New here, or password forgotten? Ask an administrator for a link.</p>"
+        hint += self._other_ways.links()
         return self._page(request, "Sign in", "/login", fields, hint, problem)
 
     def _code_form(

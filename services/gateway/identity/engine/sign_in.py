@@ -187,6 +187,16 @@ class SignIns:
         await self._sessions.open(self._stored(session, origin))
         return session
 
+    async def by_issuer(self, user_id: UserId, origin: Origin) -> SignedIn:
+        """Sign in a user whom an identity provider verified.
+
+        Raises:
+            SignInRefused: The user was deactivated.
+        """
+        session = self._session(user_id, SignInMethod.OIDC, origin)
+        await self._sessions.open(self._stored(session, origin))
+        return session
+
     async def offered_link(self, token: str) -> tuple[LinkRecord, UserRecord]:
         """Return what a one-time link is for, and its user.
 

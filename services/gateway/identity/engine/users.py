@@ -127,7 +127,7 @@ class Users:
         )
         if stored.version == 1 and _content_of(stored) != _content_of(user):
             raise RequestIdReused
-        self._announce(stored)
+        self.announce(stored)
         return stored
 
     async def change(self, caller: User, asked: UserChange) -> UserRecord:
@@ -162,7 +162,7 @@ class Users:
             now=now,
             group_ids=group_ids,
         )
-        self._announce(changed)
+        self.announce(changed)
         return changed
 
     async def change_own(self, caller: User, asked: UserChange) -> UserRecord:
@@ -182,7 +182,7 @@ class Users:
             expected_version=asked.expected_version,
             now=self._clock.now(),
         )
-        self._announce(changed)
+        self.announce(changed)
         return changed
 
     async def deactivate(self, caller: User, user_id: str) -> UserRecord:
@@ -195,7 +195,7 @@ class Users:
         """
         await self._check_caller(caller, user_id)
         changed = await self._store.deactivate(user_id, now=self._clock.now())
-        self._announce(changed)
+        self.announce(changed)
         return changed
 
     async def delete(self, caller: User, user_id: str) -> None:
@@ -207,7 +207,7 @@ class Users:
             UserStillActive: They are still active.
         """
         await self._check_caller(caller, user_id)
-        self._announce(await self._store.erase(user_id, now=self._clock.now()))
+        self.announce(await self._store.erase(user_id, now=self._clock.now()))
 
     async def find(self, user_id: str) -> UserRecord:
         """Return one user.
@@ -240,7 +240,22 @@ class Users:
             raise UserNotFound(user_id)
         _check_rank(caller, user.role)
 
-    def _announce(self, user: UserRecord) -> None:
+    async def set_groups(self, user_id: str, group_ids: tuple[str, ...]) -> None:
+        """Set the groups of a user.
+
+        Raises:
+            UserNotFound: There is no such user.
+            GroupNotFound: There is no such group.
+            TooManyGroups: They exceed the limit of groups.
+        """
+        self.announce(
+            await self._store.change(
+                user_id, {}, expected_version=0, now=self._clock.now(), group_ids=group_ids
+            )
+        )
+
+    def announce(self, user: UserRecord) -> None:
+        """Publish that a user changed."""
         self._changed()
         self._bus.publish(
             Notice(TOPIC, user.id, user.version), Notice(TOKENS_TOPIC, user.id, user.version)

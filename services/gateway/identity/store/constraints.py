@@ -21,6 +21,8 @@ class Constraint(StrEnum):
     KNOWN_DEVICES_DIGEST_LENGTH = "known_devices_digest_length"
     KNOWN_DEVICES_PKEY = "known_devices_pkey"
     KNOWN_DEVICES_USER_ID_FKEY = "known_devices_user_id_fkey"
+    LINKED_IDENTITIES_PKEY = "linked_identities_pkey"
+    LINKED_IDENTITIES_USER_ID_FKEY = "linked_identities_user_id_fkey"
     PASSKEYS_CREDENTIAL_UNIQUE = "passkeys_credential_unique"
     PASSKEYS_PKEY = "passkeys_pkey"
     PASSKEYS_USER_ID_FKEY = "passkeys_user_id_fkey"

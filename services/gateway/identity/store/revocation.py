@@ -8,6 +8,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from gateway.identity.store.schema import (
     api_keys,
     known_devices,
+    linked_identities,
     passkeys,
     passwords,
     recovery_codes,
@@ -54,7 +55,14 @@ async def revoke_api_keys(connection: AsyncConnection, user_id: str, now: dateti
 # May run: administrator.
 async def erase_credentials(connection: AsyncConnection, user_id: str) -> None:
     """Delete all that a user signed in with."""
-    for table in (sessions, api_keys, passwords, sign_in_links, known_devices):
+    for table in (
+        sessions,
+        api_keys,
+        passwords,
+        sign_in_links,
+        known_devices,
+        linked_identities,
+    ):
         await connection.execute(delete(table).where(table.c.user_id == user_id))
     await erase_second_factors(connection, user_id)
 

@@ -154,7 +154,7 @@ sessions = Table(
     UniqueConstraint("id", name=Constraint.SESSIONS_ID_UNIQUE),
     CheckConstraint("octet_length(digest) = 32", name=Constraint.SESSIONS_DIGEST_LENGTH),
     CheckConstraint(
-        "method IN ('login_link', 'sign_in_link', 'password', 'passkey')",
+        "method IN ('login_link', 'sign_in_link', 'password', 'passkey', 'oidc')",
         name=Constraint.SESSIONS_METHOD_KNOWN,
     ),
     Index("sessions_by_user", "user_id"),
@@ -289,6 +289,17 @@ passkeys = Table(
     Index("passkeys_by_user", "user_id"),
 )
 
+# Users of identity providers, by issuer and subject, which an issuer never gives to another.
+linked_identities = Table(
+    "linked_identities",
+    metadata,
+    Column("issuer", Text, primary_key=True),
+    Column("subject", Text, primary_key=True),
+    _user_id("user_id", Constraint.LINKED_IDENTITIES_USER_ID_FKEY, ondelete="CASCADE"),
+    _time("linked_at"),
+    Index("linked_identities_by_user", "user_id"),
+)
+
 # What the second request of a sign-in continues; each is used once.
 unfinished_sign_ins = Table(
     "unfinished_sign_ins",
@@ -308,7 +319,7 @@ unfinished_sign_ins = Table(
     Column("content", LargeBinary, nullable=False),
     _time("expires_at"),
     CheckConstraint(
-        "purpose IN ('second_factor', 'passkey_sign_in', 'new_passkey')",
+        "purpose IN ('second_factor', 'passkey_sign_in', 'new_passkey', 'oidc')",
         name=Constraint.UNFINISHED_SIGN_INS_PURPOSE_KNOWN,
     ),
     Index("unfinished_sign_ins_by_expiry", "expires_at"),

@@ -37,6 +37,7 @@ class UnfinishedPurpose(StrEnum):
     SECOND_FACTOR = "second_factor"
     PASSKEY_SIGN_IN = "passkey_sign_in"
     NEW_PASSKEY = "new_passkey"
+    OIDC = "oidc"
 
 
 @dataclass(frozen=True, slots=True)

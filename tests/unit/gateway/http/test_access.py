@@ -67,6 +67,8 @@ def test_everything_under_the_api_but_signing_in_needs_a_sign_in() -> None:
         "/docs",
         "/login",
         "/login/code",
+        "/login/oidc/{issuer}",
+        "/login/oidc/{issuer}/callback",
         "/logout",
         "/link",
         "/api/v1/sign-in",

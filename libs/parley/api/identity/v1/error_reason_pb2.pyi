@@ -106,6 +106,14 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """No such passkey of this user. Metadata: {"passkey_id": "..."}."""
     ERROR_REASON_PASSKEY_NOT_ADDED: _ErrorReason.ValueType  # 41
     """The user has as many passkeys as one may have, or has this one already. Metadata: {"passkeys_max": "20"}."""
+    ERROR_REASON_ISSUER_NOT_FOUND: _ErrorReason.ValueType  # 42
+    """No identity provider has this name. Metadata: {"issuer": "corp"}."""
+    ERROR_REASON_ISSUER_UNAVAILABLE: _ErrorReason.ValueType  # 43
+    """The identity provider does not answer. Metadata: {}."""
+    ERROR_REASON_ISSUER_REFUSED: _ErrorReason.ValueType  # 44
+    """The identity provider refused the sign-in, or its answer is not valid for it. Metadata: {}."""
+    ERROR_REASON_IDENTITY_NOT_KNOWN: _ErrorReason.ValueType  # 45
+    """A user of an identity provider who is nobody here. Metadata: {}."""
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """A machine-readable reason; the domain is `identity.parley`."""
@@ -194,4 +202,12 @@ ERROR_REASON_PASSKEY_NOT_FOUND: ErrorReason.ValueType  # 40
 """No such passkey of this user. Metadata: {"passkey_id": "..."}."""
 ERROR_REASON_PASSKEY_NOT_ADDED: ErrorReason.ValueType  # 41
 """The user has as many passkeys as one may have, or has this one already. Metadata: {"passkeys_max": "20"}."""
+ERROR_REASON_ISSUER_NOT_FOUND: ErrorReason.ValueType  # 42
+"""No identity provider has this name. Metadata: {"issuer": "corp"}."""
+ERROR_REASON_ISSUER_UNAVAILABLE: ErrorReason.ValueType  # 43
+"""The identity provider does not answer. Metadata: {}."""
+ERROR_REASON_ISSUER_REFUSED: ErrorReason.ValueType  # 44
+"""The identity provider refused the sign-in, or its answer is not valid for it. Metadata: {}."""
+ERROR_REASON_IDENTITY_NOT_KNOWN: ErrorReason.ValueType  # 45
+"""A user of an identity provider who is nobody here. Metadata: {}."""
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015

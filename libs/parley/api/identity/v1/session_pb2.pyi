@@ -36,6 +36,8 @@ class _SignInMethodEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_SignInMe
     """A password, with the second factor if the user has one."""
     SIGN_IN_METHOD_PASSKEY: _SignInMethod.ValueType  # 4
     """A passkey."""
+    SIGN_IN_METHOD_OIDC: _SignInMethod.ValueType  # 5
+    """An identity provider."""
 
 class SignInMethod(_SignInMethod, metaclass=_SignInMethodEnumTypeWrapper):
     """How a user signed in."""
@@ -50,6 +52,8 @@ SIGN_IN_METHOD_PASSWORD: SignInMethod.ValueType  # 3
 """A password, with the second factor if the user has one."""
 SIGN_IN_METHOD_PASSKEY: SignInMethod.ValueType  # 4
 """A passkey."""
+SIGN_IN_METHOD_OIDC: SignInMethod.ValueType  # 5
+"""An identity provider."""
 Global___SignInMethod: _TypeAlias = SignInMethod  # noqa: Y015
 
 class _SignInLinkPurpose:
