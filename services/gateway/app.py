@@ -17,7 +17,7 @@ from gateway.http.server import serve_http
 from gateway.identity.engine.oidc_issuers import OidcIssuer, read_issuers
 from gateway.identity.engine.revocation_feed import RevocationFeed
 from gateway.identity.engine.users import TOPIC as USERS_TOPIC
-from gateway.identity.errors import DOMAIN, ERRORS
+from gateway.identity.problems import DOMAIN, ERRORS
 from gateway.identity.store.schema import MIGRATIONS, SCHEMA
 from gateway.identity.store.second_factors import STORED_KEYS
 from gateway.identity.wiring import Identity, open_identity

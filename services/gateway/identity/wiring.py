@@ -126,10 +126,7 @@ def open_identity(
         people, session_store, passwords=passwords, attempts=attempts, clock=clock
     )
     links = _links(database, session_store, users, settings, process)
-    key_store = ApiKeyStore(database)
-    api_keys = ApiKeys(
-        key_store, users, scopes=scopes, clock=clock, token_bytes=os.urandom, changed=keys.forget
-    )
+    api_keys = _api_keys(database, users, scopes, keys, process)
     return Identity(
         people,
         keys,
@@ -223,4 +220,21 @@ def _oidc(
         clock=process.clock,
         new_id=process.new_id,
         token_bytes=os.urandom,
+    )
+
+
+def _api_keys(
+    database: Database,
+    users: Users,
+    scopes: tuple[str, ...],
+    keys: ApiKeyCache,
+    process: Process,
+) -> ApiKeys:
+    return ApiKeys(
+        ApiKeyStore(database),
+        users,
+        scopes=scopes,
+        clock=process.clock,
+        token_bytes=os.urandom,
+        changed=keys.forget,
     )

@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 import grpc
 
 from gateway.http.problems.field_paths import ANYTHING, RouteInputs, location_of
-from gateway.identity.errors import ERRORS
+from gateway.identity.problems import ERRORS
 from parley.contract.errors import ErrorSpec, error_spec, received_spec
 from parley.rpc import Problem, Violation
 
