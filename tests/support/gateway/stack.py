@@ -96,11 +96,12 @@ async def gateway_stack(
     limits: StreamLimits | None = None,
     public_url: str = "http://parley.test:8080",
     has_chatd: bool = True,
+    clock: FakeClock | None = None,
     **changed: Any,
 ) -> AsyncIterator[GatewayStack]:
     """Run a gateway with a fake chatd; `changed` are settings."""
     clock, telemetry, bus, chatd = (
-        FakeClock(),
+        clock or FakeClock(),
         InMemoryTelemetry("gateway"),
         InMemoryBus(),
         FakeChatd(),

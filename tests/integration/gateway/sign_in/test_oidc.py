@@ -267,14 +267,15 @@ async def test_an_answer_counts_once_in_its_own_browser_and_in_time(corp: Corp) 
 
 async def test_a_refusal_and_another_issuer_in_the_answer_are_told(corp: Corp) -> None:
     replies = []
-    for change in (
-        lambda back: back.replace("code=", "error=access_denied&no="),
-        lambda back: back.replace("iss=http", "iss=https"),
-        lambda back: back.replace("code=code-", "code=forged-"),
+    for old, new in (
+        ("code=", "error=access_denied&no="),
+        ("iss=http", "iss=https"),
+        ("code=code-", "code=forged-"),
     ):
         browser = Browser(corp.stack)
         left = await browser.open(START)
-        replies.append(await browser.open(change(corp.issuer.authorize(left.headers["location"]))))
+        back = corp.issuer.authorize(left.headers["location"])
+        replies.append(await browser.open(back.replace(old, new)))
 
     assert [reply.status for reply in replies] == [403, 403, 403]
 
