@@ -39,8 +39,9 @@ import uvloop
 
 from chatd.content.domain.messages import Role
 from chatd.content.domain.parts import Text
+from chatd.content.domain.prompts import PromptMessage
 from chatd.models.domain.catalogue import ProviderType
-from chatd.models.domain.language_model import ModelEvent, ModelRequest, PromptMessage, TextDelta
+from chatd.models.domain.language_model import ModelEvent, ModelRequest, TextDelta
 from chatd.models.engine.target import Target
 from chatd.providers.anthropic import AnthropicWire
 from chatd.providers.completions import CompletionsWire

@@ -66,11 +66,11 @@ class Node:
         self.processes = processes
         self.new_id = TimeOrderedIds(SystemClock(), random.SystemRandom())
 
-    async def prepare(self, recipe: api.WorkspaceSpec) -> str:
+    async def prepare(self, spec: api.WorkspaceSpec) -> str:
         """Have a workspace ready and return its id."""
         workspace_id = self.new_id()
         request = api.PrepareWorkspaceRequest(
-            request_id=self.new_id(), workspace_id=workspace_id, epoch=1, recipe=recipe
+            request_id=self.new_id(), workspace_id=workspace_id, epoch=1, spec=spec
         )
         end = None
         async for message in self.host.PrepareWorkspace(request, timeout=CALL_S):
@@ -157,12 +157,12 @@ def plain_ms(*words: str) -> float:
     return round((time.perf_counter() - started) * 1000, 1)
 
 
-async def create(node: Node, recipes: dict[str, api.WorkspaceSpec], rounds: int) -> dict[str, Any]:
+async def create(node: Node, specs: dict[str, api.WorkspaceSpec], rounds: int) -> dict[str, Any]:
     """Time each kind, one after another, several times."""
-    times: dict[str, list[float]] = {kind: [] for kind in recipes}
+    times: dict[str, list[float]] = {kind: [] for kind in specs}
     for _ in range(rounds):
-        for kind, recipe in recipes.items():
-            took_ms, workspace_id = await timed_ms(partial(node.prepare, recipe))
+        for kind, spec in specs.items():
+            took_ms, workspace_id = await timed_ms(partial(node.prepare, spec))
             times[kind].append(took_ms)
             await node.remove(workspace_id)
     return {
@@ -210,9 +210,9 @@ async def neighbours(node: Node, rounds: int) -> dict[str, Any]:
     await latency(work, rounds // 5)
     for name, command in BOMBS.items():
         before = await latency(work, rounds)
-        recipe = scratch()
-        recipe.limits.pids = LOUD_PIDS
-        loud = await node.prepare(recipe)
+        spec = scratch()
+        spec.limits.pids = LOUD_PIDS
+        loud = await node.prepare(spec)
         await node.begin(loud, command)
         during = await latency(work, rounds)
         stop_ms, _ = await timed_ms(partial(node.stop, loud))
@@ -270,7 +270,7 @@ async def measure(options: argparse.Namespace, directory: Path) -> dict[str, Any
         first_fetch_ms, _ = await timed_ms(lambda: node.prepare(git_of(url)))
         parent_id = await node.prepare(local(overlay=False))
         parent_copy = await node.prepare(fork_of(parent_id))
-        recipes = {
+        specs = {
             "scratch": scratch(),
             "git": git_of(url),
             "git_depth_1": git_of(url, depth=1),
@@ -281,7 +281,7 @@ async def measure(options: argparse.Namespace, directory: Path) -> dict[str, Any
         }
         return {
             "files": options.files,
-            "create": await create(node, recipes, options.rounds),
+            "create": await create(node, specs, options.rounds),
             "first_fetch_ms": first_fetch_ms,
             "plain": {
                 "cp_ms": plain_ms("cp", "-a", str(offered), str(directory / "copy")),

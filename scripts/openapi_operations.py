@@ -9,14 +9,13 @@ from openapi_examples import example_of
 from openapi_problems import RETRY_AFTER, problems_of
 from openapi_schemas import Schema, Schemas
 
-from gateway.api.contract import AUDIENCES
 from gateway.api.export_formats import ExportFormat, writer_for
 from gateway.api.transcoded_route import REQUEST_ID, query_of
 from gateway.routes.files import UPLOADED_TYPES
 from parley.api.contract.v1 import options_pb2
 from parley.contract.bindings import HttpBinding, PathVariable, field_path
 from parley.contract.json_fields import json_field
-from parley.identity import rule_of
+from parley.identity import AUDIENCES, rule_of
 
 JSON = "application/json"
 EVENT_STREAM = "text/event-stream"

@@ -6,7 +6,13 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from datetime import datetime
 
+from chatd.actions.engine.dispatching import CallDispatcher
+from chatd.actions.rpc.servicer import ActionPorts, ActionServicer
+from chatd.actions.store.actions import Actions
+from chatd.approvals.rpc.servicer import ApprovalServicer
+from chatd.approvals.wiring import ApprovalComponents, open_approvals
 from chatd.bus_handlers import (
+    follow_approvals,
     follow_chats,
     follow_config,
     follow_groups,
@@ -37,6 +43,8 @@ from chatd.offboarding.engine.suspended_users import UserSuspension
 from chatd.offboarding.wiring import open_suspension
 from chatd.primitives.domain.ids import WorkerId
 from chatd.resources import Resources, open_resources
+from chatd.reverts.clients.restores import NodeRestores
+from chatd.reverts.rpc.servicer import RevertServicer
 from chatd.settings import Settings
 from chatd.spend.rpc.servicer import UsagePorts, UsageServicer
 from chatd.spend.store.usage import PostgresUsage
@@ -45,8 +53,13 @@ from chatd.streams.engine.flush_timer import FlushTimer
 from chatd.streams.wiring import StreamComponents, open_streams
 from chatd.turns.wiring import WorkerComponents, open_worker
 from chatd.users.clients.existence import GatewayGrantees
+from chatd.workers.domain import WorkerEnded
+from chatd.workers.engine.instances import end_dead_workers, lock_instance_file
+from chatd.workers.engine.quarantine import until_idle
+from chatd.workers.rpc.servicer import WorkerServicer
 from chatd.workspaces.rpc.access_servicer import WorkspaceAccessServicer
 from chatd.workspaces.wiring import WorkspaceComponents, open_workspaces
+from parley.instance_file import InstanceFile
 from parley.process import Process
 from parley.rpc import TunnelledMethods
 from parley.tasks import BackgroundTasks
@@ -68,6 +81,7 @@ class Components:
 
     resources: Resources
     chats: ChatComponents
+    approvals: ApprovalComponents
     catalogue: ModelComponents
     spend: SpendComponents
     suspension: UserSuspension
@@ -85,11 +99,15 @@ async def run(settings: Settings, process: Process) -> None:
         resources = await open_resources(settings, faults.process, stack)
         components = await _open_components(resources, faults, stack)
         worker, jobs = components.worker.worker, components.worker.titles.jobs
+        locked = await _own_instance(components)
+        if settings.is_quarantine and settings.instance_file is not None and locked is None:
+            return  # Another process in quarantine runs on this machine.
         owning = components.tasks.keep("chats.run", worker.run)
         titles = components.tasks.keep("labels.generate", jobs.run)
         for name, loop in _loops(components).items():
             components.tasks.keep(name, loop)
         await worker.until_registered()
+        worker.poke()  # Chats of the dead may wait since before this worker could claim.
         revocations = await stack.enter_async_context(
             resources.neighbours.revocations(settings.gateway)
         )
@@ -114,6 +132,21 @@ async def run(settings: Settings, process: Process) -> None:
         titles.cancel()
         await asyncio.wait((titles,))
         await components.spend.bills.flushed_within(BILLS_S)
+        if worker.has_ended:
+            raise WorkerEnded(worker.worker_id)
+        if locked is not None:
+            locked.clear()
+
+
+async def _own_instance(components: Components) -> InstanceFile | None:
+    """End the dead workers of this machine, then lock and name the instance file."""
+    path = components.resources.settings.instance_file
+    if path is None:
+        return None
+    await end_dead_workers(path.parent, components.worker.endings.end)
+    return await lock_instance_file(
+        path, components.worker.worker.worker_id, components.resources.process.clock
+    )
 
 
 async def _open_components(
@@ -135,6 +168,7 @@ async def _open_components(
         suspension=suspension,
         metadata_changed=chats.notifier.metadata_changed,
     )
+    approvals = open_approvals(resources, catalogue, workspaces)
     worker = await open_worker(
         resources,
         faults,
@@ -145,6 +179,7 @@ async def _open_components(
         spend=spend,
         suspension=suspension,
         workspaces=workspaces,
+        approvals=approvals.judge,
     )
     tasks = await stack.enter_async_context(BackgroundTasks(resources.process.supervision))
     streams = await open_streams(
@@ -162,6 +197,7 @@ async def _open_components(
     return Components(
         resources,
         chats,
+        approvals,
         catalogue,
         spend,
         suspension,
@@ -189,6 +225,7 @@ def _connect(chats: ChatComponents, worker: WorkerComponents, streams: StreamCom
             chats.writer.state_changed,
             worker.worker.deliver,
             worker.titles.debouncer.state_changed,
+            worker.acknowledgements.state_changed,
         ),
         appended=(appended, hubs.appended),
         metadata_changed=(streams.feeds.metadata_changed,),
@@ -207,6 +244,7 @@ def _loops(components: Components) -> dict[str, Callable[[], Awaitable[object]]]
         jitter=process.random.random,
     )
     return {
+        "quarantine.run": lambda: _quarantine(components),
         "labels.wait": worker.titles.debouncer.run,
         "diffs.look": worker.diffs.run,
         "calls.store": worker.open_calls.run,
@@ -215,6 +253,7 @@ def _loops(components: Components) -> dict[str, Callable[[], Awaitable[object]]]
         "sweeps.follow": lambda: follow_sweeps(bus, worker.worker),
         "limits.follow": lambda: follow_limits(bus, spend.spending),
         "configuration.follow": lambda: follow_config(bus, catalogue.configuration),
+        "approvals.follow": lambda: follow_approvals(bus, components.approvals.cached),
         "configuration.read": catalogue.configuration.run,
         "models.discover": catalogue.discovery.run,
         "users.follow": lambda: follow_users(bus, suspension, spend.groups),
@@ -232,6 +271,16 @@ def _loops(components: Components) -> dict[str, Callable[[], Awaitable[object]]]
     }
 
 
+async def _quarantine(components: Components) -> None:
+    """Start processes in quarantine as needed; one of these ends itself when it is idle."""
+    resources, worker = components.resources, components.worker
+    if resources.settings.is_quarantine:
+        await until_idle(lambda: worker.worker.is_idle, resources.process.clock)
+        resources.process.stopping.set()
+    else:
+        await worker.quarantine.run()
+
+
 def _servicers(components: Components) -> tuple[object, ...]:
     """Return the servicers, except that of streams, which checks tokens itself."""
     resources, catalogue, spend = components.resources, components.catalogue, components.spend
@@ -246,6 +295,7 @@ def _servicers(components: Components) -> tuple[object, ...]:
         spend.limits_changed,
         resources.process.clock,
     )
+    restores = NodeRestores(resources.toolrunners, resources.process.clock, workspaces.locator)
     return (
         ChatServicer(
             components.chats.stores,
@@ -258,9 +308,33 @@ def _servicers(components: Components) -> tuple[object, ...]:
             defaults=ConfiguredDefaults(catalogue.configuration),
             changed=lambda chat_id: catalogue.changed(f"{CHAT_PREFIX}{chat_id}", 0),
         ),
+        RevertServicer(
+            components.chats.stores,
+            claims=worker.worker,
+            tasks=components.tasks,
+            previews=restores,
+        ),
         UsageServicer(usage),
         FileServicer(StoredFiles(resources.pool), spend.groups),
+        WorkerServicer(worker.endings),
+        ApprovalServicer(components.approvals.rules),
         ModelServicer(catalogue.ports),
+        ActionServicer(
+            ActionPorts(
+                Actions(resources.pool),
+                components.chats.stores,
+                CallDispatcher(
+                    worker.tools,
+                    catalogue.configuration.chat,
+                    components.approvals.judge,
+                    components.chats.chats.history,
+                ),
+                worker.worker,
+                spend.groups,
+                components.tasks,
+                changed=lambda chat_id: catalogue.changed(f"{CHAT_PREFIX}{chat_id}", 0),
+            )
+        ),
         SettingsServicer(Preferences(catalogue.changes), catalogue.ports.catalogue),
         WorkspaceAccessServicer(
             workspaces.access,

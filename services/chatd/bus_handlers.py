@@ -2,6 +2,7 @@
 
 from typing import Protocol
 
+from chatd.approvals.engine.cached_rules import CachedRules
 from chatd.chats.store.chats import PostgresChats
 from chatd.models.engine.configuration import ConfigurationCache
 from chatd.offboarding.engine.group_cleanup import GroupCleanup
@@ -24,6 +25,7 @@ SERVERS_TOPIC = "mcp.servers"
 USERS_TOPIC = "identity.users"
 GROUPS_TOPIC = "identity.groups"
 CONFIG_TOPIC = "chat:config"
+APPROVALS_TOPIC = "chat.approvals"
 WORKSPACES_TOPIC = "chat.workspaces"
 
 
@@ -101,6 +103,17 @@ async def follow_config(bus: Bus, configuration: ConfigurationCache) -> None:
                     configuration.on_notice(what, version)
                 case Resync():
                     configuration.on_resync()
+
+
+async def follow_approvals(bus: Bus, rules: CachedRules) -> None:
+    """Forget the approval rules of the scope that a notice names, or all after a resync."""
+    async with bus.subscribe(APPROVALS_TOPIC) as notices:
+        async for notice in notices:
+            match notice:
+                case Notice(_, scope):
+                    rules.on_notice(scope)
+                case Resync():
+                    rules.on_resync()
 
 
 async def follow_workspaces(bus: Bus, changes: Changes) -> None:

@@ -3,8 +3,11 @@
 from collections.abc import Mapping
 from itertools import islice
 
+from chatd.actions.domain.action import ActionEnded, ActionNotFound, PlanNotFound
+from chatd.approvals.domain.errors import TooManyRules
 from chatd.chats.domain.chat import Status
 from chatd.chats.domain.errors import (
+    ActionNotOpen,
     BadToolResult,
     ChatArchived,
     ChatReadOnly,
@@ -16,6 +19,8 @@ from chatd.chats.domain.errors import (
     QueuedMessageNotFound,
     QueueFull,
     ResultProblem,
+    RevertNotFound,
+    RevertSuperseded,
     TransitionNotAllowed,
 )
 from chatd.content.domain.errors import FileNotFound, FileTooLarge, MediaTypeRefused, TooManyFiles
@@ -33,6 +38,7 @@ from chatd.primitives.domain.errors import (
     WorkspaceNotFound,
 )
 from chatd.spend.domain.limits import UsageLimitReached, dollars
+from chatd.turns.domain.ports import RestoreFailed
 from chatd.users.domain.groups import GroupsUnavailable
 from chatd.users.domain.status import UserSuspended
 from chatd.workspaces.rpc.errors import WORKSPACE_ERRORS
@@ -199,6 +205,26 @@ def _not_editable(error: NotEditable) -> Problem:
     )
 
 
+def _revert_not_found(error: RevertNotFound) -> Problem:
+    return Problem.of(
+        "REVERT_NOT_FOUND",
+        "There is no such revert of this chat that can be undone.",
+        {"revert_id": error.revert_id},
+    )
+
+
+def _revert_superseded(error: RevertSuperseded) -> Problem:
+    return Problem.of(
+        "REVERT_SUPERSEDED",
+        "The chat went on after the revert, which cannot be undone any more.",
+        {"revert_id": error.revert_id},
+    )
+
+
+def _files_unavailable(error: RestoreFailed) -> Problem:
+    return Problem.of("FILES_UNAVAILABLE", str(error), {})
+
+
 def _nothing_to_compact(error: NothingToCompact) -> Problem:
     return Problem.of(
         "NOTHING_TO_COMPACT",
@@ -329,6 +355,14 @@ def _invalid(error: InvalidRequest) -> Problem:
     )
 
 
+def _too_many_rules(error: TooManyRules) -> Problem:
+    return Problem.of(
+        "TOO_MANY_RULES",
+        f"There are {error.rules_max} approval rules already; delete one first.",
+        {"rules_max": str(error.rules_max)},
+    )
+
+
 def _unavailable(_: DatabaseUnavailable) -> Problem:
     return Problem.of(
         "STORE_UNAVAILABLE",
@@ -342,6 +376,41 @@ def _contended(_: DatabaseBusy) -> Problem:
         "STORE_BUSY",
         "Others have held what this changes for too long; nothing was changed, try again.",
         retry_after_s=RETRY_STORE_AFTER_S,
+    )
+
+
+def _action_not_open(error: ActionNotOpen) -> Problem:
+    return Problem.of(
+        "ACTION_NOT_FOUND", "The chat does not wait for this.", {"action_id": error.action_id}
+    )
+
+
+def _action_not_found(error: ActionNotFound) -> Problem:
+    return Problem.of(
+        "ACTION_NOT_FOUND",
+        "The chat never asked this.",
+        {"chat_id": error.chat_id, "action_id": error.action_id},
+    )
+
+
+def _action_ended(error: ActionEnded) -> Problem:
+    action = error.action
+    ended_at = "" if action.ended_at is None else action.ended_at.isoformat()
+    return Problem.of(
+        "ACTION_ENDED",
+        f"It was {action.outcome} at {ended_at}; this answer changed nothing.",
+        {
+            "action_id": action.id,
+            "state": str(action.outcome),
+            "ended_by": action.ended_by,
+            "ended_at": ended_at,
+        },
+    )
+
+
+def _plan_not_found(error: PlanNotFound) -> Problem:
+    return Problem.of(
+        "PLAN_NOT_FOUND", "No plan was proposed in this chat.", {"chat_id": error.chat_id}
     )
 
 
@@ -362,8 +431,15 @@ ERRORS: ErrorTable = {
     FenceLost: _moved_on,
     QueueFull: _queue_full,
     NotEditable: _not_editable,
+    RevertNotFound: _revert_not_found,
+    RevertSuperseded: _revert_superseded,
+    RestoreFailed: _files_unavailable,
     NothingToCompact: _nothing_to_compact,
     BadToolResult: _bad_tool_result,
+    ActionNotOpen: _action_not_open,
+    ActionNotFound: _action_not_found,
+    ActionEnded: _action_ended,
+    PlanNotFound: _plan_not_found,
     RequestIdReused: _request_id_reused,
     UsageLimitReached: _usage_limit,
     GroupsUnavailable: _groups_unavailable,
@@ -375,6 +451,7 @@ ERRORS: ErrorTable = {
     NameTaken: _name_taken,
     VersionConflict: _version_conflict,
     KeyNeeded: _key_needed,
+    TooManyRules: _too_many_rules,
     InvalidRequest: _invalid,
     DatabaseUnavailable: _unavailable,
     DatabaseBusy: _contended,

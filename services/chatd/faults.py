@@ -19,6 +19,7 @@ from chatd.chats.store.applying import Appended, Applied
 from chatd.chats.store.chats import PostgresChats
 from chatd.chats.store.creation import NewChat
 from chatd.content.domain.tools import Execution, Found, Outcome, Tools, ToolSpec
+from chatd.content.domain.turn_context import TurnContext
 from chatd.models.domain.language_model import (
     LanguageModel,
     ModelEvent,
@@ -26,7 +27,7 @@ from chatd.models.domain.language_model import (
     OnEvent,
     RequestSent,
 )
-from chatd.primitives.domain.ids import ChatId, Owner, WorkerId
+from chatd.primitives.domain.ids import ChatId, WorkerId
 from chatd.primitives.domain.requests import ClientKey
 from chatd.turns.engine.mailbox import Mailbox
 from chatd.turns.worker.ports import Runner
@@ -144,8 +145,8 @@ class _FaultyTools:
         self._tools = tools
         self._reached = reached
 
-    async def list_tools(self, chat_id: ChatId, owner: Owner) -> tuple[ToolSpec, ...]:
-        return await self._tools.list_tools(chat_id, owner)
+    async def list_tools(self, context: TurnContext) -> tuple[ToolSpec, ...]:
+        return await self._tools.list_tools(context)
 
     async def execute(self, execution: Execution) -> Outcome:
         await self._reached("tools.execute", execution.chat_id)

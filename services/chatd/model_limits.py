@@ -2,6 +2,7 @@
 
 from chatd.providers.guarded import SILENT_S
 from chatd.settings import Settings
+from chatd.turns.domain.asking import ActionDeadlines
 from chatd.turns.domain.retries import RetryPolicy
 from chatd.turns.engine.dependencies import TurnLimits
 from chatd.turns.engine.stream import StreamLimits
@@ -22,9 +23,14 @@ def retry_policy(settings: Settings) -> RetryPolicy:
 
 
 def turn_limits(settings: Settings) -> TurnLimits:
-    """Return the stream timeouts and retry limits of a turn."""
+    """Return the stream timeouts, the retry limits and the deadlines of actions."""
     stream = StreamLimits(startup_s=settings.model_startup_s, silence_s=settings.model_silence_s)
-    return TurnLimits(stream=stream, retries=retry_policy(settings))
+    deadlines = ActionDeadlines(
+        settings.client_tool_deadline_s,
+        settings.question_deadline_s or None,
+        settings.approval_deadline_s or None,
+    )
+    return TurnLimits(stream=stream, retries=retry_policy(settings), deadlines=deadlines)
 
 
 def silent_s(settings: Settings) -> float:

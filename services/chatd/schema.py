@@ -1,5 +1,6 @@
 """The schema `chat` with the tables of every slice; a test compares it with the migrations."""
 
+import chatd.approvals.store.tables
 import chatd.chats.store.tables
 import chatd.models.store.tables
 import chatd.spend.store.tables

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from chatd.providers.environment import EnvironmentKeys
+from parley.instance_file import SUFFIX
 from parley.process import Environment, ServiceSettings
 from parley.rpc import Address
 from parley.settings import Secret, setting
@@ -35,6 +36,17 @@ class Settings(ServiceSettings):
         "Seconds between two renewals of that lease; at most a third of it.",
         default=4.0,
         at_least=0.5,
+    )
+    instance_file: Path | None = setting(
+        "A file of its own, *.instance on a local file system, that this process holds locked. A "
+        "chatd that starts in the same directory learns from the locks who has died, and their "
+        "chats need not wait for the end of a lease.",
+        default=None,
+    )
+    is_quarantine: bool = setting(
+        "Whether this process runs only turns whose processes died twice, one at a time, and ends "
+        "when there are none. chatd starts such a process itself when it needs one.",
+        default=False,
     )
     live_workspaces_per_user_max: int = setting(
         "Workspaces of one user that are not stopped; 0 for no limit. Scratch directories that "
@@ -114,6 +126,19 @@ class Settings(ServiceSettings):
         default=600.0,
         at_least=1,
     )
+    client_tool_deadline_s: float = setting(
+        "Seconds until a call that the client executes is given up.", default=300.0, at_least=1
+    )
+    question_deadline_s: float = setting(
+        "Seconds until a question or a plan that nobody answers is given up; 0 for never.",
+        default=0.0,
+        at_least=0,
+    )
+    approval_deadline_s: float = setting(
+        "Seconds until a call that nobody allows is refused; 0 for never.",
+        default=86_400.0,
+        at_least=0,
+    )
     faultpoints_directory: Path | None = setting(
         "For tests of failures, never in production: the directory that arms faults.", default=None
     )
@@ -121,6 +146,8 @@ class Settings(ServiceSettings):
     def __post_init__(self) -> None:
         if self.lease_renew_s * 3 > self.lease_s:
             raise ValueError("CHATD_LEASE_RENEW_S is more than a third of CHATD_LEASE_S: lower it")
+        if self.instance_file is not None and self.instance_file.suffix != SUFFIX:
+            raise ValueError(f"CHATD_INSTANCE_FILE does not end with {SUFFIX}: rename it")
         if self.model_backoff_first_s > self.model_backoff_max_s:
             raise ValueError(
                 "CHATD_MODEL_BACKOFF_FIRST_S is more than CHATD_MODEL_BACKOFF_MAX_S: lower it"

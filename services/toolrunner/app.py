@@ -12,6 +12,7 @@ from parley.identity import InMemoryRevocations
 from parley.process import ConfigurationError, Neighbours, Process
 from parley.rpc import RunningServer
 from toolrunner.directories.workspaces import PASSABLE, PRIVATE
+from toolrunner.files.rpc.checkpoint_servicer import CheckpointServicer
 from toolrunner.files.rpc.servicer import FileServicer
 from toolrunner.git.rpc.servicer import GitServicer
 from toolrunner.primitives.errors import JournalUnusable, SpawnerGone
@@ -95,6 +96,7 @@ def _servicers(
         ExecutionServicer(journal, resources.processes),
         FileServicer(resources.files),
         GitServicer(resources.git, clock),
+        CheckpointServicer(resources.files.restores, resources.processes),
     )
 
 

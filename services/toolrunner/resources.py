@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Final
 
 from parley.process import ConfigurationError, Process
+from toolrunner.checkpoints.service import Checkpoints
 from toolrunner.directories.users import Users
 from toolrunner.directories.workspaces import Workspaces
 from toolrunner.egress.wiring import running_egress
@@ -43,6 +44,7 @@ class NodeResources:
         workspaces: The directories of workspaces.
         egress: The egress routes of workspaces.
         secrets: The source of secrets for egress.
+        checkpoints: The files before turns changed them.
         processes: The process service.
         files: The file service.
         git: The git service.
@@ -56,6 +58,7 @@ class NodeResources:
     workspaces: Workspaces
     egress: WorkspaceEgress
     secrets: DeferredSecrets
+    checkpoints: Checkpoints
     processes: Processes
     files: FileService
     git: GitService
@@ -98,8 +101,10 @@ async def open_resources(
     egress = await stack.enter_async_context(running_egress(settings, process, secrets))
     spawner.process.serve_listeners(egress.listeners.take_listener)
     workspaces = Workspaces(places, users, settings.quota)
+    checkpoints = Checkpoints(workspaces, process.clock, process.supervision)
+    await stack.enter_async_context(checkpoints)
     processes = await stack.enter_async_context(
-        _processes(settings, process, journal, spawner, workspaces, sandbox, egress)
+        _processes(settings, process, journal, spawner, workspaces, sandbox, egress, checkpoints)
     )
     files = await stack.enter_async_context(
         FileService(
@@ -110,6 +115,7 @@ async def open_resources(
             clock=process.clock,
             supervision=process.supervision,
             new_id=process.new_id,
+            checkpoints=checkpoints,
         )
     )
     return NodeResources(
@@ -121,6 +127,7 @@ async def open_resources(
         workspaces=workspaces,
         egress=egress,
         secrets=secrets,
+        checkpoints=checkpoints,
         processes=processes,
         files=files,
         git=await stack.enter_async_context(GitService(files, process.clock, process.supervision)),
@@ -135,6 +142,7 @@ def _processes(
     workspaces: Workspaces,
     sandbox: Sandbox,
     egress: WorkspaceEgress,
+    checkpoints: Checkpoints,
 ) -> Processes:
     return Processes(
         journal=journal,
@@ -149,6 +157,7 @@ def _processes(
         cursor_of=cursor_of,
         limits=settings.process_limits,
         egress=egress,
+        checkpoints=checkpoints,
     )
 
 

@@ -52,9 +52,9 @@ def test_every_body_can_be_built() -> None:
 def is_optional(field: FieldDescriptor) -> bool:
     behavior = field.GetOptions().Extensions[field_behavior_pb2.field_behavior]
     declared = json_field(field)
-    names_a_resource = declared is not None and (
-        declared.options.not_found_reason or declared.options.resource
-    )
+    if declared is None:
+        return False  # The gateway sets it, or a service that calls.
+    names_a_resource = declared.options.not_found_reason or declared.options.resource
     return field_behavior_pb2.REQUIRED not in behavior and not names_a_resource
 
 

@@ -6,9 +6,11 @@ from google.protobuf.descriptor import FileDescriptor
 from gateway.api.contract import access_table
 from gateway.http.route_access import Need
 from parley.api.chat.v1 import (
+    approval_service_pb2,
     chat_service_pb2,
     file_service_pb2,
     model_service_pb2,
+    revert_service_pb2,
     settings_service_pb2,
     stream_service_pb2,
     usage_service_pb2,
@@ -31,9 +33,11 @@ from parley.api.workspace.v1 import (
 from parley.identity import Role, ServiceName, rule_of
 
 FILES: tuple[FileDescriptor, ...] = (
+    approval_service_pb2.DESCRIPTOR,
     chat_service_pb2.DESCRIPTOR,
     file_service_pb2.DESCRIPTOR,
     model_service_pb2.DESCRIPTOR,
+    revert_service_pb2.DESCRIPTOR,
     settings_service_pb2.DESCRIPTOR,
     stream_service_pb2.DESCRIPTOR,
     usage_service_pb2.DESCRIPTOR,

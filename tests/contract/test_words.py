@@ -35,8 +35,6 @@ BANNED = frozenset(
         "workshop",
     }
 )
-#: A table of the database, whose name stays until its migration.
-ALLOWED = frozenset({"barred_users", "barred_at", "BARRED_USERS_PKEY"})
 
 
 def test_every_resource_of_the_protos_is_in_the_glossary() -> None:
@@ -52,7 +50,7 @@ def test_no_name_is_a_metaphor_that_was_replaced() -> None:
         f"{path.relative_to(ROOT)}: {name}"
         for path in modules()
         for name in names_in(path)
-        if name not in ALLOWED and {word.lower() for word in WORD.findall(name)} & BANNED
+        if {word.lower() for word in WORD.findall(name)} & BANNED
     }
     assert sorted(found) == []
 

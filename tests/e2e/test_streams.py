@@ -116,6 +116,85 @@ async def test_curl_follows_a_chat_and_resumes_in_the_middle_of_an_answer(
     assert kinds[-3:] == ["message", "status", "preview_reset"]
 
 
+def results_of(events: list[Event]) -> list[dict[str, Any]]:
+    """Return the live parts of results."""
+    parts = [data["message_part"]["part"] for _, kind, data in events if kind == "message_part"]
+    return [part for part in parts if part["type"] == "tool-result"]
+
+
+def output_of(events: list[Event]) -> str:
+    """Return the output of a running call, as its deltas add up."""
+    return "".join(part.get("result_delta", "") for part in results_of(events))
+
+
+async def test_a_running_command_is_seen_attached_to_and_resumed_over_sse(
+    watched: FaultyStack,
+) -> None:
+    command = "echo one; read word; echo $word; read word; echo over"
+    arguments = {"command": command, "keep_stdin_open": True, "timeout": "100s"}
+    chat_id = watched.create(f"call: execute {json.dumps(arguments)}")
+    with curled(watched.stack, chat_id) as until:
+        first = until(lambda events: output_of(events) == "one\n")
+    cursor, _, last = first[-1]
+    (process_id,) = {part["process_id"] for part in results_of(first) if "process_id" in part}
+    process = f"/chats/{chat_id}/processes/{process_id}"
+    assert watched.request("GET", process)["command"] == command
+    watched.request("POST", f"{process}/stdin", {"text": "two\n"})
+    with curled(watched.stack, chat_id, cursor) as until:
+        second = until(lambda events: output_of(events) == "two\n")
+        assert second[0][2]["message_part"]["seq"] == last["message_part"]["seq"] + 1
+        watched.request("POST", f"{process}/stdin", {"text": "three\n"})
+        third = until(lambda events: any(kind == "preview_reset" for _, kind, _ in events))
+    live = results_of(first) + results_of(third)
+    assert "".join(part.get("result_delta", "") for part in live) in (
+        "one\ntwo\n",
+        "one\ntwo\nover\n",
+    )
+    # The preview ends with the result, which is also in the message that follows it.
+    messages = [data["message"]["content"][0] for _, kind, data in third if kind == "message"]
+    assert messages[0]["result"]["output"] == "one\ntwo\nover\n"
+    assert live[-1]["result"] == messages[0]["result"]
+    assert "result_delta" not in messages[0]
+
+
+async def test_100_mb_of_output_are_few_events_and_little_memory(watched: FaultyStack) -> None:
+    command = "yes 0123456789abcde | head -c 100000000; sleep 1; echo; echo over; sleep 1"
+    arguments = {"command": command, "timeout": "100s"}
+    chatds = [
+        each["pid"] for each in watched.stack.status()["processes"] if each["service"] == "chatd"
+    ]
+    before = {pid: psutil.Process(pid).memory_info().rss for pid in chatds}
+    began_s = time.monotonic()
+    chat_id = watched.create(f"call: execute {json.dumps(arguments)}")
+    with curled(watched.stack, chat_id) as until:
+        events = until(lambda events: events[-1][1] == "status" and _is_waiting(events[-1][2]))
+    took_s = time.monotonic() - began_s
+    grown = {pid: psutil.Process(pid).memory_info().rss - before[pid] for pid in chatds}
+    live = [part for part in results_of(events) if "result" not in part]
+    sizes = [len(part.get("result_delta", "")) for part in live]
+    # The owner reads ten times a second, and publishes at most 2 KiB per 25 ms.
+    assert 1 <= len(live) <= 10 * took_s
+    assert sum(sizes) <= 80 * 1024 * took_s + 64 * 1024
+    assert max(sizes) <= 64 * 1024
+    assert max(grown.values()) < 64 * 1024 * 1024
+    (result,) = [part["result"] for part in results_of(events) if "result" in part]
+    assert result["truncation"]["original_bytes"] == 100_000_000 + len("\nover\n")
+
+
+def _is_waiting(data: Any) -> bool:
+    return bool(data["status"]["status"] == "waiting")
+
+
+async def test_run_shows_the_output_of_a_command_while_it_runs(
+    watched: FaultyStack,
+) -> None:
+    ran = watched.stack.parley("run", "run: echo first; sleep 1; echo second")
+    assert ran.returncode == 0, ran.stderr
+    noted = ran.stderr.splitlines()
+    assert any(line.startswith("  execute runs as process ") for line in noted), noted
+    assert noted.index("  | first") < noted.index("✓ execute")
+
+
 @pytest.mark.parametrize("service", ["gateway", "chatd"])
 async def test_tail_loses_nothing_when_a_process_on_its_way_is_killed(
     watched: FaultyStack, service: str

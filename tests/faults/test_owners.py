@@ -1,18 +1,27 @@
 """The process that runs a chat dies in each phase of a turn: rows A3 to A7, A9 and A10."""
 
 import json
+import signal
 import time
 from collections.abc import Callable
 
+import psutil
 import pytest
 
+from chatd.workers.domain import PARKING_TAKEOVERS
+from parley.cli.supervision.death_reports import RpcDeathReports
 from parley.client import ToolResult
 from parley.testing.faultpoints import Action
+from support.cli.recorded_progress import RecordedProgress
 from support.faults.lab import ChatdProcess, FaultLab
 from support.faults.trials import Fault, faults
 
 pytestmark = pytest.mark.slow
 
+WORKER_AT = """
+    SELECT id::text FROM chat.workers WHERE address = $1 AND ended_at IS NULL
+    ORDER BY started_at DESC LIMIT 1
+"""
 RUN_ONCE = "run: echo @ >> runs; seq 1 50"
 #: Only a result that has to wait for another is recorded by itself.
 RUN_TWO = "run: echo @ >> runs; seq 1 50\nand run: sleep 0.5"
@@ -152,6 +161,55 @@ async def test_a9_a_summary_that_is_cut_leaves_the_history_whole(lab: FaultLab, 
             await fault.send(client, chat_id, *fault.texts("repeat after me: @", 1))
 
 
+@pytest.mark.short
+@pytest.mark.row("A17E")
+async def test_a17_a_stopped_process_that_was_declared_dead_does_nothing_more_and_exits(
+    lab: FaultLab,
+) -> None:
+    async for fault in faults(lab):
+        victim = await lab.victim()
+        here = await lab.client(victim.address)
+        third = max(1, fault.size // 3)
+        wait = "until [ -e enough ]; do sleep 0.1; done"
+        executing = await fault.create_all(
+            here, fault.texts(f"run: echo @ >> runs; {wait}; seq 1 9", third)
+        )
+        await lab.until(lambda fault=fault: all_started(fault), "a run of every command")  # type: ignore[misc]
+        lab.points.arm("tools.execute", Action.HOLD, pid=victim.pid)
+        sent = await fault.create_all(here, fault.texts(RUN_ONCE, third))
+        await fault.until_held("tools.execute", sent)
+        await fault.create_all(here, fault.texts("count to 60, @", fault.size - 2 * third))
+        before = await lab.states(fault.chat_ids)
+        victim.send(signal.SIGSTOP)
+        try:
+            fault.trial(len(fault.chat_ids))
+            stopped_s = time.monotonic()
+            await declare_dead(lab, victim)
+            await fault.measure_takeover(before, stopped_s)
+        finally:
+            # It acts on what it knew, before its next renewal tells it that it was declared dead.
+            lab.points.disarm()
+            victim.send(signal.SIGCONT)
+        end_commands(fault, executing)
+        await lab.until(lambda victim=victim: is_gone(victim), "its exit", 2 * lab.lease_s)  # type: ignore[misc]
+        lab.row.figures["exit_s"].append(time.monotonic() - stopped_s)
+        await fault.at_rest()
+        require_all_done(fault, [*executing, *sent])
+
+
+async def declare_dead(lab: FaultLab, victim: ChatdProcess) -> None:
+    """End the worker of a process as its supervisor does, although the process lives."""
+    (row,) = await lab.query(WORKER_AT, victim.address)
+    home = lab.stack.home
+    living = tuple(each for each in lab.addresses if each != victim.address)
+    reports = RpcDeathReports(home, lab.clock, RecordedProgress())
+    assert await reports.end(row["id"], living)
+
+
+async def is_gone(victim: ChatdProcess) -> bool:
+    return not psutil.pid_exists(victim.pid)
+
+
 @pytest.mark.row("A10")
 async def test_a10_a_chat_that_kills_three_owners_is_parked_and_others_are_not_hurt(
     lab: FaultLab,
@@ -179,6 +237,38 @@ async def test_a10_a_chat_that_kills_three_owners_is_parked_and_others_are_not_h
                 lab.row.problems.append(f"{chat_id} was not parked: {chat}")
 
 
+@pytest.mark.short
+@pytest.mark.row("A10Q")
+async def test_a10_one_poisonous_turn_kills_four_processes_and_no_innocent_is_parked(
+    lab: FaultLab,
+) -> None:
+    # All of them fit into one process.
+    count = 199 if lab.is_full else 4 * lab.trials_wanted
+    async for fault in faults(lab, chats=lab.trials_wanted):
+        victim = await lab.victim()
+        here = await lab.client(victim.address)
+        (poisoned,) = await fault.create_all(here, fault.texts("repeat after me: @", 1))
+        await fault.at_rest()
+        lab.points.arm("model.asked", Action.HOLD, pid=victim.pid)
+        fault.expect(poisoned).may_fail = True
+        innocents = await fault.create_all(here, fault.texts("count to 20, @", count))
+        await fault.send(here, poisoned, *fault.texts("count to 5, @", 1))
+        await fault.until_held("model.asked", [poisoned, *innocents], 120)
+        lab.points.arm("model.event", Action.KILL, subjects=(poisoned,))
+        lab.points.release("model.asked")
+        fault.trial(count)
+        began_s = time.monotonic()
+        await fault.at_rest(60 + 6 * count)
+        lab.row.figures["all_done_s"].append(time.monotonic() - began_s)
+        deaths = lab.points.visits("model.event")
+        lab.row.figures["deaths"].append(deaths)
+        if deaths != PARKING_TAKEOVERS:
+            lab.row.problems.append(f"one turn killed {deaths} processes")
+        (chat,) = [await here.get_chat(poisoned)]
+        if chat.last_error is None or chat.last_error.kind != "crash_loop":
+            lab.row.problems.append(f"{poisoned} was not parked: {chat}")
+
+
 async def time_of_another(fault: Fault) -> None:
     """Measure a turn of a chat that kills nobody."""
     asked_s = time.monotonic()
@@ -190,9 +280,9 @@ async def time_of_another(fault: Fault) -> None:
     await fault.lab.sleep(0.2)
 
 
-def end_commands(fault: Fault) -> None:
-    """Let the commands of all chats go on to their end."""
-    for chat_id in fault.chat_ids:
+def end_commands(fault: Fault, chat_ids: list[str] | None = None) -> None:
+    """Let the commands of these chats, or of all, go on to their end."""
+    for chat_id in chat_ids or fault.chat_ids:
         (fault.lab.workspace(chat_id) / "files" / "enough").touch()
 
 
@@ -214,8 +304,8 @@ async def output_of(fault: Fault, chat_id: str) -> str:
     return output
 
 
-def require_all_done(fault: Fault) -> None:
-    """Require that every command left its mark."""
-    for chat_id in fault.chat_ids:
+def require_all_done(fault: Fault, chat_ids: list[str] | None = None) -> None:
+    """Require that the command of every chat left its mark."""
+    for chat_id in chat_ids or fault.chat_ids:
         if not (fault.lab.workspace(chat_id) / "files" / "runs").exists():
             fault.row.problems.append(f"{chat_id}: the command never ran")

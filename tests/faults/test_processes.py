@@ -1,6 +1,7 @@
-"""Whole processes that die, stop, drain or starve: rows A11, A17, A19, B4, B5, H22 and H28."""
+"""Whole processes that die, stop, drain or starve: rows A11, A17, A19, A20, B4, B5, H22 and H28."""
 
 import asyncio
+import random  # noqa: TID251 (a test chooses its chance)
 import signal
 import time
 from collections.abc import Iterator
@@ -16,6 +17,10 @@ from support.faults.trials import Fault, faults
 pytestmark = pytest.mark.slow
 
 GONE_S = 60.0
+KILL_EVERY_S = 2.5
+KILLS_S = 150.0
+ANSWERED_S_MAX = 240.0
+KILLS_SHORT_S = 15.0
 VERSIONS = """
     SELECT e.chat_id::text, e.snapshot_version, e.owner_epoch, count(m.id)
     FROM chat.chat_exec e LEFT JOIN chat.chat_messages m ON m.chat_id = e.chat_id
@@ -108,6 +113,35 @@ async def test_a19_everything_is_stopped_in_turn_and_no_message_is_lost(lab: Fau
             loading.cancel()
         late = [value for value in lab.row.figures["takeover_s"] if value > 2.0]
         lab.row.counts["takeovers_over_2_s"] = len(late)
+
+
+@pytest.mark.short
+@pytest.mark.row("A20")
+async def test_a20_chats_that_run_tools_survive_kills_of_random_services(lab: FaultLab) -> None:
+    kills_s = KILLS_S if lab.is_full else KILLS_SHORT_S
+    count = 40 if lab.is_full else 2 * lab.trials_wanted
+    rng = random.Random(lab.row.row)
+    async for fault in faults(lab):
+        async with asyncio.TaskGroup() as tasks:
+            loading = [tasks.create_task(talk_for_ever(fault)) for _ in range(count)]
+            until_s = time.monotonic() + kills_s
+            while time.monotonic() < until_s:
+                await lab.sleep(KILL_EVERY_S)
+                service = rng.choice(("chatd", "toolrunner", "mcpgateway", "gateway"))
+                victim = rng.choice(lab.processes(service))
+                with suppress(ProcessLookupError):
+                    victim.kill()
+                    lab.row.counts[f"killed_{service}"] += 1
+            for each in loading:
+                each.cancel()
+        await lab.until_whole()
+        killed_s = time.monotonic()
+        states = await fault.at_rest(180)
+        lab.row.figures["rest_after_s"].append(time.monotonic() - killed_s)
+        fault.trial(len(fault.chat_ids))
+        lab.row.counts["innocents_parked"] += sum(
+            state.status == "error" for state in states.values()
+        )
 
 
 @pytest.mark.row("B4")
@@ -211,6 +245,20 @@ async def until_marked(fault: Fault, chat_ids: list[str]) -> None:
         return all((fault.lab.workspace(each) / "files" / "runs").exists() for each in chat_ids)
 
     await fault.lab.until(all_run, "a run of every command", 30)
+
+
+async def talk_for_ever(fault: Fault) -> None:
+    """Create chats that run a command and wait for the end of each, until cancelled."""
+    client = await fault.lab.client()
+    while True:
+        (text,) = fault.texts("run: echo @ >> runs; sleep 1; seq 1 9", 1)
+        chat_id = await fault.create(client, text)
+        if chat_id is None:
+            await fault.lab.sleep(0.3)
+            continue
+        began_s = time.monotonic()
+        await fault.until_all(lambda state: state.is_at_rest, "rest", ANSWERED_S_MAX, [chat_id])
+        fault.row.figures["answered_s"].append(time.monotonic() - began_s)
 
 
 async def load_for_ever(fault: Fault) -> None:

@@ -55,6 +55,7 @@ from parley.client.events import (
 )
 from parley.client.management import ChatFilter, Management, ToolAnswer
 from parley.client.parts import (
+    CallProgress,
     ContextFile,
     File,
     FileReference,
@@ -70,6 +71,7 @@ from parley.client.parts import (
     UserPart,
 )
 from parley.client.retries import Backoff, Patience
+from parley.client.running_calls import RunningCall, RunningCalls
 
 __all__ = [
     "ActionRequired",
@@ -79,6 +81,7 @@ __all__ = [
     "Backoff",
     "Busy",
     "CallFailed",
+    "CallProgress",
     "Chat",
     "ChatEvent",
     "ChatFilter",
@@ -120,6 +123,8 @@ __all__ = [
     "Resync",
     "RetryScheduled",
     "Role",
+    "RunningCall",
+    "RunningCalls",
     "SentMessage",
     "ServerFault",
     "ServiceToken",

@@ -244,7 +244,14 @@ def _tool_result(result: message_pb2.ToolResultPart) -> parts.ToolResult:
         mcp_server_id=result.mcp_server_id,
         is_provider_executed=result.provider_executed,
         files=tuple(map(_file, result.files)),
+        process_id=result.process_id,
+        progress=_progress(result.progress) if result.HasField("progress") else None,
     )
+
+
+def _progress(told: message_pb2.CallProgress) -> parts.CallProgress:
+    total = told.total if told.HasField("total") else None
+    return parts.CallProgress(told.progress, total, told.message)
 
 
 def _file(file: message_pb2.FilePart) -> parts.File:

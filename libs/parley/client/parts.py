@@ -62,6 +62,15 @@ class File:
 
 
 @dataclass(frozen=True, slots=True)
+class CallProgress:
+    """How far a running call is, in the unit of its tool; `total` is None if it is unknown."""
+
+    progress: float
+    total: float | None = None
+    message: str = ""
+
+
+@dataclass(frozen=True, slots=True)
 class ToolResult:
     """The result of a tool call.
 
@@ -69,12 +78,14 @@ class ToolResult:
         tool_call_id: The call it answers.
         tool_name: The name the model used.
         result_json: The result as one JSON value; empty while it still streams.
-        result_delta: A piece of the result's text; in live parts only.
-        is_reset: Whether the deltas so far must be discarded; in live parts only.
+        result_delta: A piece of the output of a running call; in live parts only.
+        is_reset: Whether the output before this delta must be discarded; in live parts only.
         outcome: How the call ended.
         mcp_server_id: The MCP server that offers the tool; empty for others.
         is_provider_executed: Whether the provider ran it itself.
         files: The files it shares in the chat.
+        process_id: The process of a running call, to attach to; in live parts only.
+        progress: How far a running call is; in live parts only.
     """
 
     tool_call_id: str
@@ -86,6 +97,13 @@ class ToolResult:
     mcp_server_id: str = ""
     is_provider_executed: bool = False
     files: tuple[File, ...] = ()
+    process_id: str = ""
+    progress: CallProgress | None = None
+
+    @property
+    def is_running(self) -> bool:
+        """Whether the call still runs: this is a delta of its live result."""
+        return self.outcome is ToolOutcome.UNSPECIFIED and not self.result_json
 
 
 @dataclass(frozen=True, slots=True)

@@ -48,6 +48,7 @@ class Rules:
         is_uuid: Whether it is a UUID.
         least: Smallest number.
         most: Largest number.
+        is_declared: Whether only declared values of an enum are accepted.
         excluded: Numbers of enum values that are not accepted.
         is_unique: Whether items may not repeat.
         items: The rules of items, or of the values of a map.
@@ -64,6 +65,7 @@ class Rules:
     is_uuid: bool = False
     least: float | None = None
     most: float | None = None
+    is_declared: bool = False
     excluded: frozenset[int] = frozenset()
     is_unique: bool = False
     items: "Rules | None" = None
@@ -104,7 +106,11 @@ def _rules(
         case FieldDescriptor.CPPTYPE_STRING:
             return _string_rules(declared, described)
         case FieldDescriptor.CPPTYPE_ENUM:
-            return Rules(is_required=required, excluded=frozenset(declared.enum.not_in))
+            return Rules(
+                is_required=required,
+                is_declared=declared.enum.defined_only,
+                excluded=frozenset(declared.enum.not_in),
+            )
         case FieldDescriptor.CPPTYPE_DOUBLE:
             return _number_rules(required, declared.double)
         case kind if kind in _INTEGERS:

@@ -2,7 +2,8 @@
 
 A checker is compiled once for each message type; fields without rules cost nothing. The semantics
 are those of protovalidate: rules apply to every value of a field without presence, unless it is
-declared to ignore the zero value.
+declared to ignore the zero value. One rule is added: a string that has rules contains no NUL, which
+neither PostgreSQL nor the arguments of programs can hold.
 """
 
 import re
@@ -184,7 +185,7 @@ def _value_check(field: FieldDescriptor, rules: Rules) -> ValueCheck | None:
         case FieldDescriptor.CPPTYPE_STRING:
             return _text_check(rules)
         case FieldDescriptor.CPPTYPE_ENUM:
-            return _choice_check(rules.excluded) if rules.excluded else None
+            return _choice_check(field, rules)
         case FieldDescriptor.CPPTYPE_BOOL | FieldDescriptor.CPPTYPE_MESSAGE:
             return None
         case _:
@@ -204,6 +205,8 @@ def _text_check(rules: Rules) -> ValueCheck | None:
         return None
 
     def check(value: str) -> str | None:
+        if "\0" in value:
+            return "must not contain the NUL character"
         if rules.is_uuid and _UUID.fullmatch(value) is None:
             return "must be a UUID"
         if size is not None and (problem := size(value)) is not None:
@@ -217,8 +220,18 @@ def _text_check(rules: Rules) -> ValueCheck | None:
     return check
 
 
-def _choice_check(excluded: frozenset[int]) -> ValueCheck:
-    return lambda value: "must be another of its values" if value in excluded else None
+def _choice_check(field: FieldDescriptor, rules: Rules) -> ValueCheck | None:
+    if not rules.is_declared and not rules.excluded:
+        return None
+    assert field.enum_type is not None
+    excluded, declared = rules.excluded, frozenset(field.enum_type.values_by_number)
+    known = declared if rules.is_declared else None
+
+    def check(value: int) -> str | None:
+        is_refused = value in excluded or (known is not None and value not in known)
+        return "must be another of its values" if is_refused else None
+
+    return check
 
 
 def _number_check(rules: Rules) -> ValueCheck | None:

@@ -30,13 +30,14 @@ from parley.identity.errors import (
 )
 from parley.identity.guard import Guard
 from parley.identity.revocations import InMemoryRevocations, Revocations
-from parley.identity.rules import CallerRule, rule_of
+from parley.identity.rules import AUDIENCES, CallerRule, rule_of
 from parley.identity.tickets import TICKET_LIFETIME_S, AttachTicket, TicketIssuer, TicketReader
 from parley.identity.tokens import CALL_TOKEN_LIFETIME_S, Signer, SigningKey
 from parley.identity.trust import Trust, TrustedKey, TrustFile
 
 __all__ = [
     "ANONYMOUS",
+    "AUDIENCES",
     "CALL_TOKEN_LIFETIME_S",
     "TICKET_LIFETIME_S",
     "ApiKey",

@@ -1,10 +1,13 @@
 """The callers that a method's proto declares."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Final
 
 from google.protobuf import descriptor_pool
 from google.protobuf.descriptor import MethodDescriptor
 
+from parley.api.contract.v1 import options_pb2
 from parley.api.identity.v1 import access_pb2
 from parley.identity.caller import Role, ServiceName
 
@@ -19,6 +22,15 @@ _ROLES = {
     access_pb2.ROLE_ADMIN: Role.ADMIN,
     access_pb2.ROLE_MEMBER: Role.MEMBER,
     access_pb2.ROLE_AUDITOR: Role.AUDITOR,
+}
+ADMINISTRATORS: Final = frozenset({Role.OWNER, Role.ADMIN})
+#: Audience of an HTTP binding -> the roles of its users. An auditor never reads chats.
+AUDIENCES: Final[Mapping[int, frozenset[Role]]] = {
+    options_pb2.AUDIENCE_UNSPECIFIED: ADMINISTRATORS | {Role.MEMBER},
+    options_pb2.AUDIENCE_EVERYONE: frozenset(Role),
+    options_pb2.AUDIENCE_ADMINISTRATORS: ADMINISTRATORS,
+    options_pb2.AUDIENCE_ADMINISTRATORS_AND_AUDITORS: ADMINISTRATORS | {Role.AUDITOR},
+    options_pb2.AUDIENCE_ANONYMOUS: frozenset(),
 }
 
 
@@ -65,6 +77,9 @@ def _declared(method: MethodDescriptor) -> CallerRule | None:
     roles = frozenset(_ROLES[role] for role in declared.roles if role in _ROLES)
     if declared.roles and not roles:
         return None
+    if not roles:
+        bindings = method.GetOptions().Extensions[options_pb2.http].bindings
+        roles = frozenset(role for each in bindings for role in AUDIENCES[each.audience])
     rule = CallerRule(
         services=frozenset(_SERVICES[each] for each in declared.services if each in _SERVICES),
         for_users=frozenset(_SERVICES[each] for each in declared.for_users if each in _SERVICES),

@@ -98,6 +98,11 @@ class Signer:
         # All call tokens have the same lifetime, so the oldest entry is also the first to expire.
         self._call_tokens: dict[tuple[ServiceName, User | None, int], _Reused] = {}
 
+    @property
+    def key_id(self) -> str:
+        """The id of the key."""
+        return self._key.kid
+
     def call_token(self, audience: ServiceName, user: User | None = None, offset_s: int = 0) -> str:
         """Return a short-lived token for calls to `audience`, for `user` or for the service itself.
 

@@ -33,12 +33,12 @@ def installed_binaries() -> Mapping[int, Path]:
 
 def _major(program: Path) -> int:
     try:
-        told = subprocess.run(
+        answered = subprocess.run(
             [program, "--version"], capture_output=True, text=True, timeout=30, check=True
         )
     except (OSError, subprocess.SubprocessError) as error:
         raise BinariesMissing(f"{program} does not run on this machine ({error})") from error
-    match = re.search(r"\) (\d+)", told.stdout)
+    match = re.search(r"\) (\d+)", answered.stdout)
     if match is None:
         raise BinariesMissing(f"{program} does not say its version")
     return int(match.group(1))

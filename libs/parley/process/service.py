@@ -44,6 +44,7 @@ class Process:
     """The resources a service gets from its process.
 
     Attributes:
+        environment: The variables that it was started with.
         supervision: Keeps failures of background tasks from ending the process.
     """
 
@@ -55,6 +56,7 @@ class Process:
     random: random.Random
     new_id: Callable[[], str]
     open_files: OpenFiles
+    environment: Mapping[str, str] = field(default_factory=dict, repr=False)
     supervision: Supervision = field(init=False)
 
     def __post_init__(self) -> None:
@@ -95,7 +97,7 @@ def _run(
     _relax_garbage_collection()
     open_files = OpenFiles.raised()
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
-        return runner.run(_live(name, settings, run, open_files))
+        return runner.run(_live(name, settings, run, open_files, environment))
 
 
 def _relax_garbage_collection() -> None:
@@ -114,6 +116,7 @@ async def _live(
     settings: S,
     run: Callable[[S, Process], Awaitable[None]],
     open_files: OpenFiles,
+    environment: Mapping[str, str],
 ) -> int:
     instance = f"{socket.gethostname()}-{os.getpid()}"
     with stopping_on_signals(name) as stopping, watched_event_loop(), watched_open_files():
@@ -128,7 +131,7 @@ async def _live(
             ) as telemetry:
                 for secret in _secrets(settings):
                     telemetry.redact(secret.reveal())
-                process = _process(name, instance, stopping, telemetry, open_files)
+                process = _process(name, instance, stopping, telemetry, open_files, environment)
                 return await _outcome(name, _as_itself(settings, process, run), telemetry)
         except TelemetryError as error:
             return _refuse(name, (str(error),))
@@ -157,6 +160,7 @@ def _process(
     stopping: asyncio.Event,
     telemetry: Telemetry,
     open_files: OpenFiles,
+    environment: Mapping[str, str],
 ) -> Process:
     clock = SystemClock()
     rng = random.SystemRandom()
@@ -169,6 +173,7 @@ def _process(
         random=rng,
         new_id=TimeOrderedIds(clock, rng),
         open_files=open_files,
+        environment=environment,
     )
 
 

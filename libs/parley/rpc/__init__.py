@@ -21,6 +21,7 @@ from parley.rpc.errors import (
     RpcError,
 )
 from parley.rpc.limits import LIMITS, Limits
+from parley.rpc.method import check_request
 from parley.rpc.problem import Problem, Refusal, Violation, problem_of, refused_call
 from parley.rpc.problem_table import ErrorTable
 from parley.rpc.revocations import FollowedRevocations, RevocationTiming
@@ -55,6 +56,7 @@ __all__ = [
     "acting_for",
     "answers_encoded",
     "call_headers",
+    "check_request",
     "connect",
     "current_caller",
     "current_method",

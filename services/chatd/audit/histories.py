@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from chatd.audit.pairing import Pairing
-from chatd.chats.domain.chat import ChatState, Message, Status
+from chatd.chats.domain.chat import ChatState, Message
 from chatd.chats.domain.transitions import impossibility
 from chatd.content.domain.messages import Role
 from chatd.content.domain.parts import File, ToolCall, ToolResult
@@ -56,12 +56,6 @@ def _impossible(chat: StoredChat) -> Iterator[str]:
         yield chat.state.chat_id
 
 
-def _waiting_for_services(chat: StoredChat) -> Iterator[str]:
-    is_ours_open = any(not call.is_client for call in chat.state.pending)
-    if chat.state.status is Status.REQUIRES_ACTION and is_ours_open:
-        yield chat.state.chat_id
-
-
 def _uncalled(chat: StoredChat) -> Iterator[str]:
     for placed in chat.pairing.uncalled:
         yield f"{chat.id_of(placed.message_id)}/{placed.result.tool_call_id}"
@@ -90,7 +84,7 @@ def _not_dispatched(chat: StoredChat) -> Iterator[str]:
     open_in = {each.message_id for each in chat.pairing.open}
     rows = {row.execution_id: row for row in chat.dispatches}
     for call in chat.state.pending:
-        if call.execution_id is None:
+        if call.execution_id is None or not call.is_dispatched:
             continue
         row = rows.get(call.execution_id)
         if (
@@ -131,11 +125,11 @@ def _calls(message: Message, row: DispatchedCall) -> int:
 
 
 def _not_as_recorded(chat: StoredChat) -> Iterator[str]:
-    told: dict[tuple[MessageId, str], list[ToolResult]] = {}
+    by_call: dict[tuple[MessageId, str], list[ToolResult]] = {}
     for placed, result in chat.pairing.answered:
-        told.setdefault((placed.message_id, result.tool_call_id), []).append(result)
+        by_call.setdefault((placed.message_id, result.tool_call_id), []).append(result)
     for row in chat.dispatches:
-        results = told.get((row.message_id, row.tool_call_id))
+        results = by_call.get((row.message_id, row.tool_call_id))
         if row.result is not None and results and row.result not in results:
             yield row.execution_id
 
@@ -160,11 +154,6 @@ HISTORY_INVARIANTS = (
         "states_are_possible",
         "The status of a chat agrees with its queue, its owner, its error and its open calls.",
         _impossible,
-    ),
-    HistoryInvariant(
-        "only_clients_are_waited_for",
-        "A chat that waits for a client has no open calls of ours, which nobody would carry on.",
-        _waiting_for_services,
     ),
     HistoryInvariant(
         "results_have_a_call",

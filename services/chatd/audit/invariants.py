@@ -8,7 +8,6 @@ lack it.
 from dataclasses import dataclass
 
 from chatd.chats.domain.chat import QUEUE_LENGTH_MAX
-from chatd.chats.domain.transitions import ACTION_TIMEOUT_S
 from chatd.turns.domain.compaction import COMPACTIONS_MAX
 from chatd.workers.domain import PARKING_TAKEOVERS
 
@@ -127,11 +126,12 @@ STATES = (
     ),
     SqlInvariant(
         "chats_at_rest_have_no_episode",
-        "A chat that does not run has no attempt, takeover, retry or summary under way.",
+        "A chat that does not run has no attempt, takeover, retry, summary or revert under way.",
         """
         SELECT chat_id::text FROM chat.chat_exec
         WHERE status NOT IN ('running', 'interrupting') AND (generation_attempt <> 0
-            OR takeovers <> 0 OR retry IS NOT NULL OR is_compaction_requested)
+            OR takeovers <> 0 OR retry IS NOT NULL OR is_compaction_requested
+            OR revert IS NOT NULL)
         """,
     ),
     SqlInvariant(
@@ -150,14 +150,55 @@ STATES = (
         """,
     ),
     SqlInvariant(
-        "asked_clients_have_a_deadline",
-        f"Exactly the chats that wait for a client have a deadline, {ACTION_TIMEOUT_S:.0f} s ahead "
-        "at most.",
-        # The two timestamps of one statement are read one after the other.
-        f"""
-        SELECT chat_id::text FROM chat.chat_exec
-        WHERE (status = 'requires_action') <> (deadline_at IS NOT NULL)
-            OR deadline_at > changed_at + interval '{ACTION_TIMEOUT_S + 1} seconds'
+        "only_waiting_chats_expire",
+        "Only a chat that waits for a client or a person has a deadline, the earliest one of its "
+        "open actions.",
+        """
+        SELECT e.chat_id::text FROM chat.chat_exec e
+        WHERE (e.status <> 'requires_action' AND e.deadline_at IS NOT NULL)
+            OR (e.status = 'requires_action' AND e.deadline_at IS DISTINCT FROM coalesce(
+                (SELECT min(a.deadline_at) FROM chat.chat_actions a
+                    WHERE a.chat_id = e.chat_id AND a.ended_at IS NULL),
+                CASE WHEN NOT EXISTS (SELECT 1 FROM chat.chat_actions a
+                    WHERE a.chat_id = e.chat_id AND a.ended_at IS NULL) THEN e.deadline_at END))
+        """,
+    ),
+    SqlInvariant(
+        "open_actions_are_waited_for",
+        "Every open action belongs to an open call of its chat, and the other way round.",
+        """
+        SELECT coalesce(a.chat_id, p.chat_id)::text || '/' || coalesce(a.id, p.id)::text
+        FROM (SELECT chat_id, id FROM chat.chat_actions WHERE ended_at IS NULL) a
+        FULL JOIN (
+            SELECT e.chat_id, (call ->> 'execution_id')::uuid AS id
+            FROM chat.chat_exec e, json_array_elements(e.pending) call
+            WHERE coalesce(call ->> 'kind', 'dispatched') <> 'dispatched'
+                AND NOT coalesce((call ->> 'is_recorded')::boolean, false)
+                AND call ->> 'execution_id' IS NOT NULL
+                AND e.status <> 'waiting') p
+            ON p.id = a.id AND p.chat_id = a.chat_id
+        WHERE a.id IS NULL OR p.id IS NULL
+        """,
+    ),
+    SqlInvariant(
+        "only_answers_are_waited_for",
+        "A chat that waits for a client or a person has no open calls of ours, which nobody would "
+        "carry on, except those that a person has allowed.",
+        """
+        SELECT DISTINCT e.chat_id::text FROM chat.chat_exec e, json_array_elements(e.pending) call
+        WHERE e.status = 'requires_action' AND call ->> 'execution_id' IS NOT NULL
+            AND coalesce(call ->> 'kind', 'dispatched') = 'dispatched'
+            AND NOT EXISTS (SELECT 1 FROM chat.chat_actions a
+                WHERE a.id = (call ->> 'execution_id')::uuid AND a.outcome = 'answered')
+        """,
+    ),
+    SqlInvariant(
+        "answers_are_stored",
+        "An action that was answered says by whom and when; one that did not end says nothing.",
+        """
+        SELECT chat_id::text || '/' || id::text FROM chat.chat_actions
+        WHERE (outcome = 'answered') <> (ended_by <> '')
+            OR (ended_at IS NULL AND (answer IS NOT NULL OR result IS NOT NULL))
         """,
     ),
     SqlInvariant(

@@ -32,7 +32,7 @@ LIVE_INVARIANTS = (
     ),
     SqlInvariant(
         "deadlines_are_kept",
-        f"No chat waits for a client {GRACE_S} s after its deadline.",
+        f"No chat waits for an answer {GRACE_S} s after its deadline.",
         f"""
         SELECT chat_id::text FROM chat.chat_exec
         WHERE deadline_at < now() - interval '{GRACE_S} seconds'

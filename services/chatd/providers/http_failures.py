@@ -45,17 +45,17 @@ async def failure_of_document(response: Response, beginning: bytes) -> Failure:
 
 def failure_of_error(error: HttpError | OSError, *, is_begun: bool = False) -> Failure:
     """Return the failure of a connection error; `is_begun` means that it was established."""
-    told = str(error) or type(error).__name__
+    problem = str(error) or type(error).__name__
     match error:
         case AddressInvalid() | HeaderInvalid():
-            return Failure(f"malformed configuration: {told}")
+            return Failure(f"malformed configuration: {problem}")
         case ssl.SSLCertVerificationError():
-            return Failure(f"certificate verify failed: {told}", is_transport=True)
+            return Failure(f"certificate verify failed: {problem}", is_transport=True)
         case AnswerMalformed() if is_begun:
-            return Failure(f"the stream cannot be read: {told}", is_garbled=True)
+            return Failure(f"the stream cannot be read: {problem}", is_garbled=True)
         case _:
             return Failure(
-                told, is_transport=True, is_cut_off=is_begun, is_unreachable=not is_begun
+                problem, is_transport=True, is_cut_off=is_begun, is_unreachable=not is_begun
             )
 
 

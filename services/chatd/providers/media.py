@@ -98,7 +98,7 @@ def _mcp_parts(value: object) -> list[ResultContent] | None:
     if not all(isinstance(item, dict) and isinstance(item.get("type"), str) for item in items):
         return None
     parts = [part for item in items for part in _part(item)]
-    rest = {name: told for name, told in value.items() if name not in ("content", "_meta")}
+    rest = {name: entry for name, entry in value.items() if name not in ("content", "_meta")}
     if rest:
         parts.append(TextContent(_json(rest)))
     return parts
@@ -146,9 +146,9 @@ def _media(kind: str, media_type: str, data: str) -> ResultContent:
 
 def _media_type(item: Mapping[str, object]) -> str:
     for name in ("media_type", "mimeType", "mime_type"):
-        told = item.get(name)
-        if isinstance(told, str):
-            return told[:128]
+        found = item.get(name)
+        if isinstance(found, str):
+            return found[:128]
     return ""
 
 

@@ -129,15 +129,15 @@ def parameters_of(input_schema_json: str) -> msgspec.Raw:
 
 def _efforts(target: Target) -> tuple[ReasoningEffort, ...]:
     """Return the efforts that the model accepts, from the least to the most."""
-    told = target.options.get("efforts")
-    if told is None:
+    accepted = target.options.get("efforts")
+    if accepted is None:
         name = target.model_name.lower().rpartition("/")[2].removeprefix("ft:")
         if _NOT_THINKING.match(name):
             return ()
-        told = next(efforts for family, efforts in _FAMILIES if family.match(name)).split()
-    if not isinstance(told, Iterable) or not all(each in EFFORTS for each in told):
+        accepted = next(efforts for family, efforts in _FAMILIES if family.match(name)).split()
+    if not isinstance(accepted, Iterable) or not all(each in EFFORTS for each in accepted):
         raise config_error(target, f"has an option efforts that is not some of {_words()}.")
-    return tuple(each for each in EFFORTS if each in told)
+    return tuple(each for each in EFFORTS if each in accepted)
 
 
 def _words() -> str:

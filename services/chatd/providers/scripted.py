@@ -4,8 +4,9 @@ import json
 import re
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Callable, Iterable
 
-from chatd.content.domain.messages import Role
+from chatd.content.domain.messages import FinishReason, Role
 from chatd.content.domain.parts import Text, ToolCall, ToolResult
+from chatd.content.domain.prompts import PromptMessage
 from chatd.content.domain.tools import Executor, ToolSpec
 from chatd.content.domain.truncation import without_large_bytes
 from chatd.models.domain.language_model import (
@@ -13,7 +14,6 @@ from chatd.models.domain.language_model import (
     ModelEvent,
     ModelRequest,
     OnEvent,
-    PromptMessage,
     RequestSent,
     TextDelta,
     ToolCallRequested,
@@ -108,18 +108,17 @@ def _play_step(
 ) -> Iterable[ModelEvent]:
     """Make the next calls of a script, or report when all were made."""
     results = _results(_present_turn(request.messages))
-    server_ids = {tool.name: tool.server_id for tool in request.tools}
-    for place in _next_places(steps, len(results)):
+    places = _next_places(steps, len(results))
+    for place in places:
         _, command, name, arguments = steps[place]
         if command:
             name, arguments = SHELL_TOOL, json.dumps({"command": command})
-        call = ToolCall(f"call_{place}", name, arguments, mcp_server_id=server_ids.get(name, ""))
-        yield ToolCallRequested(call)
+        yield ToolCallRequested(ToolCall(f"call_{place}", name, arguments))
     if len(results) >= len(steps):
         yield from _report(results)
     if (filled := _use(request.messages)) is not None:
         yield filled
-    yield Finished()
+    yield _finished(is_calling=bool(places))
 
 
 def _next_places(steps: list[tuple[str, str, str, str]], done: int) -> range:
@@ -143,20 +142,20 @@ def demo(request: ModelRequest) -> Iterable[ModelEvent]:
     turn = _present_turn(request.messages)
     if results := _results(turn):
         yield from _report(results)
-    else:
-        yield from _greet(turn, request.tools)
-    yield Finished()
-
-
-def _greet(turn: tuple[PromptMessage, ...], tools: tuple[ToolSpec, ...]) -> Iterable[ModelEvent]:
+        yield Finished()
+        return
     yield from _words(
         f'You said "{_said(turn)}". I am the scripted demo of Parley, not a language model: '
         "set a provider key to talk to a real one. "
     )
-    for index, call in enumerate(_demo_calls(tools)):
-        yield ToolCallRequested(
-            ToolCall(f"call_{index}", call[0].name, call[1], mcp_server_id=call[0].server_id)
-        )
+    calls = tuple(_demo_calls(request.tools))
+    for index, (tool, arguments) in enumerate(calls):
+        yield ToolCallRequested(ToolCall(f"call_{index}", tool.name, arguments))
+    yield _finished(is_calling=bool(calls))
+
+
+def _finished(*, is_calling: bool) -> Finished:
+    return Finished(FinishReason.TOOL_CALLS if is_calling else FinishReason.STOP)
 
 
 def _results(turn: tuple[PromptMessage, ...]) -> list[ToolResult]:

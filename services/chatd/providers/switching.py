@@ -7,7 +7,7 @@ import msgspec
 
 from chatd.content.domain.messages import Role
 from chatd.content.domain.parts import Part, Reasoning, Text, ToolCall, ToolResult
-from chatd.models.domain.language_model import PromptMessage
+from chatd.content.domain.prompts import PromptMessage
 
 
 @dataclass(frozen=True, slots=True)

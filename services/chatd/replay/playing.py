@@ -4,8 +4,9 @@ from pathlib import Path
 
 from chatd.content.domain.messages import Role
 from chatd.content.domain.parts import Text
+from chatd.content.domain.prompts import PromptMessage
 from chatd.models.domain.catalogue import ProviderType
-from chatd.models.domain.language_model import ModelError, ModelRequest, PromptMessage
+from chatd.models.domain.language_model import ModelError, ModelRequest
 from chatd.models.engine.target import Target
 from chatd.providers.anthropic import AnthropicWire
 from chatd.providers.completions import CompletionsWire

@@ -3,6 +3,7 @@
 from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 
+from chatd.content.domain.messages import ChatMode
 from chatd.content.domain.parts import ToolOutcome
 from chatd.content.domain.tools import Outcome, ToolSpec
 from chatd.primitives.domain.ids import OwnerId
@@ -30,10 +31,11 @@ class ToolCatalogue:
 
 @dataclass(frozen=True, slots=True)
 class CatalogueKey:
-    """The cache key of a catalogue: the replica, the user, and the chosen servers."""
+    """The cache key of a catalogue: the replica, the user, the mode and the chosen servers."""
 
     address: str
     owner_id: OwnerId
+    mode: ChatMode = ChatMode.ORDINARY
     server_ids: tuple[str, ...] = ()
 
 

@@ -2,12 +2,14 @@
 
 import base64
 import json
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+import logging
+from collections.abc import Mapping, Sequence
 
 import grpc
 
 from chatd.chats.domain.references import NO_SUCH_SERVER, SERVER_DISABLED
-from chatd.content.domain.parts import ToolOutcome
+from chatd.content.domain.messages import ChatMode
+from chatd.content.domain.parts import CallProgress, ToolOutcome
 from chatd.content.domain.tools import (
     UNKNOWN_OUTCOME,
     Ended,
@@ -21,8 +23,9 @@ from chatd.content.domain.tools import (
     ToolSpec,
     Untraceable,
 )
-from chatd.primitives.domain.errors import ChatNotFound, CheckUnavailable
-from chatd.primitives.domain.ids import ChatId, Owner
+from chatd.content.domain.turn_context import TurnContext
+from chatd.primitives.domain.errors import CheckUnavailable
+from chatd.primitives.domain.ids import ChatId, ExecutionId, Owner
 from chatd.tools.catalogue_cache import (
     CatalogueKey,
     ServerChoiceCache,
@@ -37,9 +40,12 @@ from parley.api.mcp.v1.runtime_service_pb2_grpc import McpRuntimeServiceStub
 from parley.clock import Clock
 from parley.rpc import Channels, NoAddress, Problem, acting_for
 
+logger = logging.getLogger(__name__)
+
 CALL_TIMEOUT_S = 600.0
 LIST_TIMEOUT_S = 10.0
 ASK_TIMEOUT_S = 10.0
+CALL_ACKNOWLEDGED = "CALL_ACKNOWLEDGED"
 # A user's request waits for this check.
 CHECK_TIMEOUT_S = 2.0
 
@@ -59,25 +65,16 @@ class McpTools:
     Args:
         channels: The replicas of mcpgateway.
         clock: The clock of the caches.
-        chosen: Returns the servers that a chat has chosen.
     """
 
-    def __init__(
-        self,
-        channels: Channels,
-        clock: Clock,
-        chosen: Callable[[ChatId], Awaitable[tuple[str, ...]]],
-    ) -> None:
+    def __init__(self, channels: Channels, clock: Clock) -> None:
         self._channels = channels
         self._catalogues = ToolCatalogueCache(clock)
         self._choices = ServerChoiceCache(clock)
-        self._chosen = chosen
 
-    async def list_tools(self, chat_id: ChatId, owner: Owner) -> tuple[ToolSpec, ...]:
+    async def list_tools(self, context: TurnContext) -> tuple[ToolSpec, ...]:
         """Return the tools of the servers that the chat has chosen, and of those for all chats."""
-        server_ids = await self._chosen(chat_id)
-        place = self._place(chat_id, owner, server_ids)
-        return await self._catalogues.at(place, lambda: self._ask(chat_id, owner, server_ids))
+        return await self._catalogues.at(self._place(context), lambda: self._ask(context))
 
     def forget_catalogues(self) -> None:
         """Drop cached catalogues and choices, because servers changed or notices may be lost."""
@@ -111,21 +108,19 @@ class McpTools:
             self._choices.keep(owner.id, set(server_ids) - set(stored) - set(refused))
         return refused
 
-    async def _ask(
-        self, chat_id: ChatId, owner: Owner, server_ids: tuple[str, ...]
-    ) -> ToolCatalogue:
-        stub = McpRuntimeServiceStub(self._channels.for_key(chat_id))
-        context = api.ChatContext(chat_id=chat_id, root_chat_id=chat_id)
-        with acting_for(user_of(owner)):
+    async def _ask(self, context: TurnContext) -> ToolCatalogue:
+        stub = McpRuntimeServiceStub(self._channels.for_key(context.chat_id))
+        chat = _chat_context(context, context.mode)
+        with acting_for(user_of(context.owner)):
             selection = await stub.ResolveSelection(
-                api.ResolveSelectionRequest(context=context, stored_server_ids=server_ids),
+                api.ResolveSelectionRequest(context=chat, stored_server_ids=context.mcp_server_ids),
                 timeout=LIST_TIMEOUT_S,
                 wait_for_ready=True,
             )
             if not selection.effective_server_ids:
                 return ToolCatalogue(())
             request = api.ListToolsRequest(
-                context=context, server_ids=selection.effective_server_ids, allow_stale=True
+                context=chat, server_ids=selection.effective_server_ids, allow_stale=True
             )
             listing = await stub.ListTools(request, timeout=LIST_TIMEOUT_S)
         return ToolCatalogue(
@@ -137,12 +132,7 @@ class McpTools:
 
     async def execute(self, execution: Execution) -> Outcome:
         """Call a tool, or attach to the running call, and return its result."""
-        try:
-            server_ids = await self._chosen(execution.chat_id)
-        except ChatNotFound:
-            # The chat was deleted meanwhile, so no catalogue of it is requested again.
-            return await self._execute(execution)
-        place = self._place(execution.chat_id, execution.owner, server_ids)
+        place = self._place(execution.context)
         return await self._catalogues.after(place, self._execute(execution))
 
     async def _execute(self, execution: Execution) -> Outcome:
@@ -152,9 +142,16 @@ class McpTools:
                 async for response in stub.CallTool(_request(execution), timeout=CALL_TIMEOUT_S):
                     if response.HasField("result"):
                         return outcome_of(response.result)
+                    if response.HasField("progress"):
+                        self._report(execution, response.progress)
         except grpc.aio.AioRpcError as error:
             return _refusal(certain_problem(error, Executor.MCPGATEWAY))
         raise ExecutorUnreachable(Executor.MCPGATEWAY)
+
+    def _report(self, execution: Execution, told: api.CallProgress) -> None:
+        total = told.total if told.HasField("total") else None
+        progress = CallProgress(told.progress, total, told.message)
+        execution.context.progress.report(execution.dispatch.call.tool_call_id, progress)
 
     async def find(self, execution: Execution) -> Found:
         """Return the state of a call in the journal."""
@@ -186,11 +183,41 @@ class McpTools:
         except grpc.aio.AioRpcError as error:
             certain_problem(error, Executor.MCPGATEWAY)
 
-    def _place(self, chat_id: ChatId, owner: Owner, server_ids: tuple[str, ...]) -> CatalogueKey:
-        return CatalogueKey(str(self._channels.address_for(chat_id)), owner.id, server_ids)
+    async def acknowledge(self, generation: str, execution_ids: Sequence[ExecutionId]) -> None:
+        """Acknowledge results; all replicas have the same journal.
+
+        Raises:
+            ExecutorUnreachable: no mcpgateway responds.
+        """
+        request = api.AckCallsRequest(
+            request_id=f"ack-{execution_ids[0]}",
+            execution_ids=execution_ids,
+            journal_generation=generation,
+        )
+        try:
+            stub = McpRuntimeServiceStub(self._channels.for_key(execution_ids[0]))
+            await stub.AckCalls(request, timeout=ASK_TIMEOUT_S)
+        except NoAddress as error:
+            raise ExecutorUnreachable(Executor.MCPGATEWAY) from error
+        except grpc.aio.AioRpcError as error:
+            problem = certain_problem(error, Executor.MCPGATEWAY)
+            logger.info("calls were not acknowledged: %s", problem.message)
+
+    def _place(self, context: TurnContext) -> CatalogueKey:
+        address = str(self._channels.address_for(context.chat_id))
+        return CatalogueKey(address, context.owner.id, context.mode, context.mcp_server_ids)
 
     def _stub(self, execution: Execution) -> McpRuntimeServiceStub:
         return McpRuntimeServiceStub(self._channels.for_key(execution.chat_id))
+
+
+def _chat_context(context: TurnContext, mode: ChatMode) -> api.ChatContext:
+    return api.ChatContext(
+        chat_id=context.chat_id,
+        root_chat_id=context.root_chat_id,
+        workspace_id=context.workspace_id,
+        is_plan_mode=mode is not ChatMode.ORDINARY,
+    )
 
 
 def _reason(server: api.InvalidServer) -> str:
@@ -199,8 +226,12 @@ def _reason(server: api.InvalidServer) -> str:
 
 
 def _refusal(problem: Problem) -> Outcome:
-    """Return a refused call's outcome; a new journal proves nothing about the first attempt."""
-    return UNKNOWN_OUTCOME if problem.reason == JOURNAL_CHANGED else refused(problem)
+    """Return a refused call's outcome; a new journal proves nothing about the first attempt.
+
+    A call that was acknowledged before was executed for a database that has been replaced.
+    """
+    is_unknown = problem.reason in (JOURNAL_CHANGED, CALL_ACKNOWLEDGED)
+    return UNKNOWN_OUTCOME if is_unknown else refused(problem)
 
 
 def _spec(tool: tool_pb2.McpTool, journal_generation: str) -> ToolSpec:
@@ -213,6 +244,9 @@ def _spec(tool: tool_pb2.McpTool, journal_generation: str) -> ToolSpec:
         server_id=tool.server_id,
         original_name=tool.original_name,
         digest=tool.digest,
+        needs_approval=tool.needs_approval,
+        # Hints are repeated as `is_repeatable` only of trusted servers.
+        is_read_only=tool.is_repeatable and tool.hints.read_only,
     )
 
 
@@ -229,7 +263,7 @@ def _request(execution: Execution) -> api.CallToolRequest:
     dispatch, spec = execution.dispatch, execution.spec
     return api.CallToolRequest(
         key=_key(execution),
-        context=api.ChatContext(chat_id=execution.chat_id, root_chat_id=execution.chat_id),
+        context=_chat_context(execution.context, dispatch.mode),
         server_id=spec.server_id,
         original_name=spec.original_name,
         expected_digest=spec.digest,

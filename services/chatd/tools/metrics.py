@@ -15,7 +15,7 @@ from chatd.content.domain.tools import (
     Tools,
     ToolSpec,
 )
-from chatd.primitives.domain.ids import ChatId, Owner
+from chatd.content.domain.turn_context import TurnContext
 from parley.clock import Clock
 from parley.telemetry import Durations, Telemetry
 
@@ -49,9 +49,9 @@ class MeasuredTools:
         )
         self._results: dict[str, _Results] = {}
 
-    async def list_tools(self, chat_id: ChatId, owner: Owner) -> tuple[ToolSpec, ...]:
+    async def list_tools(self, context: TurnContext) -> tuple[ToolSpec, ...]:
         """Return the tools of the wrapped source."""
-        return await self._tools.list_tools(chat_id, owner)
+        return await self._tools.list_tools(context)
 
     async def execute(self, execution: Execution) -> Outcome:
         """Execute a call and count it; a cancelled wait is not counted: the call continues."""

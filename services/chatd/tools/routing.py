@@ -2,23 +2,33 @@
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 import grpc
 
 from chatd.content.domain.tools import Execution, Executor, Found, Outcome, Tools, ToolSpec
-from chatd.primitives.domain.ids import ChatId, Owner
+from chatd.content.domain.turn_context import TurnContext
 
 logger = logging.getLogger(__name__)
 
 
 class RoutedTools:
-    """Offers the tools of all executors; an unavailable executor's tools are left out."""
+    """Offers the tools of all executors; an unavailable executor's tools are left out.
 
-    def __init__(self, executors: Mapping[Executor, Tools]) -> None:
+    Args:
+        executors: The tools of each executor.
+        dispatched: Called with each call that is passed to its executor.
+    """
+
+    def __init__(
+        self,
+        executors: Mapping[Executor, Tools],
+        dispatched: Callable[[Execution], None] = lambda _: None,
+    ) -> None:
         self._executors = executors
+        self._dispatched = dispatched
 
-    async def list_tools(self, chat_id: ChatId, owner: Owner) -> tuple[ToolSpec, ...]:
+    async def list_tools(self, context: TurnContext) -> tuple[ToolSpec, ...]:
         """Return the tools of all executors that answer.
 
         Raises:
@@ -27,7 +37,7 @@ class RoutedTools:
 
         async def ask(executor: Executor, tools: Tools) -> tuple[ToolSpec, ...]:
             try:
-                return await tools.list_tools(chat_id, owner)
+                return await tools.list_tools(context)
             except grpc.aio.AioRpcError as error:
                 logger.warning(
                     "%s offers no tools now: %s", executor, error.code().name, exc_info=error
@@ -44,12 +54,16 @@ class RoutedTools:
 
     async def execute(self, execution: Execution) -> Outcome:
         """Forward the call to its executor."""
-        return await self._executors[execution.dispatch.executor].execute(execution)
+        return await self._executor(execution).execute(execution)
 
     async def find(self, execution: Execution) -> Found:
         """Forward the request to the call's executor."""
-        return await self._executors[execution.dispatch.executor].find(execution)
+        return await self._executor(execution).find(execution)
 
     async def cancel(self, execution: Execution) -> None:
         """Forward the cancellation to the call's executor."""
-        await self._executors[execution.dispatch.executor].cancel(execution)
+        await self._executor(execution).cancel(execution)
+
+    def _executor(self, execution: Execution) -> Tools:
+        self._dispatched(execution)
+        return self._executors[execution.dispatch.executor]

@@ -2,6 +2,7 @@
 
 import json
 import logging
+from collections.abc import Sequence
 
 import grpc
 
@@ -17,21 +18,24 @@ from chatd.content.domain.tools import (
     ToolSpec,
     Untraceable,
 )
+from chatd.content.domain.turn_context import TurnContext
 from chatd.primitives.domain.errors import ChatError
-from chatd.primitives.domain.ids import ChatId, Owner
+from chatd.primitives.domain.ids import ExecutionId, Owner
 from chatd.tools.catalogue_cache import CatalogueKey, ToolCatalogue, ToolCatalogueCache
-from chatd.tools.workspace import TOOLS, AttachmentStore, Call, failed, key_of, refused
+from chatd.tools.workspace import TOOLS, AttachmentStore, Call, failed, key_of, offered, refused
 from chatd.tools.workspace.not_ready import not_ready
 from chatd.users.clients.existence import user_of
 from chatd.workspaces.clients.failures import JOURNAL_CHANGED, MOVED, certain_problem
 from chatd.workspaces.domain.ports import WorkspaceLocation, WorkspaceLocator
 from parley.api.workspace.v1 import execution_pb2, execution_service_pb2
 from parley.api.workspace.v1.execution_service_pb2_grpc import ExecutionServiceStub
+from parley.cache import BoundedCache
 from parley.clock import Clock
 from parley.rpc import Address, Channels, acting_for
 
 logger = logging.getLogger(__name__)
 
+JOURNALS_MAX = 1024
 LIST_TIMEOUT_S = 5.0
 ASK_TIMEOUT_S = 10.0
 
@@ -58,16 +62,19 @@ class WorkspaceTools:
         self._clock = clock
         self._attachment_store = attachment_store
         self._catalogues = ToolCatalogueCache(clock)
+        # The addresses of nodes by the generation of their journal.
+        self._journals: BoundedCache[str, str] = BoundedCache(JOURNALS_MAX)
 
-    async def list_tools(self, chat_id: ChatId, owner: Owner) -> tuple[ToolSpec, ...]:
-        """Return the tools, with the journal generation of the node."""
+    async def list_tools(self, context: TurnContext) -> tuple[ToolSpec, ...]:
+        """Return the tools that the mode allows, with the journal generation of the node."""
         try:
-            location = await self._locator.locate_for_turn(chat_id)
+            location = await self._locator.locate_for_turn(context.chat_id)
         except ChatError as nowhere:
             logger.warning("a chat has no workspace tools now: %s", nowhere)
             return ()
-        place = CatalogueKey(location.address, owner.id)
-        return await self._catalogues.at(place, lambda: self._ask(location, owner))
+        place = CatalogueKey(location.address, context.owner.id)
+        specs = await self._catalogues.at(place, lambda: self._ask(location, context.owner))
+        return offered(specs, context)
 
     async def _ask(self, location: WorkspaceLocation, owner: Owner) -> ToolCatalogue:
         stub = ExecutionServiceStub(self._channel(location))
@@ -77,6 +84,7 @@ class WorkspaceTools:
                 timeout=LIST_TIMEOUT_S,
                 wait_for_ready=True,
             )
+        self._journals.put(journal.journal_generation, location.address)
         return ToolCatalogue(
             tuple(tool.spec(journal.journal_generation) for tool in TOOLS.values())
         )
@@ -167,6 +175,27 @@ class WorkspaceTools:
                 await stub.CancelExecution(request, timeout=ASK_TIMEOUT_S)
         except grpc.aio.AioRpcError as error:
             certain_problem(error, Executor.TOOLRUNNER)
+
+    async def acknowledge(self, generation: str, execution_ids: Sequence[ExecutionId]) -> None:
+        """Acknowledge results to the node of a journal, if this process knows it.
+
+        Raises:
+            ExecutorUnreachable: the node does not respond.
+        """
+        address = self._journals.get(generation)
+        if address is None:
+            return
+        request = execution_service_pb2.AckExecutionsRequest(
+            request_id=f"ack-{execution_ids[0]}",
+            execution_ids=execution_ids,
+            journal_generation=generation,
+        )
+        stub = ExecutionServiceStub(self._channels.also(Address.parse(address)))
+        try:
+            await stub.AckExecutions(request, timeout=ASK_TIMEOUT_S)
+        except grpc.aio.AioRpcError as error:
+            problem = certain_problem(error, Executor.TOOLRUNNER)
+            logger.info("executions were not acknowledged: %s", problem.message)
 
     def _channel(self, location: WorkspaceLocation) -> grpc.aio.Channel:
         return self._channels.also(Address.parse(location.address))

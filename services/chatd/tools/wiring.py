@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from chatd.bus_handlers import follow_servers
 from chatd.chats.store.attachments import Attachments
 from chatd.content.domain.tools import Executor, Tools
-from chatd.models.engine.configuration import ConfigurationCache
-from chatd.primitives.domain.ids import ChatId
 from chatd.resources import Resources
+from chatd.tools.acknowledgements import Acknowledgements
 from chatd.tools.mcpgateway import McpTools
 from chatd.tools.metrics import MeasuredTools
 from chatd.tools.routing import RoutedTools
@@ -20,41 +19,44 @@ from parley.tasks import BackgroundTasks
 
 @dataclass(frozen=True, slots=True)
 class ToolComponents:
-    """The tools of all executors, and the MCP servers among these."""
+    """The tools of all executors, the MCP servers among these, and what acknowledges results."""
 
     tools: Tools
     servers: McpTools
+    acknowledgements: Acknowledgements
 
 
 async def open_tools(
     resources: Resources,
-    configuration: ConfigurationCache,
     stack: AsyncExitStack,
     *,
     locator: WorkspaceLocator,
     lifecycle: Tools,
 ) -> ToolComponents:
     """Return the tools of all executors; the stack closes their channels."""
-
-    async def chosen(chat_id: ChatId) -> tuple[str, ...]:
-        return (await configuration.chat(chat_id)).mcp_server_ids
-
     clock = resources.process.clock
     mcpgateways = await stack.enter_async_context(
         resources.neighbours.channels(ServiceName.MCPGATEWAY, resources.settings.mcpgateway)
     )
-    of_servers = McpTools(mcpgateways, clock, chosen)
+    of_servers = McpTools(mcpgateways, clock)
     background = await stack.enter_async_context(BackgroundTasks(resources.process.supervision))
     background.keep("servers.follow", lambda: follow_servers(resources.bus, of_servers))
+    of_workspaces = WorkspaceTools(
+        resources.toolrunners, clock, Attachments(resources.pool), locator
+    )
+    acknowledgements = Acknowledgements(
+        {Executor.TOOLRUNNER: of_workspaces, Executor.MCPGATEWAY: of_servers}, clock
+    )
+    background.keep("executions.acknowledge", acknowledgements.run)
+    stack.push_async_callback(acknowledgements.flush)
     routed = RoutedTools(
         {
-            Executor.TOOLRUNNER: WorkspaceTools(
-                resources.toolrunners, clock, Attachments(resources.pool), locator
-            ),
+            Executor.TOOLRUNNER: of_workspaces,
             Executor.CHATD: lifecycle,
             Executor.MCPGATEWAY: of_servers,
-        }
+        },
+        acknowledgements.dispatched,
     )
     measured = MeasuredTools(routed, clock)
     stack.callback(measured.publish(resources.process.telemetry))
-    return ToolComponents(measured, of_servers)
+    return ToolComponents(measured, of_servers, acknowledgements)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from chatd.chats.domain.references import McpServers
 from chatd.chats.store.diffs import PostgresDiffs
 from chatd.chats.wiring import ChatComponents
+from chatd.content.domain.tools import Tools
 from chatd.faults import Faults
 from chatd.files.engine.cache import CachedFiles
 from chatd.files.store.files import PostgresFiles
@@ -14,10 +15,13 @@ from chatd.models.wiring import ModelComponents
 from chatd.offboarding.engine.suspended_users import SuspensionCheckedSetups, UserSuspension
 from chatd.primitives.domain.ids import WorkerId
 from chatd.resources import Resources
+from chatd.reverts.clients.restores import NodeRestores
 from chatd.spend.store.open_calls import PostgresOpenCalls
 from chatd.spend.wiring import SpendComponents
 from chatd.titles.wiring import TitleComponents, open_titles
+from chatd.tools.acknowledgements import Acknowledgements
 from chatd.tools.wiring import open_tools
+from chatd.turns.domain.ports import Approvals
 from chatd.turns.engine.chat_run import TurnRunner
 from chatd.turns.engine.dependencies import TurnPorts
 from chatd.turns.engine.open_calls import OpenCallWriter
@@ -25,7 +29,9 @@ from chatd.turns.engine.setups import ConfiguredSetups
 from chatd.turns.store.workers import PostgresWorkers
 from chatd.turns.worker.ports import WorkerLimits, WorkerPorts
 from chatd.turns.worker.worker import Worker
+from chatd.workers.engine.endings import WorkerEndings
 from chatd.workers.engine.leases import LeaseTiming
+from chatd.workers.engine.quarantine import Quarantine
 from chatd.workspaces.clients.repositories import ChangeTrackingTools, NodeRepositories
 from chatd.workspaces.engine.diffs import DiffStatuses
 from chatd.workspaces.wiring import WorkspaceComponents
@@ -41,7 +47,11 @@ class WorkerComponents:
         turns: Runs the chats.
         titles: Generates titles and summaries of them.
         diffs: Tracks changes in their workspaces.
+        tools: The tools of all executors.
         servers: The MCP servers whose tools they use.
+        acknowledgements: Acknowledges the results of their tools.
+        endings: Ends workers whose process is proven dead.
+        quarantine: The process for turns whose processes keep dying.
         open_calls: Stores model calls under way, and charges those of dead processes.
     """
 
@@ -50,8 +60,12 @@ class WorkerComponents:
     turns: TurnRunner
     titles: TitleComponents
     diffs: DiffStatuses
+    tools: Tools
     servers: McpServers
+    acknowledgements: Acknowledgements
     open_calls: OpenCallWriter
+    endings: WorkerEndings
+    quarantine: Quarantine
 
 
 async def open_worker(
@@ -65,6 +79,7 @@ async def open_worker(
     spend: SpendComponents,
     suspension: UserSuspension,
     workspaces: WorkspaceComponents,
+    approvals: Approvals,
 ) -> WorkerComponents:
     """Return the worker; it owns nothing before it is run."""
     process = resources.process
@@ -84,7 +99,6 @@ async def open_worker(
     )
     offered = await open_tools(
         resources,
-        catalogue.configuration,
         stack,
         locator=workspaces.locator,
         lifecycle=workspaces.tools,
@@ -95,6 +109,7 @@ async def open_worker(
             model=faults.model(catalogue.model),
             tools=faults.tools(ChangeTrackingTools(offered.tools, diffs.files_changed)),
             setups=setups,
+            approvals=approvals,
             live=chats.live,
             partials=chats.partials,
             spending=spend.spending,
@@ -107,12 +122,33 @@ async def open_worker(
             ended=titles.title_writer.ended,
             unbilled=spend.bills.add,
             limits=turn_limits(resources.settings),
+            restores=NodeRestores(resources.toolrunners, process.clock, workspaces.locator),
         )
     )
     workers = PostgresWorkers(resources.pool, resources.lease_session)
     stack.callback(workers.close)
-    worker = _worker(resources, faults, worker_id, chats, workers, turns)
-    return WorkerComponents(worker, workers, turns, titles, diffs, offered.servers, open_calls)
+    endings = WorkerEndings(workers, chats.chats.publish_state)
+    quarantine = _quarantine(resources, endings)
+    worker = _worker(resources, faults, worker_id, chats, workers, turns, quarantine)
+    return WorkerComponents(
+        worker,
+        workers,
+        turns,
+        titles,
+        diffs,
+        offered.tools,
+        offered.servers,
+        offered.acknowledgements,
+        open_calls,
+        endings,
+        quarantine,
+    )
+
+
+def _quarantine(resources: Resources, endings: WorkerEndings) -> Quarantine:
+    process, instance_file = resources.process, resources.settings.instance_file
+    directory = None if instance_file is None else instance_file.parent
+    return Quarantine(process.environment, directory, end=endings.end, clock=process.clock)
 
 
 def _worker(
@@ -122,6 +158,7 @@ def _worker(
     chats: ChatComponents,
     workers: PostgresWorkers,
     turns: TurnRunner,
+    quarantine: Quarantine,
 ) -> Worker:
     settings, process = resources.settings, resources.process
     return Worker(
@@ -134,6 +171,8 @@ def _worker(
             run_chat=faults.runner(turns.run),
             state_changed=chats.chats.publish_state,
             request_sweep=chats.notifier.request_sweep,
+            on_ended=process.stopping.set,
+            request_quarantine=quarantine.request,
             clock=process.clock,
             rng=process.random,
             supervision=process.supervision,
@@ -141,6 +180,7 @@ def _worker(
         limits=WorkerLimits(
             slots_max=settings.running_chats_max,
             running_per_user_max=settings.running_chats_per_user_max,
+            is_quarantine=settings.is_quarantine,
             acquire_batch_max=settings.acquire_batch_max,
         ),
         timing=LeaseTiming.of(settings.lease_s, settings.lease_renew_s),

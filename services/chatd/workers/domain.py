@@ -5,15 +5,18 @@ from typing import Protocol
 
 from chatd.chats.domain.chat import ChatState, Claimed, Status
 from chatd.content.domain.messages import ErrorKind, TurnError
-from chatd.primitives.domain.ids import ChatId, Owner, WorkerId
+from chatd.primitives.domain.ids import ChatId, ExecutionId, Owner, WorkerId
 
+# A turn with so many deaths since its last progress is run in quarantine only, alone in a process.
 SUSPECT_TAKEOVERS = 2
-PARKING_TAKEOVERS = 3
+# So many mean that it killed two processes in which nothing else ran.
+PARKING_TAKEOVERS = SUSPECT_TAKEOVERS + 2
 
 CRASH_LOOP = TurnError(
     "The turn was stopped because every process that ran it died.",
     ErrorKind.CRASH_LOOP,
-    detail=f"{PARKING_TAKEOVERS} owners died without progress; send a message to try again",
+    detail=f"{PARKING_TAKEOVERS} owners died without progress, two of which ran nothing else; "
+    "send a message to try again",
 )
 
 
@@ -29,11 +32,11 @@ class NamedChat:
 
 @dataclass(frozen=True, slots=True)
 class DueAction:
-    """A chat whose client missed the deadline for its tool results, with the history version."""
+    """A chat with an action that nobody answered in time."""
 
     chat_id: ChatId
     owner: Owner
-    history_version: int
+    action_id: ExecutionId | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,33 +56,54 @@ class SweepLimits:
     claims.
 
     Attributes:
+        is_quarantine: Whether to take suspects only, or all chats that are no suspects.
         may_take_orphans: Whether to take chats of other workers whose lease expired, or only chats
-            without an owner.
+            without an owner and chats of workers that have ended.
     """
 
     chats_max: int
     running_per_user_max: int
-    may_take_suspect: bool
+    is_quarantine: bool = False
     may_take_orphans: bool = True
+
+
+class WorkerEnded(Exception):
+    """The row of this worker was marked as ended: its chats belong to others, and it must exit."""
+
+    def __init__(self, worker_id: WorkerId) -> None:
+        super().__init__(f"worker {worker_id} was declared dead by a proof of its death")
 
 
 class Leases(Protocol):
     """The lease row of a worker; only the database's clock is used."""
 
-    async def register(self, worker_id: WorkerId, address: str, lease_s: float) -> None:
-        """Insert the row of a worker that starts."""
+    async def register(
+        self, worker_id: WorkerId, address: str, lease_s: float, *, is_quarantine: bool = False
+    ) -> None:
+        """Insert the row of a worker that starts.
+
+        Raises:
+            WorkerEnded: The id was used by a worker that has ended.
+        """
         ...
 
     async def renew(self, worker_id: WorkerId, lease_s: float) -> tuple[NamedChat, ...] | None:
-        """Extend the lease; return the chats that the worker owns, None if its row is gone."""
+        """Extend the lease; return the chats that the worker owns.
+
+        None means that there is no row of a worker that has not ended.
+        """
         ...
 
     async def begin_drain(self, worker_id: WorkerId) -> None:
         """Mark the worker as draining, so that it claims no more chats."""
         ...
 
-    async def expire(self, worker_id: WorkerId) -> None:
-        """End the lease permanently."""
+    async def end(self, worker_id: WorkerId) -> tuple[ChatState, ...]:
+        """End a worker permanently, itself or with a proof of its death; return its former chats.
+
+        Those are released under a new epoch and count one more death, or are parked by it. A worker
+        that is not known or has ended already has none.
+        """
         ...
 
 
@@ -91,7 +115,11 @@ class Claims(Protocol):
         ...
 
     async def park(self, worker_id: WorkerId, chats_max: int) -> tuple[ChatState, ...]:
-        """End the turns that three takeovers in a row did not complete."""
+        """End the turns that killed two owners in quarantine."""
+        ...
+
+    async def needs_quarantine(self) -> bool:
+        """Return whether a suspect waits for an owner and no live worker takes suspects."""
         ...
 
     async def reclaim(

@@ -55,6 +55,7 @@ class WorkspaceComponents:
         changes: Wakes requests that wait for changes.
         access: Checks who may access a workspace.
         nodes: The nodes of workspaces.
+        known_nodes: The cached list of nodes.
         servicers: The gRPC servicers.
     """
 
@@ -66,6 +67,7 @@ class WorkspaceComponents:
     changes: Changes
     access: WorkspaceAccess
     nodes: Nodes
+    known_nodes: NodeList
     servicers: tuple[WorkspaceServicer, NodeServicer, SecretServicer]
 
 
@@ -135,9 +137,9 @@ def open_workspaces(
         NodeServicer(Registry(workspaces, nodes), nodes, secrets, process.clock),
         SecretServicer(secrets, workspaces, policies.publish),
     )
-    tools = LifecycleTools(control, configuration.chat)
+    tools = LifecycleTools(control)
     return WorkspaceComponents(
-        control, locator, tools, driver, workspace_timers, changes, access, placed, servicers
+        control, locator, tools, driver, workspace_timers, changes, access, placed, known, servicers
     )
 
 
@@ -145,7 +147,7 @@ def _host(resources: Resources, secrets: PostgresSecrets) -> GrpcHost:
     """Return the host client; each node receives the grants of a workspace's secrets."""
 
     async def granted(workspace: Workspace) -> tuple[Secret, ...]:
-        return await secrets.named(workspace.owner_id, workspace.recipe.secret_names)
+        return await secrets.named(workspace.owner_id, workspace.spec.secret_names)
 
     return GrpcHost(lambda address: resources.toolrunners.also(Address.parse(address)), granted)
 

@@ -9,19 +9,14 @@ from google.protobuf.descriptor import FileDescriptor
 from gateway.api.transcoded_route import Calls, TranscodedRoute
 from gateway.http.application import UserRoute
 from gateway.http.limits.admission import Duration
-from gateway.http.route_access import (
-    CHATTERS,
-    EVERYONE,
-    MANAGERS,
-    PAGES,
-    READERS_OF_ALL,
-    Access,
-    Need,
-)
+from gateway.http.route_access import PAGES, Access, Need
 from parley.api.chat.v1 import (
+    action_service_pb2,
+    approval_service_pb2,
     chat_service_pb2,
     file_service_pb2,
     model_service_pb2,
+    revert_service_pb2,
     settings_service_pb2,
     stream_service_pb2,
     usage_service_pb2,
@@ -43,14 +38,17 @@ from parley.api.workspace.v1 import (
     workspace_service_pb2,
 )
 from parley.contract.bindings import HttpBinding, bindings_of
-from parley.identity import Role
+from parley.identity import AUDIENCES
 
 FILES: Final[tuple[FileDescriptor, ...]] = (
+    approval_service_pb2.DESCRIPTOR,
     chat_service_pb2.DESCRIPTOR,
     stream_service_pb2.DESCRIPTOR,
     file_service_pb2.DESCRIPTOR,
     model_service_pb2.DESCRIPTOR,
+    revert_service_pb2.DESCRIPTOR,
     settings_service_pb2.DESCRIPTOR,
+    action_service_pb2.DESCRIPTOR,
     usage_service_pb2.DESCRIPTOR,
     user_service_pb2.DESCRIPTOR,
     group_service_pb2.DESCRIPTOR,
@@ -64,13 +62,6 @@ FILES: Final[tuple[FileDescriptor, ...]] = (
     secret_service_pb2.DESCRIPTOR,
     node_service_pb2.DESCRIPTOR,
 )
-AUDIENCES: Final[Mapping[int, frozenset[Role]]] = {
-    options_pb2.AUDIENCE_UNSPECIFIED: CHATTERS,
-    options_pb2.AUDIENCE_EVERYONE: EVERYONE,
-    options_pb2.AUDIENCE_ADMINISTRATORS: MANAGERS,
-    options_pb2.AUDIENCE_ADMINISTRATORS_AND_AUDITORS: READERS_OF_ALL,
-    options_pb2.AUDIENCE_ANONYMOUS: frozenset(),
-}
 DURATIONS: Final[Mapping[int, Duration]] = {
     options_pb2.DURATION_UNSPECIFIED: Duration.SHORT,
     options_pb2.DURATION_SHORT: Duration.SHORT,

@@ -25,6 +25,13 @@ from parley.contract.rules import JSON_INTEGER_MAX, Rules
 
 CURSOR_CHARACTERS_MAX = 1024
 RESOURCE_NOT_FOUND = "RESOURCE_NOT_FOUND"
+#: Id in the path of a route that is more than a call -> the reason if there is no such resource.
+NOT_FOUND_REASONS = {
+    "chat_id": "CHAT_NOT_FOUND",
+    "file_id": "FILE_NOT_FOUND",
+    "process_id": "PROCESS_NOT_FOUND",
+    "workspace_id": "WORKSPACE_NOT_FOUND",
+}
 TIMESTAMP = "google.protobuf.Timestamp"
 
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,128}")
@@ -128,6 +135,23 @@ def _unknown(name: str, known: tuple[str, ...]) -> FieldError:
     return FieldError("UNKNOWN_PARAMETER", detail, parameter=name)
 
 
+def path_id(request: Request, name: str) -> str:
+    """Return an id of the path in canonical form, so that all processes hash it alike.
+
+    Raises:
+        HttpProblem: It is not an id, so there is no such resource (404).
+    """
+    found = _uuid(request.path_params[name])
+    if found is None:
+        raise not_found(NOT_FOUND_REASONS[name])
+    return found
+
+
+def not_found(reason: str) -> HttpProblem:
+    """Return the error for a resource that does not exist for this user."""
+    return HttpProblem.of(reason, error_spec(reason).meaning)
+
+
 def path_value(variable: PathVariable, text: str) -> Any:
     """Return the value of a path variable.
 
@@ -147,23 +171,26 @@ def path_value(variable: PathVariable, text: str) -> Any:
             if 0 < number <= JSON_INTEGER_MAX:
                 return number
     elif rules.is_uuid:
-        try:
-            # The canonical form, so that all processes hash it alike.
-            return str(UUID(text))
-        except ValueError:
-            pass
+        if (found := _uuid(text)) is not None:
+            return found
     elif _NAME.fullmatch(text):
         return text
-    raise _not_found(declared)
+    raise _not_found_by(declared)
 
 
-def _not_found(field: JsonField | None) -> HttpProblem:
-    reason = "" if field is None else field.options.not_found_reason
+def _uuid(text: str) -> str | None:
+    try:
+        return str(UUID(text))
+    except ValueError:
+        return None
+
+
+def _not_found_by(field: JsonField | None) -> HttpProblem:
     if field is not None and field.options.resource:
         resource = field.options.resource
         detail = f"There is no such {resource}, or you may not see it."
         return HttpProblem(404, RESOURCE_NOT_FOUND, detail, facts={"resource": resource})
-    return HttpProblem.of(reason, error_spec(reason).meaning)
+    return not_found("" if field is None else field.options.not_found_reason)
 
 
 def _parser(field: JsonField) -> Parser:

@@ -167,11 +167,11 @@ def _text_faults(
         wanted = f"a text ({about})" if about else "a text"
         yield _wrong_kind(value, wanted, pointer)
         return
-    told = False
+    is_reported = False
     for fault in _length_faults(len(value), kind, "characters", pointer):
-        told = True
+        is_reported = True
         yield fault
-    if not told and kind.pattern is not None and re.search(kind.pattern, value) is None:
+    if not is_reported and kind.pattern is not None and re.search(kind.pattern, value) is None:
         yield FieldError("WRONG_FORMAT", f"Give {about}.", pointer=pointer)
 
 

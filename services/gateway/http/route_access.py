@@ -40,13 +40,6 @@ class Access:
         return None if rule is None else rule.scope
 
 
-EVERYONE = frozenset(Role)
-# An auditor reads the audit log and metrics, never chats.
-CHATTERS = frozenset({Role.OWNER, Role.ADMIN, Role.MEMBER})
-MANAGERS = frozenset({Role.OWNER, Role.ADMIN})
-READERS_OF_ALL = MANAGERS | {Role.AUDITOR}
-
-
 def _anyone(doc: str) -> Access:
     return Access(doc, Need.NOTHING)
 

@@ -157,7 +157,10 @@ class LinkRecord:
 
 @dataclass(frozen=True, slots=True)
 class ServiceTokenRecord:
-    """The metadata of a service token; its text is not stored."""
+    """The metadata of a service token; its text is not stored.
+
+    `signing_key_id` is None if it is not known; signatures of a retired key are refused.
+    """
 
     id: str
     name: str
@@ -167,6 +170,8 @@ class ServiceTokenRecord:
     issued_at: datetime
     expires_at: datetime
     revoked_at: datetime | None = None
+    signing_key_id: str | None = None
+    is_key_retired: bool = False
 
 
 @dataclass(frozen=True, slots=True)

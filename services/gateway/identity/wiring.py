@@ -40,6 +40,7 @@ from gateway.identity.store.sign_in_links import LinkStore
 from gateway.identity.store.users import UserStore
 from gateway.settings import GatewaySettings
 from parley.bus import Bus
+from parley.identity import Trust
 from parley.postgres import Database
 from parley.process import Neighbours, Process
 from parley.secrets import Keyring, SecretBox
@@ -95,9 +96,7 @@ def open_identity(
     keys = ApiKeyCache(people.find_api_key, clock)
     authentication = Authentication(people, keys, public_url=settings.public_url, clock=clock)
     new_id, scopes = process.new_id, known_scopes()
-    service_tokens = ServiceTokens(
-        tokens, people, signer=neighbours.signer, bus=bus, clock=clock, new_id=new_id, scopes=scopes
-    )
+    service_tokens = _service_tokens(tokens, people, neighbours, bus, settings, process)
     users = Users(
         UserStore(database), people, bus=bus, clock=clock, new_id=new_id, changed=keys.forget
     )
@@ -237,4 +236,25 @@ def _api_keys(
         clock=process.clock,
         token_bytes=os.urandom,
         changed=keys.forget,
+    )
+
+
+def _service_tokens(
+    tokens: TokenStore,
+    people: IdentityStore,
+    neighbours: Neighbours,
+    bus: Bus,
+    settings: GatewaySettings,
+    process: Process,
+) -> ServiceTokens:
+    trust = Trust(settings.trust_file, process.clock)
+    return ServiceTokens(
+        tokens,
+        people,
+        signer=neighbours.signer,
+        bus=bus,
+        clock=process.clock,
+        new_id=process.new_id,
+        scopes=known_scopes(),
+        is_trusted=lambda key_id: trust.find(key_id) is not None,
     )

@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from gateway.api.export_formats import ExportFormat, ExportWriter, writer_for
-from gateway.api.path_parameters import chat_id_of
+from gateway.api.parameters import path_id
 from gateway.http.authentication import Principal
 from gateway.http.request_body import invalid_parameter, read_query
 from gateway.streams.chatd_client import ChatdClient
@@ -29,7 +29,7 @@ class ExportRoutes:
 
     async def export(self, request: Request, principal: Principal) -> Response:
         """Export a whole chat."""
-        chat_id = chat_id_of(request)
+        chat_id = path_id(request, "chat_id")
         wanted = _format(read_query(request, "format").get("format", ExportFormat.JSON))
         asked = api.ExportChatRequest(chat_id=chat_id)
         # The first message is read here, so that an error is still returned as a problem document.

@@ -10,7 +10,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from gateway.api.json_output import to_json
-from gateway.api.path_parameters import file_id_of
+from gateway.api.parameters import path_id
 from gateway.http.authentication import Principal
 from gateway.http.file_headers import (
     BYTES,
@@ -99,11 +99,9 @@ class FileRoutes:
         """
         if self._uploads[user_id] >= UPLOADS_PER_USER_MAX:
             text = f"You are uploading {UPLOADS_PER_USER_MAX} files; wait until one is through."
-            raise HttpProblem(429, "TOO_MANY_UPLOADS", text)
+            raise HttpProblem.of("TOO_MANY_UPLOADS", text)
         if self._uploads.total() >= UPLOADS_MAX:
-            raise HttpProblem(
-                503, "TOO_MANY_UPLOADS", "Many files are being uploaded; try again shortly."
-            )
+            raise HttpProblem.of("SERVER_BUSY", "Many files are being uploaded; try again shortly.")
         self._uploads[user_id] += 1
         try:
             yield
@@ -137,7 +135,7 @@ class FileRoutes:
         return StreamingResponse(body, status_code=status, headers=headers)
 
     async def _known(self, request: Request, principal: Principal) -> file_pb2.File:
-        asked = api.GetFileRequest(file_id=file_id_of(request))
+        asked = api.GetFileRequest(file_id=path_id(request, "file_id"))
         answer = await self._chatd.ask_any(principal.user, lambda stubs: stubs.files.GetFile(asked))
         return answer.file
 

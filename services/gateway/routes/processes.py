@@ -8,7 +8,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from gateway.api.json_output import to_json
-from gateway.api.path_parameters import chat_id_of, process_id_of
+from gateway.api.parameters import path_id
 from gateway.http.authentication import Principal
 from gateway.http.disconnects import cancel_on_disconnect
 from gateway.http.request_body import int_parameter, invalid_parameter, read_query
@@ -43,8 +43,8 @@ class ProcessRoutes:
         """Wait for a process and return its output; a timeout is not an error."""
         query = read_query(request, "wait", "until", "pattern", "cursor", "max_bytes")
         asked = api.WaitWorkspaceOutputRequest(
-            workspace_id=chat_id_of(request),
-            process_id=process_id_of(request),
+            workspace_id=path_id(request, "chat_id"),
+            process_id=path_id(request, "process_id"),
             since_cursor=int_parameter(query, "cursor", least=0, most=JSON_INTEGER_MAX) or 0,
             condition=_condition(query),
             budget=process_pb2.OutputBudget(

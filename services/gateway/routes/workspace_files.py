@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
 from gateway.api.events import GIT_EVENTS, git_event
-from gateway.api.path_parameters import chat_id_of
+from gateway.api.parameters import path_id
 from gateway.http.authentication import Principal
 from gateway.http.byte_ranges import ByteRange, range_of
 from gateway.http.problems.errors import HttpProblem
@@ -45,7 +45,9 @@ class WorkspaceFileRoutes:
         path = read_query(request, "path").get("path", "")
         if not path:
             raise invalid_parameter("path", "Name the file.")
-        asked = api.DownloadWorkspaceFileRequest(workspace_id=chat_id_of(request), path=path)
+        asked = api.DownloadWorkspaceFileRequest(
+            workspace_id=path_id(request, "chat_id"), path=path
+        )
         # There is no validator for If-Range, so the whole file is returned.
         is_conditional = "if-range" in request.headers
         wanted = None if is_conditional else range_of(request.headers.get("range"))
@@ -72,7 +74,7 @@ class WorkspaceFileRoutes:
     async def git_events(self, request: Request, principal: Principal) -> WatchStream:
         """Stream the repositories of the chat: first all of them, then changed ones."""
         kinds = event_types(read_query(request, "types"), GIT_EVENTS)
-        chat_id = chat_id_of(request)
+        chat_id = path_id(request, "chat_id")
         asked = api.WatchWorkspaceGitRequest(workspace_id=chat_id)
         # The first message is read here, so that an error is still returned as a problem document.
         over = api.WatchWorkspaceGitResponse(closed=workspace_pb2.StreamEnd())

@@ -3,7 +3,7 @@
 from starlette.requests import Request
 
 from gateway.api.events import WORKSPACE_EVENTS, workspace_event
-from gateway.api.path_parameters import workspace_id_of
+from gateway.api.parameters import path_id
 from gateway.http.authentication import Principal
 from gateway.http.request_body import event_types, int_parameter, read_query
 from gateway.streams.chatd_client import ChatdClient
@@ -24,7 +24,7 @@ class WorkspaceRoutes:
         """Stream a workspace; watching alone does not extend its lifetime."""
         query = read_query(request, "after", "types")
         kinds = event_types(query, WORKSPACE_EVENTS)
-        workspace_id = workspace_id_of(request)
+        workspace_id = path_id(request, "workspace_id")
         asked = api.WatchWorkspaceRequest(
             workspace_id=workspace_id,
             after_log_sequence=int_parameter(query, "after", least=0, most=JSON_INTEGER_MAX) or 0,

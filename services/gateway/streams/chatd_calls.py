@@ -3,18 +3,19 @@
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
-from gateway.api.path_parameters import chat_not_found
 from gateway.api.transcoded_route import Call
-from gateway.http.problems.errors import UpstreamProblem
 from gateway.streams.chatd_client import SEND, ChatdClient, Stubs
-from gateway.streams.workspace_client import is_chat_missing
+from gateway.streams.workspace_client import workspace_of
 
 #: Service -> its stub in `Stubs`.
 STUBS: Final[Mapping[str, str]] = {
+    "parley.api.chat.v1.ApprovalService": "approvals",
     "parley.api.chat.v1.ChatService": "chats",
     "parley.api.chat.v1.FileService": "files",
     "parley.api.chat.v1.ModelService": "models",
+    "parley.api.chat.v1.RevertService": "reverts",
     "parley.api.chat.v1.SettingsService": "settings",
+    "parley.api.chat.v1.ActionService": "actions",
     "parley.api.chat.v1.UsageService": "usage",
     "parley.api.workspace.v1.NodeService": "nodes",
     "parley.api.workspace.v1.SecretService": "secrets",
@@ -43,12 +44,8 @@ class ChatdCalls:
                 return method(call.request)
             return method(call.request, timeout=call.timeout_s)
 
-        try:
+        with workspace_of(call.routing_key):
             answer, _ = await self._chatd.ask(call.user, call.routing_key, question)
-        except UpstreamProblem as refused:
-            if is_chat_missing(refused, call.routing_key):
-                raise chat_not_found() from None
-            raise
         return answer
 
 

@@ -13,10 +13,13 @@ from grpc_health.v1.health_pb2_grpc import HealthStub
 
 from gateway.http.problems.errors import UpstreamProblem
 from gateway.streams.tunnel import CallTunnel, TunnelledMethod
+from parley.api.chat.v1.action_service_pb2_grpc import ActionServiceStub
+from parley.api.chat.v1.approval_service_pb2_grpc import ApprovalServiceStub
 from parley.api.chat.v1.chat_service_pb2 import SendMessageRequest, SendMessageResponse
 from parley.api.chat.v1.chat_service_pb2_grpc import ChatServiceStub
 from parley.api.chat.v1.file_service_pb2_grpc import FileServiceStub
 from parley.api.chat.v1.model_service_pb2_grpc import ModelServiceStub
+from parley.api.chat.v1.revert_service_pb2_grpc import RevertServiceStub
 from parley.api.chat.v1.settings_service_pb2_grpc import SettingsServiceStub
 from parley.api.chat.v1.stream_service_pb2_grpc import StreamServiceStub
 from parley.api.chat.v1.usage_service_pb2_grpc import UsageServiceStub
@@ -53,7 +56,10 @@ class Stubs:
     files: FileServiceStub
     models: ModelServiceStub
     usage: UsageServiceStub
+    reverts: RevertServiceStub
+    approvals: ApprovalServiceStub
     settings: SettingsServiceStub
+    actions: ActionServiceStub
     workspaces: WorkspaceAccessServiceStub
     catalogue: WorkspaceServiceStub
     secrets: SecretServiceStub
@@ -148,7 +154,10 @@ class ChatdClient:
                 files=FileServiceStub(channel),
                 models=ModelServiceStub(channel),
                 usage=UsageServiceStub(channel),
+                reverts=RevertServiceStub(channel),
+                approvals=ApprovalServiceStub(channel),
                 settings=SettingsServiceStub(channel),
+                actions=ActionServiceStub(channel),
                 workspaces=WorkspaceAccessServiceStub(channel),
                 catalogue=WorkspaceServiceStub(channel),
                 secrets=SecretServiceStub(channel),

@@ -8,7 +8,7 @@ from functools import partial
 from starlette.requests import Request
 
 from gateway.api.events import CHAT_EVENTS, FEED_EVENTS
-from gateway.api.path_parameters import chat_id_of
+from gateway.api.parameters import path_id
 from gateway.http.authentication import Principal
 from gateway.http.request_body import event_types, int_parameter, read_query
 from gateway.http.sign_in_watch import SignInWatch
@@ -45,7 +45,7 @@ class EventRoutes:
 
     async def chat(self, request: Request, principal: Principal) -> EventStream:
         """Stream the events of a chat, after the client's cursor."""
-        chat_id = chat_id_of(request)
+        chat_id = path_id(request, "chat_id")
         query = read_query(request, "cursor", "after_id", "types")
         after_id = int_parameter(query, "after_id", least=0, most=JSON_INTEGER_MAX) or 0
         stream = self.stream(principal, {"chat_id": chat_id}, event_types(query, CHAT_EVENTS))

@@ -61,12 +61,12 @@ class WatchStream:
 
     async def _read(self) -> None:
         """Pass all responses to the stream, which never blocks."""
-        told: Any = self._first
+        message: Any = self._first
         try:
-            while isinstance(told, type(self._first)) and not told.HasField("closed"):  # type: ignore[attr-defined]
-                if (event := self._event_of(told)) is not None:
+            while isinstance(message, type(self._first)) and not message.HasField("closed"):  # type: ignore[attr-defined]
+                if (event := self._event_of(message)) is not None:
                     self._tell(*event)
-                told = await self._call.read()
+                message = await self._call.read()
         except grpc.aio.AioRpcError:
             # The client reconnects, and gets the error then.
             pass

@@ -1,14 +1,16 @@
 """The client of chats' workspaces: by the ids of their chats, through chatd."""
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
 from typing import Final, TypeVar
 
-from gateway.api.path_parameters import chat_not_found
+from gateway.api.parameters import not_found
 from gateway.http.problems.errors import UpstreamProblem
 from gateway.streams.chatd_client import ChatdClient
 from parley.api.workspace.v1.workspace_access_service_pb2_grpc import WorkspaceAccessServiceStub
 from parley.identity import User
 
+CHAT_NOT_FOUND: Final = "CHAT_NOT_FOUND"
 WORKSPACE_NOT_FOUND: Final = "WORKSPACE_NOT_FOUND"
 
 T = TypeVar("T")
@@ -32,18 +34,24 @@ class Workspaces:
             HttpProblem: There is no such chat for this user (404).
             UpstreamProblem: The response is another error, or no process responds.
         """
-        try:
+        with workspace_of(chat_id):
             answer, _ = await self._chatd.ask(
                 user, chat_id, lambda stubs: question(stubs.workspaces)
             )
-        except UpstreamProblem as refused:
-            if is_chat_missing(refused, chat_id):
-                raise chat_not_found() from None
-            raise
         return answer
 
 
-def is_chat_missing(refused: UpstreamProblem, chat_id: str) -> bool:
-    """Return whether chatd reports that the chat, and not its workspace, does not exist."""
-    problem = refused.problem
-    return problem.reason == WORKSPACE_NOT_FOUND and problem.metadata.get("workspace_id") == chat_id
+@contextmanager
+def workspace_of(chat_id: str) -> Iterator[None]:
+    """Report the chat as missing where chatd reports the workspace that the chat id names.
+
+    Raises:
+        HttpProblem: There is no such chat for this user (404).
+    """
+    try:
+        yield
+    except UpstreamProblem as refused:
+        missing = refused.problem.metadata.get("workspace_id")
+        if refused.problem.reason == WORKSPACE_NOT_FOUND and missing == chat_id:
+            raise not_found(CHAT_NOT_FOUND) from None
+        raise

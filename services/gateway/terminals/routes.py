@@ -7,14 +7,14 @@ import grpc
 from starlette.requests import Request
 from starlette.types import ASGIApp
 
-from gateway.api.path_parameters import chat_id_of, chat_not_found, process_id_of, workspace_id_of
+from gateway.api.parameters import path_id
 from gateway.http.authentication import Principal
 from gateway.http.problems.errors import UpstreamProblem
 from gateway.http.request_body import flag, int_parameter, invalid_parameter, read_query
 from gateway.http.sign_in_watch import SignInWatch
 from gateway.http.websockets import require_websocket
 from gateway.streams.chatd_client import ChatdClient
-from gateway.streams.workspace_client import is_chat_missing
+from gateway.streams.workspace_client import workspace_of
 from gateway.terminals.bridge import TerminalBridge
 from parley.api.workspace.v1 import process_pb2
 from parley.api.workspace.v1 import process_service_pb2 as node_api
@@ -58,18 +58,14 @@ class TerminalRoutes:
 
     async def attach(self, request: Request, principal: Principal) -> ASGIApp:
         """Attach to a process of a chat's workspace, from a cursor on."""
-        chat_id = chat_id_of(request)
+        chat_id = path_id(request, "chat_id")
         asked = api.IssueAttachTicketRequest(chat_id=chat_id)
-        try:
+        with workspace_of(chat_id):
             return await self._attach(request, principal, asked)
-        except UpstreamProblem as refused:
-            if is_chat_missing(refused, chat_id):
-                raise chat_not_found() from None
-            raise
 
     async def attach_in_workspace(self, request: Request, principal: Principal) -> ASGIApp:
         """Attach to a process of a workspace, from a cursor on."""
-        asked = api.IssueAttachTicketRequest(workspace_id=workspace_id_of(request))
+        asked = api.IssueAttachTicketRequest(workspace_id=path_id(request, "workspace_id"))
         return await self._attach(request, principal, asked)
 
     async def open_shell(self, request: Request, principal: Principal) -> ASGIApp:
@@ -83,7 +79,7 @@ class TerminalRoutes:
             columns=0 if size is None else size.columns,
         )
         asked = api.IssueAttachTicketRequest(
-            request_id=self._new_id(), workspace_id=workspace_id_of(request), shell=shell
+            request_id=self._new_id(), workspace_id=path_id(request, "workspace_id"), shell=shell
         )
         return await self._open_bridge(principal, asked, node_api.AttachOpen(size=size))
 
@@ -92,7 +88,7 @@ class TerminalRoutes:
     ) -> ASGIApp:
         query = read_query(request, "cursor", "rows", "columns", "view_only")
         require_websocket(request)
-        asked.request_id, asked.process_id = self._new_id(), process_id_of(request)
+        asked.request_id, asked.process_id = self._new_id(), path_id(request, "process_id")
         asked.view_only = flag(query, "view_only")
         since = _cursor(query.get("cursor"), query)
         return await self._open_bridge(

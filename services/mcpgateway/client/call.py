@@ -107,7 +107,7 @@ class CallRecord:
     Attributes:
         key: The key it was journaled with.
         sha256: Its content; None when it was cancelled before it was requested.
-        started_at: When it was journaled.
+        started_at: When it was journaled; None for a tombstone, of which only the key is known.
         finished_at: When it ended; None while it runs.
         end: How it ended, without parts once acknowledged; None while it runs.
         is_acknowledged: Whether its parts were dropped.
@@ -115,7 +115,7 @@ class CallRecord:
 
     key: CallKey
     sha256: bytes | None
-    started_at: datetime
+    started_at: datetime | None
     finished_at: datetime | None
     end: CallEnd | None
     is_acknowledged: bool

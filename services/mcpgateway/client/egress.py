@@ -12,19 +12,16 @@ from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from http.cookiejar import CookieJar, DefaultCookiePolicy
-from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 from typing import Final, Self
 from urllib.parse import urlsplit
 
 import httpcore2
 import httpx2
 
+from parley.public_addresses import is_public
+
 CONNECTIONS_MAX: Final = 100
 KEEPALIVE_S: Final = 60.0
-# Embedded IPv4 addresses would have to be checked as well; no public server needs these ranges.
-TUNNELS: Final = tuple(
-    map(IPv6Network, ("::ffff:0:0/96", "64:ff9b::/96", "64:ff9b:1::/48", "2002::/16", "2001::/32"))
-)
 DEFAULT_PORTS: Final = {"http": 80, "https": 443}
 
 
@@ -100,16 +97,6 @@ class Policy:
         for address in addresses:
             if not is_public(address):
                 raise AddressBlocked(_host_port(host, port), "is not a public address")
-
-
-def is_public(address: str) -> bool:
-    """Return whether the address is a public internet address and no tunnel to another one."""
-    match ip_address(address.partition("%")[0]):
-        case IPv4Address() as four:
-            return four.is_global and not four.is_multicast
-        case IPv6Address() as six:
-            is_tunnel = any(six in network for network in TUNNELS)
-            return six.is_global and not six.is_multicast and not is_tunnel
 
 
 @dataclass(slots=True)

@@ -220,8 +220,8 @@ class CallExecutor:
             try:
                 await self.reconcile()
                 await self._journal.fail_abandoned_calls()
-                if self._clock.monotonic() - tidied_at >= DELETE_EXPIRED_S:
-                    await self._journal.delete_expired()
+                is_due = self._clock.monotonic() - tidied_at >= DELETE_EXPIRED_S
+                if is_due and not await self._journal.delete_expired():
                     tidied_at = self._clock.monotonic()
             except DatabaseUnavailable as error:
                 logger.warning("the lease was not renewed: %s", error)

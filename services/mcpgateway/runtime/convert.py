@@ -95,7 +95,7 @@ def progress_to_proto(progress: Progress) -> api.CallProgress:
 def result_to_proto(record: CallRecord) -> ResultMessages:
     """Convert the result of a finished call."""
     end = record.end
-    if end is None or record.finished_at is None:
+    if end is None or record.started_at is None or record.finished_at is None:
         raise ValueError("a call that is not finished has no result")
     result = tool_pb2.CallResult(
         outcome=tool_pb2.CallOutcome.Value(f"CALL_OUTCOME_{end.outcome.name}"),

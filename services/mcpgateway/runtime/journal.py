@@ -2,14 +2,18 @@
 
 Every statement about a call first stores the epoch of its chat's owner, in the same transaction,
 and rejects an epoch lower than the stored one. A call is inserted before it is sent to its server,
-and ended once; a second writer reads the row of the first.
+and ended once; a second writer reads the row of the first. Of an acknowledged call a tombstone is
+kept for good: a caller that restored an older database may ask for it again. The tombstone is
+stored long before the row is deleted, so that every statement finds one of the two.
 """
 
+import hashlib
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any, Final, Self
+from uuid import UUID
 
 import asyncpg
 
@@ -20,8 +24,13 @@ from mcpgateway.servers.errors import ExecutionIdReused, JournalChanged, StaleOw
 from parley.postgres import Database
 
 LEASE: Final = timedelta(seconds=15)
-KEPT: Final = timedelta(days=30)
+KEPT: Final = timedelta(hours=1)
+#: Longer than any statement takes.
+PRUNED_ROW_KEPT: Final = timedelta(minutes=5)
 TOKEN_RESULTS_KEPT: Final = timedelta(hours=24)
+#: Of calls that chatd never acknowledges, because it was killed.
+UNACKNOWLEDGED_KEPT: Final = timedelta(days=7)
+PRUNED_AT_ONCE_MAX: Final = 2000
 TOKEN_PREFIX: Final = "token:"
 
 # May run: service.
@@ -32,12 +41,20 @@ _STORE_EPOCH = """
     RETURNING owner_epoch
 """
 # May run: service.
-_FIND = "SELECT * FROM mcp.calls WHERE execution_id = $1"
+_READ = "SELECT * FROM mcp.calls WHERE execution_id = $1"
+# May run: service.
+_FIND = """
+    SELECT c.*, t.digest IS NOT NULL AS has_tombstone
+    FROM (SELECT $1 AS asked_id) AS asked
+    LEFT JOIN mcp.calls c ON c.execution_id = asked_id
+    LEFT JOIN mcp.tombstones t ON t.digest = $2
+"""
 # May run: service.
 _BEGIN = """
     INSERT INTO mcp.calls (execution_id, caller, chat_id, owner_epoch, sha256, server_id, user_id,
         tool, gateway_id)
-    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)
+    SELECT $1, $2, $3, $4, $5, $6, $7, $8, $9
+    WHERE NOT EXISTS (SELECT FROM mcp.tombstones WHERE digest = $10)
     ON CONFLICT (execution_id) DO NOTHING RETURNING *
 """
 # May run: process.
@@ -50,8 +67,9 @@ _FINISH = """
 _INSERT_CANCELLED = """
     INSERT INTO mcp.calls (execution_id, caller, chat_id, owner_epoch, server_id, user_id, tool,
         finished_at, outcome, reason, message, may_have_executed)
-    VALUES ($1, $2, $3, $4, '', '', '', now(), 'cancelled', 'CANCELLED',
-        'cancelled before it started', false)
+    SELECT $1, $2, $3, $4, '', '', '', now(), 'cancelled', 'CANCELLED',
+        'cancelled before it started', false
+    WHERE NOT EXISTS (SELECT FROM mcp.tombstones WHERE digest = $5)
     ON CONFLICT (execution_id) DO NOTHING RETURNING *
 """
 # May run: service.
@@ -70,6 +88,8 @@ _ACKNOWLEDGE = """
     WHERE execution_id = ANY($1) AND caller = $2 AND finished_at IS NOT NULL
     RETURNING execution_id
 """
+# May run: service.
+_FIND_TOMBSTONES = "SELECT digest::text FROM mcp.tombstones WHERE digest = ANY($1)"
 # May run: process.
 _RENEW = """
     INSERT INTO mcp.gateways (id, lease_expires_at) VALUES ($1, now() + $2)
@@ -90,13 +110,42 @@ _FAIL_ABANDONED_CALLS = """
         SELECT FROM mcp.gateways g WHERE g.id = gateway_id AND g.lease_expires_at >= now())
 """
 # May run: process.
-_DROP_TOKEN_RESULTS = """
-    UPDATE mcp.calls SET acknowledged_at = now(), parts = NULL
-    WHERE acknowledged_at IS NULL AND finished_at < now() - $1::interval
-        AND starts_with(caller, $2)
+_DROP_OLD_RESULTS = """
+    WITH old AS (
+        SELECT execution_id FROM mcp.calls
+        WHERE acknowledged_at IS NULL AND finished_at < now()
+            - CASE WHEN starts_with(caller, $2) THEN $3::interval ELSE $4::interval END
+        LIMIT $1 FOR UPDATE SKIP LOCKED),
+    dropped AS (
+        UPDATE mcp.calls c SET acknowledged_at = now(), parts = NULL
+        FROM old WHERE c.execution_id = old.execution_id RETURNING 1)
+    SELECT count(*) FROM dropped
 """
 # May run: process.
-_FORGET = "DELETE FROM mcp.calls WHERE acknowledged_at < now() - $1::interval"
+_PRUNE = """
+    WITH old AS (
+        SELECT execution_id FROM mcp.calls
+        WHERE acknowledged_at < now() - $2::interval AND pruned_at IS NULL
+        ORDER BY acknowledged_at LIMIT $1 FOR UPDATE SKIP LOCKED),
+    pruned AS (
+        UPDATE mcp.calls c SET pruned_at = now() FROM old WHERE c.execution_id = old.execution_id
+        RETURNING c.caller, c.execution_id),
+    kept AS (
+        INSERT INTO mcp.tombstones (digest)
+        SELECT encode(substring(sha256(convert_to(caller || chr(1) || execution_id, 'UTF8'))
+            FOR 16), 'hex')::uuid FROM pruned
+        ON CONFLICT DO NOTHING)
+    SELECT count(*) FROM pruned
+"""
+# May run: process.
+_DELETE_PRUNED = """
+    WITH old AS (
+        SELECT execution_id FROM mcp.calls WHERE pruned_at < now() - $2::interval
+        LIMIT $1 FOR UPDATE SKIP LOCKED),
+    deleted AS (
+        DELETE FROM mcp.calls c USING old WHERE c.execution_id = old.execution_id RETURNING 1)
+    SELECT count(*) FROM deleted
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,12 +194,11 @@ class Journal:
             ExecutionIdReused: The id names a call of another caller or chat.
         """
         async with self._for_owner(key) as connection:
-            row = await connection.fetchrow(_FIND, key.execution_id)
-        return None if row is None else _checked(row, key)
+            return await _find(connection, key)
 
     async def read(self, execution_id: str) -> CallRecord:
         """Return a call that is certainly journaled."""
-        row = await self._database.pool.fetchrow(_FIND, execution_id)
+        row = await self._database.pool.fetchrow(_READ, execution_id)
         assert row is not None
         return _record(row)
 
@@ -174,14 +222,12 @@ class Journal:
                 call_request.user_id,
                 call_request.tool,
                 self._process_id,
+                _digest(key.caller, key.execution_id),
             )
-            is_new = row is not None
-            if row is None:
-                row = await connection.fetchrow(_FIND, key.execution_id)
-        assert row is not None
-        record = _checked(row, key)
+            record = await _find(connection, key) if row is None else _checked(row, key)
+        assert record is not None
         check_content(record, call_request)
-        return record, is_new
+        return record, row is not None
 
     async def finish(self, execution_id: str, end: CallEnd) -> CallRecord:
         """Store the end of a call, unless one is stored already; return the stored record."""
@@ -205,15 +251,16 @@ class Journal:
             StaleOwner: A newer owner has asked before.
             ExecutionIdReused: The id names a call of another caller or chat.
         """
-        values = (key.execution_id, key.caller, key.chat_id, key.owner_epoch)
+        digest = _digest(key.caller, key.execution_id)
+        values = (key.execution_id, key.caller, key.chat_id, key.owner_epoch, digest)
         async with self._for_owner(key) as connection:
             row = await connection.fetchrow(_INSERT_CANCELLED, *values)
-            if row is None:
-                row = await connection.fetchrow(_FIND, key.execution_id)
-                assert row is not None
-                _checked(row, key)
-                await connection.execute(_ASK_CANCEL, key.execution_id)
-        return _checked(row, key)
+            if row is not None:
+                return _checked(row, key)
+            record = await _find(connection, key)
+            assert record is not None
+            await connection.execute(_ASK_CANCEL, key.execution_id)
+        return record
 
     async def cancel_calls_of(self, server_id: str) -> None:
         """Request the cancellation of all running calls of a server."""
@@ -222,7 +269,12 @@ class Journal:
     async def acknowledge(self, caller: str, execution_ids: Sequence[str]) -> frozenset[str]:
         """Drop the parts of finished calls; return the ids that are acknowledged now."""
         rows = await self._database.pool.fetch(_ACKNOWLEDGE, list(execution_ids), caller)
-        return frozenset(row["execution_id"] for row in rows)
+        acknowledged = frozenset(row["execution_id"] for row in rows)
+        rest = {_digest(caller, each): each for each in execution_ids if each not in acknowledged}
+        if not rest:
+            return acknowledged
+        found = await self._database.pool.fetch(_FIND_TOMBSTONES, list(rest))
+        return acknowledged | {rest[row["digest"]] for row in found}
 
     async def renew(self) -> tuple[LeasedCall, ...]:
         """Renew the lease of this process; return its running calls."""
@@ -234,10 +286,21 @@ class Journal:
         """End the calls of processes whose lease expired: their outcome is unknown."""
         await self._database.pool.execute(_FAIL_ABANDONED_CALLS)
 
-    async def delete_expired(self) -> None:
-        """Drop results that will not be requested, and delete calls acknowledged long ago."""
-        await self._database.pool.execute(_DROP_TOKEN_RESULTS, TOKEN_RESULTS_KEPT, TOKEN_PREFIX)
-        await self._database.pool.execute(_FORGET, KEPT)
+    async def delete_expired(self) -> bool:
+        """Drop results that will not be requested, and delete calls acknowledged some time ago.
+
+        A limited number of each, so that this is quick; returns whether there may be more. Epochs
+        of owners are never deleted.
+        """
+        fetchval, most = self._database.pool.fetchval, PRUNED_AT_ONCE_MAX
+        counts = (
+            await fetchval(_DELETE_PRUNED, most, PRUNED_ROW_KEPT),
+            await fetchval(
+                _DROP_OLD_RESULTS, most, TOKEN_PREFIX, TOKEN_RESULTS_KEPT, UNACKNOWLEDGED_KEPT
+            ),
+            await fetchval(_PRUNE, most, KEPT),
+        )
+        return most in counts
 
     @asynccontextmanager
     async def _for_owner(self, key: CallKey) -> "AsyncIterator[Any]":
@@ -262,6 +325,24 @@ def check_content(record: CallRecord, call_request: CallRequest) -> None:
     """
     if record.sha256 is not None and record.sha256 != call_request.sha256:
         raise ExecutionIdReused(call_request.key.execution_id)
+
+
+async def _find(connection: Any, key: CallKey) -> CallRecord | None:
+    row = await connection.fetchrow(_FIND, key.execution_id, _digest(key.caller, key.execution_id))
+    if row["execution_id"] is not None:
+        return _checked(row, key)
+    return _tombstone(key) if row["has_tombstone"] else None
+
+
+def _digest(caller: str, execution_id: str) -> str:
+    """Return the digest of a tombstone, as `_PRUNE` computes it."""
+    return str(UUID(bytes=hashlib.sha256(f"{caller}\x01{execution_id}".encode()).digest()[:16]))
+
+
+def _tombstone(key: CallKey) -> CallRecord:
+    return CallRecord(
+        key, sha256=None, started_at=None, finished_at=None, end=None, is_acknowledged=True
+    )
 
 
 def _checked(row: "asyncpg.Record", key: CallKey) -> CallRecord:

@@ -129,7 +129,8 @@ class RuntimeServicer(McpRuntimeServiceServicer):
         if opened.record.is_acknowledged:
             raise CallAcknowledged(call_request.key.execution_id)
         started = api.CallStarted(is_attached=opened.is_attached)
-        started.started_at.FromDatetime(opened.record.started_at)
+        if opened.record.started_at is not None:
+            started.started_at.FromDatetime(opened.record.started_at)
         yield api.CallToolResponse(started=started)
         async for progress_updates in self._executor.follow(opened.record):
             if isinstance(progress_updates, Progress):
@@ -147,7 +148,8 @@ class RuntimeServicer(McpRuntimeServiceServicer):
         record = await self._journal.find(self._key(request.key))
         response = api.GetCallResponse(state=_state(record))
         if record is not None:
-            response.started_at.FromDatetime(record.started_at)
+            if record.started_at is not None:
+                response.started_at.FromDatetime(record.started_at)
             if record.end is not None:
                 response.result.CopyFrom(result_to_proto(record).result)
         return response

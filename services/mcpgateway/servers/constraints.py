@@ -25,3 +25,4 @@ class Constraint(StrEnum):
     SERVERS_SLUG_FORM = "servers_slug_form"
     SERVERS_SLUG_UNIQUE = "servers_slug_unique"
     SERVERS_TRANSPORT_KNOWN = "servers_transport_known"
+    TOMBSTONES_PKEY = "tombstones_pkey"

@@ -142,6 +142,8 @@ calls = Table(
     Column("cancel_requested_at", DateTime(timezone=True)),
     Column("finished_at", DateTime(timezone=True)),
     Column("acknowledged_at", DateTime(timezone=True)),
+    # When its tombstone was stored; the row is deleted somewhat later.
+    Column("pruned_at", DateTime(timezone=True)),
     Column("outcome", Text),
     Column("reason", Text),
     Column("message", Text, nullable=False, server_default=text("''")),
@@ -166,3 +168,6 @@ calls = Table(
     Index("calls_running", "gateway_id", postgresql_where=text("finished_at IS NULL")),
     Index("calls_to_drop", "acknowledged_at", postgresql_where=text("acknowledged_at IS NOT NULL")),
 )
+
+# Ids of deleted calls, so that none of them can start again: 16 bytes of a hash of caller and id.
+tombstones = Table("tombstones", metadata, Column("digest", UUID(as_uuid=False), primary_key=True))

@@ -6,7 +6,7 @@ A workspace that was not placed by the registry is created at its first use.
 import errno
 import os
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
@@ -66,6 +66,7 @@ class Workspace:
         root: The files.
         home: The home of its processes, so that their settings are not in the files.
         temporary: Temporary files.
+        scratch: Temporary directories of processes that may only read, one for each.
         logs: The output of its processes.
         undo: The content of files before they were changed.
     """
@@ -75,15 +76,16 @@ class Workspace:
     root: Path = field(init=False, repr=False, compare=False)
     home: Path = field(init=False, repr=False, compare=False)
     temporary: Path = field(init=False, repr=False, compare=False)
+    scratch: Path = field(init=False, repr=False, compare=False)
     logs: Path = field(init=False, repr=False, compare=False)
     undo: Path = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         # Computed once, because every call needs them and constructing paths is slow.
         object.__setattr__(self, "root", self.options.files or self.directory / "files")
-        places = {"home": "home", "temporary": "tmp", "logs": "logs", "undo": "undo"}
-        for name, place in places.items():
-            object.__setattr__(self, name, self.directory / place)
+        object.__setattr__(self, "temporary", self.directory / "tmp")
+        for name in ("home", "scratch", "logs", "undo"):
+            object.__setattr__(self, name, self.directory / name)
 
     def relative(self, path: str) -> str:
         """Return a directory's path relative to the root, given relative or absolute inside of it.
@@ -135,6 +137,25 @@ class AllAdmitted:
         """Allow it."""
 
 
+class ReadingGate(Protocol):
+    """Prepares a workspace for calls of a chat that may only read."""
+
+    async def pass_through(self, scope: Scope) -> None:
+        """Return when nothing that was started for the chat before can write any more.
+
+        Raises:
+            ToolrunnerError: Something still can.
+        """
+        ...
+
+
+class OpenGate:
+    """Prepares nothing, for nodes without processes."""
+
+    async def pass_through(self, scope: Scope) -> None:
+        """Return at once."""
+
+
 class UseCounter:
     """Counts the current uses of each workspace, of one kind."""
 
@@ -167,6 +188,7 @@ class Workspaces:
         waits: Calls that wait for a process of theirs.
         attachments: Attached terminals.
         admission: Decides which may be used.
+        reading_gate: Prepares them for calls that may only read.
         options: Settings of single workspaces.
         quota: The default quota.
         overruns: Workspaces that exceed their disk quota.
@@ -178,6 +200,7 @@ class Workspaces:
         self.quota = quota
         self.overruns: dict[WorkspaceId, QuotaExceeded] = {}
         self.admission: Admission = AllAdmitted()
+        self.reading_gate: ReadingGate = OpenGate()
         self.options: dict[WorkspaceId, WorkspaceOptions] = {}
         self.waits = UseCounter()
         self.attachments = UseCounter()
@@ -192,6 +215,17 @@ class Workspaces:
             ToolrunnerError: The workspace is not here, not ready, or has a newer placement.
         """
         self.admission.check(scope, allow_not_ready=allow_not_ready)
+
+    async def admit(self, scope: Scope) -> None:
+        """Check a call to a workspace, and prepare that for a call that may only read.
+
+        Raises:
+            ToolrunnerError: The workspace is not here, not ready, or has a newer placement; or
+                something of the chat can still write.
+        """
+        self.check(scope)
+        if not scope.may_write:
+            await self.reading_gate.pass_through(scope)
 
     def check_space(self, workspace_id: WorkspaceId) -> None:
         """Refuse writes to a workspace that exceeds its disk quota.
@@ -227,6 +261,16 @@ class Workspaces:
             for name in os.listdir(self._directory):
                 found[mark_of_workspace(name)] = WorkspaceId(name)
         return found
+
+    def scratches(self) -> list[Path]:
+        """Return the directories with temporary directories of single processes."""
+        return [*self._directory.glob("*/scratch")]
+
+    def missing(self, workspace_ids: Iterable[WorkspaceId]) -> tuple[WorkspaceId, ...]:
+        """Return the workspaces that were removed; none if the directory of all is missing."""
+        if not self._directory.is_dir():
+            return ()
+        return tuple(each for each in workspace_ids if not (self._directory / each).exists())
 
     def at(self, workspace_id: WorkspaceId) -> Workspace:
         """Return the paths of a workspace, whether it exists or not."""

@@ -14,6 +14,8 @@ from dataclasses import dataclass, field
 from typing import Final, TypeVar
 
 from parley.cache import BoundedCache
+from toolrunner.checkpoints.domain import NO_MODE, Entry, EntryKind
+from toolrunner.checkpoints.service import Checkpoints, KeptChange
 from toolrunner.directories.workspaces import Workspaces
 from toolrunner.files.undo_store import Undone, UndoRecord, UndoStore
 from toolrunner.files.worker_pool import FileWorkerPool
@@ -34,6 +36,7 @@ from toolrunner.fileworker.protocol import (
     StatPath,
 )
 from toolrunner.fileworker.values import Change, Image
+from toolrunner.fileworker.values import EntryKind as ImageKind
 from toolrunner.primitives.domain import ChatId, Scope, WorkspaceId
 from toolrunner.primitives.errors import FileWorkerGone, OutcomeUnknown
 from toolrunner.spawner import end_marked
@@ -100,6 +103,7 @@ class FileChanges:
     workspaces: Workspaces
     read_etags: ReadEtags
     new_token: Callable[[], str]
+    checkpoints: Checkpoints | None = None  # None if nothing is kept for turns.
     _turns: dict[WorkspaceId, _Turn] = field(default_factory=dict)
     _recovered: set[WorkspaceId] = field(default_factory=set)
 
@@ -208,6 +212,7 @@ class FileChanges:
         return planned
 
     async def _commit(self, scope: Scope, commit: "_Commit") -> tuple[UndoRecord, Done]:
+        await self._keep(scope, commit)
         file_worker_id = self.file_workers.process_of(scope.workspace_id)
         record = await self._stored(
             scope.workspace_id,
@@ -236,7 +241,25 @@ class FileChanges:
                 raise OutcomeUnknown(commit.request_id) from error
             raise
         assert isinstance(done, Done), "that is what it is answered by"
+        if self.checkpoints is not None:
+            self.checkpoints.process_ended(scope.workspace_id)
         return record, done
+
+    async def _keep(self, scope: Scope, commit: "_Commit") -> None:
+        """Keep what the change replaces for a restore of the turn.
+
+        The images of moves, of large deletions and of their undo do not tell it, so that the tree
+        is compared before and after, as for a process.
+        """
+        if self.checkpoints is None:
+            return
+        kept = [_kept(image) for image in commit.images]
+        is_told = commit.undone is None or all(image.mode is not None for image in commit.images)
+        if is_told and None not in kept:
+            changes = tuple(change for change in kept if change is not None)
+            await self.checkpoints.keep(scope, changes)
+        else:
+            await self.checkpoints.before_process(scope)
 
     @contextmanager
     def _settling(self, workspace_id: WorkspaceId) -> Iterator[None]:
@@ -300,3 +323,19 @@ class FileChanges:
             turn.wanted -= 1
             if not turn.wanted:
                 del self._turns[workspace_id]
+
+
+def _kept(image: Image) -> KeptChange | None:
+    """Return the change of one entry; None if its image does not tell what was there."""
+    if image.kind not in (ImageKind.FILE, ImageKind.LINK, ImageKind.DIRECTORY):
+        return None
+    kind = EntryKind(image.kind)
+    before = after = None
+    if image.before_etag:
+        mode = NO_MODE if image.mode is None else image.mode
+        before = Entry(kind, image.before_etag, mode, image.is_kept)
+    if image.after_etag:
+        # Its content is read by the next scan.
+        after = Entry(kind, image.after_etag, is_kept=False)
+    content = image.before if kind is not EntryKind.DIRECTORY else None
+    return KeptChange(image.path, before, content, after)

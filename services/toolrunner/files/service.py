@@ -10,9 +10,11 @@ from typing import Final, TypeVar
 from parley.clock import Clock, patient
 from parley.rpc import detached
 from parley.tasks import BackgroundTasks, Supervision
+from toolrunner.checkpoints.service import Checkpoints
 from toolrunner.directories.workspaces import Workspaces
 from toolrunner.files.changes import ChangeResult, FileChanges, Plan, ReadEtags
 from toolrunner.files.idempotency import IdempotentEffects
+from toolrunner.files.restores import FileRestores
 from toolrunner.files.worker_channel import ANSWER_S
 from toolrunner.files.worker_pool import FileWorkerPool, find_git, find_ripgrep
 from toolrunner.filesystem.errors import FileRefused, Reason
@@ -84,7 +86,12 @@ class UndoRequest:
 
 
 class FileService:
-    """Reads, changes and finds files; owns its background tasks."""
+    """Reads, changes and finds files; owns its background tasks.
+
+    Attributes:
+        restores: Restores files to the start of a turn.
+        new_token: Makes tokens of changes.
+    """
 
     def __init__(
         self,
@@ -96,6 +103,7 @@ class FileService:
         clock: Clock,
         supervision: Supervision,
         new_id: Callable[[], str],
+        checkpoints: Checkpoints,
     ) -> None:
         self._tasks = BackgroundTasks(supervision)
         self._file_workers = FileWorkerPool(
@@ -110,7 +118,12 @@ class FileService:
         )
         self._read_etags = ReadEtags()
         self._workspaces = workspaces
-        self._changes = FileChanges(self._file_workers, workspaces, self._read_etags, new_id)
+        self._changes = FileChanges(
+            self._file_workers, workspaces, self._read_etags, new_id, checkpoints
+        )
+        self.restores = FileRestores(
+            checkpoints, self._file_workers, self._changes, workspaces, self._tasks
+        )
         self._idempotent_effects = IdempotentEffects(journal, self._tasks)
         self._upload_slots = UploadSlots()
         self._clock = clock
@@ -146,7 +159,7 @@ class FileService:
             FileRefused: It is refused.
             FileWorkerGone: The file worker exited; retry.
         """
-        self._workspaces.check(scope)
+        await self._workspaces.admit(scope)
         await self._changes.recover(scope.workspace_id)
         answer = await self._file_workers.ask(scope.workspace_id, request, limit_s=limit_s)
         assert isinstance(answer, kind), "each request has its answer"
@@ -182,7 +195,7 @@ class FileService:
             FileRefused: It is refused.
             FileWorkerGone: The file worker exited; retry.
         """
-        self._workspaces.check(scope)
+        await self._workspaces.admit(scope)
         await self._changes.recover(scope.workspace_id)
         async with aclosing(
             self._file_workers.stream(scope.workspace_id, request, limit_s=limit_s)

@@ -9,6 +9,7 @@ import msgspec
 from toolrunner.filesystem import errors
 from toolrunner.filesystem.beneath import Root
 from toolrunner.fileworker import protocol
+from toolrunner.fileworker.changes.checkpoint_restore import restore_entries
 from toolrunner.fileworker.changes.commit import clear_staged, commit, roll_back
 from toolrunner.fileworker.changes.drafts import Draft, change_of
 from toolrunner.fileworker.changes.patch_plans import plan_patch
@@ -69,6 +70,8 @@ class FileHandlers:
                 return (yield from list_directory(self.root, request))
             case protocol.MakeDirectory():
                 return make_directory(self.root, request)
+            case protocol.RestoreEntries():
+                return (yield from restore_entries(self.root, request))
             case _ if isinstance(request, GitRequest):
                 assert self.git is not None, "whoever asks for repositories has them"
                 return (yield from self.git.work(request))

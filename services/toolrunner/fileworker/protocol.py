@@ -319,6 +319,48 @@ class Count(Value, frozen=True):
     count: int
 
 
+class EntryToRestore(Value, frozen=True):
+    """A path, the entry that must be there, and the one that shall be.
+
+    Attributes:
+        path: The path, as bytes: file names need not be UTF-8.
+        found_kind: The type of the entry that is there; empty for none.
+        found_etag: The etag of its content.
+        kind: The type of the entry to restore; empty to remove it.
+        etag: The etag of its content.
+        mode: Its permission bits; -1 for unknown ones.
+        content: Its content, or the target of a link.
+    """
+
+    path: bytes
+    found_kind: str
+    found_etag: str
+    kind: str
+    etag: str = ""
+    mode: int = -1
+    content: bytes = b""
+
+
+class RestoreEntries(Value, frozen=True):
+    """Restores entries, each for itself; repeated, it goes on.
+
+    Attributes:
+        token: Names staged files.
+        entries: The entries: those to remove deepest first, then those to write outermost first.
+        is_removing: Whether entries are removed that shall have another type, or be gone.
+    """
+
+    token: str
+    entries: tuple[EntryToRestore, ...]
+    is_removing: bool
+
+
+class EntriesRestored(Value, frozen=True):
+    """What became of each entry: `restored`, `conflict` or `failed`."""
+
+    outcomes: tuple[str, ...]
+
+
 class Refused(Value, frozen=True):
     """A refusal."""
 
@@ -356,6 +398,7 @@ Request = (
     | DropUpload
     | Commit
     | RollBack
+    | RestoreEntries
     | MakeDirectory
     | GitRequest
 )
@@ -371,6 +414,7 @@ Answer = (
     | Planned
     | Done
     | Count
+    | EntriesRestored
     | Refused
     | PlanUnknownAnswer
     | WorkerError

@@ -2,6 +2,7 @@
 
 import sqlite3
 from collections.abc import Collection
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 from typing import Final
@@ -13,10 +14,12 @@ from toolrunner.journal.statements import decode_process, put_process, transacti
 from toolrunner.primitives.domain import ProcessId
 from toolrunner.primitives.errors import JournalUnusable
 
-SCHEMA_VERSION: Final = 2
+SCHEMA_VERSION: Final = 3
 #: The size at which SQLite restarts its write-ahead log.
 _LOG_BYTES: Final = 4 * 1024 * 1024
 _SMALL_CACHE_PAGES: Final = 16
+#: More free space than this is given back when the file is opened.
+FREE_BYTES_MAX: Final = 32 * 1024 * 1024
 
 _SCHEMA: Final = """
 CREATE TABLE journal (generation TEXT NOT NULL, boot_id TEXT NOT NULL);
@@ -51,6 +54,14 @@ _STEPS: Final = (
 ALTER TABLE executions ADD COLUMN acknowledged_at TEXT;
 CREATE INDEX executions_process ON executions (process_id);
 """,
+    """
+ALTER TABLE executions ADD COLUMN workspace_id TEXT NOT NULL DEFAULT '';
+UPDATE executions SET state = 'acknowledged' WHERE acknowledged_at IS NOT NULL;
+CREATE TABLE tombstone_workspaces (
+    number INTEGER PRIMARY KEY, workspace_id TEXT NOT NULL UNIQUE
+);
+CREATE TABLE tombstones (digest BLOB PRIMARY KEY, workspace INTEGER NOT NULL) WITHOUT ROWID;
+""",
 )
 
 
@@ -83,6 +94,7 @@ def open_file(
         with transaction(connection):
             generation = _generation(connection, new_generation, boot_id)
             lost = _settle(connection, boot_id=boot_id, now=now, adopted=frozenset(adopted))
+        _give_back_free_space(connection)
         _lengthen_log(connection)
     except (sqlite3.Error, JournalUnusable) as error:
         if connection is not None:
@@ -101,6 +113,18 @@ def _prepare(connection: sqlite3.Connection, path: Path) -> None:
     version = connection.execute("PRAGMA user_version").fetchone()[0]
     if version > SCHEMA_VERSION:
         raise JournalUnusable(path, "it was written by a newer Parley; run that one")
+
+
+def _give_back_free_space(connection: sqlite3.Connection) -> None:
+    """Rewrite a file that is mostly empty; one that cannot be rewritten now stays as it is."""
+    pages, free, page_bytes = (
+        connection.execute(f"PRAGMA {name}").fetchone()[0]
+        for name in ("page_count", "freelist_count", "page_size")
+    )
+    if free * page_bytes > FREE_BYTES_MAX and 2 * free > pages:
+        with suppress(sqlite3.OperationalError):  # For example, the disk is nearly full.
+            connection.execute("VACUUM")
+            connection.execute("PRAGMA wal_checkpoint(TRUNCATE)")
 
 
 def _lengthen_log(connection: sqlite3.Connection) -> None:

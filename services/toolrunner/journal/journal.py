@@ -28,7 +28,7 @@ from toolrunner.journal.records import (
     ProcessRecord,
     ProcessState,
 )
-from toolrunner.journal.retention import drop_old, drop_responses
+from toolrunner.journal.retention import drop_old, drop_responses, prune
 from toolrunner.journal.statements import (
     decode_process,
     find_execution,
@@ -36,6 +36,11 @@ from toolrunner.journal.statements import (
     put_process,
     raise_epoch,
     transaction,
+)
+from toolrunner.journal.tombstones import (
+    drop_tombstones,
+    find_tombstone,
+    workspaces_of_tombstones,
 )
 from toolrunner.primitives.domain import NO_CHAT, ProcessId, WorkspaceId
 from toolrunner.primitives.errors import (
@@ -88,14 +93,14 @@ def first_response(execution: Execution) -> bytes:
 
     Raises:
         ExecutionCancelled: It was cancelled before it could start.
-        OutcomeUnknown: It has no response, or none yet.
+        OutcomeUnknown: It has no response, none yet, or none any more.
     """
     match execution.state:
         case ExecutionState.FINISHED:
             return execution.response
         case ExecutionState.CANCELLED:
             raise ExecutionCancelled(execution.request_id)
-        case ExecutionState.STARTED | ExecutionState.UNKNOWN:
+        case ExecutionState.STARTED | ExecutionState.UNKNOWN | ExecutionState.ACKNOWLEDGED:
             raise OutcomeUnknown(execution.request_id)
         case _:
             assert_never(execution.state)
@@ -195,9 +200,7 @@ class Journal:
         with transaction(self._connection):
             if effect.key is not None:
                 raise_epoch(self._connection, effect.key)
-            known = find_execution(
-                self._connection, is_keyed=effect.key is not None, request_id=effect.request_id
-            )
+            known = self._find(effect)
             if known is not None:
                 _check_same(known, effect)
                 return Known(self._started_after_cancel(known, process))
@@ -319,13 +322,13 @@ class Journal:
                 started_at=now,
                 finished_at=now,
             )
-            insert_execution(self._connection, cancelled, is_keyed=True)
+            insert_execution(self._connection, cancelled, key)
             return cancelled
 
     def acknowledge(self, execution_ids: Sequence[str], generation: str) -> tuple[str, ...]:
         """Drop the responses of completed entries; return the ids of the others.
 
-        The entries stay for a while, so that none of them can begin again.
+        The entries stay for a while and then become tombstones, so that none can begin again.
 
         Raises:
             JournalChanged: They were dispatched to another journal.
@@ -334,32 +337,63 @@ class Journal:
             raise JournalChanged(self.generation)
         return drop_responses(self._connection, execution_ids, now=self._clock.now())
 
-    def expire(
-        self, *, ended_before: datetime, acknowledged_before: datetime, kept_max: int
-    ) -> tuple[tuple[WorkspaceId, ProcessId], ...]:
-        """Delete old rows, and return the processes whose output may be deleted.
+    def prune(
+        self, *, acknowledged_before: datetime, finished_before: datetime, at_once_max: int
+    ) -> int:
+        """Replace old entries by tombstones; return how many, of which there may be more then.
 
-        A process whose result was not acknowledged stays, however old it is; only its output is
-        deleted once its workspace has so many newer ones.
+        Entries of users' requests leave no tombstone. Epochs of owners are never deleted.
+
+        Args:
+            acknowledged_before: Entries that were acknowledged before this are old.
+            finished_before: Entries that ended before this are old, even if not acknowledged.
+            at_once_max: At most so many.
+        """
+        return prune(
+            self._connection,
+            acknowledged_before=acknowledged_before,
+            finished_before=finished_before,
+            at_once_max=at_once_max,
+        )
+
+    def workspaces_of_tombstones(self) -> tuple[WorkspaceId, ...]:
+        """Return the workspaces that have tombstones."""
+        return workspaces_of_tombstones(self._connection)
+
+    def drop_tombstones(self, workspace_id: WorkspaceId) -> None:
+        """Delete the tombstones of a workspace that was removed."""
+        with transaction(self._connection):
+            drop_tombstones(self._connection, workspace_id)
+
+    def expire(
+        self, *, ended_before: datetime, kept_max: int
+    ) -> tuple[tuple[WorkspaceId, ProcessId], ...]:
+        """Delete old processes, and return those whose output may be deleted.
+
+        A process whose result is not acknowledged stays until its entry is pruned; only its output
+        is deleted once its workspace has so many newer ones.
 
         Args:
             ended_before: Processes that ended before this are old.
-            acknowledged_before: Entries that were acknowledged before this are old.
             kept_max: Finished processes of a workspace beyond these are old.
         """
-        return drop_old(
-            self._connection,
-            ended_before=ended_before,
-            acknowledged_before=acknowledged_before,
-            kept_max=kept_max,
-        )
+        return drop_old(self._connection, ended_before=ended_before, kept_max=kept_max)
 
     def _check_generation(self, key: Key | None) -> None:
         if key is not None and key.journal_generation != self.generation:
             raise JournalChanged(self.generation)
 
-    def _find_for_chat(self, key: Key) -> Execution | None:
+    def _find(self, effect: Journaled) -> Execution | None:
+        if effect.key is not None:
+            return self._find_by_key(effect.key)
+        return find_execution(self._connection, is_keyed=False, request_id=effect.request_id)
+
+    def _find_by_key(self, key: Key) -> Execution | None:
         known = find_execution(self._connection, is_keyed=True, request_id=key.execution_id)
+        return find_tombstone(self._connection, key) if known is None else known
+
+    def _find_for_chat(self, key: Key) -> Execution | None:
+        known = self._find_by_key(key)
         if known is not None and known.chat_id != key.chat_id:
             raise ExecutionIdReused(key.execution_id)
         return known
@@ -396,7 +430,7 @@ class Journal:
             started_at=self._clock.now(),
             finished_at=None,
         )
-        insert_execution(self._connection, execution, is_keyed=effect.key is not None)
+        insert_execution(self._connection, execution, effect.key)
         if process is not None:
             put_process(self._connection, process)
 
@@ -406,7 +440,8 @@ def _check_same(known: Execution, effect: Journaled) -> None:
         if (known.method, known.body_hash) != (effect.method, effect.body_hash):
             raise RequestIdReused(effect.request_id)
         return
-    is_bare = known.state is ExecutionState.CANCELLED and not known.method
+    # Cancelled before it arrived, or a tombstone: what was asked for is not known.
+    is_bare = not known.method
     is_same_call = is_bare or (known.method, known.body_hash) == (effect.method, effect.body_hash)
     if known.chat_id != effect.key.chat_id or not is_same_call:
         raise ExecutionIdReused(effect.key.execution_id)

@@ -7,7 +7,14 @@ from enum import StrEnum
 
 import msgspec
 
-from toolrunner.primitives.domain import ChatId, ExecutionId, Exit, ProcessId, WorkspaceId
+from toolrunner.primitives.domain import (
+    NO_WORKSPACE,
+    ChatId,
+    ExecutionId,
+    Exit,
+    ProcessId,
+    WorkspaceId,
+)
 from toolrunner.sandbox import Used
 
 
@@ -49,21 +56,27 @@ class ExecutionState(StrEnum):
     FINISHED = "finished"
     CANCELLED = "cancelled"
     UNKNOWN = "unknown"
+    ACKNOWLEDGED = "acknowledged"
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """Identifies an effect and the chat owner that requests it."""
+    """Identifies an effect and the chat owner that requests it.
+
+    Attributes:
+        workspace_id: The workspace of the effect; empty if the request does not contain it.
+    """
 
     execution_id: ExecutionId
     chat_id: ChatId
     owner_epoch: int
     journal_generation: str
+    workspace_id: WorkspaceId = NO_WORKSPACE
 
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """An entry of the journal."""
+    """An entry of the journal, or what a tombstone tells: the id, and that it was acknowledged."""
 
     request_id: str
     chat_id: ChatId
@@ -72,7 +85,7 @@ class Execution:
     state: ExecutionState
     process_id: ProcessId | None
     response: bytes
-    started_at: datetime
+    started_at: datetime | None  # None for a tombstone.
     finished_at: datetime | None
 
 

@@ -7,6 +7,7 @@ from typing import Final
 
 from toolrunner.journal.records import ExecutionState
 from toolrunner.journal.statements import transaction
+from toolrunner.journal.tombstones import add_tombstones, has_tombstone
 from toolrunner.primitives.domain import ProcessId, WorkspaceId
 
 _OLD_PROCESSES: Final = """
@@ -35,29 +36,57 @@ def drop_responses(
     with transaction(connection):
         for execution_id in execution_ids:
             dropped = connection.execute(
-                "UPDATE executions SET response = x'',"
+                "UPDATE executions SET response = x'', state = ?,"
                 " acknowledged_at = coalesce(acknowledged_at, ?)"
                 " WHERE is_keyed AND request_id = ? AND state <> ?",
-                (now.isoformat(), execution_id, ExecutionState.STARTED),
+                (
+                    ExecutionState.ACKNOWLEDGED,
+                    now.isoformat(),
+                    execution_id,
+                    ExecutionState.STARTED,
+                ),
             )
-            if dropped.rowcount == 0:
+            if dropped.rowcount == 0 and not has_tombstone(connection, execution_id):
                 skipped.append(execution_id)
     return tuple(skipped)
 
 
-def drop_old(
+def prune(
     connection: sqlite3.Connection,
     *,
-    ended_before: datetime,
     acknowledged_before: datetime,
-    kept_max: int,
-) -> tuple[tuple[WorkspaceId, ProcessId], ...]:
-    """Delete old rows; return the processes whose output may be deleted (see `Journal.expire`)."""
+    finished_before: datetime,
+    at_once_max: int,
+) -> int:
+    """Replace old entries by tombstones; return how many (see `Journal.prune`)."""
     with transaction(connection):
-        connection.execute(
-            "DELETE FROM executions WHERE acknowledged_at < ?",
-            (acknowledged_before.isoformat(),),
+        old = connection.execute(
+            "SELECT is_keyed, request_id, workspace_id FROM executions"
+            " WHERE acknowledged_at < ?"
+            " OR (state <> ? AND coalesce(finished_at, started_at) < ?) LIMIT ?",
+            (
+                acknowledged_before.isoformat(),
+                ExecutionState.STARTED,
+                finished_before.isoformat(),
+                at_once_max,
+            ),
+        ).fetchall()
+        add_tombstones(
+            connection,
+            [(request_id, workspace_id) for is_keyed, request_id, workspace_id in old if is_keyed],
         )
+        connection.executemany(
+            "DELETE FROM executions WHERE is_keyed = ? AND request_id = ?",
+            [(is_keyed, request_id) for is_keyed, request_id, _ in old],
+        )
+    return len(old)
+
+
+def drop_old(
+    connection: sqlite3.Connection, *, ended_before: datetime, kept_max: int
+) -> tuple[tuple[WorkspaceId, ProcessId], ...]:
+    """Delete old processes; return those whose output may be deleted (see `Journal.expire`)."""
+    with transaction(connection):
         old = connection.execute(
             _OLD_PROCESSES, {"ended_before": _as_kept(ended_before), "kept_max": kept_max}
         ).fetchall()

@@ -8,7 +8,7 @@ from datetime import datetime
 import msgspec
 
 from toolrunner.journal.records import Execution, ExecutionState, Key, ProcessRecord
-from toolrunner.primitives.domain import ChatId, ProcessId
+from toolrunner.primitives.domain import NO_WORKSPACE, ChatId, ProcessId
 from toolrunner.primitives.errors import ExecutionIdReused, RequestIdReused, StaleOwner
 
 
@@ -86,15 +86,15 @@ def find_execution(
     )
 
 
-def insert_execution(
-    connection: sqlite3.Connection, execution: Execution, *, is_keyed: bool
-) -> None:
+def insert_execution(connection: sqlite3.Connection, execution: Execution, key: Key | None) -> None:
     """Insert an entry."""
-    finished_at = execution.finished_at
+    started_at, finished_at = execution.started_at, execution.finished_at
     connection.execute(
-        "INSERT INTO executions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, NULL)",
+        "INSERT INTO executions (is_keyed, request_id, chat_id, method, body_hash, state,"
+        " process_id, response, started_at, finished_at, workspace_id)"
+        " VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
         (
-            is_keyed,
+            key is not None,
             execution.request_id,
             execution.chat_id,
             execution.method,
@@ -102,8 +102,9 @@ def insert_execution(
             execution.state,
             execution.process_id,
             execution.response,
-            execution.started_at.isoformat(),
+            None if started_at is None else started_at.isoformat(),
             None if finished_at is None else finished_at.isoformat(),
+            NO_WORKSPACE if key is None else key.workspace_id,
         ),
     )
 

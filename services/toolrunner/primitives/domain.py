@@ -10,6 +10,7 @@ ExecutionId = NewType("ExecutionId", str)
 
 #: For a call of a user: it belongs to no chat.
 NO_CHAT = ChatId("")
+NO_WORKSPACE = WorkspaceId("")
 
 SIGNAL_BASE = 128
 
@@ -57,11 +58,15 @@ class Scope:
         workspace_id: The workspace.
         chat_id: The chat.
         epoch: Number of the workspace's placement; 0 if it was not placed.
+        turn_id: The message that started the turn of the chat; 0 outside of turns.
+        may_write: Whether the call may change something in the workspace.
     """
 
     workspace_id: WorkspaceId
     chat_id: ChatId = NO_CHAT
     epoch: int = 0
+    turn_id: int = 0
+    may_write: bool = True
 
     def may_see(self, record: Placed) -> bool:
         """Return whether a process belongs to this chat or to none; a user sees all of them."""

@@ -4,10 +4,12 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from signal import SIGKILL
 from typing import Final
 
 from parley.clock import Clock
 from parley.tasks import Starter
+from toolrunner.checkpoints.service import Checkpoints
 from toolrunner.journal.journal import Journal
 from toolrunner.journal.records import Effect, ProcessRecord, ProcessState
 from toolrunner.journal.thread import JournalThread
@@ -15,6 +17,7 @@ from toolrunner.primitives.domain import Exit, ProcessId
 from toolrunner.primitives.errors import JournalFailed, SpawnerGone
 from toolrunner.processes.live_process import LiveProcess
 from toolrunner.processes.registry import Registry
+from toolrunner.processes.scratch import ScratchDirectories, is_reader
 from toolrunner.spawner.client.spawner import GRACE_S, Spawner
 
 #: How long an exit waits for the rest of the output; open pipes after that are reported.
@@ -51,7 +54,9 @@ class ProcessMonitor:
     registry: Registry
     tasks: Starter
     clock: Clock
+    scratch: ScratchDirectories
     starts: dict[ProcessId, _Start] = field(default_factory=dict)
+    checkpoints: Checkpoints | None = None  # None if nothing is kept of changed files.
 
     def exited(self, process_id: ProcessId, exit: Exit) -> None:
         """Publish an exit, once the output is read."""
@@ -136,7 +141,24 @@ class ProcessMonitor:
         await self.settle(live)
 
     def _publish(self, live: LiveProcess, exit: Exit) -> None:
+        if is_reader(live.record):
+            has_scratch = self.scratch.throw(live.record)
+            self.tasks.create_task(self._clear(live.record, has_scratch=has_scratch))
         live.exit(exit, now=self.clock.now(), now_s=self.clock.monotonic())
+        if self.checkpoints is not None:
+            self.checkpoints.process_ended(live.record.workspace_id)
+
+    async def _clear(self, record: ProcessRecord, *, has_scratch: bool) -> None:
+        """End what a process that may only read left behind, and with it its temporary files."""
+        directory = self.scratch.workspaces.at(record.workspace_id).directory
+        try:
+            await self.spawner.signal_marked(
+                record.workspace_id, directory, record.process_id, SIGKILL
+            )
+        except SpawnerGone:
+            logger.debug("the spawner is gone, and so is what it started")
+        if has_scratch:
+            await asyncio.to_thread(self.scratch.empty, record)
 
     def _keep_late(self, live: LiveProcess) -> None:
         start = self.starts.get(live.record.process_id)

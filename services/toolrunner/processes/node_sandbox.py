@@ -98,7 +98,11 @@ class Sandbox:
                 egress=egress,
             )
         except NotEnforceable as error:
-            raise SandboxTooWeak(level=error.level.word, required=error.required.word) from error
+            raise SandboxTooWeak(
+                level=error.level.word,
+                required=error.required.word,
+                cause=f"{error.asked} cannot be kept below that",
+            ) from error
         if found.level < self.report.minimum:
             raise SandboxTooWeak(
                 level=found.level.word, required=self.report.minimum.word, cause=SHARED_USER

@@ -3,11 +3,13 @@
 import asyncio
 import logging
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
+from functools import partial
 from typing import Final
 
 from parley.clock import Clock
 from toolrunner.directories.workspaces import Workspaces
+from toolrunner.journal.journal import Journal
 from toolrunner.journal.thread import JournalThread
 from toolrunner.primitives.domain import ProcessId, WorkspaceId
 from toolrunner.primitives.errors import JournalFailed
@@ -16,8 +18,11 @@ from toolrunner.processes.registry import Registry
 
 REAP_EVERY_S: Final = 60.0
 FINISHED_KEPT: Final = timedelta(hours=1)
-#: An entry makes a repeated call idempotent; an acknowledged call is not repeated.
-ACKNOWLEDGED_KEPT: Final = timedelta(hours=24)
+#: Afterwards a tombstone is kept, which prevents that the call is executed again.
+ACKNOWLEDGED_KEPT: Final = timedelta(hours=1)
+#: Of entries that are never acknowledged: of a caller that was killed, and of users.
+UNACKNOWLEDGED_KEPT: Final = timedelta(days=7)
+PRUNED_AT_ONCE_MAX: Final = 2000
 #: Per workspace.
 FINISHED_KEPT_MAX: Final = 200
 
@@ -45,11 +50,10 @@ class Reaper:
     async def reap(self) -> None:
         """Reap once."""
         now = self.clock.now()
+        await self._prune(now)
         old = await self.journal.run(
             lambda journal: journal.expire(
-                ended_before=now - FINISHED_KEPT,
-                acknowledged_before=now - ACKNOWLEDGED_KEPT,
-                kept_max=FINISHED_KEPT_MAX,
+                ended_before=now - FINISHED_KEPT, kept_max=FINISHED_KEPT_MAX
             )
         )
         gone: dict[WorkspaceId, set[ProcessId]] = {}
@@ -61,3 +65,21 @@ class Reaper:
         for workspace_id, process_ids in gone.items():
             # In a thread: there may be thousands of them.
             await asyncio.to_thread(remove_logs, self.workspaces.at(workspace_id).logs, process_ids)
+
+    async def _prune(self, now: datetime) -> None:
+        """Replace old entries by tombstones, and delete those of removed workspaces.
+
+        In small transactions, so that calls need not wait for all of them.
+        """
+        pruned = PRUNED_AT_ONCE_MAX
+        while pruned == PRUNED_AT_ONCE_MAX:
+            pruned = await self.journal.run(
+                lambda journal: journal.prune(
+                    acknowledged_before=now - ACKNOWLEDGED_KEPT,
+                    finished_before=now - UNACKNOWLEDGED_KEPT,
+                    at_once_max=PRUNED_AT_ONCE_MAX,
+                )
+            )
+        known = await self.journal.run(lambda journal: journal.workspaces_of_tombstones())
+        for workspace_id in await asyncio.to_thread(self.workspaces.missing, known):
+            await self.journal.run(partial(Journal.drop_tombstones, workspace_id=workspace_id))

@@ -1,5 +1,6 @@
 """The process service of this node; the exit of its context ends all processes."""
 
+import asyncio
 from collections import Counter
 from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
@@ -9,12 +10,13 @@ from types import TracebackType
 from parley.clock import Clock
 from parley.rpc import detached
 from parley.tasks import BackgroundTasks, Supervision
+from toolrunner.checkpoints.service import Checkpoints
 from toolrunner.directories.workspaces import Workspaces
 from toolrunner.egress.listeners import EgressRoutes, NoEgress
 from toolrunner.journal.records import Effect, Execution, Key, ProcessRecord
 from toolrunner.journal.thread import JournalThread
 from toolrunner.primitives.domain import UNLIMITED, Limits, ProcessId, Scope, WorkspaceId
-from toolrunner.primitives.errors import ProcessNotRunning
+from toolrunner.primitives.errors import ProcessNotRunning, ReadOnly
 from toolrunner.processes.adoption import Adoption
 from toolrunner.processes.domain import ProcessSpec, TerminalSize
 from toolrunner.processes.input import InputWrite, InputWriter, Terminal
@@ -24,9 +26,11 @@ from toolrunner.processes.output.stream import OutputStream
 from toolrunner.processes.registry import Registry
 from toolrunner.processes.retention import Reaper
 from toolrunner.processes.scan import Leader
+from toolrunner.processes.scratch import ScratchDirectories, is_reader
 from toolrunner.processes.start import ProcessStarter, StartResult
 from toolrunner.processes.termination import ProcessTerminator, SignalRequest
 from toolrunner.processes.wait import Wait, WaitResult, wait_output
+from toolrunner.processes.writers import ChatWriters
 from toolrunner.spawner.client.spawner import GRACE_S, KILL_S, Adopted, Ended, Spawner
 
 
@@ -46,6 +50,7 @@ class Processes:
         cursor_of: Reads from the response to a write the output cursor before it.
         limits: The limits of every process.
         egress: The egress routes of workspaces; None for none.
+        checkpoints: Keeps files before processes change them; None for none.
     """
 
     def __init__(
@@ -63,13 +68,25 @@ class Processes:
         cursor_of: Callable[[bytes], int],
         limits: Limits = UNLIMITED,
         egress: EgressRoutes | None = None,
+        checkpoints: Checkpoints | None = None,
     ) -> None:
         self._tasks = BackgroundTasks(supervision)
         self._spawner = spawner
         self._workspaces = workspaces
         self._registry = Registry(journal=journal, workspaces=workspaces, clock=clock)
-        monitor = ProcessMonitor(journal, spawner, self._registry, self._tasks, clock)
+        self._scratch = ScratchDirectories(workspaces)
+        monitor = ProcessMonitor(
+            journal,
+            spawner,
+            self._registry,
+            self._tasks,
+            clock,
+            self._scratch,
+            checkpoints=checkpoints,
+        )
         self._monitor = monitor
+        self._writers = ChatWriters(spawner, self._registry, workspaces, clock)
+        workspaces.reading_gate = self._writers
         self._starter = ProcessStarter(
             journal=journal,
             spawner=spawner,
@@ -77,11 +94,15 @@ class Processes:
             workspaces=workspaces,
             sandbox=sandbox,
             monitor=monitor,
+            writers=self._writers,
             clock=clock,
             new_id=new_id,
             limits=limits,
             egress=egress or NoEgress(),
+            checkpoints=checkpoints,
         )
+        if checkpoints is not None:
+            checkpoints.running = self.running_chats
         self._terminator = ProcessTerminator(journal, spawner, self._registry, self._tasks, monitor)
         self._input_writer = InputWriter(journal, self._registry, monitor, cursor_of)
         self._reaper = Reaper(journal, self._registry, workspaces, clock)
@@ -99,6 +120,8 @@ class Processes:
     async def __aenter__(self) -> "Processes":
         await self._tasks.__aenter__()
         await self._adoption.take_over(self._adopted)
+        running = {live.record.process_id for live in self._registry.all_live() if live.is_live}
+        await asyncio.to_thread(self._scratch.sweep, running)
         self._tasks.keep("processes.expire", self._reaper.run)
         return self
 
@@ -144,6 +167,8 @@ class Processes:
             ProcessNotFound: There is none that this chat may see.
             InvalidRequest: The cursor is past the output.
         """
+        if not scope.may_write:
+            await self._writers.pass_through(scope)
         with self._workspaces.waits.counted(scope.workspace_id):
             return await wait_output(self._registry, scope, process_id, wait)
 
@@ -161,7 +186,7 @@ class Processes:
         Raises:
             ToolrunnerError: There is no such process for this chat, or it has no terminal.
         """
-        await self._registry.get(scope, process_id)
+        await self._changeable(scope, process_id)
         live = self._registry.live(process_id)
         refusal = self._input_writer.refusal(process_id, live, wants_terminal=True)
         if refusal is not None or live is None:
@@ -180,7 +205,7 @@ class Processes:
         Raises:
             ToolrunnerError: It is refused, and nothing was written.
         """
-        await self._registry.get(scope, process_id)
+        await self._changeable(scope, process_id)
         return await self._tasks.complete(
             self._input_writer.write(effect, process_id, input_write), context=detached()
         )
@@ -193,7 +218,7 @@ class Processes:
         Raises:
             ToolrunnerError: It is refused, and nothing was changed.
         """
-        await self._registry.get(scope, process_id)
+        await self._changeable(scope, process_id)
         await self._tasks.complete(
             self._input_writer.resize(effect, process_id, size), context=detached()
         )
@@ -202,6 +227,23 @@ class Processes:
         """Return how many processes run in each workspace."""
         return Counter(
             live.record.workspace_id for live in self._registry.all_live() if live.is_live
+        )
+
+    def running_chats(self, workspace_id: WorkspaceId) -> frozenset[str]:
+        """Return the chats with running processes in a workspace."""
+        return frozenset(
+            live.record.chat_id
+            for live in self._registry.all_live()
+            if live.is_live and live.record.workspace_id == workspace_id
+        )
+
+    def running_of_chat(self, workspace_id: WorkspaceId, chat_id: str) -> "list[str]":
+        """Return the running processes of a chat."""
+        return sorted(
+            live.record.process_id
+            for live in self._registry.all_live()
+            if live.is_live
+            and (live.record.workspace_id, live.record.chat_id) == (workspace_id, chat_id)
         )
 
     def leaders(self) -> dict[int, Leader]:
@@ -236,7 +278,7 @@ class Processes:
         Raises:
             ToolrunnerError: It is refused, and no signal was sent.
         """
-        await self._registry.get(scope, process_id)
+        await self._changeable(scope, process_id)
         return await self._tasks.complete(
             self._terminator.signal(effect, process_id, signalling), context=detached()
         )
@@ -265,6 +307,19 @@ class Processes:
         """
         return await self._registry.get(scope, process_id)
 
+    async def _changeable(self, scope: Scope, process_id: ProcessId) -> None:
+        """Check that a call may influence a process.
+
+        Raises:
+            ProcessNotFound: There is none that this chat may see.
+            ReadOnly: The call may only read, and the process may do more.
+        """
+        record = await self._registry.get(scope, process_id)
+        if not scope.may_write and not is_reader(record):
+            raise ReadOnly(process_id)
+
     async def list(self, scope: Scope) -> tuple[ProcessRecord, ...]:
         """Return all processes that a chat may see: running first, then newest first."""
+        if not scope.may_write:
+            await self._writers.pass_through(scope)
         return await self._registry.list(scope)

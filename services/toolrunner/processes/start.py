@@ -10,11 +10,13 @@ import errno
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Final, assert_never
 
 from msgspec import structs
 
 from parley.clock import Clock
+from toolrunner.checkpoints.service import Checkpoints
 from toolrunner.directories.workspaces import Workspace, Workspaces
 from toolrunner.egress.domain.errors import SecretUnavailable
 from toolrunner.egress.listeners import EgressRoute, EgressRoutes
@@ -22,6 +24,7 @@ from toolrunner.journal.journal import Begun, Known, NotBegun
 from toolrunner.journal.records import (
     Effect,
     Execution,
+    ExecutionState,
     LostReason,
     ProcessRecord,
     ProcessState,
@@ -29,7 +32,7 @@ from toolrunner.journal.records import (
 )
 from toolrunner.journal.thread import JournalThread
 from toolrunner.primitives.domain import Limits, ProcessId, Scope, WorkspaceId
-from toolrunner.primitives.errors import ProcessNotFound, ToolrunnerError
+from toolrunner.primitives.errors import OutcomeUnknown, ProcessNotFound, ToolrunnerError
 from toolrunner.processes.domain import SHELL, ProcessSpec
 from toolrunner.processes.live_process import LiveProcess
 from toolrunner.processes.monitor import ProcessMonitor
@@ -37,6 +40,8 @@ from toolrunner.processes.node_sandbox import Sandbox
 from toolrunner.processes.output.buffer import KeptOutput
 from toolrunner.processes.output.log import OutputLog
 from toolrunner.processes.registry import Registry
+from toolrunner.processes.scratch import is_reader, make_scratch
+from toolrunner.processes.writers import ChatWriters
 from toolrunner.sandbox import Confinement, Egress, Layer, Level, Network, Profile
 from toolrunner.spawner.client.environment import environment_of
 from toolrunner.spawner.client.spawner import Launch, LaunchFailed, Spawner
@@ -63,10 +68,12 @@ class ProcessStarter:
     workspaces: Workspaces
     sandbox: Sandbox
     monitor: ProcessMonitor
+    writers: ChatWriters
     clock: Clock
     new_id: Callable[[], str]
     limits: Limits  # Of every process; a caller may ask for lower ones.
     egress: EgressRoutes
+    checkpoints: Checkpoints | None = None  # None if nothing is kept of changed files.
 
     async def start(self, effect: Effect, scope: Scope, spec: ProcessSpec) -> StartResult:
         """Start a process once; a repeated request attaches to it.
@@ -74,6 +81,8 @@ class ProcessStarter:
         Raises:
             ToolrunnerError: It is refused, and nothing was started.
         """
+        if spec.profile is Profile.READ_ONLY:
+            await self.writers.pass_through(scope)
         workspace = self.workspaces.at(scope.workspace_id)
         egress_route = await self.egress.egress_route(scope.workspace_id)
         workdir, confinement, refusal = self._judged(workspace, scope, spec, egress_route)
@@ -83,23 +92,31 @@ class ProcessStarter:
         record = live.record
         if refusal is None:
             self.registry.enter(live)
+            if record.chat_id and not is_reader(record):
+                self.writers.enter(scope)
         try:
             beginning = await self.journal.run(
                 lambda journal: journal.begin(effect, record, may_begin=refusal is None)
             )
         except BaseException:
-            self.registry.leave(record.process_id)
+            self._leave(live)
             raise
         match beginning:
             case Known(execution):
-                self.registry.leave(record.process_id)
+                self._leave(live)
                 return StartResult(await self._attached(execution), is_attached=True)
             case NotBegun():
                 assert refusal is not None
                 raise refusal
             case Begun():
                 assert confinement is not None
-                await self._launch(live, workspace, workdir, spec, confinement, egress_route)
+                try:
+                    if self.checkpoints is not None and _may_write(confinement):
+                        await self.checkpoints.before_process(scope)
+                    await self._launch(live, workspace, workdir, spec, confinement, egress_route)
+                except BaseException:
+                    self._leave(live)
+                    raise
                 started = self.registry.present(live)
                 # Not awaited: a repeated request attaches to the process, and after a kill the next
                 # service adopts it from the spawner.
@@ -107,6 +124,17 @@ class ProcessStarter:
                 return StartResult(started, is_attached=False)
             case _:
                 assert_never(beginning)
+
+    def _leave(self, live: LiveProcess) -> None:
+        """Remove a process that is not started."""
+        self.registry.leave(live.record.process_id)
+        live.settled.set()
+
+    def _fail(self, live: LiveProcess, start_error: str) -> None:
+        """Record that a process was not executed."""
+        self.monitor.scratch.throw(live.record)
+        live.fail(start_error, now=self.clock.now())
+        live.close()
 
     def _judged(
         self,
@@ -191,13 +219,17 @@ class ProcessStarter:
 
     async def _attached(self, execution: Execution) -> ProcessRecord:
         process_id = execution.process_id
-        assert process_id is not None, "every start is journaled with its process"
+        if process_id is None:
+            # Its entry was acknowledged and deleted, or cancelled and acknowledged.
+            raise OutcomeUnknown(execution.request_id)
         live = self.registry.live(process_id)
         if live is not None:
             await live.settled.wait()
         record = await self.registry.find(process_id)
         if record is None:
-            # Removed: its result was acknowledged, or too many newer ones exist.
+            if execution.state is ExecutionState.ACKNOWLEDGED:
+                raise OutcomeUnknown(execution.request_id)
+            # Removed: too many newer ones exist.
             raise ProcessNotFound(process_id)
         if record.state is ProcessState.STARTING:
             # The spawner exited between journal and exec, and this service is about to.
@@ -224,15 +256,18 @@ class ProcessStarter:
         )
         try:
             secret = await self.egress.secret_variables(record.workspace_id, record.process_id)
+            confinement = with_scratch(confinement, workspace, record.process_id)
         except SecretUnavailable as error:
-            live.fail(f"The program was not run: {error}.", now=self.clock.now())
-            live.close()
+            self._fail(live, f"The program was not run: {error}.")
+            return
+        except LaunchFailed as error:
+            self._fail(live, start_error_of(error, spec.argv[0], spec.workdir))
             return
         environment = environment_of(
             process_id=record.process_id,
             chat_id=record.chat_id,
             home=workspace.home,
-            temporary=workspace.temporary,
+            temporary=Path(confinement.temporary),
             declared={**secret, **led, **workspace.options.environment, **spec.environment},
             has_terminal=spec.stdin_mode is StdinMode.TERMINAL,
         )
@@ -253,24 +288,43 @@ class ProcessStarter:
             limits=self._limits(record.workspace_id, spec),
             required=spec.limits.given,
             quota=self.workspaces.quota_of(record.workspace_id),
+            # Of a writer that of its chat, so that a later call that may only read can end it.
+            mark=record.process_id if is_reader(record) else record.chat_id,
         )
         try:
             launched = await self.spawner.start(launch, self.monitor.exited)
         except LaunchFailed as error:
-            live.fail(start_error_of(error, spec.argv[0], spec.workdir), now=self.clock.now())
-            live.close()
+            self._fail(live, start_error_of(error, spec.argv[0], spec.workdir))
             await self.spawner.forget(record.process_id)
             return
-        except BaseException:
-            self.registry.leave(record.process_id)
-            live.settled.set()
-            raise
         live.run(launched)
         if live.input is not None:
             live.input.write(spec.stdin)
             if spec.stdin_mode is StdinMode.CLOSED:
                 self.monitor.end_input(live)
         self.monitor.limit_time(live, spec.timeout_s)
+
+
+def _may_write(confinement: Confinement) -> bool:
+    """Return whether a process may change files; without a sandbox nothing prevents it."""
+    return confinement.level is Level.NONE or confinement.profile is not Profile.READ_ONLY
+
+
+def with_scratch(
+    confinement: Confinement, workspace: Workspace, process_id: ProcessId
+) -> Confinement:
+    """Return the confinement with a directory for temporary files, where none is mounted.
+
+    Raises:
+        LaunchFailed: It cannot be made.
+    """
+    if confinement.profile is not Profile.READ_ONLY or confinement.has_scratch:
+        return confinement
+    try:
+        scratch = make_scratch(workspace, process_id)
+    except OSError as error:
+        raise LaunchFailed("scratch", error.errno or 0) from error
+    return replace(confinement, temporary=str(scratch))
 
 
 def start_error_of(error: LaunchFailed, program: str, workdir: str) -> str:
@@ -297,7 +351,7 @@ def start_error_of(error: LaunchFailed, program: str, workdir: str) -> str:
                 "The program was not run: it was stopped before it could begin. Something that "
                 "runs in the workspace may stop whatever starts there; end that and try again."
             )
-        case stage if stage.startswith(("confinement", "namespaces")):
+        case stage if stage.startswith(("confinement", "namespaces", "scratch")):
             return f"The program cannot be confined, so it was not run ({stage}: {cause})."
         case _:
             return f"The node cannot start processes now ({error.stage}: {cause}). Try again later."

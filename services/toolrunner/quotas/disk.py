@@ -110,7 +110,7 @@ def devices(workspace: Workspace) -> frozenset[int]:
 
 def places(workspace: Workspace) -> tuple[Path, ...]:
     """Return the directories that count: the writable ones, except a registered directory."""
-    own = [workspace.home, workspace.temporary, workspace.directory / "layer"]
+    own = [workspace.home, workspace.temporary, workspace.scratch, workspace.directory / "layer"]
     if workspace.options.files is None and not os.path.ismount(workspace.root):
         own.append(workspace.root)
     return tuple(each for each in own if each.is_dir())

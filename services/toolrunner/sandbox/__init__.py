@@ -5,6 +5,7 @@ from toolrunner.sandbox.control_groups import found_groups, own_group
 from toolrunner.sandbox.errors import BelowMinimum, LayerFailed, NotEnforceable, SandboxError
 from toolrunner.sandbox.helper_processes import is_readable
 from toolrunner.sandbox.launch import confine, prepared_filter, tasks_now
+from toolrunner.sandbox.mounts import mount_scratch
 from toolrunner.sandbox.namespaces import NamespaceSet, NamespaceSets, make_namespaces
 from toolrunner.sandbox.plan import NICE, PROXY_PORT, Egress, SandboxPaths, judge, plan
 from toolrunner.sandbox.seccomp import RLIMIT_LOCKS
@@ -52,6 +53,7 @@ __all__ = [
     "is_readable",
     "judge",
     "make_namespaces",
+    "mount_scratch",
     "open_diag",
     "own_group",
     "plan",

@@ -16,7 +16,7 @@ class Confinement:
             permission to paths that Landlock allows; 0 for none.
         root: The files of the workspace.
         home: The home of its processes.
-        temporary: Its temporary directory.
+        temporary: Its temporary directory; of a process that may only read it is its own.
         readable: Paths that may be read and executed besides the system's programs.
         proxy_port: Port of the egress proxy on loopback; in a network namespace that of its
             listener. 0 for none.
@@ -60,6 +60,11 @@ class Confinement:
         if self.profile is Profile.READ_ONLY:
             return (self.temporary,)
         return (self.root, self.home, self.temporary)
+
+    @property
+    def has_scratch(self) -> bool:
+        """Whether its temporary directories are its own, mounted for it and gone with it."""
+        return self.profile is Profile.READ_ONLY and self.has(Layer.MOUNT_NAMESPACE)
 
     @property
     def used(self) -> Used:

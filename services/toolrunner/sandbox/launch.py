@@ -26,12 +26,17 @@ def prepared_filter(confinement: Confinement) -> bytes:
         return b""
     is_apart = confinement.has(Layer.NETWORK_NAMESPACE)
     is_hidden = confinement.has(Layer.MOUNT_NAMESPACE)
+    may_write = confinement.profile is not Profile.READ_ONLY
     openings = seccomp.FilterOptions(
         # Landlock does not check connections to UNIX socket paths, so only hiding the paths helps.
-        has_paths=is_hidden,
+        # A read-only mount does not refuse them either, and descriptors can be sent over them.
+        has_paths=is_hidden and may_write,
         has_tcp=is_apart or confinement.network is not Network.NONE,
         has_udp=is_apart or confinement.network is Network.OPEN,
-        keeps_attributes=confinement.profile is Profile.READ_ONLY and not is_hidden,
+        keeps_attributes=not may_write and not is_hidden,
+        keeps_sizes=not may_write
+        and not is_hidden
+        and confinement.landlock_abi < landlock.ABI_TRUNCATE,
         # The IPC namespace is created together with the pid namespace.
         shares_objects=not confinement.has(Layer.PID_NAMESPACE),
         shares_user=not confinement.has(Layer.PID_NAMESPACE) and not confinement.has(Layer.UID),
@@ -39,7 +44,7 @@ def prepared_filter(confinement: Confinement) -> bytes:
         keeps_names=confinement.has(Layer.LANDLOCK_FILES)
         and not is_hidden
         and not confinement.may_watch,
-        keeps_mark=not confinement.has(Layer.PID_NAMESPACE),
+        keeps_mark=True,
         # Only root can inspect processes that made themselves non-dumpable.
         stays_visible=not confinement.has(Layer.UID),
     )
@@ -133,8 +138,10 @@ def rules_of(confinement: Confinement) -> landlock.Rules:
     seen = (*places.PROGRAMS, *places.SETTINGS, *resolvers, *places.KERNEL_FACTS)
     written = (*confinement.writable, *(("/dev/shm", *places.TEMPORARY) if is_hidden else ()))
     scopes = 0 if is_apart else landlock.SCOPE_ABSTRACT_SOCKETS
-    if not confinement.has(Layer.PID_NAMESPACE) and not confinement.has(Layer.UID):
-        # The processes have the user of the service, so nothing else prevents signals to it.
+    is_reader = confinement.profile is Profile.READ_ONLY
+    if not confinement.has(Layer.PID_NAMESPACE) and (is_reader or not confinement.has(Layer.UID)):
+        # The processes have the user of the service, or of others that may write, so nothing else
+        # prevents signals to these.
         scopes |= landlock.SCOPE_SIGNALS
     own = (confinement.root, confinement.home, confinement.temporary)
     terminals = ("/dev/pts", "/dev/ptmx") if is_hidden else ()

@@ -15,6 +15,7 @@ from toolrunner.sandbox.values import Network, Profile
 AT_FDCWD = -100
 AT_EMPTY_PATH, AT_RECURSIVE = 0x1000, 0x8000
 OPEN_TREE_CLONE, OPEN_TREE_CLOEXEC = 1, os.O_CLOEXEC
+COPY = OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE
 MOVE_MOUNT_F_EMPTY_PATH, MOVE_MOUNT_T_EMPTY_PATH = 0x04, 0x40
 ATTR_RDONLY, ATTR_NOSUID, ATTR_NODEV, ATTR_NOEXEC = 0x1, 0x2, 0x4, 0x8
 MS_NOSUID, MS_NODEV, MS_NOEXEC = 0x2, 0x4, 0x8
@@ -28,6 +29,9 @@ TREE_OPTIONS = b"mode=0755,size=1m,nr_inodes=2k"
 #: The host has a few thousand, which all workspaces would share otherwise.
 TERMINALS_MAX = 128
 MEMORY_OPTIONS = b"mode=1777,size=64m,nr_inodes=1k"
+#: Of the temporary files of one process.
+SCRATCH_OPTIONS = b"mode=1777,size=16m,nr_inodes=4k"
+_BELOW_TEMPORARY = tuple(f"{path}/" for path in places.TEMPORARY)
 
 
 class Kind(NamedTuple):
@@ -121,6 +125,35 @@ def build_tree(confinement: Confinement, proc: int = -1) -> None:
     call("mount_setattr", AT_FDCWD, b"/", 0, change, len(change))
 
 
+def mount_scratch(confinement: Confinement) -> None:
+    """Give this process empty temporary directories, which vanish with it and its descendants.
+
+    It must be in the tree of a workspace. What that has below these directories stays visible.
+
+    Raises:
+        OSError: The kernel refused; this process must not continue.
+    """
+    # Directories are made by one user and traversed by another.
+    os.umask(0o022)
+    unshare(CLONE_NEWNS)
+    own = (confinement.root, confinement.home, *confinement.readable)
+    kept = []
+    for path in sorted(each for each in own if each.startswith(_BELOW_TEMPORARY)):
+        with suppress(FileNotFoundError, NotADirectoryError, PermissionError):
+            kept.append(Mount(call("open_tree", AT_FDCWD, os.fsencode(path), COPY), path))
+    around = [path for path in places.TEMPORARY if _is_around(path, confinement)]
+    for path in (*around, confinement.temporary):
+        os.makedirs(path, exist_ok=True)
+        flags = MS_NOSUID | MS_NODEV
+        call("mount", b"tmpfs", os.fsencode(path), b"tmpfs", flags, SCRATCH_OPTIONS)
+    for path in ("/dev/shm", *places.TEMPORARY):
+        if path not in around:
+            source = os.fsencode(confinement.temporary)
+            _put(Mount(call("open_tree", AT_FDCWD, source, COPY), path))
+    for mount in kept:
+        _put(mount)
+
+
 def mount_proc_alone() -> None:
     """Replace the host's mounts with a tree that contains only the `/proc` of this process.
 
@@ -174,12 +207,14 @@ def _taken(confinement: Confinement) -> tuple[list[tuple[str, str]], list[Mount]
         with suppress(FileNotFoundError, NotADirectoryError, PermissionError):
             mounts.append(_take(path, path, SAFE | ATTR_RDONLY))
     mounts += [_take(path, path, ATTR_NOSUID | ATTR_NOEXEC) for path in places.DEVICES]
+    # With a scratch, each process mounts its own instead.
+    written = () if confinement.has_scratch else confinement.writable
     for path in places.TEMPORARY:
         if not _is_around(path, confinement):
-            mounts.append(_take(confinement.temporary, path, SAFE))
+            attributes = SAFE if written else SAFE | ATTR_RDONLY
+            mounts.append(_take(confinement.temporary, path, attributes))
     for path in (confinement.temporary, confinement.home, confinement.root):
-        is_written = path in confinement.writable
-        mounts.append(_take(path, path, SAFE if is_written else SAFE | ATTR_RDONLY))
+        mounts.append(_take(path, path, SAFE if path in written else SAFE | ATTR_RDONLY))
     return links, mounts
 
 
@@ -190,8 +225,7 @@ def _is_around(path: str, confinement: Confinement) -> bool:
 
 
 def _take(source: str, target: str, attributes: int) -> Mount:
-    flags = OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE
-    fd = call("open_tree", AT_FDCWD, os.fsencode(source), flags)
+    fd = call("open_tree", AT_FDCWD, os.fsencode(source), COPY)
     change = struct.pack("=QQQQ", attributes, 0, 0, 0)
     call("mount_setattr", fd, b"", AT_EMPTY_PATH | AT_RECURSIVE, change, len(change))
     return Mount(fd, STAGE + target)
@@ -249,8 +283,7 @@ def _found(directory: int, name: str, is_kind: Callable[[int], bool]) -> Iterato
 @contextmanager
 def _mounted_on_itself(fd: int, attributes: int) -> Iterator[int]:
     """Mount an open file over itself; yields the mount."""
-    flags = OPEN_TREE_CLONE | OPEN_TREE_CLOEXEC | AT_RECURSIVE | AT_EMPTY_PATH
-    mount = call("open_tree", fd, b"", flags)
+    mount = call("open_tree", fd, b"", COPY | AT_EMPTY_PATH)
     try:
         change = struct.pack("=QQQQ", attributes, 0, 0, 0)
         call("mount_setattr", mount, b"", AT_EMPTY_PATH | AT_RECURSIVE, change, len(change))

@@ -219,7 +219,7 @@ class Key(NamedTuple):
 
     workspace: str
     network: Network
-    profile: Profile | None  # None where processes of all profiles share it.
+    profile: Profile | None  # None where processes of all profiles that may write share it.
 
 
 def key_of(workspace: str, confinement: Confinement) -> Key:
@@ -227,10 +227,13 @@ def key_of(workspace: str, confinement: Confinement) -> Key:
 
     A process can access the files of another one in its set as that one does, by `/proc/PID/root`,
     and write what it may only read itself. Landlock separates processes that were not confined
-    together; without it only processes with the same profile share a set.
+    together; without it only processes with the same profile share a set. Those that may only read
+    have one of their own in any case: on the loopback and in the pid namespace of others they could
+    have another process write for them.
     """
     is_kept_apart = confinement.has(Layer.LANDLOCK_FILES)
-    profile = None if is_kept_apart else confinement.profile
+    may_write = confinement.profile is not Profile.READ_ONLY
+    profile = None if is_kept_apart and may_write else confinement.profile
     return Key(workspace, confinement.network, profile)
 
 
@@ -238,7 +241,7 @@ def key_of(workspace: str, confinement: Confinement) -> Key:
 class NamespaceSets:
     """The namespace sets of all workspaces: one for each network mode that a workspace uses.
 
-    Without Landlock each profile has its own.
+    Processes that may only read have their own; without Landlock each profile has.
 
     Attributes:
         on_listener: Called with the workspace and each listener that is created.

@@ -31,6 +31,10 @@ ATTRIBUTES = (
     *("fremovexattr", "fsetxattr", "futimesat", "lchown", "lremovexattr", "lsetxattr"),
     *("removexattr", "removexattrat", "setxattr", "setxattrat", "utime", "utimensat", "utimes"),
 )
+#: The types of ioctl requests that change a file, or create one, through a descriptor that was
+#: opened for reading: flags, project, version, verity and encryption, and btrfs, f2fs and vfat.
+FILE_REQUESTS = (*map(ord, "fXvr"), 0x94, 0xF5)
+REQUEST_TYPE = 0xFF00
 #: IPC objects with a global key or name, which outlive the process that created them.
 SHARED_OBJECTS = (
     *("mq_open", "mq_unlink", "msgctl", "msgget", "msgrcv", "msgsnd", "semctl", "semget", "semop"),
@@ -77,6 +81,8 @@ class FilterOptions:
         shares_objects: IPC queues, semaphores and shared memory are those of the whole host.
         keeps_attributes: No file's mode, owner, times or attributes may be changed, which Landlock
             does not check.
+        keeps_sizes: No file may be truncated by its path, which old versions of Landlock do not
+            check.
         keeps_names: No directory may be watched with inotify.
         stays_visible: A process may not hide its open files from the service, which has the same
             user: the call that would do so succeeds without effect, as programs require it to.
@@ -89,6 +95,7 @@ class FilterOptions:
     shares_user: bool = False
     shares_objects: bool = False
     keeps_attributes: bool = False
+    keeps_sizes: bool = False
     keeps_names: bool = False
     keeps_mark: bool = False
     stays_visible: bool = False
@@ -152,6 +159,22 @@ def _refuse_values(index: int, *values: int) -> _Assembly:
     for value in values:
         body.jump(_IF_EQUAL, value, 0, 1)
         body.end(refusal(errno.EPERM))
+    body.end(ALLOW)
+    return body
+
+
+def _ioctl(openings: FilterOptions) -> _Assembly:
+    body = _Assembly()
+    body.argument(1)
+    for value in (TIOCSTI, TIOCLINUX):
+        body.jump(_IF_EQUAL, value, 0, 1)
+        body.end(refusal(errno.EPERM))
+    if openings.keeps_attributes:
+        body.code.append((_AND, 0, 0, REQUEST_TYPE))
+        for kind in FILE_REQUESTS:
+            body.jump(_IF_EQUAL, kind << 8, 0, 1)
+            # The errno of a file system that does not know the request.
+            body.end(refusal(errno.ENOTTY))
     body.end(ALLOW)
     return body
 
@@ -279,6 +302,7 @@ def program(openings: FilterOptions, machine: str = MACHINE) -> bytes:
     refused = (
         *REFUSED,
         *(ATTRIBUTES if openings.keeps_attributes else ()),
+        *(("truncate",) if openings.keeps_sizes else ()),
         *(SHARED_OBJECTS if openings.shares_objects else ()),
     )
     verdicts = dict.fromkeys(refused, errno.EPERM)
@@ -293,7 +317,7 @@ def program(openings: FilterOptions, machine: str = MACHINE) -> bytes:
         # clone.
         "clone3": _verdict(refusal(errno.ENOSYS)),
         "clone": _refuse_bits(0, NAMESPACES),
-        "ioctl": _refuse_values(1, TIOCSTI, TIOCLINUX),
+        "ioctl": _ioctl(openings),
         "socket": _socket(openings),
         "socketpair": _socket_pair(openings),
         # With this flag they connect without the check of connect.

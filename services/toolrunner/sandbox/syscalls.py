@@ -119,6 +119,7 @@ NUMBERS: dict[str, tuple[int, int]] = {
     "swapoff": (168, 225),
     "swapon": (167, 224),
     "syslog": (103, 116),
+    "truncate": (76, 45),
     "umount2": (166, 39),
     "unshare": (272, 97),
     "userfaultfd": (323, 282),

@@ -17,6 +17,7 @@ from toolrunner.sandbox import (
     bound_process,
     confine,
     host_limits,
+    mount_scratch,
 )
 from toolrunner.spawner.control_groups import join
 from toolrunner.spawner.kernel import (
@@ -103,6 +104,9 @@ def become(
                 launch_plan.namespace_set.join(launch_plan.tree)
             else:
                 enter(launch_plan.namespace_set, launch_plan.tree, report_fd)
+        if launch_plan.confinement is not None and launch_plan.confinement.has_scratch:
+            stage = "scratch"
+            mount_scratch(launch_plan.confinement)
         stage = "session"
         os.setsid()
         prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
@@ -117,7 +121,7 @@ def become(
         stage = "limits"
         limit_process(message["limits"], open_files)
         bound_process(launch_plan.user_limits)
-        mark_self(message["workspace"])
+        mark_self(message["workspace"], message["mark"])
         if launch_plan.confinement is not None:
             stage = "confinement"
             confine(launch_plan.confinement, launch_plan.filter)

@@ -23,7 +23,7 @@ from toolrunner.spawner.child import (
 from toolrunner.spawner.control_groups import ControlGroups
 from toolrunner.spawner.control_groups_v1 import ControlGroupsV1
 from toolrunner.spawner.frames import CHUNK_BYTES, FrameChannel
-from toolrunner.spawner.kernel import Seen, children_of, freeze, send, send_to_child
+from toolrunner.spawner.kernel import Seen, children_of, freeze, has_mark, send, send_to_child
 from toolrunner.spawner.limits import GROUP_ONLY, limit_group
 from toolrunner.spawner.process_index import ProcessIndex
 
@@ -380,6 +380,17 @@ class ChildProcesses:
             self.wake(left, message["signal"])
         self.service.tell({"number": message["number"], "count": count})
         self.reap()
+
+    def signal_marked(self, message: dict[str, Any]) -> None:
+        """Signal all processes of a workspace that have a mark."""
+
+        def find() -> list[Seen]:
+            present = self.process_index.inhabitants(message["workspace"], message["directory"])
+            return [each for each in present if has_mark(each.pid, message["mark"])]
+
+        count = self.signal_all(find, message["signal"])
+        self.wake(find(), message["signal"])
+        self.service.tell({"number": message["number"], "count": count})
 
     def end(self, message: dict[str, Any]) -> None:
         """Signal all processes, and report when none is left."""

@@ -258,19 +258,52 @@ def mark_of_workspace(workspace: str) -> int:
     return 1 + int.from_bytes(digest, "big") % _MARK_MAX
 
 
-def mark_self(workspace: str) -> None:
-    """Mark this process and its future descendants."""
-    mark = mark_of_workspace(workspace)
+def mark_self(workspace: str, mark: str = "") -> None:
+    """Mark this process and its future descendants.
+
+    Args:
+        workspace: Its workspace, in the hard limit.
+        mark: Another mark, in the soft limit; empty for none.
+    """
+    number = mark_of_workspace(workspace)
     # If this program itself runs inside of a workspace, it keeps the mark of that one.
     with suppress(OSError, ValueError):
-        resource.setrlimit(RLIMIT_LOCKS, (mark, mark))
+        resource.setrlimit(RLIMIT_LOCKS, (number, number))
+    if mark:
+        hard = resource.getrlimit(RLIMIT_LOCKS)[1]
+        with suppress(OSError, ValueError):
+            resource.setrlimit(RLIMIT_LOCKS, (_soft_limit_of(mark, hard), hard))
+
+
+def _soft_limit_of(mark: str, hard: int) -> int:
+    """Return the number of a mark, less than the hard limit, which processes without one have."""
+    digest = hashlib.blake2b(mark.encode(), digest_size=8).digest()
+    return int.from_bytes(digest, "big") % (hard if hard > 0 else _MARK_MAX)
+
+
+def has_mark(pid: int, mark: str) -> bool:
+    """Return whether a process has a mark besides that of its workspace."""
+    with suppress(OSError, ValueError, IndexError):
+        soft, hard = (
+            resource.RLIM_INFINITY if word == b"unlimited" else int(word)
+            for word in _limit_of_locks(pid, "/proc")[:2]
+        )
+        return soft == _soft_limit_of(mark, hard)
+    return False
 
 
 def mark_on(pid: int, proc: str = "/proc") -> int:
     """Return the mark of a process, 0 if it has none or has exited."""
-    with suppress(OSError, ValueError, IndexError), open(f"{proc}/{pid}/limits", "rb") as file:
+    with suppress(OSError, ValueError, IndexError):
+        # The hard limit, which unprivileged processes cannot raise.
+        return int(_limit_of_locks(pid, proc)[1])
+    return 0
+
+
+def _limit_of_locks(pid: int, proc: str) -> list[bytes]:
+    """Return the soft and the hard limit; nothing if there are none."""
+    with open(f"{proc}/{pid}/limits", "rb") as file:
         for line in file:
             if line.startswith(_LINE):
-                # The hard limit, which unprivileged processes cannot raise.
-                return int(line.removeprefix(_LINE).split()[1])
-    return 0
+                return line.removeprefix(_LINE).split()
+    return []

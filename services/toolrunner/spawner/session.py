@@ -2,10 +2,12 @@
 
 In:  {"number", "op": "start", "id", "workspace", "argv", "root", "workdir", "environment",
       "has_input", "terminal": [rows, columns] or null,
-      "confinement": that of the sandbox, or null, "limits": {name: number}, "required": [name]}
+      "confinement": that of the sandbox, or null, "limits": {name: number}, "required": [name],
+      "mark": one that it cannot remove, or ""}
      {"number", "op": "signal", "id", "signal", "leader_only", "tell_gone"}
      {"number", "op": "end", "signal"}
      {"number", "op": "end_workspace", "workspace", "directory", "signal", "tell_gone"}
+     {"number", "op": "signal_marked", "workspace", "directory", "mark", "signal"}
      {"number", "op": "socket_use", "workspace"}
      {"op": "close_input", "id"}, {"op": "forget", "id"}
      {"number", "op": "adopt", "secret"}, {"op": "quit"}
@@ -30,7 +32,7 @@ from toolrunner.spawner.children import ChildProcesses
 from toolrunner.spawner.frames import CHUNK_BYTES, FrameChannel, Frames
 
 #: Spawners and services of different versions are incompatible.
-VERSION = 6
+VERSION = 7
 #: Pause after an unexpected failure.
 FAILED_S = 0.1
 
@@ -167,6 +169,8 @@ class SpawnerSession:
                 self.child_processes.end(message)
             case "end_workspace":
                 self.child_processes.end_workspace(message)
+            case "signal_marked":
+                self.child_processes.signal_marked(message)
             case "socket_use":
                 self.child_processes.tell_sockets(message)
             case "close_input":

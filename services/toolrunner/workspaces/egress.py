@@ -10,7 +10,7 @@ from toolrunner.egress.domain.grants import REPOSITORY_PATH
 from toolrunner.egress.domain.variables import git_variables
 from toolrunner.egress.listeners import EgressRoute
 from toolrunner.primitives.domain import ProcessId, WorkspaceId
-from toolrunner.workspaces.domain import spec as recipes
+from toolrunner.workspaces.domain import spec as specs
 from toolrunner.workspaces.domain.placement import HostState, Placement
 
 logger = logging.getLogger(__name__)
@@ -159,8 +159,8 @@ def rules_of(
     """
     policy = placement.spec.policy
     access = {
-        recipes.NetworkAccess.PROXY: egress.Access.PROXY,
-        recipes.NetworkAccess.OPEN: egress.Access.OPEN,
+        specs.NetworkAccess.PROXY: egress.Access.PROXY,
+        specs.NetworkAccess.OPEN: egress.Access.OPEN,
     }.get(policy.network.access, egress.Access.NONE)
     return egress.Rules(
         placement.workspace_id,

@@ -11,25 +11,25 @@ from toolrunner.processes.domain import ProcessSpec
 from toolrunner.processes.output.stream import Chunk, Closed, StreamEnded
 from toolrunner.processes.service import Processes
 from toolrunner.sandbox import Network, Profile
-from toolrunner.workspaces.domain import spec as recipes
+from toolrunner.workspaces.domain import spec as specs
 from toolrunner.workspaces.domain.placement import Placement
 
 LOG_BYTES_MAX: Final = 16 * 1024 * 1024
 METHOD: Final = "setup"
 
 PROFILES: Final = {
-    recipes.Profile.READ_ONLY: Profile.READ_ONLY,
-    recipes.Profile.WORKSPACE_WRITE: Profile.WORKSPACE_WRITE,
-    recipes.Profile.FULL: Profile.FULL,
+    specs.Profile.READ_ONLY: Profile.READ_ONLY,
+    specs.Profile.WORKSPACE_WRITE: Profile.WORKSPACE_WRITE,
+    specs.Profile.FULL: Profile.FULL,
 }
 
 
-def network_of(network: recipes.Network) -> Network | None:
+def network_of(network: specs.Network) -> Network | None:
     """Return the network of a workspace; None for the most restrictive that can be enforced."""
     match network.access:
-        case recipes.NetworkAccess.OPEN:
+        case specs.NetworkAccess.OPEN:
             return Network.OPEN
-        case recipes.NetworkAccess.PROXY:
+        case specs.NetworkAccess.PROXY:
             return Network.PROXY
         case _:
             return None

@@ -1,12 +1,17 @@
 """The servers that a chat chooses, as chatd asks mcpgateway about them."""
 
+import asyncio
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from chatd.chats.domain.references import NO_SUCH_SERVER, SERVER_DISABLED, McpServers
+from chatd.content.domain.parts import CallProgress, ToolCall, ToolOutcome
+from chatd.content.domain.tools import Dispatch, Execution, Executor
+from chatd.content.domain.turn_context import TurnContext
 from chatd.primitives.domain.errors import CheckUnavailable
-from chatd.primitives.domain.ids import ChatId, Owner, OwnerId
+from chatd.primitives.domain.ids import ChatId, ExecutionId, Owner, OwnerId
 from chatd.tools.mcpgateway import McpTools
 from parley.api.mcp.v1 import server_pb2
 from parley.api.mcp.v1 import server_service_pb2 as servers_api
@@ -15,7 +20,10 @@ from parley.identity import ServiceName, Signer, SigningKey
 from parley.rpc import Address, Channels, acting_for, connect
 from parley.telemetry import InMemoryTelemetry
 from support.chatd.chats.known_servers import KnownServers
-from support.mcpgateway.gateway import ADMIN, MEMBER, McpGateway
+from support.chatd.workspaces.recorded_progress import Reports
+from support.host.ports import free_port
+from support.mcpgateway.gateway import ADMIN, MEMBER, McpGateway, mcp_gateway
+from support.mcpgateway.servers import session_process, until_listening
 
 CHAT = ChatId("00000000-0000-0000-0000-0000000000aa")
 OWNER = Owner(OwnerId(MEMBER.id), MEMBER.role)
@@ -39,19 +47,9 @@ async def created(gateway: McpGateway, slug: str, url: str, *, is_enabled: bool 
     return str(answer.server.server_id)
 
 
-class ChosenServers:
-    """What chats have chosen."""
-
-    def __init__(self) -> None:
-        self.server_ids: tuple[str, ...] = ()
-
-    async def of(self, chat_id: ChatId) -> tuple[str, ...]:
-        return self.server_ids
-
-
-def tools_at(gateway: McpGateway, chosen: ChosenServers) -> McpTools:
+def tools_at(gateway: McpGateway) -> McpTools:
     channels = Channels((gateway.settings.listen,), lambda address: gateway.chatd)
-    return McpTools(channels, FakeClock(), chosen.of)
+    return McpTools(channels, FakeClock())
 
 
 @pytest.fixture(params=["mcpgateway", "known"])
@@ -62,7 +60,7 @@ async def known(request: pytest.FixtureRequest, gateway: McpGateway) -> tuple[Mc
     off = await created(gateway, "off", url, is_enabled=False)
     if request.param == "known":
         return KnownServers([on], [off]), on, off
-    return tools_at(gateway, ChosenServers()), on, off
+    return tools_at(gateway), on, off
 
 
 async def test_only_servers_that_are_there_and_switched_on_can_be_chosen(
@@ -79,7 +77,7 @@ async def test_only_servers_that_are_there_and_switched_on_can_be_chosen(
 
 async def test_an_answer_is_used_until_servers_change(gateway: McpGateway) -> None:
     server_id = await created(gateway, "one", "https://mcp.example/mcp")
-    tools = tools_at(gateway, ChosenServers())
+    tools = tools_at(gateway)
     assert await tools.refused(CHAT, OWNER, [server_id], ()) == {}
     with acting_for(ADMIN):
         await gateway.servers.DeleteServer(
@@ -99,7 +97,7 @@ async def test_no_answer_is_no_permission(tmp_path: Path) -> None:
             address, audience=ServiceName.MCPGATEWAY, signer=signer, telemetry=telemetry
         ),
     )
-    tools = McpTools(channels, FakeClock(), ChosenServers().of)
+    tools = McpTools(channels, FakeClock())
     try:
         with pytest.raises(CheckUnavailable):
             await tools.refused(CHAT, OWNER, [NOWHERE], ())
@@ -110,13 +108,43 @@ async def test_no_answer_is_no_permission(tmp_path: Path) -> None:
 async def test_a_chat_is_offered_the_tools_of_the_servers_that_it_chose(
     gateway: McpGateway, demo_url: str
 ) -> None:
-    chosen = ChosenServers()
-    tools = tools_at(gateway, chosen)
-    everybodys = {spec.name for spec in await tools.list_tools(CHAT, OWNER)}
+    tools = tools_at(gateway)
+    context = TurnContext(CHAT, OWNER)
+    everybodys = {spec.name for spec in await tools.list_tools(context)}
     server_id = await created(gateway, "clock", demo_url)
     tools.forget_catalogues()
-    assert {spec.name for spec in await tools.list_tools(CHAT, OWNER)} == everybodys
-    chosen.server_ids = (server_id, NOWHERE)
-    offered = {spec.name for spec in await tools.list_tools(CHAT, OWNER)} - everybodys
+    assert {spec.name for spec in await tools.list_tools(context)} == everybodys
+    choosing = replace(context, mcp_server_ids=(server_id, NOWHERE))
+    offered = {spec.name for spec in await tools.list_tools(choosing)} - everybodys
     assert offered
     assert all(name.startswith("clock__") for name in offered)
+
+
+async def test_the_progress_of_a_call_is_reported_while_it_runs(
+    tmp_path: Path, mcp_database: str
+) -> None:
+    reports, port = Reports(), free_port()
+    place = f"127.0.0.1:{port}"
+    with session_process(port, "mcp"):
+        await until_listening(port)
+        async with (
+            asyncio.timeout(60),
+            mcp_gateway(tmp_path, mcp_database, allowed=place) as gateway,
+            asyncio.TaskGroup() as group,
+        ):
+            server_id = await created(gateway, "slow", f"http://{place}/mcp")
+            tools = tools_at(gateway)
+            context = TurnContext(CHAT, OWNER, mcp_server_ids=(server_id,), progress=reports)
+            specs = {spec.name: spec for spec in await tools.list_tools(context)}
+            spec = specs["slow__wait"]
+            call = ToolCall("c1", spec.name, "{}", server_id)
+            dispatch = Dispatch(
+                ExecutionId("e1"), call, Executor.MCPGATEWAY, spec.journal_generation
+            )
+            execution = Execution(context, 1, dispatch, spec)
+            calling = group.create_task(tools.execute(execution))
+            assert await reports.news.get() == CallProgress(1.0, 2.0, "half")
+            assert not calling.done()
+            await tools.cancel(execution)
+    assert calling.result().outcome is ToolOutcome.CANCELLED
+    assert reports.updates == [CallProgress(1.0, 2.0, "half")]

@@ -12,10 +12,12 @@ from parley.api.mcp.v1 import runtime_service_pb2 as api
 from parley.api.mcp.v1 import server_pb2, tool_pb2
 from parley.api.mcp.v1 import server_service_pb2 as servers_api
 from parley.api.mcp.v1.error_reason_pb2 import ErrorReason
+from parley.postgres import Database
 from parley.rpc import acting_for, problem_of
 from support.host.ports import free_port
 from support.mcpgateway.gateway import ADMIN, MEMBER, McpGateway, mcp_gateway
 from support.mcpgateway.servers import session_process, until_listening
+from support.mcpgateway.stored_calls import delete_acknowledged
 
 CHAT = api.ChatContext(chat_id="chat-1", root_chat_id="chat-1")
 NOWHERE = "01900000-0000-7000-8000-0000000000ff"
@@ -165,6 +167,27 @@ async def test_where_a_call_is_can_be_asked_until_it_is_acknowledged(gateway: Mc
     assert after.state == tool_pb2.CALL_STATE_ACKNOWLEDGED
     assert (after.result.outcome, len(after.result.parts)) == (ended.result.outcome, 0)
     assert (await reason_of(events_of(gateway, a_call(demo))))[1] == "CALL_ACKNOWLEDGED"
+
+
+async def test_a_call_whose_row_was_deleted_is_acknowledged_and_never_made_again(
+    gateway: McpGateway, database: Database
+) -> None:
+    demo = await found_demo(gateway)
+    await events_of(gateway, a_call(demo))
+    acknowledging = api.AckCallsRequest(
+        request_id="r", execution_ids=["call-1"], journal_generation=demo.generation
+    )
+    await gateway.runtime.AckCalls(acknowledging)
+    await delete_acknowledged(database)
+
+    acknowledged = api.GetCallResponse(state=tool_pb2.CALL_STATE_ACKNOWLEDGED)
+    assert await gateway.runtime.GetCall(api.GetCallRequest(key=a_key(demo))) == acknowledged
+    cancelling = api.CancelCallRequest(request_id="r", key=a_key(demo))
+    cancelled = await gateway.runtime.CancelCall(cancelling)
+    assert cancelled.state == tool_pb2.CALL_STATE_ACKNOWLEDGED
+    assert (await reason_of(events_of(gateway, a_call(demo))))[1] == "CALL_ACKNOWLEDGED"
+    again = await gateway.runtime.AckCalls(acknowledging)
+    assert list(again.skipped_execution_ids) == []
 
 
 async def test_a_call_cancelled_before_it_starts_never_starts(gateway: McpGateway) -> None:

@@ -46,13 +46,20 @@ class FaultPoints:
 
     def at(self, point: str) -> set[str]:
         """Return who came to a point since it was armed."""
+        return set(self._visitors(point))
+
+    def visits(self, point: str) -> int:
+        """Return how often anybody came to a point since it was armed."""
+        return len(self._visitors(point))
+
+    def _visitors(self, point: str) -> list[str]:
         try:
             arming = Arming.from_json((self.directory / point).read_text())
             lines = (self.directory / REACHED).read_text().splitlines()
         except FileNotFoundError:
-            return set()
+            return []
         found = map(json.loads, lines)
-        return {each["subject"] for each in found if each["arming"] == arming.id}
+        return [each["subject"] for each in found if each["arming"] == arming.id]
 
     def forget(self) -> None:
         """Drop the list of who came where."""

@@ -176,7 +176,8 @@ class Fault:
 
         async def all_taken() -> bool:
             for chat_id, state in (await self.lab.states(missing)).items():
-                is_taken = state.owner_epoch > before[chat_id].owner_epoch
+                is_new = state.owner_epoch > before[chat_id].owner_epoch
+                is_taken = is_new and state.address is not None
                 if is_taken or state.is_at_rest:
                     missing.discard(chat_id)
                     self.row.figures[name].append(time.monotonic() - since_s)

@@ -5,8 +5,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-from parley.api.chat.v1 import chat_service_pb2 as chats_api
 from parley.api.chat.v1 import (
+    approval_service_pb2,
+    approval_service_pb2_grpc,
     model_service_pb2,
     model_service_pb2_grpc,
     settings_service_pb2,
@@ -14,6 +15,7 @@ from parley.api.chat.v1 import (
     usage_service_pb2,
     usage_service_pb2_grpc,
 )
+from parley.api.chat.v1 import chat_service_pb2 as chats_api
 from parley.api.chat.v1 import stream_service_pb2 as streams_api
 from parley.api.chat.v1.chat_service_pb2_grpc import add_ChatServiceServicer_to_server
 from parley.api.chat.v1.stream_service_pb2_grpc import add_StreamServiceServicer_to_server
@@ -76,6 +78,7 @@ async def serving(
 def _scripted_services(fake: FakeChatd) -> tuple[Registration, ...]:
     """Serve models, usage, settings and workspaces: every method answers what the test says."""
     services = (
+        (approval_service_pb2, approval_service_pb2_grpc, "ApprovalService"),
         (model_service_pb2, model_service_pb2_grpc, "ModelService"),
         (usage_service_pb2, usage_service_pb2_grpc, "UsageService"),
         (settings_service_pb2, settings_service_pb2_grpc, "SettingsService"),

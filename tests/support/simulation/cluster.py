@@ -4,6 +4,7 @@ import asyncio
 import math
 import random  # noqa: TID251 (only the type; chance is an argument)
 from collections.abc import Callable
+from contextlib import suppress
 from itertools import count
 
 from chatd.chats.domain.chat import ChatState, Status
@@ -15,6 +16,9 @@ from support.simulation.node import Node, World
 
 PLACES = 3
 WAKES = 0.8
+PROOFS = 0.5
+PROVEN_S_MAX = 3.0
+QUARANTINE_S_MAX = 3.0
 REPLACED_S = 27.0
 AWAITED_S = 22.0
 REACTIONS = 0.6
@@ -37,6 +41,8 @@ class Cluster:
         self._numbers = count(1)
         self._is_troubled = True
         self._is_closed = False
+        self._quarantine: Node | None = None
+        self._is_quarantine_due = False
         self.nodes = [self._new() for _ in range(PLACES)]
         self.told: list[str] = []
         self.waiting: dict[ChatId, list[asyncio.Event]] = {}
@@ -70,16 +76,16 @@ class Cluster:
     async def drain(self) -> None:
         """Let every process hand its chats over and end."""
         self._is_closed = True
-        for node in self.nodes:
+        for node in self.everyone:
             node.go_on()
             node.drain()
-        for node in self.nodes:
+        for node in self.everyone:
             await node.until_over()
 
     def kill(self) -> None:
         """End every process at once and for good."""
         self._is_closed = True
-        for node in self.nodes:
+        for node in self.everyone:
             node.kill()
 
     async def trouble(self, seconds: float) -> None:
@@ -143,7 +149,27 @@ class Cluster:
         self._tell("everything is whole again")
 
     def _new(self) -> Node:
-        return Node(self._world, f"worker-{next(self._numbers)}")
+        return Node(self._world, f"worker-{next(self._numbers)}", self._quarantine_later)
+
+    @property
+    def everyone(self) -> list[Node]:
+        """All processes, also that in quarantine."""
+        return self.nodes if self._quarantine is None else [*self.nodes, self._quarantine]
+
+    def _quarantine_later(self) -> None:
+        """Start a process in quarantine soon, unless there is one."""
+        if not self._is_quarantine_due:
+            self._is_quarantine_due = True
+            self._world.network.later(self._rng.uniform(0.5, QUARANTINE_S_MAX), self._isolate)
+
+    def _isolate(self) -> None:
+        self._is_quarantine_due = False
+        before = self._quarantine
+        if self._is_closed or not (before is None or before.host.is_dead or before.is_over):
+            return
+        name = f"quarantine-{next(self._numbers)}"
+        self._quarantine = Node(self._world, name, lambda: None, is_quarantine=True)
+        self._tell(f"{name} starts")
 
     def _renew(self, place: int) -> None:
         """Start a new process where one ended, unless that has happened."""
@@ -164,9 +190,27 @@ class Cluster:
             if not node.host.is_dead and not node.is_over:
                 self._tell(f"{node.name} dies")
                 node.kill()
+                self._prove_later(node)
                 self._renew_later(place)
 
         node.host.surprise_after(self._rng.randrange(1, STEPS_MAX), kill)
+
+    def _prove_later(self, dead: Node) -> None:
+        """Let a living process learn of a death from somebody who can prove it."""
+        if self._rng.random() >= PROOFS:
+            return
+
+        async def report(living: Node) -> None:
+            with suppress(Exception):
+                await living.ask(lambda: living.endings.end(dead.worker_id))
+
+        def prove() -> None:
+            living = self.serving()
+            if living is not None:
+                self._tell(f"{living.name} learns that {dead.name} is dead")
+                self._world.group.create_task(report(living))
+
+        self._world.network.later(self._rng.uniform(0, PROVEN_S_MAX), prove)
 
     def _stop(self) -> None:
         node = self._rng.choice(self.nodes)
@@ -288,7 +332,7 @@ class Cluster:
             self._world.network.later(REPLACED_S, lambda: self._late.pop(chat_id, None))
 
     def _of(self, worker_id: WorkerId | None) -> Node | None:
-        return next((node for node in self.nodes if node.worker_id == worker_id), None)
+        return next((node for node in self.everyone if node.worker_id == worker_id), None)
 
     def _place_of(self, victim: Victim) -> int | None:
         return next((place for place, node in enumerate(self.nodes) if node is victim), None)
@@ -315,7 +359,9 @@ class Cluster:
             if node is not None and not node.host.is_dead and not node.is_over:
                 self._tell(f"{node.name} dies of its chat")
                 node.kill()
-                self._renew_later(self.nodes.index(node))
+                self._prove_later(node)
+                if node in self.nodes:
+                    self._renew_later(self.nodes.index(node))
 
         self._world.network.later(self._rng.uniform(0, 0.3), kill)
 

@@ -8,7 +8,8 @@ from typing import Any, TypeVar, cast
 from chatd.chats.domain.chat import ChatState, Claimed, Facts, NewMessage
 from chatd.chats.domain.commands import Command
 from chatd.chats.domain.pieces import Chunk, Piece
-from chatd.chats.domain.transitions import Decision, decide
+from chatd.chats.domain.state_changes import Decision
+from chatd.chats.domain.transitions import decide
 from chatd.chats.domain.writes import (
     AppendMessages,
     ClearQueue,
@@ -203,11 +204,15 @@ class SimulatedDatabase:
             self.witness.require(is_free, "a chat was taken from the living", claimed.state)
         return taken
 
-    def expire(self, worker_id: WorkerId) -> None:
-        """End a lease; in a whole world its worker has handed everything over before."""
+    def end(self, worker_id: WorkerId) -> tuple[ChatState, ...]:
+        """End a worker; in a whole world it has handed everything over before."""
         left = [state for state in self.read(self.workers.owned(worker_id)) if self.is_whole]
         self.witness.require(not left, f"{worker_id} ended and left chats behind", left)
-        self.read(self.workers.expire(worker_id))
+        return self.prove_dead(worker_id)
+
+    def prove_dead(self, worker_id: WorkerId) -> tuple[ChatState, ...]:
+        """End a worker whose process is dead."""
+        return self.read(self.workers.end(worker_id))
 
     def due_actions(self, worker_id: WorkerId, chats_max: int) -> tuple[DueAction, ...]:
         """Return chats whose client is late, for a worker that goes to answer for it."""

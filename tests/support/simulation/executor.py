@@ -18,7 +18,8 @@ from chatd.content.domain.tools import (
     Outcome,
     ToolSpec,
 )
-from chatd.primitives.domain.ids import ChatId, ExecutionId, Owner
+from chatd.content.domain.turn_context import TurnContext
+from chatd.primitives.domain.ids import ExecutionId
 from support.chatd.turns.journaling_tools import Entry, JournalingTools, StaleOwner, ran
 from support.simulation.database import SimulatedDatabase
 from support.simulation.loop import Host
@@ -48,7 +49,7 @@ class SimulatedExecutor(JournalingTools):
         self._never: set[ExecutionId] = set()  # Cancelled before they arrived.
         self._losses = 1
 
-    async def list_tools(self, chat_id: ChatId, owner: Owner) -> tuple[ToolSpec, ...]:
+    async def list_tools(self, context: TurnContext) -> tuple[ToolSpec, ...]:
         """Offer the tools with the present journal."""
         if not self.is_reachable:
             raise ExecutorUnreachable(Executor.TOOLRUNNER)
@@ -134,10 +135,10 @@ class ConnectedTools:
         self._host = host
         self._world = world
 
-    async def list_tools(self, chat_id: ChatId, owner: Owner) -> tuple[ToolSpec, ...]:
+    async def list_tools(self, context: TurnContext) -> tuple[ToolSpec, ...]:
         """Return the tools, none if nobody answers."""
         try:
-            return await self._asked(lambda: self._executor.list_tools(chat_id, owner))
+            return await self._asked(lambda: self._executor.list_tools(context))
         except ExecutorUnreachable:
             return ()
 

@@ -73,7 +73,9 @@ class Inspector:
     def _look_at_takeover(self, before: ChatState, after: ChatState) -> None:
         """Check that nobody is held for dead right after an outage that made all look dead."""
         is_swept = after.history_version == before.history_version
-        is_takeover = is_swept and after.takeovers > before.takeovers
+        row = self._database.workers.rows.get(before.worker_id or WorkerId(""))
+        is_proven = row is not None and row.has_ended
+        is_takeover = is_swept and after.takeovers > before.takeovers and not is_proven
         up_for_s = self._clock.monotonic() - self._database.long_outage_ended_s
         self._require(not is_takeover or up_for_s > CONTACT_S, "the living were judged", after)
 

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AsyncExitStack
 from contextvars import Context
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import TypeVar, cast
 
@@ -31,6 +31,7 @@ from chatd.turns.engine.stream import StreamLimits
 from chatd.turns.worker.ports import WorkerLimits, WorkerPorts
 from chatd.turns.worker.worker import Worker
 from chatd.workers.domain import is_ownerless
+from chatd.workers.engine.endings import WorkerEndings
 from parley.bus import Notice
 from parley.tasks import ShieldedTasks
 from support.chatd.turns.absent_ports import turn_ports
@@ -127,8 +128,19 @@ class NobodyFollows:
 class Node:
     """A process from its start to its death or the end of its drain."""
 
-    def __init__(self, world: World, name: str) -> None:
+    def __init__(
+        self,
+        world: World,
+        name: str,
+        request_quarantine: Callable[[], None],
+        *,
+        is_quarantine: bool = False,
+    ) -> None:
         self.host = Host()
+        self._request_quarantine = request_quarantine
+        self._limits = world.limits
+        if is_quarantine:
+            self._limits = replace(world.limits, slots_max=1, is_quarantine=True)
         self.name = name
         self.worker_id = WorkerId(name)
         self.is_serving = False
@@ -299,7 +311,9 @@ class Node:
             )
             self._chats = ConnectedChats(line, self._applier, self._state_changed)
             self._turns = self._new_turns()
-            self.worker = self._new_worker(ConnectedWorkers(line, self.worker_id))
+            workers = ConnectedWorkers(line, self.worker_id)
+            self.worker = self._new_worker(workers)
+            self.endings = WorkerEndings(workers, self._chats.publish_state)
             self._completions = await stack.enter_async_context(ShieldedTasks())
             self._tasks = background = await stack.enter_async_context(asyncio.TaskGroup())
             working = background.create_task(self.worker.run())
@@ -347,11 +361,13 @@ class Node:
                 run_chat=self._run_chat,
                 state_changed=self._chats.publish_state,
                 request_sweep=self._offer,
+                on_ended=self._stopping.set,
+                request_quarantine=self._request_quarantine,
                 clock=self._clock,
                 rng=self._world.rng,
                 supervision=no_supervision(self._clock),
             ),
-            limits=self._world.limits,
+            limits=self._limits,
         )
 
     def _start_following(self, background: asyncio.TaskGroup) -> list[asyncio.Task[None]]:
@@ -371,7 +387,7 @@ class Node:
         self._running[chat_id] += 1
         is_alone = self._running[chat_id] == 1
         witness.require(is_alone, f"two runners of one chat in {self.name}", claimed.state)
-        is_placed = self._running.total() <= self._world.limits.slots_max
+        is_placed = self._running.total() <= self._limits.slots_max
         witness.require(is_placed, f"{self.name} runs more than it may", claimed.state)
         try:
             await self._turns.run(claimed, mailbox)

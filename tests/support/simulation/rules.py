@@ -6,8 +6,8 @@ from datetime import datetime
 
 from chatd.chats.domain.chat import ChatState, Status
 from chatd.chats.domain.commands import (
-    CancelRequiredAction,
     Command,
+    ExpireAction,
     Interrupt,
     RecordRetry,
     WorkerCommand,
@@ -68,9 +68,9 @@ def takeovers_after(before: ChatState, after: ChatState) -> int:
     )
     if is_progress or after.status not in OWNED:
         return 0
-    is_claimed = after.owner_epoch > before.owner_epoch and after.worker_id is not None
-    is_inherited = is_claimed and before.worker_id not in (None, after.worker_id)
-    return before.takeovers + is_inherited
+    is_of_new_epoch = after.owner_epoch > before.owner_epoch
+    is_lost = is_of_new_epoch and before.worker_id not in (None, after.worker_id)
+    return before.takeovers + is_lost
 
 
 def broken_claim(
@@ -92,7 +92,7 @@ def broken_by(author: Author, before: ChatState, now: datetime) -> Iterator[str]
     match author.command:
         case Interrupt(turn_id) if turn_id not in (0, before.turn_id):
             yield "an interrupt stopped another turn than it named"
-        case CancelRequiredAction() if before.deadline_at is None or before.deadline_at > now:
+        case ExpireAction() if before.deadline_at is None or before.deadline_at > now:
             yield "a client was given up before its time was over"
         case RecordRetry(_, retry) if retry.attempt != before.generation_attempt:
             yield "a failure was counted twice"

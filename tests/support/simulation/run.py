@@ -91,7 +91,7 @@ class _Simulation:
         async with asyncio.TaskGroup() as group:
             cluster = Cluster(self._world(group), self._clock, self._rng)
             users = self._users(cluster)
-            inspector = Inspector(self._database, lambda: cluster.nodes, self._clock)
+            inspector = Inspector(self._database, lambda: cluster.everyone, self._clock)
             inspecting = group.create_task(inspector.run())
             trouble_s = self._rng.uniform(8, 30)
             async with asyncio.TaskGroup() as acting:
@@ -194,14 +194,15 @@ class _Simulation:
 
     async def _never_ending(self, cluster: Cluster) -> list[str]:
         """Stop all processes; return what is wrong with how they end."""
-        ending = [node.worker_id for node in cluster.nodes if node.is_serving]
+        ending = [node.worker_id for node in cluster.everyone if node.is_serving]
         try:
             async with asyncio.timeout(DRAINED_WITHIN_S):
                 await cluster.drain()
         except TimeoutError:
             return ["a process does not end"]
         rows = self._database.workers.rows
-        return [f"{each} left its lease behind" for each in ending if each in rows]
+        left = [each for each in ending if not rows[each].has_ended]
+        return [f"{each} left its lease behind" for each in left]
 
     def _stored(self) -> Iterable[StoredChat]:
         return self._database.chats.chats.values()

@@ -12,7 +12,8 @@ from chatd.chats.domain.commands import (
     RequestCompaction,
 )
 from chatd.chats.domain.pieces import Chunk, Piece
-from chatd.chats.domain.transitions import Decision, decide
+from chatd.chats.domain.state_changes import Decision
+from chatd.chats.domain.transitions import decide
 from chatd.chats.store.applying import Appended, Applied, Applier, Unwritten, Wrote
 from chatd.content.domain.tools import StoredExecution
 from chatd.primitives.domain.errors import ChatError
@@ -258,10 +259,21 @@ class ConnectedWorkers:
         self._database = line.database
         self._workers = line.database.workers
 
-    async def register(self, worker_id: WorkerId, address: str, lease_s: float) -> None:
+    async def register(
+        self, worker_id: WorkerId, address: str, lease_s: float, *, is_quarantine: bool = False
+    ) -> None:
         """Make the row of a worker."""
         database, workers = self._database, self._workers
-        await self._line.ask(lambda: database.read(workers.register(worker_id, address, lease_s)))
+        await self._line.ask(
+            lambda: database.read(
+                workers.register(worker_id, address, lease_s, is_quarantine=is_quarantine)
+            )
+        )
+
+    async def needs_quarantine(self) -> bool:
+        """Return whether a suspect waits for a worker that takes it."""
+        database, workers = self._database, self._workers
+        return await self._line.ask(lambda: database.read(workers.needs_quarantine()))
 
     async def renew(self, worker_id: WorkerId, lease_s: float) -> tuple[NamedChat, ...] | None:
         """Extend a lease."""
@@ -273,9 +285,11 @@ class ConnectedWorkers:
         database, workers = self._database, self._workers
         await self._line.ask(lambda: database.read(workers.begin_drain(worker_id)))
 
-    async def expire(self, worker_id: WorkerId) -> None:
-        """End the lease."""
-        await self._line.ask(lambda: self._database.expire(worker_id))
+    async def end(self, worker_id: WorkerId) -> tuple[ChatState, ...]:
+        """End a worker, itself or with a proof of its death."""
+        is_own = worker_id == self._worker_id
+        end = self._database.end if is_own else self._database.prove_dead
+        return await self._line.ask(lambda: end(worker_id))
 
     async def sweep(self, worker_id: WorkerId, limits: SweepLimits) -> tuple[Claimed, ...]:
         """Claim what has no live owner."""

@@ -23,6 +23,7 @@ from chatd.chats.domain.commands import (
 )
 from chatd.content.domain.messages import Role
 from chatd.content.domain.parts import Text, ToolOutcome, ToolResult
+from chatd.content.domain.tools import PendingKind
 from chatd.primitives.domain.errors import ChatError
 from chatd.primitives.domain.ids import ChatId, MessageId, Owner, QueuedMessageId, WorkerId
 from parley.clock import Clock
@@ -169,7 +170,7 @@ class User:
         results = tuple(
             ToolResult(call.tool_call_id, call.tool_name, "{}", ToolOutcome.DONE)
             for call in self._chat.state.pending
-            if call.is_client
+            if call.is_asked and call.kind is PendingKind.CLIENT
         )
         await self._request(
             self._new_request(is_message=False),

@@ -13,6 +13,7 @@ from parley.process import TimeOrderedIds
 from support.host.supervised import supervision
 from support.toolrunner.node import Client, House
 from support.toolrunner.sandboxes import UNCONFINED
+from toolrunner.checkpoints.service import Checkpoints
 from toolrunner.directories.workspaces import Workspaces
 from toolrunner.files.service import FileService
 from toolrunner.fileworker.protocol import PlanEdits
@@ -141,6 +142,7 @@ class FileNode:
             open_journal(
                 directory / "journal.sqlite", new_generation="g", boot_id="b", clock=clock
             ) as journal,
+            Checkpoints(workspaces, clock, supervision(clock)) as checkpoints,
             FileService(
                 journal=journal,
                 spawner=spawner.process,
@@ -149,6 +151,7 @@ class FileNode:
                 clock=clock,
                 supervision=supervision(clock),
                 new_id=new_id,
+                checkpoints=checkpoints,
             ) as room,
         ):
             scope = Scope(WorkspaceId(new_id()))

@@ -61,7 +61,7 @@ class Placer:
             workspace_id=workspace_id,
             epoch=epoch,
             owner_id="owner",
-            recipe=spec or scratch(),
+            spec=spec or scratch(),
             must_exist=must_exist,
             after_log_sequence=after,
         )
@@ -139,7 +139,7 @@ class Placer:
 
 
 def scratch(setup_script: str = "", **skeleton: str) -> api.WorkspaceSpec:
-    """Return the recipe of a scratch workspace; `__` in a name is a slash, `_` a point."""
+    """Return the spec of a scratch workspace; `__` in a name is a slash, `_` a point."""
     files = {name.replace("__", "/").replace("_", "."): text for name, text in skeleton.items()}
     return api.WorkspaceSpec(
         kind=template_pb2.WORKSPACE_KIND_SCRATCH,
@@ -150,19 +150,19 @@ def scratch(setup_script: str = "", **skeleton: str) -> api.WorkspaceSpec:
 
 
 def git(url: str, **fields: object) -> api.WorkspaceSpec:
-    """Return the recipe of a git workspace."""
+    """Return the spec of a git workspace."""
     source = template_pb2.GitSource(url=url, **fields)  # type: ignore[arg-type]
     return api.WorkspaceSpec(kind=template_pb2.WORKSPACE_KIND_GIT, git=source)
 
 
 def local(directory: str, *, overlay: bool) -> api.WorkspaceSpec:
-    """Return the recipe of a local workspace."""
+    """Return the spec of a local workspace."""
     source = template_pb2.LocalSource(directory=directory, overlay=overlay)
     return api.WorkspaceSpec(kind=template_pb2.WORKSPACE_KIND_LOCAL, local=source)
 
 
 def fork(parent_id: str, **fields: object) -> api.WorkspaceSpec:
-    """Return the recipe of a fork."""
+    """Return the spec of a fork."""
     source = api.ForkSource(parent_workspace_id=parent_id, parent_epoch=1, **fields)  # type: ignore[arg-type]
     return api.WorkspaceSpec(kind=template_pb2.WORKSPACE_KIND_FORK, fork=source)
 

@@ -21,6 +21,7 @@ from parley.api.workspace.v1 import (
     workspace_pb2,
 )
 from parley.api.workspace.v1 import execution_service_pb2 as executions_api
+from parley.api.workspace.v1.checkpoint_service_pb2_grpc import CheckpointServiceStub
 from parley.api.workspace.v1.execution_service_pb2_grpc import ExecutionServiceStub
 from parley.api.workspace.v1.file_service_pb2_grpc import FileServiceStub
 from parley.api.workspace.v1.git_service_pb2_grpc import GitServiceStub
@@ -99,6 +100,7 @@ class Client:
         self.executions = ExecutionServiceStub(channel)
         self.files = FileServiceStub(channel)
         self.git = GitServiceStub(channel)
+        self.checkpoints = CheckpointServiceStub(channel)
         self.channel = channel
         self.new_id = new_id
         self.chat_id = new_id()

@@ -2,8 +2,11 @@ from datetime import UTC, datetime
 
 import pytest
 
+from chatd.actions.domain.action import ActionEnded, ActionNotFound, PlanNotFound, StoredAction
+from chatd.approvals.domain.errors import TooManyRules
 from chatd.chats.domain.chat import Status
 from chatd.chats.domain.errors import (
+    ActionNotOpen,
     BadToolResult,
     ChatArchived,
     ChatReadOnly,
@@ -17,8 +20,10 @@ from chatd.chats.domain.errors import (
     ResultProblem,
     TransitionNotAllowed,
 )
+from chatd.chats.domain.writes import ActionOutcome
 from chatd.content.domain.errors import FileNotFound, FileTooLarge, MediaTypeRefused, TooManyFiles
-from chatd.content.domain.messages import Role
+from chatd.content.domain.messages import ChatMode, Role
+from chatd.content.domain.tools import PendingKind
 from chatd.errors import ERRORS
 from chatd.models.domain.errors import KeyNeeded, ModelNotFound
 from chatd.primitives.domain.errors import (
@@ -34,7 +39,7 @@ from chatd.primitives.domain.errors import (
     VersionConflict,
     WorkspaceNotFound,
 )
-from chatd.primitives.domain.ids import ChatId, MessageId, QueuedMessageId
+from chatd.primitives.domain.ids import ChatId, ExecutionId, MessageId, QueuedMessageId
 from chatd.spend.domain.limits import UsageLimitReached
 from chatd.users.domain.groups import GroupsUnavailable
 from chatd.users.domain.status import UserSuspended
@@ -61,6 +66,25 @@ from parley.api.workspace.v1.error_reason_pb2 import ErrorReason as WorkspaceRea
 from parley.postgres import DatabaseBusy, DatabaseUnavailable
 
 CHAT = ChatId("c")
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+ENDED = StoredAction(
+    ExecutionId("a"),
+    ChatId("c"),
+    MessageId(2),
+    "call",
+    "propose_plan",
+    "",
+    PendingKind.PLAN,
+    "{}",
+    "",
+    ChatMode.PLAN,
+    NOW,
+    None,
+    NOW,
+    ActionOutcome.ANSWERED,
+    "ann",
+    "{}",
+)
 EXAMPLES: list[tuple[Exception, str, str, dict[str, str]]] = [
     (ChatNotFound(CHAT), "NOT_FOUND", "CHAT_NOT_FOUND", {"chat_id": "c"}),
     (ChatReadOnly(CHAT), "PERMISSION_DENIED", "CHAT_READ_ONLY", {"chat_id": "c"}),
@@ -93,6 +117,7 @@ EXAMPLES: list[tuple[Exception, str, str, dict[str, str]]] = [
         {"secret": "s", "cause": "wrong_host"},
     ),
     (TooManyFiles(50), "RESOURCE_EXHAUSTED", "TOO_MANY_FILES", {"files_max": "50"}),
+    (TooManyRules(100), "RESOURCE_EXHAUSTED", "TOO_MANY_RULES", {"rules_max": "100"}),
     (FileTooLarge(10), "OUT_OF_RANGE", "FILE_TOO_LARGE", {"limit_bytes": "10"}),
     (
         MediaTypeRefused("text/html", ("text/plain",)),
@@ -122,6 +147,25 @@ EXAMPLES: list[tuple[Exception, str, str, dict[str, str]]] = [
         "INVALID_ARGUMENT",
         "BAD_TOOL_RESULT",
         {"tool_call_id": "t", "problem": "duplicate"},
+    ),
+    (ActionNotOpen("a"), "NOT_FOUND", "ACTION_NOT_FOUND", {"action_id": "a"}),
+    (
+        ActionNotFound("c", "a"),
+        "NOT_FOUND",
+        "ACTION_NOT_FOUND",
+        {"chat_id": "c", "action_id": "a"},
+    ),
+    (PlanNotFound("c"), "NOT_FOUND", "PLAN_NOT_FOUND", {"chat_id": "c"}),
+    (
+        ActionEnded(ENDED),
+        "FAILED_PRECONDITION",
+        "ACTION_ENDED",
+        {
+            "action_id": "a",
+            "state": "answered",
+            "ended_by": "ann",
+            "ended_at": "2026-01-01T00:00:00+00:00",
+        },
     ),
     (
         UsageLimitReached(

@@ -11,6 +11,7 @@ from enum import StrEnum
 from typing import Any
 
 from parley.cli.api.events import ServerEvent
+from parley.cli.chats.running_calls import RunningCalls
 
 TOOL_ARGUMENTS_MAX = 200
 #: Kind of part -> the fields that only a complete one has.
@@ -65,6 +66,7 @@ class Answer:
     _is_mid_line: bool = False
     _messages: set[str] = field(default_factory=set)
     _tools: set[tuple[str, str]] = field(default_factory=set)
+    _running: RunningCalls = field(default_factory=RunningCalls)
 
     def take(self, event: ServerEvent) -> list[Shown]:
         """Process one event; return the output that it adds."""
@@ -78,6 +80,7 @@ class Answer:
                 return self._take_message(payload)
             case "preview_reset" | "history_reset":
                 self._preview = ""
+                self._running.restart()
                 return self._end_line()
             case "retry":
                 delay_s = payload.get("delay_ms", 0) / 1000
@@ -129,17 +132,21 @@ class Answer:
 
     def _take_tool(self, part: dict[str, Any], *, is_committed: bool = False) -> list[Shown]:
         kind, call = str(part.get("type")), str(part.get("tool_call_id"))
-        # While a call's arguments or its output are incomplete, nothing is shown.
+        # While a call's arguments are incomplete, nothing is shown.
         is_whole = is_committed or not FIELDS_WHEN_COMPLETE.get(kind, frozenset()).isdisjoint(part)
-        if kind not in FIELDS_WHEN_COMPLETE or not is_whole or (kind, call) in self._tools:
+        if kind not in FIELDS_WHEN_COMPLETE or (kind, call) in self._tools:
             return []
+        if not is_whole:
+            lines = self._running.take(part) if kind == "tool-result" else []
+            return [*self._end_line(), *map(Note, lines)] if lines else []
         self._tools.add((kind, call))
         name = part.get("tool_name", "tool")
         if kind == "tool-call":
             return [*self._end_line(), Note(f"o {name} {_brief(part.get('args'))}".rstrip())]
+        before = [*self._end_line(), *map(Note, self._running.end(call))]
         if not part.get("is_error"):
-            return [*self._end_line(), Note(f"✓ {name}")]
-        return [*self._end_line(), Note(f"✗ {name} {_reason(part.get('result'))}".rstrip())]
+            return [*before, Note(f"✓ {name}")]
+        return [*before, Note(f"✗ {name} {_reason(part.get('result'))}".rstrip())]
 
     def _write(self, text: str) -> list[Shown]:
         if not text:

@@ -56,6 +56,7 @@ def health(
             is_well = asyncio.run(_serves(target, ServiceName(service), tls_directory))
         if not is_well:
             raise CliError(f"{target} is not well")
+        click.echo(f"{target} is well")
 
 
 def _shows(sign: Sign, target: str) -> bool:

@@ -143,7 +143,7 @@ def watch(name: str) -> None:
     """Follow the workspace NAME: what becomes of it, its setup log, and when it will stop."""
     api = _api()
     events = follow(api, f"{_path(api, name)}/events", deadline=inf, pause=sleep)
-    for line in told(event.data for event in events):
+    for line in event_lines(event.data for event in events):
         click.echo(line)
 
 
@@ -253,7 +253,7 @@ def _cell(value: Any) -> str:
     return "-" if value in (None, "") else str(value)
 
 
-def told(events: Iterable[dict[str, Any]]) -> Iterator[str]:
+def event_lines(events: Iterable[dict[str, Any]]) -> Iterator[str]:
     """Yield a line for each change, setup log line and warning, until the workspace is deleted.
 
     A stream that broke and was reopened begins again; lines are not yielded twice.

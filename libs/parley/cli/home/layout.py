@@ -13,6 +13,7 @@ from pathlib import Path
 
 from parley.cli.errors import ConfigurationProblem
 from parley.files import write_atomically
+from parley.instance_file import SUFFIX
 
 #: A UNIX socket address holds 108 bytes; longer paths than this leave too little for names.
 SOCKET_PATH_BYTES_MAX = 100
@@ -139,6 +140,10 @@ class Home:
         """Return the socket of the process called `name`."""
         return self.run / f"{name}.sock"
 
+    def instance_file(self, name: str) -> Path:
+        """Return the file that the process called `name` holds locked."""
+        return self.run / f"{name}{SUFFIX}"
+
     def check(self) -> None:
         """Refuse a home that exists and cannot be used.
 
@@ -168,12 +173,19 @@ class Home:
             ) from error
 
     def remove_sockets(self) -> None:
-        """Remove the sockets, and their directory where it is not inside the home."""
-        for path in self.run.glob("*.sock"):
+        """Remove the sockets, and their directory where it is not inside the home.
+
+        An instance file that names a process is kept: the next start learns from it who died.
+        """
+        for path in (*self.run.glob("*.sock"), *filter(_is_empty, self.run.glob(f"*{SUFFIX}"))):
             path.unlink(missing_ok=True)
         if not self.run.is_relative_to(self.root):
             with suppress(OSError):
                 self.run.rmdir()
+
+
+def _is_empty(path: Path) -> bool:
+    return path.stat().st_size == 0
 
 
 def _check_directory(look: Callable[[], os.stat_result], path: Path) -> None:

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from pathlib import Path
 
 from parley.cli.stack.service_settings import environment_of
 from parley.cli.stack.spec import (
@@ -56,6 +57,8 @@ class ProcessSpec:
     depends_on: tuple[str, ...] = ()
     #: The URL of its metrics; None if it has none.
     metrics: str | None = None
+    #: The file that it holds locked and in which it names itself; None if it has none.
+    instance_file: Path | None = None
 
 
 def plan(
@@ -72,6 +75,7 @@ def plan(
             readiness=_readiness(stack, service, number),
             depends_on=STARTS_AFTER[service],
             metrics=stack.metrics_url(service, number),
+            instance_file=stack.instance_file(service, number),
         )
         for service in STARTS_AFTER
         for number in range(stack.sizes.of(service))

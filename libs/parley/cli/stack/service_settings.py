@@ -107,6 +107,7 @@ def _own_settings(stack: Stack, service: str, number: int) -> dict[str, str]:
                 "TOOLRUNNER": upstream[TOOLRUNNER],
                 "MCPGATEWAY": upstream[MCPGATEWAY],
                 "GATEWAY": upstream[GATEWAY],
+                "INSTANCE_FILE": str(stack.instance_file(service, number)),
             }
         case "gateway":
             return {

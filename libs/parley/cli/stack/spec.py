@@ -3,6 +3,7 @@
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 
 from parley.cli.home.layout import Home, write_private
 from parley.cli.stack.ports import HostPort
@@ -90,6 +91,10 @@ class Stack:
         if service == MCP_DEMO:
             return f"tcp:{self.ports.mcp_demo}"
         return f"unix:{self.home.socket(f'{service}-{number}')}"
+
+    def instance_file(self, service: str, number: int) -> Path | None:
+        """Return the instance file of one process of `service`; None if it has none."""
+        return self.home.instance_file(f"{service}-{number}") if service == CHATD else None
 
     def addresses(self, service: str) -> tuple[str, ...]:
         """Return the addresses of the processes of `service`."""

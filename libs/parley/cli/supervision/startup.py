@@ -25,6 +25,7 @@ from parley.cli.stack.spec import Caller, Ports, Stack, write_endpoints
 from parley.cli.supervision import process_table
 from parley.cli.supervision.children import LocalLauncher
 from parley.cli.supervision.database import database, keep
+from parley.cli.supervision.death_reports import RpcDeathReports
 from parley.cli.supervision.orphans import become_subreaper, end_orphans, reap_orphans
 from parley.cli.supervision.process_records import ProcessTableWriter, own_identity
 from parley.cli.supervision.process_table import ProcessTable
@@ -142,6 +143,7 @@ async def _run_services(
         changed=records.save,
         starting_max=cores() + 1,
         stop_time=stop_time,
+        death_reports=RpcDeathReports(records.stack.home, clock, progress),
     )
     _on_signals(supervisor.stop)
     watching: dict[str, Callable[[], Awaitable[object]]] = {

@@ -5,8 +5,9 @@ First starts follow the dependencies, only a few at a time: most of a start is i
 processes than cores would only delay each other. They do not wait until their dependencies are
 ready, because after a crash they could not either. If a process ends before it was ready once, the
 whole start fails; if it exits because of its configuration, the others may first report the same.
-After that it is restarted forever, with growing delays. Stopping first cancels these tasks, so that
-no process is started any more, and then ends the processes, dependents first.
+After that it is restarted forever, with growing delays; before each delay its death is reported to
+a living process of its service, which takes its work over. Stopping first cancels these tasks, so
+that no process is started any more, and then ends the processes, dependents first.
 """
 
 import asyncio
@@ -17,6 +18,7 @@ from parley.cli.errors import CliError
 from parley.cli.progress import Progress, ending, step
 from parley.cli.stack.plan import ProcessSpec, waves
 from parley.cli.supervision.children import Child, Launcher
+from parley.cli.supervision.death_reports import DeathReports
 from parley.cli.supervision.process_table import ProcessIdentity, ProcessRecord
 from parley.cli.supervision.readiness import Probe
 from parley.cli.supervision.stop_deadline import StopDeadline
@@ -91,6 +93,7 @@ class Supervisor:
         changed: Callable[[tuple[ProcessRecord, ...]], None],
         starting_max: int,
         stop_time: StopDeadline,
+        death_reports: DeathReports,
     ) -> None:
         self._waves = waves(specs)
         self._kept = {spec.name: _SupervisedProcess(spec) for wave in self._waves for spec in wave}
@@ -102,6 +105,7 @@ class Supervisor:
         self._progress = progress
         self._changed = changed
         self._stop_time = stop_time
+        self._death_reports = death_reports
         self._settled = asyncio.Event()
         self._stopping = asyncio.Event()
         self._first_failed: _SupervisedProcess | None = None
@@ -142,6 +146,7 @@ class Supervisor:
             if not kept.ready.is_set():
                 await self._fail(kept, life)
                 return
+            await self._report_death(kept)
             await self._pause(kept, life)
 
     async def _live(self, kept: _SupervisedProcess) -> _ProcessRun:
@@ -180,6 +185,21 @@ class Supervisor:
         self._progress.say(step(kept.spec.name, seconds, kept.spec.address))
         if all(other.ready.is_set() for other in self._kept.values()):
             self._settled.set()
+
+    async def _report_death(self, kept: _SupervisedProcess) -> None:
+        """Report the end of a process, which was waited for, to a living one of its service."""
+        if kept.child is None or kept.spec.instance_file is None:
+            return
+        living = tuple(
+            other.spec.address
+            for other in self._kept.values()
+            if other is not kept
+            and other.spec.service == kept.spec.service
+            and other.ready.is_set()
+            and other.child is not None
+            and other.child.exit_code is None
+        )
+        await self._death_reports.report(kept.spec.instance_file, kept.child.pid, living)
 
     async def _pause(self, kept: _SupervisedProcess, life: _ProcessRun) -> None:
         kept.failures = failures_in_a_row(kept.failures, life.healthy_s)

@@ -76,7 +76,7 @@ class Checker:
     status: str = ""
     is_settled: bool = False
     messages: dict[int, Message] = field(default_factory=dict)
-    _told: tuple[str, int] = ("", 0)
+    _shown: tuple[str, int] = ("", 0)
     _place: Place = ()
     _cursors: set[str] = field(default_factory=set)
     _episode: tuple[int, int] = (0, 0)
@@ -120,7 +120,7 @@ class Checker:
         self.counts.resets += 1
         self.messages.clear()
         self._cursors.clear()
-        self.status, self.is_settled, self._told, self._place = "", False, ("", 0), ()
+        self.status, self.is_settled, self._shown, self._place = "", False, ("", 0), ()
         self._forget_preview()
 
     def compare(self, stored: Iterable[Message]) -> None:
@@ -131,9 +131,9 @@ class Checker:
         for number in sorted(self.messages.keys() - there.keys()):
             self._find("wrong_texts", f"message {number} was told and is not in the chat")
         for number in sorted(there.keys() & self.messages.keys()):
-            told, kept = self.messages[number], there[number]
-            if (told.role, told.revision) != (kept.role, kept.revision) or (
-                told.parts() != kept.parts()
+            streamed, kept = self.messages[number], there[number]
+            if (streamed.role, streamed.revision) != (kept.role, kept.revision) or (
+                streamed.parts() != kept.parts()
             ):
                 self._find("wrong_texts", f"message {number} is not what was told of it")
 
@@ -189,13 +189,13 @@ class Checker:
             self.counts.unfinished_previews += 1
 
     def _take_status(self, status: Status) -> None:
-        told = (status.status, status.place_in_line)
-        if told == self._told:
+        shown = (status.status, status.place_in_line)
+        if shown == self._shown:
             self._find("duplicates", f"status {status.status} again")
         if status.status == WAITING and self._preview:
-            self._find("reordered", "waiting before the message of what was shown")
+            self._find("reordered", "waiting before the message of what was told")
         self.counts.lines += status.place_in_line > 0
-        self._told, self.status = told, status.status
+        self._shown, self.status = shown, status.status
 
     def _skip_hole(self, cursor: str) -> None:
         """Continue after parts that the server reported as left out."""

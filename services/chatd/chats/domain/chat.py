@@ -6,6 +6,7 @@ from enum import StrEnum
 
 from chatd.content.domain.messages import FinishReason, Role, TurnError, Visibility
 from chatd.content.domain.parts import Part
+from chatd.content.domain.tools import PendingKind
 from chatd.models.domain.price import ModelUse
 from chatd.models.domain.profile import ModelChoice
 from chatd.primitives.domain.ids import (
@@ -16,6 +17,7 @@ from chatd.primitives.domain.ids import (
     Owner,
     OwnerId,
     QueuedMessageId,
+    RevertId,
     WorkerId,
 )
 
@@ -52,8 +54,13 @@ class Retry:
 class PendingCall:
     """A call of the last assistant message that has no result in the history yet.
 
-    A client's call has no execution: the client answers it. `is_recorded` means that the result is
-    stored with the call and waits for the other calls of the step.
+    Attributes:
+        execution_id: The execution of a dispatched call, and the action id of any other; None only
+            for calls of clients that were stored by older versions.
+        is_recorded: Whether the result is stored with the call and waits for the other calls of the
+            step.
+        deadline_s: How long it may be waited for once the chat waits; None for ever.
+        reason: Why a person is asked to allow it.
     """
 
     tool_call_id: str
@@ -61,11 +68,67 @@ class PendingCall:
     execution_id: ExecutionId | None = None
     mcp_server_id: str = ""
     is_recorded: bool = False
+    kind: PendingKind = PendingKind.DISPATCHED
+    deadline_s: float | None = None
+    reason: str = ""
 
     @property
-    def is_client(self) -> bool:
-        """Return whether the client executes it."""
-        return self.execution_id is None
+    def is_dispatched(self) -> bool:
+        """Return whether an executor runs it."""
+        return self.kind is PendingKind.DISPATCHED
+
+    @property
+    def is_asked(self) -> bool:
+        """Return whether a client or a person has still to answer it."""
+        return not self.is_dispatched and not self.is_recorded
+
+
+class RevertKind(StrEnum):
+    """What a revert does to the history."""
+
+    HISTORY = "history"  # Messages are deleted.
+    UNDO = "undo"  # They come back.
+    EDIT = "edit"  # They were replaced already.
+
+
+@dataclass(frozen=True, slots=True)
+class Revert:
+    """A revert of a chat.
+
+    Attributes:
+        revert_id: Its id, which the restore of files has too.
+        kind: What it does to the history.
+        message_id: The first message that it deletes, or that comes back.
+        restores_files: Whether files are restored too.
+        undone_id: The revert that it undoes; None for none.
+        undone_version: The snapshot version at which that one deleted messages.
+        open_calls: The calls without a result among the messages that are deleted, or come back.
+    """
+
+    revert_id: RevertId
+    kind: RevertKind
+    message_id: MessageId
+    restores_files: bool
+    undone_id: RevertId | None = None
+    undone_version: int = 0
+    open_calls: tuple[PendingCall, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class DoneRevert:
+    """A completed revert.
+
+    Attributes:
+        revert: The revert.
+        version: The snapshot version that it made.
+        report: What it did to files, encoded; empty if none were restored.
+        is_superseded: Whether messages were added or changed since.
+    """
+
+    revert: Revert
+    version: int
+    report: bytes = b""
+    is_superseded: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +158,7 @@ class ChatState:
     deadline_at: datetime | None = None
     last_error: TurnError | None = None
     retry: Retry | None = None
+    revert: Revert | None = None  # Its files are to be restored before anything else.
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,12 +253,14 @@ class Facts:
         is_queue_head: Whether it is the first.
         target: The live message that the command names.
         has_material: Whether the model answered since the last summary.
+        undone: The revert that the command undoes.
     """
 
     is_queued: bool = False
     is_queue_head: bool = False
     target: Message | None = None
     has_material: bool = False
+    undone: DoneRevert | None = None
 
 
 NO_FACTS = Facts()

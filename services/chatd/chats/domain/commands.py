@@ -4,10 +4,17 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from chatd.chats.domain.chat import NewMessage, PendingCall, Retry
-from chatd.content.domain.messages import TurnError
-from chatd.content.domain.parts import ToolResult
+from chatd.content.domain.messages import ChatMode, TurnError
+from chatd.content.domain.parts import ToolCall, ToolResult
 from chatd.content.domain.tools import Dispatch
-from chatd.primitives.domain.ids import Fence, MessageId, QueuedMessageId, WorkerId
+from chatd.primitives.domain.ids import (
+    ExecutionId,
+    Fence,
+    MessageId,
+    QueuedMessageId,
+    RevertId,
+    WorkerId,
+)
 from chatd.spend.domain.ledger import Bill
 
 
@@ -30,10 +37,34 @@ class SendMessage:
 
 @dataclass(frozen=True, slots=True)
 class EditMessage:
-    """Replace a user message, drop all messages after it and the queue, and run again."""
+    """Replace a user message, drop all messages after it and the queue, and run again.
+
+    Attributes:
+        revert_id: The revert with which files are restored before it runs; None for none.
+    """
 
     message_id: MessageId
     message: NewMessage
+    claimed_by: WorkerId | None
+    revert_id: RevertId | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RevertChat:
+    """Delete a user message and all messages after it, and the queue; restore files before that."""
+
+    revert_id: RevertId
+    message_id: MessageId
+    restores_files: bool
+    claimed_by: WorkerId | None
+
+
+@dataclass(frozen=True, slots=True)
+class UndoRevert:
+    """Bring back what a revert deleted, its files too, if nothing was added since."""
+
+    revert_id: RevertId
+    undone_id: RevertId
     claimed_by: WorkerId | None
 
 
@@ -89,15 +120,47 @@ class Reconcile:
 
 
 @dataclass(frozen=True, slots=True)
-class CancelRequiredAction:
-    """Cancel the client's tools after their deadline; the model continues without them.
+class Approved:
+    """A person allows a call: it is dispatched in the commit that stores the answer."""
 
-    The action is identified by the history that asked for it: one that is over is not changed, nor
-    is another one that began since the deadline was read.
-    """
+    message_id: MessageId  # The message that contains the call.
+    dispatch: Dispatch
 
-    history_version: int
+
+@dataclass(frozen=True, slots=True)
+class Resolved:
+    """The answer is the result of the call; `mode` is the mode of the chat from now on."""
+
+    result: ToolResult
+    mode: ChatMode | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerAction:
+    """Store a person's answer to one action; the last one resumes the turn."""
+
+    action_id: ExecutionId
+    answer: Approved | Resolved
+    answer_json: str  # What the person said.
+    created_by: str
     claimed_by: WorkerId | None
+
+
+@dataclass(frozen=True, slots=True)
+class ExpireAction:
+    """End an action that was not answered in time; one that is over is not changed."""
+
+    action_id: ExecutionId | None  # None for a client's call of an older version.
+    claimed_by: WorkerId | None
+
+
+@dataclass(frozen=True, slots=True)
+class AskedCall:
+    """A call that a client or a person has to answer, and the mode of its turn."""
+
+    pending: PendingCall
+    call: ToolCall
+    mode: ChatMode = ChatMode.ORDINARY
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +170,7 @@ class CommitStep:
     fence: Fence
     messages: tuple[NewMessage, ...]
     dispatches: tuple[Dispatch, ...] = ()
-    client_calls: tuple[PendingCall, ...] = ()
+    asked: tuple[AskedCall, ...] = ()
     bill: Bill | None = None
 
 
@@ -134,7 +197,7 @@ class CommitResults:
 
 @dataclass(frozen=True, slots=True)
 class EnterRequiresAction:
-    """Wait, without an owner, for the calls that the client executes."""
+    """Wait, without an owner, for the calls that a client or a person has to answer."""
 
     fence: Fence
 
@@ -185,6 +248,18 @@ class FailTurn:
 
 
 @dataclass(frozen=True, slots=True)
+class FinishRevert:
+    """Commit the history of a revert whose files are restored; continue with the queue or rest.
+
+    Attributes:
+        report: What was done to files, encoded.
+    """
+
+    fence: Fence
+    report: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class Release:
     """Release the chat unchanged, for another worker to continue."""
 
@@ -194,6 +269,8 @@ class Release:
 UserCommand = (
     SendMessage
     | EditMessage
+    | RevertChat
+    | UndoRevert
     | DeleteQueuedMessage
     | PromoteQueuedMessage
     | Interrupt
@@ -201,7 +278,8 @@ UserCommand = (
     | RequestCompaction
     | SetArchived
     | Reconcile
-    | CancelRequiredAction
+    | AnswerAction
+    | ExpireAction
 )
 WorkerCommand = (
     CommitStep
@@ -213,6 +291,7 @@ WorkerCommand = (
     | FinishTurn
     | FinishInterruption
     | FailTurn
+    | FinishRevert
     | Release
 )
 BillingCommand = (

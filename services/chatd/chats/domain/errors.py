@@ -11,6 +11,9 @@ ChatError
 ├── QueuedMessageNotFound   no such queued message
 ├── MessageNotFound         no such message to edit
 ├── NotEditable             only live messages of a user can be edited
+├── RevertNotFound          no such revert that could be undone
+├── RevertSuperseded        messages were added since the revert
+├── ActionNotOpen           the chat does not wait for this action
 ├── NothingToCompact        there are no messages since the last summary
 ├── BadToolResult           a client's result does not match the calls
 ├── FileNotFound            no such file for this caller
@@ -39,7 +42,7 @@ from enum import StrEnum
 from chatd.chats.domain.chat import Status
 from chatd.content.domain.messages import Role
 from chatd.primitives.domain.errors import ChatError
-from chatd.primitives.domain.ids import ChatId, MessageId, QueuedMessageId
+from chatd.primitives.domain.ids import ChatId, MessageId, QueuedMessageId, RevertId
 
 
 class ChatReadOnly(ChatError):
@@ -115,6 +118,30 @@ class NotEditable(ChatError):
         super().__init__(f"message {message_id} is of role {role}; only a user's can be edited")
         self.message_id = message_id
         self.role = role
+
+
+class RevertNotFound(ChatError):
+    """There is no such revert of messages."""
+
+    def __init__(self, revert_id: RevertId) -> None:
+        super().__init__(f"no revert {revert_id}")
+        self.revert_id = revert_id
+
+
+class RevertSuperseded(ChatError):
+    """The history was changed since the revert, which cannot be undone any more."""
+
+    def __init__(self, revert_id: RevertId) -> None:
+        super().__init__(f"the chat went on after revert {revert_id}")
+        self.revert_id = revert_id
+
+
+class ActionNotOpen(ChatError):
+    """The chat does not wait for this action: it has ended, or never existed."""
+
+    def __init__(self, action_id: str) -> None:
+        super().__init__(f"no open action {action_id}")
+        self.action_id = action_id
 
 
 class NothingToCompact(ChatError):

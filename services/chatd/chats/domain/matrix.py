@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 from chatd.chats.domain.chat import Status
 from chatd.chats.domain.commands import (
-    CancelRequiredAction,
+    AnswerAction,
     Command,
     CommitCompaction,
     CommitResults,
@@ -15,8 +15,10 @@ from chatd.chats.domain.commands import (
     DeleteQueuedMessage,
     EditMessage,
     EnterRequiresAction,
+    ExpireAction,
     FailTurn,
     FinishInterruption,
+    FinishRevert,
     FinishTurn,
     Interrupt,
     PromoteQueuedMessage,
@@ -24,9 +26,11 @@ from chatd.chats.domain.commands import (
     RecordRetry,
     Release,
     RequestCompaction,
+    RevertChat,
     SendMessage,
     SetArchived,
     SubmitToolResults,
+    UndoRevert,
 )
 
 WAITING, RUNNING, INTERRUPTING = Status.WAITING, Status.RUNNING, Status.INTERRUPTING
@@ -36,6 +40,8 @@ ALLOWED: Mapping[Status, Mapping[type[Command], tuple[Status, ...]]] = {
     WAITING: {
         SendMessage: (RUNNING,),
         EditMessage: (RUNNING,),
+        RevertChat: (WAITING, RUNNING),
+        UndoRevert: (WAITING, RUNNING),
         DeleteQueuedMessage: (),  # The queue is empty; the command fails with not found.
         PromoteQueuedMessage: (),
         Interrupt: (WAITING,),
@@ -45,6 +51,8 @@ ALLOWED: Mapping[Status, Mapping[type[Command], tuple[Status, ...]]] = {
     ERROR: {
         SendMessage: (RUNNING,),
         EditMessage: (RUNNING,),
+        RevertChat: (WAITING, RUNNING),
+        UndoRevert: (WAITING, RUNNING),
         DeleteQueuedMessage: (ERROR,),
         PromoteQueuedMessage: (RUNNING,),
         Interrupt: (ERROR,),
@@ -65,6 +73,7 @@ ALLOWED: Mapping[Status, Mapping[type[Command], tuple[Status, ...]]] = {
         RecordRetry: (RUNNING,),
         FinishTurn: (WAITING, RUNNING),
         FailTurn: (ERROR,),
+        FinishRevert: (WAITING, RUNNING),
         Release: (RUNNING,),
     },
     INTERRUPTING: {
@@ -83,7 +92,9 @@ ALLOWED: Mapping[Status, Mapping[type[Command], tuple[Status, ...]]] = {
         DeleteQueuedMessage: (ASKING,),
         PromoteQueuedMessage: (RUNNING,),
         Interrupt: (WAITING, RUNNING, ASKING),
-        SubmitToolResults: (RUNNING,),
-        CancelRequiredAction: (RUNNING, ASKING),
+        SubmitToolResults: (RUNNING, ASKING),
+        AnswerAction: (RUNNING, ASKING),
+        ExpireAction: (RUNNING, ASKING),
+        SetArchived: (WAITING, ERROR),
     },
 }

@@ -6,6 +6,7 @@ from collections import Counter
 from chatd.chats.domain.chat import PendingCall
 from chatd.chats.domain.errors import BadToolResult, ResultProblem
 from chatd.content.domain.parts import ToolOutcome, ToolResult
+from chatd.content.domain.tools import PendingKind
 
 
 def check_client_results(pending: tuple[PendingCall, ...], results: tuple[ToolResult, ...]) -> None:
@@ -14,7 +15,9 @@ def check_client_results(pending: tuple[PendingCall, ...], results: tuple[ToolRe
     Raises:
         BadToolResult: With all problems.
     """
-    asked = {call.tool_call_id for call in pending if call.is_client}
+    asked = {
+        call.tool_call_id for call in pending if call.is_asked and call.kind is PendingKind.CLIENT
+    }
     counts = Counter(result.tool_call_id for result in results)
     found: dict[str, ResultProblem] = {}
     for result in results:

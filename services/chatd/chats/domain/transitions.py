@@ -9,9 +9,17 @@ running and owned opens the episode of its next generation: attempt 1 after new 
 otherwise. A chat that runs without an owner waits for a sweep, which opens it.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import assert_never
 
+from chatd.chats.domain.action_answers import (
+    answer_action,
+    answered_by_message,
+    earliest_s,
+    expire_action,
+    free_text_answer,
+    with_results,
+)
 from chatd.chats.domain.chat import (
     NO_FACTS,
     QUEUE_LENGTH_MAX,
@@ -19,11 +27,13 @@ from chatd.chats.domain.chat import (
     Facts,
     NewMessage,
     PendingCall,
+    Revert,
+    RevertKind,
     Status,
 )
 from chatd.chats.domain.commands import (
+    AnswerAction,
     BusyBehavior,
-    CancelRequiredAction,
     Command,
     CommitCompaction,
     CommitResults,
@@ -31,8 +41,10 @@ from chatd.chats.domain.commands import (
     DeleteQueuedMessage,
     EditMessage,
     EnterRequiresAction,
+    ExpireAction,
     FailTurn,
     FinishInterruption,
+    FinishRevert,
     FinishTurn,
     Interrupt,
     PromoteQueuedMessage,
@@ -41,9 +53,11 @@ from chatd.chats.domain.commands import (
     RecordRetry,
     Release,
     RequestCompaction,
+    RevertChat,
     SendMessage,
     SetArchived,
     SubmitToolResults,
+    UndoRevert,
     UserCommand,
     WorkerCommand,
 )
@@ -51,51 +65,59 @@ from chatd.chats.domain.errors import (
     ChatArchived,
     FenceLost,
     InvalidState,
-    MessageNotFound,
-    NotEditable,
     NothingToCompact,
     QueuedMessageNotFound,
     QueueFull,
     TransitionNotAllowed,
 )
 from chatd.chats.domain.matrix import ALLOWED
+from chatd.chats.domain.revert_decisions import (
+    DURING_REVERT,
+    begun_revert,
+    completed,
+    require_editable,
+)
+from chatd.chats.domain.state_changes import (
+    Decision,
+    cancelled_actions,
+    grown,
+    next_episode,
+    queue_changed,
+    released,
+    running,
+    with_calls_closed,
+)
 from chatd.chats.domain.tool_results import check_client_results
 from chatd.chats.domain.writes import (
+    ActionOutcome,
     AnswerPending,
     AppendMessages,
     ClearQueue,
     DeleteMessagesFrom,
     DropQueued,
+    EndActions,
     EnqueueMessage,
     MoveToHead,
+    OpenActions,
     PromoteHead,
     RecordDispatches,
+    StartDeadlines,
+    StoredAnswer,
     StoreResult,
     Write,
     entered_bills,
 )
 from chatd.content.domain.messages import ErrorKind, Role, TurnError
 from chatd.content.domain.parts import ToolResult
-from chatd.primitives.domain.ids import Fence, MessageId, QueuedMessageId, WorkerId
-
-ACTION_TIMEOUT_S = 300.0
+from chatd.primitives.domain.ids import Fence, QueuedMessageId, WorkerId
 
 NEW_MESSAGE = "The call was given up because the user sent another message."
 INTERRUPTED = "The call was interrupted before it produced a result."
-TIMED_OUT = "The client did not answer in time."
+ARCHIVED = "The call was given up because the chat was archived."
 RECONCILED = "The call was given up because the chat had to be repaired."
 
 AT_REST = (Status.WAITING, Status.ERROR)
 OWNED = (Status.RUNNING, Status.INTERRUPTING)
-
-
-@dataclass(frozen=True, slots=True)
-class Decision:
-    """The new execution row, and the writes that must commit with it."""
-
-    state: ChatState
-    writes: tuple[Write, ...] = ()
-    deadline_s: float | None = None  # The action deadline, from now by the database's clock.
 
 
 def decide(state: ChatState, command: Command, facts: Facts = NO_FACTS) -> Decision:
@@ -117,6 +139,8 @@ def decide(state: ChatState, command: Command, facts: Facts = NO_FACTS) -> Decis
     elif state.archived and not isinstance(command, SetArchived | Reconcile):
         raise ChatArchived(state.chat_id)
     if type(command) not in ALLOWED[state.status] and not isinstance(command, Reconcile):
+        raise TransitionNotAllowed(state.status, type(command).__name__)
+    if state.revert is not None and not isinstance(command, DURING_REVERT):
         raise TransitionNotAllowed(state.status, type(command).__name__)
     if _is_done_already(state, command):
         return Decision(state)
@@ -147,13 +171,11 @@ def impossibility(state: ChatState) -> str | None:
         return "it has a worker although it does not run"
     if (state.status is Status.ERROR) != (state.last_error is not None):
         return "its error and its status contradict each other"
-    if state.status is Status.REQUIRES_ACTION and not _is_asking_client(state):
-        return "it waits for a client that was asked nothing"
+    if state.revert is not None and state.status is not Status.RUNNING:
+        return "it reverts although it does not run"
+    if state.status is Status.REQUIRES_ACTION and not any(call.is_asked for call in state.pending):
+        return "it waits although nobody was asked anything"
     return None
-
-
-def _is_asking_client(state: ChatState) -> bool:
-    return any(call.is_client for call in state.pending)
 
 
 def _is_done_already(state: ChatState, command: Command) -> bool:
@@ -163,9 +185,11 @@ def _is_done_already(state: ChatState, command: Command) -> bool:
             return state.archived == archived
         case Interrupt(turn_id):
             is_stoppable = state.status in (Status.RUNNING, Status.REQUIRES_ACTION)
-            return not is_stoppable or turn_id not in (0, state.turn_id)
-        case CancelRequiredAction(history_version):
-            return state.history_version != history_version
+            is_stopped = turn_id in (0, state.turn_id) and state.revert is None
+            return not is_stoppable or not is_stopped
+        case ExpireAction(action_id):
+            asked = (call.execution_id for call in state.pending if call.is_asked)
+            return state.status is not Status.REQUIRES_ACTION or action_id not in asked
         case _:
             return False
 
@@ -177,29 +201,29 @@ def _decide_for_user(moved: ChatState, command: UserCommand, facts: Facts) -> De
             return _send(moved, command)
         case EditMessage():
             return _edit(moved, command, facts)
+        case RevertChat() | UndoRevert():
+            return Decision(*begun_revert(moved, command, facts))
         case DeleteQueuedMessage(queued_message_id):
             _require_queued(moved, queued_message_id, facts)
-            return Decision(_queue_changed(moved, -1), (DropQueued(queued_message_id),))
+            return Decision(queue_changed(moved, -1), (DropQueued(queued_message_id),))
         case PromoteQueuedMessage():
             return _promote(moved, command, facts)
         case Interrupt(_, claimed_by):
             return _interrupt(moved, claimed_by)
         case SubmitToolResults(results, created_by, claimed_by):
-            check_client_results(moved.pending, results)
-            messages = tuple(NewMessage(Role.TOOL, (result,), created_by) for result in results)
-            resumed = replace(_grown(moved, len(messages)), pending=())
-            return Decision(_running(resumed, claimed_by), (AppendMessages(messages),))
+            return _submit(moved, results, created_by, claimed_by)
         case RequestCompaction(claimed_by):
             if not facts.has_material:
                 raise NothingToCompact(moved.chat_id)
             return Decision(
-                replace(_running(_grown(moved, 0), claimed_by), is_compaction_requested=True)
+                replace(running(grown(moved, 0), claimed_by), is_compaction_requested=True)
             )
         case SetArchived(archived):
-            return Decision(replace(moved, archived=archived))
-        case CancelRequiredAction(_, claimed_by):
-            cancelled, answers = _answered(moved, TIMED_OUT)
-            return Decision(_running(cancelled, claimed_by), answers)
+            return _set_archived(moved, archived=archived)
+        case AnswerAction():
+            return answer_action(moved, command)
+        case ExpireAction(action_id, claimed_by):
+            return expire_action(moved, action_id, claimed_by)
         case Reconcile():
             return _reconcile(moved)
         case _:
@@ -216,17 +240,21 @@ def _decide_for_worker(moved: ChatState, command: WorkerCommand) -> Decision:
         case CommitResults(_, results):
             return _commit_results(moved, results)
         case EnterRequiresAction():
-            if not moved.pending or not all(call.is_client for call in moved.pending):
+            if not moved.pending or not all(call.is_asked for call in moved.pending):
                 raise TransitionNotAllowed(moved.status, "EnterRequiresAction")
-            return Decision(_released(moved, Status.REQUIRES_ACTION), deadline_s=ACTION_TIMEOUT_S)
+            return Decision(
+                released(moved, Status.REQUIRES_ACTION),
+                (StartDeadlines(),),
+                deadline_s=earliest_s(moved.pending),
+            )
         case CommitCompaction(_, messages):
             _require_nothing_open(moved, command)
             compacted = replace(
-                _grown(moved, len(messages)),
+                grown(moved, len(messages)),
                 is_compaction_requested=False,
                 compactions=moved.compactions + (not moved.is_compaction_requested),
             )
-            return Decision(_next_episode(compacted), (AppendMessages(messages),))
+            return Decision(next_episode(compacted), (AppendMessages(messages),))
         case RecordRetry(_, retry):
             retried = replace(
                 moved,
@@ -236,13 +264,15 @@ def _decide_for_worker(moved: ChatState, command: WorkerCommand) -> Decision:
             )
             return Decision(retried)
         case FinishTurn(_, messages):
-            answered, answers = _answered(moved, INTERRUPTED)
-            return _finish(_grown(answered, len(messages)), (*answers, *_appending(messages)))
+            answered, answers = with_calls_closed(moved, INTERRUPTED)
+            return _finish(grown(answered, len(messages)), (*answers, *_appending(messages)))
         case FinishInterruption(_, messages):
-            answered, answers = _answered(moved, INTERRUPTED)
-            return _finish(_grown(answered, len(messages)), (*answers, *_appending(messages)))
+            answered, answers = with_calls_closed(moved, INTERRUPTED)
+            return _finish(grown(answered, len(messages)), (*answers, *_appending(messages)))
+        case FinishRevert(_, report):
+            return _finish_revert(moved, report)
         case FailTurn(_, error):
-            return Decision(replace(_released(moved, Status.ERROR), last_error=error))
+            return Decision(replace(released(moved, Status.ERROR), last_error=error))
         case Release():
             return Decision(replace(moved, worker_id=None))
         case _:
@@ -250,16 +280,21 @@ def _decide_for_worker(moved: ChatState, command: WorkerCommand) -> Decision:
 
 
 def _send(moved: ChatState, command: SendMessage) -> Decision:
-    is_urgent = command.busy_behavior is BusyBehavior.INTERRUPT
+    # Files that are half restored would be no state to stop in.
+    is_urgent = command.busy_behavior is BusyBehavior.INTERRUPT and moved.revert is None
     is_startable = moved.status in AT_REST or (moved.status is Status.REQUIRES_ACTION and is_urgent)
     if is_startable and moved.queue_length == 0:
-        answered, answers = _answered(moved, NEW_MESSAGE)
+        answered, answers = with_calls_closed(moved, NEW_MESSAGE)
         writes = (*answers, AppendMessages((command.message,)))
         return Decision(_started(answered, command.claimed_by), writes)
+    if moved.status is Status.REQUIRES_ACTION and not is_urgent:
+        call = free_text_answer(moved, command.message.content)
+        if call is not None:
+            return answered_by_message(moved, call, command.message, command.claimed_by)
     if moved.queue_length >= QUEUE_LENGTH_MAX:
         raise QueueFull(QUEUE_LENGTH_MAX)
     enqueue = EnqueueMessage(command.queued_message_id, command.message)
-    longer = _queue_changed(moved, +1)
+    longer = queue_changed(moved, +1)
     if is_startable:
         return _start_head(longer, (enqueue,), command.claimed_by)
     if is_urgent:
@@ -269,19 +304,31 @@ def _send(moved: ChatState, command: SendMessage) -> Decision:
 
 def _edit(moved: ChatState, command: EditMessage, facts: Facts) -> Decision:
     """Replace a message; the open calls belong to the deleted messages."""
-    if facts.target is None:
-        raise MessageNotFound(command.message_id)
-    if facts.target.role is not Role.USER or facts.target.is_compressed:
-        raise NotEditable(command.message_id, facts.target.role)
+    require_editable(command.message_id, facts)
     writes: tuple[Write, ...] = (
         DeleteMessagesFrom(command.message_id),
         AppendMessages((command.message,)),
+        *cancelled_actions(moved),
     )
     cut = replace(moved, pending=())
     if moved.queue_length:
-        cut = _queue_changed(cut, -moved.queue_length)
+        cut = queue_changed(cut, -moved.queue_length)
         writes = (ClearQueue(), *writes)
-    return Decision(_started(cut, command.claimed_by), writes)
+    started = _started(cut, command.claimed_by)
+    if command.revert_id is not None:
+        revert = Revert(command.revert_id, RevertKind.EDIT, command.message_id, True)
+        started = replace(started, revert=revert)
+    return Decision(started, writes)
+
+
+def _finish_revert(moved: ChatState, report: bytes) -> Decision:
+    revert = moved.revert
+    if revert is None:
+        raise TransitionNotAllowed(moved.status, "FinishRevert")
+    done, writes = completed(moved, revert, report)
+    if revert.kind is RevertKind.EDIT:
+        return Decision(next_episode(done), writes)
+    return _finish(done, writes)
 
 
 def _promote(moved: ChatState, command: PromoteQueuedMessage, facts: Facts) -> Decision:
@@ -289,8 +336,39 @@ def _promote(moved: ChatState, command: PromoteQueuedMessage, facts: Facts) -> D
     if moved.status not in OWNED:
         return _start_head(moved, (), command.claimed_by, command.queued_message_id)
     to_head: tuple[Write, ...] = (MoveToHead(command.queued_message_id),)
-    interrupted = replace(_queue_changed(moved, 0), status=Status.INTERRUPTING)
+    interrupted = replace(queue_changed(moved, 0), status=Status.INTERRUPTING)
     return Decision(interrupted, () if facts.is_queue_head else to_head)
+
+
+def _submit(
+    moved: ChatState,
+    results: tuple[ToolResult, ...],
+    created_by: str,
+    claimed_by: WorkerId | None,
+) -> Decision:
+    """Store the results of all calls that the client executes."""
+    check_client_results(moved.pending, results)
+    ids = {call.tool_call_id: call.execution_id for call in moved.pending}
+    answers = tuple(
+        StoredAnswer(action_id, "null", result)
+        for result in results
+        if (action_id := ids[result.tool_call_id]) is not None
+    )
+    ended = EndActions(answers, ActionOutcome.ANSWERED, created_by)
+    return with_results(moved, results, ended, claimed_by)
+
+
+def _set_archived(moved: ChatState, *, archived: bool) -> Decision:
+    """Archive or unarchive; a chat that waits for an answer gives up on it."""
+    if moved.status is not Status.REQUIRES_ACTION:
+        return Decision(replace(moved, archived=archived))
+    closed, answers = with_calls_closed(moved, ARCHIVED)
+    if not moved.queue_length:
+        return Decision(replace(released(closed, Status.WAITING), archived=True), answers)
+    # A chat cannot wait while messages are queued; they run when it is sent another one.
+    error = TurnError("The chat was archived while it waited for an answer.", ErrorKind.GENERIC)
+    at_rest = replace(released(closed, Status.ERROR), last_error=error, archived=True)
+    return Decision(at_rest, answers)
 
 
 def _require_queued(moved: ChatState, wanted: QueuedMessageId, facts: Facts) -> None:
@@ -304,8 +382,8 @@ def _interrupt(moved: ChatState, claimed_by: WorkerId | None) -> Decision:
         return Decision(replace(moved, status=Status.INTERRUPTING))
     if moved.queue_length:
         return _start_head(moved, (), claimed_by)
-    stopped, answers = _answered(moved, INTERRUPTED)
-    return Decision(_released(stopped, Status.WAITING), answers)
+    stopped, answers = with_calls_closed(moved, INTERRUPTED)
+    return Decision(released(stopped, Status.WAITING), answers)
 
 
 def _require_nothing_open(moved: ChatState, command: Command) -> None:
@@ -322,12 +400,15 @@ def _commit_step(moved: ChatState, command: CommitStep) -> Decision:
         )
         for each in command.dispatches
     )
-    stepped = replace(_grown(moved, len(command.messages)), pending=(*local, *command.client_calls))
+    asked = tuple(each.pending for each in command.asked)
+    stepped = replace(grown(moved, len(command.messages)), pending=(*local, *asked))
     writes: tuple[Write, ...] = (AppendMessages(command.messages),)
+    # The calls are in the first message; results of refused ones may follow it.
     if command.dispatches:
-        # The calls are in the first message; results of refused ones may follow it.
         writes = (*writes, RecordDispatches(moved.next_message_id, command.dispatches))
-    return Decision(_next_episode(stepped), writes)
+    if command.asked:
+        writes = (*writes, OpenActions(moved.next_message_id, command.asked))
+    return Decision(next_episode(stepped), writes)
 
 
 def _record_result(moved: ChatState, result: ToolResult) -> Decision:
@@ -347,25 +428,25 @@ def _commit_results(moved: ChatState, results: tuple[ToolResult, ...]) -> Decisi
     given = {result.tool_call_id: result for result in results}
     done = tuple(call for call in moved.pending if call.is_recorded or call.tool_call_id in given)
     stepped = replace(
-        _grown(moved, len(done)), pending=tuple(call for call in moved.pending if call not in done)
+        grown(moved, len(done)), pending=tuple(call for call in moved.pending if call not in done)
     )
     if not given:
-        return Decision(_next_episode(stepped), (AnswerPending(done, INTERRUPTED),))
+        return Decision(next_episode(stepped), (AnswerPending(done, INTERRUPTED),))
     new = tuple(call for call in done if not call.is_recorded)
     if given.keys() != {call.tool_call_id for call in done} or len(new) > 1:
         raise FenceLost(moved.chat_id)
     messages = tuple(NewMessage(Role.TOOL, (given[call.tool_call_id],)) for call in done)
     stored = tuple(StoreResult(call, given[call.tool_call_id]) for call in new)
-    return Decision(_next_episode(stepped), (AppendMessages(messages), *stored))
+    return Decision(next_episode(stepped), (AppendMessages(messages), *stored))
 
 
 def _reconcile(moved: ChatState) -> Decision:
     problem = impossibility(moved)
     if problem is None:
         raise TransitionNotAllowed(moved.status, "Reconcile")
-    repaired, answers = _answered(replace(moved, archived=False), RECONCILED)
+    repaired, answers = with_calls_closed(replace(moved, archived=False), RECONCILED)
     error = TurnError(f"The chat had to be repaired: {problem}.", ErrorKind.GENERIC)
-    at_rest = replace(_released(repaired, Status.ERROR), last_error=error)
+    at_rest = replace(released(repaired, Status.ERROR), last_error=error)
     # A process that still runs the chat must stop.
     return Decision(replace(at_rest, owner_epoch=moved.owner_epoch + 1), answers)
 
@@ -373,15 +454,15 @@ def _reconcile(moved: ChatState) -> Decision:
 def _finish(moved: ChatState, writes: tuple[Write, ...]) -> Decision:
     """Continue with the head of the queue under the same worker, or rest."""
     if moved.queue_length == 0:
-        return Decision(_released(moved, Status.WAITING), writes)
+        return Decision(released(moved, Status.WAITING), writes)
     next_turn = replace(
-        _grown(_queue_changed(moved, -1), 1),
+        grown(queue_changed(moved, -1), 1),
         status=Status.RUNNING,
         turn_id=moved.next_message_id,
         compactions=0,
         is_compaction_requested=False,
     )
-    return Decision(_next_episode(next_turn), (*writes, PromoteHead()))
+    return Decision(next_episode(next_turn), (*writes, PromoteHead()))
 
 
 def _start_head(
@@ -391,78 +472,16 @@ def _start_head(
     head: QueuedMessageId | None = None,
 ) -> Decision:
     """Start the turn of the queue's head, or of another message that is moved before it."""
-    answered, answers = _answered(moved, NEW_MESSAGE)
-    started = _started(_queue_changed(answered, -1), claimed_by)
+    answered, answers = with_calls_closed(moved, NEW_MESSAGE)
+    started = _started(queue_changed(answered, -1), claimed_by)
     return Decision(started, (*writes, *answers, PromoteHead(head)))
 
 
 def _started(moved: ChatState, claimed_by: WorkerId | None) -> ChatState:
     """Return the state in which the turn of one more message runs."""
-    turn = replace(_grown(moved, 1), turn_id=moved.next_message_id, compactions=0)
-    return _running(turn, claimed_by)
-
-
-def _running(moved: ChatState, claimed_by: WorkerId | None) -> ChatState:
-    """Return the state as running again, claimed or waiting for a sweep."""
-    return replace(
-        moved,
-        status=Status.RUNNING,
-        worker_id=claimed_by,
-        # Also without a new owner: the process that ran the chat until now must stop.
-        owner_epoch=moved.owner_epoch + 1,
-        generation_attempt=int(claimed_by is not None),
-        takeovers=0,
-        retry=None,
-        last_error=None,
-        deadline_at=None,
-        is_compaction_requested=False,
-    )
-
-
-def _released(moved: ChatState, status: Status) -> ChatState:
-    """Return the state at rest: no owner, no episode."""
-    return replace(
-        moved,
-        status=status,
-        worker_id=None,
-        generation_attempt=0,
-        takeovers=0,
-        retry=None,
-        deadline_at=None,
-        is_compaction_requested=False,
-    )
-
-
-def _next_episode(moved: ChatState) -> ChatState:
-    """Return the state with the episode that follows new history, under the same owner."""
-    return replace(moved, generation_attempt=1, takeovers=0, retry=None)
-
-
-def _answered(moved: ChatState, reason: str) -> tuple[ChatState, tuple[Write, ...]]:
-    """Close every open call, with its recorded result or with `reason`."""
-    if not moved.pending:
-        return moved, ()
-    answered = replace(_grown(moved, len(moved.pending)), pending=())
-    return answered, (AnswerPending(moved.pending, reason),)
+    turn = replace(grown(moved, 1), turn_id=moved.next_message_id, compactions=0)
+    return running(turn, claimed_by)
 
 
 def _appending(messages: tuple[NewMessage, ...]) -> tuple[Write, ...]:
     return (AppendMessages(messages),) if messages else ()
-
-
-def _grown(moved: ChatState, message_count: int) -> ChatState:
-    """Return the state with new history of that many messages."""
-    return replace(
-        moved,
-        history_version=moved.snapshot_version,
-        next_message_id=MessageId(moved.next_message_id + message_count),
-    )
-
-
-def _queue_changed(moved: ChatState, change: int) -> ChatState:
-    """Return the state with a queue that is longer or shorter by `change`."""
-    return replace(
-        moved,
-        queue_version=moved.snapshot_version,
-        queue_length=moved.queue_length + change,
-    )

@@ -7,7 +7,7 @@ from hashlib import blake2b
 
 import msgspec
 
-from chatd.chats.domain.chat import ChatState
+from chatd.chats.domain.chat import ChatState, PendingCall
 from chatd.chats.domain.diffs import DiffStatus
 from chatd.content.domain.messages import ChatMode
 from chatd.content.domain.parts import ToolCall
@@ -60,9 +60,7 @@ class ChatView:
     created_at: datetime
     updated_at: datetime
     diff_status: DiffStatus | None = None
-    asking: tuple[
-        ToolCall, ...
-    ] = ()  # The calls that the client is asked to execute, if they were read.
+    asking: tuple["OpenAction", ...] = ()  # What it waits for, if that was read.
 
     @property
     def etag(self) -> str:
@@ -82,6 +80,15 @@ class ChatView:
         )
         digest = blake2b(msgspec.json.encode(arranged), digest_size=ETAG_DIGEST_BYTES)
         return f"{self.state.snapshot_version}-{digest.hexdigest()}"
+
+
+@dataclass(frozen=True, slots=True)
+class OpenAction:
+    """A call that waits for a client or a person, and when it expires."""
+
+    pending: PendingCall
+    call: ToolCall
+    deadline_at: datetime | None
 
 
 @dataclass(frozen=True, slots=True)

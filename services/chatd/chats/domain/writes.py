@@ -2,13 +2,17 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from enum import StrEnum
 
-from chatd.chats.domain.chat import ChatState, NewMessage, PendingCall
-from chatd.chats.domain.commands import BillingCommand, WorkerCommand
+from chatd.chats.domain.chat import ChatState, NewMessage, PendingCall, Revert, RevertKind
+from chatd.chats.domain.commands import AskedCall, BillingCommand, WorkerCommand
+from chatd.content.domain.messages import ChatMode
 from chatd.content.domain.parts import ToolResult
 from chatd.content.domain.tools import Dispatch
-from chatd.primitives.domain.ids import MessageId, QueuedMessageId
+from chatd.primitives.domain.ids import ExecutionId, MessageId, QueuedMessageId
 from chatd.spend.domain.ledger import LedgerEntry
+
+REVERTED = "The call was given up because the chat was reverted."
 
 
 @dataclass(frozen=True, slots=True)
@@ -20,10 +24,17 @@ class AppendMessages:
 
 @dataclass(frozen=True, slots=True)
 class AnswerPending:
-    """Append one tool message per call: its recorded result, or else `reason` as an error."""
+    """Append one tool message per call: the result given now, the recorded one, or an error.
+
+    Attributes:
+        reason: The error of calls without a result.
+        given: Results that come with the write, answered by `given_by`.
+    """
 
     calls: tuple[PendingCall, ...]
     reason: str
+    given: tuple[ToolResult, ...] = ()
+    given_by: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +51,57 @@ class StoreResult:
 
     call: PendingCall
     result: ToolResult
+
+
+class ActionOutcome(StrEnum):
+    """How an action ended."""
+
+    ANSWERED = "answered"
+    EXPIRED = "expired"
+    CANCELLED = "cancelled"
+
+
+@dataclass(frozen=True, slots=True)
+class OpenActions:
+    """Store the actions of a message's calls; their deadlines begin when the chat waits."""
+
+    message_id: MessageId
+    asked: tuple[AskedCall, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class StartDeadlines:
+    """Let the deadlines of the chat's open actions begin."""
+
+
+@dataclass(frozen=True, slots=True)
+class StoredAnswer:
+    """The end of one action; an approved call has no result yet."""
+
+    action_id: ExecutionId
+    answer_json: str
+    result: ToolResult | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class EndActions:
+    """Store how actions ended, with their answers."""
+
+    answers: tuple[StoredAnswer, ...]
+    outcome: ActionOutcome
+    ended_by: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class CancelActions:
+    """Mark all open actions of the chat as cancelled."""
+
+
+@dataclass(frozen=True, slots=True)
+class SetMode:
+    """Change the mode of the chat."""
+
+    mode: ChatMode
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +146,21 @@ class DeleteMessagesFrom:
 
 
 @dataclass(frozen=True, slots=True)
+class RestoreMessages:
+    """Bring back the messages that were deleted at a version."""
+
+    version: int
+
+
+@dataclass(frozen=True, slots=True)
+class RecordRevert:
+    """Record a completed revert, with what it did to files, encoded."""
+
+    revert: Revert
+    report: bytes
+
+
+@dataclass(frozen=True, slots=True)
 class EnterBill:
     """Insert a model call into the ledger, unless it is there already."""
 
@@ -95,14 +172,36 @@ Write = (
     | AnswerPending
     | RecordDispatches
     | StoreResult
+    | OpenActions
+    | StartDeadlines
+    | EndActions
+    | CancelActions
+    | SetMode
     | EnqueueMessage
     | DropQueued
     | MoveToHead
     | PromoteHead
     | ClearQueue
     | DeleteMessagesFrom
+    | RestoreMessages
+    | RecordRevert
     | EnterBill
 )
+
+
+def revert_writes(revert: Revert, report: bytes) -> tuple[Write, ...]:
+    """Return the writes that complete a revert."""
+    record = RecordRevert(revert, report)
+    match revert.kind:
+        case RevertKind.HISTORY:
+            return (DeleteMessagesFrom(revert.message_id), record)
+        case RevertKind.UNDO if revert.open_calls:
+            answers = AnswerPending(revert.open_calls, REVERTED)
+            return (RestoreMessages(revert.undone_version), answers, record)
+        case RevertKind.UNDO:
+            return (RestoreMessages(revert.undone_version), record)
+        case RevertKind.EDIT:
+            return (record,)
 
 
 def entered_bills(

@@ -1,6 +1,5 @@
 """Methods for metadata: fields, archive, deletion, read marks, shares."""
 
-from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -8,9 +7,10 @@ from typing import Any
 from chatd.chats.rpc.convert import share_to_proto
 from chatd.chats.rpc.methods import ChatMethods, Context, with_read_only_errors
 from chatd.chats.rpc.references import all_known
-from chatd.chats.rpc.sending import effort_of, mode_of
+from chatd.chats.rpc.sending import MODE_OF
 from chatd.chats.store.metadata import ChatChanges
 from chatd.models.domain.profile import ModelChoice
+from chatd.models.rpc.convert import EFFORT_OF
 from chatd.primitives.domain.errors import ChatNotFound, InvalidRequest, all_of
 from chatd.primitives.domain.ids import ChatId, Owner
 from chatd.primitives.domain.requests import Reader
@@ -20,7 +20,6 @@ from chatd.users.rpc.callers import caller_as_owner
 from parley.api.chat.v1 import chat_pb2
 from parley.api.chat.v1 import chat_service_pb2 as api
 
-SHARES_MAX = 100
 CHANGEABLE = (
     "title",
     "labels",
@@ -41,7 +40,6 @@ class ArrangementMethods(ChatMethods):
         self, request: api.UpdateChatRequest, context: Context
     ) -> api.UpdateChatResponse:
         """Update fields of a chat."""
-        fields.request_id_of(request.request_id)
         owner = caller_as_owner()
         chat_id = ChatId(fields.uuid_of(request.chat.id, "chat.id"))
         changes = changes_of(request.chat, tuple(request.update_mask.paths))
@@ -57,7 +55,6 @@ class ArrangementMethods(ChatMethods):
         self, request: api.SetArchivedRequest, context: Context
     ) -> api.SetArchivedResponse:
         """Archive or unarchive a chat tree."""
-        fields.request_id_of(request.request_id)
         owner, chat_id = caller_as_owner(), fields.chat_id_of(request.chat_id)
         await self._tasks.complete(
             self._stores.trees.set_archived(
@@ -71,7 +68,6 @@ class ArrangementMethods(ChatMethods):
         self, request: api.DeleteChatRequest, context: Context
     ) -> api.DeleteChatResponse:
         """Delete a chat tree permanently."""
-        fields.request_id_of(request.request_id)
         owner, chat_id = caller_as_owner(), fields.chat_id_of(request.chat_id)
         await self._tasks.complete(
             self._stores.trees.delete(chat_id, owner_id=owner.id, etag=request.etag)
@@ -83,10 +79,10 @@ class ArrangementMethods(ChatMethods):
         self, request: api.MarkReadRequest, context: Context
     ) -> api.MarkReadResponse:
         """Move the owner's read mark forward."""
-        fields.request_id_of(request.request_id)
         owner, chat_id = caller_as_owner(), fields.chat_id_of(request.chat_id)
-        last = fields.whole(request.last_message_id, "last_message_id", at_least=0)
-        mark = await self._stores.metadata.mark_read(chat_id, owner_id=owner.id, message_id=last)
+        mark = await self._stores.metadata.mark_read(
+            chat_id, owner_id=owner.id, message_id=request.last_message_id
+        )
         return api.MarkReadResponse(last_message_id=mark)
 
     @with_read_only_errors
@@ -103,7 +99,6 @@ class ArrangementMethods(ChatMethods):
         self, request: api.SetSharesRequest, context: Context
     ) -> api.SetSharesResponse:
         """Replace the shares of a chat."""
-        fields.request_id_of(request.request_id)
         owner, chat_id = caller_as_owner(), fields.chat_id_of(request.chat_id)
         grantees = _grantees(request, owner)
         stored = await self._stores.shares.get(chat_id, owner_id=owner.id)
@@ -166,23 +161,22 @@ def changes_of(chat: chat_pb2.Chat, paths: tuple[str, ...]) -> ChatChanges:
             raise InvalidRequest(
                 "update_mask", f"cannot change {path[:64]}; there are {', '.join(CHANGEABLE)}"
             )
-    checks: Mapping[str, Callable[[], Any]] = {
-        "title": lambda: fields.title(chat.title, "chat.title"),
-        "labels": lambda: fields.labels(chat.labels, "chat.labels"),
-        "pin_order": lambda: fields.whole(chat.pin_order, "chat.pin_order", at_least=0),
-        "mode": lambda: mode_of(chat.mode, "chat.mode"),
-        "model_id": lambda: fields.model_id(chat.model_id, "chat.model_id"),
-        "reasoning_effort": lambda: effort_of(chat.reasoning_effort),
-        "workspace_id": lambda: fields.optional_uuid(chat.workspace_id, "chat.workspace_id"),
-        "mcp_server_ids": lambda: fields.mcp_server_ids(chat.mcp_server_ids, "chat.mcp_server_ids"),
+    if "title" in paths and not chat.title:
+        raise InvalidRequest("chat.title", "is empty")
+    values: dict[str, Any] = {
+        "title": chat.title.strip(),
+        "labels": dict(chat.labels),
+        "pin_order": chat.pin_order,
+        "mode": MODE_OF[chat.mode],
+        "model_id": chat.model_id.strip(),
+        "reasoning_effort": EFFORT_OF[chat.reasoning_effort],
+        "workspace_id": fields.optional_uuid(chat.workspace_id, "chat.workspace_id"),
+        "mcp_server_ids": fields.mcp_server_ids(chat.mcp_server_ids),
     }
-    named = tuple(dict.fromkeys(paths))
-    return ChatChanges(**dict(zip(named, all_of(checks[path] for path in named), strict=True)))
+    return ChatChanges(**{path: values[path] for path in paths})
 
 
 def _grantees(request: api.SetSharesRequest, owner: Owner) -> tuple[Grantee, ...]:
-    if len(request.shares) > SHARES_MAX:
-        raise InvalidRequest("shares", f"holds more than {SHARES_MAX} shares")
     grantees = all_of(
         partial(_grantee, share, f"shares[{index}]", owner)
         for index, share in enumerate(request.shares)
@@ -198,11 +192,9 @@ def _grantee(share: api.Share, field: str, owner: Owner) -> Grantee:
     match share.WhichOneof("grantee"):
         case "user_id":
             grantee = Grantee(GranteeKind.USER, fields.uuid_of(share.user_id, f"{field}.user_id"))
-        case "group_id":
+        case _:
             group_id = fields.uuid_of(share.group_id, f"{field}.group_id")
             grantee = Grantee(GranteeKind.GROUP, group_id)
-        case _:
-            raise InvalidRequest(field, "names nobody")
     if grantee == Grantee(GranteeKind.USER, owner.id):
         raise InvalidRequest(f"{field}.user_id", "is the owner")
     return grantee

@@ -14,20 +14,10 @@ from parley.api.chat.v1 import chat_pb2, message_pb2
 from parley.api.chat.v1 import chat_service_pb2 as api
 
 CONTENT_BYTES_MAX = 256 * 1024
-PARTS_MAX = 200
-REFERENCE_BYTES_MAX = 64 * 1024
-FILE_NAME_BYTES_MAX = 4096
-CLIENT_TOOLS_MAX = 250
-TOOL_DESCRIPTION_BYTES_MAX = 8 * 1024
-TOOL_SCHEMA_BYTES_MAX = 64 * 1024
-RESULTS_MAX = 1000
-RESULT_BYTES_MAX = 256 * 1024
-TOOL_CALL_ID_BYTES_MAX = 1024
 TITLE_WORDS_MAX = 6
 TITLE_CHARACTERS_MAX = 80
 UNTITLED = "New chat"
 
-_TOOL_NAME = re.compile(r"[a-zA-Z0-9_-]{1,64}")
 # Names of MCP tools are the server's slug, two underscores, and the tool.
 _MCP_TOOL_NAME = re.compile(r"[a-z0-9-]+__.+")
 
@@ -36,12 +26,8 @@ def content_from_proto(content: Sequence[message_pb2.Part]) -> tuple[parts.Part,
     """Return the content of a user message; its files are not looked up yet.
 
     Raises:
-        InvalidRequest: It is empty, too large, or has a kind of part that users cannot send.
+        InvalidRequest: It is too large, or has a kind of part that users cannot send.
     """
-    if not content:
-        raise InvalidRequest("content", "needs at least one part")
-    if len(content) > PARTS_MAX:
-        raise InvalidRequest("content", f"has more than {PARTS_MAX} parts")
     if sum(part.ByteSize() for part in content) > CONTENT_BYTES_MAX:
         raise InvalidRequest("content", f"is longer than {CONTENT_BYTES_MAX} bytes")
     written = all_of(
@@ -55,10 +41,7 @@ def content_from_proto(content: Sequence[message_pb2.Part]) -> tuple[parts.Part,
 def _part(part: message_pb2.Part, field: str) -> parts.Part:
     match part.WhichOneof("kind"):
         case "text":
-            text = fields.clean(part.text.text, f"{field}.text", bytes_max=CONTENT_BYTES_MAX)
-            if not text.strip():
-                raise InvalidRequest(f"{field}.text", "is blank")
-            return parts.Text(text)
+            return parts.Text(part.text.text)
         case "file":
             file_id = fields.uuid_of(part.file.file_id, f"{field}.file.file_id")
             return parts.File(file_id, media_type="")
@@ -69,14 +52,10 @@ def _part(part: message_pb2.Part, field: str) -> parts.Part:
 
 
 def _reference(reference: message_pb2.FileReferencePart, field: str) -> parts.FileReference:
-    name = f"{field}.file_name"
-    file_name = fields.clean(reference.file_name, name, bytes_max=FILE_NAME_BYTES_MAX)
-    if not file_name.strip():
-        raise InvalidRequest(name, "is blank")
-    first = fields.whole(reference.start_line, f"{field}.start_line", at_least=1)
-    last = fields.whole(reference.end_line, f"{field}.end_line", at_least=first)
-    lines = fields.clean(reference.content, f"{field}.content", bytes_max=REFERENCE_BYTES_MAX)
-    return parts.FileReference(file_name, first, last, lines)
+    first, last = reference.start_line, reference.end_line
+    if last < first:
+        raise InvalidRequest(f"{field}.end_line", f"is less than {first}")
+    return parts.FileReference(reference.file_name, first, last, reference.content)
 
 
 def file_ids_of(content: Iterable[parts.Part]) -> tuple[str, ...]:
@@ -96,10 +75,8 @@ def client_tools_from_proto(tools: Sequence[chat_pb2.ClientTool]) -> tuple[Clien
     """Return the tools that a client executes.
 
     Raises:
-        InvalidRequest: There are too many, or one is invalid.
+        InvalidRequest: A name is taken, or a schema is invalid.
     """
-    if len(tools) > CLIENT_TOOLS_MAX:
-        raise InvalidRequest("client_tools", f"holds more than {CLIENT_TOOLS_MAX} tools")
     names = [tool.name for tool in tools]
     all_of(
         check
@@ -107,12 +84,6 @@ def client_tools_from_proto(tools: Sequence[chat_pb2.ClientTool]) -> tuple[Clien
         for field in (f"client_tools[{index}]",)
         for check in (
             partial(_check_tool_name, tool.name, f"{field}.name", names[:index]),
-            partial(
-                fields.clean,
-                tool.description,
-                f"{field}.description",
-                bytes_max=TOOL_DESCRIPTION_BYTES_MAX,
-            ),
             partial(_check_schema, tool.input_schema_json, f"{field}.input_schema_json"),
         )
     )
@@ -120,8 +91,6 @@ def client_tools_from_proto(tools: Sequence[chat_pb2.ClientTool]) -> tuple[Clien
 
 
 def _check_tool_name(name: str, field: str, before: Sequence[str]) -> None:
-    if not _TOOL_NAME.fullmatch(name):
-        raise InvalidRequest(field, "is not 1 to 64 letters, digits, underscores and hyphens")
     if name in before:
         raise InvalidRequest(field, "is the name of two tools")
     if name in BUILT_IN_TOOL_NAMES:
@@ -133,7 +102,7 @@ def _check_tool_name(name: str, field: str, before: Sequence[str]) -> None:
 
 
 def _check_schema(schema_json: str, field: str) -> None:
-    fields.json_value(schema_json, field, bytes_max=TOOL_SCHEMA_BYTES_MAX)
+    fields.json_value(schema_json, field)
     if problems := schema_problems(schema_json):
         raise InvalidRequest.together(
             [InvalidRequest(f"{field}#{at}" if at else field, problem) for at, problem in problems]
@@ -147,29 +116,15 @@ def results_from_proto(
 
     Whether they match the requested calls is decided with the chat's state; `names` are the names
     of the tools by their calls.
-
-    Raises:
-        InvalidRequest: There are none, too many, or one is too long.
     """
-    if not results:
-        raise InvalidRequest("results", "needs at least one result")
-    if len(results) > RESULTS_MAX:
-        raise InvalidRequest("results", f"has more than {RESULTS_MAX} results")
     places = {call_id: place for place, call_id in enumerate(names)}
-    ordered = sorted(
-        enumerate(results), key=lambda each: places.get(each[1].tool_call_id, len(places))
-    )
-    return all_of(partial(_result, result, f"results[{index}]", names) for index, result in ordered)
-
-
-def _result(result: api.ClientToolResult, field: str, names: dict[str, str]) -> parts.ToolResult:
-    call_id = f"{field}.tool_call_id"
-    fields.clean(result.tool_call_id, call_id, bytes_max=TOOL_CALL_ID_BYTES_MAX)
-    output = f"{field}.output_json"
-    fields.clean(result.output_json, output, bytes_max=RESULT_BYTES_MAX)
-    return parts.ToolResult(
-        tool_call_id=result.tool_call_id,
-        tool_name=names.get(result.tool_call_id, ""),
-        result_json=result.output_json,
-        outcome=parts.ToolOutcome.FAILED if result.is_error else parts.ToolOutcome.DONE,
+    ordered = sorted(results, key=lambda each: places.get(each.tool_call_id, len(places)))
+    return tuple(
+        parts.ToolResult(
+            tool_call_id=result.tool_call_id,
+            tool_name=names.get(result.tool_call_id, ""),
+            result_json=result.output_json,
+            outcome=parts.ToolOutcome.FAILED if result.is_error else parts.ToolOutcome.DONE,
+        )
+        for result in ordered
     )

@@ -76,7 +76,7 @@ class ControlMethods(ChatMethods):
         self, request: api.InterruptRequest, context: Context
     ) -> api.InterruptResponse:
         """Stop a turn; one that is over is not changed."""
-        turn_id = MessageId(fields.whole(request.turn_message_id, "turn_message_id", at_least=0))
+        turn_id = MessageId(request.turn_message_id)
         admitted = await self._admit(request)
         # Only from this status it starts the next message; from others nothing is claimed, and a
         # turn that began here just before must not be taken for a claim.
@@ -106,7 +106,7 @@ class ControlMethods(ChatMethods):
         """Submit the results of the calls that the client executes."""
         admitted = await self._admit(request)
         waiting = (await self._stores.chats.state(admitted.chat_id)).pending
-        names = {call.tool_call_id: call.tool_name for call in waiting if call.is_client}
+        names = {call.tool_call_id: call.tool_name for call in waiting if call.is_asked}
         results = results_from_proto(request.results, names)
         try:
             chat = await self._execute_and_start(

@@ -5,22 +5,23 @@ directories of skills.
 """
 
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from typing import assert_never
 
 from chatd.chats.domain.chat import ChatState, Message, QueuedMessage, Retry, Status
 from chatd.chats.domain.diffs import DiffStatus
-from chatd.chats.domain.views import ChatView, Share
+from chatd.chats.domain.views import ChatView, OpenAction, Share
 from chatd.chats.rpc.bounding import MESSAGE_BYTES_MAX, QUEUED_BYTES_MAX, bounded
 from chatd.content.domain import parts
 from chatd.content.domain.messages import ChatMode, ErrorKind, FinishReason, Role, TurnError
+from chatd.content.domain.tools import PendingKind
 from chatd.content.domain.truncation import without_large_bytes
 from chatd.models.domain.price import ModelUse
 from chatd.models.domain.profile import NO_CHOICE
 from chatd.models.rpc.convert import EFFORT
+from chatd.primitives.domain.ids import ChatId
 from chatd.primitives.rpc.times import optional_time, time_to_proto
 from chatd.users.domain.grantees import GranteeKind
-from parley.api.chat.v1 import chat_pb2, message_pb2
+from parley.api.chat.v1 import action_pb2, chat_pb2, message_pb2
 from parley.api.chat.v1 import chat_service_pb2 as api
 
 STATUS = {status: chat_pb2.ChatStatus.Value(f"CHAT_STATUS_{status.name}") for status in Status}
@@ -40,6 +41,13 @@ MODE = {
     ChatMode.ORDINARY: chat_pb2.CHAT_MODE_UNSPECIFIED,
     ChatMode.PLAN: chat_pb2.CHAT_MODE_PLAN,
     ChatMode.EXPLORE: chat_pb2.CHAT_MODE_EXPLORE,
+}
+ACTION_KIND = {
+    PendingKind.CLIENT: action_pb2.ACTION_KIND_CLIENT_TOOL,
+    PendingKind.QUESTION: action_pb2.ACTION_KIND_QUESTION,
+    PendingKind.PLAN: action_pb2.ACTION_KIND_PLAN,
+    PendingKind.APPROVAL: action_pb2.ACTION_KIND_APPROVAL,
+    PendingKind.LOOP: action_pb2.ACTION_KIND_LOOP,
 }
 
 
@@ -82,23 +90,46 @@ def chat_to_proto(chat: ChatView) -> chat_pb2.Chat:
         ],
         diff_status=None if chat.diff_status is None else diff_status_to_proto(chat.diff_status),
         etag=chat.etag,
-        required_action=(
-            required_action_to_proto(chat.asking, state.deadline_at) if chat.asking else None
-        ),
+        required_action=(required_action_to_proto(state, chat.asking) if chat.asking else None),
     )
 
 
 def required_action_to_proto(
-    calls: tuple[parts.ToolCall, ...], deadline_at: datetime | None
+    state: ChatState, asking: tuple[OpenAction, ...]
 ) -> chat_pb2.RequiredAction:
-    """Return the calls that a client is asked to execute, and their deadline."""
+    """Return what a chat waits for, and when the first of it expires."""
     waiting = [
         chat_pb2.WaitingCall(
             tool_call_id=call.tool_call_id, tool_name=call.tool_name, args_json=call.args_json
         )
-        for call in calls
+        for call in client_calls_of(asking)
     ]
-    return chat_pb2.RequiredAction(tool_calls=waiting, deadline_at=optional_time(deadline_at))
+    return chat_pb2.RequiredAction(
+        tool_calls=waiting,
+        deadline_at=optional_time(state.deadline_at),
+        actions=[open_action_to_proto(state.chat_id, each) for each in asking],
+    )
+
+
+def client_calls_of(asking: tuple[OpenAction, ...]) -> list[parts.ToolCall]:
+    """Return the calls that the client executes."""
+    return [each.call for each in asking if each.pending.kind is PendingKind.CLIENT]
+
+
+def open_action_to_proto(chat_id: ChatId, action: OpenAction) -> action_pb2.Action:
+    """Return something that a chat waits for."""
+    pending = action.pending
+    return action_pb2.Action(
+        id=pending.execution_id or "",
+        chat_id=chat_id,
+        kind=ACTION_KIND[pending.kind],
+        tool_call_id=pending.tool_call_id,
+        tool_name=pending.tool_name,
+        args_json=action.call.args_json,
+        reason=pending.reason,
+        state=action_pb2.ACTION_STATE_OPEN,
+        deadline_at=optional_time(action.deadline_at),
+    )
 
 
 def diff_status_to_proto(status: DiffStatus) -> chat_pb2.DiffStatus:

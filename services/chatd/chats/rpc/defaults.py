@@ -68,8 +68,8 @@ class ConfiguredDefaults:
         prompt = (await self._configuration.current()).catalogue.settings.system_prompt
         *before, message = new.messages
         if prompt.strip():
-            told = NewMessage(Role.SYSTEM, (Text(prompt),), visibility=Visibility.MODEL)
-            before.insert(0, told)
+            instructions = NewMessage(Role.SYSTEM, (Text(prompt),), visibility=Visibility.MODEL)
+            before.insert(0, instructions)
         return replace(
             new,
             messages=(*before, replace(message, choice=choice)),

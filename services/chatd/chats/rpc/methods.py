@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Coroutine
 from functools import wraps
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import grpc
 
@@ -24,10 +24,28 @@ from parley.api.chat.v1.chat_service_pb2_grpc import ChatServiceServicer
 from parley.tasks import Shielding
 
 Context = grpc.aio.ServicerContext
-M = TypeVar("M", bound="ChatMethods")
+M = TypeVar("M", bound="KnowsShares")
 Request = TypeVar("Request")
 Response = TypeVar("Response")
 Method = Callable[[M, Request, Context], Coroutine[Any, Any, Response]]
+
+
+class KnowsShares(Protocol):
+    """Methods of chats that may be shared with the caller."""
+
+    async def is_shared_with_caller(self, chat_id: ChatId) -> bool:
+        """Return whether the caller may read a chat of another owner."""
+        ...
+
+
+async def shares_of(stores: Stores, groups: Groups, chat_id: ChatId) -> bool:
+    """Return whether a chat of another owner is shared with the caller."""
+    reader = await caller_as_reader(groups)
+    try:
+        chat = await stores.reading.get(chat_id, reader)
+    except ChatNotFound:
+        return False
+    return chat.owner.id != reader.id
 
 
 def ignore_event(new: NewChat) -> None:
@@ -75,12 +93,7 @@ class ChatMethods(ChatServiceServicer):
 
     async def is_shared_with_caller(self, chat_id: ChatId) -> bool:
         """Return whether the caller may read a chat of another owner."""
-        reader = await caller_as_reader(self._groups)
-        try:
-            chat = await self._stores.reading.get(chat_id, reader)
-        except ChatNotFound:
-            return False
-        return chat.owner.id != reader.id
+        return await shares_of(self._stores, self._groups, chat_id)
 
     async def _chat(self, chat_id: ChatId, owner: Owner) -> chat_pb2.Chat:
         return chat_to_proto(await self._stores.reading.get(chat_id, Reader(owner.id)))

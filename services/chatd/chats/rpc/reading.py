@@ -20,8 +20,6 @@ from parley.api.chat.v1 import message_pb2
 from parley.contract.rules import JSON_INTEGER_MAX
 
 PAGE_LENGTH = 50
-PAGE_LENGTH_MAX = 200
-PAGE_TOKEN_BYTES_MAX = 1024
 
 
 class ReadMethods(ChatMethods):
@@ -43,17 +41,15 @@ class ReadMethods(ChatMethods):
         self, request: api.ListChatsRequest, context: Context
     ) -> api.ListChatsResponse:
         """Return a page of chats."""
-        length = fields.whole(request.page_size, "page_size", at_least=0, at_most=PAGE_LENGTH_MAX)
         among = Filter(
             source=Source.SHARED if request.shared_with_me else Source.OWN,
             archived=request.archived,
-            labels=fields.labels(request.labels),
+            labels=dict(request.labels),
         )
-        token = fields.clean(request.page_token, "page_token", bytes_max=PAGE_TOKEN_BYTES_MAX)
         wanted = searched(request.query, among)
         reader = await caller_as_reader(self._groups)
         page = await self._stores.listing.page(
-            reader, wanted, length=length or PAGE_LENGTH, token=token
+            reader, wanted, length=request.page_size or PAGE_LENGTH, token=request.page_token
         )
         return api.ListChatsResponse(
             chats=[chat_to_proto(chat) for chat in page.chats], next_page_token=page.next_token
@@ -64,15 +60,13 @@ class ReadMethods(ChatMethods):
     ) -> api.ListMessagesResponse:
         """Return a page of a history."""
         chat_id = fields.chat_id_of(request.chat_id)
-        before_id = fields.whole(request.before_id, "before_id", at_least=0)
-        after_id = fields.whole(request.after_id, "after_id", at_least=0)
-        limit = fields.whole(request.limit, "limit", at_least=0, at_most=PAGE_LENGTH_MAX)
+        before_id, after_id = request.before_id, request.after_id
         if before_id and after_id >= before_id:
             raise InvalidRequest("after_id", "is not below before_id")
         page = await self._stores.reading.page(
             chat_id,
             await caller_as_reader(self._groups),
-            Bounds(before_id, after_id, limit or PAGE_LENGTH),
+            Bounds(before_id, after_id, request.limit or PAGE_LENGTH),
         )
         messages = _fitting(message_to_proto(chat_id, message) for message in page.messages)
         return api.ListMessagesResponse(
@@ -86,10 +80,9 @@ class ReadMethods(ChatMethods):
     ) -> api.GetMessageResponse:
         """Return one message of a history."""
         chat_id = fields.chat_id_of(request.chat_id)
-        number = fields.whole(
-            request.message_id, "message_id", at_least=1, at_most=JSON_INTEGER_MAX
-        )
-        message_id = MessageId(number)
+        if not 1 <= request.message_id <= JSON_INTEGER_MAX:
+            raise InvalidRequest("message_id", f"is not between 1 and {JSON_INTEGER_MAX}")
+        message_id = MessageId(request.message_id)
         page = await self._stores.reading.page(
             chat_id,
             await caller_as_reader(self._groups),

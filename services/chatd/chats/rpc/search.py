@@ -5,9 +5,7 @@ from dataclasses import replace
 
 from chatd.chats.store.listing import Filter, Source
 from chatd.primitives.domain.errors import InvalidRequest
-from chatd.primitives.rpc import fields
 
-QUERY_BYTES_MAX = 4096
 KEYS = ("archived", "has_unread", "search", "source", "title")
 
 # A key, a colon, and a value that may be quoted; a quote inside is doubled.
@@ -22,7 +20,7 @@ def searched(query: str, among: Filter) -> Filter:
         InvalidRequest: The query cannot be parsed, or has an unknown key.
     """
     given: dict[str, str] = {}
-    rest = fields.clean(query, "query", bytes_max=QUERY_BYTES_MAX).rstrip()
+    rest = query.rstrip()
     while rest:
         term = _TERM.match(rest)
         if term is None and rest.count('"') % 2:

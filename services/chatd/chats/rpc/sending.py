@@ -22,14 +22,15 @@ from chatd.chats.rpc.convert import (
 )
 from chatd.chats.rpc.methods import ChatMethods, Context, with_read_only_errors
 from chatd.chats.rpc.references import all_known
+from chatd.chats.rpc.revert_ids import revert_id_of
 from chatd.chats.store.applying import Applied
 from chatd.chats.store.creation import NewChat
 from chatd.content.domain import parts
-from chatd.content.domain.messages import ChatMode, Role, Visibility
+from chatd.content.domain.messages import Role, Visibility
 from chatd.content.domain.parts import Part
 from chatd.models.domain.errors import ModelNotFound
-from chatd.models.domain.profile import ModelChoice, ReasoningEffort
-from chatd.models.rpc.convert import EFFORT
+from chatd.models.domain.profile import ModelChoice
+from chatd.models.rpc.convert import EFFORT_OF
 from chatd.primitives.domain.errors import (
     CheckUnavailable,
     InvalidRequest,
@@ -41,17 +42,13 @@ from chatd.primitives.domain.ids import ChatId, MessageId, Owner, OwnerId, Queue
 from chatd.primitives.domain.requests import ClientKey
 from chatd.primitives.rpc import fields
 from chatd.users.rpc.callers import caller_as_owner
-from parley.api.chat.v1 import chat_pb2
 from parley.api.chat.v1 import chat_service_pb2 as api
-
-SYSTEM_PROMPT_BYTES_MAX = 128 * 1024
 
 BUSY = {
     api.BUSY_BEHAVIOR_UNSPECIFIED: BusyBehavior.QUEUE,
     api.BUSY_BEHAVIOR_QUEUE: BusyBehavior.QUEUE,
     api.BUSY_BEHAVIOR_INTERRUPT: BusyBehavior.INTERRUPT,
 }
-EFFORT_OF = {value: effort for effort, value in EFFORT.items()}
 MODE_OF = {value: mode for mode, value in MODE.items()}
 
 
@@ -108,9 +105,7 @@ class SendMethods(ChatMethods):
         self, request: api.SendMessageRequest, context: Context
     ) -> api.SendMessageResponse:
         """Add a message: it starts a turn, is queued, or interrupts and runs next."""
-        busy = BUSY.get(request.busy_behavior)
-        if busy is None:
-            raise InvalidRequest("busy_behavior", "is not known")
+        busy = BUSY[request.busy_behavior]
         is_brief = request.brief
         # The verbosity of the response is no part of the body: a repeated request may want more.
         request.ClearField("brief")
@@ -141,7 +136,10 @@ class SendMethods(ChatMethods):
             replayed=sent is None,
             queued=outcome.is_queued,
             snapshot_version=chat.versions.snapshot,
+            answered_action_id=outcome.answered_action_id,
         )
+        if outcome.answered_action_id:
+            return answer
         if outcome.is_queued:
             queued = QueuedMessage(
                 queued_id,
@@ -160,13 +158,16 @@ class SendMethods(ChatMethods):
         self, request: api.EditMessageRequest, context: Context
     ) -> api.EditMessageResponse:
         """Replace a message and run again from there."""
-        message_id = MessageId(fields.whole(request.message_id, "message_id", at_least=1))
+        if request.message_id < 1:
+            raise InvalidRequest("message_id", "is less than 1")
+        message_id = MessageId(request.message_id)
         asked = await self._asked(request)
         chat_id, owner = asked.chat_id, asked.owner
+        revert_id = revert_id_of(chat_id, asked.key) if request.restore_files else None
 
         async def edit() -> None:
             with reserved(self._claims, owner) as reservation:
-                command = EditMessage(message_id, asked.message, reservation.claimed_by)
+                command = EditMessage(message_id, asked.message, reservation.claimed_by, revert_id)
                 applied = await self._stores.keys.once(chat_id, command, asked.key)
                 if applied is not None:
                     reservation.start(applied.state)
@@ -230,7 +231,7 @@ class SendMethods(ChatMethods):
         chat_id = fields.chat_id_of(request.chat_id)
         key = fields.client_key_of(request, request.request_id)
         content = content_from_proto(request.content)
-        wanted = ModelChoice(fields.model_id(request.model_id), effort_of(request.reasoning_effort))
+        wanted = _choice_of(request)
         await self._stores.ownership.require(chat_id, owner.id)
         choice = await self._choice(wanted, chat_id, key)
         await self._admission.to_chat(chat_id, owner, key)
@@ -250,22 +251,10 @@ class SendMethods(ChatMethods):
         )
 
 
-def effort_of(value: "chat_pb2.ReasoningEffort.ValueType") -> ReasoningEffort:
-    """Return the reasoning effort of a request."""
-    effort = EFFORT_OF.get(value)
-    if effort is None:
-        raise InvalidRequest("reasoning_effort", "is not known")
-    return effort
-
-
-def mode_of(value: "chat_pb2.ChatMode.ValueType", field: str = "mode") -> ChatMode:
-    """Return a mode that users can choose."""
-    mode = MODE_OF.get(value)
-    if mode is None:
-        raise InvalidRequest(field, "is not known")
-    if mode is ChatMode.EXPLORE:
-        raise InvalidRequest(field, "is only for chats that another chat starts")
-    return mode
+def _choice_of(
+    request: api.CreateChatRequest | api.SendMessageRequest | api.EditMessageRequest,
+) -> ModelChoice:
+    return ModelChoice(request.model_id.strip(), EFFORT_OF[request.reasoning_effort])
 
 
 def _asked_chat(request: api.CreateChatRequest, owner: Owner) -> NewChat:
@@ -281,16 +270,6 @@ def _asked_chat(request: api.CreateChatRequest, owner: Owner) -> NewChat:
         checks: tuple[Callable[[], object], ...] = (
             lambda: content_from_proto(request.content),
             lambda: _new_chat_id(request, owner.id),
-            lambda: fields.words(
-                request.title, "title", characters_max=fields.TITLE_CHARACTERS_MAX
-            ),
-            lambda: fields.model_id(request.model_id),
-            lambda: effort_of(request.reasoning_effort),
-            lambda: mode_of(request.mode),
-            lambda: fields.optional_uuid(request.workspace_id, "workspace_id"),
-            lambda: fields.mcp_server_ids(request.mcp_server_ids),
-            lambda: fields.labels(request.labels),
-            lambda: _prompt(request.system_prompt),
             lambda: client_tools_from_proto(request.client_tools),
         )
         all_of(checks)
@@ -298,8 +277,8 @@ def _asked_chat(request: api.CreateChatRequest, owner: Owner) -> NewChat:
 
 
 def _new_chat(request: api.CreateChatRequest, owner: Owner, content: tuple[Part, ...]) -> NewChat:
-    own_title = fields.words(request.title, "title", characters_max=fields.TITLE_CHARACTERS_MAX)
-    choice = ModelChoice(fields.model_id(request.model_id), effort_of(request.reasoning_effort))
+    own_title = request.title.strip()
+    choice = _choice_of(request)
     message = NewMessage(Role.USER, content, owner.id, choice=choice)
     return NewChat(
         id=_new_chat_id(request, owner.id),
@@ -309,34 +288,29 @@ def _new_chat(request: api.CreateChatRequest, owner: Owner, content: tuple[Part,
         messages=_first_messages(request.system_prompt, message),
         model_id=choice.model_id,
         reasoning_effort=choice.reasoning_effort,
-        mode=mode_of(request.mode),
+        mode=MODE_OF[request.mode],
         workspace_id=fields.optional_uuid(request.workspace_id, "workspace_id"),
         mcp_server_ids=fields.mcp_server_ids(request.mcp_server_ids),
-        labels=fields.labels(request.labels),
+        labels=dict(request.labels),
         client_tools=client_tools_from_proto(request.client_tools),
         file_ids=file_ids_of(content),
+        is_unattended=request.unattended,
     )
 
 
 def _first_messages(system_prompt: str, message: NewMessage) -> tuple[NewMessage, ...]:
     """Return the first messages; the system prompt comes first, visible to the model only."""
-    prompt = _prompt(system_prompt)
-    if not prompt.strip():
+    if not system_prompt.strip():
         return (message,)
     instructions = NewMessage(
-        Role.SYSTEM, (parts.Text(prompt),), message.created_by, visibility=Visibility.MODEL
+        Role.SYSTEM, (parts.Text(system_prompt),), message.created_by, visibility=Visibility.MODEL
     )
     return (instructions, message)
 
 
-def _prompt(text: str) -> str:
-    return fields.clean(text, "system_prompt", bytes_max=SYSTEM_PROMPT_BYTES_MAX)
-
-
 def _new_chat_id(request: api.CreateChatRequest, owner_id: OwnerId) -> ChatId:
     """Derive the id from user and request id, so that a repeated request finds its chat."""
-    request_id = fields.request_id_of(request.request_id)
-    derived = str(uuid.uuid5(uuid.UUID(owner_id), request_id))
+    derived = str(uuid.uuid5(uuid.UUID(owner_id), request.request_id))
     if request.chat_id and fields.chat_id_of(request.chat_id) != derived:
         raise InvalidRequest("chat_id", "is not the UUIDv5 of user and request id")
     return ChatId(derived)

@@ -17,17 +17,21 @@ from typing import Self, TypeVar
 
 from chatd.chats.domain.chat import ChatState, Facts, Message, NewMessage
 from chatd.chats.domain.commands import (
-    CancelRequiredAction,
+    AnswerAction,
     Command,
     EditMessage,
+    ExpireAction,
     Interrupt,
     PromoteQueuedMessage,
     RequestCompaction,
+    RevertChat,
     SendMessage,
     SubmitToolResults,
+    UndoRevert,
     WorkerCommand,
 )
-from chatd.chats.domain.transitions import Decision, decide
+from chatd.chats.domain.state_changes import Decision
+from chatd.chats.domain.transitions import decide
 from chatd.chats.domain.writes import AppendMessages, EnterBill, RecordDispatches, StoreResult
 from chatd.chats.store.codec import choice_from_json
 from chatd.chats.store.rows import state_of
@@ -370,11 +374,14 @@ def _without_claim(command: Command) -> Command:
         case (
             SendMessage()
             | EditMessage()
+            | RevertChat()
+            | UndoRevert()
             | PromoteQueuedMessage()
             | Interrupt()
             | SubmitToolResults()
             | RequestCompaction()
-            | CancelRequiredAction()
+            | AnswerAction()
+            | ExpireAction()
         ):
             return replace(command, claimed_by=None)
         case _:

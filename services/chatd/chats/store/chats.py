@@ -3,22 +3,38 @@
 from collections.abc import Callable
 from datetime import datetime
 
-from chatd.chats.domain.chat import NO_FACTS, ChatState, Facts, Message, NewMessage, QueuedMessage
+from chatd.chats.domain.chat import (
+    NO_FACTS,
+    ChatState,
+    DoneRevert,
+    Facts,
+    Message,
+    NewMessage,
+    QueuedMessage,
+)
 from chatd.chats.domain.commands import (
     Command,
     DeleteQueuedMessage,
     EditMessage,
     PromoteQueuedMessage,
     RequestCompaction,
+    RevertChat,
+    UndoRevert,
 )
 from chatd.chats.store import queries
 from chatd.chats.store.applying import Appended, Applier
 from chatd.chats.store.creation import NewChat, insert_chat
-from chatd.chats.store.rows import message_of, queued_message_of, state_of, stored_execution_of
+from chatd.chats.store.rows import (
+    done_revert_of,
+    message_of,
+    queued_message_of,
+    state_of,
+    stored_execution_of,
+)
 from chatd.chats.store.statements import SELECT_STATE
 from chatd.content.domain.tools import StoredExecution
 from chatd.primitives.domain.errors import ChatNotFound
-from chatd.primitives.domain.ids import ChatId, MessageId, WorkerId
+from chatd.primitives.domain.ids import ChatId, MessageId, RevertId, WorkerId
 from chatd.primitives.domain.requests import ClientKey
 from parley.clock import Clock
 from parley.postgres import Pool
@@ -99,6 +115,11 @@ class PostgresChats(Applier):
         rows = await self._pool.fetch(queries.SELECT_QUEUE, chat_id)
         return tuple(map(queued_message_of, rows))
 
+    async def done_revert(self, chat_id: ChatId, revert_id: RevertId) -> DoneRevert | None:
+        """Return a completed revert of a chat."""
+        row = await self._pool.fetchrow(queries.SELECT_REVERT, chat_id, revert_id)
+        return None if row is None else done_revert_of(row)
+
     async def _facts(self, chat_id: ChatId, command: Command) -> Facts:
         """Read the inputs of `command` beside the state; the guard ensures that they still hold."""
         match command:
@@ -106,9 +127,11 @@ class PostgresChats(Applier):
                 row = await self._pool.fetchrow(queries.SELECT_QUEUED_FACTS, chat_id, wanted)
                 assert row is not None  # An aggregate always returns a row.
                 return Facts(is_queued=row["is_queued"], is_queue_head=bool(row["is_head"]))
-            case EditMessage(message_id):
+            case EditMessage(message_id) | RevertChat(_, message_id):
                 row = await self._pool.fetchrow(queries.SELECT_MESSAGE, chat_id, message_id)
                 return Facts(target=None if row is None else message_of(row))
+            case UndoRevert(_, undone_id):
+                return Facts(undone=await self.done_revert(chat_id, undone_id))
             case RequestCompaction():
                 found = await self._pool.fetchval(queries.SELECT_HAS_MATERIAL, chat_id)
                 return Facts(has_material=bool(found))

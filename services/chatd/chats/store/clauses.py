@@ -13,18 +13,32 @@ from chatd.chats.domain.tool_results import synthetic_result
 from chatd.chats.domain.writes import (
     AnswerPending,
     AppendMessages,
+    CancelActions,
     ClearQueue,
     DeleteMessagesFrom,
     DropQueued,
+    EndActions,
     EnqueueMessage,
     EnterBill,
     MoveToHead,
+    OpenActions,
     PromoteHead,
     RecordDispatches,
+    RecordRevert,
+    RestoreMessages,
+    SetMode,
+    StartDeadlines,
     StoreResult,
     Write,
 )
-from chatd.chats.store.codec import CONTENT_VERSION, choice_to_json, parts_to_json, result_to_json
+from chatd.chats.store.codec import (
+    CONTENT_VERSION,
+    choice_to_json,
+    parts_to_json,
+    pending_to_json,
+    result_to_json,
+    text_as_stored,
+)
 from chatd.models.domain.profile import ModelChoice
 from chatd.primitives.domain.ids import MessageId
 from chatd.spend.store.ledger import ENTER_BILL, entry_arguments
@@ -72,12 +86,16 @@ ANSWER_PENDING = """
         INSERT INTO chat.chat_messages (chat_id, id, revision, role, visibility, content,
             content_version, is_compressed, is_deleted, created_by, created_at)
         SELECT guard.chat_id, new.id, snapshot_version, 'tool', 'both',
-            CASE WHEN calls.result IS NULL THEN new.content::json
-                 ELSE json_build_array(calls.result) END,
-            {content_version}, false, false, '', changed_at
-        FROM guard, unnest({p1}::bigint[], {p2}::uuid[], {p3}::text[])
-            AS new (id, execution_id, content)
-        LEFT JOIN chat.tool_calls calls ON calls.execution_id = new.execution_id)
+            CASE WHEN new.is_given OR coalesce(calls.result, actions.result) IS NULL
+                 THEN new.content::json
+                 ELSE json_build_array(coalesce(calls.result, actions.result)) END,
+            {content_version}, false, false,
+            CASE WHEN new.is_given THEN {p5}::text ELSE coalesce(actions.ended_by, '') END,
+            changed_at
+        FROM guard, unnest({p1}::bigint[], {p2}::uuid[], {p3}::text[], {p4}::boolean[])
+            AS new (id, execution_id, content, is_given)
+        LEFT JOIN chat.tool_calls calls ON calls.execution_id = new.execution_id
+        LEFT JOIN chat.chat_actions actions ON actions.id = new.execution_id)
 """
 APPEND_TURN = f"""
     chosen AS (
@@ -95,16 +113,52 @@ APPEND_TURN = f"""
 RECORD_DISPATCHES = """
     dispatched AS (
         INSERT INTO chat.tool_calls (execution_id, chat_id, message_id, tool_call_id, tool_name,
-            executor, owner_epoch, journal_generation, dispatched_at)
+            executor, owner_epoch, journal_generation, mode, dispatched_at)
         SELECT new.execution_id, chat_id, {p1}::bigint, new.tool_call_id, new.tool_name,
-            new.executor, owner_epoch, new.journal_generation, changed_at
-        FROM guard, unnest({p2}::uuid[], {p3}::text[], {p4}::text[], {p5}::text[], {p6}::text[])
-            AS new (execution_id, tool_call_id, tool_name, executor, journal_generation))
+            new.executor, owner_epoch, new.journal_generation, new.mode, changed_at
+        FROM guard, unnest({p2}::uuid[], {p3}::text[], {p4}::text[], {p5}::text[], {p6}::text[],
+            {p7}::text[])
+            AS new (execution_id, tool_call_id, tool_name, executor, journal_generation, mode))
 """
 STORE_RESULT = """
     recorded AS (
         UPDATE chat.tool_calls SET result = {p2}::text::json, finished_at = guard.changed_at
         FROM guard WHERE execution_id = {p1}::uuid)
+"""
+OPEN_ACTIONS = """
+    opened AS (
+        INSERT INTO chat.chat_actions (id, chat_id, message_id, tool_call_id, tool_name,
+            mcp_server_id, kind, arguments, reason, mode, deadline_s, created_at)
+        SELECT new.id, chat_id, {p1}::bigint, new.tool_call_id, new.tool_name, new.mcp_server_id,
+            new.kind, new.arguments::json, new.reason, new.mode, new.deadline_s, changed_at
+        FROM guard, unnest({p2}::uuid[], {p3}::text[], {p4}::text[], {p5}::text[], {p6}::text[],
+            {p7}::text[], {p8}::text[], {p9}::text[], {p10}::float8[])
+            AS new (id, tool_call_id, tool_name, mcp_server_id, kind, arguments, reason, mode,
+                deadline_s))
+"""
+START_DEADLINES = """
+    asked AS (
+        UPDATE chat.chat_actions SET asked_at = guard.changed_at,
+            deadline_at = guard.deadline_at + interval '1 second' * (deadline_s
+                - (SELECT min(first.deadline_s) FROM chat.chat_actions first
+                    WHERE first.chat_id = guard.chat_id AND first.ended_at IS NULL))
+        FROM guard WHERE chat_actions.chat_id = guard.chat_id AND ended_at IS NULL)
+"""
+END_ACTIONS = """
+    ended AS (
+        UPDATE chat.chat_actions SET ended_at = guard.changed_at, outcome = {p1}::text,
+            ended_by = {p2}::text, answer = told.answer::json, result = told.result::json
+        FROM guard, unnest({p3}::uuid[], {p4}::text[], {p5}::text[]) AS told (id, answer, result)
+        WHERE chat_actions.id = told.id AND ended_at IS NULL)
+"""
+CANCEL_ACTIONS = """
+    cancelled AS (
+        UPDATE chat.chat_actions SET ended_at = guard.changed_at, outcome = 'cancelled'
+        FROM guard WHERE chat_actions.chat_id = guard.chat_id AND ended_at IS NULL)
+"""
+SET_MODE = """
+    moded AS (
+        UPDATE chat.chats c SET mode = {p1}::text FROM guard WHERE c.id = guard.chat_id)
 """
 ENQUEUE_MESSAGE = """
     enqueued AS (
@@ -156,6 +210,20 @@ DELETE_MESSAGES = """
         FROM guard
         WHERE chat_messages.chat_id = guard.chat_id AND id >= {p1}::bigint AND NOT is_deleted)
 """
+RESTORE_MESSAGES = """
+    restored AS (
+        UPDATE chat.chat_messages SET is_deleted = false, revision = guard.snapshot_version
+        FROM guard
+        WHERE chat_messages.chat_id = guard.chat_id AND is_deleted AND revision = {p1}::bigint)
+"""
+RECORD_REVERT = """
+    reverted AS (
+        INSERT INTO chat.chat_reverts (id, chat_id, kind, message_id, restores_files, undone_id,
+            undone_version, open_calls, version, report, created_at)
+        SELECT {p1}::uuid, chat_id, {p2}::text, {p3}::bigint, {p4}::boolean, {p5}::uuid,
+            {p6}::bigint, {p7}::text::json, snapshot_version, {p8}::bytea, changed_at
+        FROM guard)
+"""
 
 
 def clause_of(write: Write, next_id: MessageId) -> Clause:
@@ -165,11 +233,8 @@ def clause_of(write: Write, next_id: MessageId) -> Clause:
             return _append_turn(message, choice, next_id)
         case AppendMessages(messages):
             return _append(messages, next_id)
-        case AnswerPending(calls, reason):
-            contents = [parts_to_json((synthetic_result(call, reason),)) for call in calls]
-            ids = list(range(next_id, next_id + len(calls)))
-            arguments = (ids, [call.execution_id for call in calls], contents)
-            return Clause(ANSWER_PENDING, arguments, len(calls))
+        case AnswerPending():
+            return _answer_pending(write, next_id)
         case RecordDispatches(message_id, dispatches):
             called = [dispatch.call for dispatch in dispatches]
             return Clause(
@@ -181,10 +246,13 @@ def clause_of(write: Write, next_id: MessageId) -> Clause:
                     [call.tool_name for call in called],
                     [dispatch.executor for dispatch in dispatches],
                     [dispatch.journal_generation for dispatch in dispatches],
+                    [dispatch.mode for dispatch in dispatches],
                 ),
             )
         case StoreResult(call, result):
             return Clause(STORE_RESULT, (call.execution_id, result_to_json(result)))
+        case OpenActions() | StartDeadlines() | EndActions() | CancelActions() | SetMode():
+            return _action_clause(write)
         case EnqueueMessage(queued_message_id, message):
             content = parts_to_json(message.content)
             wish = choice_to_json(message.choice)
@@ -199,8 +267,84 @@ def clause_of(write: Write, next_id: MessageId) -> Clause:
             return Clause(CLEAR_QUEUE, ())
         case DeleteMessagesFrom(message_id):
             return Clause(DELETE_MESSAGES, (message_id,))
+        case RestoreMessages(version):
+            return Clause(RESTORE_MESSAGES, (version,))
+        case RecordRevert(revert, report):
+            return Clause(
+                RECORD_REVERT,
+                (
+                    revert.revert_id,
+                    revert.kind,
+                    revert.message_id,
+                    revert.restores_files,
+                    revert.undone_id,
+                    revert.undone_version,
+                    pending_to_json(revert.open_calls),
+                    report,
+                ),
+            )
         case EnterBill(entry):
             return Clause(ENTER_BILL, entry_arguments(entry))
+        case _:
+            assert_never(write)
+
+
+def _answer_pending(write: AnswerPending, next_id: MessageId) -> Clause:
+    calls = write.calls
+    given = {result.tool_call_id: result for result in write.given}
+    contents = [
+        parts_to_json((given.get(call.tool_call_id) or synthetic_result(call, write.reason),))
+        for call in calls
+    ]
+    arguments = (
+        list(range(next_id, next_id + len(calls))),
+        [call.execution_id for call in calls],
+        contents,
+        [call.tool_call_id in given for call in calls],
+        write.given_by,
+    )
+    return Clause(ANSWER_PENDING, arguments, len(calls))
+
+
+def _action_clause(
+    write: OpenActions | StartDeadlines | EndActions | CancelActions | SetMode,
+) -> Clause:
+    match write:
+        case OpenActions(message_id, asked):
+            pending = [each.pending for each in asked]
+            return Clause(
+                OPEN_ACTIONS,
+                (
+                    message_id,
+                    [call.execution_id for call in pending],
+                    [call.tool_call_id for call in pending],
+                    [call.tool_name for call in pending],
+                    [call.mcp_server_id for call in pending],
+                    [call.kind for call in pending],
+                    [text_as_stored(each.call.args_json) for each in asked],
+                    [call.reason for call in pending],
+                    [each.mode for each in asked],
+                    [call.deadline_s for call in pending],
+                ),
+            )
+        case StartDeadlines():
+            return Clause(START_DEADLINES, ())
+        case EndActions(answers, outcome, ended_by):
+            results = [each.result for each in answers]
+            return Clause(
+                END_ACTIONS,
+                (
+                    outcome,
+                    ended_by,
+                    [each.action_id for each in answers],
+                    [text_as_stored(each.answer_json) for each in answers],
+                    [None if each is None else result_to_json(each) for each in results],
+                ),
+            )
+        case CancelActions():
+            return Clause(CANCEL_ACTIONS, ())
+        case SetMode(mode):
+            return Clause(SET_MODE, (mode,))
         case _:
             assert_never(write)
 

@@ -5,16 +5,19 @@ which the first is doubled wherever it occurs by itself.
 """
 
 import re
+from dataclasses import replace
 
 import msgspec
 
-from chatd.chats.domain.chat import PendingCall, Retry
+from chatd.chats.domain.chat import PendingCall, Retry, Revert
 from chatd.content.domain.messages import Role, TurnError
 from chatd.content.domain.parts import Part, ToolResult
+from chatd.content.domain.tools import PendingKind
 from chatd.content.store.legacy import UnreadableContent, legacy_parts
 from chatd.models.domain.profile import ModelChoice
 
 CONTENT_VERSION = 1
+CLIENT_DEADLINE_S = 300.0  # Of calls that older versions stored.
 
 MARK = "\ue000"
 NUL_MARK = "\ue000\ue001"
@@ -27,6 +30,7 @@ _parts_decoder = msgspec.json.Decoder(tuple[Part, ...])
 _error_decoder = msgspec.json.Decoder(TurnError)
 _retry_decoder = msgspec.json.Decoder(Retry)
 _choice_decoder = msgspec.json.Decoder(ModelChoice)
+_revert_decoder = msgspec.json.Decoder(Revert)
 _pending_decoder = msgspec.json.Decoder(tuple[PendingCall, ...])
 
 
@@ -67,7 +71,14 @@ def pending_to_json(pending: tuple[PendingCall, ...]) -> str:
 
 def pending_from_json(text: str) -> tuple[PendingCall, ...]:
     """Return the open calls of a stored form."""
-    return () if text == "[]" else _pending_decoder.decode(text)
+    return () if text == "[]" else tuple(map(_upgraded, _pending_decoder.decode(text)))
+
+
+def _upgraded(call: PendingCall) -> PendingCall:
+    """Return a call as stored now; older versions stored clients' calls without kind and id."""
+    if call.execution_id is not None or call.kind is not PendingKind.DISPATCHED:
+        return call
+    return replace(call, kind=PendingKind.CLIENT, deadline_s=CLIENT_DEADLINE_S)
 
 
 def error_to_json(error: TurnError | None) -> str | None:
@@ -88,6 +99,16 @@ def retry_to_json(retry: Retry | None) -> str | None:
 def retry_from_json(text: str | None) -> Retry | None:
     """Return the retry of a stored form."""
     return None if text is None else _retry_decoder.decode(text)
+
+
+def revert_to_json(revert: Revert | None) -> str | None:
+    """Return the stored form of a revert that is to be completed."""
+    return None if revert is None else _encoder.encode(revert).decode()
+
+
+def revert_from_json(text: str | None) -> Revert | None:
+    """Return the revert of a stored form."""
+    return None if text is None else _revert_decoder.decode(text)
 
 
 def choice_to_json(choice: ModelChoice | None) -> str | None:

@@ -30,9 +30,9 @@ INSERT_CHAT = """
         INSERT INTO chat.chats (id, owner_id, owner_role, title, has_own_title, root_chat_id,
             model_id, reasoning_effort, mode, workspace_id, mcp_server_ids, labels, client_tools,
             pin_order, summary, last_turn_summary, last_read_message_id, created_at,
-            owner_group_ids)
+            owner_group_ids, is_unattended)
         VALUES ($1, $2, $3, $4, $5, $1, $6, $7, $8, $9, $10, $11::text::jsonb, $12::text::json,
-            0, '', '', 0, clock_timestamp(), $23)
+            0, '', '', 0, clock_timestamp(), $23, $24)
         ON CONFLICT DO NOTHING RETURNING id, owner_id, created_at),
     execution AS (
         INSERT INTO chat.chat_exec (chat_id, status, archived, snapshot_version, history_version,
@@ -82,6 +82,7 @@ class NewChat:
     client_tools: tuple[ClientTool, ...] = ()
     file_ids: tuple[str, ...] = ()
     owner_group_ids: tuple[str, ...] = ()  # For spend limits.
+    is_unattended: bool = False  # Nobody will answer questions.
 
 
 async def insert_chat(
@@ -122,6 +123,7 @@ async def insert_chat(
             new.file_ids,
             [choice_to_json(message.choice) for message in new.messages],
             new.owner_group_ids,
+            new.is_unattended,
         )
     return None if row is None else _state_of_new(new, row["worker_id"])
 

@@ -65,11 +65,13 @@ class Recorded(msgspec.Struct, frozen=True):
         turn_id: The message whose turn it started or left running.
         is_queued: Whether the queue changed, so that a message is queued.
         dropped: The queue that it dropped; None for none.
+        answered: The action that it answered; None for none.
     """
 
     turn_id: int
     is_queued: bool
     dropped: str | None = None
+    answered: str | None = None
 
 
 class _OfMessage:
@@ -93,6 +95,7 @@ class Outcome:
         snapshot_version: The chat's version that the request made.
         happened_at: When.
         dropped: The queued messages that the request dropped.
+        answered_action_id: The action that the request answered; empty for none.
     """
 
     chat: ChatView
@@ -101,6 +104,7 @@ class Outcome:
     snapshot_version: int
     happened_at: datetime
     dropped: tuple[QueuedMessage, ...] = ()
+    answered_action_id: str = ""
 
 
 class Keys:
@@ -158,4 +162,5 @@ class Keys:
             snapshot_version=row["used_version"],
             happened_at=row["used_at"],
             dropped=queue_of(recorded.dropped),
+            answered_action_id=recorded.answered or "",
         )

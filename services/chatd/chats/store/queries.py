@@ -20,7 +20,8 @@ SELECT_HISTORY = f"""
 # The dispatched calls of one message, for the worker that has to find their outcome.
 # May run: checked by Ownership, process.
 SELECT_EXECUTIONS = """
-    SELECT execution_id, tool_call_id, tool_name, executor, journal_generation, owner_epoch
+    SELECT execution_id, tool_call_id, tool_name, executor, journal_generation, owner_epoch,
+        mode
     FROM chat.tool_calls WHERE chat_id = $1 AND message_id = $2 ORDER BY dispatched_at, execution_id
 """
 
@@ -44,6 +45,16 @@ SELECT_QUEUED_FACTS = """
 SELECT_MESSAGE = f"""
     SELECT {MESSAGE_COLUMNS} FROM chat.chat_messages
     WHERE chat_id = $1 AND id = $2 AND NOT is_deleted
+"""
+
+# A completed revert of a chat.
+# May run: checked by Ownership, process.
+SELECT_REVERT = """
+    SELECT id, kind, message_id, restores_files, undone_id, undone_version,
+        open_calls::text AS open_calls, version, report,
+        EXISTS (SELECT 1 FROM chat.chat_messages later
+            WHERE later.chat_id = $1 AND later.revision > done.version) AS is_superseded
+    FROM chat.chat_reverts done WHERE chat_id = $1 AND id = $2
 """
 
 # Whether the model answered since the last summary.

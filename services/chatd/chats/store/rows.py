@@ -5,7 +5,15 @@ from datetime import datetime
 import asyncpg
 import msgspec
 
-from chatd.chats.domain.chat import ChatState, Message, QueuedMessage, Status
+from chatd.chats.domain.chat import (
+    ChatState,
+    DoneRevert,
+    Message,
+    QueuedMessage,
+    Revert,
+    RevertKind,
+    Status,
+)
 from chatd.chats.store.codec import (
     choice_from_json,
     content_of,
@@ -13,10 +21,18 @@ from chatd.chats.store.codec import (
     parts_from_json,
     pending_from_json,
     retry_from_json,
+    revert_from_json,
 )
-from chatd.content.domain.messages import FinishReason, Role, Visibility
+from chatd.content.domain.messages import ChatMode, FinishReason, Role, Visibility
 from chatd.content.domain.tools import Executor, StoredExecution
-from chatd.primitives.domain.ids import ChatId, ExecutionId, MessageId, QueuedMessageId, WorkerId
+from chatd.primitives.domain.ids import (
+    ChatId,
+    ExecutionId,
+    MessageId,
+    QueuedMessageId,
+    RevertId,
+    WorkerId,
+)
 from chatd.primitives.store.rows import Row
 from chatd.spend.store.use_codec import use_from_json
 
@@ -47,6 +63,7 @@ def state_of(row: asyncpg.Record) -> ChatState:
         deadline_at=row["deadline_at"],
         last_error=error_from_json(row["last_error"]),
         retry=retry_from_json(row["retry"]),
+        revert=revert_from_json(row["revert"]),
     )
 
 
@@ -80,6 +97,21 @@ def queued_message_of(row: asyncpg.Record) -> QueuedMessage:
     )
 
 
+def done_revert_of(row: asyncpg.Record) -> DoneRevert:
+    """Return a completed revert."""
+    undone_id = row["undone_id"]
+    revert = Revert(
+        RevertId(str(row["id"])),
+        RevertKind(row["kind"]),
+        MessageId(row["message_id"]),
+        row["restores_files"],
+        None if undone_id is None else RevertId(str(undone_id)),
+        row["undone_version"],
+        pending_from_json(row["open_calls"]),
+    )
+    return DoneRevert(revert, row["version"], row["report"], row["is_superseded"])
+
+
 def stored_execution_of(row: asyncpg.Record) -> StoredExecution:
     """Return a dispatched call."""
     return StoredExecution(
@@ -89,6 +121,7 @@ def stored_execution_of(row: asyncpg.Record) -> StoredExecution:
         executor=Executor(row["executor"]),
         journal_generation=row["journal_generation"],
         owner_epoch=row["owner_epoch"],
+        mode=ChatMode(row["mode"]),
     )
 
 

@@ -9,10 +9,10 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from chatd.chats.domain.chat import ChatState
-from chatd.chats.domain.transitions import Decision
-from chatd.chats.domain.writes import ClearQueue
+from chatd.chats.domain.state_changes import Decision
+from chatd.chats.domain.writes import ClearQueue, EndActions
 from chatd.chats.store.clauses import CHOICE, Clause, clause_of, numbered
-from chatd.chats.store.codec import error_to_json, pending_to_json, retry_to_json
+from chatd.chats.store.codec import error_to_json, pending_to_json, retry_to_json, revert_to_json
 from chatd.chats.store.rows import queue_column
 from chatd.primitives.domain.ids import MessageId
 from chatd.primitives.domain.requests import ClientKey
@@ -22,7 +22,7 @@ STATE_COLUMNS = """
     e.retry_version, e.generation_attempt, e.next_message_id, e.turn_id, e.queue_length,
     e.owner_epoch, e.worker_id, e.takeovers, e.pending::text AS pending, e.compactions,
     e.is_compaction_requested, e.deadline_at, e.last_error::text AS last_error,
-    e.retry::text AS retry, e.changed_at
+    e.retry::text AS retry, e.revert::text AS revert, e.changed_at
 """
 
 # May run: checked by Ownership, process.
@@ -41,11 +41,11 @@ GUARD = """
             worker_id = $14, takeovers = $15, pending = $16::text::json, compactions = $17,
             is_compaction_requested = $18,
             deadline_at = coalesce(clock_timestamp() + $19::float8 * interval '1 second', $20),
-            last_error = $21::text::json, retry = $22::text::json,
+            last_error = $21::text::json, retry = $22::text::json, revert = $23::text::json,
             changed_at = clock_timestamp(), changed_xid = pg_current_xact_id()
         WHERE chat_id = $1 AND snapshot_version = $2
-            AND ($23::uuid IS NULL OR EXISTS (SELECT 1 FROM chat.workers
-                WHERE id = $23 AND NOT is_draining
+            AND ($24::uuid IS NULL OR EXISTS (SELECT 1 FROM chat.workers
+                WHERE id = $24 AND NOT is_draining
                     AND lease_until > clock_timestamp() + interval '3 seconds'))
         RETURNING chat_id, snapshot_version, queue_version, turn_id, owner_epoch, changed_at,
             deadline_at)
@@ -59,7 +59,8 @@ _STORE_KEY = """
             (chat_id, key, body_hash, snapshot_version, outcome, created_at)
         SELECT chat_id, {{p1}}::text, {{p2}}::bytea, snapshot_version,
             json_build_object(
-                'turn_id', turn_id, 'is_queued', queue_version = snapshot_version{dropped}),
+                'turn_id', turn_id, 'is_queued', queue_version = snapshot_version,
+                'answered', {{p3}}::text{dropped}),
             changed_at
         FROM guard)
 """
@@ -94,7 +95,11 @@ def decision_statement(
     if client_key is not None:
         is_dropping = any(isinstance(write, ClearQueue) for write in decision.writes)
         store_key = STORE_KEY_DROPPING if is_dropping else STORE_KEY
-        clauses.append(Clause(store_key, (client_key.key, client_key.body_hash)))
+        answered = next(
+            (each.answers[0].action_id for each in decision.writes if isinstance(each, EndActions)),
+            None,
+        )
+        clauses.append(Clause(store_key, (client_key.key, client_key.body_hash, answered)))
     shape = tuple((clause.text, len(clause.arguments)) for clause in clauses)
     is_choosing = any(clause.is_choosing for clause in clauses)
     text = _text(shape, len(arguments), is_choosing=is_choosing)
@@ -141,5 +146,6 @@ def _state_arguments(seen: ChatState, decision: Decision) -> tuple[object, ...]:
         state.deadline_at,
         error_to_json(state.last_error),
         retry_to_json(state.retry),
+        revert_to_json(state.revert),
         state.worker_id if is_claimed_anew else None,
     )

@@ -2,8 +2,10 @@
 
 from sqlalchemy import (
     BigInteger,
+    Boolean,
     CheckConstraint,
     Column,
+    Double,
     ForeignKeyConstraint,
     Index,
     Integer,
@@ -56,6 +58,7 @@ chats = Table(
     ),
     Column("summarised_until", BigInteger, nullable=False, server_default=text("0")),
     Column("diff_status", JSONB, nullable=True),
+    Column("is_unattended", Boolean, nullable=False, server_default=text("false")),
     Column(
         "created_xid", TransactionId, nullable=False, server_default=text("pg_current_xact_id()")
     ),
@@ -86,6 +89,8 @@ workers = Table(
     flag_column("is_draining"),
     time_column("lease_until"),
     time_column("started_at"),
+    time_column("ended_at", nullable=True),
+    Column("is_quarantine", Boolean, nullable=False, server_default=text("false")),
     PrimaryKeyConstraint("id", name=Constraint.WORKERS_PKEY),
 )
 
@@ -115,6 +120,7 @@ chat_exec = Table(
     json_column("retry", nullable=True),
     time_column("changed_at"),
     Column("changed_xid", TransactionId, nullable=False),
+    json_column("revert", nullable=True),
     PrimaryKeyConstraint("chat_id", name=Constraint.CHAT_EXEC_PKEY),
     of_chat(Constraint.CHAT_EXEC_CHAT_FKEY),
     CheckConstraint(
@@ -129,8 +135,8 @@ chat_exec = Table(
         "(status = 'error') = (last_error IS NOT NULL)", name=Constraint.CHAT_EXEC_ERROR_IS_TOLD
     ),
     CheckConstraint(
-        "(status = 'requires_action') = (deadline_at IS NOT NULL)",
-        name=Constraint.CHAT_EXEC_ACTION_HAS_A_DEADLINE,
+        "deadline_at IS NULL OR status = 'requires_action'",
+        name=Constraint.CHAT_EXEC_ONLY_ACTIONS_EXPIRE,
     ),
     CheckConstraint(
         "NOT archived OR status IN ('waiting', 'error')",
@@ -138,6 +144,9 @@ chat_exec = Table(
     ),
     CheckConstraint(
         "status <> 'waiting' OR queue_length = 0", name=Constraint.CHAT_EXEC_WAITING_HAS_NO_QUEUE
+    ),
+    CheckConstraint(
+        "revert IS NULL OR status = 'running'", name=Constraint.CHAT_EXEC_ONLY_RUNNERS_REVERT
     ),
     CheckConstraint("queue_length BETWEEN 0 AND 20", name=Constraint.CHAT_EXEC_QUEUE_BOUNDED),
     CheckConstraint(
@@ -237,6 +246,7 @@ tool_calls = Table(
     text_column("executor"),
     count_column("owner_epoch"),
     text_column("journal_generation"),
+    Column("mode", Text, nullable=False, server_default=text("''")),
     time_column("dispatched_at"),
     time_column("finished_at", nullable=True),
     json_column("result", nullable=True),
@@ -255,6 +265,50 @@ tool_calls = Table(
         "(result IS NULL) = (finished_at IS NULL)", name=Constraint.TOOL_CALLS_RESULT_HAS_A_TIME
     ),
     Index("tool_calls_by_message", "chat_id", "message_id"),
+)
+
+chat_actions = Table(
+    "chat_actions",
+    metadata,
+    id_column("id"),
+    id_column("chat_id"),
+    count_column("message_id"),
+    text_column("tool_call_id"),
+    text_column("tool_name"),
+    text_column("mcp_server_id"),
+    text_column("kind"),
+    json_column("arguments"),
+    text_column("reason"),
+    text_column("mode"),
+    Column("deadline_s", Double, nullable=True),
+    time_column("created_at"),
+    time_column("asked_at", nullable=True),
+    time_column("deadline_at", nullable=True),
+    time_column("ended_at", nullable=True),
+    Column("outcome", Text, nullable=True),
+    Column("ended_by", Text, nullable=False, server_default=text("''")),
+    json_column("answer", nullable=True),
+    json_column("result", nullable=True),
+    PrimaryKeyConstraint("id", name=Constraint.CHAT_ACTIONS_PKEY),
+    ForeignKeyConstraint(
+        ["chat_id", "message_id"],
+        ["chat.chat_messages.chat_id", "chat.chat_messages.id"],
+        name=Constraint.CHAT_ACTIONS_MESSAGE_FKEY,
+        ondelete="CASCADE",
+    ),
+    CheckConstraint(
+        "kind IN ('client', 'question', 'plan', 'approval', 'loop')",
+        name=Constraint.CHAT_ACTIONS_KIND_KNOWN,
+    ),
+    CheckConstraint(
+        "outcome IN ('answered', 'expired', 'cancelled')",
+        name=Constraint.CHAT_ACTIONS_OUTCOME_KNOWN,
+    ),
+    CheckConstraint(
+        "(ended_at IS NULL) = (outcome IS NULL)", name=Constraint.CHAT_ACTIONS_END_HAS_AN_OUTCOME
+    ),
+    Index("chat_actions_by_message", "chat_id", "message_id"),
+    Index("chat_actions_open", "chat_id", postgresql_where=text("ended_at IS NULL")),
 )
 
 chat_partials = Table(
@@ -333,6 +387,30 @@ chat_files = Table(
     Index("chat_files_by_file", "file_id"),
 )
 
+chat_reverts = Table(
+    "chat_reverts",
+    metadata,
+    id_column("id"),
+    id_column("chat_id"),
+    text_column("kind"),
+    count_column("message_id"),
+    flag_column("restores_files"),
+    id_column("undone_id", nullable=True),
+    count_column("undone_version"),
+    json_column("open_calls"),
+    count_column("version"),
+    Column("report", LargeBinary, nullable=False),
+    time_column("created_at"),
+    PrimaryKeyConstraint("id", name=Constraint.CHAT_REVERTS_PKEY),
+    of_chat(Constraint.CHAT_REVERTS_CHAT_FKEY),
+    CheckConstraint("kind IN ('history', 'undo', 'edit')", name=Constraint.CHAT_REVERTS_KIND_KNOWN),
+    CheckConstraint(
+        "(kind = 'undo') = (undone_id IS NOT NULL)",
+        name=Constraint.CHAT_REVERTS_ONLY_UNDO_NAMES_ANOTHER,
+    ),
+    Index("chat_reverts_by_chat", "chat_id", "version"),
+)
+
 settings = Table(
     "settings",
     metadata,
@@ -342,13 +420,13 @@ settings = Table(
     PrimaryKeyConstraint("scope", "name", name=Constraint.SETTINGS_PKEY),
 )
 
-barred_users = Table(
-    "barred_users",
+suspended_users = Table(
+    "suspended_users",
     metadata,
     id_column("user_id"),
     flag_column("is_deleted"),
-    time_column("barred_at"),
-    PrimaryKeyConstraint("user_id", name=Constraint.BARRED_USERS_PKEY),
+    time_column("suspended_at"),
+    PrimaryKeyConstraint("user_id", name=Constraint.SUSPENDED_USERS_PKEY),
 )
 
 key_fingerprints = Table(

@@ -3,8 +3,9 @@
 import asyncpg
 import msgspec
 
+from chatd.chats.domain.action_answers import expires_at
 from chatd.chats.domain.chat import ChatState
-from chatd.chats.domain.views import ChatView
+from chatd.chats.domain.views import ChatView, OpenAction
 from chatd.chats.store.codec import parts_from_json
 from chatd.chats.store.diffs import diff_status_of
 from chatd.chats.store.rows import state_of
@@ -40,7 +41,7 @@ PLACE_IN_LINE = """
                 < (e.status <> 'interrupting', e.changed_at, e.chat_id)) ELSE 0 END
 """
 
-# The message whose calls the client is asked to execute.
+# The message whose calls a client or a person has to answer.
 ASKING = """
     CASE WHEN e.status = 'requires_action' THEN (
         SELECT asking.content::text FROM chat.chat_messages asking
@@ -95,15 +96,15 @@ def view_of(row: asyncpg.Record) -> ChatView:
     )
 
 
-def asking_of(state: ChatState, content: str | None) -> tuple[ToolCall, ...]:
-    """Return the calls of a message that the client has not answered yet."""
+def asking_of(state: ChatState, content: str | None) -> tuple[OpenAction, ...]:
+    """Return the calls of a message that nobody has answered yet."""
     if content is None:
         return ()
-    wanted = {call.tool_call_id for call in state.pending if call.is_client}
+    asked = {call.tool_call_id: call for call in state.pending if call.is_asked}
     return tuple(
-        part
+        OpenAction(asked[part.tool_call_id], part, expires_at(state, asked[part.tool_call_id]))
         for part in parts_from_json(content)
-        if isinstance(part, ToolCall) and part.tool_call_id in wanted
+        if isinstance(part, ToolCall) and part.tool_call_id in asked
     )
 
 

@@ -11,7 +11,6 @@ from chatd.content.domain.errors import FileTooLarge, MediaTypeRefused
 from chatd.primitives.domain.errors import InvalidRequest
 
 FILE_BYTES_MAX: Final = 10 * 1024 * 1024
-MEDIA_TYPE_BYTES_MAX: Final = 255
 
 JSON: Final = "application/json"
 PLAIN: Final = "text/plain"

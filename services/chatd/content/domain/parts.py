@@ -104,6 +104,29 @@ class Notice(msgspec.Struct, frozen=True, tag="notice"):
     text: str
 
 
+class CallProgress(msgspec.Struct, frozen=True):
+    """How far a running call is, in the unit of its tool."""
+
+    progress: float
+    total: float | None = None
+    message: str = ""
+
+
+class ToolResultDelta(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A live piece of the result of a running call; it is never stored.
+
+    A reset comes before the text. The process and the progress replace earlier ones.
+    """
+
+    tool_call_id: str
+    tool_name: str
+    mcp_server_id: str = ""
+    text: str = ""
+    is_reset: bool = False
+    process_id: str = ""
+    progress: CallProgress | None = None
+
+
 Part = (
     Text
     | Reasoning
@@ -116,3 +139,4 @@ Part = (
     | Skill
     | Notice
 )
+StreamedPart = Part | ToolResultDelta

@@ -6,8 +6,10 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Final, Protocol
 
+from chatd.content.domain.messages import ChatMode
 from chatd.content.domain.parts import File, ToolCall, ToolOutcome
 from chatd.content.domain.truncation import BUDGET_BYTES_UNKNOWN
+from chatd.content.domain.turn_context import TurnContext
 from chatd.primitives.domain.ids import ChatId, ExecutionId, Owner
 
 # GPT-5 models and coding models, with any prefix or date that a gateway adds to their names.
@@ -50,6 +52,17 @@ def edit_style_of(model_name: str) -> EditStyle:
     return EditStyle.PATCH if is_patcher else EditStyle.REPLACEMENT
 
 
+class PendingKind(StrEnum):
+    """What an open call waits for: its executor, a client, or the answer of a person."""
+
+    DISPATCHED = "dispatched"
+    CLIENT = "client"  # The client executes it and submits the result.
+    QUESTION = "question"
+    PLAN = "plan"
+    APPROVAL = "approval"  # It is dispatched if a person allows it.
+    LOOP = "loop"  # The same, because it was repeated with the same result.
+
+
 class Executor(StrEnum):
     """The component that executes a tool."""
 
@@ -57,6 +70,7 @@ class Executor(StrEnum):
     MCPGATEWAY = "mcpgateway"
     CHATD = "chatd"  # This service.
     CLIENT = "client"  # The client, which receives the call and sends the result later.
+    PERSON = "person"  # Nobody: a person answers.
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +89,10 @@ class ToolSpec:
     is_exclusive: bool = False  # Must be the only call of its batch.
     ends_turn: bool = False  # The turn ends after it succeeded.
     edit_style: EditStyle | None = None  # Edit style of its models; None for all.
+    needs_approval: bool = False  # The policy of its MCP server asks before each call.
+    is_read_only: bool = False  # An administrator trusts its MCP server, which calls it read-only.
     moves_tools: bool = False  # Other tools may run elsewhere afterwards: list them again.
+    asks: PendingKind | None = None  # What its calls wait for, if a person answers them.
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,6 +106,7 @@ class Dispatch:
     call: ToolCall
     executor: Executor
     journal_generation: str  # Executor's journal at dispatch; "never seen" is proof only there.
+    mode: ChatMode = ChatMode.ORDINARY  # Mode of the turn that made it; a new owner keeps it.
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,18 +119,28 @@ class StoredExecution:
     executor: Executor
     journal_generation: str
     owner_epoch: int  # Epoch of the owner that dispatched it.
+    mode: ChatMode
 
 
 @dataclass(frozen=True, slots=True)
 class Execution:
-    """A dispatched call with its user and the epoch of the owner that sent it."""
+    """A dispatched call in its turn, with the epoch of the owner that sent it."""
 
-    chat_id: ChatId
-    owner: Owner
+    context: TurnContext
     owner_epoch: int
     dispatch: Dispatch
     spec: ToolSpec
     budget_bytes: int = BUDGET_BYTES_UNKNOWN  # Size limit of its result.
+
+    @property
+    def chat_id(self) -> ChatId:
+        """The chat of the turn."""
+        return self.context.chat_id
+
+    @property
+    def owner(self) -> Owner:
+        """The user whose credentials the turn uses."""
+        return self.context.owner
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,8 +201,8 @@ class ExecutorUnreachable(Exception):
 class Tools(Protocol):
     """A source of tools, with their execution."""
 
-    async def list_tools(self, chat_id: ChatId, owner: Owner) -> tuple[ToolSpec, ...]:
-        """Return the tools a chat of `owner` may use now."""
+    async def list_tools(self, context: TurnContext) -> tuple[ToolSpec, ...]:
+        """Return the tools that a turn may use."""
         ...
 
     async def execute(self, execution: Execution) -> Outcome:

@@ -9,7 +9,7 @@ import grpc
 
 from chatd.chats.domain.views import StoredFile
 from chatd.content.domain.errors import FileNotFound, FileTooLarge
-from chatd.content.domain.files import FILE_BYTES_MAX, MEDIA_TYPE_BYTES_MAX, clean_name, confirmed
+from chatd.content.domain.files import FILE_BYTES_MAX, clean_name, confirmed
 from chatd.files.store.files import StoredFiles
 from chatd.models.domain.language_model import FileData
 from chatd.primitives.domain.errors import InvalidRequest
@@ -21,6 +21,7 @@ from chatd.users.rpc.callers import caller_as_owner, caller_as_reader
 from parley.api.chat.v1 import file_pb2
 from parley.api.chat.v1 import file_service_pb2 as api
 from parley.api.chat.v1.file_service_pb2_grpc import FileServiceServicer
+from parley.rpc import check_request
 
 Context = grpc.aio.ServicerContext
 
@@ -29,7 +30,6 @@ CHUNK_BYTES_MAX: Final = 256 * 1024
 RANGE_BYTES: Final = 2 * 1024 * 1024
 #: Each upload holds a file in memory.
 UPLOADS_MAX: Final = 16
-GIVEN_NAME_BYTES_MAX: Final = 4096
 
 
 class FileServicer(FileServiceServicer):
@@ -47,12 +47,11 @@ class FileServicer(FileServiceServicer):
         owner_id = caller_as_owner().id
         async with self._uploads:
             head, data = await _received(request_iterator)
-            request_id = fields.request_id_of(head.request_id)
-            declared = fields.clean(head.media_type, "media_type", bytes_max=MEDIA_TYPE_BYTES_MAX)
-            name = clean_name(fields.clean(head.name, "name", bytes_max=GIVEN_NAME_BYTES_MAX))
-            file = FileData(name, confirmed(declared, name, data), data)
-            file_id = _derived_id(owner_id, request_id)
-            stored = await self._files.put(file_id, owner_id, file, request_id=request_id)
+            check_request(head)
+            name = clean_name(head.name)
+            file = FileData(name, confirmed(head.media_type, name, data), data)
+            file_id = _derived_id(owner_id, head.request_id)
+            stored = await self._files.put(file_id, owner_id, file, request_id=head.request_id)
         return api.UploadFileResponse(file=_file_to_proto(stored))
 
     async def GetFile(self, request: api.GetFileRequest, context: Context) -> api.GetFileResponse:
@@ -68,8 +67,9 @@ class FileServicer(FileServiceServicer):
         file_id = _file_id_of(request.file_id)
         reader = await caller_as_reader(self._groups)
         file = await self._files.get(file_id, reader)
-        at = fields.whole(request.offset_bytes, "offset_bytes", at_least=0, at_most=file.size_bytes)
-        length = fields.whole(request.length_bytes, "length_bytes", at_least=0)
+        at, length = request.offset_bytes, request.length_bytes
+        if at > file.size_bytes:
+            raise InvalidRequest("offset_bytes", f"is not between 0 and {file.size_bytes}")
         end = min(file.size_bytes, at + length) if length else file.size_bytes
         yield api.DownloadFileResponse(file=_file_to_proto(file))
         while at < end:

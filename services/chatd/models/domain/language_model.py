@@ -9,18 +9,10 @@ from typing import Protocol
 
 import msgspec
 
-from chatd.content.domain.messages import ErrorKind, FinishReason, Role, TurnError
-from chatd.content.domain.parts import Part, Source, ToolCall, ToolResult
+from chatd.content.domain.messages import ErrorKind, FinishReason, TurnError
+from chatd.content.domain.parts import Source, ToolCall, ToolResult
+from chatd.content.domain.prompts import PromptMessage
 from chatd.content.domain.tools import ToolSpec
-
-
-@dataclass(frozen=True, slots=True)
-class PromptMessage:
-    """One message of a prompt: complete, without parts that only users see."""
-
-    role: Role
-    content: tuple[Part, ...]
-    model_id: str = ""  # Model that wrote it; empty if none did.
 
 
 @dataclass(frozen=True, slots=True)

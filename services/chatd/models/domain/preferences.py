@@ -5,8 +5,6 @@ from dataclasses import dataclass, field
 
 from chatd.models.domain.profile import THRESHOLD_PERCENT
 
-PROMPT_BYTES_MAX = 128 * 1024
-
 
 @dataclass(frozen=True, slots=True)
 class InstallationSettings:
@@ -23,6 +21,8 @@ class InstallationSettings:
         auto_archive_days: After how many days an unused chat is archived; 0 never.
         retention_days: After how many days an archived chat is deleted; 0 never.
         running_chats_per_user_max: Chats of one user that run at once; 0 for no limit.
+        untrusted_repositories: Whether files of cloned repositories are content from outside, after
+            which calls that could carry data out need an approval.
     """
 
     system_prompt: str = ""
@@ -33,6 +33,7 @@ class InstallationSettings:
     auto_archive_days: int = 0
     retention_days: int = 0
     running_chats_per_user_max: int = 0
+    untrusted_repositories: bool = False
 
     @property
     def has_default_prompt(self) -> bool:

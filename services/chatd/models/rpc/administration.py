@@ -10,7 +10,6 @@ import msgspec
 from google.protobuf.message import Message
 
 from chatd.primitives.domain.ids import Owner
-from chatd.primitives.rpc import fields
 from chatd.primitives.rpc.page_tokens import length_of, place_of, token_of
 
 T = TypeVar("T")
@@ -40,7 +39,7 @@ def page_of(
 def made_id(request: Message, request_id: str, caller: Owner) -> str:
     """Derive the id from caller and request, so that a repeated request finds its object."""
     kind = request.DESCRIPTOR.name
-    return str(uuid.uuid5(uuid.UUID(caller.id), f"{kind} {fields.request_id_of(request_id)}"))
+    return str(uuid.uuid5(uuid.UUID(caller.id), f"{kind} {request_id}"))
 
 
 def body_hash(request: Message) -> bytes:

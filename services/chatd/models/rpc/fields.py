@@ -16,19 +16,14 @@ from chatd.models.domain.catalogue import (
     ProviderType,
 )
 from chatd.models.domain.price import Price
-from chatd.models.domain.profile import THRESHOLD_PERCENT, ReasoningEffort
+from chatd.models.domain.profile import THRESHOLD_PERCENT
 from chatd.models.engine.target import fault_in_options
 from chatd.models.rpc.convert import EFFORT_OF, PURPOSE_OF, TYPE_OF
 from chatd.primitives.domain.errors import InvalidRequest
 from chatd.primitives.rpc import fields
-from parley.api.chat.v1 import chat_pb2, model_pb2
+from parley.api.chat.v1 import model_pb2
 from parley.http import Address, AddressInvalid
 
-NAME_CHARACTERS_MAX = 64
-DISPLAY_NAME_CHARACTERS_MAX = 128
-MODEL_NAME_CHARACTERS_MAX = 256
-URL_BYTES_MAX = 2048
-OPTIONS_BYTES_MAX = 64 * 1024
 TOKENS_MAX = 100_000_000
 PRICE_MAX = Decimal(1_000_000)
 
@@ -60,8 +55,6 @@ MODEL_FIELDS = (
     "options_json",
 )
 
-_NAME = re.compile(r"[a-z0-9]+(-[a-z0-9]+)*")
-
 # Every region counts as AWS itself: regions are validated, so that no other host can be named.
 AWS_ORIGIN = "https://amazonaws.com:443"
 
@@ -91,14 +84,11 @@ def provider_with(
         InvalidRequest: One of them is invalid.
     """
     if "name" in changed:
-        name = fields.words(given.name, "provider.name", characters_max=NAME_CHARACTERS_MAX)
-        if not _NAME.fullmatch(name):
-            problem = "needs lower-case letters and digits, with single dashes between them"
-            raise InvalidRequest("provider.name", problem)
-        provider = replace(provider, name=name)
+        if not given.name:
+            raise InvalidRequest("provider.name", "is empty")
+        provider = replace(provider, name=given.name)
     if "display_name" in changed:
-        display_name = _display_name(given.display_name, "provider.display_name")
-        provider = replace(provider, display_name=display_name or provider.name)
+        provider = replace(provider, display_name=given.display_name.strip() or provider.name)
     if "type" in changed:
         provider = replace(provider, type=_type(given.type))
     if "base_url" in changed:
@@ -122,13 +112,12 @@ def model_with(model: Model, given: model_pb2.Model, changed: frozenset[str]) ->
         InvalidRequest: One of them is invalid.
     """
     if "name" in changed:
-        name = fields.words(given.name, "model.name", characters_max=MODEL_NAME_CHARACTERS_MAX)
+        name = given.name.strip()
         if not name or not name.isprintable():
             raise InvalidRequest("model.name", "is not the name of a model")
         model = replace(model, name=name)
     if "display_name" in changed:
-        display_name = _display_name(given.display_name, "model.display_name")
-        model = replace(model, display_name=display_name or model.name)
+        model = replace(model, display_name=given.display_name.strip() or model.name)
     if "options_json" in changed:
         model = replace(model, options=options_of(given.options_json, "model.options_json"))
     if "prices" in changed:
@@ -137,11 +126,6 @@ def model_with(model: Model, given: model_pb2.Model, changed: frozenset[str]) ->
         model = replace(model, is_enabled=given.enabled)
     if "is_default" in changed:
         model = replace(model, is_default=given.is_default)
-    model = _with_limits(model, given, changed)
-    return _with_efforts(model, given, changed)
-
-
-def _with_limits(model: Model, given: model_pb2.Model, changed: frozenset[str]) -> Model:
     if "context_limit_tokens" in changed:
         window = _tokens(given.context_limit_tokens, "model.context_limit_tokens")
         model = replace(model, context_limit_tokens=window)
@@ -149,23 +133,12 @@ def _with_limits(model: Model, given: model_pb2.Model, changed: frozenset[str]) 
         longest = _tokens(given.output_limit_tokens, "model.output_limit_tokens")
         model = replace(model, output_limit_tokens=longest)
     if "compaction_threshold_percent" in changed:
-        percent = fields.whole(
-            given.compaction_threshold_percent,
-            "model.compaction_threshold_percent",
-            at_least=0,
-            at_most=100,
-        )
-        model = replace(model, threshold_percent=percent or THRESHOLD_PERCENT)
-    return model
-
-
-def _with_efforts(model: Model, given: model_pb2.Model, changed: frozenset[str]) -> Model:
+        percent = given.compaction_threshold_percent or THRESHOLD_PERCENT
+        model = replace(model, threshold_percent=percent)
     if "default_effort" in changed:
-        default = effort_from_proto(given.default_effort, "model.default_effort")
-        model = replace(model, default_effort=default)
+        model = replace(model, default_effort=EFFORT_OF[given.default_effort])
     if "max_effort" in changed:
-        highest = effort_from_proto(given.max_effort, "model.max_effort")
-        model = replace(model, max_effort=highest)
+        model = replace(model, max_effort=EFFORT_OF[given.max_effort])
     return model
 
 
@@ -174,8 +147,8 @@ def override_from_proto(override: model_pb2.ModelOverride) -> ModelOverride:
     purpose = PURPOSE_OF.get(override.purpose)
     if purpose is None:
         raise InvalidRequest("override.purpose", "is not known")
-    effort = effort_from_proto(override.reasoning_effort, "override.reasoning_effort")
-    return ModelOverride(purpose, fields.model_id(override.model_id, "override.model_id"), effort)
+    effort = EFFORT_OF[override.reasoning_effort]
+    return ModelOverride(purpose, override.model_id.strip(), effort)
 
 
 def price_from_proto(prices: model_pb2.Prices) -> Price:
@@ -188,17 +161,9 @@ def price_from_proto(prices: model_pb2.Prices) -> Price:
     )
 
 
-def effort_from_proto(value: "chat_pb2.ReasoningEffort.ValueType", field: str) -> ReasoningEffort:
-    """Return a reasoning effort."""
-    effort = EFFORT_OF.get(value)
-    if effort is None:
-        raise InvalidRequest(field, "is not known")
-    return effort
-
-
 def base_url_of(text: str, field: str) -> str:
     """Return an address without a trailing slash; empty stays empty."""
-    url = fields.clean(text, field, bytes_max=URL_BYTES_MAX).strip().rstrip("/")
+    url = text.strip().rstrip("/")
     if not url:
         return ""
     parts = _parts_of(url)
@@ -215,7 +180,7 @@ def options_of(text: str, field: str) -> Mapping[str, object]:
     """Return options, which are one JSON object; empty text means none."""
     if not text.strip():
         return {}
-    value = fields.json_value(text, field, bytes_max=OPTIONS_BYTES_MAX)
+    value = fields.json_value(text, field)
     if not isinstance(value, dict):
         raise InvalidRequest(field, "is not a JSON object")
     if (fault := fault_in_options(value)) is not None:
@@ -239,18 +204,16 @@ def _type(value: "model_pb2.ProviderType.ValueType") -> ProviderType:
     return kind
 
 
-def _display_name(text: str, field: str) -> str:
-    return fields.words(text, field, characters_max=DISPLAY_NAME_CHARACTERS_MAX)
-
-
 def _tokens(number: int, field: str) -> int:
-    return fields.whole(number, field, at_least=0, at_most=TOKENS_MAX)
+    if number > TOKENS_MAX:
+        raise InvalidRequest(field, f"is more than {TOKENS_MAX}")
+    return number
 
 
 def _decimal(text: str, field: str) -> Decimal | None:
     if not text:
         return None
-    is_decimal = _PRICE.fullmatch(fields.clean(text, field, bytes_max=64)) is not None
+    is_decimal = _PRICE.fullmatch(text) is not None
     price = Decimal(text) if is_decimal else None
     if price is None or price > PRICE_MAX:
         raise InvalidRequest(

@@ -12,8 +12,6 @@ from chatd.users.rpc.callers import caller_as_owner
 from parley.api.chat.v1 import model_service_pb2 as api
 from parley.settings import Secret
 
-KEY_BYTES_MAX = 8 * 1024
-
 
 class KeyMethods(CatalogueMethods):
     """Stores keys and never returns their values."""
@@ -49,7 +47,6 @@ class KeyMethods(CatalogueMethods):
         self, request: api.DeleteProviderKeyRequest, context: Context
     ) -> api.DeleteProviderKeyResponse:
         """Delete a key, under the same rule."""
-        fields.request_id_of(request.request_id)
         caller = caller_as_owner()
         key_id = fields.uuid_of(request.key_id, "key_id")
         await self._ports.providers.delete_key(
@@ -98,7 +95,7 @@ def key_value(text: str) -> Secret:
     Raises:
         InvalidRequest: It is not a valid key.
     """
-    value = fields.clean(text, "key", bytes_max=KEY_BYTES_MAX).strip()
+    value = text.strip()
     if not value:
         raise InvalidRequest("key", "is empty")
     if not value.isprintable() or any(each.isspace() for each in value):

@@ -77,7 +77,6 @@ class ModelMethods(CatalogueMethods):
         self, request: api.UpdateModelRequest, context: Context
     ) -> api.UpdateModelResponse:
         """Update a model."""
-        fields.request_id_of(request.request_id)
         changed = masked(tuple(request.update_mask.paths), MODEL_FIELDS)
         model_id = await self._ports.stored_model_id(request.model.id, "model.id")
         stored = await self._ports.models.update(
@@ -92,7 +91,6 @@ class ModelMethods(CatalogueMethods):
         self, request: api.DeleteModelRequest, context: Context
     ) -> api.DeleteModelResponse:
         """Delete a model."""
-        fields.request_id_of(request.request_id)
         model_id = await self._ports.stored_model_id(request.model_id, "model_id")
         await self._ports.models.delete(model_id)
         note("a model was deleted", caller_as_owner(), model_id=model_id)
@@ -111,7 +109,6 @@ class ModelMethods(CatalogueMethods):
         self, request: api.SetModelOverrideRequest, context: Context
     ) -> api.SetModelOverrideResponse:
         """Set or remove the model override of a purpose."""
-        fields.request_id_of(request.request_id)
         override = override_from_proto(request.override)
         if override.model_id:
             model = (await self._ports.catalogue()).find(override.model_id)

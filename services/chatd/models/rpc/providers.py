@@ -15,7 +15,6 @@ from chatd.models.rpc.keys import key_value
 from chatd.models.rpc.ports import CatalogueMethods, Context
 from chatd.models.store.providers import NewKey, hint_of
 from chatd.primitives.domain.errors import ResourceNotFound
-from chatd.primitives.rpc import fields
 from chatd.users.rpc.callers import caller_as_owner
 from parley.api.chat.v1 import model_service_pb2 as api
 from parley.telemetry import audit
@@ -61,7 +60,6 @@ class ProviderMethods(CatalogueMethods):
         self, request: api.UpdateProviderRequest, context: Context
     ) -> api.UpdateProviderResponse:
         """Update a provider."""
-        fields.request_id_of(request.request_id)
         changed = masked(tuple(request.update_mask.paths), CHANGEABLE)
         provider_id = await self._ports.stored_provider_id(request.provider.id, "provider.id")
         new_key = _new_key(request, provider_id) if KEY in changed and request.key else None
@@ -98,7 +96,6 @@ class ProviderMethods(CatalogueMethods):
         self, request: api.DeleteProviderRequest, context: Context
     ) -> api.DeleteProviderResponse:
         """Delete a provider, its models and its keys."""
-        fields.request_id_of(request.request_id)
         provider_id = await self._ports.stored_provider_id(request.provider_id, "provider_id")
         await self._ports.providers.delete(provider_id)
         note("a provider was deleted", caller_as_owner(), provider_id=provider_id)

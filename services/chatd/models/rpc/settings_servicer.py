@@ -5,11 +5,10 @@ from collections.abc import Awaitable, Callable, Mapping
 import grpc
 
 from chatd.models.domain.catalogue import Catalogue
-from chatd.models.domain.preferences import PROMPT_BYTES_MAX, InstallationSettings, UserSettings
+from chatd.models.domain.preferences import InstallationSettings, UserSettings
 from chatd.models.rpc.fields import masked
 from chatd.models.store.preferences import Preferences
 from chatd.primitives.domain.errors import InvalidRequest, UnknownIds
-from chatd.primitives.rpc import fields
 from chatd.users.rpc.callers import caller_as_owner
 from parley.api.chat.v1 import settings_pb2
 from parley.api.chat.v1 import settings_service_pb2 as api
@@ -17,11 +16,9 @@ from parley.api.chat.v1.settings_service_pb2_grpc import SettingsServiceServicer
 
 Context = grpc.aio.ServicerContext
 
-DAYS_MAX = 3650
 TTL_MS_MIN = 60_000
 TTL_MS_MAX = 30 * 24 * 3600 * 1000
-CHATS_MAX = 10_000
-THRESHOLDS_MAX = 1000
+CUSTOM_PROMPT = "custom_prompt"
 THRESHOLDS = "compaction_threshold_percents"
 
 INSTALLATION_FIELDS = tuple(InstallationSettings.__dataclass_fields__)
@@ -53,7 +50,6 @@ class SettingsServicer(SettingsServiceServicer):
         self, request: api.UpdateInstallationSettingsRequest, context: Context
     ) -> api.UpdateInstallationSettingsResponse:
         """Update the settings of the installation."""
-        fields.request_id_of(request.request_id)
         changed = masked(tuple(request.update_mask.paths), INSTALLATION_FIELDS)
         checked = _checked_installation(request.settings)
         values = {name: checked[name] for name in sorted(changed)}
@@ -71,10 +67,10 @@ class SettingsServicer(SettingsServiceServicer):
         self, request: api.UpdateUserSettingsRequest, context: Context
     ) -> api.UpdateUserSettingsResponse:
         """Update the settings of the caller."""
-        fields.request_id_of(request.request_id)
         changed = masked(tuple(request.update_mask.paths), USER_FIELDS)
-        checked = _checked_user(request.settings)
-        values = {name: checked[name] for name in sorted(changed)}
+        values: dict[str, object] = {}
+        if CUSTOM_PROMPT in changed:
+            values[CUSTOM_PROMPT] = request.settings.custom_prompt
         if THRESHOLDS in changed:
             values[THRESHOLDS] = await self._of_known_models(
                 request.settings.compaction_threshold_percents
@@ -112,42 +108,16 @@ def _checked_installation(given: settings_pb2.InstallationSettings) -> Mapping[s
             "settings.workspace_ttl_ms", "is neither 0 nor between a minute and 30 days"
         )
     return {
-        "system_prompt": _prompt(given.system_prompt, "settings.system_prompt"),
+        "system_prompt": given.system_prompt,
         "include_default_system_prompt": given.include_default_system_prompt,
-        "plan_mode_instructions": _prompt(
-            given.plan_mode_instructions, "settings.plan_mode_instructions"
-        ),
+        "plan_mode_instructions": given.plan_mode_instructions,
         "compact_on_final_step": given.compact_on_final_step,
         "workspace_ttl_ms": ttl_ms,
-        "auto_archive_days": _whole(
-            given.auto_archive_days, "settings.auto_archive_days", DAYS_MAX
-        ),
-        "retention_days": _whole(given.retention_days, "settings.retention_days", DAYS_MAX),
-        "running_chats_per_user_max": _whole(
-            given.running_chats_per_user_max, "settings.running_chats_per_user_max", CHATS_MAX
-        ),
+        "auto_archive_days": given.auto_archive_days,
+        "retention_days": given.retention_days,
+        "running_chats_per_user_max": given.running_chats_per_user_max,
+        "untrusted_repositories": given.untrusted_repositories,
     }
-
-
-def _checked_user(given: settings_pb2.UserSettings) -> Mapping[str, object]:
-    field = "settings.compaction_threshold_percents"
-    if len(given.compaction_threshold_percents) > THRESHOLDS_MAX:
-        raise InvalidRequest(field, f"holds more than {THRESHOLDS_MAX} models")
-    return {
-        "custom_prompt": _prompt(given.custom_prompt, "settings.custom_prompt"),
-        "compaction_threshold_percents": {
-            fields.model_id(model_id, field): _whole(percent, f"{field}.{model_id[:64]}", 100)
-            for model_id, percent in given.compaction_threshold_percents.items()
-        },
-    }
-
-
-def _prompt(text: str, field: str) -> str:
-    return fields.clean(text, field, bytes_max=PROMPT_BYTES_MAX)
-
-
-def _whole(number: int, field: str, at_most: int) -> int:
-    return fields.whole(number, field, at_least=0, at_most=at_most)
 
 
 def _installation(settings: InstallationSettings) -> settings_pb2.InstallationSettings:
@@ -160,6 +130,7 @@ def _installation(settings: InstallationSettings) -> settings_pb2.InstallationSe
         auto_archive_days=settings.auto_archive_days,
         retention_days=settings.retention_days,
         running_chats_per_user_max=settings.running_chats_per_user_max,
+        untrusted_repositories=settings.untrusted_repositories,
     )
 
 

@@ -54,7 +54,15 @@ SELECT_USER_KEYS = f"""
 SELECT_CHAT_FACTS = """
     SELECT c.model_id, c.reasoning_effort, c.mode, c.client_tools::text AS client_tools,
         coalesce(c.workspace_id, r.workspace_id) AS workspace_id, c.mcp_server_ids,
-        c.parent_chat_id IS NOT NULL AS is_child, w.id IS NOT NULL AS has_scratch
+        CASE WHEN c.parent_chat_id IS NULL THEN '{}'::uuid[] ELSE ARRAY(
+            WITH RECURSIVE above AS (
+                SELECT c.parent_chat_id AS id, 1 AS distance
+                UNION ALL
+                SELECT a.parent_chat_id, distance + 1
+                FROM above JOIN chat.chats a ON a.id = above.id
+                WHERE a.parent_chat_id IS NOT NULL)
+            SELECT id FROM above ORDER BY distance) END AS ancestor_ids,
+        w.id IS NOT NULL AS has_scratch, NOT c.is_unattended AS is_attended
     FROM chat.chats c JOIN chat.chats r ON r.id = c.root_chat_id
     LEFT JOIN chat.workspaces w ON w.id = r.id WHERE c.id = $1
 """
@@ -106,18 +114,25 @@ class ChatFacts:
 
     Attributes:
         workspace_id: The workspace that was chosen for it or its root; empty for none.
-        is_child: Whether another chat started it.
+        ancestor_ids: The chats that started it, the nearest first; a root has none.
         has_scratch: Whether it has a scratch workspace already.
         mcp_server_ids: The MCP servers that were chosen for it.
+        is_attended: Whether somebody can answer questions.
     """
 
     choice: ModelChoice
     mode: ChatMode
     client_tools: tuple[ClientTool, ...] = ()
     workspace_id: str = ""
-    is_child: bool = False
+    ancestor_ids: tuple[ChatId, ...] = ()
     has_scratch: bool = False
     mcp_server_ids: tuple[str, ...] = ()
+    is_attended: bool = True
+
+    @property
+    def is_child(self) -> bool:
+        """Whether another chat started it."""
+        return bool(self.ancestor_ids)
 
 
 class StoredCatalogue:
@@ -180,9 +195,10 @@ class StoredCatalogue:
             ChatMode(row["mode"]),
             tools_from_json(row["client_tools"]),
             "" if row["workspace_id"] is None else str(row["workspace_id"]),
-            row["is_child"],
+            tuple(ChatId(str(each)) for each in row["ancestor_ids"]),
             row["has_scratch"],
             tuple(map(str, row["mcp_server_ids"])),
+            row["is_attended"],
         )
 
     def _values(self, rows: list[asyncpg.Record]) -> KeyValues:

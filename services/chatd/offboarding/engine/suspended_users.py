@@ -108,7 +108,7 @@ class UserSuspension:
             try:
                 await self._ports.apply(turn.chat_id, Interrupt(turn.turn_id, None))
             except ChatError as error:
-                logger.info("a turn of a barred user ended by itself: %s", error)
+                logger.info("a turn of a suspended user ended by itself: %s", error)
         while roots := await store.roots_of_deleted():
             for chat_id, owner_id in roots:
                 await self._delete(chat_id, owner_id)

@@ -13,17 +13,17 @@ BATCH_MAX = 100
 # A deletion is permanent: a later suspension does not revert it.
 # May run: process.
 SUSPEND = """
-    INSERT INTO chat.barred_users AS b (user_id, is_deleted, barred_at)
+    INSERT INTO chat.suspended_users AS b (user_id, is_deleted, suspended_at)
     VALUES ($1, $2, clock_timestamp())
     ON CONFLICT (user_id) DO UPDATE SET is_deleted = excluded.is_deleted
     WHERE excluded.is_deleted AND NOT b.is_deleted
 """
 
 # May run: process.
-REINSTATE = "DELETE FROM chat.barred_users WHERE user_id = $1 AND NOT is_deleted"
+REINSTATE = "DELETE FROM chat.suspended_users WHERE user_id = $1 AND NOT is_deleted"
 
 # May run: process.
-SELECT_SUSPENDED = "SELECT user_id FROM chat.barred_users"
+SELECT_SUSPENDED = "SELECT user_id FROM chat.suspended_users"
 
 # May run: process.
 SELECT_OWNERS = """
@@ -35,14 +35,14 @@ SELECT_OWNERS = """
 # Chats of suspended users whose turns would still use their credentials.
 # May run: process.
 SELECT_RUNNING_TURNS = """
-    SELECT e.chat_id, e.turn_id FROM chat.barred_users b
+    SELECT e.chat_id, e.turn_id FROM chat.suspended_users b
     JOIN chat.chats c ON c.owner_id = b.user_id JOIN chat.chat_exec e ON e.chat_id = c.id
     WHERE e.status IN ('running', 'requires_action') LIMIT $1
 """
 
 # May run: process.
 SELECT_ROOTS_OF_DELETED = """
-    SELECT c.id, c.owner_id FROM chat.barred_users b
+    SELECT c.id, c.owner_id FROM chat.suspended_users b
     JOIN chat.chats c ON c.owner_id = b.user_id AND c.parent_chat_id IS NULL
     WHERE b.is_deleted LIMIT $1
 """
@@ -50,7 +50,7 @@ SELECT_ROOTS_OF_DELETED = """
 # Rows that refer to the user and to no chat. A file that another user's chat holds is kept.
 # May run: process.
 DELETE_REST = """
-    WITH gone AS (SELECT user_id FROM chat.barred_users WHERE is_deleted),
+    WITH gone AS (SELECT user_id FROM chat.suspended_users WHERE is_deleted),
     shares AS (DELETE FROM chat.chat_shares s USING gone
         WHERE s.grantee_kind = 'user' AND s.grantee_id = gone.user_id),
     own_settings AS (DELETE FROM chat.settings s USING gone WHERE s.scope = gone.user_id),

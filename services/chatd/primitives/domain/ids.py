@@ -18,6 +18,7 @@ WorkerId = NewType("WorkerId", str)
 ExecutionId = NewType("ExecutionId", str)
 
 
+RevertId = NewType("RevertId", str)
 QueuedMessageId = NewType("QueuedMessageId", str)
 
 
@@ -39,3 +40,11 @@ class Fence:
     owner_epoch: int
     history_version: int
     generation_attempt: int
+
+
+@dataclass(frozen=True, slots=True)
+class OwnerClaim:
+    """The claim under which a tool of chatd acts; it ends with the epoch of the chat."""
+
+    chat_id: ChatId
+    owner_epoch: int

@@ -230,5 +230,5 @@ def _unreadable(data: bytes) -> ProviderFailed:
     return ProviderFailed(Failure(text, body=data[:BODY_BYTES_MAX], is_garbled=True))
 
 
-def _newer(told: int | None, before: int) -> int:
-    return before if told is None else max(0, told)
+def _newer(reported: int | None, before: int) -> int:
+    return before if reported is None else max(0, reported)

@@ -18,8 +18,9 @@ from chatd.content.domain.parts import (
     ToolOutcome,
     ToolResult,
 )
+from chatd.content.domain.prompts import PromptMessage
 from chatd.content.domain.truncation import repaired
-from chatd.models.domain.language_model import FileData, ModelError, PromptMessage
+from chatd.models.domain.language_model import FileData, ModelError
 from chatd.models.engine.target import Target
 from chatd.providers.anthropic.metadata import anthropic_metadata_of
 from chatd.providers.anthropic.options import config_error

@@ -10,9 +10,10 @@ import msgspec
 
 from chatd.content.domain.messages import ErrorKind, Role
 from chatd.content.domain.parts import Text, ToolCall
+from chatd.content.domain.prompts import PromptMessage
 from chatd.content.domain.tools import ToolSpec
 from chatd.content.domain.truncation import repaired
-from chatd.models.domain.language_model import ModelError, ModelRequest, PromptMessage
+from chatd.models.domain.language_model import ModelError, ModelRequest
 from chatd.models.engine.target import Target
 from chatd.providers.anthropic.options import Options
 from chatd.providers.anthropic.prompt_blocks import BlockMaker, result_blocks_first, tool_name

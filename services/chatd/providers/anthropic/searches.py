@@ -16,7 +16,8 @@ from enum import StrEnum
 
 from chatd.content.domain.messages import ErrorKind, Role
 from chatd.content.domain.parts import Part, Reasoning, Text, ToolCall, ToolResult
-from chatd.models.domain.language_model import ModelError, PromptMessage
+from chatd.content.domain.prompts import PromptMessage
+from chatd.models.domain.language_model import ModelError
 from chatd.providers.anthropic.metadata import anthropic_metadata_of, is_signed
 from chatd.providers.media import result_text
 

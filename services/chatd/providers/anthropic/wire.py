@@ -46,8 +46,8 @@ class AnthropicWire:
 
 def caller_headers(request: ModelRequest) -> Mapping[str, str]:
     """Return headers that identify owner and chat of a call to an API gateway."""
-    told = {"x-parley-owner-id": request.owner_id, "x-parley-chat-id": request.chat_id}
-    return {name: value for name, value in told.items() if value}
+    headers = {"x-parley-owner-id": request.owner_id, "x-parley-chat-id": request.chat_id}
+    return {name: value for name, value in headers.items() if value}
 
 
 def extra_headers(options: Options) -> Mapping[str, str]:

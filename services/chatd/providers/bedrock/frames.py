@@ -135,11 +135,11 @@ def _headers(data: bytes) -> Iterator[tuple[str, str]]:
 def _reported(name: str, payload: bytes) -> ProviderFailed:
     """Return the failure that an exception reports; its original status is preferred."""
     try:
-        told = msgspec.json.decode(payload, type=_Exception)
+        described = msgspec.json.decode(payload, type=_Exception)
     except (ValueError, RecursionError):
-        told = _Exception()
-    status_code = told.original_status_code or STATUS_BY_EXCEPTION.get(name.lower(), 0)
-    text = ": ".join(each for each in (name, told.message, told.original_message) if each)
+        described = _Exception()
+    status_code = described.original_status_code or STATUS_BY_EXCEPTION.get(name.lower(), 0)
+    text = ": ".join(each for each in (name, described.message, described.original_message) if each)
     return ProviderFailed(
         Failure(text or "exception", status_code=status_code, body=payload[:BODY_BYTES_MAX])
     )

@@ -164,11 +164,11 @@ class CompletionsDecoder:
     def _take_rest(self, chunk: Chunk, choice: Choice | None, events: list[ModelEvent]) -> None:
         if chunk.citations or chunk.search_results:
             self._sources.take_lists(chunk)
-        told = chunk.usage or (choice.usage if choice is not None else None)
-        if not told and chunk.x_groq and isinstance(chunk.x_groq, Mapping):
-            told = chunk.x_groq.get("usage")
-        if told:
-            usage = usage_of(told)
+        reported = chunk.usage or (choice.usage if choice is not None else None)
+        if not reported and chunk.x_groq and isinstance(chunk.x_groq, Mapping):
+            reported = chunk.x_groq.get("usage")
+        if reported:
+            usage = usage_of(reported)
             if usage is not None and usage != self._usage:
                 self._usage = usage
                 events.append(usage)

@@ -9,7 +9,8 @@ import msgspec
 
 from chatd.content.domain.messages import Role
 from chatd.content.domain.parts import Part, Reasoning, Text, ToolCall, ToolResult
-from chatd.models.domain.language_model import ModelRequest, PromptMessage
+from chatd.content.domain.prompts import PromptMessage
+from chatd.models.domain.language_model import ModelRequest
 from chatd.providers.attachments import Accepted
 from chatd.providers.completions.calls import NAMELESS
 from chatd.providers.completions.contents import image_part, user_content

@@ -64,19 +64,21 @@ def options_of(target: Target) -> Options:
         ModelError: One of them is invalid.
     """
     try:
-        told = msgspec.convert(dict(target.options), Options)
+        configured = msgspec.convert(dict(target.options), Options)
     except msgspec.ValidationError as error:
         raise config_error(target, f"has an option that is not usable: {error}.") from None
-    if reserved := sorted(_RESERVED & told.extra_body.keys()):
+    if reserved := sorted(_RESERVED & configured.extra_body.keys()):
         raise config_error(
             target, f"has an option extra_body with {', '.join(reserved)}; remove it there."
         )
     return msgspec.structs.replace(
-        told,
-        max_tokens_field=told.max_tokens_field or _max_tokens_field(target),
-        reasoning_replay=told.reasoning_replay or _reasoning_replay(target),
-        store=_store(target) if told.store is None else told.store,
-        accepted_files=_files(target) if told.accepted_files is None else told.accepted_files,
+        configured,
+        max_tokens_field=configured.max_tokens_field or _max_tokens_field(target),
+        reasoning_replay=configured.reasoning_replay or _reasoning_replay(target),
+        store=_store(target) if configured.store is None else configured.store,
+        accepted_files=_files(target)
+        if configured.accepted_files is None
+        else configured.accepted_files,
     )
 
 

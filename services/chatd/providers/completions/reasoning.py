@@ -34,11 +34,11 @@ class ReasoningBuffer:
         text = said if isinstance(said, str) else ""
         if not isinstance(delta.reasoning_details, list):
             return text
-        told: list[str] = []
+        texts: list[str] = []
         for detail in delta.reasoning_details:
             if isinstance(detail, Mapping):
-                told.append(self._keep(detail))
-        return text or "".join(told)
+                texts.append(self._keep(detail))
+        return text or "".join(texts)
 
     def show(self, text: str) -> ModelEvent:
         """Return the event that shows more text."""
@@ -54,11 +54,11 @@ class ReasoningBuffer:
         self.is_open = False
         return ReasoningEnded(metadata)
 
-    def _keep(self, told: Mapping[object, object]) -> str:
+    def _keep(self, raw: Mapping[object, object]) -> str:
         """Append a detail, or merge it into the one that it continues; return its text."""
         detail: Detail = {
             str(name): value
-            for name, value in told.items()
+            for name, value in raw.items()
             if value is not None and isinstance(value, str | int | float)
         }
         field = _TEXT_FIELDS.get(str(detail.get("type")))

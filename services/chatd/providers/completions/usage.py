@@ -8,23 +8,23 @@ from chatd.models.domain.language_model import UsageReported
 TOKENS_MAX = 100_000_000
 
 
-def usage_of(told: object) -> UsageReported | None:
+def usage_of(counts: object) -> UsageReported | None:
     """Return the usage; None when nothing is reported."""
-    if not isinstance(told, Mapping):
+    if not isinstance(counts, Mapping):
         return None
-    prompt = _first(told, "prompt_tokens", "input_tokens")
-    output = _first(told, "completion_tokens", "output_tokens")
-    details = _details(told, "prompt_tokens_details", "input_tokens_details")
+    prompt = _first(counts, "prompt_tokens", "input_tokens")
+    output = _first(counts, "completion_tokens", "output_tokens")
+    details = _details(counts, "prompt_tokens_details", "input_tokens_details")
     read = _first(details, "cached_tokens") or _first(
-        told, "prompt_cache_hit_tokens", "cached_tokens", "cache_read_input_tokens"
+        counts, "prompt_cache_hit_tokens", "cached_tokens", "cache_read_input_tokens"
     )
     written = _first(details, "cache_write_tokens", "cache_creation_tokens") or _first(
-        told, "cache_creation_input_tokens"
+        counts, "cache_creation_input_tokens"
     )
-    output_details = _details(told, "completion_tokens_details", "output_tokens_details")
-    reasoning = _first(output_details, "reasoning_tokens") or _first(told, "reasoning_tokens")
+    output_details = _details(counts, "completion_tokens_details", "output_tokens_details")
+    reasoning = _first(output_details, "reasoning_tokens") or _first(counts, "reasoning_tokens")
     # Some, xAI among them, count reasoning beside the output; detected by the total.
-    is_apart = bool(reasoning) and _first(told, "total_tokens") == prompt + output + reasoning
+    is_apart = bool(reasoning) and _first(counts, "total_tokens") == prompt + output + reasoning
     usage = UsageReported(
         input_tokens=max(0, prompt - read - written),
         output_tokens=output,
@@ -36,18 +36,18 @@ def usage_of(told: object) -> UsageReported | None:
     return None if usage == UsageReported() else usage
 
 
-def _details(told: Mapping[object, object], *names: str) -> Mapping[object, object]:
+def _details(counts: Mapping[object, object], *names: str) -> Mapping[object, object]:
     for name in names:
-        details = told.get(name)
+        details = counts.get(name)
         if isinstance(details, Mapping):
             return details
     return {}
 
 
-def _first(told: Mapping[object, object], *names: str) -> int:
+def _first(counts: Mapping[object, object], *names: str) -> int:
     """Return the first of these counts that is not zero."""
     for name in names:
-        count = _count(told.get(name))
+        count = _count(counts.get(name))
         if count:
             return count
     return 0

@@ -44,16 +44,16 @@ def reported_error(event: Anything) -> ProviderFailed:
 def _failure_of(error: Error) -> ProviderFailed:
     words = (error.code or error.type or "", error.message or "the provider reported an error")
     text = ": ".join(str(word) for word in words if word)
-    told = {"code": error.code, "type": error.type, "message": error.message}
-    body = msgspec.json.encode({"error": {name: each for name, each in told.items() if each}})
+    named = {"code": error.code, "type": error.type, "message": error.message}
+    body = msgspec.json.encode({"error": {name: each for name, each in named.items() if each}})
     return ProviderFailed(Failure(text, status_code=_status(error), body=_start(body)))
 
 
 def _status(error: Error) -> int:
     """Return the status of an error; some endpoints put it into the code."""
-    for told in (error.status_code, error.status, error.code):
-        if str(told).isdecimal() and 400 <= int(str(told)) <= 599:
-            return int(str(told))
+    for status in (error.status_code, error.status, error.code):
+        if str(status).isdecimal() and 400 <= int(str(status)) <= 599:
+            return int(str(status))
     return 0
 
 

@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from enum import Enum, auto
 
 from chatd.content.domain.parts import Part, Reasoning, Text, ToolCall, ToolResult
-from chatd.models.domain.language_model import PromptMessage
+from chatd.content.domain.prompts import PromptMessage
 from chatd.providers.responses.item_origins import ItemOrigin, item_origin_of
 from chatd.providers.responses.provider_calls import Item, item_of
 

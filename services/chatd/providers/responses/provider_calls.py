@@ -35,7 +35,7 @@ def is_provider_call(kind: str) -> bool:
 
 def call_and_result(kind: str, item_id: str, item: Item) -> tuple[ToolCall, ToolResult]:
     """Return a provider-executed tool as stored call and result."""
-    kept, told = _parted(kind, item | {"type": kind})
+    kept, visible = _parted(kind, item | {"type": kind})
     name = _tool_name(kind, item)
     call = ToolCall(
         item_id,
@@ -46,7 +46,7 @@ def call_and_result(kind: str, item_id: str, item: Item) -> tuple[ToolCall, Tool
     )
     has_failed = item.get("status") in ("failed", "incomplete") or bool(item.get("error"))
     outcome = ToolOutcome.FAILED if has_failed else ToolOutcome.DONE
-    result_json = _json(_shown(kind, item, told))
+    result_json = _json(_shown(kind, item, visible))
     return call, ToolResult(item_id, name, result_json, outcome, provider_executed=True)
 
 
@@ -65,24 +65,24 @@ def item_of(origin: ItemOrigin, result: ToolResult | None, *, is_stored: bool) -
     if kind == "image_generation_call" and is_stored:
         return {"type": kind, "id": origin.id}
     try:
-        told = json.loads(result.result_json) if result is not None else None
+        visible = json.loads(result.result_json) if result is not None else None
     except (ValueError, RecursionError):
         return None
-    if not isinstance(told, dict):
+    if not isinstance(visible, dict):
         return None
-    return item | _replayed_fields(kind, told)
+    return item | _replayed_fields(kind, visible)
 
 
 def _parted(kind: str, item: Item) -> tuple[Item, Item]:
     """Return input and output fields of an item."""
     names = _OUTPUTS.get(kind, ())
     kept = {name: value for name, value in item.items() if name not in names}
-    told = {name: item.get(name) for name in names}
+    visible = {name: item.get(name) for name in names}
     action = item.get("action")
     if isinstance(action, dict) and "sources" in action:
         kept["action"] = {name: value for name, value in action.items() if name != "sources"}
-        told["sources"] = action["sources"]
-    return kept, told
+        visible["sources"] = action["sources"]
+    return kept, visible
 
 
 def _tool_name(kind: str, item: Item) -> str:
@@ -104,17 +104,17 @@ def _arguments(kind: str, kept: Item) -> object:
     return {name: value for name, value in kept.items() if name not in _NOT_ARGUMENTS}
 
 
-def _shown(kind: str, item: Item, told: Item) -> Item:
+def _shown(kind: str, item: Item, visible: Item) -> Item:
     """Return a result as it is stored and shown."""
     status = {"status": item["status"]} if "status" in item else {}
-    match kind, told:
+    match kind, visible:
         case "code_interpreter_call", {"outputs": list(outputs)}:
             return {"content": [_shown_output(output) for output in outputs]} | status
         case "image_generation_call", {"result": str(data)}:
             media_type = f"image/{item.get('output_format') or 'png'}"
             return {"content": [{"type": "image", "mimeType": media_type, "data": data}]} | status
         case _:
-            return status | {name: value for name, value in told.items() if value is not None}
+            return status | {name: value for name, value in visible.items() if value is not None}
 
 
 def _shown_output(output: object) -> object:

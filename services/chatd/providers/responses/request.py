@@ -9,9 +9,10 @@ import msgspec
 
 from chatd.content.domain.messages import ErrorKind, Role
 from chatd.content.domain.parts import File, Text, ToolResult
+from chatd.content.domain.prompts import PromptMessage
 from chatd.content.domain.tools import ToolSpec
 from chatd.models.domain.catalogue import ProviderType
-from chatd.models.domain.language_model import ModelError, ModelRequest, PromptMessage
+from chatd.models.domain.language_model import ModelError, ModelRequest
 from chatd.models.engine.target import Target
 from chatd.providers.attachments import (
     Accepted,
@@ -216,10 +217,10 @@ def _settings(request: ModelRequest, target: Target) -> Json:
 
 
 def _safety_identifier(request: ModelRequest, target: Target) -> str:
-    told = target.options.get("safety_identifier")
-    if told is True:
+    identifier = target.options.get("safety_identifier")
+    if identifier is True:
         return hashlib.sha256(request.owner_id.encode()).hexdigest() if request.owner_id else ""
-    return "" if told is False else text_option(target, "safety_identifier")
+    return "" if identifier is False else text_option(target, "safety_identifier")
 
 
 def _image(url: str) -> Json:

@@ -11,8 +11,6 @@ from chatd.content.domain.messages import ErrorKind, TurnError
 from chatd.primitives.domain.errors import ChatError
 from chatd.primitives.domain.ids import ChatId, Owner
 
-LIMIT_MICROS_MAX = 10**13
-
 
 class LimitPeriod(StrEnum):
     """A period over which spending is limited, in UTC; weeks begin on Monday."""

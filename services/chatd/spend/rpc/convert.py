@@ -8,7 +8,6 @@ from chatd.primitives.domain.errors import InvalidRequest
 from chatd.primitives.rpc import fields
 from chatd.spend.domain.limits import (
     EVERYONE,
-    LIMIT_MICROS_MAX,
     LimitPeriod,
     SpendLimit,
     SpendStatus,
@@ -76,9 +75,7 @@ def limit_from_proto(limit: usage_pb2.SpendLimit) -> SpendLimit:
     Raises:
         InvalidRequest: it has no subject, or its amount or period is invalid.
     """
-    micros = fields.whole(
-        limit.limit_micros, "limit.limit_micros", at_least=0, at_most=LIMIT_MICROS_MAX
-    )
+    micros = limit.limit_micros
     period = PERIOD_OF.get(limit.period)
     if period is None:
         if micros or limit.period != usage_pb2.LIMIT_PERIOD_UNSPECIFIED:

@@ -161,7 +161,6 @@ class UsageServicer(UsageServiceServicer):
         self, request: api.SetSpendLimitRequest, context: Context
     ) -> api.SetSpendLimitResponse:
         """Set or remove a limit."""
-        fields.request_id_of(request.request_id)
         limit = limit_from_proto(request.limit)
         await self._require_subject(limit)
         await self._ports.limits.put(limit)

@@ -2,7 +2,18 @@
 
 import msgspec
 
-from chatd.content.domain.parts import Part, Reasoning, Text, ToolCall, ToolResult
+from chatd.content.domain.parts import (
+    Part,
+    Reasoning,
+    StreamedPart,
+    Text,
+    ToolCall,
+    ToolResult,
+    ToolResultDelta,
+)
+
+# What a delta without text counts: it is sent and kept as well.
+DELTA_BYTES = 64
 
 
 def joined_pieces(first: Part, second: Part) -> Part | None:
@@ -37,13 +48,26 @@ def is_piece(part: Part) -> bool:
             return False
 
 
-def size_of(part: Part) -> int:
+def joined_deltas(first: ToolResultDelta, second: ToolResultDelta) -> ToolResultDelta:
+    """Return two consecutive deltas of one call as one."""
+    return msgspec.structs.replace(
+        second,
+        text=second.text if second.is_reset else first.text + second.text,
+        is_reset=first.is_reset or second.is_reset,
+        process_id=second.process_id or first.process_id,
+        progress=second.progress or first.progress,
+    )
+
+
+def size_of(part: StreamedPart) -> int:
     """Return the approximate size of a piece in bytes."""
     match part:
         case Text(text) | Reasoning(text):
             return _utf8_length(text)
         case ToolCall(args_json=text) | ToolResult(result_json=text):
             return _utf8_length(text)
+        case ToolResultDelta(text=text):
+            return DELTA_BYTES + _utf8_length(text)
         case _:
             return 0
 

@@ -17,12 +17,13 @@ from functools import partial
 
 import msgspec
 
-from chatd.chats.domain.chat import ChatState
+from chatd.chats.domain.chat import ChatState, Status
 from chatd.content.domain.messages import Role
-from chatd.content.domain.parts import Part
+from chatd.content.domain.parts import Part, StreamedPart, ToolResult, ToolResultDelta
 from chatd.primitives.domain.ids import ChatId, Fence
 from chatd.streams.engine.coalescing import is_piece, joined_pieces, size_of
 from chatd.streams.engine.flush_timer import FlushTimer
+from chatd.streams.engine.live_results import LiveResults
 
 JOINED_BYTES_MAX = 2048
 EPISODE_BYTES_MAX = 1 << 20
@@ -36,7 +37,7 @@ class LivePart(msgspec.Struct, frozen=True):
     seq: int
     part_index: int
     role: Role
-    part: Part
+    part: StreamedPart
 
     @property
     def characters(self) -> int:
@@ -67,6 +68,7 @@ class _Open:
     kept_bytes: int = 0
     seq: int = 0
     waiting: _Waiting | None = None
+    results: LiveResults = field(default_factory=LiveResults)
     has_shown_since_flush: bool = False
 
 
@@ -78,8 +80,13 @@ class Episode:
         self._chat_id = chat_id
         self._open = opened
 
-    def add(self, role: Role, part_index: int, part: Part) -> None:
-        """Publish one more piece of the answer."""
+    def add(self, role: Role, part_index: int, part: StreamedPart) -> None:
+        """Publish one more piece of the answer, or of the result of a running call."""
+        if isinstance(part, ToolResultDelta):
+            self._live.add_delta(self._chat_id, self._open, part_index, part)
+            return
+        if isinstance(part, ToolResult):
+            self._open.results.end(part.tool_call_id)
         self._live.add_piece(
             self._chat_id, self._open, _Waiting(role, part_index, part, size_of(part))
         )
@@ -126,16 +133,20 @@ class LiveChats:
         """Drop the episode that a commit closed; pieces not numbered yet are part of the commit."""
         opened = self._episodes.get(state.chat_id)
         episode = (state.history_version, state.generation_attempt)
-        if opened is not None and episode != (opened.history_version, opened.generation_attempt):
+        if opened is None:
+            return
+        if episode != (opened.history_version, opened.generation_attempt):
             opened.waiting = None
             del self._episodes[state.chat_id]
+        elif state.status is not Status.RUNNING:
+            opened.results.close()
 
     def add_piece(self, chat_id: ChatId, opened: _Open, piece: _Waiting) -> None:
         """Number a piece of an open episode, now or at the next flush."""
         if self._episodes.get(chat_id) is not opened:
             return
         if self._flush_timer is None:
-            self._number(chat_id, opened, piece)
+            self._number(chat_id, opened, piece.role, piece.part_index, piece.part)
             return
         waiting = opened.waiting
         if waiting is not None:
@@ -150,7 +161,19 @@ class LiveChats:
         if is_piece(piece.part) and opened.has_shown_since_flush and piece.size < JOINED_BYTES_MAX:
             opened.waiting = piece
         else:
-            self._number(chat_id, opened, piece)
+            self._number(chat_id, opened, piece.role, piece.part_index, piece.part)
+
+    def add_delta(
+        self, chat_id: ChatId, opened: _Open, part_index: int, delta: ToolResultDelta
+    ) -> None:
+        """Number a delta of a running call at one of the next flushes."""
+        if self._episodes.get(chat_id) is not opened or not opened.results.add(part_index, delta):
+            return
+        if self._flush_timer is not None:
+            self._mark_busy(self._flush_timer, chat_id, opened)
+            return
+        while opened.results.has_unsent:
+            self._number_results(chat_id, opened)
 
     def _joined(self, waiting: _Waiting, piece: _Waiting) -> Part | None:
         if (waiting.role, waiting.part_index) != (piece.role, piece.part_index):
@@ -172,25 +195,34 @@ class LiveChats:
             if opened.waiting is not None:
                 self._mark_busy(flush_timer, chat_id, opened)
                 self._number_waiting(chat_id, opened)
+            self._number_results(chat_id, opened)
+            if opened.results.has_unsent:
+                self._mark_busy(flush_timer, chat_id, opened)
+
+    def _number_results(self, chat_id: ChatId, opened: _Open) -> None:
+        for part_index, delta in opened.results.due():
+            self._number(chat_id, opened, Role.TOOL, part_index, delta)
 
     def _number_waiting(self, chat_id: ChatId, opened: _Open) -> None:
         waiting, opened.waiting = opened.waiting, None
         if waiting is not None:
-            self._number(chat_id, opened, waiting)
+            self._number(chat_id, opened, waiting.role, waiting.part_index, waiting.part)
 
-    def _number(self, chat_id: ChatId, opened: _Open, piece: _Waiting) -> None:
+    def _number(
+        self, chat_id: ChatId, opened: _Open, role: Role, part_index: int, shown: StreamedPart
+    ) -> None:
         opened.seq += 1
         opened.has_shown_since_flush = True
         part = LivePart(
             opened.history_version,
             opened.generation_attempt,
             opened.seq,
-            piece.part_index,
-            piece.role,
-            piece.part,
+            part_index,
+            role,
+            shown,
         )
         opened.parts.append(part)
-        opened.kept_bytes += piece.size
+        opened.kept_bytes += size_of(shown)
         while opened.kept_bytes > EPISODE_BYTES_MAX and len(opened.parts) > 1:
             opened.kept_bytes -= size_of(opened.parts.popleft().part)
         for listener in self._listeners:

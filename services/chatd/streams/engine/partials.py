@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 
 from chatd.chats.domain.chat import ChatState
 from chatd.chats.domain.pieces import Chunk, PartialStore, Piece
+from chatd.content.domain.parts import ToolResultDelta
 from chatd.primitives.domain.ids import ChatId
 from chatd.streams.engine.live import LivePart
 from parley.clock import Clock
@@ -43,7 +44,9 @@ class PartialWriter:
         self._is_full = asyncio.Event()
 
     def shown(self, chat_id: ChatId, part: LivePart) -> None:
-        """Buffer one piece; never blocks."""
+        """Buffer one piece; never blocks. Live results are not stored."""
+        if isinstance(part.part, ToolResultDelta):
+            return
         pending = self._pending.get(chat_id)
         episode = (part.history_version, part.generation_attempt)
         if pending is None or (pending.history_version, pending.generation_attempt) != episode:

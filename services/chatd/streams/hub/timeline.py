@@ -12,7 +12,7 @@ from msgspec.structs import replace
 
 from chatd.chats.domain.chat import ChatState, Message, QueuedMessage, Status
 from chatd.chats.domain.transitions import OWNED
-from chatd.content.domain.parts import ToolCall
+from chatd.chats.domain.views import OpenAction
 from chatd.primitives.domain.ids import ChatId
 from chatd.streams.rpc import wire
 from chatd.streams.rpc.position import TAIL, Position, is_status_sent, mark_of, status_sent_of
@@ -156,7 +156,7 @@ class Snapshot:
     state: ChatState
     place_in_line: int = 0
     queue: tuple[QueuedMessage, ...] = ()
-    asking: tuple[ToolCall, ...] = ()
+    asking: tuple[OpenAction, ...] = ()
 
     @property
     def version(self) -> int:
@@ -242,7 +242,7 @@ def _tail(seen: Position, now: Snapshot) -> Iterator[tuple[Tail, bool, Callable[
 
     if state.status is Status.REQUIRES_ACTION:
         is_due = not is_explained(Tail.ACTION, Status.REQUIRES_ACTION)
-        yield Tail.ACTION, is_due, lambda: wire.action_body(now.asking, state.deadline_at)
+        yield Tail.ACTION, is_due, lambda: wire.action_body(state, now.asking)
 
     retry = state.retry
     if retry is not None:
@@ -333,8 +333,8 @@ class Timeline:
     def add_part(self, seq: int, body: bytes) -> list[bytes]:
         """Keep a part of the open episode; return its events."""
         is_next = self.log.add(seq, body)
-        told = self.part_event(seq, body)
-        return [told] if is_next else [self.part_event(seq - 1, wire.PREVIEW_TRUNCATED), told]
+        event = self.part_event(seq, body)
+        return [event] if is_next else [self.part_event(seq - 1, wire.PREVIEW_TRUNCATED), event]
 
     def _keep(self, read: FollowedChat, rows: Sequence[Row], after: int) -> None:
         """Replace the kept messages by those of a read, except newer ones."""
@@ -359,7 +359,7 @@ def snapshot_of(read: FollowedChat) -> Snapshot:
 def is_all_known(before: ChatState, after: ChatState, appended: tuple[Message, ...] | None) -> bool:
     """Return whether a commit of this process can be followed without a read.
 
-    Queues, queue positions and the calls that a client is asked to execute are read; and a chat
+    Queues, queue positions and the actions that it waits for are read; and a chat
     that goes to `waiting` without a new message may be gone.
     """
     is_next = after.snapshot_version == before.snapshot_version + 1

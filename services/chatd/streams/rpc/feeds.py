@@ -296,10 +296,10 @@ class Feeds:
         match = _CURSOR.fullmatch(cursor)
         if match is None or not 0 < int(match[1]) <= NUMBER_MAX:
             return None
-        told = int(match[2])
+        stamp = int(match[2])
         # Cursors of earlier versions are in seconds.
-        told_s = told / MICROSECONDS if told >= MICROSECONDS**2 else told
-        age_s = self._clock.now().timestamp() - told_s
+        stamp_s = stamp / MICROSECONDS if stamp >= MICROSECONDS**2 else stamp
+        age_s = self._clock.now().timestamp() - stamp_s
         is_kept = -3600 < age_s < KEPT.total_seconds() - 86400
         return int(match[1]) if is_kept else None
 

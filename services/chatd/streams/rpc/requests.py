@@ -6,9 +6,9 @@ from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from functools import partial
 
-from chatd.primitives.domain.errors import ChatError
+from chatd.primitives.domain.errors import ChatError, InvalidRequest
 from chatd.primitives.domain.ids import ChatId, OwnerId
-from chatd.primitives.rpc.fields import chat_id_of, uuid_of, whole
+from chatd.primitives.rpc.fields import chat_id_of, uuid_of
 from chatd.streams.hub.hubs import Hubs
 from chatd.streams.rpc.access import Access
 from chatd.streams.rpc.connection import Connection, Entry
@@ -166,7 +166,8 @@ class StreamRequestHandler:
         hubs, access = self._streams.hubs, self._streams.access
         try:
             chat_id = chat_id_of(request.chat_id)
-            after_id = whole(request.after_id, "after_id", at_least=0)
+            if request.after_id < 0:
+                raise InvalidRequest("after_id", "is less than 0")
             if request.relay:
                 return self._relayed(request, chat_id)
             user_id = self._user(request.authorization)
@@ -174,7 +175,7 @@ class StreamRequestHandler:
                 chat_id,
                 user_id,
                 cursor=request.cursor,
-                after_id=after_id,
+                after_id=request.after_id,
                 wake=self._connection.wake,
             )
         except (ChatError, IdentityError) as error:

@@ -6,7 +6,7 @@ from functools import partial
 
 import grpc
 
-from chatd.primitives.rpc.fields import chat_id_of, whole
+from chatd.primitives.rpc.fields import chat_id_of
 from chatd.streams.rpc.connection import Connection
 from chatd.streams.rpc.requests import StreamRequestHandler, Streams
 from chatd.streams.rpc.tunnelled_calls import ActiveTunnelledCalls
@@ -33,13 +33,12 @@ class StreamServicer(StreamServiceServicer):
         """Send the events after the cursor, then live events."""
         hubs, access = self._streams.hubs, self._streams.access
         chat_id = chat_id_of(request.chat_id)
-        after_id = whole(request.after_id, "after_id", at_least=0)
         something = asyncio.Event()
         subscription = await access.open(
             chat_id,
             caller_as_owner().id,
             cursor=request.cursor,
-            after_id=after_id,
+            after_id=request.after_id,
             wake=lambda _: something.set(),
         )
         try:

@@ -1,25 +1,26 @@
 """Encoded events: the body is encoded once, each reader's cursor is put before it."""
 
-from datetime import datetime
-
 from chatd.chats.domain.chat import ChatState, Message, QueuedMessage, Retry
+from chatd.chats.domain.views import OpenAction
 from chatd.chats.rpc.bounding import bounded
 from chatd.chats.rpc.convert import (
     ROLE,
     STATUS,
     call_to_proto,
+    client_calls_of,
     error_to_proto,
     message_to_proto,
+    open_action_to_proto,
     part_to_proto,
     queued_to_proto,
     retry_to_proto,
 )
 from chatd.content.domain.messages import TurnError
-from chatd.content.domain.parts import Text, ToolCall
+from chatd.content.domain.parts import Part, Text, ToolCall, ToolResultDelta
 from chatd.primitives.domain.ids import ChatId
 from chatd.primitives.rpc.times import optional_time
 from chatd.streams.engine.live import LivePart
-from parley.api.chat.v1 import event_pb2
+from parley.api.chat.v1 import event_pb2, message_pb2
 from parley.api.chat.v1.event_pb2 import (
     ActionRequiredEvent,
     ChatEvent,
@@ -44,22 +45,46 @@ def fill_live_part(shown: event_pb2.MessagePartEvent, live: LivePart) -> None:
     Filling the message in place is twice as fast as building nested messages, and parts are
     frequent.
     """
-    (part,) = bounded((live.part,))
-    match part:
-        case Text(text):
-            shown.part.text.text = text
-        case ToolCall(created_at=None):
-            # The arguments are incomplete, and so not valid JSON.
-            call = shown.part.tool_call
-            call.CopyFrom(call_to_proto(part))
-            call.args_delta, call.args_json = call.args_json, ""
-        case _:
-            shown.part.CopyFrom(part_to_proto(part))
+    if isinstance(live.part, ToolResultDelta):
+        _fill_delta(shown.part.tool_result, live.part)
+    else:
+        _fill_part(shown.part, live.part)
     shown.role = ROLE[live.role]
     shown.history_version = live.history_version
     shown.generation_attempt = live.generation_attempt
     shown.seq = live.seq
     shown.part_index = live.part_index
+
+
+def _fill_part(shown: message_pb2.Part, live: Part) -> None:
+    (part,) = bounded((live,))
+    match part:
+        case Text(text):
+            shown.text.text = text
+        case ToolCall(created_at=None):
+            # The arguments are incomplete, and so not valid JSON.
+            call = shown.tool_call
+            call.CopyFrom(call_to_proto(part))
+            call.args_delta, call.args_json = call.args_json, ""
+        case _:
+            shown.CopyFrom(part_to_proto(part))
+
+
+def _fill_delta(shown: message_pb2.ToolResultPart, delta: ToolResultDelta) -> None:
+    shown.tool_call_id = delta.tool_call_id
+    shown.tool_name = delta.tool_name
+    shown.mcp_server_id = delta.mcp_server_id
+    shown.result_delta = delta.text
+    shown.result_reset = delta.is_reset
+    shown.process_id = delta.process_id
+    if delta.progress is not None:
+        shown.progress.CopyFrom(
+            message_pb2.CallProgress(
+                progress=delta.progress.progress,
+                total=delta.progress.total,
+                message=delta.progress.message,
+            )
+        )
 
 
 def with_cursor(cursor: str, body: bytes) -> bytes:
@@ -98,15 +123,19 @@ def queue_body(queue: tuple[QueuedMessage, ...]) -> bytes:
     return ChatEvent(queue_update=queued).SerializeToString()
 
 
-def action_body(calls: tuple[ToolCall, ...], deadline_at: datetime | None) -> bytes:
-    """Return the body with the tool calls that the client is asked to execute."""
+def action_body(state: ChatState, asking: tuple[OpenAction, ...]) -> bytes:
+    """Return the body with everything that a client or a person is asked for."""
     required = [
         RequiredCall(
             tool_call_id=call.tool_call_id, tool_name=call.tool_name, args_json=call.args_json
         )
-        for call in calls
+        for call in client_calls_of(asking)
     ]
-    action = ActionRequiredEvent(tool_calls=required, deadline_at=optional_time(deadline_at))
+    action = ActionRequiredEvent(
+        tool_calls=required,
+        deadline_at=optional_time(state.deadline_at),
+        actions=[open_action_to_proto(state.chat_id, each) for each in asking],
+    )
     return ChatEvent(action_required=action).SerializeToString()
 
 

@@ -10,11 +10,11 @@ from dataclasses import dataclass
 import asyncpg
 
 from chatd.chats.domain.chat import ChatState, Message, QueuedMessage
+from chatd.chats.domain.views import OpenAction
 from chatd.chats.store.queries import MESSAGE_COLUMNS
 from chatd.chats.store.rows import message_of, queue_column, queue_of, state_of
 from chatd.chats.store.statements import STATE_COLUMNS
 from chatd.chats.store.view_rows import ASKING, PLACE_IN_LINE, asking_of
-from chatd.content.domain.parts import ToolCall
 from chatd.primitives.domain.ids import ChatId, OwnerId
 from chatd.primitives.domain.requests import Reader
 from parley.postgres import Pool
@@ -110,14 +110,14 @@ class FollowedChat:
         messages: Those that changed, in order; deleted ones are marked.
         is_complete: Whether these are all; else older ones are missing.
         deleted_version: The version of the last deletion; None if it was not requested.
-        asking: The calls that the client is asked to execute.
+        asking: What it waits for from a client or a person.
     """
 
     owner_id: OwnerId
     state: ChatState
     place_in_line: int
     queue: tuple[QueuedMessage, ...]
-    asking: tuple[ToolCall, ...]
+    asking: tuple[OpenAction, ...]
     messages: tuple[Message, ...]
     is_complete: bool
     deleted_version: int | None = None

@@ -8,8 +8,8 @@ from collections.abc import Iterable
 
 from chatd.content.domain.messages import Role
 from chatd.content.domain.parts import File, FileReference, Part, Text
+from chatd.content.domain.prompts import PromptMessage
 from chatd.content.domain.truncation import excerpt
-from chatd.models.domain.language_model import PromptMessage
 from chatd.turns.domain.turn import Ending
 
 TITLE_WORDS_MAX = 8
@@ -70,18 +70,18 @@ def title_source(content: Iterable[Part]) -> str:
 
     A message without text has a subject too.
     """
-    told: list[str] = []
+    pieces: list[str] = []
     for part in content:
         match part:
             case Text(text):
-                told.append(text)
+                pieces.append(text)
             case FileReference(file_name, content=lines):
-                told.append(f"{file_name}:\n{lines}")
+                pieces.append(f"{file_name}:\n{lines}")
             case File(name=name) if name:
-                told.append(f"File: {name}")
+                pieces.append(f"File: {name}")
             case _:
                 pass
-    source = "\n\n".join(text.strip() for text in told if text.strip())
+    source = "\n\n".join(text.strip() for text in pieces if text.strip())
     return excerpt(source, TITLE_SOURCE_CHARACTERS_MAX)
 
 
@@ -103,8 +103,8 @@ def label_prompt(asked: str, answered: str) -> tuple[PromptMessage, ...]:
     asked = excerpt(asked.strip(), LABEL_SOURCE_CHARACTERS_MAX)
     # The result of a turn is at the end of its answer.
     answered = answered.strip()[-LABEL_SOURCE_CHARACTERS_MAX:]
-    told = f"{DASHES}\nUser:\n{asked}\n\nAnswer:\n{answered}\n{DASHES}"
-    return _prompt(LABEL_REQUEST, told)
+    delimited = f"{DASHES}\nUser:\n{asked}\n\nAnswer:\n{answered}\n{DASHES}"
+    return _prompt(LABEL_REQUEST, delimited)
 
 
 def clean_label(answer: str) -> str | None:
@@ -131,8 +131,8 @@ def _one_line(answer: str) -> str | None:
     return bare.rstrip(".。:;, ").strip(_QUOTES + " ") or None
 
 
-def _prompt(request: str, told: str) -> tuple[PromptMessage, ...]:
+def _prompt(request: str, delimited: str) -> tuple[PromptMessage, ...]:
     return (
         PromptMessage(Role.SYSTEM, (Text(request),)),
-        PromptMessage(Role.USER, (Text(told),)),
+        PromptMessage(Role.USER, (Text(delimited),)),
     )

@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from chatd.chats.domain.chat import Message
 from chatd.content.domain.messages import Role, Visibility
 from chatd.content.domain.parts import Text
+from chatd.content.domain.prompts import PromptMessage
 from chatd.content.domain.truncation import excerpt
-from chatd.models.domain.language_model import PromptMessage
 
 NEW_TURNS_MIN = 3
 TRANSCRIPT_CHARACTERS_MIN = 200
@@ -73,10 +73,10 @@ def is_worth_a_summary(transcript: str) -> bool:
 
 def summary_prompt(transcript: str) -> tuple[PromptMessage, ...]:
     """Return the prompt for a summary."""
-    told = f"{DASHES}\n{transcript}\n{DASHES}"
+    delimited = f"{DASHES}\n{transcript}\n{DASHES}"
     return (
         PromptMessage(Role.SYSTEM, (Text(SUMMARY_REQUEST),)),
-        PromptMessage(Role.USER, (Text(told),)),
+        PromptMessage(Role.USER, (Text(delimited),)),
     )
 
 

@@ -6,13 +6,9 @@ from dataclasses import dataclass
 
 from chatd.chats.domain.chat import ChatState
 from chatd.content.domain.parts import Text
+from chatd.content.domain.prompts import PromptMessage
 from chatd.models.domain.catalogue import DEMO_MODEL_ID, DEMO_PROVIDER_ID
-from chatd.models.domain.language_model import (
-    LanguageModel,
-    ModelError,
-    ModelRequest,
-    PromptMessage,
-)
+from chatd.models.domain.language_model import LanguageModel, ModelError, ModelRequest
 from chatd.models.domain.profile import ModelProfile
 from chatd.primitives.domain.ids import ChatId, Fence, Owner, OwnerId
 from chatd.spend.domain.ledger import CallOutcome, CallPurpose, LedgerEntry

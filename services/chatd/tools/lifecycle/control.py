@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import Any, Protocol
 
 from chatd.content.domain.tools import Execution, Executor, Outcome, ToolSpec
-from chatd.primitives.domain.ids import ChatId, OwnerId
+from chatd.primitives.domain.ids import ChatId, OwnerClaim, OwnerId
 from chatd.tools.workspace.arguments import BadArguments, Input, schema_of
 from chatd.workspaces.domain.commands import NewWorkspace
 from chatd.workspaces.domain.ports import ChatWorkspace, LogLine
@@ -34,18 +34,23 @@ class Control(Protocol):
         """Return the id of the workspace that a request creates."""
         ...
 
-    async def create(self, asked: NewWorkspace) -> tuple[Workspace, bool]:
+    async def create(
+        self, asked: NewWorkspace, *, claim: OwnerClaim | None = None
+    ) -> tuple[Workspace, bool]:
         """Create a workspace."""
         ...
 
     async def start(
-        self, workspace: Workspace, parameters: Mapping[str, str]
+        self,
+        workspace: Workspace,
+        parameters: Mapping[str, str],
+        claim: OwnerClaim | None = None,
     ) -> tuple[Workspace, Workspace]:
         """Start a workspace."""
         ...
 
-    async def stop(self, workspace_id: str) -> tuple[Workspace, Workspace]:
-        """Stop a workspace."""
+    async def stop_for(self, workspace_id: str, claim: OwnerClaim) -> tuple[Workspace, Workspace]:
+        """Stop a workspace for a chat."""
         ...
 
     async def settled(self, workspace_id: str) -> Workspace:

@@ -1,11 +1,13 @@
 """Offers the lifecycle tools to root chats and executes their calls."""
 
-from collections.abc import Awaitable, Callable, Mapping
-from typing import Final, Protocol
+from collections.abc import Mapping
+from typing import Final
 
+from chatd.chats.domain.errors import FenceLost
+from chatd.content.domain.messages import ChatMode
 from chatd.content.domain.tools import Execution, Found, Outcome, StillRunning, ToolSpec
+from chatd.content.domain.turn_context import TurnContext
 from chatd.primitives.domain.errors import ChatError, InvalidRequest
-from chatd.primitives.domain.ids import ChatId, Owner
 from chatd.tools.lifecycle.control import Control, LifecycleTool
 from chatd.tools.lifecycle.templates import FINDING
 from chatd.tools.lifecycle.workspaces import LIVING
@@ -16,15 +18,12 @@ from chatd.workspaces.domain.errors import TemplateNotFound
 
 TOOLS: Final[Mapping[str, LifecycleTool]] = {tool.name: tool for tool in (*FINDING, *LIVING)}
 _SPECS: Final = tuple(tool.spec for tool in TOOLS.values())
-
-
-class ChatFacts(Protocol):
-    """Facts about a chat that are not part of its history."""
-
-    @property
-    def is_child(self) -> bool:
-        """Whether another chat started it."""
-        ...
+#: A plan may need a workspace to look at. Stopping one would end what people run there.
+_OFFERED: Final = {
+    ChatMode.ORDINARY: _SPECS,
+    ChatMode.PLAN: tuple(spec for spec in _SPECS if spec.name != "stop_workspace"),
+    ChatMode.EXPLORE: (),
+}
 
 
 class LifecycleTools:
@@ -32,18 +31,14 @@ class LifecycleTools:
 
     Args:
         control: Executes the operations.
-        facts: Returns whether a chat is a child.
     """
 
-    def __init__(self, control: Control, facts: Callable[[ChatId], Awaitable[ChatFacts]]) -> None:
+    def __init__(self, control: Control) -> None:
         self._control = control
-        self._facts = facts
 
-    async def list_tools(self, chat_id: ChatId, owner: Owner) -> tuple[ToolSpec, ...]:
-        """Return the tools; a child gets none."""
-        if (await self._facts(chat_id)).is_child:
-            return ()
-        return _SPECS
+    async def list_tools(self, context: TurnContext) -> tuple[ToolSpec, ...]:
+        """Return the tools that the mode allows; a child gets none."""
+        return () if context.is_child else _OFFERED[context.mode]
 
     async def execute(self, execution: Execution) -> Outcome:
         """Execute a call; invalid arguments are returned as its result."""
@@ -62,6 +57,8 @@ class LifecycleTools:
         except TemplateNotFound:
             hint = "Call list_templates and use an id from there."
             return failed("There is no such template.", "TEMPLATE_NOT_FOUND", hint)
+        except FenceLost:
+            raise  # The result would be refused as well: the new owner makes the call.
         except ChatError as error:
             return not_ready(error)
 

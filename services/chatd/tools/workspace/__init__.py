@@ -2,7 +2,7 @@
 
 from chatd.tools.workspace.call import AttachmentStore, Call, key_of
 from chatd.tools.workspace.results import failed, refused
-from chatd.tools.workspace.toolset import TOOLS, Tool
+from chatd.tools.workspace.toolset import TOOLS, Tool, offered
 
 __all__ = [
     "TOOLS",
@@ -11,5 +11,6 @@ __all__ = [
     "Tool",
     "failed",
     "key_of",
+    "offered",
     "refused",
 ]

@@ -6,7 +6,10 @@ from typing import Any, Final, Protocol, TypeVar
 
 import grpc
 
+from chatd.content.domain.messages import ChatMode
+from chatd.content.domain.parts import CallProgress
 from chatd.content.domain.tools import Execution
+from chatd.content.domain.turn_context import CallProcess
 from chatd.models.domain.language_model import FileData
 from chatd.primitives.domain.ids import ChatId, OwnerId
 from chatd.workspaces.clients.failures import AMBIGUOUS, plain_problem
@@ -24,6 +27,13 @@ RETURN_S: Final = 60.0
 AGAIN_S: Final = 0.25
 AGAIN_S_MAX: Final = 4.0
 STOPPING: Final = "it is stopping"
+
+#: By the mode that is stored with a dispatched call, so that a new owner of the chat keeps it.
+PROFILES: Final = {
+    ChatMode.ORDINARY: sandbox_pb2.SANDBOX_PROFILE_WORKSPACE_WRITE,
+    ChatMode.PLAN: sandbox_pb2.SANDBOX_PROFILE_READ_ONLY,
+    ChatMode.EXPLORE: sandbox_pb2.SANDBOX_PROFILE_READ_ONLY,
+}
 
 R = TypeVar("R")
 
@@ -68,8 +78,9 @@ class Call:
             epoch=self.location.epoch,
             chat_id=self.execution.chat_id,
             # No tool argument changes this: a model cannot change its sandbox.
-            profile=sandbox_pb2.SANDBOX_PROFILE_WORKSPACE_WRITE,
+            profile=PROFILES[self.execution.dispatch.mode],
             network=sandbox_pb2.NETWORK_ACCESS_UNSPECIFIED,
+            turn_id=self.execution.context.turn_id,
         )
 
     @property
@@ -81,6 +92,10 @@ class Call:
     def key(self) -> execution_pb2.ExecutionKey:
         """The key with which a change is made at most once."""
         return key_of(self.execution)
+
+    def report(self, update: str | CallProcess | CallProgress) -> None:
+        """Show text, the process or the progress of the call while it runs."""
+        self.execution.context.progress.report(self.execution.dispatch.call.tool_call_id, update)
 
     @property
     def budget_bytes(self) -> int:

@@ -6,6 +6,7 @@ from typing import Annotated, Final
 from msgspec import Meta, field
 
 from chatd.content.domain.tools import Outcome
+from chatd.content.domain.turn_context import CallProcess
 from chatd.tools.workspace.arguments import BadArguments, Input, duration_text, seconds_of
 from chatd.tools.workspace.background import planned
 from chatd.tools.workspace.call import ANSWER_S, Call
@@ -17,17 +18,21 @@ from chatd.tools.workspace.process_wait import (
     ProcessUnobserved,
     Wait,
     condition,
+    follow_output,
     observed,
     output_budget,
 )
 from chatd.tools.workspace.shell import TokenKind, Unreadable, tokens_of
 from parley.api.workspace.v1 import process_pb2
 from parley.api.workspace.v1 import process_service_pb2 as api
+from parley.tasks import owned_tasks
 
 WAIT_S_MAX: Final = 1800.0
-#: How long one request waits for a start; a lost one is found by its journal, and a longer wait has
-#: the process id by then.
-START_WAIT_S: Final = 1.0
+#: A wait up to this long is part of the request that starts the process.
+WHOLE_WAIT_S: Final = 1.0
+#: How long that request waits otherwise; then the process id is known and its output is shown. A
+#: request that is lost is found by its journal.
+START_WAIT_S: Final = 0.3
 TIME_IS_UP: Final = (process_pb2.WAIT_REASON_TIMEOUT, process_pb2.WAIT_REASON_SNAPSHOT)
 #: Long enough to detect that a command failed to start.
 BACKGROUND_WAIT_S: Final = 0.5
@@ -113,7 +118,7 @@ async def _started(call: Call, spec: process_pb2.ProcessSpec, wait: Wait) -> Obs
         ProcessUnobserved: It was started, and its state could not be read afterwards.
         grpc.aio.AioRpcError: It was refused, or whether it started is unknown.
     """
-    first_s = min(wait.wait_s, START_WAIT_S)
+    first_s = wait.wait_s if wait.wait_s <= WHOLE_WAIT_S else START_WAIT_S
     answer = await call.processes.StartProcess(
         api.StartProcessRequest(
             context=call.context,
@@ -132,7 +137,11 @@ async def _started(call: Call, spec: process_pb2.ProcessSpec, wait: Wait) -> Obs
         return Observed(answer.process, answer.output, answer.reason)
     left_s = wait.wait_s - first_s if answer.reason else wait.wait_s
     rest = replace(wait, process_id=answer.process.process_id, wait_s=left_s)
-    return await observed(call, rest, is_refusal_final=False)
+    call.report(CallProcess(rest.process_id))
+    call.report(answer.output.text)
+    async with owned_tasks() as start:
+        start(follow_output(call, rest.process_id, answer.output.next_cursor))
+        return await observed(call, rest, is_refusal_final=False)
 
 
 def wait_of(text: str, argument: str) -> tuple[float, tuple[str, ...]]:

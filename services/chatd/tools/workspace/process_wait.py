@@ -12,6 +12,7 @@ from chatd.tools.workspace.call import (
     NodeAway,
     NodeStopping,
     failure_reason,
+    is_lost,
     retry_until_back,
 )
 from parley.api.workspace.v1 import process_pb2
@@ -20,6 +21,10 @@ from parley.api.workspace.v1 import process_service_pb2 as api
 #: Longest wait of one request; a longer wait is split.
 PIECE_S: Final = 300.0
 OUTPUT_BYTES_MAX: Final = 32 * 1024
+#: Live output: how much of it one request returns at most, and the pause before the next one.
+LIVE_OUTPUT_BYTES_MAX: Final = 8 * 1024
+LIVE_OUTPUT_PAUSE_S: Final = 0.1
+LIVE_OUTPUT_RETRY_S: Final = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,3 +146,37 @@ def condition(
     return process_pb2.WaitCondition(
         until=until, pattern=pattern if is_match else "", max_wait_ms=round(wait_s * 1000)
     )
+
+
+async def follow_output(call: Call, process_id: str, cursor: int) -> None:
+    """Show the output of a process after a cursor until it ends, or toolrunner refuses.
+
+    Of output that is faster than it is read, only the end is requested. A wait does not depend on
+    this: while the node is unavailable nothing is shown.
+    """
+    pause_s = LIVE_OUTPUT_PAUSE_S
+    while True:
+        await call.clock.sleep(pause_s)
+        is_again = pause_s > LIVE_OUTPUT_PAUSE_S
+        request = api.WaitOutputRequest(
+            context=call.context,
+            process_id=process_id,
+            since_cursor=cursor,
+            condition=condition(process_pb2.WAIT_UNTIL_OUTPUT, "", PIECE_S),
+            budget=process_pb2.OutputBudget(max_bytes=LIVE_OUTPUT_BYTES_MAX, head_bytes=0),
+        )
+        try:
+            answer = await call.processes.WaitOutput(
+                request, timeout=PIECE_S + HEADROOM_S, wait_for_ready=is_again
+            )
+        except grpc.aio.AioRpcError as error:
+            if not is_lost(error):
+                return
+            pause_s = LIVE_OUTPUT_RETRY_S
+            continue
+        call.report(answer.output.text)
+        cursor = answer.output.next_cursor
+        if answer.reason == process_pb2.WAIT_REASON_EXITED:
+            return
+        is_going = answer.reason == process_pb2.WAIT_REASON_GOING_AWAY
+        pause_s = LIVE_OUTPUT_RETRY_S if is_going else LIVE_OUTPUT_PAUSE_S

@@ -1,12 +1,13 @@
 """All workspace tools: their names, arguments and functions."""
 
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final
 
 import grpc
 
+from chatd.content.domain.messages import ChatMode
 from chatd.content.domain.tools import (
     UNKNOWN_OUTCOME,
     EditStyle,
@@ -15,6 +16,7 @@ from chatd.content.domain.tools import (
     Outcome,
     ToolSpec,
 )
+from chatd.content.domain.turn_context import TurnContext
 from chatd.tools.workspace import attachment as attaching
 from chatd.tools.workspace import execute
 from chatd.tools.workspace import file_changes as changing
@@ -162,3 +164,26 @@ TOOLS: Final[Mapping[str, Tool]] = {
         ),
     )
 }
+
+#: What may be called in the modes that change nothing; a root may also attach files.
+READING: Final = frozenset(
+    {"execute", "find_files", "list_files", "process_output", "read_file", "search_files"}
+)
+READ_ONLY_NOTE: Final = (
+    " In this mode it can change nothing: files, the home directory and what git has are read-only,"
+    " and temporary files vanish with the command."
+)
+
+
+def offered(specs: tuple[ToolSpec, ...], context: TurnContext) -> tuple[ToolSpec, ...]:
+    """Return the tools that the mode of a turn allows, of all tools of a workspace."""
+    if context.mode is ChatMode.ORDINARY:
+        return specs
+    names = READING if context.is_child else READING | {"attach_file"}
+    return tuple(
+        replace(spec, description=spec.description + READ_ONLY_NOTE)
+        if spec.name == "execute"
+        else spec
+        for spec in specs
+        if spec.name in names
+    )

@@ -2,15 +2,24 @@
 
 import difflib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from chatd.chats.domain.pieces import is_json, storable_call
 from chatd.content.domain.arguments import parsed
+from chatd.content.domain.messages import ChatMode
 from chatd.content.domain.parts import Part, ToolCall, ToolOutcome, ToolResult
-from chatd.content.domain.tools import Executor, Outcome, ToolSpec, edit_style_of
+from chatd.content.domain.tools import (
+    BUILT_IN_TOOL_NAMES,
+    Executor,
+    Outcome,
+    PendingKind,
+    ToolSpec,
+    edit_style_of,
+)
 from chatd.content.domain.truncation import repaired, truncated_json
+from chatd.turns.domain.asking import asking_problem
 
 CALLS_MAX = 100
 _TOO_MANY = (
@@ -19,12 +28,50 @@ _TOO_MANY = (
 )
 
 
+NOTHING_WITHHELD: Mapping[str, ChatMode] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class AskFirst:
+    """A call runs only if a person allows it."""
+
+    kind: PendingKind
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Refuse:
+    """A call may not run."""
+
+    problem: str
+    hint: str
+
+
+Verdict = AskFirst | Refuse | None
+#: Decides whether a call may run; None means that it may.
+Judge = Callable[[ToolCall, ToolSpec], Verdict]
+
+
+def allow_all(call: ToolCall, spec: ToolSpec) -> Verdict:
+    """Allow every call."""
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A call that waits for a client or a person."""
+
+    call: ToolCall
+    kind: PendingKind
+    reason: str = ""
+
+
 @dataclass(frozen=True, slots=True)
 class CallPlan:
     """The decision on each call of an answer."""
 
     dispatched: tuple[ToolCall, ...] = ()
-    asked: tuple[ToolCall, ...] = ()  # To be executed by the client.
+    asked: tuple[Asked, ...] = ()
     refused: tuple[ToolResult, ...] = ()
     mended: tuple[ToolCall, ...] = ()  # Calls whose arguments were repaired.
 
@@ -42,6 +89,16 @@ def offered_tools(
     return (*fitting, *(spec for spec in client if spec.name not in taken))
 
 
+def withheld_tools(
+    mode: ChatMode, offered: Iterable[ToolSpec], client: Iterable[ToolSpec]
+) -> Mapping[str, ChatMode]:
+    """Return the tools that are not offered because of the mode of a turn."""
+    if mode is ChatMode.ORDINARY:
+        return NOTHING_WITHHELD
+    names = BUILT_IN_TOOL_NAMES | {spec.name for spec in client}
+    return dict.fromkeys(names - {spec.name for spec in offered}, mode)
+
+
 def local_calls(content: Sequence[Part]) -> tuple[ToolCall, ...]:
     """Return the calls of an answer that its provider did not execute itself."""
     return tuple(
@@ -49,10 +106,21 @@ def local_calls(content: Sequence[Part]) -> tuple[ToolCall, ...]:
     )
 
 
-def plan_calls(calls: tuple[ToolCall, ...], specs: Mapping[str, ToolSpec]) -> CallPlan:
+def plan_calls(
+    calls: tuple[ToolCall, ...],
+    specs: Mapping[str, ToolSpec],
+    judge: Judge = allow_all,
+    withheld: Mapping[str, ChatMode] = NOTHING_WITHHELD,
+) -> CallPlan:
     """Decide on every call; an exclusive call beside others refuses the whole batch.
 
     Calls beyond `CALLS_MAX` are refused.
+
+    Args:
+        calls: The calls of one answer.
+        specs: The tools that are offered.
+        judge: Decides whether a call may run.
+        withheld: Tools that exist and are not offered, each with the mode that forbids it.
     """
     exclusive = {
         call.tool_name
@@ -62,20 +130,28 @@ def plan_calls(calls: tuple[ToolCall, ...], specs: Mapping[str, ToolSpec]) -> Ca
     if exclusive and len(calls) > 1:
         return CallPlan(refused=tuple(_refused_batch(call, exclusive) for call in calls))
     dispatched: list[ToolCall] = []
-    asked: list[ToolCall] = []
+    asked: list[Asked] = []
     refused: list[ToolResult] = []
-    for place, call in enumerate(calls):
-        problem = _TOO_MANY if place >= CALLS_MAX else _problem(call, specs)
+    for place, given_call in enumerate(calls):
+        problem = _TOO_MANY if place >= CALLS_MAX else _problem(given_call, specs, withheld)
         if problem is not None:
-            refused.append(error_result(call, *problem))
-        elif specs[call.tool_name].executor is Executor.CLIENT:
-            asked.append(storable_call(call))
-        else:
-            dispatched.append(storable_call(call))
+            refused.append(error_result(given_call, *problem))
+            continue
+        call, spec = storable_call(given_call), specs[given_call.tool_name]
+        is_client = spec.executor is Executor.CLIENT
+        match PendingKind.CLIENT if is_client else spec.asks or judge(call, spec):
+            case PendingKind() as kind:
+                asked.append(Asked(call, kind))
+            case AskFirst(kind, reason):
+                asked.append(Asked(call, kind, reason))
+            case Refuse(why, hint):
+                refused.append(error_result(call, why, hint))
+            case None:
+                dispatched.append(call)
     given = {call.tool_call_id: repaired(call.args_json) for call in calls}
     mended = tuple(
         call
-        for call in (*dispatched, *asked)
+        for call in (*dispatched, *(each.call for each in asked))
         if given[call.tool_call_id].strip() and call.args_json != given[call.tool_call_id]
     )
     return CallPlan(tuple(dispatched), tuple(asked), tuple(refused), mended)
@@ -130,9 +206,15 @@ def _refused_batch(call: ToolCall, exclusive: set[str]) -> ToolResult:
     )
 
 
-def _problem(call: ToolCall, specs: Mapping[str, ToolSpec]) -> tuple[str, str] | None:
+def _problem(
+    call: ToolCall, specs: Mapping[str, ToolSpec], withheld: Mapping[str, ChatMode]
+) -> tuple[str, str] | None:
     """Return why a call cannot be executed, and a hint; None if it can."""
     spec = specs.get(call.tool_name)
+    if spec is None and call.tool_name in withheld:
+        mode = withheld[call.tool_name].value
+        problem = f"{call.tool_name} cannot be called in {mode} mode, in which nothing is changed"
+        return problem, "Look and read with the tools that are offered, and say what to change."
     if spec is None:
         near = difflib.get_close_matches(call.tool_name, specs, n=1)
         hint = f"Did you mean {near[0]}?" if near else "Call one that is offered."
@@ -141,6 +223,8 @@ def _problem(call: ToolCall, specs: Mapping[str, ToolSpec]) -> tuple[str, str] |
         arguments = parsed(call.args_json)
     except ValueError as error:
         return str(error), "Nothing ran: send one JSON object with each argument once."
+    if asking := asking_problem(spec.asks, arguments):
+        return asking, "Nobody was asked: correct it and call again."
     if spec.executor is Executor.TOOLRUNNER and arguments.has_case_variants():
         problem = "the arguments have names that differ only in case"
         return problem, "Nothing ran: give each argument once."

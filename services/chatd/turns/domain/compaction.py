@@ -21,9 +21,9 @@ from chatd.content.domain.parts import (
     ToolOutcome,
     ToolResult,
 )
+from chatd.content.domain.prompts import PromptMessage
 from chatd.content.domain.truncation import truncated, truncated_json
 from chatd.models.domain.estimates import estimated_tokens
-from chatd.models.domain.language_model import PromptMessage
 from chatd.models.domain.price import ModelUse
 from chatd.models.domain.profile import THRESHOLD_NEVER_PERCENT, THRESHOLD_PERCENT
 

@@ -1,11 +1,15 @@
 """The ports of the turn engine."""
 
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Protocol
 
-from chatd.chats.domain.chat import ChatState, Message
+from chatd.approvals.domain.judgement import Judgement
+from chatd.chats.domain.chat import ChatState, Message, Revert
 from chatd.chats.domain.commands import Command
 from chatd.chats.domain.pieces import Piece
-from chatd.content.domain.tools import StoredExecution
+from chatd.content.domain.parts import ToolCall
+from chatd.content.domain.tools import StoredExecution, ToolSpec
+from chatd.content.domain.turn_context import TurnContext
 from chatd.models.domain.profile import ModelChoice, ModelProfile
 from chatd.primitives.domain.ids import ChatId, MessageId, Owner
 from chatd.spend.domain.ledger import CallPurpose
@@ -37,6 +41,20 @@ class Chats(Protocol):
         ...
 
 
+class Approvals(Protocol):
+    """The approval rules."""
+
+    async def judge(
+        self,
+        context: TurnContext,
+        history: Sequence[Message],
+        calls: Iterable[ToolCall],
+        specs: Mapping[str, ToolSpec],
+    ) -> Mapping[str, Judgement]:
+        """Return the judgement of every call of an offered tool, by its id."""
+        ...
+
+
 class Setups(Protocol):
     """The setups of turns."""
 
@@ -64,6 +82,30 @@ class Partials(Protocol):
     ) -> tuple[Piece, ...]:
         """Return the pieces of one episode in order."""
         ...
+
+
+class RestoreFailed(Exception):
+    """Files could not be restored; the text is for the user."""
+
+
+class FileRestores(Protocol):
+    """Restores files of chats' workspaces."""
+
+    async def restore(self, chat_id: ChatId, owner: Owner, revert: Revert) -> bytes:
+        """Restore files by the id of a revert, or go on with it; return the encoded report.
+
+        Raises:
+            RestoreFailed: They cannot be restored now.
+        """
+        ...
+
+
+class NoFiles:
+    """The files of chats without workspaces: there is nothing to restore."""
+
+    async def restore(self, chat_id: ChatId, owner: Owner, revert: Revert) -> bytes:
+        """Return an empty report."""
+        return b""
 
 
 class UtilityModels(Protocol):

@@ -30,13 +30,12 @@ from chatd.content.domain.parts import (
     ToolCall,
     ToolResult,
 )
-from chatd.models.domain.language_model import PromptMessage
+from chatd.content.domain.prompts import PromptMessage
 from chatd.turns.domain.compaction import boundary_place
 from chatd.turns.domain.system_prompt import (
     SystemPrompt,
     blocks_of,
     context_file_text,
-    with_plan_path,
 )
 
 _ODD = re.compile(r"[^A-Za-z0-9_-]")
@@ -72,13 +71,12 @@ def _with_system_prompt(
     leading = 0
     while leading < len(messages) and messages[leading].role is Role.SYSTEM:
         leading += 1
-    system = (_with_plan_path(message, system_prompt.plan_path) for message in messages[:leading])
     blocks = (PromptMessage(Role.SYSTEM, (Text(block),)) for block in blocks_of(system_prompt))
     house = (
         (Text(system_prompt.default_instructions),) if system_prompt.default_instructions else ()
     )
     first = (PromptMessage(Role.SYSTEM, house),) if house else ()
-    return (*first, *system, *blocks, *messages[leading:])
+    return (*first, *messages[:leading], *blocks, *messages[leading:])
 
 
 def prompt_rows(history: Sequence[Message]) -> list[Message]:
@@ -272,11 +270,3 @@ def _is_object(text: str) -> bool:
         return isinstance(json.loads(text), dict)
     except (ValueError, RecursionError):
         return False
-
-
-def _with_plan_path(message: PromptMessage, plan_path: str) -> PromptMessage:
-    content = tuple(
-        Text(with_plan_path(part.text, plan_path)) if isinstance(part, Text) else part
-        for part in message.content
-    )
-    return PromptMessage(message.role, tuple(part for part in content if part != Text("")))

@@ -7,7 +7,7 @@ client's results; only a complete history is summarised, finished or sent to a m
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from chatd.chats.domain.chat import ChatState, Message, NewMessage, PendingCall
+from chatd.chats.domain.chat import ChatState, Message, NewMessage
 from chatd.content.domain.messages import ErrorKind, Role, TurnError, Visibility
 from chatd.content.domain.parts import Notice, Source, ToolCall, ToolOutcome, ToolResult
 from chatd.models.domain.profile import THRESHOLD_PERCENT
@@ -22,6 +22,7 @@ from chatd.turns.domain.compaction import (
     overflow_error,
     since_boundary,
 )
+from chatd.turns.domain.loops import ASK_AFTER, repetitions
 
 REPETITIONS_MAX = 50
 
@@ -45,6 +46,13 @@ def repeated_call(
         for identity in counts.keys() & {_identity(call) for call in calls}:
             counts[identity] += 1
     return next((call for call in newest if counts[_identity(call)] >= repetitions_max), None)
+
+
+def stuck_call(history: Sequence[Message], turn_id: MessageId) -> ToolCall | None:
+    """Return a call of the newest answer that had the same result too often in the turn."""
+    newest = next(_calls_of_turn(history, turn_id), ())
+    counted = (call for call in newest if repetitions(history, turn_id, call)[0] >= ASK_AFTER)
+    return next(counted, None)
 
 
 def _calls_of_turn(
@@ -76,18 +84,17 @@ class StepPolicy:
     ending_tools: frozenset[str] = frozenset()
     steps_max: int = STEPS_MAX
     repetitions_max: int = REPETITIONS_MAX
+    is_attended: bool = True  # Whether a person can be asked before a call is repeated once more.
 
 
 @dataclass(frozen=True, slots=True)
 class RunTools:
-    """Complete these calls, then add all results to the history."""
-
-    calls: tuple[PendingCall, ...]
+    """Complete the dispatched calls, then add all results to the history."""
 
 
 @dataclass(frozen=True, slots=True)
 class EnterAction:
-    """Wait for the client's results."""
+    """Wait for the answers of a client or a person."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,11 +135,12 @@ Action = RunTools | EnterAction | Compact | Finish | StepLimit | Fail | CallMode
 
 def next_action(state: ChatState, history: Sequence[Message], policy: StepPolicy) -> Action:
     """Return the next action of a running chat with this live history."""
-    local = tuple(call for call in state.pending if not call.is_client)
-    if local:
-        return RunTools(local)
-    if state.pending:
+    if any(call.is_asked for call in state.pending) and not any(
+        call.is_dispatched for call in state.pending
+    ):
         return EnterAction()
+    if state.pending:
+        return RunTools()
     rows = since_boundary(history)
     use = context_use(rows, policy.context_limit_tokens)
     if state.is_compaction_requested:
@@ -149,11 +157,14 @@ def next_action(state: ChatState, history: Sequence[Message], policy: StepPolicy
     if rows and not pauses and _is_final_answer(rows[-1]):
         goes_on = is_over and overflow is None and policy.is_final_step_compacted
         return Compact(CompactionSource.AUTOMATIC, use) if goes_on else Finish()
-    if _steps_of_turn(state, history) >= policy.steps_max:
+    if steps_of_turn(state, history) >= policy.steps_max:
         return StepLimit(_step_notice(policy.steps_max))
     looping = repeated_call(history, state.turn_id, policy.repetitions_max)
     if looping is not None:
         return StepLimit(_loop_notice(looping, policy.repetitions_max))
+    stuck = None if policy.is_attended else stuck_call(history, state.turn_id)
+    if stuck is not None:
+        return StepLimit(_loop_notice(stuck, ASK_AFTER))
     if overflow is not None:
         return Fail(overflow)
     if is_over:
@@ -213,7 +224,7 @@ def _is_paused(message: Message) -> bool:
     return message.role is Role.ASSISTANT and is_provided and _is_final_answer(message)
 
 
-def _steps_of_turn(state: ChatState, history: Sequence[Message]) -> int:
+def steps_of_turn(state: ChatState, history: Sequence[Message]) -> int:
     """Count the answers since the message that started the turn."""
     steps = 0
     for message in reversed(history):

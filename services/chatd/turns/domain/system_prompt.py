@@ -20,7 +20,6 @@ cannot be undone, ask, unless you were told to go ahead.
 Answer in the person's language, as briefly as the matter allows, in Markdown where it helps."""
 
 CONTEXT_FILE_BYTES_MAX = 64 * 1024
-PLAN_PATH_PLACE = "{{plan_file_path}}"
 
 SUBAGENT = """\
 You were started by another agent to do one task for it. Nobody reads along, so do not ask \
@@ -33,7 +32,8 @@ remote state. Answer with what you found and where."""
 
 PLAN = """\
 This chat is planning. Study what is there and work out with the user what should be done, but \
-do not do it yet: write only to the plan file. When the plan is complete, propose it."""
+do not do it yet: nothing can be written. Ask with ask_user_question what you cannot find out \
+yourself. When the plan is complete, propose it with propose_plan, and wait."""
 
 PLAN_SUBAGENT = """\
 You help another agent to plan. Study what you were asked about and report; change nothing."""
@@ -78,7 +78,6 @@ class SystemPrompt:
     user_instructions: str = ""
     mode: Mode = Mode.NORMAL
     plan_instructions: str = ""
-    plan_path: str = ""
     has_advisor: bool = False
 
 
@@ -93,15 +92,7 @@ def blocks_of(system_prompt: SystemPrompt) -> tuple[str, ...]:
         _mode(system_prompt),
         ADVISOR if system_prompt.has_advisor else "",
     )
-    return tuple(with_plan_path(block, system_prompt.plan_path) for block in blocks if block)
-
-
-def with_plan_path(text: str, plan_path: str) -> str:
-    """Return the text with the plan file's path filled in, or without it when there is none."""
-    if PLAN_PATH_PLACE not in text:
-        return text
-    told = f"The plan file is {plan_path}." if plan_path else ""
-    return text.replace(PLAN_PATH_PLACE, told).strip()
+    return tuple(block for block in blocks if block)
 
 
 def context_file_text(file: ContextFile) -> str:
@@ -141,7 +132,7 @@ def _mode(system_prompt: SystemPrompt) -> str:
         case Mode.PLAN if system_prompt.is_subagent:
             return PLAN_SUBAGENT
         case Mode.PLAN:
-            rules = (PLAN, PLAN_PATH_PLACE, system_prompt.plan_instructions.strip())
+            rules = (PLAN, system_prompt.plan_instructions.strip())
             return "\n\n".join(rule for rule in rules if rule)
         case Mode.NORMAL:
             return ""

@@ -4,9 +4,11 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 
 from chatd.chats.domain.chat import ChatState
+from chatd.content.domain.messages import ChatMode
 from chatd.content.domain.tools import ToolSpec
+from chatd.content.domain.turn_context import TurnContext
 from chatd.models.domain.profile import THRESHOLD_PERCENT, ModelProfile
-from chatd.primitives.domain.ids import Owner
+from chatd.primitives.domain.ids import ChatId, Owner
 from chatd.turns.domain.system_prompt import SystemPrompt
 
 
@@ -23,6 +25,11 @@ class TurnSetup:
             summarised and continues from there.
         system_prompt: The inputs of the system blocks before the history.
         client_tools: Tools that the client executes.
+        mode: The mode of the chat.
+        ancestor_ids: The chats that started it, the nearest first.
+        mcp_server_ids: The MCP servers that were chosen for it.
+        workspace_id: The workspace that was chosen for it or its root; empty for none.
+        is_attended: Whether somebody can answer questions.
     """
 
     model: ModelProfile
@@ -31,6 +38,24 @@ class TurnSetup:
     is_final_step_compacted: bool = True
     system_prompt: SystemPrompt = field(default_factory=SystemPrompt)
     client_tools: tuple[ToolSpec, ...] = ()
+    mode: ChatMode = ChatMode.ORDINARY
+    ancestor_ids: tuple[ChatId, ...] = ()
+    mcp_server_ids: tuple[str, ...] = ()
+    workspace_id: str = ""
+    is_attended: bool = True
+
+    def context(self, chat_id: ChatId, owner: Owner) -> TurnContext:
+        """Return the context of a turn of a chat."""
+        return TurnContext(
+            chat_id,
+            owner,
+            self.mode,
+            self.ancestor_ids,
+            self.model.name,
+            self.mcp_server_ids,
+            self.workspace_id,
+            self.is_attended,
+        )
 
     @property
     def context_limit_tokens(self) -> int:

@@ -1,6 +1,6 @@
 """An answer while it is being received: published piece by piece, and readable at any time."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import assert_never
 
 import msgspec
@@ -40,10 +40,18 @@ class Answer:
     """Accumulates a model's events.
 
     Call ids are unique within an answer, regardless of those that the provider sends.
+
+    Args:
+        show: Publishes each piece.
+        clock: The clock.
+        server_ids: MCP servers by the names of their tools; a provider does not know them.
     """
 
-    def __init__(self, show: Show, clock: Clock) -> None:
+    def __init__(
+        self, show: Show, clock: Clock, server_ids: Mapping[str, str] | None = None
+    ) -> None:
         self._show = show
+        self._server_ids = server_ids or {}
         self._clock = clock
         self._opened_s = clock.monotonic()
         self._pieces: list[Piece] = []
@@ -92,7 +100,8 @@ class Answer:
                 place, call_id = self._input(provider_id)
                 self.length += len(args_delta)
                 self._written_bytes += text_bytes(args_delta)
-                self._add(place, ToolCall(call_id, tool_name, args_delta))
+                server_id = self._server_ids.get(tool_name, "")
+                self._add(place, ToolCall(call_id, tool_name, args_delta, server_id))
             case ToolCallRequested(call):
                 self._complete_call(call)
             case SourceCited(source):
@@ -158,8 +167,16 @@ class Answer:
         place, call_id = self._input(call.tool_call_id)
         del self._inputs[call.tool_call_id]
         self.length += len(call.args_json)
-        now = self._clock.now()
-        self._add(place, msgspec.structs.replace(call, tool_call_id=call_id, created_at=now))
+        server_id = "" if call.provider_executed else self._server_ids.get(call.tool_name, "")
+        self._add(
+            place,
+            msgspec.structs.replace(
+                call,
+                tool_call_id=call_id,
+                mcp_server_id=server_id,
+                created_at=self._clock.now(),
+            ),
+        )
 
     def _input(self, provider_id: str) -> tuple[int, str]:
         """Return index and id of the call that is being received under a provider's id."""

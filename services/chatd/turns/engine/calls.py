@@ -21,6 +21,7 @@ from chatd.content.domain.tools import (
     ToolSpec,
     Untraceable,
 )
+from chatd.content.domain.turn_context import TurnContext
 from chatd.primitives.domain.ids import ChatId, ExecutionId, Fence
 from chatd.turns.domain.calls import crashed, error_result
 from parley.clock import Clock
@@ -180,15 +181,16 @@ class ToolCaller:
 
 
 def dispatches_for(
-    chat_id: ChatId, fence: Fence, calls: tuple[ToolCall, ...], specs: Mapping[str, ToolSpec]
+    context: TurnContext, fence: Fence, calls: tuple[ToolCall, ...], specs: Mapping[str, ToolSpec]
 ) -> tuple[Dispatch, ...]:
     """Assign every call an execution id, derived so that it is unique."""
     return tuple(
         Dispatch(
-            ExecutionId(derived_id(chat_id, fence, str(index))),
+            ExecutionId(derived_id(context.chat_id, fence, str(index))),
             call,
             specs[call.tool_name].executor,
             specs[call.tool_name].journal_generation,
+            context.mode,
         )
         for index, call in enumerate(calls)
     )

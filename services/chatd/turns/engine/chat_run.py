@@ -12,21 +12,24 @@ from dataclasses import replace
 from datetime import timedelta
 from typing import assert_never
 
-from chatd.chats.domain.chat import ChatState, Claimed, NewMessage, Retry, Status
+from chatd.chats.domain.chat import ChatState, Claimed, NewMessage, Retry, Revert, Status
 from chatd.chats.domain.commands import (
     EnterRequiresAction,
     FailTurn,
     FinishInterruption,
+    FinishRevert,
     FinishTurn,
     RecordRetry,
 )
 from chatd.chats.domain.errors import FenceLost
 from chatd.chats.domain.pieces import interrupted_messages, joined
 from chatd.chats.domain.transitions import fence_of
-from chatd.content.domain.messages import TurnError
+from chatd.content.domain.messages import ErrorKind, TurnError
 from chatd.content.domain.parts import Text
+from chatd.content.domain.turn_context import TurnContext
 from chatd.models.domain.language_model import ModelError
 from chatd.spend.domain.ledger import CallOutcome, OpenCall
+from chatd.turns.domain.ports import RestoreFailed
 from chatd.turns.domain.retries import (
     Failed,
     GiveUp,
@@ -55,6 +58,7 @@ from chatd.turns.engine.history import Histories, History
 from chatd.turns.engine.mailbox import Mailbox
 from chatd.turns.engine.metering import inherited_bill, use_of_answer
 from chatd.turns.engine.preparation import PreparedTurn, prepare
+from chatd.turns.engine.progress import LiveProgress
 from chatd.turns.engine.session import OwnershipLost, Session
 from chatd.turns.engine.step import Done, ModelStep, StepEnd, Stepped
 from chatd.turns.engine.stream import Broken, Superseded
@@ -123,6 +127,9 @@ class ChatRun:
         self._bill_late()
         if not await self._wait_for_retry():
             return
+        if session.state.revert is not None:
+            await self._revert(session.state.revert)
+            return
         await session.catch_up()
         try:
             prepared = await self._prepare()
@@ -147,6 +154,18 @@ class ChatRun:
             case _:
                 assert_never(action)
 
+    async def _revert(self, revert: Revert) -> None:
+        """Restore the files of a revert, then commit its history."""
+        session = self._session
+        if not self._ports.may_act():
+            raise FenceLost(session.chat_id)
+        try:
+            report = await self._ports.restores.restore(session.chat_id, session.owner, revert)
+        except RestoreFailed as failure:
+            await self._fail(TurnError(str(failure), ErrorKind.GENERIC))
+            return
+        await session.apply(FinishRevert(session.fence, report))
+
     async def _prepare(self) -> PreparedTurn:
         """Prepare once per turn."""
         turn_id = self._session.state.turn_id
@@ -161,7 +180,9 @@ class ChatRun:
 
     async def _run_tools(self, prepared: PreparedTurn) -> None:
         session = self._session
-        open_calls = await self._dispatched.open_calls(session, prepared.specs)
+        show = self._ports.live.open(session.chat_id, session.fence).add
+        context = prepared.step_context(session, LiveProgress(session.state.pending, show))
+        open_calls = await self._dispatched.open_calls(session, context, prepared.specs)
         self._dispatched.being_sent()
         batch = ToolBatch(
             session,
@@ -170,7 +191,7 @@ class ChatRun:
             clock=self._clock,
             budget_bytes=prepared.result_budget_bytes,
         )
-        await batch.run(self._ports.live.open(session.chat_id, session.fence).add)
+        await batch.run(show)
         if any(each.execution.spec.moves_tools for each in open_calls):
             self._prepared = None
 
@@ -194,7 +215,14 @@ class ChatRun:
             summariser = Summariser(self._ports.model, prepared.setup, limits, self._clock)
             end = await summariser.run(session, action, request, show)
         else:
-            step = ModelStep(self._ports.model, prepared, limits, self._clock)
+            step = ModelStep(
+                self._ports.model,
+                prepared,
+                limits,
+                self._ports.limits.deadlines,
+                self._ports.approvals,
+                self._clock,
+            )
             end = await step.run(session, request, show)
         match end:
             case Superseded(newest):
@@ -268,7 +296,7 @@ class ChatRun:
 
     async def _finish_interruption(self) -> None:
         session = self._session
-        if any(not call.is_client and not call.is_recorded for call in session.state.pending):
+        if any(call.is_dispatched and not call.is_recorded for call in session.state.pending):
             await self._settle_calls()
         messages = await self._kept_messages()
         bill = session.billed(CallOutcome.INTERRUPTED) or inherited_bill(self._inherited)
@@ -279,7 +307,9 @@ class ChatRun:
         session, prepared = self._session, self._prepared
         await session.catch_up()
         open_calls = await self._dispatched.open_calls(
-            session, {} if prepared is None else prepared.specs
+            session,
+            TurnContext(session.chat_id, session.owner) if prepared is None else prepared.context,
+            {} if prepared is None else prepared.specs,
         )
         batch = ToolBatch(
             session,

@@ -8,12 +8,8 @@ from chatd.chats.domain.commands import CommitCompaction
 from chatd.chats.domain.pieces import interrupted_messages
 from chatd.content.domain.messages import ErrorKind, FinishReason, Role
 from chatd.content.domain.parts import Text, ToolCall
-from chatd.models.domain.language_model import (
-    LanguageModel,
-    ModelError,
-    ModelRequest,
-    PromptMessage,
-)
+from chatd.content.domain.prompts import PromptMessage
+from chatd.models.domain.language_model import LanguageModel, ModelError, ModelRequest
 from chatd.models.domain.profile import ModelProfile
 from chatd.spend.domain.ledger import CallOutcome, CallPurpose
 from chatd.turns.domain.calls import error_result

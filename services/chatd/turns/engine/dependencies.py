@@ -10,7 +10,8 @@ from chatd.primitives.domain.ids import OwnerId
 from chatd.spend.domain.ledger import InheritedCalls, LedgerEntry
 from chatd.spend.domain.limits import Spending
 from chatd.streams.engine.live import LiveChats
-from chatd.turns.domain.ports import Chats, Partials, Setups
+from chatd.turns.domain.asking import ActionDeadlines
+from chatd.turns.domain.ports import Approvals, Chats, FileRestores, NoFiles, Partials, Setups
 from chatd.turns.domain.retries import RetryPolicy
 from chatd.turns.domain.steps import STEPS_MAX
 from chatd.turns.domain.turn import TurnEnded
@@ -27,6 +28,7 @@ class TurnLimits:
     stream: StreamLimits = field(default_factory=StreamLimits)
     calls: CallLimits = field(default_factory=CallLimits)
     retries: RetryPolicy = field(default_factory=RetryPolicy)
+    deadlines: ActionDeadlines = field(default_factory=ActionDeadlines)
     steps_max: int = STEPS_MAX
 
 
@@ -39,12 +41,14 @@ class TurnPorts:
         may_act: Returns whether the lease of this process still allows new effects.
         ended: Is called with every turn that ended.
         unbilled: Is called with calls that no commit entered into the ledger, and their owner.
+        restores: Restores the files of reverts.
     """
 
     chats: Chats
     model: LanguageModel
     tools: Tools
     setups: Setups
+    approvals: Approvals
     live: LiveChats
     partials: Partials
     spending: Spending
@@ -57,3 +61,4 @@ class TurnPorts:
     ended: Callable[[TurnEnded], None]
     unbilled: Callable[[LedgerEntry, OwnerId], None]
     limits: TurnLimits
+    restores: FileRestores = field(default_factory=NoFiles)

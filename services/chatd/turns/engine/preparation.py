@@ -1,18 +1,23 @@
 """The preparation of a turn, once, before its first step."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
+from chatd.content.domain.messages import ChatMode, Role
 from chatd.content.domain.parts import File
+from chatd.content.domain.prompts import PromptMessage
 from chatd.content.domain.tools import Tools, ToolSpec
 from chatd.content.domain.truncation import BUDGET_BYTES_UNKNOWN, result_budget_bytes
+from chatd.content.domain.turn_context import Progress, TurnContext
 from chatd.files.domain.ports import Files
-from chatd.models.domain.language_model import ModelRequest, PromptMessage
+from chatd.models.domain.language_model import ModelRequest
 from chatd.models.domain.profile import ModelChoice
 from chatd.primitives.domain.ids import MessageId
-from chatd.turns.domain.calls import offered_tools
+from chatd.turns.domain.asking import asking_tools
+from chatd.turns.domain.calls import offered_tools, withheld_tools
 from chatd.turns.domain.ports import Setups
-from chatd.turns.domain.steps import StepPolicy
+from chatd.turns.domain.prompt import PromptBuilder
+from chatd.turns.domain.steps import StepPolicy, steps_of_turn
 from chatd.turns.domain.turn import TurnSetup
 from chatd.turns.engine.session import Session
 
@@ -23,14 +28,30 @@ class PreparedTurn:
 
     turn_id: MessageId
     setup: TurnSetup
+    context: TurnContext
     tools: tuple[ToolSpec, ...]
     specs: Mapping[str, ToolSpec]
+    withheld: Mapping[str, ChatMode]  # Tools that its mode forbids.
     policy: StepPolicy
 
     @property
     def result_budget_bytes(self) -> int:
         """The size limit of one result."""
         return result_budget_bytes(self.setup.model.context_limit_tokens)
+
+    def step_context(self, session: Session, progress: Progress) -> TurnContext:
+        """Return the context of the calls of the current step."""
+        history = session.history
+
+        def prompt() -> tuple[PromptMessage, ...]:
+            # The model saw everything before its last answer, which is what called the tools.
+            seen = list(history.messages)
+            while seen and seen[-1].role is not Role.ASSISTANT:
+                seen.pop()
+            return PromptBuilder().of(seen[:-1], self.setup.system_prompt)
+
+        step = steps_of_turn(session.state, history.messages)
+        return replace(self.context, step=step, prompt=prompt, progress=progress)
 
     @staticmethod
     def budget_bytes(prepared: "PreparedTurn | None") -> int:
@@ -63,17 +84,23 @@ async def prepare(session: Session, setups: Setups, tools: Tools, steps_max: int
         ModelError: No model can be used.
     """
     setup = await setups.prepare(session.chat_id, session.owner, choice_of(session))
-    local = await tools.list_tools(session.chat_id, session.owner)
-    offered = offered_tools(local, setup.client_tools, setup.model.name)
+    context = replace(setup.context(session.chat_id, session.owner), turn_id=session.state.turn_id)
+    local = await tools.list_tools(context)
+    local = (*local, *asking_tools(context))
+    # What a client does with a call is not bounded by a sandbox.
+    client = setup.client_tools if setup.mode is ChatMode.ORDINARY else ()
+    offered = offered_tools(local, client, setup.model.name)
     policy = StepPolicy(
         context_limit_tokens=setup.context_limit_tokens,
         threshold_percent=setup.threshold_percent,
         is_final_step_compacted=setup.is_final_step_compacted,
         ending_tools=frozenset(spec.name for spec in offered if spec.ends_turn),
         steps_max=steps_max,
+        is_attended=setup.is_attended,
     )
     specs = {spec.name: spec for spec in offered}
-    return PreparedTurn(session.state.turn_id, setup, offered, specs, policy)
+    withheld = withheld_tools(setup.mode, offered, setup.client_tools)
+    return PreparedTurn(session.state.turn_id, setup, context, offered, specs, withheld, policy)
 
 
 def choice_of(session: Session) -> ModelChoice | None:

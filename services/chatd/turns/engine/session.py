@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from chatd.chats.domain.chat import ChatState, Claimed, NewMessage, Status
-from chatd.chats.domain.commands import WorkerCommand
+from chatd.chats.domain.commands import FinishRevert, WorkerCommand
 from chatd.chats.domain.errors import FenceLost, TransitionNotAllowed
 from chatd.chats.domain.transitions import OWNED, fence_of
 from chatd.models.domain.language_model import ModelRequest
@@ -104,7 +104,9 @@ class Session:
             self.follow(present)
             return False
         self._settled()
-        self.history.wrote(before, written, messages, self._clock.now())
+        if not isinstance(command, FinishRevert):
+            # That one changes messages that are in the history already.
+            self.history.wrote(before, written, messages, self._clock.now())
         self.state = written
         self._mailbox.put(written)
         return True

@@ -112,6 +112,11 @@ class ConfiguredSetups:
                 plan_instructions=settings.plan_mode_instructions,
             ),
             client_tools=tuple(map(_client_tool, facts.client_tools)),
+            mode=facts.mode,
+            ancestor_ids=facts.ancestor_ids,
+            mcp_server_ids=facts.mcp_server_ids,
+            workspace_id=facts.workspace_id,
+            is_attended=facts.is_attended,
         )
 
     async def _workspace_text(self, chat_id: ChatId, facts: ChatFacts) -> str:

@@ -1,26 +1,45 @@
 """One step of a model: its answer, and the commit of it."""
 
 import logging
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from chatd.chats.domain.chat import NewMessage, PendingCall
-from chatd.chats.domain.commands import CommitStep
+from chatd.approvals.domain.judgement import Ask, Deny, Judgement
+from chatd.chats.domain.chat import Message, NewMessage, PendingCall
+from chatd.chats.domain.commands import AskedCall, CommitStep
 from chatd.chats.domain.pieces import completed, interrupted_messages
 from chatd.content.domain.messages import ErrorKind, FinishReason, Role
 from chatd.content.domain.parts import Part, Reasoning, Text, ToolCall
-from chatd.content.domain.tools import Dispatch
+from chatd.content.domain.tools import Dispatch, PendingKind, ToolSpec
 from chatd.models.domain.language_model import LanguageModel, ModelError, ModelRequest
+from chatd.primitives.domain.ids import ExecutionId, MessageId
 from chatd.spend.domain.ledger import CallOutcome, CallPurpose
-from chatd.turns.domain.calls import local_calls, plan_calls
+from chatd.turns.domain.asking import ActionDeadlines
+from chatd.turns.domain.calls import (
+    Asked,
+    AskFirst,
+    Judge,
+    Refuse,
+    Verdict,
+    local_calls,
+    plan_calls,
+)
+from chatd.turns.domain.loops import ASK_AFTER, repetitions
+from chatd.turns.domain.ports import Approvals
 from chatd.turns.domain.steps import CallModel, Finish, StepLimit, next_action
 from chatd.turns.engine.answer import Answer, Show
-from chatd.turns.engine.calls import dispatches_for
+from chatd.turns.engine.calls import derived_id, dispatches_for
 from chatd.turns.engine.preparation import PreparedTurn
 from chatd.turns.engine.session import InterruptedContent, Session
 from chatd.turns.engine.stream import Answered, Broken, ModelStream, StreamLimits, Superseded
 from parley.clock import Clock
 
 _log = logging.getLogger(__name__)
+
+NOBODY_ANSWERS = "Nobody can be asked in this chat: go on without it, or say what is in the way."
+
+
+NOT_ALLOWED = "Do not try it in another way; do without it, or say what is in the way."
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +66,8 @@ class ModelStep:
     model: LanguageModel
     prepared: PreparedTurn
     limits: StreamLimits
+    deadlines: ActionDeadlines
+    approvals: Approvals
     clock: Clock
 
     async def run(self, session: Session, request: ModelRequest, show: Show) -> StepEnd:
@@ -55,7 +76,8 @@ class ModelStep:
         Raises:
             OwnershipLost: This runner no longer owns the chat.
         """
-        answer = Answer(show, self.clock)
+        specs = self.prepared.specs
+        answer = Answer(show, self.clock, {name: spec.server_id for name, spec in specs.items()})
         call = session.metered(CallPurpose.TURN, self.prepared.setup.model, answer, request)
         session.unfinished = InterruptedContent(
             session.fence,
@@ -87,11 +109,18 @@ class ModelStep:
     ) -> StepEnd:
         """Commit an answer with its calls; refused calls get their result with it."""
         specs, fence = self.prepared.specs, session.fence
-        plan = plan_calls(calls, specs)
+        judgements = await self.approvals.judge(
+            self.prepared.context, session.history.messages, calls, specs
+        )
+        judge = self._judge(session, judgements)
+        plan = plan_calls(calls, specs, judge, self.prepared.withheld)
         for call in plan.mended:
             _log.info("the arguments of a call of %s were mended", call.tool_name)
-        dispatches = dispatches_for(session.chat_id, fence, plan.dispatched, specs)
-        asked = tuple(PendingCall(call.tool_call_id, call.tool_name) for call in plan.asked)
+        dispatches = dispatches_for(self.prepared.context, fence, plan.dispatched, specs)
+        count = len(plan.dispatched)
+        asked = tuple(
+            self._asked_call(session, count + place, each) for place, each in enumerate(plan.asked)
+        )
         for place, result in enumerate(plan.refused):
             show(Role.TOOL, place, result)
         refusals = (NewMessage(Role.TOOL, (result,)) for result in plan.refused)
@@ -100,6 +129,33 @@ class ModelStep:
         command = CommitStep(fence, messages, dispatches, asked, bill)
         is_done = await session.apply(command, messages)
         return Stepped(dispatches if is_done else ())
+
+    def _judge(self, session: Session, judgements: Mapping[str, Judgement]) -> Judge:
+        """Return the judge of the calls of this step."""
+        is_attended = self.prepared.context.is_attended
+        turn_id, history = session.state.turn_id, session.history.messages
+
+        def judge(call: ToolCall, spec: ToolSpec) -> Verdict:
+            verdict = ruled(judgements.get(call.tool_call_id)) or looping(history, turn_id, call)
+            if isinstance(verdict, AskFirst) and not is_attended:
+                return Refuse(f"this did not run: {verdict.reason}", NOBODY_ANSWERS)
+            return verdict
+
+        return judge
+
+    def _asked_call(self, session: Session, place: int, asked: Asked) -> AskedCall:
+        """Return a call that waits, with an id derived like those of executions."""
+        call, spec = asked.call, self.prepared.specs[asked.call.tool_name]
+        pending = PendingCall(
+            call.tool_call_id,
+            call.tool_name,
+            ExecutionId(derived_id(session.chat_id, session.fence, str(place))),
+            spec.server_id,
+            kind=asked.kind,
+            deadline_s=self.deadlines.of(asked.kind),
+            reason=asked.reason,
+        )
+        return AskedCall(pending, call, self.prepared.context.mode)
 
     async def _commit_final(
         self, session: Session, message: NewMessage, *, is_paused: bool
@@ -118,6 +174,25 @@ class ModelStep:
         bill = session.billed(CallOutcome.DONE)
         await session.apply(CommitStep(session.fence, (message,), bill=bill), (message,))
         return Stepped()
+
+
+def ruled(judgement: Judgement | None) -> Verdict:
+    """Return the verdict of the approval rules; one that allows a call has none."""
+    match judgement:
+        case Ask(reason):
+            return AskFirst(PendingKind.APPROVAL, reason)
+        case Deny(reason):
+            return Refuse(f"this did not run: {reason}", NOT_ALLOWED)
+        case _:
+            return None
+
+
+def looping(history: Sequence[Message], turn_id: MessageId, call: ToolCall) -> Verdict:
+    """Ask before a call that had the same result too often in this turn."""
+    count, _ = repetitions(history, turn_id, call)
+    if count < ASK_AFTER:
+        return None
+    return AskFirst(PendingKind.LOOP, f"the same call had the same result {count} times")
 
 
 def _is_refusal(answer: Answer, content: tuple[Part, ...]) -> bool:

@@ -4,14 +4,18 @@ import asyncio
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from msgspec.structs import replace as replaced
+
 from chatd.chats.domain.chat import ChatState, NewMessage, PendingCall
 from chatd.chats.domain.commands import CommitResults, RecordResult
 from chatd.chats.domain.errors import FenceLost
 from chatd.content.domain.messages import Role
 from chatd.content.domain.parts import ToolCall, ToolResult
 from chatd.content.domain.tools import Dispatch, Ended, Execution, Executor, Outcome, ToolSpec
+from chatd.content.domain.turn_context import TurnContext
 from chatd.primitives.domain.ids import ExecutionId
 from chatd.turns.domain.calls import executed_result, local_calls
+from chatd.turns.domain.loops import with_loop_hint
 from chatd.turns.domain.ports import Chats
 from chatd.turns.engine.answer import Show
 from chatd.turns.engine.calls import LeaseExpired, OpenCall, ToolCaller, placeholder_spec
@@ -114,9 +118,12 @@ class ToolBatch:
             self._events.put_nowait(_Done(open_call, outcome))
 
     def _result(self, open_call: OpenCall, outcome: Outcome) -> ToolResult:
-        return executed_result(
+        result = executed_result(
             open_call.call, outcome, budget_bytes=self._budget_bytes, at=self._clock.now()
         )
+        history, turn_id = self._session.history.messages, self._session.state.turn_id
+        told = with_loop_hint(history, turn_id, open_call.call, result.result_json)
+        return result if told == result.result_json else replaced(result, result_json=told)
 
     async def _record(self, result: ToolResult) -> None:
         if await self._session.apply(RecordResult(self._session.fence, result)):
@@ -135,8 +142,8 @@ class ToolBatch:
         Returns False when the chat changed before, or when another process has one of the others.
         """
         known = self._results | {result.tool_call_id: result for result in last}
-        called = [call.tool_call_id for call in self._session.state.pending if not call.is_client]
-        # Results that an earlier owner recorded are only in the store.
+        called = [call.tool_call_id for call in self._session.state.pending if not call.is_asked]
+        # Results that an earlier owner recorded, and answers of people, are only in the store.
         is_all = known.keys() >= set(called)
         if not is_all and last:
             return False
@@ -180,16 +187,17 @@ class Dispatched:
         self._new = {}
 
     async def open_calls(
-        self, session: Session, specs: Mapping[str, ToolSpec]
+        self, session: Session, context: TurnContext, specs: Mapping[str, ToolSpec]
     ) -> tuple[OpenCall, ...]:
         """Return the pending calls without a result, ready to be executed."""
         missing = [call for call in session.state.pending if not call.is_recorded]
-        local = [call for call in missing if call.execution_id is not None]
+        local = [call for call in missing if call.is_dispatched]
         if all(call.execution_id in self._new for call in local):
             known = self._new
         else:
             known = await self._read(session)
-        return tuple(self._open_call(session, call, known, specs) for call in local)
+        epoch = session.state.owner_epoch
+        return tuple(self._open_call(context, epoch, call, known, specs) for call in local)
 
     async def _read(self, session: Session) -> dict[ExecutionId, Dispatch]:
         called = {call.tool_call_id for call in session.state.pending}
@@ -202,14 +210,19 @@ class Dispatched:
         stored = await self._chats.executions(session.chat_id, answer.id)
         return {
             each.execution_id: Dispatch(
-                each.execution_id, calls[each.tool_call_id], each.executor, each.journal_generation
+                each.execution_id,
+                calls[each.tool_call_id],
+                each.executor,
+                each.journal_generation,
+                each.mode,
             )
             for each in stored
         }
 
     def _open_call(
         self,
-        session: Session,
+        context: TurnContext,
+        owner_epoch: int,
         pending: PendingCall,
         known: Mapping[ExecutionId, Dispatch],
         specs: Mapping[str, ToolSpec],
@@ -217,13 +230,7 @@ class Dispatched:
         execution_id = pending.execution_id or ExecutionId("")
         dispatch = known.get(execution_id) or _untraceable(pending, execution_id)
         spec = specs.get(pending.tool_name)
-        execution = Execution(
-            session.chat_id,
-            session.owner,
-            session.state.owner_epoch,
-            dispatch,
-            spec or placeholder_spec(dispatch),
-        )
+        execution = Execution(context, owner_epoch, dispatch, spec or placeholder_spec(dispatch))
         return OpenCall(
             execution,
             is_new=execution_id in self._new,

@@ -10,6 +10,7 @@ import asyncio
 
 import asyncpg
 
+from chatd.chats.domain.action_answers import next_to_expire
 from chatd.chats.domain.chat import ChatState, Claimed, Status
 from chatd.chats.store.codec import error_to_json
 from chatd.chats.store.rows import state_of
@@ -23,6 +24,7 @@ from chatd.workers.domain import (
     NamedChat,
     Replica,
     SweepLimits,
+    WorkerEnded,
 )
 from parley.postgres import Pool, Session, typed_outages
 
@@ -30,17 +32,19 @@ RENEWAL_MAX_S = 3.0
 
 # May run: process.
 REGISTER = """
-    INSERT INTO chat.workers (id, address, is_draining, lease_until, started_at)
-    VALUES ($1, $2, false, clock_timestamp() + make_interval(secs => $3), clock_timestamp())
+    INSERT INTO chat.workers (id, address, is_draining, lease_until, started_at, is_quarantine)
+    VALUES ($1, $2, false, clock_timestamp() + make_interval(secs => $3), clock_timestamp(), $4)
     ON CONFLICT (id) DO UPDATE SET lease_until = excluded.lease_until
+        WHERE workers.ended_at IS NULL
+    RETURNING id
 """
 
-# No row: the worker's row is gone. One row of NULLs: it owns nothing.
+# No row: the worker's row is gone, or it has ended. One row of NULLs: it owns nothing.
 # May run: process.
 RENEW = """
     WITH renewed AS (
         UPDATE chat.workers SET lease_until = clock_timestamp() + make_interval(secs => $2)
-        WHERE id = $1 RETURNING id)
+        WHERE id = $1 AND ended_at IS NULL RETURNING id)
     SELECT e.chat_id, e.owner_epoch, e.snapshot_version, e.status
     FROM renewed LEFT JOIN chat.chat_exec e
         ON e.worker_id = renewed.id AND e.status IN ('running', 'interrupting')
@@ -50,14 +54,10 @@ RENEW = """
 # May run: process.
 BEGIN_DRAIN = "UPDATE chat.workers SET is_draining = true WHERE id = $1"
 
-# The row is deleted with the lease, so that a renewal in flight cannot bring it back.
-# May run: process.
-EXPIRE = "DELETE FROM chat.workers WHERE id = $1"
-
 # May run: process.
 REPLICAS = """
     SELECT id, address, is_draining FROM chat.workers
-    WHERE lease_until > clock_timestamp() ORDER BY id
+    WHERE lease_until > clock_timestamp() AND NOT is_quarantine ORDER BY id
 """
 
 MAY_CLAIM = """
@@ -65,27 +65,63 @@ MAY_CLAIM = """
     WHERE id = $1 AND NOT is_draining AND lease_until > clock_timestamp() + interval '3 seconds'
 """
 
+# How a chat is parked. The epoch is incremented too: a process that still runs it must stop.
+PARKED = """
+        status = 'error', last_error = {error}::text::json, worker_id = NULL,
+        owner_epoch = e.owner_epoch + 1, snapshot_version = e.snapshot_version + 1,
+        generation_attempt = 0, takeovers = 0, retry = NULL, is_compaction_requested = false,
+        revert = NULL, changed_at = clock_timestamp(), changed_xid = pg_current_xact_id()
+"""
+
+# The row is kept, so that neither a renewal in flight nor a new registration brings the worker
+# back. A claim of the worker that commits after this one is found by sweeps.
+# May run: process.
+END = f"""
+    WITH ended AS (
+        UPDATE chat.workers SET ended_at = clock_timestamp(),
+            lease_until = least(lease_until, clock_timestamp())
+        WHERE id = $1 AND ended_at IS NULL RETURNING id),
+    orphaned AS MATERIALIZED (
+        SELECT e.chat_id, e.takeovers + 1 >= {PARKING_TAKEOVERS} AS is_doomed
+        FROM chat.chat_exec e JOIN ended ON ended.id = e.worker_id
+        WHERE e.status IN ('running', 'interrupting') FOR NO KEY UPDATE OF e),
+    parked AS (
+        UPDATE chat.chat_exec e SET {PARKED.format(error="$2")}
+        FROM orphaned WHERE e.chat_id = orphaned.chat_id AND orphaned.is_doomed
+        RETURNING {STATE_COLUMNS}),
+    released AS (
+        UPDATE chat.chat_exec e SET
+            worker_id = NULL, owner_epoch = e.owner_epoch + 1,
+            snapshot_version = e.snapshot_version + 1, takeovers = e.takeovers + 1,
+            changed_at = clock_timestamp(), changed_xid = pg_current_xact_id()
+        FROM orphaned WHERE e.chat_id = orphaned.chat_id AND NOT orphaned.is_doomed
+        RETURNING {STATE_COLUMNS})
+    SELECT * FROM parked UNION ALL SELECT * FROM released ORDER BY chat_id
+"""
+
 # The join by version drops chats that changed since they were ranked. Statuses sort as wanted:
-# interrupting before running.
+# interrupting before running. In quarantine those with the fewest deaths come first.
 # May run: process.
 SWEEP = f"""
     WITH free AS MATERIALIZED (
         SELECT e.chat_id, e.snapshot_version, e.status, e.changed_at, c.owner_id, c.owner_role,
             e.worker_id IS NOT NULL AS is_orphan,
-            e.takeovers + (e.worker_id IS NOT NULL)::int >= {SUSPECT_TAKEOVERS} AS is_suspect
+            e.takeovers + (e.worker_id IS NOT NULL)::int AS deaths
         FROM chat.chat_exec e JOIN chat.chats c ON c.id = e.chat_id
-        LEFT JOIN chat.workers w ON w.id = e.worker_id AND w.lease_until > clock_timestamp()
-        WHERE e.status IN ('running', 'interrupting') AND w.id IS NULL
-            AND (e.worker_id IS NULL OR $5::boolean AND e.takeovers + 1 < {PARKING_TAKEOVERS})
+        LEFT JOIN chat.workers w ON w.id = e.worker_id
+        WHERE e.status IN ('running', 'interrupting')
+            AND (e.worker_id IS NULL
+                OR ($5::boolean AND coalesce(w.lease_until <= clock_timestamp(), true)
+                        OR w.ended_at IS NOT NULL)
+                    AND e.takeovers + 1 < {PARKING_TAKEOVERS})
             AND EXISTS ({MAY_CLAIM})),
     ranked AS (
         SELECT free.*,
-            row_number() OVER (ORDER BY status, changed_at, chat_id) AS place,
+            row_number() OVER (ORDER BY status, deaths * $4::boolean::int, changed_at, chat_id)
+                AS place,
             row_number() OVER (PARTITION BY owner_id, status ORDER BY changed_at, chat_id)
-                AS place_of_user,
-            row_number() OVER (PARTITION BY is_suspect ORDER BY status, changed_at, chat_id)
-                AS place_of_suspect
-        FROM free WHERE $4::boolean OR NOT is_suspect),
+                AS place_of_user
+        FROM free WHERE (deaths >= {SUSPECT_TAKEOVERS}) = $4::boolean),
     busy AS (
         SELECT c.owner_id, count(*) AS running
         FROM chat.chat_exec e JOIN chat.chats c ON c.id = e.chat_id
@@ -96,8 +132,7 @@ SWEEP = f"""
         FROM ranked r
         JOIN chat.chat_exec e ON e.chat_id = r.chat_id AND e.snapshot_version = r.snapshot_version
         LEFT JOIN busy ON busy.owner_id = r.owner_id
-        WHERE (r.status = 'interrupting' OR r.place_of_user + coalesce(busy.running, 0) <= $3::int)
-            AND (NOT r.is_suspect OR r.place_of_suspect = 1)
+        WHERE r.status = 'interrupting' OR r.place_of_user + coalesce(busy.running, 0) <= $3::int
         ORDER BY r.place LIMIT $2::int FOR NO KEY UPDATE OF e SKIP LOCKED),
     taken AS (
         UPDATE chat.chat_exec e SET
@@ -111,7 +146,6 @@ SWEEP = f"""
     SELECT * FROM taken ORDER BY place
 """
 
-# The epoch is incremented too: a process that still runs the chat must stop.
 # May run: process.
 PARK = f"""
     WITH doomed AS (
@@ -121,12 +155,20 @@ PARK = f"""
         WHERE e.status IN ('running', 'interrupting') AND e.worker_id IS NOT NULL AND w.id IS NULL
             AND e.takeovers + 1 >= {PARKING_TAKEOVERS} AND EXISTS ({MAY_CLAIM})
         ORDER BY e.changed_at LIMIT $2::int FOR NO KEY UPDATE OF e SKIP LOCKED)
-    UPDATE chat.chat_exec e SET
-        status = 'error', last_error = $3::text::json, worker_id = NULL,
-        owner_epoch = e.owner_epoch + 1, snapshot_version = e.snapshot_version + 1,
-        generation_attempt = 0, takeovers = 0, retry = NULL, is_compaction_requested = false,
-        changed_at = clock_timestamp(), changed_xid = pg_current_xact_id()
+    UPDATE chat.chat_exec e SET {PARKED.format(error="$3")}
     FROM doomed WHERE e.chat_id = doomed.chat_id RETURNING {STATE_COLUMNS}
+"""
+
+# May run: process.
+NEEDS_QUARANTINE = f"""
+    SELECT EXISTS (
+            SELECT 1 FROM chat.chat_exec e
+            LEFT JOIN chat.workers w ON w.id = e.worker_id AND w.lease_until > clock_timestamp()
+            WHERE e.status IN ('running', 'interrupting') AND w.id IS NULL
+                AND e.takeovers + (e.worker_id IS NOT NULL)::int >= {SUSPECT_TAKEOVERS})
+        AND NOT EXISTS (
+            SELECT 1 FROM chat.workers
+            WHERE is_quarantine AND NOT is_draining AND lease_until > clock_timestamp())
 """
 
 # May run: process.
@@ -142,8 +184,8 @@ RECLAIM = f"""
 """
 
 # May run: process.
-DUE_ACTIONS = """
-    SELECT e.chat_id, e.history_version, c.owner_id, c.owner_role
+DUE_ACTIONS = f"""
+    SELECT {STATE_COLUMNS}, c.owner_id, c.owner_role
     FROM chat.chat_exec e JOIN chat.chats c ON c.id = e.chat_id
     WHERE e.deadline_at <= clock_timestamp() ORDER BY e.deadline_at LIMIT $1::int
 """
@@ -193,12 +235,20 @@ class PostgresWorkers:
             self._line.terminate()
             self._line = None
 
-    async def register(self, worker_id: WorkerId, address: str, lease_s: float) -> None:
-        """Insert the row of a worker that starts."""
-        await self._pool.execute(REGISTER, worker_id, address, lease_s)
+    async def register(
+        self, worker_id: WorkerId, address: str, lease_s: float, *, is_quarantine: bool = False
+    ) -> None:
+        """Insert the row of a worker that starts.
+
+        Raises:
+            WorkerEnded: The id was used by a worker that has ended.
+        """
+        row = (worker_id, address, lease_s, is_quarantine)
+        if await self._pool.fetchval(REGISTER, *row) is None:
+            raise WorkerEnded(worker_id)
 
     async def renew(self, worker_id: WorkerId, lease_s: float) -> tuple[NamedChat, ...] | None:
-        """Extend the lease; return the chats that name the worker, None if its row is gone.
+        """Extend the lease; return the chats that name the worker, None if it is gone or ended.
 
         Raises:
             DatabaseUnavailable: No answer in time; the lease may have been extended all the same.
@@ -223,12 +273,13 @@ class PostgresWorkers:
         """Mark the worker as draining, so that it claims no more chats."""
         await self._pool.execute(BEGIN_DRAIN, worker_id)
 
-    async def expire(self, worker_id: WorkerId) -> None:
-        """End the lease permanently by deleting the row."""
-        await self._pool.execute(EXPIRE, worker_id)
+    async def end(self, worker_id: WorkerId) -> tuple[ChatState, ...]:
+        """End a worker permanently and release or park its chats, which are returned."""
+        rows = await self._pool.fetch(END, worker_id, error_to_json(CRASH_LOOP))
+        return tuple(map(state_of, rows))
 
     async def replicas(self) -> tuple[Replica, ...]:
-        """Return the live processes."""
+        """Return the live processes, except those in quarantine."""
         rows = await self._pool.fetch(REPLICAS)
         return tuple(
             Replica(WorkerId(str(row["id"])), row["address"], row["is_draining"]) for row in rows
@@ -241,15 +292,20 @@ class PostgresWorkers:
             worker_id,
             limits.chats_max,
             limits.running_per_user_max,
-            limits.may_take_suspect,
+            limits.is_quarantine,
             limits.may_take_orphans,
         )
         return tuple(map(_claimed_of, rows))
 
     async def park(self, worker_id: WorkerId, chats_max: int) -> tuple[ChatState, ...]:
-        """End the turns that failed in three takeovers in a row."""
+        """End the turns that killed two owners in quarantine."""
         rows = await self._pool.fetch(PARK, worker_id, chats_max, error_to_json(CRASH_LOOP))
         return tuple(map(state_of, rows))
+
+    async def needs_quarantine(self) -> bool:
+        """Return whether a suspect waits for an owner and no live worker takes suspects."""
+        is_needed: bool = await self._pool.fetchval(NEEDS_QUARANTINE)
+        return is_needed
 
     async def reclaim(
         self, worker_id: WorkerId, chat_id: ChatId, owner_epoch: int
@@ -259,10 +315,10 @@ class PostgresWorkers:
         return None if row is None else _claimed_of(row)
 
     async def due_actions(self, chats_max: int) -> tuple[DueAction, ...]:
-        """Return chats whose client is late, the longest overdue first."""
+        """Return chats with an action that was not answered in time, the longest overdue first."""
         rows = await self._pool.fetch(DUE_ACTIONS, chats_max)
         return tuple(
-            DueAction(ChatId(str(row["chat_id"])), _owner_of(row), row["history_version"])
+            DueAction(ChatId(str(row["chat_id"])), _owner_of(row), next_to_expire(state_of(row)))
             for row in rows
         )
 

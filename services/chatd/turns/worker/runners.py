@@ -9,20 +9,21 @@ import asyncio
 import logging
 from collections import Counter
 from collections.abc import Callable
+from contextlib import suppress
 from contextvars import Context, copy_context
 from dataclasses import dataclass, replace
 from functools import partial
 
 from chatd.chats.domain.chat import ChatState, Claimed, Slot, Status
-from chatd.chats.domain.commands import Command, FailTurn, FinishInterruption, Reconcile
+from chatd.chats.domain.commands import Command, FailTurn, FinishInterruption, Reconcile, Release
 from chatd.chats.domain.errors import FenceLost, InvalidState, TransitionNotAllowed
 from chatd.chats.domain.transitions import fence_of
 from chatd.content.domain.messages import ErrorKind, TurnError
-from chatd.primitives.domain.errors import ChatNotFound
+from chatd.primitives.domain.errors import ChatError, ChatNotFound
 from chatd.primitives.domain.ids import ChatId, OwnerId, WorkerId
 from chatd.turns.engine.mailbox import Mailbox
 from chatd.turns.worker.ports import Apply, Runner, WorkerLimits, WorkerPorts
-from chatd.workers.domain import Claims, is_suspect
+from chatd.workers.domain import Claims
 from chatd.workers.engine.lease_keeper import LeaseKeeper
 from parley.postgres import DatabaseUnavailable
 from parley.tasks import Starter
@@ -31,6 +32,7 @@ logger = logging.getLogger(__name__)
 
 CRASHED = TurnError("The chat request failed.", ErrorKind.GENERIC, is_retryable=True)
 ENDING_ATTEMPTS_MAX = 3
+OWNED = (Status.RUNNING, Status.INTERRUPTING)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -155,10 +157,6 @@ class Runners:
         """Return how many chats of a user run here."""
         return self._counts[owner_id]
 
-    def has_suspect(self) -> bool:
-        """Return whether a chat runs here whose former owners died while running it."""
-        return any(is_suspect(each.mailbox.newest) for each in self._running.values())
-
     def start(self, claimed: Claimed, slot: Slot, context: Context | None = None) -> None:
         """Run a chat in `slot`; release the slot if another process owns it or it runs already."""
         state = claimed.state
@@ -195,6 +193,21 @@ class Runners:
             kept = self._undelivered.setdefault(state.chat_id, state)
             if kept.snapshot_version < state.snapshot_version:
                 self._undelivered[state.chat_id] = state
+
+    def hand_over(self, state: ChatState) -> None:
+        """Stop the runner of a chat and release the chat to other workers."""
+        running = self._running.get(state.chat_id)
+        if running is None or running.owner_epoch != state.owner_epoch or self._group is None:
+            return
+        running.task.cancel()
+        self._group.create_task(self._release_after(running), context=self._context.copy())
+
+    async def _release_after(self, running: Running) -> None:
+        await asyncio.wait((running.task,))
+        for state in await self._claims.states((running.claimed.state.chat_id,)):
+            if self._is_ours(state, running.claimed) and state.status in OWNED:
+                with suppress(ChatError):  # It changed; reconciliation finds it without a runner.
+                    await self._apply(state.chat_id, Release(fence_of(state)))
 
     def forget_undelivered(self, named: frozenset[ChatId]) -> None:
         """Drop states kept for chats that do not name this worker any more."""

@@ -4,7 +4,7 @@ import logging
 from contextlib import suppress
 
 from chatd.chats.domain.chat import Claimed
-from chatd.chats.domain.commands import CancelRequiredAction
+from chatd.chats.domain.commands import ExpireAction
 from chatd.primitives.domain.errors import ChatError
 from chatd.turns.worker.ports import WorkerLimits, WorkerPorts
 from chatd.turns.worker.runners import SlotPool
@@ -26,13 +26,18 @@ class Sweeper:
         self._ports = ports
         self._limits = limits
         self._is_round_due = False
+        self._is_suspect_seen = False
+
+    def note_suspect(self) -> None:
+        """Look at the next sweep whether suspects have a worker that takes them."""
+        self._is_suspect_seen = True
 
     async def tick(self) -> None:
         """Request a sweep periodically until cancelled."""
         while True:
             every_s = self._limits.sweep_every_s * self._ports.rng.uniform(0.75, 1.25)
             await self._ports.clock.sleep(every_s)
-            self._is_round_due = True
+            self._is_round_due = self._is_suspect_seen = True
             self._slot_pool.sweep_requested.set()
 
     async def run(self) -> None:
@@ -51,11 +56,20 @@ class Sweeper:
     async def _sweep(self) -> None:
         if not self._slot_pool.may_claim():
             return
+        if not self._limits.is_quarantine:
+            await self._serve_all()
+        await self._claim_waiting()
+
+    async def _serve_all(self) -> None:
+        """Do what is needed for chats that this worker does not run itself."""
+        if self._is_suspect_seen:
+            self._is_suspect_seen = False
+            if await self._ports.claims.needs_quarantine():
+                self._ports.request_quarantine()
         if self._is_round_due and self._keeper.may_take_over():
             self._is_round_due = False
             await self._park()
-            await self._cancel_overdue_actions()
-        await self._claim_waiting()
+            await self._expire_actions()
 
     async def _park(self) -> None:
         batch_max = self._limits.acquire_batch_max
@@ -63,11 +77,11 @@ class Sweeper:
             logger.error("a chat was parked", extra={"chat_id": state.chat_id})
             self._ports.state_changed(state)
 
-    async def _cancel_overdue_actions(self) -> None:
+    async def _expire_actions(self) -> None:
         for due in await self._ports.claims.due_actions(self._limits.acquire_batch_max):
             slot = self._slot_pool.reserve(due.owner.id)
             claimed_by = None if slot is None else self._slot_pool.worker_id
-            command = CancelRequiredAction(due.history_version, claimed_by)
+            command = ExpireAction(due.action_id, claimed_by)
             try:
                 with suppress(ChatError):  # Answered meanwhile, or by another process.
                     state = await self._ports.apply(due.chat_id, command)
@@ -90,7 +104,7 @@ class Sweeper:
         limits = SweepLimits(
             len(slots),
             self._limits.running_per_user_max,
-            may_take_suspect=not self._slot_pool.runners.has_suspect(),
+            is_quarantine=self._limits.is_quarantine,
             may_take_orphans=self._keeper.may_take_over(),
         )
         try:

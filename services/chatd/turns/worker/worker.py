@@ -25,7 +25,7 @@ from chatd.turns.worker.ports import WorkerLimits, WorkerPorts
 from chatd.turns.worker.reconciliation import Reconciler
 from chatd.turns.worker.runners import SlotPool
 from chatd.turns.worker.sweeps import Sweeper
-from chatd.workers.domain import is_ownerless
+from chatd.workers.domain import is_ownerless, is_suspect
 from chatd.workers.engine.lease_keeper import LeaseKeeper
 from chatd.workers.engine.leases import LeaseTiming
 from parley.tasks import BackgroundTasks, Overtaken, run_unless
@@ -36,7 +36,11 @@ RELEASE_ROUNDS_MAX = 3
 
 
 class Worker:
-    """Owns chats for as long as `run` runs; `drain` hands them over and ends it."""
+    """Owns chats for as long as `run` runs; `drain` hands them over and ends it.
+
+    Attributes:
+        has_ended: Whether this worker was declared dead; then it has stopped all its runners.
+    """
 
     def __init__(
         self,
@@ -48,6 +52,7 @@ class Worker:
         timing: LeaseTiming | None = None,
     ) -> None:
         self.worker_id = worker_id
+        self.has_ended = False
         self._ports = ports
         self._limits = limits
         self._keeper = LeaseKeeper(
@@ -57,11 +62,18 @@ class Worker:
             clock=ports.clock,
             timing=timing or LeaseTiming(),
             named=lambda named: self._reconciler.note(named),
+            on_ended=self._end,
+            is_quarantine=limits.is_quarantine,
         )
         self._slot_pool = SlotPool(worker_id, ports, limits, self._keeper)
         self._reconciler = Reconciler(self._slot_pool, ports)
         self._sweeper = Sweeper(self._slot_pool, self._keeper, ports, limits)
         self._is_drained = asyncio.Event()
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no chat runs here."""
+        return not self._slot_pool.runners.running
 
     def may_act(self) -> bool:
         """Return whether a new effect may start: not if the lease is close to its expiry."""
@@ -72,7 +84,7 @@ class Worker:
 
         With `owner_id` the user's limit applies too, as far as it is used in this process.
         """
-        return self._slot_pool.reserve(owner_id)
+        return None if self._limits.is_quarantine else self._slot_pool.reserve(owner_id)
 
     def release_slot(self, slot: Slot) -> None:
         """Release a slot; request a sweep if a reservation was refused or all slots were used."""
@@ -94,7 +106,12 @@ class Worker:
         """Deliver a state of any chat, from a commit of this process or from a read."""
         self._slot_pool.runners.deliver(state)
         if is_ownerless(state):
+            if is_suspect(state):
+                self._sweeper.note_suspect()
             self.poke()
+        is_here = state.worker_id == self.worker_id
+        if self._limits.is_quarantine and is_here and not is_suspect(state):
+            self._slot_pool.runners.hand_over(state)
 
     def poke(self) -> None:
         """Sweep now: a chat may wait for an owner."""
@@ -139,11 +156,17 @@ class Worker:
                 self._limits.runners_stop_max_s, self._slot_pool.runners.until_idle()
             )
             await _logged("hand chats over", self._release_owned())
-            await _logged("end the lease", self._ports.leases.expire(self.worker_id))
+            await _logged("end the lease", self._ports.leases.end(self.worker_id))
         finally:
             self._keeper.end()
             self._is_drained.set()
         self._ports.request_sweep()
+
+    def _end(self) -> None:
+        """Stop all work: the chats belong to others."""
+        self.has_ended = True
+        self._slot_pool.runners.close()
+        self._ports.on_ended()
 
     async def _release_owned(self) -> None:
         """Release the chats that name this worker, also those claimed without a runner."""

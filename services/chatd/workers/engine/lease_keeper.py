@@ -5,7 +5,7 @@ import logging
 from collections.abc import Callable
 
 from chatd.primitives.domain.ids import WorkerId
-from chatd.workers.domain import Leases, NamedChat
+from chatd.workers.domain import Leases, NamedChat, WorkerEnded
 from chatd.workers.engine.leases import Lease, LeaseTiming, contact_lost, renewed
 from parley.clock import Clock
 
@@ -15,7 +15,8 @@ logger = logging.getLogger(__name__)
 class LeaseKeeper:
     """Registers a worker and renews its lease.
 
-    `named` is called after every renewal with the chats that this worker owns.
+    `named` is called after every renewal with the chats that this worker owns, `on_ended` when the
+    worker was declared dead: it holds no lease any more and will get none.
     """
 
     def __init__(
@@ -27,6 +28,8 @@ class LeaseKeeper:
         clock: Clock,
         timing: LeaseTiming,
         named: Callable[[tuple[NamedChat, ...]], None],
+        on_ended: Callable[[], None],
+        is_quarantine: bool = False,
     ) -> None:
         self._worker_id = worker_id
         self._address = address
@@ -34,6 +37,8 @@ class LeaseKeeper:
         self._clock = clock
         self._timing = timing
         self._named = named
+        self._on_ended = on_ended
+        self._is_quarantine = is_quarantine
         self._lease: Lease | None = None
         self._is_registered = asyncio.Event()
         self._is_ending = False
@@ -65,7 +70,7 @@ class LeaseKeeper:
         await self._is_registered.wait()
 
     async def run(self) -> None:
-        """Renew until cancelled."""
+        """Renew until cancelled, or until the worker was declared dead."""
         while True:
             try:
                 if self._is_registered.is_set():
@@ -73,6 +78,11 @@ class LeaseKeeper:
                 else:
                     await self._register()
                 delay_s = self._timing.renew_every_s
+            except WorkerEnded as ended:
+                logger.error("%s; this process stops", ended)
+                self._lease = None
+                self._on_ended()
+                return
             except Exception:
                 logger.exception("the lease could not be renewed")
                 self.note_outage()
@@ -81,7 +91,12 @@ class LeaseKeeper:
 
     async def _register(self) -> None:
         sent_at = self._clock.monotonic()
-        await self._leases.register(self._worker_id, self._address, self._timing.lease_s)
+        await self._leases.register(
+            self._worker_id,
+            self._address,
+            self._timing.lease_s,
+            is_quarantine=self._is_quarantine,
+        )
         self._hold(sent_at)
         self._is_registered.set()
 
@@ -92,10 +107,10 @@ class LeaseKeeper:
             self._hold(sent_at)
             self._named(named)
         elif not self._is_ending:
-            logger.error("the row of this worker is gone; it registers again")
             self._lease = None
             self._is_registered.clear()
             await self._register()
+            logger.error("the row of this worker was gone; it registered again")
 
     def _hold(self, sent_at: float) -> None:
         answered_at = self._clock.monotonic()

@@ -55,5 +55,5 @@ def plain_problem(error: grpc.aio.AioRpcError) -> Problem:
 
 def refused(problem: Problem) -> Outcome:
     """Return the outcome of a call that an executor refused."""
-    told = {"error": problem.message, "reason": problem.reason}
-    return Outcome(ToolOutcome.FAILED, json.dumps(told))
+    document = {"error": problem.message, "reason": problem.reason}
+    return Outcome(ToolOutcome.FAILED, json.dumps(document))

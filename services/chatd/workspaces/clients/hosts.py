@@ -64,7 +64,7 @@ class GrpcHost:
             workspace_id=workspace.id,
             epoch=workspace.epoch,
             owner_id=workspace.owner_id,
-            recipe=spec_to_proto(workspace.recipe, await self._granted(workspace)),
+            spec=spec_to_proto(workspace.spec, await self._granted(workspace)),
             must_exist=workspace.has_files,
             after_log_sequence=after_line,
         )
@@ -115,14 +115,14 @@ class GrpcHost:
             HostAway: The node does not respond.
             HostRefused: The node has another placement, or does not implement this.
         """
-        recipe = spec_to_proto(workspace.recipe, await self._granted(workspace))
+        spec = spec_to_proto(workspace.spec, await self._granted(workspace))
         request = host_service_pb2.UpdateWorkspacePolicyRequest(
             request_id=f"policy-{workspace.id}-{workspace.epoch}-{workspace.version}",
             workspace_id=workspace.id,
             epoch=workspace.epoch,
-            network=recipe.network,
-            limits=recipe.limits,
-            secrets=recipe.secrets,
+            network=spec.network,
+            limits=spec.limits,
+            secrets=spec.secrets,
         )
         await _send_order(self._stub(node).UpdateWorkspacePolicy(request, timeout=STOP_S))
 

@@ -7,6 +7,7 @@ import grpc
 
 from chatd.chats.domain.diffs import DiffStatus, RepositoriesUnknown
 from chatd.content.domain.tools import Execution, Executor, Found, Outcome, Tools, ToolSpec
+from chatd.content.domain.turn_context import TurnContext
 from chatd.primitives.domain.errors import ChatError
 from chatd.primitives.domain.ids import ChatId, Owner
 from chatd.users.clients.existence import user_of
@@ -94,9 +95,9 @@ class ChangeTrackingTools:
         self._tools = tools
         self._files_changed = files_changed
 
-    async def list_tools(self, chat_id: ChatId, owner: Owner) -> tuple[ToolSpec, ...]:
+    async def list_tools(self, context: TurnContext) -> tuple[ToolSpec, ...]:
         """Return the tools of the wrapped source."""
-        return await self._tools.list_tools(chat_id, owner)
+        return await self._tools.list_tools(context)
 
     async def execute(self, execution: Execution) -> Outcome:
         """Execute a call."""

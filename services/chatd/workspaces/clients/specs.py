@@ -69,22 +69,22 @@ def grant_to_proto(secret: Secret) -> secret_pb2.SecretGrant:
 
 
 def spec_to_proto(
-    recipe: WorkspaceSpec, granted: tuple[Secret, ...] = ()
+    spec: WorkspaceSpec, granted: tuple[Secret, ...] = ()
 ) -> host_service_pb2.WorkspaceSpec:
     """Convert a workspace spec to its proto."""
-    source = recipe.source
+    source = spec.source
     made = host_service_pb2.WorkspaceSpec(
-        kind=KINDS[recipe.kind],
-        setup_script=recipe.setup_script,
-        setup_timeout_ms=recipe.setup_timeout_ms,
-        environment=dict(recipe.environment),
-        network=network_to_proto(recipe.network),
-        limits=limits_to_proto(recipe.limits),
-        profile=PROFILES[recipe.profile],
-        sandbox_minimum=level_to_proto(recipe.sandbox_minimum),
+        kind=KINDS[spec.kind],
+        setup_script=spec.setup_script,
+        setup_timeout_ms=spec.setup_timeout_ms,
+        environment=dict(spec.environment),
+        network=network_to_proto(spec.network),
+        limits=limits_to_proto(spec.limits),
+        profile=PROFILES[spec.profile],
+        sandbox_minimum=level_to_proto(spec.sandbox_minimum),
         secrets=map(grant_to_proto, granted),
     )
-    match recipe.kind:
+    match spec.kind:
         case Kind.SCRATCH:
             made.scratch.CopyFrom(template_pb2.ScratchSource(skeleton=dict(source.skeleton)))
         case Kind.GIT:

@@ -120,12 +120,12 @@ class Need:
     is_patient: bool = False
 
 
-def need_of(recipe: WorkspaceSpec, near: NodeId | None = None) -> Need:
+def need_of(spec: WorkspaceSpec, near: NodeId | None = None) -> Need:
     """Return the node requirements of a workspace spec."""
-    source = recipe.source
+    source = spec.source
     return Need(
-        kind=recipe.kind,
-        sandbox_minimum=recipe.sandbox_minimum,
+        kind=spec.kind,
+        sandbox_minimum=spec.sandbox_minimum,
         url=source.url,
         directory=source.directory,
         is_overlay=source.is_overlay,

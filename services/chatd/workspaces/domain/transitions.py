@@ -90,14 +90,14 @@ def _decided(workspace: Workspace, command: Command, now: datetime) -> Workspace
         case Recover():
             return _found(workspace, command)
         case Grant(secret_names):
-            return _allowed(workspace, replace(workspace.recipe, secret_names=secret_names))
+            return _allowed(workspace, replace(workspace.spec, secret_names=secret_names))
         case SetPolicy(network, limits):
-            recipe = replace(
-                workspace.recipe,
-                network=network or workspace.recipe.network,
-                limits=limits or workspace.recipe.limits,
+            spec = replace(
+                workspace.spec,
+                network=network or workspace.spec.network,
+                limits=limits or workspace.spec.limits,
             )
-            return _allowed(workspace, recipe)
+            return _allowed(workspace, spec)
         case ConfirmPolicy(epoch, policy):
             is_mine = epoch == workspace.epoch and policy > workspace.policy_told
             return replace(workspace, policy_told=policy) if is_mine else workspace
@@ -110,21 +110,21 @@ _CAN_FAIL = frozenset({State.PENDING, State.PREPARING, State.STOPPING})
 _AT_REST = frozenset({State.STOPPED, State.FAILED})
 
 
-def _allowed(workspace: Workspace, recipe: WorkspaceSpec) -> Workspace:
-    if recipe == workspace.recipe:
+def _allowed(workspace: Workspace, spec: WorkspaceSpec) -> Workspace:
+    if spec == workspace.spec:
         return workspace
-    return replace(workspace, recipe=recipe, policy=workspace.policy + 1)
+    return replace(workspace, spec=spec, policy=workspace.policy + 1)
 
 
 def _placed(workspace: Workspace, command: Place) -> Workspace:
     is_there = command.node_id == workspace.node_id
-    source = replace(workspace.recipe.source, parent_epoch=command.parent_epoch)
+    source = replace(workspace.spec.source, parent_epoch=command.parent_epoch)
     return replace(
         workspace,
         state=State.PREPARING,
         node_id=command.node_id,
         epoch=workspace.epoch + 1,
-        recipe=replace(workspace.recipe, source=source),
+        spec=replace(workspace.spec, source=source),
         has_files=workspace.has_files and is_there,
         # Its previous node is ordered to remove the files that it has.
         usage=workspace.usage if is_there else None,
@@ -160,13 +160,13 @@ def _reported(workspace: Workspace, command: Report, now: datetime) -> Workspace
         return replace(workspace, usage=_kept(command.usage))
     if not workspace.is_usable:
         return workspace
-    told = replace(
+    reported = replace(
         workspace,
         state=State.BUSY if command.is_busy else State.READY,
         usage=command.usage or workspace.usage,
     )
     is_news = command.used_at is not None and command.used_at > workspace.last_used_at
-    return _used(told, min(now, command.used_at or now)) if is_news else told
+    return _used(reported, min(now, command.used_at or now)) if is_news else reported
 
 
 def _lapsed(workspace: Workspace, failure: Failure | None, now: datetime) -> Workspace:

@@ -119,7 +119,7 @@ class Workspace:
     name: str
     owner_id: OwnerId
     kind: Kind
-    recipe: WorkspaceSpec
+    spec: WorkspaceSpec
     lifetime: Lifetime
     created_at: datetime
     last_used_at: datetime

@@ -41,7 +41,7 @@ def _attached(workspace: Workspace, now: datetime, *, is_child: bool) -> list[st
     ]
     if workspace.git_branch:
         lines.append(f"The branch {workspace.git_branch} is checked out; work on it.")
-    lines.extend(_network(workspace.recipe))
+    lines.extend(_network(workspace.spec))
     match workspace.state:
         case State.READY | State.BUSY:
             lines.extend(_ending(workspace, now))
@@ -52,9 +52,9 @@ def _attached(workspace: Workspace, now: datetime, *, is_child: bool) -> list[st
     return lines
 
 
-def _network(recipe: WorkspaceSpec) -> list[str]:
+def _network(spec: WorkspaceSpec) -> list[str]:
     """Describe the network policy, and how secrets are delivered."""
-    network, lines = recipe.network, []
+    network, lines = spec.network, []
     if network.access is Network.PROXY:
         allowed = (*(f"preset {preset}" for preset in network.presets), *network.allowed_hosts)
         shown = ", ".join(allowed[:HOSTS_SHOWN]) or "nothing"
@@ -65,9 +65,9 @@ def _network(recipe: WorkspaceSpec) -> list[str]:
         )
     elif network.access is not Network.OPEN:
         lines.append(f"Its network access is: {network.access}.")
-    if recipe.secret_names:
+    if spec.secret_names:
         lines.append(
-            f"These secrets are granted to it: {', '.join(recipe.secret_names)}. They are added "
+            f"These secrets are granted to it: {', '.join(spec.secret_names)}. They are added "
             "outside of it to what git asks of their hosts, and to requests that other programs "
             'send to "$PARLEY_EGRESS/https/HOST/PATH" instead of https://HOST/PATH; one that is '
             "delivered as a variable is in the environment, under its name in capitals."

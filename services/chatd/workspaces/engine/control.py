@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Final, Protocol
 
 from chatd.primitives.domain.errors import InvalidRequest, NameTaken
-from chatd.primitives.domain.ids import ChatId, OwnerId
+from chatd.primitives.domain.ids import ChatId, OwnerClaim, OwnerId
 from chatd.users.domain.groups import Groups, GroupsUnavailable
 from chatd.workspaces.domain.commands import NewFork, NewWorkspace, Remove, SetTtl, Start, Stop
 from chatd.workspaces.domain.errors import TemplateNotFound, WorkspaceNotReady
@@ -124,7 +124,11 @@ class Control:
         return await self.templates.get(template_id, groups, is_all_seen=is_all_seen)
 
     async def create(
-        self, asked: NewWorkspace, *, is_all_seen: bool = False
+        self,
+        asked: NewWorkspace,
+        *,
+        is_all_seen: bool = False,
+        claim: OwnerClaim | None = None,
     ) -> tuple[Workspace, bool]:
         """Create a workspace, or return that of the same request; also return whether it is new.
 
@@ -138,14 +142,14 @@ class Control:
         values = chosen_values(template, asked.parameters, asked.preset_id)
         workspace_id = workspace_id_for(asked.owner_id, asked.key)
         suffix = workspace_id[-4:]
-        recipe = spec_of(template, values, chat=(asked.chat_id or workspace_id)[:8])
+        spec = spec_of(template, values, chat=(asked.chat_id or workspace_id)[:8])
         now = await self.workspaces.now()
         workspace = Workspace(
             id=workspace_id,
             name=fitting_name(asked.name, template.name, suffix),
             owner_id=asked.owner_id,
             kind=template.kind,
-            recipe=replace(recipe, secret_names=asked.secret_names),
+            spec=replace(spec, secret_names=asked.secret_names),
             lifetime=replace(template.lifetime, ttl_ms=await self._ttl_ms(template, asked.ttl_ms)),
             created_at=now,
             last_used_at=now,
@@ -153,7 +157,7 @@ class Control:
             template_name=template.name,
             parameters=values,
         )
-        return await self._add(workspace, asked.body_hash, asked.chat_id, suffix)
+        return await self._add(workspace, asked.body_hash, asked.chat_id, suffix, claim)
 
     async def fork(self, asked: NewFork) -> tuple[Workspace, bool]:
         """Create a copy of a workspace.
@@ -176,7 +180,7 @@ class Control:
             name=fitting_name(asked.name, f"{source.name}-fork", suffix),
             owner_id=asked.owner_id,
             kind=Kind.FORK,
-            recipe=replace(source.recipe, kind=Kind.FORK, source=copied, setup_script=""),
+            spec=replace(source.spec, kind=Kind.FORK, source=copied, setup_script=""),
             lifetime=source.lifetime,
             created_at=now,
             last_used_at=now,
@@ -188,7 +192,10 @@ class Control:
         return await self._add(workspace, asked.body_hash, asked.chat_id, suffix)
 
     async def start(
-        self, workspace: Workspace, parameters: Mapping[str, str]
+        self,
+        workspace: Workspace,
+        parameters: Mapping[str, str],
+        claim: OwnerClaim | None = None,
     ) -> tuple[Workspace, Workspace]:
         """Start a workspace, or create a failed one again; return it before and after.
 
@@ -198,15 +205,16 @@ class Control:
             QuotaExhausted: the limit of live workspaces is reached.
         """
         if not parameters:
-            return await self.workspaces.start(workspace.id, Start(), self._limits)
+            return await self.workspaces.start(workspace.id, Start(), self._limits, claim=claim)
         template = await self._template_of(workspace)
         values = changed_values(template, workspace.parameters, parameters)
-        kept = restarted(workspace.recipe, spec_of(template, values, chat=workspace.id[:8]))
+        kept = restarted(workspace.spec, spec_of(template, values, chat=workspace.id[:8]))
         return await self.workspaces.start(
             workspace.id,
             Start(values),
             self._limits,
-            lambda started: replace(started, recipe=kept),
+            lambda started: replace(started, spec=kept),
+            claim=claim,
         )
 
     async def stop(
@@ -214,6 +222,15 @@ class Control:
     ) -> tuple[Workspace, Workspace]:
         """Stop a workspace; return it before and after."""
         return await self.workspaces.apply(workspace_id, Stop(reason))
+
+    async def stop_for(self, workspace_id: str, claim: OwnerClaim) -> tuple[Workspace, Workspace]:
+        """Stop a workspace for a chat; return it before and after.
+
+        Raises:
+            FenceLost: another process owns the chat.
+        """
+        stop = Stop(StopReason.REQUESTED)
+        return await self.workspaces.apply_owned(workspace_id, stop, claim)
 
     async def remove(self, workspace_id: str, *, is_forced: bool) -> tuple[Workspace, Workspace]:
         """Remove a workspace with its files; return it before and after.
@@ -262,14 +279,19 @@ class Control:
         )
 
     async def _add(
-        self, workspace: Workspace, body_hash: bytes, chat_id: str, suffix: str
+        self,
+        workspace: Workspace,
+        body_hash: bytes,
+        chat_id: str,
+        suffix: str,
+        claim: OwnerClaim | None = None,
     ) -> tuple[Workspace, bool]:
         try:
-            added = await self.workspaces.add(workspace, body_hash, self._limits)
+            added = await self.workspaces.add(workspace, body_hash, self._limits, claim)
         except NameTaken:
             renamed = replace(workspace, name=made_name(workspace.name, suffix))
-            added = await self.workspaces.add(renamed, body_hash, self._limits)
-        if chat_id and await self.workspaces.bind(ChatId(chat_id), added[0].id):
+            added = await self.workspaces.add(renamed, body_hash, self._limits, claim)
+        if chat_id and await self.workspaces.bind(ChatId(chat_id), added[0].id, claim):
             self._bound(ChatId(chat_id))
         return added
 

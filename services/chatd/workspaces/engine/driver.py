@@ -268,7 +268,7 @@ class Driver:
             return Fail(workspace.epoch, PARENT_GONE)
         near = None if parent is None else parent.node_id
         try:
-            node = choose(await self._nodes.list(), need_of(workspace.recipe, near))
+            node = choose(await self._nodes.list(), need_of(workspace.spec, near))
         except NoNode as problem:
             if not self._is_over(workspace, self.timing.placing_s):
                 return None
@@ -329,7 +329,7 @@ class Driver:
         parent = await self._parent(workspace)
         if parent is None or parent.state is State.DELETED:
             return Fail(workspace.epoch, PARENT_GONE)
-        if parent.epoch == workspace.recipe.source.parent_epoch or parent.node_id != node.id:
+        if parent.epoch == workspace.spec.source.parent_epoch or parent.node_id != node.id:
             # The parent may be about to move; after the time limit the fork fails.
             is_over = self._is_over(workspace, self.timing.placing_s)
             return Fail(workspace.epoch, failure) if is_over else None

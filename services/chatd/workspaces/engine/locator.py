@@ -313,7 +313,7 @@ class ChatWorkspaceLocator:
             name=f"chat-{found.scratch_id}",
             owner_id=found.owner_id,
             kind=Kind.SCRATCH,
-            recipe=WorkspaceSpec(Kind.SCRATCH),
+            spec=WorkspaceSpec(Kind.SCRATCH),
             lifetime=SCRATCH_LIFETIME,
             created_at=now,
             last_used_at=now,

@@ -139,13 +139,13 @@ class Registry:
     ) -> tuple[Order, ...]:
         if not hosted and not is_all:
             return ()
-        told = {each.workspace_id: each for each in hosted}
-        known = await self._workspaces.hosted(node_id, told, is_all=is_all)
+        reported = {each.workspace_id: each for each in hosted}
+        known = await self._workspaces.hosted(node_id, reported, is_all=is_all)
         orders: list[Order] = []
         commands: list[tuple[Seen, Command]] = [
-            (seen, MarkNodeLost(node_id)) for each, seen in known.items() if each not in told
+            (seen, MarkNodeLost(node_id)) for each, seen in known.items() if each not in reported
         ]
-        for each in told.values():
+        for each in reported.values():
             seen = known.get(each.workspace_id)
             instruction = _instruction(seen, node_id, each)
             if instruction is not None:

@@ -57,7 +57,7 @@ class AuthorizedAccess:
 
         A node has one journal for all users, and each of them may choose the same ids.
         """
-        whole = "\n".join((self.user.id, self.workspace_id, fields.request_id_of(given)))
+        whole = "\n".join((self.user.id, self.workspace_id, given))
         return f"person-{hashlib.sha256(whole.encode()).hexdigest()}"
 
 

@@ -33,7 +33,6 @@ Context = grpc.aio.ServicerContext
 ANSWER_S: Final = 30.0
 #: Between the end of a wait and the deadline of its response.
 HEADROOM_S: Final = 30.0
-WAIT_MS_MAX: Final = 300_000
 DOWNLOAD_S: Final = 3600.0
 #: The first checkpoint of a large tree takes long, because all files are stored.
 CHECKPOINT_S: Final = 320.0
@@ -95,12 +94,6 @@ class WorkspaceAccessServicer(WorkspaceAccessServiceServicer):
     ) -> api.WaitWorkspaceOutputResponse:
         """Wait for a process as long as requested, and return its output."""
         access = await self._workspace_access.for_reading(request.workspace_id)
-        wait_ms = fields.whole(
-            request.condition.max_wait_ms,
-            "condition.max_wait_ms",
-            at_least=0,
-            at_most=WAIT_MS_MAX,
-        )
         asked = process_service_pb2.WaitOutputRequest(
             context=access.context(),
             process_id=request.process_id,
@@ -108,7 +101,8 @@ class WorkspaceAccessServicer(WorkspaceAccessServiceServicer):
             condition=request.condition,
             budget=request.budget,
         )
-        node, within_s = self._nodes.processes(access.workspace_id), wait_ms / 1000 + HEADROOM_S
+        node = self._nodes.processes(access.workspace_id)
+        within_s = request.condition.max_wait_ms / 1000 + HEADROOM_S
         waiting = _answered(access, lambda: node.WaitOutput(asked, timeout=within_s))
         waited = await unless_stopping(self._stopping, waiting)
         return api.WaitWorkspaceOutputResponse(
@@ -235,8 +229,8 @@ class WorkspaceAccessServicer(WorkspaceAccessServiceServicer):
             call = self._nodes.git(access.workspace_id).WatchGit(asked)
         try:
             while (seen := await unless_stopping(self._stopping, _next(call))) is not None:
-                if (told := _repositories_event(seen)) is not None:
-                    yield told
+                if (event := _repositories_event(seen)) is not None:
+                    yield event
                 if seen.HasField("closed"):
                     return
         except Refusal as refusal:
@@ -410,8 +404,8 @@ def _problem_of(access: AuthorizedAccess, refusal: Exception) -> Exception:
         return WorkspaceNotReady(access.workspace_id, State.PREPARING)
     if not access.is_of_chat:
         return refusal
-    told = {"workspace_id": access.workspace_id}
-    return Refusal(Problem.of(WORKSPACE_NOT_READY, LACKING, told))
+    metadata = {"workspace_id": access.workspace_id}
+    return Refusal(Problem.of(WORKSPACE_NOT_READY, LACKING, metadata))
 
 
 async def _changed(access: AuthorizedAccess, request_id: str, ask: Callable[[], Awaitable[R]]) -> R:

@@ -76,11 +76,7 @@ class AttachTickets:
         return response
 
     async def _shell(self, access: AuthorizedAccess, request_id: str, shell: api.NewShell) -> str:
-        size = process_pb2.TerminalSize(
-            rows=fields.whole(shell.rows, "shell.rows", at_least=0, at_most=CELLS_MAX) or ROWS,
-            columns=fields.whole(shell.columns, "shell.columns", at_least=0, at_most=CELLS_MAX)
-            or COLUMNS,
-        )
+        size = process_pb2.TerminalSize(rows=shell.rows or ROWS, columns=shell.columns or COLUMNS)
         asked = process_service_pb2.StartProcessRequest(
             context=access.context(),
             request_id=request_id,

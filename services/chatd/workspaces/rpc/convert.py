@@ -24,10 +24,6 @@ from chatd.workspaces.domain.workspace import Failure, NodeId, State, Usage, Wor
 from parley.api.workspace.v1 import node_pb2, sandbox_pb2, workspace_pb2
 from parley.rpc import Address
 
-NAME_CHARACTERS_MAX: Final = 255
-ADDRESS_CHARACTERS_MAX: Final = 1000
-MIRRORS_MAX: Final = 1000
-DIRECTORIES_MAX: Final = 256
 PROBLEM_CHARACTERS_MAX: Final = 500
 
 STATES: Final = {
@@ -79,8 +75,8 @@ def workspace_to_proto(workspace: Workspace) -> workspace_pb2.Workspace:
         epoch=workspace.epoch,
         root_path=workspace.root_path,
         git_branch=workspace.git_branch,
-        network=network_to_proto(workspace.recipe.network),
-        limits=limits_to_proto(workspace.recipe.limits),
+        network=network_to_proto(workspace.spec.network),
+        limits=limits_to_proto(workspace.spec.limits),
         usage=None if workspace.usage is None else usage_to_proto(workspace.usage),
         sandbox_level=level_to_proto(workspace.sandbox_level),
         ttl_ms=lifetime.ttl_ms,
@@ -196,19 +192,14 @@ def node_of(node: node_pb2.Node) -> Node:
     Raises:
         InvalidRequest: a field is invalid.
     """
-    address = fields.clean(node.address, "node.address", bytes_max=ADDRESS_CHARACTERS_MAX)
     try:
-        Address.parse(address)
+        Address.parse(node.address)
     except ValueError as error:
         raise InvalidRequest("node.address", str(error)) from None
-    if len(node.mirrors) > MIRRORS_MAX:
-        raise InvalidRequest("node.mirrors", f"holds more than {MIRRORS_MAX}")
-    if len(node.directories) > DIRECTORIES_MAX:
-        raise InvalidRequest("node.directories", f"holds more than {DIRECTORIES_MAX}")
     return Node(
         id=NodeId(fields.uuid_of(node.node_id, "node.node_id")),
-        address=address,
-        name=fields.words(node.name, "node.name", characters_max=NAME_CHARACTERS_MAX),
+        address=node.address,
+        name=node.name.strip(),
         capacity=Capacity(
             node.capacity.workspaces,
             node.capacity.cpu_millicores,
@@ -218,14 +209,14 @@ def node_of(node: node_pb2.Node) -> Node:
         load=load_of(node.load),
         sandbox_level=level_of(node.sandbox.level),
         sandbox=MessageToJson(node.sandbox, indent=None),
-        labels=fields.labels(node.labels, "node.labels"),
+        labels=dict(node.labels),
         directories=tuple(
             Directory(each.name, each.overlay_only, each.overlay_available)
             for each in node.directories
         ),
         mirrors=tuple(node.mirrors),
         journal_generation=node.journal_generation,
-        version=fields.words(node.version, "node.version", characters_max=64),
+        version=node.version.strip(),
     )
 
 

@@ -1,6 +1,5 @@
 """Conversion of templates between protos and domain values, with validation of each field."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 from functools import partial
 from typing import Any, Final
@@ -47,15 +46,9 @@ TYPES: Final = {
 TYPES_TO_PROTO: Final = {
     kind: template_pb2.ParameterType.Value(f"PARAMETER_TYPE_{kind.name}") for kind in ParameterType
 }
-SCRIPT_BYTES_MAX: Final = 64 * 1024
-SKELETON_FILES_MAX: Final = 64
 SKELETON_BYTES_MAX: Final = 256 * 1024
-SPAN_MS_MAX: Final = 365 * 24 * 3_600_000
 SETUP_MS_MAX: Final = 1_800_000
-HOSTS_MAX: Final = 256
-PRESETS_MAX: Final = 32
-PARAMETERS_MAX: Final = 64
-GROUPS_MAX: Final = 100
+HOST_CHARACTERS_MAX: Final = 255
 EXCERPT_CHARACTERS: Final = 1000
 
 LIFETIME: Final = frozenset({"ttl_ms", "ttl_max_ms", "bump_ms", "retention_ms"})
@@ -99,29 +92,29 @@ def template_of(given: template_pb2.Template, template_id: str, preset_ids: list
     kind = KINDS_OF.get(given.kind)
     if kind is None:
         raise InvalidRequest("template.kind", "must be given")
+    if given.setup_timeout_ms > SETUP_MS_MAX:
+        raise InvalidRequest("template.setup_timeout_ms", f"is more than {SETUP_MS_MAX}")
     template = Template(
         id=template_id,
-        name=fields.words(given.name, "template.name", characters_max=64),
+        name=given.name.strip(),
         kind=kind,
-        display_name=fields.words(given.display_name, "template.display_name", characters_max=100),
-        description=fields.words(given.description, "template.description", characters_max=2000),
-        readme=fields.clean(given.readme, "template.readme", bytes_max=SCRIPT_BYTES_MAX),
+        display_name=given.display_name.strip(),
+        description=given.description.strip(),
+        readme=given.readme,
         source=_source(given, kind),
         parameters=_parameters(given),
         presets=_presets(given, preset_ids),
-        setup_script=fields.clean(
-            given.setup_script, "template.setup_script", bytes_max=SCRIPT_BYTES_MAX
-        ),
-        setup_timeout_ms=_span(given.setup_timeout_ms, "setup_timeout_ms", SETUP_MS_MAX) or 600_000,
+        setup_script=given.setup_script,
+        setup_timeout_ms=given.setup_timeout_ms or 600_000,
         network=network_of(given.network),
         limits=limits_of(given.limits),
         group_ids=groups_of(given),
         is_for_agents=given.enabled_for_agents,
         lifetime=Lifetime(
-            ttl_ms=_span(given.ttl_ms, "ttl_ms"),
-            ttl_max_ms=_span(given.ttl_max_ms, "ttl_max_ms"),
-            bump_ms=_span(given.bump_ms, "bump_ms") or 3_600_000,
-            retention_ms=_span(given.retention_ms, "retention_ms") or 604_800_000,
+            ttl_ms=given.ttl_ms,
+            ttl_max_ms=given.ttl_max_ms,
+            bump_ms=given.bump_ms or 3_600_000,
+            retention_ms=given.retention_ms or 604_800_000,
         ),
         sandbox_minimum=level_of(given.sandbox_minimum),
     )
@@ -231,16 +224,6 @@ def _listed_source(template: Template) -> dict[str, Any]:
             return {}
 
 
-def values_of(given: Mapping[str, str], field: str = "parameters") -> dict[str, str]:
-    """Return parameter values after checking them."""
-    if len(given) > PARAMETERS_MAX:
-        raise InvalidRequest(field, f"holds more than {PARAMETERS_MAX} values")
-    return {
-        name: fields.clean(value, f"{field}.{name[:64]}", bytes_max=4096)
-        for name, value in given.items()
-    }
-
-
 def _source(given: template_pb2.Template, kind: Kind) -> Source:
     named = given.WhichOneof("source")
     if named is not None and named != kind.value:
@@ -249,26 +232,23 @@ def _source(given: template_pb2.Template, kind: Kind) -> Source:
         case Kind.GIT:
             return Source(
                 url=_url(given.git.url),
-                ref=fields.words(given.git.ref, "template.git.ref", characters_max=255),
-                branch=fields.words(given.git.branch, "template.git.branch", characters_max=255),
-                depth=fields.whole(given.git.depth, "template.git.depth", at_least=0),
+                ref=given.git.ref.strip(),
+                branch=given.git.branch.strip(),
+                depth=given.git.depth,
                 is_worktree=given.git.worktree,
             )
         case Kind.LOCAL:
-            name = fields.words(
-                given.local.directory, "template.local.directory", characters_max=64
-            )
-            return Source(directory=name, is_overlay=given.local.overlay)
+            return Source(directory=given.local.directory.strip(), is_overlay=given.local.overlay)
         case _:
             skeleton = dict(given.scratch.skeleton)
             size = sum(len(path) + len(text) for path, text in skeleton.items())
-            if len(skeleton) > SKELETON_FILES_MAX or size > SKELETON_BYTES_MAX:
+            if size > SKELETON_BYTES_MAX:
                 raise InvalidRequest("template.scratch.skeleton", "holds too much")
             return Source(skeleton=skeleton)
 
 
 def _url(text: str) -> str:
-    url = fields.words(text, "template.git.url", characters_max=2000)
+    url = text.strip()
     _, separator, rest = url.partition("://")
     authority = rest.split("/", 1)[0]
     if separator and ":" in authority.rpartition("@")[0]:
@@ -277,53 +257,47 @@ def _url(text: str) -> str:
 
 
 def _parameters(given: template_pb2.Template) -> tuple[Parameter, ...]:
-    if len(given.parameters) > PARAMETERS_MAX:
-        raise InvalidRequest("template.parameters", f"holds more than {PARAMETERS_MAX}")
     return tuple(
         Parameter(
             name=each.name,
-            description=fields.words(
-                each.description,
-                f"template.parameters[{index}].description",
-                characters_max=1000,
-            ),
+            description=each.description.strip(),
             type=TYPES.get(each.type, ParameterType.STRING),
             is_required=each.required,
             default_value=each.default_value,
-            options=tuple(each.options[:100]),
-            pattern=fields.words(
-                each.pattern, f"template.parameters[{index}].pattern", characters_max=500
-            ),
+            options=tuple(each.options),
+            pattern=each.pattern.strip(),
             is_mutable=each.mutable,
         )
-        for index, each in enumerate(given.parameters)
+        for each in given.parameters
     )
 
 
 def _presets(given: template_pb2.Template, preset_ids: list[str]) -> tuple[Preset, ...]:
-    if len(given.presets) > PRESETS_MAX:
-        raise InvalidRequest("template.presets", f"holds more than {PRESETS_MAX}")
     return tuple(
         Preset(
             id=fields.uuid_of(each.preset_id, f"template.presets[{index}].preset_id")
             if each.preset_id
             else preset_ids[index],
-            name=fields.title(each.name, f"template.presets[{index}].name")[:64],
+            name=_preset_name(each.name, f"template.presets[{index}].name"),
             is_default=each.is_default,
-            parameters=values_of(each.parameters, f"template.presets[{index}].parameters"),
+            parameters=dict(each.parameters),
         )
         for index, each in enumerate(given.presets)
     )
+
+
+def _preset_name(text: str, field: str) -> str:
+    if not text.strip():
+        raise InvalidRequest(field, "is blank")
+    return text.strip()
 
 
 def groups_of(given: template_pb2.Template) -> tuple[str, ...]:
     """Return the ids of the groups that may use a template.
 
     Raises:
-        InvalidRequest: there are too many, or one is not an id.
+        InvalidRequest: one is not an id.
     """
-    if len(given.group_ids) > GROUPS_MAX:
-        raise InvalidRequest("template.group_ids", f"holds more than {GROUPS_MAX}")
     return tuple(
         fields.uuid_of(each, f"template.group_ids[{index}]")
         for index, each in enumerate(given.group_ids)
@@ -334,11 +308,10 @@ def network_of(given: sandbox_pb2.NetworkPolicy, at: str = "template.") -> Netwo
     """Convert a network policy from its proto.
 
     Raises:
-        InvalidRequest: it has too many entries, or an entry that is not a host.
+        InvalidRequest: it has an entry that is not a host, or too long.
     """
     for name in ("presets", "allowed_hosts", "denied_hosts"):
-        hosts = getattr(given, name)
-        if len(hosts) > HOSTS_MAX or any(len(host) > 255 for host in hosts):
+        if any(len(host) > HOST_CHARACTERS_MAX for host in getattr(given, name)):
             raise InvalidRequest(f"{at}network.{name}", "holds too much")
     all_of(
         partial(_check_host, host, f"{at}network.{name}[{index}]")
@@ -358,28 +331,16 @@ def _check_host(host: str, at: str) -> None:
         raise InvalidRequest(at, "is no host; write HOST, HOST:PORT, *.DOMAIN or tcp://HOST:PORT")
 
 
-def limits_of(given: sandbox_pb2.ResourceLimits, at: str = "template.") -> Limits:
-    """Convert resource limits from their proto.
-
-    Raises:
-        InvalidRequest: one is below 0.
-    """
-
-    def bound(name: str) -> int:
-        return fields.whole(getattr(given, name), f"{at}limits.{name}", at_least=0)
-
+def limits_of(given: sandbox_pb2.ResourceLimits) -> Limits:
+    """Convert resource limits from their proto."""
     return Limits(
-        bound("cpu_millicores"),
-        bound("memory_bytes"),
-        bound("pids"),
-        bound("disk_bytes"),
-        bound("inodes"),
-        bound("output_bytes"),
+        given.cpu_millicores,
+        given.memory_bytes,
+        given.pids,
+        given.disk_bytes,
+        given.inodes,
+        given.output_bytes,
     )
-
-
-def _span(given_ms: int, name: str, most_ms: int = SPAN_MS_MAX) -> int:
-    return fields.whole(given_ms, f"template.{name}", at_least=0, at_most=most_ms)
 
 
 def _parameter_to_proto(parameter: Parameter) -> template_pb2.TemplateParameter:

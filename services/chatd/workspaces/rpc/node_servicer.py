@@ -31,8 +31,6 @@ from parley.clock import Clock
 
 Context = grpc.aio.ServicerContext
 
-HOSTED_MAX: Final = 10_000
-GRACE_MS_MAX: Final = 86_400_000
 INSTRUCTIONS: Final = {
     Instruction.STOP: api.WORKSPACE_INSTRUCTION_STOP,
     Instruction.REMOVE: api.WORKSPACE_INSTRUCTION_REMOVE,
@@ -57,7 +55,7 @@ class NodeServicer(NodeServiceServicer):
         node, orders = await self._registry.register(
             node_of(request.node),
             self._hosted(request.workspaces),
-            fields.request_id_of(request.request_id),
+            request.request_id,
         )
         return api.RegisterNodeResponse(
             registration_epoch=node.registration_epoch,
@@ -70,7 +68,6 @@ class NodeServicer(NodeServiceServicer):
         self, request: api.HeartbeatRequest, context: Context
     ) -> api.HeartbeatResponse:
         """Record a heartbeat of a node."""
-        fields.request_id_of(request.request_id)
         node, orders = await self._registry.heartbeat(
             fields.uuid_of(request.node_id, "node_id"),
             request.registration_epoch,
@@ -83,12 +80,10 @@ class NodeServicer(NodeServiceServicer):
         self, request: api.DrainNodeRequest, context: Context
     ) -> api.DrainNodeResponse:
         """Drain a node."""
-        fields.request_id_of(request.request_id)
-        grace_ms = fields.whole(request.grace_ms, "grace_ms", at_least=0, at_most=GRACE_MS_MAX)
         node = await self._registry.drain(
             fields.uuid_of(request.node_id, "node_id"),
             request.registration_epoch,
-            timedelta(milliseconds=grace_ms),
+            timedelta(milliseconds=request.grace_ms),
             is_leaving=request.leave,
         )
         return api.DrainNodeResponse(remaining_workspaces=node.placed)
@@ -112,14 +107,14 @@ class NodeServicer(NodeServiceServicer):
         """Return the value of a granted secret for one use, which is recorded."""
         secret, value = await self._secrets.use(
             RequestedUse(
-                request_id=fields.request_id_of(request.request_id),
+                request_id=request.request_id,
                 node_id=fields.uuid_of(request.node_id, "node_id"),
                 registration_epoch=request.registration_epoch,
                 workspace_id=fields.uuid_of(request.workspace_id, "workspace_id"),
                 epoch=request.epoch,
-                secret_name=fields.words(request.secret_name, "secret_name", characters_max=64),
-                host=fields.words(request.host, "host", characters_max=255),
-                purpose=fields.words(request.purpose, "purpose", characters_max=500),
+                secret_name=request.secret_name.strip(),
+                host=request.host.strip(),
+                purpose=request.purpose.strip(),
             )
         )
         answer = api.UseSecretResponse(username=secret.username, value=value)
@@ -129,8 +124,6 @@ class NodeServicer(NodeServiceServicer):
         return answer
 
     def _hosted(self, given: Sequence[node_pb2.HostedWorkspace]) -> list[Hosted]:
-        if len(given) > HOSTED_MAX:
-            raise InvalidRequest("workspaces", f"holds more than {HOSTED_MAX}")
         return [self._hosted_one(each, index) for index, each in enumerate(given)]
 
     def _hosted_one(self, given: node_pb2.HostedWorkspace, index: int) -> Hosted:

@@ -37,9 +37,6 @@ from parley.telemetry import audit
 Context = grpc.aio.ServicerContext
 
 ADMINISTRATORS: Final = frozenset({"owner", "admin"})
-VALUE_BYTES_MAX: Final = 64 * 1024
-HOSTS_MAX: Final = 32
-GRANTS_MAX: Final = 32
 DELIVERIES: Final = {
     secret_pb2.SECRET_DELIVERY_UNSPECIFIED: Delivery.PROXY,
     secret_pb2.SECRET_DELIVERY_PROXY: Delivery.PROXY,
@@ -103,8 +100,6 @@ class SecretServicer(SecretServiceServicer):
         owner = caller_as_owner()
         if request.shared and not _is_administrator(owner):
             raise NotPermitted("store secrets of the installation")
-        if len(request.value) > VALUE_BYTES_MAX:
-            raise InvalidRequest("value", f"is longer than {VALUE_BYTES_MAX} bytes")
         # The value is compared after decryption; a hash of it could be brute-forced.
         without = api.PutSecretRequest()
         without.CopyFrom(request)
@@ -128,7 +123,6 @@ class SecretServicer(SecretServiceServicer):
     ) -> api.DeleteSecretResponse:
         """Delete a secret."""
         owner = caller_as_owner()
-        fields.request_id_of(request.request_id)
         await self._secrets.delete(
             fields.uuid_of(request.secret_id, "secret_id"),
             owner.id,
@@ -141,10 +135,7 @@ class SecretServicer(SecretServiceServicer):
     ) -> api.SetGrantsResponse:
         """Replace the secrets that a workspace may use."""
         owner = caller_as_owner()
-        fields.request_id_of(request.request_id)
         workspace_id = fields.uuid_of(request.workspace_id, "workspace_id")
-        if len(request.secret_names) > GRANTS_MAX:
-            raise InvalidRequest("secret_names", f"holds more than {GRANTS_MAX} names")
         await self._workspaces.own(workspace_id, owner.id)
         names = tuple(dict.fromkeys(request.secret_names))
         found = await self._secrets.named(owner.id, names)
@@ -166,7 +157,7 @@ class SecretServicer(SecretServiceServicer):
         workspace = await self._workspaces.own(
             fields.uuid_of(request.workspace_id, "workspace_id"), owner.id
         )
-        found = await self._secrets.named(owner.id, workspace.recipe.secret_names)
+        found = await self._secrets.named(owner.id, workspace.spec.secret_names)
         has_more = first + length < len(found)
         return api.ListGrantsResponse(
             grants=map(grant_to_proto, found[first : first + length]),
@@ -242,7 +233,7 @@ def _secret_of(given: secret_pb2.Secret, owner_id: str, request_id: str) -> Secr
         owner_id=owner_id,
         delivery=delivery,
         hosts=_hosts_of(given, delivery),
-        description=fields.words(given.description, "secret.description", characters_max=500),
+        description=given.description.strip(),
         username=_username_of(given),
         header=given.header,
     )
@@ -259,15 +250,15 @@ def _check_header(header: str) -> None:
 
 
 def _username_of(given: secret_pb2.Secret) -> str:
-    username = fields.words(given.username, "secret.username", characters_max=255)
+    username = given.username.strip()
     if ":" in username or not username.isprintable():
         raise InvalidRequest("secret.username", "holds a colon or a control character")
     return username
 
 
 def _hosts_of(given: secret_pb2.Secret, delivery: Delivery) -> tuple[str, ...]:
-    if len(given.hosts) > HOSTS_MAX or (not given.hosts and delivery is not Delivery.ENVIRONMENT):
-        raise InvalidRequest("secret.hosts", f"needs 1 to {HOSTS_MAX} hosts to send it to")
+    if not given.hosts and delivery is not Delivery.ENVIRONMENT:
+        raise InvalidRequest("secret.hosts", "needs at least one host to send it to")
     hosts = []
     for index, text in enumerate(given.hosts):
         pattern = canonical_pattern(text)

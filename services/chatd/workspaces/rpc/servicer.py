@@ -38,7 +38,6 @@ from chatd.workspaces.rpc.convert_templates import (
     summary_to_proto,
     template_of,
     template_to_proto,
-    values_of,
 )
 from chatd.workspaces.rpc.references import WorkspaceReferences
 from chatd.workspaces.rpc.watch import WorkspaceWatch
@@ -50,10 +49,6 @@ from parley.api.workspace.v1.workspace_service_pb2_grpc import WorkspaceServiceS
 Context = grpc.aio.ServicerContext
 
 ADMINISTRATORS: Final = frozenset({"owner", "admin"})
-QUERY_CHARACTERS_MAX: Final = 200
-SECRETS_MAX: Final = 32
-PATHS_MAX: Final = 1000
-GRACE_MS_MAX: Final = 60_000
 SHOWN: Final = tuple(state for state in State if state is not State.DELETED)
 
 
@@ -93,7 +88,7 @@ class WorkspaceServicer(WorkspaceServiceServicer):
     ) -> api.ListTemplatesResponse:
         """List the templates that the caller may use, best first."""
         owner = caller_as_owner()
-        query = fields.words(request.query, "query", characters_max=QUERY_CHARACTERS_MAX)
+        query = request.query.strip()
         length = length_of(request.page_size)
         page = place_of(request.page_token, OffsetPage)
         first = 0 if page is None else page.after
@@ -141,7 +136,6 @@ class WorkspaceServicer(WorkspaceServiceServicer):
         self, request: api.UpdateTemplateRequest, context: Context
     ) -> api.UpdateTemplateResponse:
         """Change fields of a template."""
-        fields.request_id_of(request.request_id)
         given = request.template
         template_id = fields.uuid_of(given.template_id, "template.template_id")
         changed = masked(tuple(request.update_mask.paths), CHANGEABLE)
@@ -167,7 +161,6 @@ class WorkspaceServicer(WorkspaceServiceServicer):
         self, request: api.DeleteTemplateRequest, context: Context
     ) -> api.DeleteTemplateResponse:
         """Delete a template."""
-        fields.request_id_of(request.request_id)
         await self._control.templates.delete(fields.uuid_of(request.template_id, "template_id"))
         return api.DeleteTemplateResponse()
 
@@ -182,15 +175,13 @@ class WorkspaceServicer(WorkspaceServiceServicer):
             key=key.key,
             body_hash=key.body_hash,
             template_id=fields.uuid_of(request.template_id, "template_id"),
-            name=fields.words(request.name, "name", characters_max=64),
-            parameters=values_of(request.parameters),
+            name=request.name.strip(),
+            parameters=dict(request.parameters),
             preset_id=fields.optional_uuid(request.preset_id, "preset_id"),
             ttl_ms=request.ttl_ms if request.HasField("ttl_ms") else None,
             chat_id=fields.optional_uuid(request.chat_id, "chat_id"),
             secret_names=tuple(dict.fromkeys(request.secret_names)),
         )
-        if len(request.secret_names) > SECRETS_MAX:
-            raise InvalidRequest("secret_names", f"holds more than {SECRETS_MAX} names")
         if not await self._is_repeated(owner.id, key.key):
             await self._references.require_chat(asked.chat_id, owner.id)
             await self._references.require_secrets(asked.secret_names, owner.id)
@@ -206,8 +197,6 @@ class WorkspaceServicer(WorkspaceServiceServicer):
         """Create a copy of a workspace, once for each request id."""
         owner = caller_as_owner()
         key = fields.client_key_of(request, request.request_id)
-        if request.mode not in workspace_pb2.ForkMode.values():
-            raise InvalidRequest("mode", "is not known")
         mode = workspace_pb2.ForkMode.Name(request.mode).removeprefix("FORK_MODE_").lower()
         asked = NewFork(
             owner_id=owner.id,
@@ -215,7 +204,7 @@ class WorkspaceServicer(WorkspaceServiceServicer):
             body_hash=key.body_hash,
             source_id=fields.uuid_of(request.source_workspace_id, "source_workspace_id"),
             mode="" if mode == "unspecified" else mode,
-            name=fields.words(request.name, "name", characters_max=64),
+            name=request.name.strip(),
             chat_id=fields.optional_uuid(request.chat_id, "chat_id"),
         )
         if not await self._is_repeated(owner.id, key.key):
@@ -229,10 +218,6 @@ class WorkspaceServicer(WorkspaceServiceServicer):
         """Merge a fork into its parent, on its node."""
         owner = caller_as_owner()
         key = fields.client_key_of(request, request.request_id)
-        if len(request.paths) > PATHS_MAX:
-            raise InvalidRequest("paths", f"holds more than {PATHS_MAX} paths")
-        if request.strategy not in workspace_pb2.MergeStrategy.values():
-            raise InvalidRequest("strategy", "is not known")
         fork = await self._control.workspaces.own(
             fields.uuid_of(request.fork_workspace_id, "fork_workspace_id"), owner.id
         )
@@ -299,9 +284,8 @@ class WorkspaceServicer(WorkspaceServiceServicer):
         self, request: api.StartWorkspaceRequest, context: Context
     ) -> api.StartWorkspaceResponse:
         """Start a workspace, or create a failed one again."""
-        fields.request_id_of(request.request_id)
         workspace = await self._own(request.workspace_id, is_owner_only=True)
-        before, after = await self._control.start(workspace, values_of(request.parameters))
+        before, after = await self._control.start(workspace, dict(request.parameters))
         return api.StartWorkspaceResponse(
             workspace=workspace_to_proto(after),
             outcome=_outcome(after, is_begun=after is not before),
@@ -311,8 +295,6 @@ class WorkspaceServicer(WorkspaceServiceServicer):
         self, request: api.StopWorkspaceRequest, context: Context
     ) -> api.StopWorkspaceResponse:
         """Stop a workspace."""
-        fields.request_id_of(request.request_id)
-        fields.whole(request.grace_ms, "grace_ms", at_least=0, at_most=GRACE_MS_MAX)
         workspace = await self._own(request.workspace_id)
         before, after = await self._control.stop(workspace.id)
         return api.StopWorkspaceResponse(
@@ -324,7 +306,6 @@ class WorkspaceServicer(WorkspaceServiceServicer):
         self, request: api.DeleteWorkspaceRequest, context: Context
     ) -> api.DeleteWorkspaceResponse:
         """Remove a workspace with its files."""
-        fields.request_id_of(request.request_id)
         workspace = await self._own(request.workspace_id)
         before, after = await self._control.remove(workspace.id, is_forced=request.force)
         return api.DeleteWorkspaceResponse(
@@ -336,7 +317,6 @@ class WorkspaceServicer(WorkspaceServiceServicer):
         self, request: api.SetWorkspaceTtlRequest, context: Context
     ) -> api.SetWorkspaceTtlResponse:
         """Change the lifetime of a workspace."""
-        fields.request_id_of(request.request_id)
         workspace = await self._own(request.workspace_id)
         after = await self._control.set_ttl(workspace, request.ttl_ms)
         return api.SetWorkspaceTtlResponse(workspace=workspace_to_proto(after))
@@ -345,11 +325,10 @@ class WorkspaceServicer(WorkspaceServiceServicer):
         self, request: api.SetWorkspacePolicyRequest, context: Context
     ) -> api.SetWorkspacePolicyResponse:
         """Change the network policy and limits of a workspace."""
-        fields.request_id_of(request.request_id)
         workspace = await self._own(request.workspace_id)
         command = SetPolicy(
             network_of(request.network, "") if request.HasField("network") else None,
-            limits_of(request.limits, "") if request.HasField("limits") else None,
+            limits_of(request.limits) if request.HasField("limits") else None,
         )
         _, after = await self._control.workspaces.apply(workspace.id, command)
         await self._publish_policy(after)
@@ -360,8 +339,9 @@ class WorkspaceServicer(WorkspaceServiceServicer):
     ) -> AsyncIterator[api.WatchWorkspaceResponse]:
         """Stream changes of a workspace until it is deleted or this process stops."""
         workspace = await self._own(request.workspace_id)
-        after = fields.whole(request.after_log_sequence, "after_log_sequence", at_least=0)
-        following = self._watch.follow(workspace, after, is_using=not request.passive)
+        following = self._watch.follow(
+            workspace, request.after_log_sequence, is_using=not request.passive
+        )
         async for response in following:
             yield response
 

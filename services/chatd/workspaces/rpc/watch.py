@@ -62,22 +62,22 @@ class WorkspaceWatch:
             after_line: The last log line that the client has.
             is_using: Whether watching counts as use.
         """
-        told: Workspace | None = None
+        sent: Workspace | None = None
         line = after_line
         used_s = self._clock.monotonic()
         while not self._stopping.is_set():
-            if told is not None and told.epoch != workspace.epoch:
+            if sent is not None and sent.epoch != workspace.epoch:
                 line = 0
-            if told is None or told.version != workspace.version:
+            if sent is None or sent.version != workspace.version:
                 yield api.WatchWorkspaceResponse(workspace=workspace_to_proto(workspace))
             for each in await self._workspaces.lines(workspace.id, workspace.epoch, line):
                 line = each.sequence
                 yield api.WatchWorkspaceResponse(log_line=line_to_proto(each))
-            if _is_warned(workspace) and (told is None or told.warned_for != workspace.warned_for):
+            if _is_warned(workspace) and (sent is None or sent.warned_for != workspace.warned_for):
                 assert workspace.deadline_at is not None
                 warning = api.AutostopWarning(deadline=time_to_proto(workspace.deadline_at))
                 yield api.WatchWorkspaceResponse(autostop_warning=warning)
-            told = workspace
+            sent = workspace
             if workspace.state is State.DELETED:
                 yield _end(workspace_pb2.STREAM_END_REASON_WORKSPACE_STOPPED)
                 return

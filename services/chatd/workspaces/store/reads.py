@@ -69,7 +69,7 @@ SELECT_ORPHANED = f"""
 # Live workspaces of suspended users, and all workspaces of deleted users.
 # May run: process.
 SELECT_OF_SUSPENDED = f"""
-    SELECT {_SEEN}, b.is_deleted FROM chat.barred_users b
+    SELECT {_SEEN}, b.is_deleted FROM chat.suspended_users b
     JOIN chat.workspaces w ON w.owner_id = b.user_id
     WHERE CASE WHEN b.is_deleted THEN w.state <> 'deleted' AND NOT w.is_removing
         ELSE w.state IN ('pending', 'preparing', 'ready', 'busy') END

@@ -28,7 +28,7 @@ FIXED = ("id", "owner_id", "kind", "template_id", "template_name", "parent_id", 
 #: Columns that a command may change.
 MOVING = (
     "name",
-    "recipe",
+    "spec",
     "parameters",
     "lifetime",
     "state",
@@ -57,7 +57,7 @@ MOVING = (
 COLUMNS = (*FIXED, *MOVING)
 #: Types of the columns that a command may change, for statements that write several rows.
 TYPES = dict.fromkeys(MOVING, "text") | {
-    **dict.fromkeys(("recipe", "parameters", "lifetime", "failure", "usage"), "json"),
+    **dict.fromkeys(("spec", "parameters", "lifetime", "failure", "usage"), "json"),
     **dict.fromkeys(("epoch", "policy", "policy_told", "version"), "bigint"),
     **dict.fromkeys(("has_files", "is_removing", "is_scratch_of_chat"), "boolean"),
     **dict.fromkeys((name for name in MOVING if name.endswith("_at")), "timestamptz"),
@@ -100,7 +100,7 @@ def workspace_of(row: Row) -> Workspace:
         name=row["name"],
         owner_id=OwnerId(str(row["owner_id"])),
         kind=Kind(row["kind"]),
-        recipe=read_json(row["recipe"], WorkspaceSpec),
+        spec=read_json(row["spec"], WorkspaceSpec),
         lifetime=read_json(row["lifetime"], Lifetime),
         created_at=row["created_at"],
         last_used_at=row["last_used_at"],
@@ -137,7 +137,7 @@ def workspace_arguments(workspace: Workspace, names: tuple[str, ...] = COLUMNS) 
     made: dict[str, Any] = {
         "template_id": workspace.template_id or None,
         "parent_id": workspace.parent_id or None,
-        "recipe": written(workspace.recipe),
+        "spec": written(workspace.spec),
         "parameters": written(workspace.parameters),
         "lifetime": written(workspace.lifetime),
         "failure": None if workspace.failure is None else written(workspace.failure),

@@ -87,7 +87,7 @@ SELECT_NAMED = f"""
 SELECT_NODE = "SELECT registration_epoch, state, address FROM chat.nodes WHERE id = $1"
 # May run: service.
 SELECT_PLACED = """
-    SELECT owner_id, recipe FROM chat.workspaces
+    SELECT owner_id, spec FROM chat.workspaces
     WHERE id = $1 AND node_id = ANY ($2::uuid[]) AND epoch = $3
         AND state IN ('preparing', 'ready', 'busy')
 """
@@ -336,7 +336,7 @@ async def _judged(
     if placed is None:
         return Outcome.NOT_PLACED, None, None
     owner_id = str(placed["owner_id"])
-    if wish.secret_name not in read_json(placed["recipe"], WorkspaceSpec).secret_names:
+    if wish.secret_name not in read_json(placed["spec"], WorkspaceSpec).secret_names:
         return Outcome.NOT_GRANTED, owner_id, None
     row = await connection.fetchrow(SELECT_NAMED, owner_id, [wish.secret_name])
     if row is None:

@@ -60,7 +60,7 @@ workspaces = Table(
     id_column("template_id", nullable=True),
     text_column("template_name"),
     id_column("parent_id", nullable=True),
-    json_column("recipe"),
+    json_column("spec"),
     json_column("parameters"),
     json_column("lifetime"),
     text_column("state"),

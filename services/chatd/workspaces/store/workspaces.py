@@ -9,8 +9,9 @@ from contextlib import suppress
 
 import asyncpg
 
+from chatd.chats.domain.errors import FenceLost
 from chatd.primitives.domain.errors import NameTaken, RequestIdReused, WorkspaceNotFound
-from chatd.primitives.domain.ids import ChatId, OwnerId, WorkerId
+from chatd.primitives.domain.ids import ChatId, OwnerClaim, OwnerId, WorkerId
 from chatd.primitives.store.constraints import Constraint
 from chatd.workspaces.domain.commands import Command, Start
 from chatd.workspaces.domain.errors import QuotaExhausted, WorkspaceNotReady
@@ -73,6 +74,13 @@ UPDATE_MANY = f"""
 # Requests that create or start workspaces of one owner are serialised, because they are counted.
 # May run: no-rows.
 LOCK_OWNER = "SELECT pg_advisory_xact_lock(hashtextextended('workspaces of ' || $1::text, 0))"
+
+# Whether a chat still has the epoch under which a tool acts; it keeps it until the end of the
+# transaction.
+# May run: process.
+HOLD_CLAIM = """
+    SELECT 1 FROM chat.chat_exec WHERE chat_id = $1 AND owner_epoch = $2 FOR SHARE
+"""
 
 # Workspaces that require an action, the longest waiting first; each is claimed by one driver.
 # May run: process.
@@ -143,16 +151,22 @@ class PostgresWorkspaces(WorkspaceReads):
         self._changed = changed
 
     async def add(
-        self, workspace: Workspace, request_hash: bytes, limits: QuotaLimits
+        self,
+        workspace: Workspace,
+        request_hash: bytes,
+        limits: QuotaLimits,
+        claim: OwnerClaim | None = None,
     ) -> tuple[Workspace, bool]:
         """Insert a workspace, or return that of the same request; also return whether it is new.
 
         Raises:
+            FenceLost: another process owns the chat for which it is made.
             RequestIdReused: the request came with another body before.
             QuotaExhausted: its owner has reached a limit.
             NameTaken: the owner has another one with that name.
         """
         async with self._pool.acquire() as connection, connection.transaction():
+            await _hold(connection, claim)
             await connection.execute(LOCK_OWNER, workspace.owner_id)
             known = await connection.fetchrow(SELECT, workspace.id)
             if known is not None:
@@ -190,6 +204,27 @@ class PostgresWorkspaces(WorkspaceReads):
         """Start a scratch workspace that stopped or failed, and return it."""
         _, after = await self.apply(workspace_id, Start())
         return after
+
+    async def apply_owned(
+        self, workspace_id: str, command: Command, claim: OwnerClaim
+    ) -> tuple[Workspace, Workspace]:
+        """Apply a command for a chat; return the workspace before and after.
+
+        Raises:
+            FenceLost: another process owns the chat.
+            WorkspaceNotFound: there is none.
+            WorkspaceNotReady: the command is not allowed in its state.
+        """
+        async with self._pool.acquire() as connection, connection.transaction():
+            await _hold(connection, claim)
+            row = await connection.fetchrow(f"{SELECT} FOR UPDATE", workspace_id)
+            if row is None:
+                raise WorkspaceNotFound(workspace_id)
+            before = workspace_of(row)
+            after = decide(before, command, row["now"])
+            if after is not before:
+                await connection.execute(UPDATE, *_guarded(before, after))
+        return before, after if after is before else self._notify(after)
 
     async def apply(self, workspace_id: str, command: Command) -> tuple[Workspace, Workspace]:
         """Apply a command and write the result; return the workspace before and after.
@@ -236,6 +271,7 @@ class PostgresWorkspaces(WorkspaceReads):
         command: Start,
         limits: QuotaLimits,
         change: Callable[[Workspace], Workspace] = lambda workspace: workspace,
+        claim: OwnerClaim | None = None,
     ) -> tuple[Workspace, Workspace]:
         """Start a workspace if its owner may have one more live workspace.
 
@@ -244,13 +280,16 @@ class PostgresWorkspaces(WorkspaceReads):
             command: The start.
             limits: The quota of the owner.
             change: Makes further changes, such as to the workspace spec.
+            claim: The claim of the chat for which it is started, if it is for one.
 
         Raises:
+            FenceLost: another process owns that chat.
             WorkspaceNotFound: there is none.
             WorkspaceNotReady: it is stopping or deleted.
             QuotaExhausted: the limit of live workspaces is reached.
         """
         async with self._pool.acquire() as connection, connection.transaction():
+            await _hold(connection, claim)
             row = await connection.fetchrow(f"{SELECT} FOR UPDATE", workspace_id)
             if row is None:
                 raise WorkspaceNotFound(workspace_id)
@@ -290,9 +329,17 @@ class PostgresWorkspaces(WorkspaceReads):
         """Release a claim; the workspace is not claimed again for `rest_s` seconds."""
         await self._pool.execute(RELEASE, driver_id, workspace_id, rest_s)
 
-    async def bind(self, chat_id: ChatId, workspace_id: str) -> bool:
-        """Bind a chat to a workspace of the same owner; return whether both exist."""
-        return await self._pool.fetchval(BIND, chat_id, workspace_id) is not None
+    async def bind(
+        self, chat_id: ChatId, workspace_id: str, claim: OwnerClaim | None = None
+    ) -> bool:
+        """Bind a chat to a workspace of the same owner; return whether both exist.
+
+        Raises:
+            FenceLost: another process owns the chat.
+        """
+        async with self._pool.acquire() as connection, connection.transaction():
+            await _hold(connection, claim)
+            return await connection.fetchval(BIND, chat_id, workspace_id) is not None
 
     async def log(self, workspace_id: str, epoch: int, lines: Sequence[LogLine]) -> None:
         """Store log lines of a preparation; existing lines are not changed."""
@@ -312,6 +359,15 @@ class PostgresWorkspaces(WorkspaceReads):
     def _notify(self, workspace: Workspace) -> Workspace:
         self._changed(workspace)
         return workspace
+
+
+async def _hold(connection: Connection, claim: OwnerClaim | None) -> None:
+    """Require that the chat has the epoch of the claim, until the end of the transaction."""
+    if claim is None:
+        return
+    epoch = (claim.chat_id, claim.owner_epoch)
+    if await connection.fetchval(HOLD_CLAIM, *epoch) is None:
+        raise FenceLost(claim.chat_id)
 
 
 async def _count(

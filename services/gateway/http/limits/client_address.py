@@ -72,10 +72,10 @@ class ClientAddresses:
         for text in reversed([each for value in forwarded for each in value.split(",")]):
             if not self._is_trusted(address):
                 break
-            told = _parsed(text.strip())
-            if told is None:
+            parsed = _parsed(text.strip())
+            if parsed is None:
                 break
-            address = told
+            address = parsed
         return address_key(address)
 
     def _is_trusted(self, address: Ip) -> bool:

@@ -268,9 +268,9 @@ def invalid_request(*errors: FieldError) -> HttpProblem:
 
 
 def _told(errors: tuple[FieldError, ...]) -> str:
-    told = " ".join(f"{each.place}: {each.detail}" for each in errors[:ERRORS_IN_DETAIL_MAX])
+    listed = " ".join(f"{each.place}: {each.detail}" for each in errors[:ERRORS_IN_DETAIL_MAX])
     more = len(errors) - ERRORS_IN_DETAIL_MAX
-    return f"{told} And {more} more, see errors." if more > 0 else told
+    return f"{listed} And {more} more, see errors." if more > 0 else listed
 
 
 def _internal() -> HttpProblem:

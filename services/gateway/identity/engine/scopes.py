@@ -5,9 +5,12 @@ from collections.abc import Iterable
 from google.protobuf.descriptor import FileDescriptor
 
 from parley.api.chat.v1 import (
+    action_service_pb2,
+    approval_service_pb2,
     chat_service_pb2,
     file_service_pb2,
     model_service_pb2,
+    revert_service_pb2,
     settings_service_pb2,
     stream_service_pb2,
     usage_service_pb2,
@@ -22,10 +25,13 @@ from parley.api.workspace.v1 import (
 from parley.identity import rule_of
 
 FILES: tuple[FileDescriptor, ...] = (
+    approval_service_pb2.DESCRIPTOR,
     chat_service_pb2.DESCRIPTOR,
     file_service_pb2.DESCRIPTOR,
     model_service_pb2.DESCRIPTOR,
+    revert_service_pb2.DESCRIPTOR,
     settings_service_pb2.DESCRIPTOR,
+    action_service_pb2.DESCRIPTOR,
     stream_service_pb2.DESCRIPTOR,
     usage_service_pb2.DESCRIPTOR,
     token_service_pb2.DESCRIPTOR,

@@ -1,7 +1,7 @@
 """Issues, lists and revokes service tokens, for HTTP and gRPC."""
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from unicodedata import category
 from uuid import UUID
@@ -9,6 +9,7 @@ from uuid import UUID
 from gateway.identity.domain import ServiceTokenRecord, UserRecord
 from gateway.identity.errors import (
     InvalidRequest,
+    RoleExceedsCaller,
     TokenForAnotherUser,
     TokenNotFound,
     UnknownScopes,
@@ -78,6 +79,7 @@ class ServiceTokens:
         clock: Clock,
         new_id: Callable[[], str],
         scopes: tuple[str, ...],
+        is_trusted: Callable[[str], bool],
     ) -> None:
         self._tokens = tokens
         self._identity_store = people
@@ -86,6 +88,7 @@ class ServiceTokens:
         self._clock = clock
         self._new_id = new_id
         self._scopes = scopes
+        self._is_trusted = is_trusted
 
     async def issue(self, caller: User, asked: NewToken) -> IssuedToken:
         """Issue a token on behalf of `caller`.
@@ -116,6 +119,7 @@ class ServiceTokens:
             issued_by_user_id=caller.id,
             issued_at=now,
             expires_at=now + timedelta(seconds=asked.lifetime_s or LIFETIME_S_DEFAULT),
+            signing_key_id=self._signer.key_id,
         )
         await self._tokens.add(record, request_id=asked.request_id)
         text = self._signer.service_token(
@@ -138,24 +142,36 @@ class ServiceTokens:
         if user_id and not is_uuid(user_id):
             return TokenPage((), "")
         size = page_size or PAGE_SIZE_DEFAULT
+        used = await self._tokens.signing_key_ids()
+        retired = frozenset(key_id for key_id in used if not self._is_trusted(key_id))
         records = await self._tokens.page(
             before_id=page_token or None,
             limit=size + 1,
             user_id=user_id or None,
             include_ended=include_ended,
+            retired_key_ids=retired,
             now=self._clock.now(),
         )
         has_more = len(records) > size
-        return TokenPage(records[:size], records[size - 1].id if has_more else "")
+        shown = tuple(
+            replace(record, is_key_retired=record.signing_key_id in retired)
+            for record in records[:size]
+        )
+        return TokenPage(shown, shown[-1].id if has_more else "")
 
-    async def revoke(self, token_id: str) -> ServiceTokenRecord:
+    async def revoke(self, caller: User, token_id: str) -> ServiceTokenRecord:
         """Revoke a token permanently; idempotent.
 
         Raises:
             TokenNotFound: There is none with this id.
+            RoleExceedsCaller: Its user is an owner, and `caller` is not.
         """
-        if not is_uuid(token_id):
+        found = await self._tokens.find(token_id) if is_uuid(token_id) else None
+        if found is None:
             raise TokenNotFound(token_id)
+        holder = await self._identity_store.find_user(found.user_id)
+        if holder is not None and RANK[holder.role] > RANK[caller.role]:
+            raise RoleExceedsCaller(holder.role)
         record, version = await self._tokens.revoke(token_id, now=self._clock.now())
         self._bus.publish(Notice(TOPIC, token_id, version))
         return record

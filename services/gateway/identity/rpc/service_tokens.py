@@ -64,7 +64,7 @@ class ServiceTokenServicer(ServiceTokenServiceServicer):
         self, request: tokens_api.RevokeServiceTokenRequest, context: grpc.aio.ServicerContext
     ) -> tokens_api.RevokeServiceTokenResponse:
         """Revoke a token permanently."""
-        record = await self._tokens.revoke(request.token_id)
+        record = await self._tokens.revoke(calling_user(), request.token_id)
         return tokens_api.RevokeServiceTokenResponse(service_token=token_to_proto(record))
 
     async def WatchRevocations(  # noqa: N802 (the name is the proto's)
@@ -94,6 +94,7 @@ def token_to_proto(record: ServiceTokenRecord) -> token_pb2.ServiceToken:
         issued_at=timestamp(record.issued_at),
         expires_at=timestamp(record.expires_at),
         revoked_at=None if record.revoked_at is None else timestamp(record.revoked_at),
+        signing_key_retired=record.is_key_retired,
     )
 
 

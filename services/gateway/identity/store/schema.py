@@ -340,6 +340,8 @@ service_tokens = Table(
     _time("revoked_at", nullable=True),
     # Position in the order of all revocations; a watcher's state is one number.
     Column("revocation", BigInteger),
+    # NULL if it was issued before keys were recorded.
+    Column("signing_key_id", Text),
     UniqueConstraint(
         "issued_by_user_id", "request_id", name=Constraint.SERVICE_TOKENS_REQUEST_UNIQUE
     ),

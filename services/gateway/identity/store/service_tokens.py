@@ -1,6 +1,6 @@
 """Service tokens and the order of their revocations, in PostgreSQL."""
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import Any
 
@@ -51,6 +51,7 @@ class TokenStore:
                     request_id=request_id,
                     issued_at=record.issued_at,
                     expires_at=record.expires_at,
+                    signing_key_id=record.signing_key_id,
                 )
             )
 
@@ -62,6 +63,7 @@ class TokenStore:
         limit: int,
         user_id: str | None,
         include_ended: bool,
+        retired_key_ids: Collection[str],
         now: datetime,
     ) -> tuple[ServiceTokenRecord, ...]:
         """Return tokens older than `before_id`, newest first."""
@@ -72,13 +74,33 @@ class TokenStore:
             listed = listed.where(service_tokens.c.user_id == user_id)
         if not include_ended:
             listed = listed.where(
-                service_tokens.c.expires_at > now, service_tokens.c.revoked_at.is_(None)
+                service_tokens.c.expires_at > now,
+                service_tokens.c.revoked_at.is_(None),
+                func.coalesce(service_tokens.c.signing_key_id, "").not_in(retired_key_ids),
             )
         async with self._database.transaction() as connection:
             rows = await connection.execute(
                 listed.order_by(service_tokens.c.id.desc()).limit(limit)
             )
             return tuple(_record(row) for row in rows.mappings())
+
+    # May run: administrator.
+    async def signing_key_ids(self) -> frozenset[str]:
+        """Return the known keys of all tokens."""
+        used = select(service_tokens.c.signing_key_id).distinct()
+        async with self._database.transaction() as connection:
+            rows = await connection.execute(used)
+            return frozenset(row[0] for row in rows if row[0] is not None)
+
+    # May run: administrator.
+    async def find(self, token_id: str) -> ServiceTokenRecord | None:
+        """Return a token; None if there is none with this id."""
+        async with self._database.transaction() as connection:
+            rows = await connection.execute(
+                select(service_tokens).where(service_tokens.c.id == token_id)
+            )
+            row = rows.mappings().first()
+            return None if row is None else _record(row)
 
     # May run: administrator.
     async def revoke(self, token_id: str, *, now: datetime) -> tuple[ServiceTokenRecord, int]:
@@ -175,4 +197,5 @@ def _record(row: Mapping[Any, Any]) -> ServiceTokenRecord:
         issued_at=row["issued_at"],
         expires_at=row["expires_at"],
         revoked_at=row["revoked_at"],
+        signing_key_id=row["signing_key_id"],
     )

@@ -81,7 +81,7 @@ def _check_same(entry: Entry, draft: Draft) -> None:
 def _replace(doing: _Commit, entry: Entry, draft: Draft, content: bytes) -> None:
     staged = staged_name(doing.token)
     try:
-        _write_staged(entry, staged, content, draft.before, draft.mode)
+        write_staged(entry, staged, content, draft.before, draft.mode)
         _check_same(entry, draft)
         put_in_place(entry, staged, draft.before, draft.shown)
     finally:
@@ -89,9 +89,10 @@ def _replace(doing: _Commit, entry: Entry, draft: Draft, content: bytes) -> None
             os.unlink(staged, dir_fd=entry.directory_fd)
 
 
-def _write_staged(
+def write_staged(
     entry: Entry, staged: str, content: bytes, before: Snapshot | None, mode: int
 ) -> None:
+    """Write a content to a new file, with the attributes of the one that it will replace."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC | os.O_NOFOLLOW
     fd = os.open(staged, flags, mode or NEW_FILE_MODE, dir_fd=entry.directory_fd)
     try:
@@ -200,7 +201,7 @@ def clear_staged(root: Root, asked: str, token: str) -> None:
 
 def _put_back(entry: Entry, content: bytes, mode: int, token: str, *, is_new: bool) -> None:
     staged = staged_name(token)
-    _write_staged(entry, staged, content, None, mode)
+    write_staged(entry, staged, content, None, mode)
     os.chmod(staged, mode, dir_fd=entry.directory_fd)
     if is_new:
         put_in_place(entry, staged, None, entry.path)

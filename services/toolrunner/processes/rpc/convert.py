@@ -165,11 +165,11 @@ def execution_to_proto(execution_id: str, execution: Execution | None) -> execut
         return execution_pb2.Execution(
             execution_id=execution_id, state=execution_pb2.EXECUTION_STATE_NEVER_SEEN
         )
-    finished_at = execution.finished_at
+    started_at, finished_at = execution.started_at, execution.finished_at
     return execution_pb2.Execution(
         execution_id=execution_id,
         state=EXECUTION[execution.state],
-        started_at=time_to_proto(execution.started_at),
+        started_at=None if started_at is None else time_to_proto(started_at),
         finished_at=None if finished_at is None else time_to_proto(finished_at),
         method=execution.method,
         response=execution.response,

@@ -5,6 +5,7 @@ import re
 import shlex
 import uuid
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Final, Protocol
 
 from google.protobuf.message import Message
@@ -100,7 +101,15 @@ def scope_of(context: workspace_pb2.WorkspaceContext) -> Scope:
     chat_id = context.chat_id and canonical_uuid(context.chat_id, "context.chat_id")
     if context.epoch < 0:
         raise InvalidRequest("context.epoch", "is negative")
-    return Scope(WorkspaceId(workspace_id), ChatId(chat_id) if chat_id else NO_CHAT, context.epoch)
+    if context.turn_id < 0:
+        raise InvalidRequest("context.turn_id", "is negative")
+    return Scope(
+        WorkspaceId(workspace_id),
+        ChatId(chat_id) if chat_id else NO_CHAT,
+        context.epoch,
+        context.turn_id,
+        may_write=context.profile != sandbox_pb2.SANDBOX_PROFILE_READ_ONLY,
+    )
 
 
 def process_id_of(text: str) -> ProcessId:
@@ -166,7 +175,7 @@ def effect_key_of(request: EffectRequest, scope: Scope) -> Key | None:
         raise InvalidRequest("key.execution_id", "is not the request id")
     if key.chat_id != scope.chat_id:
         raise InvalidRequest("key.chat_id", "is not the chat of the context")
-    return key
+    return replace(key, workspace_id=scope.workspace_id)
 
 
 PROFILES: Final = {

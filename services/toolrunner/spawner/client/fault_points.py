@@ -31,6 +31,7 @@ class SpawnerWithFaultPoints:
         self.forget = spawner.forget
         self.end = spawner.end
         self.end_workspace = spawner.end_workspace
+        self.signal_marked = spawner.signal_marked
         self.end_all = spawner.end_all
 
     async def start(self, launch: Launch, on_exit: OnExit) -> Launched:

@@ -53,6 +53,7 @@ class Launch:
     limits: Limits = UNLIMITED
     required: tuple[str, ...] = ()  # Limits without which it must not start.
     quota: Quota = NO_QUOTA  # Of its workspace, as far as a control group can enforce it.
+    mark: str = ""  # A mark that it and its descendants cannot remove; empty for none.
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,6 +135,12 @@ class Spawner(Protocol):
         """Signal all processes of a workspace, kill those left, return when none is left."""
         ...
 
+    async def signal_marked(
+        self, workspace_id: WorkspaceId, directory: Path, mark: str, number: int
+    ) -> int:
+        """Signal all processes of a workspace with a mark; return how many got the signal."""
+        ...
+
     async def end_all(self, grace_s: float) -> None:
         """Signal all processes, kill those left, return when none is left."""
         ...
@@ -212,6 +219,7 @@ class SpawnerProcess:
                 limits=_fields(launch.limits),
                 required=launch.required,
                 quota=_fields(launch.quota),
+                mark=launch.mark,
             )
             if "pid" not in answer:
                 raise LaunchFailed(answer["stage"], answer["errno"])
@@ -276,6 +284,20 @@ class SpawnerProcess:
             directory=str(directory),
         )
         return Ended(counts[0], sum(counts[1:2]))
+
+    async def signal_marked(
+        self, workspace_id: WorkspaceId, directory: Path, mark: str, number: int
+    ) -> int:
+        """Signal all processes of a workspace with a mark; return how many got the signal."""
+        answer = await self._ask(
+            op="signal_marked",
+            workspace=workspace_id,
+            directory=str(directory),
+            mark=mark,
+            signal=number,
+        )
+        count: int = answer["count"]
+        return count
 
     async def end_all(self, grace_s: float) -> None:
         """Signal all processes, kill those left, return when none is left."""

@@ -88,7 +88,7 @@ def wanted_of(request: api.PrepareWorkspaceRequest) -> PlacementRequest:
     if request.after_log_sequence < 0:
         raise InvalidRequest("after_log_sequence", "is negative")
     return PlacementRequest(
-        workspace_id, epoch, request.owner_id, spec_of(request.recipe), request.must_exist
+        workspace_id, epoch, request.owner_id, spec_of(request.spec), request.must_exist
     )
 
 
@@ -96,15 +96,15 @@ def spec_of(spec: api.WorkspaceSpec) -> WorkspaceSpec:
     """Return a workspace spec."""
     script = spec.setup_script
     if len(script.encode()) > SCRIPT_BYTES_MAX or "\0" in script:
-        raise InvalidRequest("recipe.setup_script", f"has over {SCRIPT_BYTES_MAX} bytes, or a NUL")
+        raise InvalidRequest("spec.setup_script", f"has over {SCRIPT_BYTES_MAX} bytes, or a NUL")
     if not 0 <= spec.setup_timeout_ms <= SETUP_MS_MAX:
         problem = f"is not between 0 and {SETUP_MS_MAX}"
-        raise InvalidRequest("recipe.setup_timeout_ms", problem)
+        raise InvalidRequest("spec.setup_timeout_ms", problem)
     return WorkspaceSpec(
         source=_source(spec),
         setup_script=script,
         setup_timeout_s=(spec.setup_timeout_ms or SETUP_MS) / 1000,
-        environment=variables_of(spec.environment, "recipe.environment"),
+        environment=variables_of(spec.environment, "spec.environment"),
         policy=policy_of(spec.network, spec.limits, tuple(spec.secrets)),
         profile=Profile[sandbox_pb2.SandboxProfile.Name(spec.profile)[len("SANDBOX_PROFILE_") :]],
         sandbox_minimum=SandboxLevel[
@@ -201,7 +201,7 @@ def _source(spec: api.WorkspaceSpec) -> Source:
         case _ if spec.kind == template_pb2.WORKSPACE_KIND_SCRATCH:
             return Scratch()
         case _:
-            raise InvalidRequest("recipe.source", "is missing; say what it begins with")
+            raise InvalidRequest("spec.source", "is missing; say what it begins with")
 
 
 def _scratch(scratch: template_pb2.ScratchSource) -> Scratch:
@@ -209,22 +209,22 @@ def _scratch(scratch: template_pb2.ScratchSource) -> Scratch:
     size = sum(len(content.encode()) for content in skeleton.values())
     if len(skeleton) > SKELETON_FILES_MAX or size > SKELETON_BYTES_MAX:
         problem = f"has over {SKELETON_FILES_MAX} files or {SKELETON_BYTES_MAX} bytes"
-        raise InvalidRequest("recipe.scratch.skeleton", problem)
+        raise InvalidRequest("spec.scratch.skeleton", problem)
     check_skeleton(skeleton)
     return Scratch(skeleton)
 
 
 def _git(git: template_pb2.GitSource) -> Git:
     if not 1 <= len(git.url) <= URL_MAX or git.url.startswith("-") or not git.url.isprintable():
-        raise InvalidRequest("recipe.git.url", f"is no address of at most {URL_MAX} characters")
+        raise InvalidRequest("spec.git.url", f"is no address of at most {URL_MAX} characters")
     parts = urlsplit(git.url)
     is_token = parts.scheme in ("http", "https") and parts.username is not None
     if parts.password is not None or is_token:
         problem = "holds a credential; grant the workspace a secret instead"
-        raise InvalidRequest("recipe.git.url", problem)
+        raise InvalidRequest("spec.git.url", problem)
     for field, name in (("ref", git.ref), ("branch", git.branch)):
         if name and (len(name) > REF_MAX or not _REF.fullmatch(name)):
-            raise InvalidRequest(f"recipe.git.{field}", "is no name that git takes")
+            raise InvalidRequest(f"spec.git.{field}", "is no name that git takes")
     if git.depth < 0:
-        raise InvalidRequest("recipe.git.depth", "is negative")
+        raise InvalidRequest("spec.git.depth", "is negative")
     return Git(git.url, git.ref, git.branch, git.depth, git.worktree)

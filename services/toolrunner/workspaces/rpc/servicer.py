@@ -37,7 +37,7 @@ class WorkspaceHostServicer(WorkspaceHostServiceServicer):
         requested = inputs.wanted_of(request)
         # Grants may change during the preparation; a repeated request still means the same
         # placement.
-        ignored = ("after_log_sequence", "must_exist", "recipe.secrets")
+        ignored = ("after_log_sequence", "must_exist", "spec.secrets")
         asked = inputs.request_of(request, request.request_id, *ignored)
         events = self._host.prepare(asked, requested, after=request.after_log_sequence)
         sandbox = self._reporter.sandbox.report

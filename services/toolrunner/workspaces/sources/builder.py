@@ -267,7 +267,7 @@ def check_skeleton(skeleton: dict[str, str]) -> None:
     for path in skeleton:
         parts = PurePosixPath(path).parts
         if not parts or path.startswith("/") or ".." in parts or "\0" in path:
-            raise InvalidRequest("recipe.scratch.skeleton", f"has the path {path!r}")
+            raise InvalidRequest("spec.scratch.skeleton", f"has the path {path!r}")
 
 
 def write_skeleton(directory: Path, skeleton: dict[str, str]) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
-from toolrunner.egress.domain.policy import is_public
+from parley.public_addresses import is_public
 from toolrunner.filesystem.beneath import Root
 from toolrunner.filesystem.tree import hand_over
 from toolrunner.primitives.domain import Limits, WorkspaceId

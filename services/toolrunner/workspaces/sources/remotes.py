@@ -15,7 +15,7 @@ from pathlib import PurePosixPath
 from typing import Final, Protocol
 from urllib.parse import SplitResult, urlsplit
 
-from toolrunner.egress.domain.policy import is_public
+from parley.public_addresses import is_public
 
 #: The default ports of the schemes.
 PORTS: Final = {"http": 80, "https": 443, "ssh": 22, "git": 9418}

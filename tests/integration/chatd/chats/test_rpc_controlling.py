@@ -1,4 +1,5 @@
 import json
+import uuid
 from datetime import UTC
 from typing import Any
 
@@ -6,6 +7,7 @@ import pytest
 
 from chatd.chats.domain.chat import NewMessage, PendingCall
 from chatd.chats.domain.commands import (
+    AskedCall,
     CommitStep,
     EnterRequiresAction,
     FailTurn,
@@ -14,7 +16,8 @@ from chatd.chats.domain.commands import (
 from chatd.chats.domain.transitions import fence_of
 from chatd.content.domain.messages import ErrorKind, Role, TurnError
 from chatd.content.domain.parts import ToolCall
-from chatd.primitives.domain.ids import ChatId
+from chatd.content.domain.tools import PendingKind
+from chatd.primitives.domain.ids import ChatId, ExecutionId
 from parley.api.chat.v1 import chat_pb2, message_pb2
 from parley.api.chat.v1 import chat_service_pb2 as api
 from support.chatd.chats.chat_people import ANN_ID
@@ -39,12 +42,22 @@ async def ask_client(served: ServedChats, chat_id: str) -> None:
     """Bring a running chat to where it waits for two client tools."""
     chats = served.stores.chats
     calls = tuple(ToolCall(name, "ask", "{}") for name in ("call-1", "call-2"))
-    pending = tuple(PendingCall(call.tool_call_id, call.tool_name) for call in calls)
+    asked = tuple(
+        AskedCall(
+            PendingCall(
+                call.tool_call_id,
+                call.tool_name,
+                ExecutionId(str(uuid.uuid5(uuid.UUID(chat_id), call.tool_call_id))),
+                kind=PendingKind.CLIENT,
+                deadline_s=300.0,
+            ),
+            call,
+        )
+        for call in calls
+    )
     state = await served.state(chat_id)
     message = NewMessage(Role.ASSISTANT, calls)
-    state = await chats.apply(
-        ChatId(chat_id), CommitStep(fence_of(state), (message,), client_calls=pending)
-    )
+    state = await chats.apply(ChatId(chat_id), CommitStep(fence_of(state), (message,), asked=asked))
     await chats.apply(ChatId(chat_id), EnterRequiresAction(fence_of(state)))
 
 

@@ -132,7 +132,7 @@ IMPOSSIBLE_CHATS: list[tuple[dict[str, Any], str]] = [
     ({"content": [text("x" * 262145)]}, "content"),
     ({"content": [text("x" * 140000)] * 2}, "content"),
     ({"content": [text(" ")]}, "content[0].text.text"),
-    ({"content": [text("ok"), text("a\0b")]}, "content[1].text"),
+    ({"content": [text("ok"), text("a\0b")]}, "content[1].text.text"),
     ({"content": [message_pb2.Part()]}, "content[0]"),
     ({"content": [message_pb2.Part(notice=message_pb2.NoticePart(text="x"))]}, "content[0]"),
     ({"content": [message_pb2.Part(file=message_pb2.FilePart())]}, "content[0].file.file_id"),
@@ -200,8 +200,8 @@ async def test_a_chat_that_cannot_be_is_refused_by_the_name_of_its_field(
 
 IMPOSSIBLE_REQUESTS: list[tuple[Any, str]] = [
     (api.SendMessageRequest(busy_behavior=9, content=[text("x")]), "busy_behavior"),  # type: ignore[arg-type]
-    (api.SendMessageRequest(content=[text("\0")]), "content[0].text"),
-    (api.EditMessageRequest(message_id=1, content=[text("\0")]), "content[0].text"),
+    (api.SendMessageRequest(content=[text("\0")]), "content[0].text.text"),
+    (api.EditMessageRequest(message_id=1, content=[text("\0")]), "content[0].text.text"),
     (api.EditMessageRequest(message_id=-1, content=[text("x")]), "message_id"),
     (api.DeleteQueuedMessageRequest(queued_message_id="x"), "queued_message_id"),
     (api.PromoteQueuedMessageRequest(queued_message_id="\0"), "queued_message_id"),

@@ -36,7 +36,7 @@ def suspension_of(
 
 
 async def suspended(pool: Pool) -> list[tuple[str, bool]]:
-    rows = await pool.fetch("SELECT user_id, is_deleted FROM chat.barred_users ORDER BY 1")
+    rows = await pool.fetch("SELECT user_id, is_deleted FROM chat.suspended_users ORDER BY 1")
     return [(str(row["user_id"]), row["is_deleted"]) for row in rows]
 
 

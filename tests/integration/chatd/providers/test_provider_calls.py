@@ -4,9 +4,12 @@ import pytest
 
 from chatd.audit.pairing import paired
 from chatd.chats.domain.chat import Status
-from chatd.content.domain.parts import Notice, ToolCall, ToolOutcome, ToolResult
+from chatd.chats.domain.commands import Interrupt
+from chatd.content.domain.parts import ToolCall, ToolOutcome, ToolResult
+from chatd.content.domain.tools import PendingKind
+from chatd.primitives.domain.ids import MessageId
 from chatd.turns.domain.calls import CALLS_MAX
-from chatd.turns.domain.steps import REPETITIONS_MAX
+from chatd.turns.domain.loops import ASK_AFTER
 from support.chatd.models.mock_catalogue import Way
 from support.chatd.providers.provider_stage import ADD, ProviderStage, StagedChat, provider_stage
 from support.host.virtual_time import in_virtual_time
@@ -102,11 +105,11 @@ async def test_c15_a_model_that_goes_in_circles_is_stopped_and_its_user_asked(wa
         await chat.ask(stage.model(way, "tools=1,rounds=1000"))
         calls = len(stage.tools.order)
         print(f"C15 {way}: stopped after {calls} equal calls, {stage.mock.stats().requests} steps")
-        assert (calls, stage.mock.stats().requests) == (REPETITIONS_MAX, REPETITIONS_MAX)
-        assert chat.state.status is Status.WAITING
-        (notice,) = chat.messages[-1].content
-        assert isinstance(notice, Notice)
-        assert "Say what it should do instead" in notice.text
+        # The next call is not made but asked about.
+        assert (calls, stage.mock.stats().requests) == (ASK_AFTER, ASK_AFTER + 1)
+        assert chat.state.status is Status.REQUIRES_ACTION
+        assert [call.kind for call in chat.state.pending] == [PendingKind.LOOP]
+        await chat.do(Interrupt(MessageId(0), None))
         await chat.ask(stage.model(way, "text=fine"), "do something else")
         assert chat.said == "fine"
         assert violations(stage, chat) == 0

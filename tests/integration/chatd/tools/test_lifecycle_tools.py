@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
+from chatd.chats.domain.errors import FenceLost
 from chatd.content.domain.parts import ToolCall, ToolOutcome
-from chatd.content.domain.tools import Dispatch, Execution, Executor, StillRunning
+from chatd.content.domain.tools import Dispatch, Execution, Executor, StillRunning, ToolSpec
+from chatd.content.domain.turn_context import TurnContext
 from chatd.primitives.domain.ids import ChatId, ExecutionId, Owner
 from chatd.tools.lifecycle import TOOLS, LifecycleTools
 from chatd.workspaces.domain.ranking import USE_RECOMMENDED
@@ -33,7 +35,7 @@ class Model:
         self.made += 1
         call = ToolCall(f"call-{self.made}", name, json.dumps(arguments))
         dispatch = Dispatch(ExecutionId(f"execution-{self.made}"), call, Executor.CHATD, "")
-        return Execution(self.chat_id, ANN, 1, dispatch, TOOLS[name].spec)
+        return Execution(TurnContext(self.chat_id, ANN), 1, dispatch, TOOLS[name].spec)
 
     async def again(self, execution: Execution) -> dict[str, Any]:
         outcome = await self.tools.execute(execution)
@@ -48,7 +50,7 @@ class Model:
 @pytest.fixture
 async def model(served: ServedChats, catalogue: Catalogue) -> AsyncIterator[Model]:
     chat_id = ChatId((await served.ann.create()).id)
-    tools = LifecycleTools(catalogue.control, Facts(served.pool).chat)
+    tools = LifecycleTools(catalogue.control)
     async with asyncio.timeout(60), asyncio.TaskGroup() as tasks:
         running = tasks.create_task(catalogue.driver.run())
         yield Model(tools, chat_id)
@@ -56,14 +58,22 @@ async def model(served: ServedChats, catalogue: Catalogue) -> AsyncIterator[Mode
 
 
 async def test_only_root_chats_get_the_tools(served: ServedChats, model: Model) -> None:
-    offered = await model.tools.list_tools(model.chat_id, ANN)
+    facts = Facts(served.pool)
+
+    async def offered_to(chat_id: ChatId) -> tuple[ToolSpec, ...]:
+        ancestor_ids = (await facts.chat(chat_id)).ancestor_ids
+        return await model.tools.list_tools(TurnContext(chat_id, ANN, ancestor_ids=ancestor_ids))
+
+    offered = await offered_to(model.chat_id)
     assert [spec.name for spec in offered] == list(TOOLS)
     assert {spec.name for spec in offered if spec.moves_tools} == {
         "create_workspace",
         "start_workspace",
     }
     child = ChatId(await served.add_child(model.chat_id))
-    assert await model.tools.list_tools(child, ANN) == ()
+    assert await offered_to(child) == ()
+    grandchild = ChatId(await served.add_child(child))
+    assert (await facts.chat(grandchild)).ancestor_ids == (child, model.chat_id)
 
 
 async def test_a_model_finds_a_template_and_reads_it(model: Model) -> None:
@@ -126,6 +136,24 @@ async def test_a_failed_build_tells_its_log_and_can_be_made_again(
     )
     catalogue.host.failures.clear()
     assert (await model.call("start_workspace"))["state"] == "ready"
+
+
+@pytest.mark.parametrize("name", ["create_workspace", "start_workspace", "stop_workspace"])
+async def test_a_call_of_an_owner_that_was_replaced_has_no_effect(
+    model: Model, served: ServedChats, catalogue: Catalogue, name: str
+) -> None:
+    late = model.execution(name, **({"template_id": SCRATCH_ID} if name[0] == "c" else {}))
+    if name != "create_workspace":
+        await model.call("create_workspace", template_id=SCRATCH_ID)
+    if name == "start_workspace":
+        await model.call("stop_workspace")
+    taken = "UPDATE chat.chat_exec SET owner_epoch = owner_epoch + 1 WHERE chat_id = $1"
+    await served.pool.execute(taken, model.chat_id)
+    seen = "SELECT id, state, version, epoch FROM chat.workspaces ORDER BY id"
+    before = await served.pool.fetch(seen)
+    with pytest.raises(FenceLost):
+        await model.tools.execute(late)
+    assert await served.pool.fetch(seen) == before
 
 
 async def test_without_a_workspace_there_is_nothing_to_start_or_stop(model: Model) -> None:

@@ -3,13 +3,14 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
 from chatd.content.domain.parts import ToolOutcome
 from chatd.content.domain.tools import ExecutorUnreachable, NeverSeen, StillRunning
+from chatd.content.domain.turn_context import CallProcess
 from chatd.primitives.domain.ids import ChatId, Owner
 from chatd.tools.toolrunner import WorkspaceTools
 from chatd.tools.workspace.background import PROMOTED_NOTE
@@ -20,6 +21,7 @@ from parley.clock import FakeClock
 from parley.rpc import Channels
 from support.chatd.workspaces.fake_toolrunner import FakeToolrunner, served
 from support.chatd.workspaces.in_memory_attachments import InMemoryAttachmentStore
+from support.chatd.workspaces.recorded_progress import Reports
 from support.chatd.workspaces.workspace_calls import Calls
 
 WHOLE = ("ok", "output", "exit_code", "running")
@@ -57,6 +59,27 @@ async def test_a_command_that_ends_is_told_whole(calls: Calls, fake: FakeToolrun
     )
 
 
+async def test_a_command_that_ends_at_once_costs_one_request_and_reports_nothing(
+    calls: Calls, fake: FakeToolrunner
+) -> None:
+    reports = Reports()
+    execution = await calls.execution("execute", '{"command": "echo hi"}')
+    context = replace(execution.context, progress=reports)
+    _, told = await calls.carried_out(replace(execution, context=context))
+    assert (told["output"], len(fake.requests), reports.updates) == ("hi\n", 1, [])
+
+
+async def test_a_command_that_goes_on_names_its_process_and_what_it_said(
+    calls: Calls, fake: FakeToolrunner
+) -> None:
+    reports = Reports()
+    execution = await calls.execution("execute", '{"command": "serve", "timeout": "2s"}')
+    context = replace(execution.context, progress=reports)
+    _, told = await calls.carried_out(replace(execution, context=context))
+    assert reports.updates == [CallProcess(told["process_id"]), ""]
+    assert told["running"]
+
+
 async def test_a_command_that_fails_says_so_and_what_to_do(
     calls: Calls, fake: FakeToolrunner
 ) -> None:
@@ -90,8 +113,8 @@ async def test_a_command_that_outlives_its_wait_is_no_failure(calls: Calls) -> N
 async def test_a_wait_has_thirty_seconds_of_headroom(calls: Calls, fake: FakeToolrunner) -> None:
     await calls.call("execute", command="serve", timeout="2m")
     assert 145 < fake.allowed_s[0] < 151
-    # The first second of it is waited for with the start.
-    assert [each.condition.max_wait_ms for each in fake.requests] == [1000, 119_000]
+    # The beginning of it is waited for with the start.
+    assert [each.condition.max_wait_ms for each in fake.requests] == [300, 119_700]
 
 
 async def test_a_command_that_is_over_soon_takes_one_request(
@@ -123,7 +146,7 @@ async def test_a_wait_longer_than_the_nodes_is_asked_for_again_and_capped(
 ) -> None:
     _, told = await calls.call("execute", command="serve", timeout="2h")
     asked_ms = [each.condition.max_wait_ms for each in fake.requests[1:]]
-    assert asked_ms == [300_000] * 5 + [299_000]
+    assert asked_ms == [300_000] * 5 + [299_700]
     assert told["notes"] == ["timeout: one call waits at most 1800s."]
 
 

@@ -8,17 +8,35 @@ from typing import Protocol
 
 import pytest
 
-from chatd.chats.domain.chat import ChatState, Claimed, PendingCall, Status
-from chatd.primitives.domain.ids import ChatId, MessageId, Owner, OwnerId, WorkerId
+from chatd.chats.domain.chat import (
+    ChatState,
+    Claimed,
+    PendingCall,
+    Revert,
+    RevertKind,
+    Status,
+)
+from chatd.content.domain.tools import PendingKind
+from chatd.primitives.domain.ids import (
+    ChatId,
+    ExecutionId,
+    MessageId,
+    Owner,
+    OwnerId,
+    RevertId,
+    WorkerId,
+)
 from chatd.turns.store.workers import PostgresWorkers
 from chatd.workers.domain import (
     CRASH_LOOP,
+    PARKING_TAKEOVERS,
     Claims,
     DueAction,
     Leases,
     NamedChat,
     Replica,
     SweepLimits,
+    WorkerEnded,
 )
 from parley.clock import FakeClock, SystemClock
 from parley.postgres import Pool, Session
@@ -26,12 +44,15 @@ from support.chatd.chats.chat_rows import insert_chat
 from support.chatd.chats.in_memory_chats import InMemoryChats
 from support.chatd.turns.in_memory_workers import InMemoryWorkers
 
+ACTION = ExecutionId("00000000-0000-0000-0000-0000000000ac")
 ME = WorkerId("00000000-0000-0000-0000-0000000000aa")
 OTHER = WorkerId("00000000-0000-0000-0000-0000000000bb")
 ANN = Owner(OwnerId("00000000-0000-0000-0000-00000000000a"), "member")
 BOB = Owner(OwnerId("00000000-0000-0000-0000-00000000000b"), "admin")
+UNKNOWN = WorkerId("00000000-0000-0000-0000-0000000000cc")
 LEASE_S = 15.0
-PLENTY = SweepLimits(10, 10, may_take_suspect=True)
+PLENTY = SweepLimits(10, 10)
+SUSPECTS = SweepLimits(10, 10, is_quarantine=True)
 
 
 class Workers(Leases, Claims, Protocol):
@@ -59,6 +80,7 @@ class World:
         takeovers: int = 0,
         owner: Owner = ANN,
         age_s: float = 0.0,
+        revert: Revert | None = None,
     ) -> ChatState:
         """Store a chat that is in the middle of a turn."""
         chat_id = ChatId(f"00000000-0000-0000-0000-{next(self._numbers):012}")
@@ -72,6 +94,7 @@ class World:
             owner_epoch=7,
             worker_id=worker_id,
             takeovers=takeovers,
+            revert=revert,
         )
         await self.insert(state, owner, age_s)
         return state
@@ -170,12 +193,6 @@ async def test_only_the_living_are_replicas_and_the_draining_say_so(
     assert await workers.replicas() == (Replica(ME, "unix:/me", True),)
 
 
-async def test_an_ended_lease_cannot_be_renewed(workers: Workers) -> None:
-    await workers.expire(ME)
-    assert await workers.renew(ME, LEASE_S) is None
-    assert await workers.replicas() == (Replica(OTHER, "unix:/other", False),)
-
-
 async def test_a_sweep_claims_a_chat_that_nobody_owns(world: World, workers: Workers) -> None:
     state = await world.chat(owner=BOB)
     taken = await workers.sweep(ME, PLENTY)
@@ -200,12 +217,68 @@ async def test_chats_of_a_dead_owner_are_taken_and_counted(world: World, workers
     assert await workers.sweep(ME, PLENTY) == (Claimed(replace(claimed(state), takeovers=1), ANN),)
 
 
-async def test_chats_of_an_owner_without_a_row_are_taken_and_counted(
+def released(state: ChatState) -> ChatState:
+    """Return what the end of its owner makes of a chat."""
+    return replace(
+        state,
+        worker_id=None,
+        owner_epoch=state.owner_epoch + 1,
+        snapshot_version=state.snapshot_version + 1,
+        takeovers=state.takeovers + 1,
+    )
+
+
+async def test_chats_of_an_owner_without_a_row_are_taken_and_counted(world: World) -> None:
+    await world.workers.register(ME, "unix:/me", LEASE_S)
+    state = await world.chat(worker_id=OTHER)
+    taken = await world.workers.sweep(ME, PLENTY)
+    assert taken == (Claimed(replace(claimed(state), takeovers=1), ANN),)
+
+
+async def test_the_end_of_a_worker_releases_its_chats_under_a_new_epoch(
     world: World, workers: Workers
 ) -> None:
-    state = await world.chat(worker_id=OTHER)
-    await workers.expire(OTHER)
-    assert await workers.sweep(ME, PLENTY) == (Claimed(replace(claimed(state), takeovers=1), ANN),)
+    running = await world.chat(worker_id=OTHER)
+    stopping = await world.chat(worker_id=OTHER, status=Status.INTERRUPTING)
+    mine = await world.chat(worker_id=ME)
+    left = (released(running), released(stopping))
+    assert await workers.end(OTHER) == left
+    assert await workers.states((running.chat_id, stopping.chat_id)) == left
+    assert await workers.states((mine.chat_id,)) == (mine,)
+    assert await workers.end(OTHER) == ()
+    assert await workers.end(UNKNOWN) == ()
+
+
+async def test_chats_of_an_ended_worker_are_claimed_without_waiting_for_contact(
+    world: World, workers: Workers
+) -> None:
+    before = await world.chat(worker_id=OTHER, age_s=20)
+    await workers.end(OTHER)
+    # A claim whose commit came after the end, as one that was under way when its process died.
+    late = await world.chat(worker_id=OTHER, age_s=0)
+    taken = await workers.sweep(ME, replace(PLENTY, may_take_orphans=False))
+    assert {each.state.chat_id: each.state for each in taken} == {
+        before.chat_id: claimed(released(before)),
+        late.chat_id: replace(claimed(late), takeovers=1),
+    }
+
+
+async def test_an_ended_worker_can_neither_renew_nor_register(workers: Workers) -> None:
+    await workers.end(ME)
+    assert await workers.renew(ME, LEASE_S) is None
+    with pytest.raises(WorkerEnded):
+        await workers.register(ME, "unix:/me", LEASE_S)
+    assert await workers.replicas() == (Replica(OTHER, "unix:/other", False),)
+
+
+async def test_the_last_death_of_a_crash_loop_parks_the_chat_with_the_end_of_its_owner(
+    world: World, workers: Workers
+) -> None:
+    doomed = await world.chat(worker_id=OTHER, takeovers=PARKING_TAKEOVERS - 1)
+    (parked,) = await workers.end(OTHER)
+    assert (parked.status, parked.last_error) == (Status.ERROR, CRASH_LOOP)
+    assert (parked.owner_epoch, parked.takeovers, parked.worker_id) == (8, 0, None)
+    assert await workers.states((doomed.chat_id,)) == (parked,)
 
 
 async def test_what_is_at_rest_is_not_swept(world: World, workers: Workers) -> None:
@@ -242,27 +315,50 @@ async def test_a_user_at_the_limit_waits_while_others_go_on(world: World, worker
     assert await workers.sweep(ME, limits) == ()
 
 
-async def test_suspects_are_taken_only_if_asked_and_one_at_a_time(
+async def test_suspects_are_taken_only_in_quarantine_and_nothing_else_is(
     world: World, workers: Workers
 ) -> None:
     orphan = await world.chat(worker_id=OTHER, takeovers=1, age_s=30)
-    released = await world.chat(takeovers=2, age_s=20)
+    free = await world.chat(takeovers=2, age_s=20)
     harmless = await world.chat(takeovers=1, age_s=10)
     await world.end_lease(OTHER)
-    unasked = await workers.sweep(ME, replace(PLENTY, may_take_suspect=False))
-    assert [each.state.chat_id for each in unasked] == [harmless.chat_id]
-    first = await workers.sweep(ME, PLENTY)
-    assert first == (Claimed(replace(claimed(orphan), takeovers=2), ANN),)
-    second = await workers.sweep(ME, PLENTY)
-    assert second == (Claimed(claimed(released), ANN),)
+    one = await workers.sweep(ME, replace(SUSPECTS, chats_max=1))
+    assert one == (Claimed(replace(claimed(orphan), takeovers=2), ANN),)
+    assert await workers.sweep(ME, PLENTY) == (Claimed(claimed(harmless), ANN),)
+    assert await workers.sweep(ME, SUSPECTS) == (Claimed(claimed(free), ANN),)
+
+
+async def test_suspects_with_fewer_deaths_come_first(world: World, workers: Workers) -> None:
+    worse = await world.chat(takeovers=3, age_s=30)
+    newer = await world.chat(takeovers=2, age_s=10)
+    older = await world.chat(takeovers=2, age_s=20)
+    taken = await workers.sweep(ME, SUSPECTS)
+    assert [each.state.chat_id for each in taken] == [older.chat_id, newer.chat_id, worse.chat_id]
+
+
+async def test_a_quarantine_is_needed_while_a_suspect_waits_and_nobody_takes_it(
+    world: World, workers: Workers
+) -> None:
+    await world.chat(takeovers=1)
+    await world.chat(worker_id=ME, takeovers=2)
+    assert not await workers.needs_quarantine()
+    await world.chat(worker_id=OTHER, takeovers=1)
+    assert not await workers.needs_quarantine()
+    await workers.end(OTHER)
+    assert await workers.needs_quarantine()
+    await workers.register(UNKNOWN, "unix:/quarantine", LEASE_S, is_quarantine=True)
+    assert not await workers.needs_quarantine()
+    assert await workers.replicas() == (Replica(ME, "unix:/me", False),)
+    await workers.end(UNKNOWN)
+    assert await workers.needs_quarantine()
 
 
 async def test_orphans_are_taken_only_if_asked(world: World, workers: Workers) -> None:
     orphan = await world.chat(worker_id=OTHER, age_s=20)
-    released = await world.chat(age_s=10)
+    free = await world.chat(age_s=10)
     await world.end_lease(OTHER)
     unasked = await workers.sweep(ME, replace(PLENTY, may_take_orphans=False))
-    assert unasked == (Claimed(claimed(released), ANN),)
+    assert unasked == (Claimed(claimed(free), ANN),)
     asked = await workers.sweep(ME, PLENTY)
     assert asked == (Claimed(replace(claimed(orphan), takeovers=1), ANN),)
 
@@ -273,8 +369,8 @@ async def test_a_worker_without_a_good_lease_claims_nothing(
 ) -> None:
     await world.chat()
     mine = await world.chat(worker_id=ME)
-    await world.chat(worker_id=OTHER, takeovers=2)
-    await workers.expire(OTHER)
+    await world.chat(worker_id=OTHER, takeovers=3)
+    await world.end_lease(OTHER)
     match handicap:
         case "draining":
             await workers.begin_drain(ME)
@@ -283,7 +379,7 @@ async def test_a_worker_without_a_good_lease_claims_nothing(
         case "nearly dead":
             await workers.renew(ME, 2.5)
         case "unknown":
-            await workers.expire(ME)
+            await workers.end(ME)
     assert await workers.sweep(ME, PLENTY) == ()
     assert await workers.park(ME, 10) == ()
     assert await workers.reclaim(ME, mine.chat_id, mine.owner_epoch) is None
@@ -293,10 +389,10 @@ async def test_a_worker_without_a_good_lease_claims_nothing(
 async def test_a_chat_whose_owners_keep_dying_is_parked(
     world: World, workers: Workers, status: Status
 ) -> None:
-    doomed = await world.chat(worker_id=OTHER, takeovers=2, status=status)
-    await world.chat(worker_id=ME, takeovers=2)
+    doomed = await world.chat(worker_id=OTHER, takeovers=3, status=status)
+    await world.chat(worker_id=ME, takeovers=3)
     await world.end_lease(OTHER)
-    assert await workers.sweep(ME, PLENTY) == ()
+    assert await workers.sweep(ME, SUSPECTS) == ()
     parked = replace(
         doomed,
         status=Status.ERROR,
@@ -312,8 +408,20 @@ async def test_a_chat_whose_owners_keep_dying_is_parked(
     assert await workers.park(ME, 10) == ()
 
 
+async def test_a_parked_chat_does_not_revert_any_more(world: World, workers: Workers) -> None:
+    revert = Revert(
+        RevertId("00000000-0000-0000-0000-0000000000f1"), RevertKind.HISTORY, MessageId(1), True
+    )
+    doomed = await world.chat(worker_id=OTHER, takeovers=2, status=Status.RUNNING, revert=revert)
+    await world.end_lease(OTHER)
+
+    (parked,) = await workers.park(ME, 10)
+
+    assert (parked.chat_id, parked.status, parked.revert) == (doomed.chat_id, Status.ERROR, None)
+
+
 async def test_a_released_suspect_is_not_parked(world: World, workers: Workers) -> None:
-    await world.chat(takeovers=2)
+    await world.chat(takeovers=3)
     assert await workers.park(ME, 10) == ()
 
 
@@ -338,7 +446,7 @@ async def test_actions_are_due_when_their_time_is_over(world: World, workers: Wo
         history_version=4,
         generation_attempt=0,
         next_message_id=MessageId(3),
-        pending=(PendingCall("call_0", "ask"),),
+        pending=(PendingCall("call_0", "ask", ACTION, kind=PendingKind.CLIENT, deadline_s=300.0),),
     )
     now = SystemClock().now()
     others = ChatId("00000000-0000-0000-0000-0000000000f2")
@@ -349,7 +457,7 @@ async def test_actions_are_due_when_their_time_is_over(world: World, workers: Wo
     await world.insert(
         replace(asking, chat_id=early, deadline_at=now + timedelta(seconds=60)), ANN, 0
     )
-    due = (DueAction(others, BOB, 4), DueAction(asking.chat_id, ANN, 4))
+    due = (DueAction(others, BOB, ACTION), DueAction(asking.chat_id, ANN, ACTION))
     assert await workers.due_actions(10) == due
     assert await workers.due_actions(1) == due[:1]
     assert await workers.sweep(ME, PLENTY) == ()

@@ -20,7 +20,7 @@ FIRST = ChatId("00000000-0000-0000-0000-000000000001")
 SECOND = ChatId("00000000-0000-0000-0000-000000000002")
 ANN = Owner(OwnerId("00000000-0000-0000-0000-00000000000a"), "member")
 LEASE_S = 15.0
-PLENTY = SweepLimits(10, 10, may_take_suspect=True)
+PLENTY = SweepLimits(10, 10)
 
 
 @pytest.fixture
@@ -43,8 +43,8 @@ async def workers(pool: Pool, chat_database: str) -> AsyncIterator[PostgresWorke
 async def test_racing_workers_claim_different_chats(pool: Pool, workers: PostgresWorkers) -> None:
     async with asyncio.timeout(10), pool.acquire() as one, pool.acquire() as two:
         async with one.transaction(), two.transaction():
-            by_one = await one.fetch(SWEEP, ONE, 1, 10, True, True)
-            by_two = await two.fetch(SWEEP, TWO, 1, 10, True, True)
+            by_one = await one.fetch(SWEEP, ONE, 1, 10, False, True)
+            by_two = await two.fetch(SWEEP, TWO, 1, 10, False, True)
         taken = {str(row["chat_id"]): str(row["worker_id"]) for row in (*by_one, *by_two)}
     assert taken == {FIRST: ONE, SECOND: TWO}
     assert [(state.chat_id, state.owner_epoch) for state in await workers.owned(ONE)] == [
@@ -59,7 +59,7 @@ async def test_a_sweep_passes_by_what_another_is_taking(
     pool: Pool, workers: PostgresWorkers
 ) -> None:
     async with asyncio.timeout(10), pool.acquire() as one, one.transaction():
-        assert len(await one.fetch(SWEEP, ONE, 10, 10, True, True)) == 2
+        assert len(await one.fetch(SWEEP, ONE, 10, 10, False, True)) == 2
         assert await workers.sweep(TWO, PLENTY) == ()
     assert await workers.sweep(TWO, PLENTY) == ()
 
@@ -81,7 +81,7 @@ async def test_a_chat_that_moves_while_it_is_swept_is_left_alone(
             "status = 'waiting', worker_id = NULL WHERE chat_id = $1",
             FIRST,
         )
-        sweeping = group.create_task(one.fetch(blocked_sweep, ONE, 10, 10, True, True))
+        sweeping = group.create_task(one.fetch(blocked_sweep, ONE, 10, 10, False, True))
         await until_blocked(pool, one.get_server_pid())
         await transaction.commit()
     assert [str(row["chat_id"]) for row in sweeping.result()] == [SECOND]
@@ -90,7 +90,7 @@ async def test_a_chat_that_moves_while_it_is_swept_is_left_alone(
 
 
 async def test_only_one_of_two_workers_parks_a_chat(pool: Pool, workers: PostgresWorkers) -> None:
-    await pool.execute("UPDATE chat.chat_exec SET takeovers = 2 WHERE chat_id = $1", FIRST)
+    await pool.execute("UPDATE chat.chat_exec SET takeovers = 3 WHERE chat_id = $1", FIRST)
     async with asyncio.timeout(10), pool.acquire() as one, one.transaction():
         error = '{"message": "x", "kind": "crash_loop"}'
         assert len(await one.fetch(PARK, ONE, 10, error)) == 1

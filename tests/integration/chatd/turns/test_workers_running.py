@@ -60,6 +60,8 @@ async def test_a_worker_takes_what_waits_ends_what_crashes_and_hands_over_the_re
             run_chat=run_chat,
             state_changed=chats.publish_state,
             request_sweep=lambda: None,
+            on_ended=lambda: None,
+            request_quarantine=lambda: None,
             clock=clock,
             rng=random.Random(7),
             supervision=supervision(clock),

@@ -185,7 +185,7 @@ async def test_users_who_are_locked_out_have_nothing_running_and_deleted_ones_no
     (gone,) = await ready(store, 1, BOB)
     await workspace_timers(store, nodes).remove_orphans()
     assert {(await store.get(each)).state for each in (running, gone)} == {State.READY}
-    bar = "INSERT INTO chat.barred_users VALUES ($1, $2, now())"
+    bar = "INSERT INTO chat.suspended_users VALUES ($1, $2, now())"
     await pool.execute(bar, ANN, False)
     await pool.execute(bar, BOB, True)
     for _ in range(2):

@@ -14,7 +14,7 @@ from parley.identity import User, UserId
 from parley.rpc import acting_for
 from support.chatd.chats.chat_people import ANN_ID, Person
 from support.chatd.chats.served_chats import ServedChats
-from support.chatd.workspaces.catalogue_calls import READY, STOPPED, Beating, create, hosted
+from support.chatd.workspaces.catalogue_calls import READY, STOPPED, ReportingNode, create, hosted
 from support.chatd.workspaces.served_catalogue import Catalogue
 
 BEGUN, NOTHING = api.LIFECYCLE_OUTCOME_BEGUN, api.LIFECYCLE_OUTCOME_NOTHING_TO_DO
@@ -105,8 +105,8 @@ async def test_a_forced_removal_counts_until_the_node_has_removed_it(
     served: ServedChats, catalogue: Catalogue
 ) -> None:
     ann = served.ann
-    beating = Beating(served, ann.nodes)
-    await beating.register()
+    reporting = ReportingNode(served, ann.nodes)
+    await reporting.register()
     made = [(await create(ann)).workspace.workspace_id for _ in range(2)]
     await catalogue.drive()
     gone, lost = made
@@ -123,7 +123,7 @@ async def test_a_forced_removal_counts_until_the_node_has_removed_it(
     forced = api.DeleteWorkspaceRequest(request_id="e", workspace_id=lost, force=True)
     assert (await ann.ask(forced)).workspace.state == workspace_pb2.WORKSPACE_STATE_DELETED
     assert await live(ann) == 0
-    back = await beating.register(hosted(lost, STOPPED))
+    back = await reporting.register(hosted(lost, STOPPED))
     assert [(each.workspace_id, each.instruction) for each in back.orders] == [
         (lost, nodes_api.WORKSPACE_INSTRUCTION_REMOVE)
     ]

@@ -7,15 +7,15 @@ from parley.api.workspace.v1 import node_service_pb2 as nodes_api
 from parley.api.workspace.v1 import workspace_service_pb2 as api
 from support.chatd.chats.chat_people import Person
 from support.chatd.chats.served_chats import ServedChats
-from support.chatd.workspaces.catalogue_calls import NODE_ID, READY, Beating, create, hosted
+from support.chatd.workspaces.catalogue_calls import NODE_ID, READY, ReportingNode, create, hosted
 from support.chatd.workspaces.served_catalogue import Catalogue
 
 
 async def test_a_node_registers_hosts_is_lost_and_comes_back_with_what_it_has(
     served: ServedChats, catalogue: Catalogue, admin: Person
 ) -> None:
-    beating = Beating(served, served.ann.nodes)
-    first = await beating.register()
+    reporting = ReportingNode(served, served.ann.nodes)
+    first = await reporting.register()
     assert (first.registration_epoch, first.heartbeat_interval_ms, first.lost_after_ms) == (
         1,
         10_000,
@@ -26,7 +26,7 @@ async def test_a_node_registers_hosts_is_lost_and_comes_back_with_what_it_has(
     await catalogue.drive()
     assert (await catalogue.store.get(made.workspace_id)).node_id == NODE_ID
     usage = workspace_pb2.WorkspaceUsage(disk_bytes=7)
-    await beating.beat(1, hosted(made.workspace_id, READY, processes=1, usage=usage))
+    await reporting.heartbeat(1, hosted(made.workspace_id, READY, processes=1, usage=usage))
     busy = await catalogue.store.get(made.workspace_id)
     assert busy.usage is not None
     assert (busy.state, busy.usage.disk_bytes) == (State.BUSY, 7)
@@ -41,7 +41,7 @@ async def test_a_node_registers_hosts_is_lost_and_comes_back_with_what_it_has(
     (shown,) = (await admin.ask(nodes_api.ListNodesRequest())).nodes
     assert (shown.state, shown.sandbox.summary) == (node_pb2.NODE_STATE_LOST, "good")
 
-    again = await beating.register(hosted(made.workspace_id, READY))
+    again = await reporting.register(hosted(made.workspace_id, READY))
     assert (again.registration_epoch, list(again.orders)) == (2, [])
     assert (await catalogue.store.get(made.workspace_id)).state is State.READY
 
@@ -49,9 +49,9 @@ async def test_a_node_registers_hosts_is_lost_and_comes_back_with_what_it_has(
 async def test_a_node_that_cannot_run_commands_gets_workspaces_only_when_it_can_again(
     served: ServedChats, catalogue: Catalogue, admin: Person
 ) -> None:
-    beating = Beating(served, served.ann.nodes)
-    await beating.register()
-    await beating.beat(1, problem="commands cannot be run: not within 10 s")
+    reporting = ReportingNode(served, served.ann.nodes)
+    await reporting.register()
+    await reporting.heartbeat(1, problem="commands cannot be run: not within 10 s")
     (shown,) = (await admin.ask(nodes_api.ListNodesRequest())).nodes
     assert (shown.state, shown.load.problem) == (
         node_pb2.NODE_STATE_ACTIVE,
@@ -60,7 +60,7 @@ async def test_a_node_that_cannot_run_commands_gets_workspaces_only_when_it_can_
     made = (await create(served.ann)).workspace.workspace_id
     await catalogue.drive()
     waiting = await catalogue.store.get(made)
-    await beating.beat(1)
+    await reporting.heartbeat(1)
     # The driver tries again after a pause.
     await served.pool.execute("UPDATE chat.workspaces SET driven_until = NULL")
     await catalogue.drive()
@@ -72,15 +72,15 @@ async def test_a_node_that_cannot_run_commands_gets_workspaces_only_when_it_can_
 async def test_a_node_is_told_what_to_do_about_what_nobody_wants(
     served: ServedChats, catalogue: Catalogue
 ) -> None:
-    beating = Beating(served, served.ann.nodes)
-    await beating.register()
+    reporting = ReportingNode(served, served.ann.nodes)
+    await reporting.register()
     gone, stopped = [(await create(served.ann)).workspace.workspace_id for _ in range(2)]
     await catalogue.drive()
     await catalogue.control.remove(gone, is_forced=True)
     await catalogue.store.apply(stopped, Stop(StopReason.REQUESTED))
     await catalogue.drive()
     unknown = "00000000-0000-0000-0000-00000000aaaa"
-    answer = await beating.register(*(hosted(each, READY) for each in (gone, stopped, unknown)))
+    answer = await reporting.register(*(hosted(each, READY) for each in (gone, stopped, unknown)))
     orders = {each.workspace_id: each.instruction for each in answer.orders}
     assert orders == {
         gone: nodes_api.WORKSPACE_INSTRUCTION_REMOVE,

@@ -253,7 +253,7 @@ async def test_a_granted_secret_is_given_to_its_node_and_each_use_is_on_record(
         ("deploy", "github.com:443", "GET /a/b.git/info/refs", "given")
     ]
     assert seen.HasField("last_used_at")
-    assert [each.recipe.secret_names for each in catalogue.granted] == [("deploy",)]
+    assert [each.spec.secret_names for each in catalogue.granted] == [("deploy",)]
 
 
 @pytest.mark.parametrize(
@@ -386,7 +386,7 @@ async def test_no_user_takes_a_value_as_a_node_does(
 async def test_a_deleted_user_leaves_no_secret(served: ServedChats) -> None:
     await put(served.ann)
     await served.pool.execute(
-        "INSERT INTO chat.barred_users (user_id, is_deleted, barred_at)"
+        "INSERT INTO chat.suspended_users (user_id, is_deleted, suspended_at)"
         " VALUES ($1, true, clock_timestamp())",
         ANN_ID,
     )

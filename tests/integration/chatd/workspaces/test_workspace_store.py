@@ -68,7 +68,7 @@ def nodes(pool: Pool) -> PostgresNodes:
 async def test_what_is_stored_is_what_was_decided(store: PostgresWorkspaces) -> None:
     made = fresh(
         parameters={"a": "b"},
-        recipe=replace(workspace().recipe, source=Source(url="https://example.org/x.git")),
+        spec=replace(workspace().spec, source=Source(url="https://example.org/x.git")),
         template_id=SCRATCH_ID,
         template_name="scratch",
     )

@@ -15,10 +15,11 @@ from parley.api.identity.v1 import token_service_pb2 as tokens_api
 from parley.api.identity.v1 import user_service_pb2 as users_api
 from parley.api.identity.v1.token_service_pb2_grpc import ServiceTokenServiceStub
 from parley.api.identity.v1.user_service_pb2_grpc import UserServiceStub
-from parley.identity import Role, ServiceName, User, UserId
+from parley.identity import Role, ServiceName, TrustFile, User, UserId
 from parley.postgres import Database
 from parley.rpc import acting_for, connect, problem_of
 from support.gateway.stack import GatewayStack
+from support.gateway.users import client_with
 
 ASKED = {"name": "nightly", "scopes": ["chat:write", "chat:read"], "lifetime_s": 3600}
 
@@ -68,11 +69,27 @@ async def test_a_token_is_issued_listed_without_its_text_and_revoked(stack: Gate
         "issued_at": "2026-01-01T00:00:00Z",
         "expires_at": "2026-01-01T01:00:00Z",
         "revoked_at": None,
+        "signing_key_retired": False,
     }
     assert listed.json() == {"items": [token], "next_cursor": None}
     assert revoked.json() == token | {"revoked_at": "2026-01-01T00:00:00Z"}
     assert left.json() == {"items": [], "next_cursor": None}
     assert ended.json()["items"] == [revoked.json()]
+
+
+async def test_an_administrator_does_not_revoke_the_tokens_of_an_owner(
+    stack: GatewayStack, identity_database: str
+) -> None:
+    admin = await client_with(stack, identity_database, Role.ADMIN)
+    owners = (await stack.owner.request("POST", "/api/v1/service-tokens", ASKED)).json()
+    own = (await admin.request("POST", "/api/v1/service-tokens", ASKED)).json()
+    refused = await admin.request("DELETE", f"/api/v1/service-tokens/{owners['id']}")
+    of_admin = await stack.owner.request("DELETE", f"/api/v1/service-tokens/{own['id']}")
+    left = await stack.owner.request("GET", "/api/v1/service-tokens")
+
+    assert (refused.status, refused.json()["code"]) == (403, "ROLE_EXCEEDS_CALLER")
+    assert of_admin.status == 200
+    assert [item["id"] for item in left.json()["items"]] == [owners["id"]]
 
 
 async def test_tokens_come_in_pages_newest_first(stack: GatewayStack) -> None:
@@ -248,3 +265,22 @@ async def test_to_a_member_everyone_else_looks_absent(stack: GatewayStack) -> No
             await UserServiceStub(channel).GetUser(users_api.GetUserRequest(user_id=owner.id))
 
     assert problem_of(refused.value).reason == "USER_NOT_FOUND"
+
+
+async def test_tokens_of_a_retired_signing_key_are_not_listed_as_valid(
+    stack: GatewayStack,
+) -> None:
+    path = "/api/v1/service-tokens"
+    issued = (await stack.owner.request("POST", path, ASKED)).json()
+    file = TrustFile(stack.settings.trust_file)
+    (key,) = (key for key in file.read() if key.service is ServiceName.GATEWAY)
+    before = (await stack.owner.request("GET", path)).json()["items"]
+    file.retire_key(key.kid, now=stack.clock.now(), overlap_s=0)
+    stack.clock.advance(60)
+    after = (await stack.owner.request("GET", path)).json()["items"]
+    ended = (await stack.owner.request("GET", f"{path}?include_ended=true")).json()["items"]
+
+    listed = {name: value for name, value in issued.items() if name != "token"}
+    assert before == [listed]
+    assert after == []
+    assert ended == [listed | {"signing_key_retired": True}]

@@ -51,6 +51,7 @@ INSTALLATION_JSON: dict[str, Any] = {
     "auto_archive_days": 0,
     "retention_days": 30,
     "running_chats_per_user_max": 0,
+    "untrusted_repositories": False,
 }
 
 

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 
-from mcpgateway.client.call import CallEnd, Outcome
+from mcpgateway.client.call import CallEnd, CallRecord, Outcome
 from mcpgateway.client.content import BlobPart, TextPart
-from mcpgateway.runtime.journal import Journal, LeasedCall
+from mcpgateway.runtime.journal import PRUNED_AT_ONCE_MAX, Journal, LeasedCall
 from mcpgateway.servers.domain import Reason
 from mcpgateway.servers.errors import ExecutionIdReused, JournalChanged, StaleOwner
 from parley.postgres import Database
@@ -144,23 +144,82 @@ async def test_calls_of_a_process_that_ended_become_unknown(
     assert alive.end is None
 
 
-async def test_old_results_are_dropped_and_older_ids_forgotten(
+async def test_old_results_are_dropped_and_older_calls_leave_a_tombstone(
     journal: Journal, database: Database
 ) -> None:
-    for execution_id, caller in (("token", "token:1"), ("chat", "chatd"), ("old", "chatd")):
+    for execution_id, caller in (
+        ("token", "token:1"),
+        ("chat", "chatd"),
+        ("old", "chatd"),
+        ("lost", "chatd"),
+    ):
         await journal.begin(an_order(execution_id, caller=caller, chat_id=""))
         await journal.finish(execution_id, END)
     await journal.acknowledge("chatd", ["old"])
     await database.pool.execute(
         "UPDATE mcp.calls SET finished_at = now() - interval '25 hours',"
-        " acknowledged_at = acknowledged_at - interval '31 days'"
+        " acknowledged_at = acknowledged_at - interval '61 minutes'"
+    )
+    await database.pool.execute(
+        "UPDATE mcp.calls SET finished_at = now() - interval '8 days' WHERE execution_id = 'lost'"
     )
 
     await journal.delete_expired()
+    stored = await database.pool.fetchval("SELECT count(*) FROM mcp.tombstones")
+    await database.pool.execute("UPDATE mcp.calls SET pruned_at = pruned_at - interval '6 min'")
+    await journal.delete_expired()
 
+    assert stored == 1
     assert (await journal.read("token")).is_acknowledged
+    assert (await journal.read("lost")).is_acknowledged
     assert (await journal.read("chat")).end == END
-    assert await journal.find(an_order("old", chat_id="").key) is None
+    old = an_order("old", chat_id="").key
+    assert await journal.find(old) == CallRecord(
+        old, sha256=None, started_at=None, finished_at=None, end=None, is_acknowledged=True
+    )
+    assert await database.pool.fetchval("SELECT count(*) FROM mcp.calls") == 3
+
+
+async def test_what_is_old_is_deleted_in_limited_steps(
+    journal: Journal, database: Database
+) -> None:
+    await database.pool.execute(
+        "INSERT INTO mcp.calls (execution_id, caller, chat_id, owner_epoch, server_id, user_id,"
+        " tool, finished_at, outcome)"
+        " SELECT id::text, 'chatd', 'chat-1', 1, '', '', '', now() - interval '8 days', 'succeeded'"
+        " FROM generate_series(0, $1::int) AS id",
+        PRUNED_AT_ONCE_MAX,
+    )
+
+    is_more = [await journal.delete_expired(), await journal.delete_expired()]
+    await database.pool.execute("UPDATE mcp.calls SET acknowledged_at = now() - interval '2 h'")
+    is_more += [await journal.delete_expired(), await journal.delete_expired()]
+    await database.pool.execute("UPDATE mcp.calls SET pruned_at = now() - interval '1 h'")
+    is_more += [await journal.delete_expired(), await journal.delete_expired()]
+
+    assert is_more == [True, False] * 3
+    counts = "SELECT (SELECT count(*) FROM mcp.calls), (SELECT count(*) FROM mcp.tombstones)"
+    found = await database.pool.fetchrow(counts)
+    assert found is not None
+    assert tuple(found) == (0, PRUNED_AT_ONCE_MAX + 1)
+
+
+async def test_an_id_is_known_before_and_after_its_row_is_deleted(
+    journal: Journal, database: Database
+) -> None:
+    order = an_order()
+    await journal.begin(order)
+    await journal.finish("call-1", END)
+    await journal.acknowledge("chatd", ["call-1"])
+    await database.pool.execute("UPDATE mcp.calls SET acknowledged_at = now() - interval '2 h'")
+
+    for rows in (1, 0):
+        await journal.delete_expired()
+        assert await database.pool.fetchval("SELECT count(*) FROM mcp.calls") == rows
+        assert await journal.acknowledge("chatd", ["call-1", "never"]) == {"call-1"}
+        assert not (await journal.begin(order))[1]
+        assert (await journal.cancel(order.key)).is_acknowledged
+        await database.pool.execute("UPDATE mcp.calls SET pruned_at = pruned_at - interval '6 min'")
 
 
 async def test_another_generation_is_refused(journal: Journal) -> None:

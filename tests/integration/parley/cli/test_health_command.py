@@ -17,8 +17,11 @@ def listening() -> Iterator[str]:
         yield f"tcp:127.0.0.1:{server.getsockname()[1]}"
 
 
-def test_a_listener_is_well_where_accepting_is_enough(listening: str) -> None:
+def test_a_listener_is_well_where_accepting_is_enough(
+    listening: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert health(listening, "--accepts") == 0
+    assert capsys.readouterr().out == f"{listening} is well\n"
 
 
 @pytest.mark.parametrize("target", ["tcp:127.0.0.1:1", "http://127.0.0.1:1/healthz"])

@@ -57,6 +57,7 @@ LOOPS = {
         "limits.follow",
         "notes.follow",
         "partials.write",
+        "quarantine.run",
         "replicas.look",
         "revocations.follow",
         "rows.expire",

@@ -1,15 +1,20 @@
 """A small world of chats that an auditor finds clean: one of each kind that can go wrong."""
 
 import uuid
+from dataclasses import replace
 from decimal import Decimal
 
 from chatd.chats.domain.chat import ChatState, NewMessage, PendingCall, Status
 from chatd.chats.domain.commands import (
+    AnswerAction,
+    AskedCall,
     CommitResults,
     CommitStep,
+    EnterRequiresAction,
     FailTurn,
     FinishTurn,
     RecordResult,
+    Resolved,
     SendMessage,
 )
 from chatd.chats.domain.transitions import fence_of
@@ -17,7 +22,7 @@ from chatd.chats.store.chats import PostgresChats
 from chatd.chats.store.creation import NewChat
 from chatd.content.domain.messages import ErrorKind, Role, TurnError
 from chatd.content.domain.parts import File, Text, ToolCall, ToolOutcome, ToolResult
-from chatd.content.domain.tools import Dispatch, Executor
+from chatd.content.domain.tools import Dispatch, Executor, PendingKind
 from chatd.models.domain.price import ModelUse, Price
 from chatd.primitives.domain.ids import (
     ChatId,
@@ -56,6 +61,8 @@ DONE = ChatId(made_id("done"))
 CHILD = ChatId(made_id("child"))
 #: Failed while a client was asked.
 FAILED = ChatId(made_id("failed"))
+#: Waits for a client, after a question was answered.
+ASKING = ChatId(made_id("asking"))
 #: Never had a message.
 EMPTY = ChatId(made_id("empty"))
 
@@ -90,6 +97,7 @@ async def fill(pool: Pool) -> None:
         await _running(chats)
         await _done(chats)
         await _failed(chats)
+        await _asking(chats)
     for idle in (CHILD, EMPTY):
         await insert_chat(pool, ChatState(idle, Status.WAITING, 1, 0, 0, MessageId(1)), OWNER)
     await pool.execute(LINK_REST)
@@ -121,6 +129,20 @@ async def _failed(chats: PostgresChats) -> None:
     await chats.apply(FAILED, FailTurn(fence_of(state), error))
 
 
+async def _asking(chats: PostgresChats) -> None:
+    state = await _add(chats, ASKING, None)
+    step = _step(state, client=("question", "ask of asking"))
+    question, ask = step.asked
+    pending = replace(question.pending, kind=PendingKind.QUESTION, deadline_s=None)
+    state = await chats.apply(
+        ASKING, replace(step, asked=(replace(question, pending=pending), ask))
+    )
+    await chats.apply(ASKING, EnterRequiresAction(fence_of(state)))
+    answer = Resolved(_result("question"))
+    command = AnswerAction(execution_of("question"), answer, "{}", OWNER.id, None)
+    await chats.apply(ASKING, command)
+
+
 async def _add(
     chats: PostgresChats, chat_id: ChatId, key: ClientKey | None, *files: File
 ) -> ChatState:
@@ -147,7 +169,19 @@ def _step(
         tuple(
             Dispatch(execution_of(name), calls[name], Executor.TOOLRUNNER, "j1") for name in local
         ),
-        tuple(PendingCall(name, "tool") for name in client),
+        tuple(
+            AskedCall(
+                PendingCall(
+                    name,
+                    "tool",
+                    execution_of(name),
+                    kind=PendingKind.CLIENT,
+                    deadline_s=300.0,
+                ),
+                calls[name],
+            )
+            for name in client
+        ),
     )
 
 

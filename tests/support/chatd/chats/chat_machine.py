@@ -7,6 +7,7 @@ from decimal import Decimal
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
 
+from chatd.chats.domain.action_answers import free_text_answer
 from chatd.chats.domain.chat import (
     QUEUE_LENGTH_MAX,
     ChatState,
@@ -16,8 +17,10 @@ from chatd.chats.domain.chat import (
     Status,
 )
 from chatd.chats.domain.commands import (
+    AnswerAction,
+    Approved,
+    AskedCall,
     BusyBehavior,
-    CancelRequiredAction,
     Command,
     CommitCompaction,
     CommitResults,
@@ -25,8 +28,10 @@ from chatd.chats.domain.commands import (
     DeleteQueuedMessage,
     EditMessage,
     EnterRequiresAction,
+    ExpireAction,
     FailTurn,
     FinishInterruption,
+    FinishRevert,
     FinishTurn,
     Interrupt,
     PromoteQueuedMessage,
@@ -34,19 +39,29 @@ from chatd.chats.domain.commands import (
     RecordRetry,
     Release,
     RequestCompaction,
+    Resolved,
+    RevertChat,
     SendMessage,
     SetArchived,
     SubmitToolResults,
+    UndoRevert,
 )
 from chatd.chats.domain.errors import QueueFull
 from chatd.chats.domain.transitions import fence_of, impossibility
-from chatd.content.domain.messages import ErrorKind, FinishReason, Role, TurnError
+from chatd.content.domain.messages import ChatMode, ErrorKind, FinishReason, Role, TurnError
 from chatd.content.domain.parts import Text, ToolCall, ToolOutcome, ToolResult
-from chatd.content.domain.tools import Dispatch, Executor
+from chatd.content.domain.tools import Dispatch, Executor, PendingKind
 from chatd.models.domain.price import ModelUse, Price
 from chatd.models.domain.profile import ModelChoice, ReasoningEffort
 from chatd.primitives.domain.errors import ChatError
-from chatd.primitives.domain.ids import ChatId, ExecutionId, MessageId, QueuedMessageId, WorkerId
+from chatd.primitives.domain.ids import (
+    ChatId,
+    ExecutionId,
+    MessageId,
+    QueuedMessageId,
+    RevertId,
+    WorkerId,
+)
 from chatd.spend.domain.ledger import Bill, CallOutcome, CallPurpose
 from support.chatd.chats.in_memory_chats import InMemoryChats, StoredChat
 
@@ -78,6 +93,7 @@ class ChatMachine(RuleBasedStateMachine):
         self.accepted: set[str] = set()
         self.withdrawn: set[str] = set()
         self.calls = 0
+        self.reverts: list[RevertId] = []
         self.seen = fresh
 
     @property
@@ -109,15 +125,57 @@ class ChatMachine(RuleBasedStateMachine):
         message = self.user_message(choice)
         is_full = self.chat.state.queue_length >= QUEUE_LENGTH_MAX
         command = SendMessage(message, queued_id(self.sent), claimed_by, busy)
+        before = self.chat.state
+        is_answer = before.status is Status.REQUIRES_ACTION and busy is BusyBehavior.QUEUE
+        answers = is_answer and free_text_answer(before, message.content) is not None
         if self.apply(command) is not None:
-            self.accepted.add(f"message {self.sent}")
-            assert not is_full or self.chat.state.status is Status.RUNNING
+            if not answers:
+                self.accepted.add(f"message {self.sent}")
+            assert not is_full or answers or self.chat.state.status is Status.RUNNING
         elif not self.chat.state.archived:
             assert is_full
             assert isinstance(QueueFull(QUEUE_LENGTH_MAX), ChatError)
 
-    @rule(claimed_by=CLAIMS, place=st.integers(0, 30), choice=CHOICES)
-    def edit(self, claimed_by: WorkerId | None, place: int, choice: ModelChoice) -> None:
+    @rule(claimed_by=CLAIMS, place=st.integers(0, 30), restores_files=st.booleans())
+    def revert(self, claimed_by: WorkerId | None, place: int, restores_files: bool) -> None:
+        live = self.chat.live()
+        if live:
+            target = live[place % len(live)]
+            revert_id = self.next_revert_id()
+            self.going_back(RevertChat(revert_id, target.id, restores_files, claimed_by))
+
+    @rule(claimed_by=CLAIMS)
+    def undo_revert(self, claimed_by: WorkerId | None) -> None:
+        if self.reverts:
+            undone_id = self.reverts[-1]
+            self.going_back(UndoRevert(self.next_revert_id(), undone_id, claimed_by))
+
+    @rule()
+    def finish_revert(self) -> None:
+        if self.chat.state.revert is not None:
+            self.going_back(FinishRevert(fence_of(self.chat.state), b"report"))
+
+    def next_revert_id(self) -> RevertId:
+        number = f"{self.salt}revert {len(self.reverts)}"
+        self.reverts.append(RevertId(str(uuid.uuid5(uuid.NAMESPACE_OID, number))))
+        return self.reverts[-1]
+
+    def going_back(self, command: Command) -> None:
+        """Apply a command that may delete messages or bring them back."""
+        before = self.kept_texts()
+        self.apply(command)
+        after = self.kept_texts()
+        self.withdrawn |= before - after
+        self.withdrawn -= after - before
+
+    def kept_texts(self) -> set[str]:
+        live = {text_of(m.content) for m in self.chat.live() if m.role is Role.USER}
+        return live | {text_of(entry.content) for entry in self.chat.queue}
+
+    @rule(claimed_by=CLAIMS, place=st.integers(0, 30), choice=CHOICES, restores=st.booleans())
+    def edit(
+        self, claimed_by: WorkerId | None, place: int, choice: ModelChoice, restores: bool
+    ) -> None:
         live = self.chat.live()
         if not live:
             return
@@ -125,7 +183,8 @@ class ChatMachine(RuleBasedStateMachine):
         message = self.user_message(choice)
         queued = {text_of(entry.content) for entry in self.chat.queue}
         gone = {text_of(m.content) for m in live if m.id >= target.id and m.role is Role.USER}
-        if self.apply(EditMessage(target.id, message, claimed_by)) is not None:
+        revert_id = self.next_revert_id() if restores else None
+        if self.apply(EditMessage(target.id, message, claimed_by, revert_id)) is not None:
             self.accepted.add(f"message {self.sent}")
             self.withdrawn |= gone | queued
 
@@ -164,25 +223,82 @@ class ChatMachine(RuleBasedStateMachine):
         results = tuple(
             ToolResult(call.tool_call_id, call.tool_name, "{}", ToolOutcome.DONE)
             for call in self.chat.state.pending
-            if call.is_client
+            if call.is_asked and call.kind is PendingKind.CLIENT
         )
         self.apply(SubmitToolResults(results, "ann", claimed_by))
 
-    @rule(claimed_by=CLAIMS, age=st.sampled_from((0, 0, 0, 1)))
-    def give_up_on_client(self, claimed_by: WorkerId | None, age: int) -> None:
-        self.apply(CancelRequiredAction(self.chat.state.history_version - age, claimed_by))
+    @rule(
+        claimed_by=CLAIMS, place=st.integers(0, 3), is_stale=st.sampled_from((False, False, True))
+    )
+    def expire(self, claimed_by: WorkerId | None, place: int, is_stale: bool) -> None:
+        self.apply(ExpireAction(self.some_action(place, is_stale=is_stale), claimed_by))
 
-    @rule(local=st.integers(0, 3), client=st.integers(0, 2))
-    def step(self, local: int, client: int) -> None:
+    @rule(
+        claimed_by=CLAIMS,
+        place=st.integers(0, 3),
+        is_stale=st.sampled_from((False, False, True)),
+        is_approved=st.booleans(),
+        mode=st.sampled_from((None, ChatMode.ORDINARY, ChatMode.PLAN)),
+    )
+    def answer_as_person(
+        self,
+        claimed_by: WorkerId | None,
+        place: int,
+        is_stale: bool,
+        is_approved: bool,
+        mode: ChatMode | None,
+    ) -> None:
+        action_id = self.some_action(place, is_stale=is_stale)
+        stored = self.chat.actions.get(action_id)
+        call = ToolCall("stale", "tool", "{}") if stored is None else stored.asked.call
+        answer: Approved | Resolved
+        if is_approved:
+            message_id = next((m.id for m in self.chat.messages if call in m.content), MessageId(1))
+            answer = Approved(message_id, Dispatch(action_id, call, Executor.TOOLRUNNER, "j1"))
+        else:
+            answer = Resolved(ToolResult(call.tool_call_id, "tool", "{}", ToolOutcome.DONE), mode)
+        self.apply(AnswerAction(action_id, answer, '{"ok": 1}', "ann", claimed_by))
+
+    def some_action(self, place: int, *, is_stale: bool) -> ExecutionId:
+        """Return an action that is open, or one that never was."""
+        asked = [call.execution_id for call in self.chat.state.pending if call.is_asked]
+        known = [action_id for action_id in asked if action_id is not None]
+        if is_stale or not known:
+            return execution_id(self.salt, f"stale {place}")
+        return known[place % len(known)]
+
+    @rule(
+        local=st.integers(0, 3),
+        kinds=st.lists(
+            st.tuples(
+                st.sampled_from([kind for kind in PendingKind if kind != "dispatched"]),
+                st.sampled_from((None, 60.0, 300.0)),
+            ),
+            max_size=3,
+        ),
+    )
+    def step(self, local: int, kinds: list[tuple[PendingKind, float | None]]) -> None:
         state = self.chat.state
-        names = [f"call_{self.calls + place}" for place in range(local + client)]
+        names = [f"call_{self.calls + place}" for place in range(local + len(kinds))]
         self.calls += len(names)
         calls = [ToolCall(name, "tool", "{}") for name in names]
         dispatches = tuple(
             Dispatch(execution_id(self.salt, call.tool_call_id), call, Executor.TOOLRUNNER, "j1")
             for call in calls[:local]
         )
-        asked = tuple(PendingCall(call.tool_call_id, "tool") for call in calls[local:])
+        asked = tuple(
+            AskedCall(
+                PendingCall(
+                    call.tool_call_id,
+                    "tool",
+                    execution_id(self.salt, call.tool_call_id),
+                    kind=kind,
+                    deadline_s=deadline_s,
+                ),
+                call,
+            )
+            for call, (kind, deadline_s) in zip(calls[local:], kinds, strict=True)
+        )
         message = NewMessage(Role.ASSISTANT, (Text("thinking"), *calls), use=USE)
         bill = Bill(CallPurpose.TURN, CallOutcome.DONE, USE)
         command = CommitStep(fence_of(state), (message,), dispatches, asked, bill)
@@ -192,7 +308,7 @@ class ChatMachine(RuleBasedStateMachine):
     @rule(place=st.integers(0, 5))
     def record(self, place: int) -> None:
         state = self.chat.state
-        local = [call for call in state.pending if not call.is_client]
+        local = [call for call in state.pending if call.is_dispatched]
         if local:
             call = local[place % len(local)]
             result = ToolResult(call.tool_call_id, "tool", "{}", ToolOutcome.DONE)
@@ -207,8 +323,12 @@ class ChatMachine(RuleBasedStateMachine):
     @rule()
     def commit_with_the_last_result(self) -> None:
         state = self.chat.state
-        local = [call for call in state.pending if not call.is_client]
-        if local and sum(not call.is_recorded for call in local) <= 1:
+        local = [call for call in state.pending if not call.is_asked]
+        if (
+            local
+            and all(call.is_dispatched for call in local)
+            and sum(not call.is_recorded for call in local) <= 1
+        ):
             results = tuple(
                 ToolResult(call.tool_call_id, "tool", "{}", ToolOutcome.DONE) for call in local
             )
@@ -217,7 +337,7 @@ class ChatMachine(RuleBasedStateMachine):
     @rule()
     def wait_for_client(self) -> None:
         state = self.chat.state
-        if all(call.is_client for call in state.pending):
+        if all(call.is_asked for call in state.pending):
             self.apply(EnterRequiresAction(fence_of(state)))
 
     @rule(kind=st.sampled_from(["retry", "fail", "release", "compaction"]))
@@ -267,6 +387,12 @@ class ChatMachine(RuleBasedStateMachine):
             answered += [p.tool_call_id for p in message.content if isinstance(p, ToolResult)]
         open_calls = [call.tool_call_id for call in self.chat.state.pending]
         assert sorted(called) == sorted(answered + open_calls)
+
+    @invariant()
+    def exactly_the_asked_calls_have_an_open_action(self) -> None:
+        asked = {call.execution_id for call in self.chat.state.pending if call.is_asked}
+        opened = {key for key, action in self.chat.actions.items() if action.outcome is None}
+        assert opened == asked
 
     @invariant()
     def versions_only_grow_and_name_snapshots(self) -> None:

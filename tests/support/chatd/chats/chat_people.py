@@ -8,8 +8,11 @@ import grpc
 from chatd.primitives.domain.ids import OwnerId
 from parley.api.chat.v1 import chat_pb2, message_pb2
 from parley.api.chat.v1 import chat_service_pb2 as api
+from parley.api.chat.v1.action_service_pb2_grpc import ActionServiceStub
+from parley.api.chat.v1.approval_service_pb2_grpc import ApprovalServiceStub
 from parley.api.chat.v1.chat_service_pb2_grpc import ChatServiceStub
 from parley.api.chat.v1.file_service_pb2_grpc import FileServiceStub
+from parley.api.chat.v1.revert_service_pb2_grpc import RevertServiceStub
 from parley.api.chat.v1.stream_service_pb2_grpc import StreamServiceStub
 from parley.api.chat.v1.usage_service_pb2_grpc import UsageServiceStub
 from parley.api.workspace.v1.node_service_pb2_grpc import NodeServiceStub
@@ -43,6 +46,9 @@ class Person:
     catalogue: Any
     nodes: Any
     secrets: Any
+    reverts: Any
+    actions: Any
+    approvals: Any
     role: UserRole = UserRole.MEMBER
     numbers: list[int] = field(default_factory=lambda: [0])
 
@@ -59,12 +65,24 @@ class Person:
             catalogue=WorkspaceServiceStub(channel),
             nodes=NodeServiceStub(channel),
             secrets=SecretServiceStub(channel),
+            reverts=RevertServiceStub(channel),
+            actions=ActionServiceStub(channel),
+            approvals=ApprovalServiceStub(channel),
         )
 
     async def ask(self, request: Any) -> Any:
         """Call the method whose request this is."""
         method = request.DESCRIPTOR.name.removesuffix("Request")
-        stubs = (self.usage, self.workspaces, self.catalogue, self.nodes, self.secrets)
+        stubs = (
+            self.usage,
+            self.workspaces,
+            self.catalogue,
+            self.nodes,
+            self.secrets,
+            self.reverts,
+            self.actions,
+            self.approvals,
+        )
         offering = (each for each in stubs if hasattr(each, method))
         stub = next(offering, self.stub)
         with acting_for(User(UserId(self.id), self.role)):

@@ -1,7 +1,7 @@
 """Chats in any state, put straight into PostgreSQL."""
 
 from chatd.chats.domain.chat import ChatState
-from chatd.chats.store.codec import error_to_json, pending_to_json, retry_to_json
+from chatd.chats.store.codec import error_to_json, pending_to_json, retry_to_json, revert_to_json
 from chatd.primitives.domain.ids import Owner
 from parley.postgres import Pool
 
@@ -14,10 +14,10 @@ INSERT = """
     INSERT INTO chat.chat_exec (chat_id, status, archived, snapshot_version, history_version,
         queue_version, retry_version, generation_attempt, next_message_id, turn_id, queue_length,
         owner_epoch, worker_id, takeovers, pending, compactions, is_compaction_requested,
-        deadline_at, last_error, retry, changed_at, changed_xid)
+        deadline_at, last_error, retry, changed_at, changed_xid, revert)
     VALUES ($1, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17::text::json, $18,
         $19, $20, $21::text::json, $22::text::json, now() - make_interval(secs => $23),
-        pg_current_xact_id())
+        pg_current_xact_id(), $24::text::json)
 """
 
 
@@ -48,4 +48,5 @@ async def insert_chat(pool: Pool, state: ChatState, owner: Owner, *, age_s: floa
         error_to_json(state.last_error),
         retry_to_json(state.retry),
         age_s,
+        revert_to_json(state.revert),
     )

@@ -4,40 +4,73 @@ from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from typing import assert_never
 
-from chatd.chats.domain.chat import NO_FACTS, ChatState, Facts, Message, NewMessage, QueuedMessage
+from chatd.chats.domain.chat import (
+    NO_FACTS,
+    ChatState,
+    DoneRevert,
+    Facts,
+    Message,
+    NewMessage,
+    PendingCall,
+    QueuedMessage,
+)
 from chatd.chats.domain.commands import (
+    AskedCall,
     Command,
     DeleteQueuedMessage,
     EditMessage,
     PromoteQueuedMessage,
     RequestCompaction,
+    RevertChat,
+    UndoRevert,
 )
+from chatd.chats.domain.state_changes import Decision
 from chatd.chats.domain.tool_results import synthetic_result
-from chatd.chats.domain.transitions import Decision, decide
+from chatd.chats.domain.transitions import decide
 from chatd.chats.domain.writes import (
+    ActionOutcome,
     AnswerPending,
     AppendMessages,
+    CancelActions,
     ClearQueue,
     DeleteMessagesFrom,
     DropQueued,
+    EndActions,
     EnqueueMessage,
     EnterBill,
     MoveToHead,
+    OpenActions,
     PromoteHead,
     RecordDispatches,
+    RecordRevert,
+    RestoreMessages,
+    SetMode,
+    StartDeadlines,
     StoreResult,
     Write,
 )
-from chatd.content.domain.messages import Role
+from chatd.content.domain.messages import ChatMode, Role
 from chatd.content.domain.parts import ToolResult
 from chatd.content.domain.tools import Dispatch, StoredExecution
 from chatd.models.domain.profile import NO_CHOICE, ModelChoice
 from chatd.primitives.domain.errors import ChatNotFound
-from chatd.primitives.domain.ids import ChatId, ExecutionId, MessageId, QueuedMessageId
+from chatd.primitives.domain.ids import ChatId, ExecutionId, MessageId, QueuedMessageId, RevertId
 from chatd.spend.domain.ledger import CallPurpose, LedgerEntry
 from chatd.turns.domain.compaction import since_boundary
 
 CREATED_AT = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class StoredAction:
+    """An action, and how it ended."""
+
+    asked: AskedCall
+    is_asked: bool = False
+    outcome: ActionOutcome | None = None
+    ended_by: str = ""
+    answer_json: str = ""
+    result: ToolResult | None = None
 
 
 @dataclass(slots=True)
@@ -49,8 +82,11 @@ class StoredChat:
     queue: list[QueuedMessage] = field(default_factory=list)
     dispatches: dict[ExecutionId, Dispatch] = field(default_factory=dict)
     results: dict[ExecutionId, ToolResult] = field(default_factory=dict)
+    actions: dict[ExecutionId, StoredAction] = field(default_factory=dict)
+    mode: ChatMode = ChatMode.ORDINARY
     ledger: dict[tuple[int, int, CallPurpose], LedgerEntry] = field(default_factory=dict)
     choice: ModelChoice = NO_CHOICE
+    reverts: dict[RevertId, DoneRevert] = field(default_factory=dict)
 
     def live(self) -> list[Message]:
         """Return the messages that were not deleted."""
@@ -116,6 +152,7 @@ class InMemoryChats:
                 dispatch.executor,
                 dispatch.journal_generation,
                 chat.state.owner_epoch,
+                dispatch.mode,
             )
             for dispatch in chat.dispatches.values()
             if dispatch.call in called
@@ -128,9 +165,15 @@ def facts_for(chat: StoredChat, command: Command) -> Facts:
         case DeleteQueuedMessage(wanted) | PromoteQueuedMessage(wanted, _):
             ids = [queued.id for queued in chat.queue]
             return Facts(is_queued=wanted in ids, is_queue_head=ids[:1] == [wanted])
-        case EditMessage(message_id):
+        case EditMessage(message_id) | RevertChat(_, message_id):
             found = (message for message in chat.live() if message.id == message_id)
             return Facts(target=next(found, None))
+        case UndoRevert(_, undone_id):
+            done = chat.reverts.get(undone_id)
+            if done is None:
+                return Facts()
+            is_superseded = any(message.revision > done.version for message in chat.messages)
+            return Facts(undone=replace(done, is_superseded=is_superseded))
         case RequestCompaction():
             said = since_boundary(chat.live())
             return Facts(has_material=any(message.role is Role.ASSISTANT for message in said))
@@ -151,11 +194,9 @@ class _Writer:
             case AppendMessages(messages):
                 for message in messages:
                     self._append(message)
-            case AnswerPending(calls, reason):
-                for call in calls:
-                    recorded = self._chat.results.get(call.execution_id or ExecutionId(""))
-                    result = recorded or synthetic_result(call, reason)
-                    self._append(NewMessage(Role.TOOL, (result,)))
+            case AnswerPending():
+                for call in write.calls:
+                    self._answer(call, write)
             case RecordDispatches(_, dispatches):
                 for dispatch in dispatches:
                     if dispatch.execution_id in self._chat.dispatches:
@@ -165,6 +206,35 @@ class _Writer:
                 if call.execution_id is None or call.execution_id in self._chat.results:
                     raise AssertionError("a result was stored twice or for a client's call")
                 self._chat.results[call.execution_id] = result
+            case OpenActions(_, asked):
+                for each in asked:
+                    action_id = each.pending.execution_id
+                    if action_id is None or action_id in self._chat.actions:
+                        raise AssertionError("an action was opened twice or without an id")
+                    self._chat.actions[action_id] = StoredAction(each)
+            case StartDeadlines():
+                for action_id, action in self._open_actions():
+                    self._chat.actions[action_id] = replace(action, is_asked=True)
+            case EndActions(answers, outcome, ended_by):
+                for answer in answers:
+                    if answer.action_id not in self._chat.actions:
+                        continue  # The test stored the state by itself.
+                    action = self._chat.actions[answer.action_id]
+                    if action.outcome is not None:
+                        raise AssertionError("an action ended twice")
+                    self._chat.actions[answer.action_id] = replace(
+                        action,
+                        outcome=outcome,
+                        ended_by=ended_by,
+                        answer_json=answer.answer_json,
+                        result=answer.result,
+                    )
+            case CancelActions():
+                for action_id, action in self._open_actions():
+                    cancelled = replace(action, outcome=ActionOutcome.CANCELLED)
+                    self._chat.actions[action_id] = cancelled
+            case SetMode(mode):
+                self._chat.mode = mode
             case EnqueueMessage(queued_message_id, message):
                 queued = QueuedMessage(
                     queued_message_id,
@@ -194,6 +264,18 @@ class _Writer:
                     else message
                     for message in self._chat.messages
                 ]
+            case RestoreMessages(version):
+                self._chat.messages = [
+                    replace(message, is_deleted=False, revision=self._decided.snapshot_version)
+                    if message.is_deleted and message.revision == version
+                    else message
+                    for message in self._chat.messages
+                ]
+            case RecordRevert(revert, report):
+                if revert.revert_id in self._chat.reverts:
+                    raise AssertionError("a revert was completed twice")
+                version = self._decided.snapshot_version
+                self._chat.reverts[revert.revert_id] = DoneRevert(revert, version, report)
             case EnterBill(entry):
                 place = (entry.history_version, entry.generation_attempt, entry.bill.purpose)
                 if place in self._chat.ledger:
@@ -207,6 +289,23 @@ class _Writer:
             raise AssertionError("the decision reserved other numbers than its writes used")
         if len(self._chat.queue) != self._decided.queue_length:
             raise AssertionError("the decision counted another queue than its writes left")
+
+    def _answer(self, call: PendingCall, write: AnswerPending) -> None:
+        """Append the result given now, the recorded one, or an error."""
+        given = {result.tool_call_id: result for result in write.given}
+        if call.tool_call_id in given:
+            result = given[call.tool_call_id]
+            self._append(NewMessage(Role.TOOL, (result,), write.given_by))
+            return
+        execution_id = call.execution_id or ExecutionId("")
+        action = self._chat.actions.get(execution_id)
+        recorded = self._chat.results.get(execution_id) or (action and action.result)
+        result = recorded or synthetic_result(call, write.reason)
+        self._append(NewMessage(Role.TOOL, (result,), action.ended_by if action else ""))
+
+    def _open_actions(self) -> list[tuple[ExecutionId, "StoredAction"]]:
+        found = self._chat.actions.items()
+        return [(action_id, action) for action_id, action in found if action.outcome is None]
 
     def _queued(self, queued_message_id: QueuedMessageId) -> QueuedMessage:
         return next(queued for queued in self._chat.queue if queued.id == queued_message_id)

@@ -3,6 +3,7 @@
 from dataclasses import dataclass
 
 from support.chatd.chats.audited_chats import (
+    ASKING,
     CHILD,
     DONE,
     EMPTY,
@@ -127,20 +128,37 @@ STATES = (
         f"{EXEC} status = 'waiting', last_error = NULL WHERE chat_id = '{FAILED}'",
     ),
     Planted(
-        "asked_clients_have_a_deadline",
+        "only_waiting_chats_expire",
         FAILED,
-        without("chat_exec", "chat_exec_action_has_a_deadline")
+        without("chat_exec", "chat_exec_only_actions_expire")
         + f"{EXEC} deadline_at = now() WHERE chat_id = '{FAILED}'",
     ),
     Planted(
-        "asked_clients_have_a_deadline",
-        FAILED,
-        asking(FAILED, "now() + interval '1 hour'"),
+        "only_waiting_chats_expire",
+        ASKING,
+        f"{EXEC} deadline_at = deadline_at + interval '1 hour' WHERE chat_id = '{ASKING}'",
+    ),
+    Planted(
+        "open_actions_are_waited_for",
+        f"{ASKING}/{execution_of('ask of asking')}",
+        f"DELETE FROM chat.chat_actions WHERE id = '{execution_of('ask of asking')}'",
+    ),
+    Planted(
+        "open_actions_are_waited_for",
+        f"{ASKING}/{execution_of('question')}",
+        "UPDATE chat.chat_actions SET ended_at = NULL, outcome = NULL, ended_by = '',"
+        f" answer = NULL, result = NULL WHERE id = '{execution_of('question')}'",
+    ),
+    Planted("only_answers_are_waited_for", RUNNING, asking(RUNNING, "NULL")),
+    Planted(
+        "answers_are_stored",
+        f"{ASKING}/{execution_of('question')}",
+        f"UPDATE chat.chat_actions SET ended_by = '' WHERE id = '{execution_of('question')}'",
     ),
     Planted(
         "takeovers_end_in_an_error",
         RUNNING,
-        f"{EXEC} takeovers = 3 WHERE chat_id = '{RUNNING}'",
+        f"{EXEC} takeovers = 4 WHERE chat_id = '{RUNNING}'",
     ),
     Planted(
         "summaries_per_turn_are_bounded",
@@ -293,7 +311,6 @@ HISTORIES = (
         without("chat_exec", "chat_exec_error_is_told")
         + f"{EXEC} last_error = NULL WHERE chat_id = '{FAILED}'",
     ),
-    Planted("only_clients_are_waited_for", RUNNING, asking(RUNNING, "now()")),
     Planted(
         "results_have_a_call",
         f"{DONE}/3/stray",
@@ -378,7 +395,13 @@ LIVENESS = (
         f"{EXEC} worker_id = NULL, changed_at = now() - interval '1 hour'"
         f" WHERE chat_id = '{RUNNING}'",
     ),
-    Planted("deadlines_are_kept", FAILED, asking(FAILED, "now() - interval '1 hour'")),
+    Planted(
+        "deadlines_are_kept",
+        ASKING,
+        f"{EXEC} deadline_at = now() - interval '1 hour' WHERE chat_id = '{ASKING}';"
+        "UPDATE chat.chat_actions SET deadline_at = now() - interval '1 hour'"
+        f" WHERE id = '{execution_of('ask of asking')}'",
+    ),
     Planted(
         "changes_are_not_ahead_of_the_server",
         EMPTY,

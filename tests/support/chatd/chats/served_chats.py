@@ -9,6 +9,13 @@ from pathlib import Path
 
 import grpc
 
+from chatd.actions.engine.dispatching import CallDispatcher
+from chatd.actions.rpc.servicer import ActionPorts, ActionServicer
+from chatd.actions.store.actions import Actions
+from chatd.approvals.engine.cached_rules import CachedRules, notice_key
+from chatd.approvals.engine.judge import Judge
+from chatd.approvals.rpc.servicer import ApprovalServicer
+from chatd.approvals.store.rules import PostgresRules
 from chatd.chats.domain.chat import ChatState, Claimed, NewMessage, Slot
 from chatd.chats.domain.commands import FinishTurn
 from chatd.chats.domain.transitions import fence_of
@@ -19,10 +26,12 @@ from chatd.chats.store.creation import NewChat
 from chatd.chats.store.stores import Stores
 from chatd.content.domain.messages import Role
 from chatd.content.domain.parts import Text
+from chatd.content.domain.tools import Executor, ToolSpec
 from chatd.errors import DOMAIN, ERRORS
 from chatd.files.rpc.servicer import FileServicer
 from chatd.files.store.files import StoredFiles
-from chatd.primitives.domain.ids import ChatId, OwnerId, WorkerId
+from chatd.primitives.domain.ids import ChatId, MessageId, Owner, OwnerId, WorkerId
+from chatd.reverts.rpc.servicer import RevertServicer
 from chatd.spend.engine.enforcement import LimitedSpending
 from chatd.spend.rpc.servicer import UsagePorts, UsageServicer
 from chatd.spend.store.limits import PostgresLimits
@@ -44,6 +53,7 @@ from chatd.workspaces.clients.nodes import Nodes
 from chatd.workspaces.rpc.access import WorkspaceAccess
 from chatd.workspaces.rpc.access_servicer import WorkspaceAccessServicer
 from chatd.workspaces.rpc.attach_tickets import AttachTickets
+from parley.api.workspace.v1 import checkpoint_pb2
 from parley.clock import FakeClock
 from parley.identity import Guard, ServiceName, SigningKey, TicketIssuer
 from parley.postgres import Pool, Session
@@ -57,15 +67,19 @@ from parley.rpc import (
 )
 from parley.tasks import BackgroundTasks, Starter
 from parley.telemetry import InMemoryTelemetry
+from support.chatd.approvals.in_memory_rules import Workspaces
 from support.chatd.chats.chat_people import ANN_ID, BOB_ID, EVE_ID, EVES_GROUP, Person
 from support.chatd.chats.known_servers import KnownServers
 from support.chatd.chats.no_defaults import NoDefaults
 from support.chatd.streams.held_hubs import NoRelays
+from support.chatd.turns.journaling_tools import JournalingTools
 from support.chatd.users.fixed_users import KnownGrantees, KnownGroups
-from support.chatd.workspaces.served_catalogue import Catalogue
+from support.chatd.workspaces.served_catalogue import Catalogue, Facts
 from support.host.supervised import supervision
 from support.rpc.echo_service import Identities, make_identities
 
+#: The tool that calls in these chats may use.
+SHELL = ToolSpec("execute", "execute", "{}", Executor.TOOLRUNNER, "j1")
 WORKER = WorkerId("00000000-0000-0000-0000-0000000000aa")
 GRANTEES = (
     *(Grantee(GranteeKind.USER, each) for each in (ANN_ID, BOB_ID, EVE_ID)),
@@ -133,6 +147,11 @@ class ServedChats:
     catalogue: Catalogue
     servers: KnownServers
     grantees: KnownGrantees
+    tools: JournalingTools
+    changed: list[ChatId]
+    stored_rules: PostgresRules
+    rules: CachedRules
+    judge: Judge
 
     async def state(self, chat_id: str) -> ChatState:
         """Read the execution of a chat."""
@@ -149,6 +168,15 @@ class ServedChats:
         child_id = str(uuid.uuid5(uuid.UUID(chat_id), f"child {len(self.state_changed)} {status}"))
         await self.pool.execute(INSERT_CHILD, child_id, chat_id, status)
         return child_id
+
+
+class FixedPreviews:
+    """Tells of one file that would come back."""
+
+    async def preview(
+        self, chat_id: ChatId, owner: Owner, message_id: MessageId
+    ) -> checkpoint_pb2.RestoreReport:
+        return checkpoint_pb2.RestoreReport(restored=1)
 
 
 def no_channel(address: Address) -> grpc.aio.Channel:
@@ -257,7 +285,12 @@ async def served_chats(
         )
         catalogue = Catalogue.over(pool, groups, stopping, tickets, grantees)
         tunnelled = TunnelledMethods()
+        tools, changed = JournalingTools(SHELL), list[ChatId]()
+        stored_rules = PostgresRules(pool, lambda scope: rules.on_notice(notice_key(scope)))
+        rules = CachedRules(stored_rules, telling.clock)
+        judge = Judge(rules, stored_rules, Workspaces())
         servicers = (
+            ApprovalServicer(stored_rules),
             ChatServicer(
                 stores,
                 claims=claims,
@@ -267,6 +300,18 @@ async def served_chats(
                 references=References(catalogue.store, servers, grantees),
                 spending=spending,
                 created=created.append,
+            ),
+            RevertServicer(stores, claims=claims, tasks=tasks, previews=FixedPreviews()),
+            ActionServicer(
+                ActionPorts(
+                    Actions(pool),
+                    stores,
+                    CallDispatcher(tools, Facts(pool).chat, judge, chats.history),
+                    claims,
+                    groups,
+                    tasks,
+                    changed=changed.append,
+                )
             ),
             UsageServicer(usage),
             FileServicer(StoredFiles(pool), groups),
@@ -294,6 +339,11 @@ async def served_chats(
             catalogue=catalogue,
             servers=servers,
             grantees=grantees,
+            tools=tools,
+            changed=changed,
+            stored_rules=stored_rules,
+            rules=rules,
+            judge=judge,
         )
 
 

@@ -4,8 +4,9 @@ import json
 
 from chatd.content.domain.messages import Role
 from chatd.content.domain.parts import Part, Text, ToolCall, ToolOutcome, ToolResult
+from chatd.content.domain.prompts import PromptMessage
 from chatd.models.domain.catalogue import ProviderType
-from chatd.models.domain.language_model import ModelRequest, PromptMessage
+from chatd.models.domain.language_model import ModelRequest
 from chatd.models.engine.target import Target
 from chatd.providers.anthropic import AnthropicWire
 from chatd.providers.anthropic.metadata import AnthropicMetadata, SearchHit, written

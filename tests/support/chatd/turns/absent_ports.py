@@ -1,10 +1,14 @@
 """Ports of turns that do nothing, for tests of other things."""
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 
+from chatd.approvals.domain.judgement import Judgement
+from chatd.chats.domain.chat import Message
 from chatd.chats.domain.pieces import Piece
 from chatd.content.domain.messages import TurnError
-from chatd.content.domain.tools import Tools
+from chatd.content.domain.parts import ToolCall
+from chatd.content.domain.tools import Tools, ToolSpec
+from chatd.content.domain.turn_context import TurnContext
 from chatd.files.domain.ports import Files
 from chatd.models.domain.language_model import FileData, LanguageModel
 from chatd.primitives.domain.ids import ChatId, Fence, Owner, OwnerId
@@ -15,7 +19,8 @@ from chatd.spend.domain.ledger import (
 )
 from chatd.spend.domain.limits import Spending
 from chatd.streams.engine.live import LiveChats
-from chatd.turns.domain.ports import Chats, Partials, Setups
+from chatd.turns.domain.ports import Approvals, Chats, FileRestores, Partials, Setups
+from chatd.turns.domain.ports import NoFiles as NoRestores
 from chatd.turns.domain.turn import TurnEnded
 from chatd.turns.engine.dependencies import TurnLimits, TurnPorts
 from chatd.turns.engine.metering import CallObserver, MeteredCall
@@ -27,6 +32,20 @@ class NoFiles:
 
     async def load(self, file_ids: Collection[str], owner_id: OwnerId) -> Mapping[str, FileData]:
         """Return no files."""
+        return {}
+
+
+class NoRules:
+    """Approvals without rules."""
+
+    async def judge(
+        self,
+        context: TurnContext,
+        history: Sequence[Message],
+        calls: Iterable[ToolCall],
+        specs: Mapping[str, ToolSpec],
+    ) -> Mapping[str, Judgement]:
+        """Return no judgement: every call runs."""
         return {}
 
 
@@ -83,6 +102,7 @@ def turn_ports(
     setups: Setups,
     live: LiveChats,
     *,
+    approvals: Approvals | None = None,
     partials: Partials | None = None,
     spending: Spending | None = None,
     files: Files | None = None,
@@ -94,6 +114,7 @@ def turn_ports(
     ended: Callable[[TurnEnded], None] = lambda ended: None,
     unbilled: Callable[[LedgerEntry, OwnerId], None] = lambda entry, owner_id: None,
     limits: TurnLimits | None = None,
+    restores: FileRestores | None = None,
 ) -> TurnPorts:
     """Return the ports of a turn; those that are not given do nothing."""
     return TurnPorts(
@@ -101,6 +122,7 @@ def turn_ports(
         model,
         tools,
         setups,
+        approvals or NoRules(),
         live,
         partials or NoPartials(),
         spending or Unlimited(),
@@ -113,4 +135,5 @@ def turn_ports(
         ended,
         unbilled,
         limits or TurnLimits(),
+        restores or NoRestores(),
     )

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 
+from chatd.chats.domain.action_answers import next_to_expire
 from chatd.chats.domain.chat import ChatState, Claimed, Status
 from chatd.primitives.domain.ids import ChatId, Owner, OwnerId, WorkerId
 from chatd.workers.domain import (
@@ -13,6 +14,7 @@ from chatd.workers.domain import (
     NamedChat,
     Replica,
     SweepLimits,
+    WorkerEnded,
     is_ownerless,
 )
 from parley.clock import Clock
@@ -30,6 +32,8 @@ class WorkerRow:
     address: str
     lease_until: datetime
     is_draining: bool = False
+    has_ended: bool = False
+    is_quarantine: bool = False
 
 
 class InMemoryWorkers:
@@ -49,15 +53,20 @@ class InMemoryWorkers:
         self._owners[state.chat_id] = owner
         self._changes[state.chat_id] = (state.snapshot_version, changed_at)
 
-    async def register(self, worker_id: WorkerId, address: str, lease_s: float) -> None:
+    async def register(
+        self, worker_id: WorkerId, address: str, lease_s: float, *, is_quarantine: bool = False
+    ) -> None:
         """Make the row of a worker that starts."""
         self._require_connection()
-        self.rows[worker_id] = WorkerRow(address, self._from_now(lease_s))
+        if self._has_ended(worker_id):
+            raise WorkerEnded(worker_id)
+        until = self._from_now(lease_s)
+        self.rows[worker_id] = WorkerRow(address, until, is_quarantine=is_quarantine)
 
     async def renew(self, worker_id: WorkerId, lease_s: float) -> tuple[NamedChat, ...] | None:
-        """Extend the lease; return the chats that name the worker, None if its row is gone."""
+        """Extend the lease; return the chats that name the worker, None if it is gone or ended."""
         self._require_connection()
-        if worker_id not in self.rows:
+        if worker_id not in self.rows or self._has_ended(worker_id):
             return None
         self.rows[worker_id] = replace(self.rows[worker_id], lease_until=self._from_now(lease_s))
         return tuple(
@@ -71,44 +80,51 @@ class InMemoryWorkers:
         if worker_id in self.rows:
             self.rows[worker_id] = replace(self.rows[worker_id], is_draining=True)
 
-    async def expire(self, worker_id: WorkerId) -> None:
-        """End the lease now and for ever."""
+    async def end(self, worker_id: WorkerId) -> tuple[ChatState, ...]:
+        """End a worker now and for ever, and release or park its chats."""
         self._require_connection()
-        self.rows.pop(worker_id, None)
+        row = self.rows.get(worker_id)
+        if row is None or row.has_ended:
+            return ()
+        ended_at = min(row.lease_until, self._clock.now())
+        self.rows[worker_id] = replace(row, lease_until=ended_at, has_ended=True)
+        return tuple(self._store(orphaned(state)) for state in self._owned(worker_id))
 
     async def replicas(self) -> tuple[Replica, ...]:
         """Return the processes that live."""
         return tuple(
             Replica(worker_id, row.address, row.is_draining)
             for worker_id, row in sorted(self.rows.items())
-            if self._is_live(worker_id)
+            if self._is_live(worker_id) and not row.is_quarantine
         )
 
     async def sweep(self, worker_id: WorkerId, limits: SweepLimits) -> tuple[Claimed, ...]:
         """Claim what has no live owner: interrupting chats first, then the oldest change."""
         self._require_connection()
         taken: list[Claimed] = []
-        has_suspect = not limits.may_take_suspect
-        for state in self._free() if self.may_claim(worker_id) else []:
+        free = self._free() if self.may_claim(worker_id) else []
+        if limits.is_quarantine:
+            free.sort(key=lambda each: (each.status, each.takeovers + (each.worker_id is not None)))
+        for state in free:
             is_orphan = state.worker_id is not None
-            if is_orphan and not limits.may_take_orphans:
+            is_ended = state.worker_id is not None and self._has_ended(state.worker_id)
+            if is_orphan and not (is_ended or limits.may_take_orphans):
                 continue
             takeovers = state.takeovers + is_orphan
             is_suspect = takeovers >= SUSPECT_TAKEOVERS
             owner = self._owners[state.chat_id]
             is_over_limit = self._count_running(owner.id) >= limits.running_per_user_max
-            if (is_orphan and takeovers >= PARKING_TAKEOVERS) or (is_suspect and has_suspect):
+            if (is_orphan and takeovers >= PARKING_TAKEOVERS) or is_suspect != limits.is_quarantine:
                 continue
             if state.status is Status.RUNNING and is_over_limit:
                 continue
-            has_suspect |= is_suspect
             taken.append(self._claim(replace(state, takeovers=takeovers), worker_id))
             if len(taken) == limits.chats_max:
                 break
         return tuple(taken)
 
     async def park(self, worker_id: WorkerId, chats_max: int) -> tuple[ChatState, ...]:
-        """End the turns that three takeovers in a row did not carry on."""
+        """End the turns that killed two owners in quarantine."""
         self._require_connection()
         doomed = [
             state
@@ -118,6 +134,18 @@ class InMemoryWorkers:
         if not self.may_claim(worker_id):
             return ()
         return tuple(self._store(parked(state)) for state in doomed[:chats_max])
+
+    async def needs_quarantine(self) -> bool:
+        """Return whether a suspect waits for an owner and no live worker takes suspects."""
+        self._require_connection()
+        is_served = any(
+            row.is_quarantine and not row.is_draining and self._is_live(worker_id)
+            for worker_id, row in self.rows.items()
+        )
+        return not is_served and any(
+            state.takeovers + (state.worker_id is not None) >= SUSPECT_TAKEOVERS
+            for state in self._free()
+        )
 
     async def reclaim(
         self, worker_id: WorkerId, chat_id: ChatId, owner_epoch: int
@@ -133,13 +161,13 @@ class InMemoryWorkers:
         self._require_connection()
         now = self._clock.now()
         due = [
-            (state.deadline_at, state.chat_id, state.history_version)
+            (state.deadline_at, state.chat_id, next_to_expire(state))
             for state in self._states()
             if state.deadline_at is not None and state.deadline_at <= now
         ]
         return tuple(
-            DueAction(chat_id, self._owners[chat_id], history_version)
-            for _, chat_id, history_version in sorted(due)[:chats_max]
+            DueAction(chat_id, self._owners[chat_id], action_id)
+            for _, chat_id, action_id in sorted(due)[:chats_max]
         )
 
     async def owned(self, worker_id: WorkerId) -> tuple[ChatState, ...]:
@@ -214,12 +242,29 @@ class InMemoryWorkers:
         row = None if worker_id is None else self.rows.get(worker_id)
         return row is not None and row.lease_until > self._clock.now()
 
+    def _has_ended(self, worker_id: WorkerId) -> bool:
+        row = self.rows.get(worker_id)
+        return row is not None and row.has_ended
+
     def _from_now(self, lease_s: float) -> datetime:
         return self._clock.now() + timedelta(seconds=lease_s)
 
     def _require_connection(self) -> None:
         if self.is_down:
             raise DatabaseUnavailable("the fake is down")
+
+
+def orphaned(state: ChatState) -> ChatState:
+    """Return the state of a chat whose owner has ended."""
+    if state.takeovers + 1 >= PARKING_TAKEOVERS:
+        return parked(state)
+    return replace(
+        state,
+        worker_id=None,
+        owner_epoch=state.owner_epoch + 1,
+        snapshot_version=state.snapshot_version + 1,
+        takeovers=state.takeovers + 1,
+    )
 
 
 def parked(state: ChatState) -> ChatState:
@@ -235,4 +280,5 @@ def parked(state: ChatState) -> ChatState:
         takeovers=0,
         retry=None,
         is_compaction_requested=False,
+        revert=None,
     )

@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from chatd.content.domain.parts import ToolOutcome
+from chatd.content.domain.messages import ChatMode
+from chatd.content.domain.parts import CallProgress, ToolOutcome
 from chatd.content.domain.tools import (
     Ended,
     Execution,
@@ -18,7 +19,8 @@ from chatd.content.domain.tools import (
     ToolSpec,
     Untraceable,
 )
-from chatd.primitives.domain.ids import ChatId, ExecutionId, Owner
+from chatd.content.domain.turn_context import CallProcess, TurnContext
+from chatd.primitives.domain.ids import ChatId, ExecutionId
 
 
 class Crash(BaseException):
@@ -46,9 +48,11 @@ class JournalingTools:
     """Starts each execution once and remembers it; tools named in `held` end when they are told.
 
     Attributes:
+        reports: What a tool tells of its progress whenever somebody starts it or attaches to it.
         starts: How often each execution was started.
         offers: How often somebody asked what there is.
         order: Names of the tools in the order in which they were started.
+        modes: Modes of the calls in that order.
         stopped: Executions that somebody had stopped.
         is_reachable: Whether anybody can talk to it.
         crash_after_start: Whether the caller dies as soon as a call is journaled.
@@ -64,15 +68,17 @@ class JournalingTools:
         self._epochs: dict[ChatId, int] = {}
         self._changed = asyncio.Condition()
         self.answers: dict[str, Outcome | Exception] = {}
+        self.reports: dict[str, tuple[str | CallProcess | CallProgress, ...]] = {}
         self.starts: Counter[ExecutionId] = Counter()
         self.offers = 0
         self.order: list[str] = []
+        self.modes: list[ChatMode] = []
         self.stopped: list[str] = []
         self.is_reachable = True
         self.loses_answers = False
         self.crash_after_start = False
 
-    async def list_tools(self, chat_id: ChatId, owner: Owner) -> tuple[ToolSpec, ...]:
+    async def list_tools(self, context: TurnContext) -> tuple[ToolSpec, ...]:
         """Offer what it was made with."""
         self.offers += 1
         return self._specs
@@ -81,6 +87,8 @@ class JournalingTools:
         """Start a call or attach to it, and wait for its end."""
         self._admit(execution)
         entry = self._journal.get(execution.dispatch.execution_id) or self._start(execution)
+        for update in self.reports.get(execution.spec.name, ()):
+            execution.context.progress.report(execution.dispatch.call.tool_call_id, update)
         async with self._changed:
             self._changed.notify_all()
         if self.crash_after_start:
@@ -142,6 +150,7 @@ class JournalingTools:
         self._journal[execution.dispatch.execution_id] = entry
         self.starts[execution.dispatch.execution_id] += 1
         self.order.append(name)
+        self.modes.append(execution.dispatch.mode)
         answer = self.answers.get(name, ran(name))
         if isinstance(answer, Exception):
             raise answer

@@ -13,9 +13,9 @@ import pytest
 
 from chatd.chats.domain import transitions
 from chatd.chats.domain.chat import ChatState, Claimed, Facts, Slot
-from chatd.chats.domain.commands import CancelRequiredAction, Command, Interrupt, WorkerCommand
+from chatd.chats.domain.commands import Command, ExpireAction, Interrupt, WorkerCommand
 from chatd.chats.domain.errors import QueuedMessageNotFound
-from chatd.chats.domain.transitions import Decision
+from chatd.chats.domain.state_changes import Decision
 from chatd.chats.store.applying import Applied, Unwritten, Wrote
 from chatd.content.domain.tools import Outcome
 from chatd.primitives.domain.ids import (
@@ -310,7 +310,7 @@ def _is_done_whatever_the_turn(state: ChatState, command: Command) -> bool:
 
 
 def _is_done_whatever_the_action(state: ChatState, command: Command) -> bool:
-    return not isinstance(command, CancelRequiredAction) and _is_done(state, command)
+    return not isinstance(command, ExpireAction) and _is_done(state, command)
 
 
 async def _hear_nothing(self: Reconciler, named: tuple[NamedChat, ...]) -> None:
@@ -337,7 +337,7 @@ async def _sweep_as_known(self: Sweeper) -> None:
     if self._is_round_due and may_take_over:
         self._is_round_due = False
         await self._park()
-        await self._cancel_overdue_actions()
+        await self._expire_actions()
     if may_take_over:
         keeper._lease = replace(keeper._lease or Lease(0, 0, 0), contact_since=-1000.0)
     await self._claim_waiting()

@@ -32,7 +32,7 @@ from chatd.providers.scripted import Play, ScriptedModel
 from chatd.spend.domain.ledger import LedgerEntry
 from chatd.spend.domain.limits import Spending
 from chatd.streams.engine.live import LiveChats, LivePart
-from chatd.turns.domain.ports import Partials
+from chatd.turns.domain.ports import Approvals, FileRestores, Partials
 from chatd.turns.domain.turn import TurnEnded, TurnSetup
 from chatd.turns.engine.chat_run import TurnRunner
 from chatd.turns.engine.dependencies import TurnLimits
@@ -147,7 +147,10 @@ class Stage:
         partials: Partials | None = None,
         clock: FakeClock | None = None,
         spending: Spending | None = None,
+        restores: FileRestores | None = None,
+        approvals: Approvals | None = None,
     ) -> None:
+        self._restores = restores
         self.clock = clock or FakeClock()
         self.live = LiveChats()
         self.chats = InMemoryChats(IDLE)
@@ -161,9 +164,10 @@ class Stage:
         self.mailbox = Mailbox(IDLE)
         self._sent = 0
         self._limits = limits
-        self._setups = FixedSetups(setup)
+        self.setups = FixedSetups(setup)
         self._partials = partials
         self._spending = spending or Unlimited()
+        self._approvals = approvals
         self.runner = self._runner()
 
     @property
@@ -253,14 +257,16 @@ class Stage:
             self.commits,
             self.model,
             self.tools,
-            self._setups,
+            self.setups,
             self.live,
+            approvals=self._approvals,
             partials=self._partials,
             spending=self._spending,
             clock=self.clock,
             jitter=lambda: self.jitter,
             may_act=lambda: self.may_act,
             limits=self._limits,
+            restores=self._restores,
             ended=self.ended.append,
             unbilled=lambda *late: self.billed_late.append(late),
         )

@@ -87,6 +87,8 @@ class Stage:
         self.runners = HeldRunners()
         self.state_changed: list[ChatState] = []
         self.offers = 0
+        self.ended: list[WorkerId] = []  # Workers that were declared dead and know it.
+        self.quarantined: list[WorkerId] = []  # Workers that asked for a quarantine.
         self.left: list[WorkerId] = []  # Workers whose run returned by itself.
         self._cast: list[Worker] = []
 
@@ -103,8 +105,10 @@ class Stage:
                 claims=self.workers,
                 apply=self.apply,
                 run_chat=self.runners.run,
-                state_changed=self._publish,
+                state_changed=self.publish,
                 request_sweep=self._offer,
+                on_ended=lambda: self.ended.append(worker_id),
+                request_quarantine=lambda: self.quarantined.append(worker_id),
                 clock=self.clock,
                 rng=random.Random(7),
                 supervision=supervision(self.clock),
@@ -167,7 +171,7 @@ class Stage:
         if self.workers.is_down:
             await self.workers.states((chat_id,))  # Fails as everything does.
         state = await self.chats.apply(chat_id, command)
-        self._publish(state)
+        self.publish(state)
         return state
 
     async def pass_time(self, seconds: float) -> None:
@@ -181,7 +185,8 @@ class Stage:
         await worker.run()
         self.left.append(worker.worker_id)
 
-    def _publish(self, state: ChatState) -> None:
+    def publish(self, state: ChatState) -> None:
+        """Tell everybody of a state."""
         self.state_changed.append(state)
         for worker in self._cast:
             worker.deliver(state)

@@ -33,7 +33,7 @@ def node(**more: Any) -> node_pb2.Node:
     )
 
 
-class Beating:
+class ReportingNode:
     """A toolrunner that tells of itself."""
 
     def __init__(self, served: ServedChats, stub: Any) -> None:
@@ -50,7 +50,9 @@ class Beating:
         )
         return await servicer.RegisterNode(request, NO_CONTEXT)
 
-    async def beat(self, epoch: int, *hosted: node_pb2.HostedWorkspace, problem: str = "") -> Any:
+    async def heartbeat(
+        self, epoch: int, *hosted: node_pb2.HostedWorkspace, problem: str = ""
+    ) -> Any:
         """Tell what is hosted now."""
         servicer = self.served.catalogue.servicers[1]
         request = nodes_api.HeartbeatRequest(

@@ -74,7 +74,7 @@ class InMemoryHost:
             self.running.add(workspace.id)
             self.files.add(workspace.id)
         self._leave("prepare")
-        yield Prepared("/workspace", workspace.recipe.source.branch, "landlock")
+        yield Prepared("/workspace", workspace.spec.source.branch, "landlock")
 
     async def stop(self, node: Node, workspace: Workspace) -> None:
         """End its processes."""
@@ -108,7 +108,7 @@ class InMemoryHost:
 
     def _check_parent(self, workspace: Workspace) -> None:
         """Refuse a fork of another placement of its parent than the current one."""
-        source = workspace.recipe.source
+        source = workspace.spec.source
         if workspace.id in self.files or source.parent_id not in self.epochs:
             return
         here = self.epochs[source.parent_id]

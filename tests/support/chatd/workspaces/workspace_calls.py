@@ -4,9 +4,11 @@ import json
 from dataclasses import dataclass, field
 from typing import Any
 
+from chatd.content.domain.messages import ChatMode
 from chatd.content.domain.parts import ToolCall, ToolOutcome
 from chatd.content.domain.tools import Dispatch, Execution, Executor
 from chatd.content.domain.truncation import BUDGET_BYTES_UNKNOWN
+from chatd.content.domain.turn_context import TurnContext
 from chatd.primitives.domain.ids import ChatId, ExecutionId, Owner, OwnerId
 from chatd.tools.toolrunner import WorkspaceTools
 from parley.clock import Clock
@@ -25,6 +27,7 @@ class Calls:
     tools: WorkspaceTools
     attachment_store: InMemoryAttachmentStore = field(default_factory=InMemoryAttachmentStore)
     made: int = 0
+    mode: ChatMode = ChatMode.ORDINARY
 
     @classmethod
     def through(cls, channels: Channels, clock: Clock) -> "Calls":
@@ -38,17 +41,17 @@ class Calls:
         self, name: str, args_json: str, budget_bytes: int = BUDGET_BYTES_UNKNOWN
     ) -> Execution:
         """Return a new call as it is dispatched."""
-        specs = {spec.name: spec for spec in await self.tools.list_tools(CHAT, ANN)}
+        specs = {spec.name: spec for spec in await self.tools.list_tools(TurnContext(CHAT, ANN))}
         self.made += 1
         return Execution(
-            CHAT,
-            ANN,
+            TurnContext(CHAT, ANN),
             1,
             Dispatch(
                 ExecutionId(f"execution-{self.made}"),
                 ToolCall(f"call-{self.made}", name, args_json),
                 Executor.TOOLRUNNER,
                 specs[name].journal_generation,
+                self.mode,
             ),
             specs[name],
             budget_bytes,

@@ -32,7 +32,7 @@ def workspace(state: State = State.PENDING, **values: Any) -> Workspace:
         name="one",
         owner_id=ANN,
         kind=Kind.SCRATCH,
-        recipe=WorkspaceSpec(Kind.SCRATCH),
+        spec=WorkspaceSpec(Kind.SCRATCH),
         lifetime=Lifetime(ttl_ms=2 * HOUR_MS, ttl_max_ms=8 * HOUR_MS),
         created_at=NOON,
         last_used_at=NOON,

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
-from datetime import UTC, datetime
 
 import pytest
 
@@ -10,15 +9,12 @@ from chatd.chats.domain.chat import (
     QUEUE_LENGTH_MAX,
     ChatState,
     Facts,
-    Message,
-    NewMessage,
-    PendingCall,
     Retry,
     Status,
 )
 from chatd.chats.domain.commands import (
+    AnswerAction,
     BusyBehavior,
-    CancelRequiredAction,
     Command,
     CommitCompaction,
     CommitResults,
@@ -26,21 +22,26 @@ from chatd.chats.domain.commands import (
     DeleteQueuedMessage,
     EditMessage,
     EnterRequiresAction,
+    ExpireAction,
     FailTurn,
     FinishInterruption,
+    FinishRevert,
     FinishTurn,
     Interrupt,
     PromoteQueuedMessage,
     Reconcile,
-    RecordResult,
     RecordRetry,
     Release,
     RequestCompaction,
+    Resolved,
+    RevertChat,
     SendMessage,
     SetArchived,
     SubmitToolResults,
+    UndoRevert,
 )
 from chatd.chats.domain.errors import (
+    ActionNotOpen,
     BadToolResult,
     ChatArchived,
     FenceLost,
@@ -53,9 +54,8 @@ from chatd.chats.domain.errors import (
     ResultProblem,
     TransitionNotAllowed,
 )
+from chatd.chats.domain.state_changes import Decision
 from chatd.chats.domain.transitions import (
-    ACTION_TIMEOUT_S,
-    Decision,
     decide,
     fence_of,
     impossibility,
@@ -63,70 +63,50 @@ from chatd.chats.domain.transitions import (
 from chatd.chats.domain.writes import (
     AnswerPending,
     AppendMessages,
+    CancelActions,
     ClearQueue,
     DeleteMessagesFrom,
     EnqueueMessage,
     MoveToHead,
     PromoteHead,
-    RecordDispatches,
-    StoreResult,
 )
-from chatd.content.domain.messages import ErrorKind, Role, TurnError
-from chatd.content.domain.parts import Text, ToolCall, ToolOutcome, ToolResult
-from chatd.content.domain.tools import Dispatch, Executor
+from chatd.content.domain.messages import Role
+from chatd.content.domain.parts import ToolOutcome, ToolResult
 from chatd.primitives.domain.errors import ChatError
 from chatd.primitives.domain.ids import (
-    ChatId,
-    ExecutionId,
     Fence,
     MessageId,
-    QueuedMessageId,
-    WorkerId,
 )
-
-CHAT = ChatId("00000000-0000-0000-0000-000000000001")
-WORKER = WorkerId("00000000-0000-0000-0000-0000000000aa")
-OTHER = WorkerId("00000000-0000-0000-0000-0000000000bb")
-QUEUED = QueuedMessageId("00000000-0000-0000-0000-0000000000cc")
-EXECUTION = ExecutionId("00000000-0000-0000-0000-0000000000dd")
-NOW = datetime(2026, 1, 1, tzinfo=UTC)
-OOPS = TurnError("It broke.", ErrorKind.GENERIC)
-HELLO = NewMessage(Role.USER, (Text("hello"),), "ann")
-ANSWER = NewMessage(Role.ASSISTANT, (Text("hi"),))
-LOCAL = PendingCall("call_0", "execute", EXECUTION)
-CLIENT = PendingCall("call_1", "ask")
-DONE = ToolResult("call_0", "execute", "{}", ToolOutcome.DONE)
-ANSWERED = ToolResult("call_1", "ask", "{}", ToolOutcome.DONE)
-CALL = ToolCall("call_0", "execute", "{}")
-DISPATCH = Dispatch(EXECUTION, CALL, Executor.TOOLRUNNER, "journal-1")
-TARGET = Message(MessageId(3), 2, Role.USER, (Text("old"),), "ann", NOW)
-
-AT_REST = ChatState(CHAT, Status.WAITING, 9, 8, 0, MessageId(7), turn_id=MessageId(5))
-OWNED = replace(AT_REST, owner_epoch=4, worker_id=WORKER, generation_attempt=1)
-
-STATES: Mapping[str, ChatState] = {
-    "W": AT_REST,
-    "E0": replace(AT_REST, status=Status.ERROR, last_error=OOPS),
-    "E1": replace(AT_REST, status=Status.ERROR, last_error=OOPS, queue_length=2),
-    "R0": replace(OWNED, status=Status.RUNNING),
-    "R1": replace(OWNED, status=Status.RUNNING, queue_length=2),
-    "I0": replace(OWNED, status=Status.INTERRUPTING),
-    "I1": replace(OWNED, status=Status.INTERRUPTING, queue_length=2),
-    "A0": replace(AT_REST, status=Status.REQUIRES_ACTION, pending=(CLIENT,), deadline_at=NOW),
-    "A1": replace(
-        AT_REST, status=Status.REQUIRES_ACTION, pending=(CLIENT,), deadline_at=NOW, queue_length=2
-    ),
-    "XW": replace(AT_REST, archived=True),
-    "XE0": replace(AT_REST, status=Status.ERROR, last_error=OOPS, archived=True),
-    "XE1": replace(AT_REST, status=Status.ERROR, last_error=OOPS, archived=True, queue_length=2),
-}
-FACTS = Facts(is_queued=True, target=TARGET, has_material=True)
+from support.chatd.chats.transition_states import (
+    ACTION,
+    ANSWER,
+    ANSWERED,
+    AT_REST,
+    CLIENT,
+    DONE,
+    EXECUTION,
+    FACTS,
+    HELLO,
+    LOCAL,
+    NOW,
+    OOPS,
+    OTHER,
+    OTHER_REVERT,
+    QUEUED,
+    REVERT,
+    STATES,
+    TARGET,
+    WORKER,
+)
 
 # What each command is, built for a state, because a worker's carries that state's fence.
 COMMANDS: Mapping[str, Callable[[ChatState], Command]] = {
     "send": lambda _: SendMessage(HELLO, QUEUED, OTHER),
     "send urgently": lambda _: SendMessage(HELLO, QUEUED, OTHER, BusyBehavior.INTERRUPT),
     "edit": lambda _: EditMessage(TARGET.id, HELLO, OTHER),
+    "revert": lambda _: RevertChat(OTHER_REVERT, TARGET.id, False, OTHER),
+    "revert with files": lambda _: RevertChat(OTHER_REVERT, TARGET.id, True, OTHER),
+    "undo revert": lambda _: UndoRevert(OTHER_REVERT, REVERT.revert_id, OTHER),
     "drop queued": lambda _: DeleteQueuedMessage(QUEUED),
     "promote": lambda _: PromoteQueuedMessage(QUEUED, OTHER),
     "interrupt": lambda _: Interrupt(MessageId(0), OTHER),
@@ -134,8 +114,12 @@ COMMANDS: Mapping[str, Callable[[ChatState], Command]] = {
     "compact": lambda _: RequestCompaction(OTHER),
     "archive": lambda _: SetArchived(archived=True),
     "unarchive": lambda _: SetArchived(archived=False),
-    "give up on client": lambda state: CancelRequiredAction(state.history_version, OTHER),
-    "give up on what is over": lambda _: CancelRequiredAction(7, OTHER),
+    "answer as person": lambda _: AnswerAction(ACTION, Resolved(ANSWERED), "{}", "ann", OTHER),
+    "answer what is over": lambda _: AnswerAction(
+        EXECUTION, Resolved(ANSWERED), "{}", "ann", OTHER
+    ),
+    "expire": lambda _: ExpireAction(ACTION, OTHER),
+    "expire what is over": lambda _: ExpireAction(EXECUTION, OTHER),
     "reconcile": lambda _: Reconcile(),
     "step": lambda state: CommitStep(fence_of(state), (ANSWER,)),
     "commit results": lambda state: CommitResults(fence_of(state)),
@@ -143,6 +127,7 @@ COMMANDS: Mapping[str, Callable[[ChatState], Command]] = {
     "retry": lambda state: RecordRetry(fence_of(state), Retry(1, 1000, NOW, OOPS)),
     "finish": lambda state: FinishTurn(fence_of(state), (ANSWER,)),
     "finish interruption": lambda state: FinishInterruption(fence_of(state), (ANSWER,)),
+    "finish revert": lambda state: FinishRevert(fence_of(state), b"report"),
     "fail": lambda state: FailTurn(fence_of(state), OOPS),
     "release": lambda state: Release(fence_of(state)),
 }
@@ -152,34 +137,47 @@ COMMANDS: Mapping[str, Callable[[ChatState], Command]] = {
 OUTCOMES: Mapping[str, Mapping[str, str]] = {
     "send": {
         "W": "R0", "E0": "R0", "E1": "R1", "R0": "R1", "R1": "R1",
-        "I0": "I1", "I1": "I1", "A0": "A1", "A1": "A1",
+        "V0": "V1", "V1": "V1", "I0": "I1", "I1": "I1", "A0": "A1", "A1": "A1",
     },
     "send urgently": {
         "W": "R0", "E0": "R0", "E1": "R1", "R0": "I1", "R1": "I1",
-        "I0": "I1", "I1": "I1", "A0": "R0", "A1": "R1",
+        "V0": "V1", "V1": "V1", "I0": "I1", "I1": "I1", "A0": "R0", "A1": "R1",
     },
     "edit": dict.fromkeys(("W", "E0", "E1", "R0", "R1", "I0", "I1", "A0", "A1"), "R0"),
-    "drop queued": {name: name for name in ("E1", "R1", "I1", "A1")},
+    "revert": dict.fromkeys(("W", "E0", "E1"), "W"),
+    "revert with files": dict.fromkeys(("W", "E0", "E1"), "V0"),
+    "undo revert": dict.fromkeys(("W", "E0", "E1"), "W"),
+    "drop queued": {name: name for name in ("E1", "R1", "V1", "I1", "A1")},
     "promote": {"E1": "R1", "A1": "R1", "R1": "I1", "I1": "I1"},
     "interrupt": {
         "W": "=", "E0": "=", "E1": "=", "R0": "I0", "R1": "I1", "I0": "=", "I1": "=",
+        "V0": "=", "V1": "=",
         "A0": "W", "A1": "R1",
     },
     "answer": {"A0": "R0", "A1": "R1"},
     "compact": {"W": "R0", "E0": "R0", "E1": "R1"},
-    "archive": {"W": "XW", "E0": "XE0", "E1": "XE1", "XW": "=", "XE0": "=", "XE1": "="},
-    "unarchive": {"W": "=", "E0": "=", "E1": "=", "XW": "W", "XE0": "E0", "XE1": "E1"},
-    "give up on client": {"A0": "R0", "A1": "R1"},
-    "give up on what is over": {"A0": "=", "A1": "="},
+    "archive": {
+        "W": "XW", "E0": "XE0", "E1": "XE1", "A0": "XW", "A1": "XE1",
+        "XW": "=", "XE0": "=", "XE1": "=",
+    },
+    "unarchive": {
+        "W": "=", "E0": "=", "E1": "=", "A0": "=", "A1": "=",
+        "XW": "W", "XE0": "E0", "XE1": "E1",
+    },
+    "answer as person": {"A0": "R0", "A1": "R1"},
+    "answer what is over": {},
+    "expire": {"A0": "R0", "A1": "R1"},
+    "expire what is over": {"A0": "=", "A1": "="},
     "reconcile": {},
     "step": {"R0": "R0", "R1": "R1"},
     "commit results": {"R0": "R0", "R1": "R1"},
     "commit compaction": {"R0": "R0", "R1": "R1"},
-    "retry": {"R0": "R0", "R1": "R1"},
+    "retry": {name: name for name in ("R0", "R1", "V0", "V1")},
     "finish": {"R0": "W", "R1": "R1"},
     "finish interruption": {"I0": "W", "I1": "R1"},
-    "fail": {"R0": "E0", "R1": "E1"},
-    "release": {"R0": "R0", "R1": "R1", "I0": "I0", "I1": "I1"},
+    "finish revert": {"V0": "W", "V1": "R1"},
+    "fail": {"R0": "E0", "R1": "E1", "V0": "E0", "V1": "E1"},
+    "release": {name: name for name in ("R0", "R1", "V0", "V1", "I0", "I1")},
 }  # fmt: skip
 
 
@@ -191,6 +189,7 @@ def label(state: ChatState) -> str:
         Status.INTERRUPTING: "I",
         Status.REQUIRES_ACTION: "A",
     }[state.status]
+    letter = letter if state.revert is None else "V"
     queue = "" if letter == "W" else str(int(state.queue_length > 0))
     return f"{'X' if state.archived else ''}{letter}{queue}"
 
@@ -222,10 +221,15 @@ def test_every_command_in_every_state_does_what_the_matrix_says(name: str, comma
 
 def refusal_of(state: ChatState, command: str) -> type[ChatError]:
     if state.archived and command in {
-        "send", "send urgently", "edit", "drop queued", "promote", "interrupt", "answer",
-        "compact", "give up on client", "give up on what is over",
+        "send", "send urgently", "edit", "revert", "revert with files", "undo revert",
+        "drop queued", "promote", "interrupt", "answer", "compact", "answer as person",
+        "answer what is over", "expire", "expire what is over",
     }:  # fmt: skip
         return ChatArchived
+    if command == "promote" and state.revert is not None:
+        return TransitionNotAllowed
+    if command == "answer what is over" and state.status is Status.REQUIRES_ACTION:
+        return ActionNotOpen
     if command in {"drop queued", "promote"}:
         return QueuedMessageNotFound
     return TransitionNotAllowed
@@ -270,9 +274,10 @@ def test_without_a_free_slot_the_chat_runs_unowned_and_no_former_owner_can_go_on
 def test_a_message_answers_the_calls_that_a_failed_turn_left_open() -> None:
     failed = replace(STATES["E0"], pending=(LOCAL, CLIENT))
     decision = decide(failed, SendMessage(HELLO, QUEUED, WORKER))
-    answers, appended = decision.writes
+    answers, cancelled, appended = decision.writes
     assert isinstance(answers, AnswerPending)
     assert answers.calls == (LOCAL, CLIENT)
+    assert cancelled == CancelActions()
     assert appended == AppendMessages((HELLO,))
     assert decision.state.pending == ()
     assert decision.state.next_message_id == failed.next_message_id + 3
@@ -322,80 +327,6 @@ def test_an_interrupt_for_a_turn_that_is_over_succeeds_without_effect() -> None:
     running = STATES["R0"]
     assert decide(running, Interrupt(MessageId(4), None)) == Decision(running)
     assert decide(running, Interrupt(MessageId(5), None)).state.status is Status.INTERRUPTING
-
-
-def test_an_interrupt_while_the_client_is_asked_stops_the_turn() -> None:
-    decision = decide(STATES["A0"], Interrupt(MessageId(0), None))
-    assert decision.state.status is Status.WAITING
-    assert decision.state.deadline_at is None
-    (answers,) = decision.writes
-    assert isinstance(answers, AnswerPending)
-    assert answers.calls == (CLIENT,)
-
-
-def test_a_step_keeps_its_calls_open_and_remembers_them_as_dispatched() -> None:
-    message = NewMessage(Role.ASSISTANT, (CALL,))
-    running = STATES["R0"]
-    step = CommitStep(fence_of(running), (message,), (DISPATCH,), (CLIENT,))
-    decision = decide(running, step)
-    assert decision.writes == (
-        AppendMessages((message,)),
-        RecordDispatches(running.next_message_id, (DISPATCH,)),
-    )
-    assert decision.state.pending == (LOCAL, CLIENT)
-    again = CommitStep(fence_of(decision.state), (message,))
-    with pytest.raises(TransitionNotAllowed):
-        decide(decision.state, again)
-
-
-def test_a_result_is_recorded_once_and_leaves_the_episode_open() -> None:
-    running = replace(STATES["R0"], pending=(LOCAL, CLIENT), takeovers=2)
-    decision = decide(running, RecordResult(fence_of(running), DONE))
-    recorded = replace(LOCAL, is_recorded=True)
-    assert decision.writes == (StoreResult(LOCAL, DONE),)
-    assert decision.state.pending == (recorded, CLIENT)
-    assert fence_of(decision.state) == fence_of(running)
-    assert decision.state.takeovers == 0
-    with pytest.raises(FenceLost):
-        decide(decision.state, RecordResult(fence_of(running), DONE))
-
-
-def test_recorded_results_go_into_the_history_and_the_clients_calls_stay_open() -> None:
-    recorded = replace(LOCAL, is_recorded=True)
-    running = replace(STATES["R0"], pending=(recorded, CLIENT))
-    decision = decide(running, CommitResults(fence_of(running)))
-    (answers,) = decision.writes
-    assert isinstance(answers, AnswerPending)
-    assert answers.calls == (recorded,)
-    assert decision.state.pending == (CLIENT,)
-    waiting = decide(decision.state, EnterRequiresAction(fence_of(decision.state)))
-    assert waiting.state.status is Status.REQUIRES_ACTION
-    assert (waiting.state.worker_id, waiting.deadline_s) == (None, ACTION_TIMEOUT_S)
-
-
-def test_the_last_result_is_stored_by_the_write_that_puts_all_into_the_history() -> None:
-    first = replace(LOCAL, tool_call_id="first", is_recorded=True)
-    earlier = ToolResult("first", "execute", "{}", ToolOutcome.DONE)
-    running = replace(STATES["R0"], pending=(first, LOCAL, CLIENT), takeovers=2)
-    decision = decide(running, CommitResults(fence_of(running), (DONE, earlier)))
-    messages = (NewMessage(Role.TOOL, (earlier,)), NewMessage(Role.TOOL, (DONE,)))
-    assert decision.writes == (AppendMessages(messages), StoreResult(LOCAL, DONE))
-    assert decision.state.pending == (CLIENT,)
-    assert decision.state.next_message_id == running.next_message_id + 2
-    assert decision.state.takeovers == 0
-
-
-def test_results_that_are_not_those_of_the_calls_are_refused() -> None:
-    first = replace(LOCAL, tool_call_id="first")
-    earlier = ToolResult("first", "execute", "{}", ToolOutcome.DONE)
-    for pending, results in (
-        ((replace(first, is_recorded=True), LOCAL), (DONE,)),
-        ((LOCAL,), (DONE, earlier)),
-        ((first, LOCAL), (DONE, earlier)),
-    ):
-        running = replace(STATES["R0"], pending=pending)
-        with pytest.raises(FenceLost):
-            decide(running, CommitResults(fence_of(running), results))
 
 
 def test_nobody_waits_for_a_client_that_was_asked_nothing() -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from chatd.content.domain.messages import ErrorKind, Role
 from chatd.content.domain.parts import Text, ToolCall
+from chatd.content.domain.prompts import PromptMessage
 from chatd.models.domain.catalogue import DEMO, ProviderType, merged
 from chatd.models.domain.language_model import (
     Finished,
@@ -18,7 +19,6 @@ from chatd.models.domain.language_model import (
     ModelEvent,
     ModelRequest,
     OnEvent,
-    PromptMessage,
     TextDelta,
 )
 from chatd.models.store.catalogue import KeyValues

@@ -1,11 +1,11 @@
-from chatd.content.domain.messages import Role
+from chatd.content.domain.messages import FinishReason, Role
 from chatd.content.domain.parts import Part, Text, ToolCall, ToolOutcome, ToolResult
+from chatd.content.domain.prompts import PromptMessage
 from chatd.content.domain.tools import Executor, ToolSpec
 from chatd.models.domain.language_model import (
     Finished,
     ModelEvent,
     ModelRequest,
-    PromptMessage,
     TextDelta,
     ToolCallRequested,
 )
@@ -19,6 +19,7 @@ run: make test
 call: read_file {"path": "a: {b}"}
 call: ask {"deep": {"er": 1}}
 """
+CALLING = Finished(FinishReason.TOOL_CALLS)
 TOOLS = (ToolSpec("ask", "", "{}", Executor.MCPGATEWAY, server_id="server"),)
 
 
@@ -37,15 +38,15 @@ async def test_a_script_is_played_step_by_step_whatever_comes_of_it() -> None:
     good = ToolResult("call_1", "read_file", "{}", ToolOutcome.DONE)
     assert await played() == [
         ToolCallRequested(ToolCall("call_0", "execute", '{"command": "make test"}')),
-        Finished(),
+        CALLING,
     ]
     assert await played(bad) == [
         ToolCallRequested(ToolCall("call_1", "read_file", '{"path": "a: {b}"}')),
-        Finished(),
+        CALLING,
     ]
     assert await played(bad, good) == [
-        ToolCallRequested(ToolCall("call_2", "ask", '{"deep": {"er": 1}}', mcp_server_id="server")),
-        Finished(),
+        ToolCallRequested(ToolCall("call_2", "ask", '{"deep": {"er": 1}}')),
+        CALLING,
     ]
 
 
@@ -57,7 +58,7 @@ async def test_calls_that_belong_together_are_made_together() -> None:
             ToolCall(f"call_{'abcd'.index(name)}", "execute", f'{{"command": "{name}"}}')
             for name in names
         ]
-        return [*map(ToolCallRequested, asked), Finished()]
+        return [*map(ToolCallRequested, asked), CALLING]
 
     done = ToolResult("call", "execute", "{}", ToolOutcome.DONE)
     assert await played(script=script) == calls("a", "b", "c")
@@ -70,3 +71,13 @@ async def test_after_its_last_step_a_script_tells_what_came_back() -> None:
     told = "".join(event.text for event in events if isinstance(event, TextDelta))
     assert told.count('execute answered: {"exit_code":0}') == 3
     assert not any(isinstance(event, ToolCallRequested) for event in events)
+    assert events[-1] == Finished(FinishReason.STOP)
+
+
+async def test_the_demo_says_whether_it_calls_a_tool() -> None:
+    shell = ToolSpec("execute", "", "{}", Executor.TOOLRUNNER)
+    model = ScriptedModel(demo_with(FakeClock()))
+    messages = (PromptMessage(Role.USER, (Text("hello"),)),)
+    calling = await events_of(model, ModelRequest("scripted", messages, (shell,)))
+    alone = await events_of(model, ModelRequest("scripted", messages, ()))
+    assert (calling[-1], alone[-1]) == (CALLING, Finished(FinishReason.STOP))

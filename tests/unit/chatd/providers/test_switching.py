@@ -8,7 +8,7 @@ from chatd.content.domain.parts import (
     ToolOutcome,
     ToolResult,
 )
-from chatd.models.domain.language_model import PromptMessage
+from chatd.content.domain.prompts import PromptMessage
 from chatd.providers.switching import PromptTarget, for_target
 
 OWNERS = {"sonnet": "anthropic", "opus": "anthropic", "gpt": "openai"}

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 from chatd.chats.domain.chat import ChatState, Status
 from chatd.chats.domain.pieces import Chunk, Piece
 from chatd.content.domain.messages import Role
-from chatd.content.domain.parts import Text
+from chatd.content.domain.parts import Text, ToolResultDelta
 from chatd.primitives.domain.ids import ChatId, MessageId, WorkerId
 from chatd.streams.engine.live import LivePart
 from chatd.streams.engine.partials import CHUNK_CHARACTERS, WRITE_EVERY_S, PartialWriter
@@ -110,3 +110,13 @@ async def test_pieces_that_cannot_be_written_cost_the_other_chats_nothing() -> N
         clock.advance(WRITE_EVERY_S)
         written.append((await partials.chunks.get())[0].chat_id)
     assert written == [CHAT, OTHER, CHAT]
+
+
+async def test_the_output_of_running_calls_is_not_written() -> None:
+    delta = ToolResultDelta("c1", "execute", text="x" * 100_000)
+    async with running_writer() as (writer, partials, clock):
+        writer.shown(CHAT, LivePart(5, 1, 1, 0, Role.TOOL, delta))
+        writer.shown(CHAT, part(2, "hello"))
+        clock.advance(WRITE_EVERY_S)
+        written = await partials.chunks.get()
+    assert written == (Chunk(CHAT, 5, 1, 2, (Piece(Role.ASSISTANT, 0, Text("hello")),)),)

@@ -9,12 +9,12 @@ import pytest
 
 from chatd.content.domain.messages import ErrorKind, Role, TurnError
 from chatd.content.domain.parts import Text
+from chatd.content.domain.prompts import PromptMessage
 from chatd.models.domain.language_model import (
     Finished,
     ModelError,
     ModelEvent,
     ModelRequest,
-    PromptMessage,
     TextDelta,
     UsageReported,
 )

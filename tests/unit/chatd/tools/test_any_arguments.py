@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from chatd.content.domain.parts import ToolCall, ToolOutcome
 from chatd.content.domain.tools import Dispatch, Execution, Executor, ExecutorUnreachable
+from chatd.content.domain.turn_context import TurnContext
 from chatd.primitives.domain.ids import ChatId, ExecutionId, Owner, OwnerId
 from chatd.tools.workspace import TOOLS, Call
 from chatd.workspaces.domain.ports import WorkspaceLocation
@@ -96,7 +97,7 @@ def test_a_call_ends_in_a_result_or_in_a_lost_request(
     dispatch = Dispatch(
         ExecutionId("e"), ToolCall("c", name, json.dumps(arguments)), Executor.TOOLRUNNER, "j1"
     )
-    execution = Execution(CHAT, ANN, 1, dispatch, tool.spec("j1"), budget_bytes)
+    execution = Execution(TurnContext(CHAT, ANN), 1, dispatch, tool.spec("j1"), budget_bytes)
     channel: Any = DeadChannel()
     try:
         outcome = asyncio.run(

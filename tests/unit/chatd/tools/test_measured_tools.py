@@ -16,6 +16,7 @@ from chatd.content.domain.tools import (
     Outcome,
     ToolSpec,
 )
+from chatd.content.domain.turn_context import TurnContext
 from chatd.primitives.domain.ids import ChatId, ExecutionId, Owner, OwnerId
 from chatd.tools.metrics import MeasuredTools
 from parley.clock import FakeClock
@@ -31,7 +32,7 @@ class Answering:
     clock: FakeClock
     answers: list[Outcome | Exception] = field(default_factory=list)
 
-    async def list_tools(self, chat_id: ChatId, owner: Owner) -> tuple[ToolSpec, ...]:
+    async def list_tools(self, context: TurnContext) -> tuple[ToolSpec, ...]:
         return ()
 
     async def execute(self, execution: Execution) -> Outcome:
@@ -51,7 +52,9 @@ class Answering:
 def execution(name: str, executor: Executor = Executor.TOOLRUNNER) -> Execution:
     call = ToolCall("call", name, "{}")
     spec = ToolSpec(name, "", "{}", executor)
-    return Execution(ChatId("c"), OWNER, 1, Dispatch(ExecutionId("e"), call, executor, "g"), spec)
+    return Execution(
+        TurnContext(ChatId("c"), OWNER), 1, Dispatch(ExecutionId("e"), call, executor, "g"), spec
+    )
 
 
 async def test_calls_are_counted_by_tool_and_outcome_with_their_sizes_and_what_was_cut() -> None:

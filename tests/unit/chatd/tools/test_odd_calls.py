@@ -3,6 +3,8 @@
 import json
 from collections.abc import Iterable
 from contextlib import suppress
+from dataclasses import replace
+from itertools import count
 
 import pytest
 from hypothesis import given
@@ -19,6 +21,7 @@ from chatd.content.domain.arguments import (
 )
 from chatd.content.domain.messages import Role
 from chatd.content.domain.parts import Notice, Part, Text, ToolCall, ToolOutcome, ToolResult
+from chatd.content.domain.tools import Outcome, PendingKind
 from chatd.models.domain.language_model import (
     Finished,
     ModelEvent,
@@ -28,9 +31,10 @@ from chatd.models.domain.language_model import (
 )
 from chatd.primitives.domain.ids import MessageId
 from chatd.turns.domain.calls import CALLS_MAX, plan_calls
+from chatd.turns.domain.loops import ASK_AFTER
 from chatd.turns.domain.steps import REPETITIONS_MAX, repeated_call
 from parley.clock.fake import EPOCH
-from support.chatd.turns.turn_stage import Stage, calling, tool
+from support.chatd.turns.turn_stage import SETUP, Stage, calling, tool
 
 LOOK = tool("look")
 SPECS = {"look": LOOK}
@@ -180,10 +184,39 @@ async def test_of_very_many_calls_the_first_hundred_run_and_all_are_answered_in_
     ]
 
 
-async def test_a_model_that_goes_in_circles_is_stopped_and_its_user_asked() -> None:
+def circling(request: ModelRequest) -> Iterable[ModelEvent]:
+    yield ToolCallRequested(ToolCall("a", "look", '{"at":"it"}'))
+    yield Finished()
+
+
+async def test_a_call_with_the_same_result_six_times_is_asked_about() -> None:
+    stage = Stage(circling, LOOK)
+    await stage.ask()
+    assert len(stage.tools.order) == ASK_AFTER
+    assert stage.status is Status.REQUIRES_ACTION
+    (pending,) = stage.state.pending
+    assert (pending.kind, pending.reason) == (
+        PendingKind.LOOP,
+        "the same call had the same result 6 times",
+    )
+
+
+async def test_where_nobody_can_be_asked_the_turn_ends_instead() -> None:
+    stage = Stage(circling, LOOK, setup=replace(SETUP, is_attended=False))
+    await stage.ask()
+    assert len(stage.tools.order) == ASK_AFTER
+    assert stage.status is Status.WAITING
+    (notice,) = stage.messages[-1].content
+    assert isinstance(notice, Notice)
+    assert "called look 6 times with the same arguments" in notice.text
+
+
+async def test_a_model_that_goes_in_circles_is_stopped_whatever_the_results_are() -> None:
+    numbers = count()
+
     def play(request: ModelRequest) -> Iterable[ModelEvent]:
-        yield ToolCallRequested(ToolCall("a", "look", '{"at":"it"}'))
-        yield Finished()
+        stage.tools.answers["look"] = Outcome(ToolOutcome.DONE, f'{{"number": {next(numbers)}}}')
+        yield from circling(request)
 
     stage = Stage(play, LOOK)
     await stage.ask()

@@ -3,6 +3,7 @@
 import pytest
 
 from chatd.content.domain.tools import Execution, Executor, Found, Outcome, ToolSpec
+from chatd.content.domain.turn_context import TurnContext
 from chatd.primitives.domain.errors import ChatNotFound
 from chatd.primitives.domain.ids import ChatId, Owner, OwnerId
 from chatd.tools.routing import RoutedTools
@@ -14,8 +15,8 @@ ANN = Owner(OwnerId("00000000-0000-0000-0000-00000000000a"), "member")
 class ToolsOfNoChat:
     """Tools of a chat that was deleted."""
 
-    async def list_tools(self, chat_id: ChatId, owner: Owner) -> tuple[ToolSpec, ...]:
-        raise ChatNotFound(chat_id)
+    async def list_tools(self, context: TurnContext) -> tuple[ToolSpec, ...]:
+        raise ChatNotFound(context.chat_id)
 
     async def execute(self, execution: Execution) -> Outcome:
         raise ChatNotFound(execution.chat_id)
@@ -30,4 +31,4 @@ class ToolsOfNoChat:
 async def test_that_a_chat_is_gone_is_told_as_it_is_and_not_in_a_group() -> None:
     tools = RoutedTools({each: ToolsOfNoChat() for each in Executor})
     with pytest.raises(ChatNotFound):
-        await tools.list_tools(CHAT, ANN)
+        await tools.list_tools(TurnContext(CHAT, ANN))

@@ -145,3 +145,20 @@ def test_what_was_written_is_counted_once_however_it_came() -> None:
     ):
         answer.on_event(event)
     assert answer.output_tokens == (8 + 4 + 6 + 7 + 3) // 4
+
+
+def test_every_piece_of_a_call_names_the_server_of_its_tool_unless_the_provider_runs_it() -> None:
+    shown: list[Piece] = []
+    answer = Answer(
+        lambda *piece: shown.append(Piece(*piece)), FakeClock(), {"ask": "server", "other": ""}
+    )
+    answer.on_event(ToolInputDelta("1", "ask", "{"))
+    answer.on_event(ToolCallRequested(ToolCall("1", "ask", "{}")))
+    answer.on_event(ToolCallRequested(ToolCall("2", "other", "{}", "made up")))
+    answer.on_event(ToolCallRequested(ToolCall("3", "ask", "{}", provider_executed=True)))
+    named = [
+        (part.tool_call_id, part.mcp_server_id)
+        for part in (piece.part for piece in shown)
+        if isinstance(part, ToolCall)
+    ]
+    assert named == [("1", "server"), ("1", "server"), ("2", ""), ("3", "")]

@@ -23,7 +23,7 @@ from chatd.content.domain.parts import (
     ToolOutcome,
     ToolResult,
 )
-from chatd.models.domain.language_model import PromptMessage
+from chatd.content.domain.prompts import PromptMessage
 from chatd.models.domain.price import ModelUse
 from chatd.primitives.domain.ids import MessageId
 from chatd.turns.domain.prompt import PromptBuilder
@@ -114,9 +114,9 @@ def test_blocks_follow_the_leading_system_rows_in_their_order() -> None:
     assert texts[6:] == [ADVISOR, "hi", "later"]
 
 
-def test_the_place_of_the_plan_is_told_or_left_out() -> None:
-    (planned,) = blocks_of(SystemPrompt(mode=Mode.PLAN, plan_path="/plans/a.md"))
-    assert planned == f"{PLAN}\n\nThe plan file is /plans/a.md."
+def test_instructions_of_administrators_follow_those_of_plan_mode() -> None:
+    (planned,) = blocks_of(SystemPrompt(mode=Mode.PLAN, plan_instructions=" Be brief. "))
+    assert planned == f"{PLAN}\n\nBe brief."
     (unplanned,) = blocks_of(SystemPrompt(mode=Mode.PLAN))
     assert unplanned == PLAN
 

@@ -7,6 +7,7 @@ from chatd.chats.domain.chat import ChatState, Message, PendingCall, Status
 from chatd.chats.domain.pieces import CHAT_SUMMARIZED
 from chatd.content.domain.messages import ErrorKind, Role, Visibility
 from chatd.content.domain.parts import Notice, Part, Text, ToolCall, ToolOutcome, ToolResult
+from chatd.content.domain.tools import PendingKind
 from chatd.models.domain.estimates import estimated_tokens
 from chatd.models.domain.price import ModelUse
 from chatd.primitives.domain.ids import ChatId, ExecutionId, MessageId
@@ -29,7 +30,7 @@ RUNNING = ChatState(
 )
 POLICY = StepPolicy(context_limit_tokens=1000)
 LOCAL = PendingCall("a", "execute", ExecutionId("e"))
-CLIENT = PendingCall("b", "pick_file")
+CLIENT = PendingCall("b", "pick_file", ExecutionId("f"), kind=PendingKind.CLIENT)
 FULL = ModelUse("demo", input_tokens=300, cache_read_tokens=300, cache_write_tokens=100)
 
 
@@ -87,7 +88,7 @@ def state(**changes: object) -> ChatState:
 def test_open_calls_come_first_and_the_clients_after_them() -> None:
     history = (user(1), called(2))
     both = state(pending=(LOCAL, CLIENT), is_compaction_requested=True)
-    assert next_action(both, history, POLICY) == RunTools((LOCAL,))
+    assert next_action(both, history, POLICY) == RunTools()
     only_client = state(pending=(CLIENT,), is_compaction_requested=True)
     assert next_action(only_client, history, POLICY) == EnterAction()
 

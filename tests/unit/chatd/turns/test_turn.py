@@ -8,6 +8,7 @@ from chatd.chats.domain.commands import CommitStep, EditMessage, FinishTurn
 from chatd.content.domain.messages import FinishReason, Role, Visibility
 from chatd.content.domain.parts import Notice, Text, ToolCall, ToolOutcome, ToolResult
 from chatd.content.domain.tools import Executor, ToolSpec
+from chatd.content.domain.turn_context import TurnContext
 from chatd.models.domain.language_model import (
     Finished,
     ModelEvent,
@@ -253,9 +254,10 @@ async def test_calls_are_committed_as_dispatched_before_any_of_them_leaves() -> 
 def test_execution_ids_come_from_chat_step_and_place_alone() -> None:
     calls = (ToolCall("same", "execute", "{}"), ToolCall("same", "execute", "{}"))
     fence = Fence(1, 7, 1)
-    first = dispatches_for(CHAT, fence, calls, {"execute": SHELL})
-    again = dispatches_for(CHAT, replace(fence, owner_epoch=2), calls, {"execute": SHELL})
-    other = dispatches_for(CHAT, replace(fence, history_version=8), calls, {"execute": SHELL})
+    context = TurnContext(CHAT, ANN)
+    first = dispatches_for(context, fence, calls, {"execute": SHELL})
+    again = dispatches_for(context, replace(fence, owner_epoch=2), calls, {"execute": SHELL})
+    other = dispatches_for(context, replace(fence, history_version=8), calls, {"execute": SHELL})
     assert first == again
     assert len({dispatch.execution_id for dispatch in (*first, *other)}) == 4
 

@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 
+import msgspec
 import pytest
 
 from chatd.chats.domain.chat import Message, Status
@@ -56,7 +57,8 @@ class Filling:
         else:
             if self._steps:
                 self._steps -= 1
-                yield ToolCallRequested(CALL)
+                args_json = f'{{"step": {self._steps}}}'
+                yield ToolCallRequested(msgspec.structs.replace(CALL, args_json=args_json))
             else:
                 yield TextDelta("answer")
             yield UsageReported(self._tokens(request), 10)

@@ -5,12 +5,12 @@ from collections.abc import Iterable
 from chatd.chats.domain.chat import Status
 from chatd.content.domain.messages import ErrorKind, Role
 from chatd.content.domain.parts import Text, ToolOutcome, ToolResult
+from chatd.content.domain.prompts import PromptMessage
 from chatd.models.domain.language_model import (
     Finished,
     ModelError,
     ModelEvent,
     ModelRequest,
-    PromptMessage,
     TextDelta,
 )
 from chatd.turns.domain.compaction import SUMMARY_REQUEST, shortened

@@ -9,8 +9,8 @@ from chatd.chats.domain.commands import CommitResults, CommitStep, RecordResult
 from chatd.chats.domain.errors import FenceLost
 from chatd.content.domain.messages import Role
 from chatd.content.domain.parts import File, ToolCall, ToolOutcome, ToolResult
+from chatd.content.domain.prompts import PromptMessage
 from chatd.content.domain.tools import UNKNOWN_OUTCOME, Outcome
-from chatd.models.domain.language_model import PromptMessage
 from chatd.models.domain.profile import ModelProfile
 from chatd.turns.domain.turn import TurnSetup
 from support.chatd.turns.journaling_tools import Crash
@@ -75,6 +75,27 @@ async def test_after_a_tool_that_moves_the_others_they_are_offered_anew(
     stage = Stage(calling(A), replace(tool("a"), moves_tools=moves_tools))
     await stage.ask()
     assert stage.tools.offers == offers
+
+
+async def test_a_call_and_its_result_name_the_server_of_the_tool_in_stored_and_live_parts() -> None:
+    of_server = replace(tool("a"), server_id="server")
+    stage = Stage(calling(A, B), of_server, tool("b"))
+    with stage.watch() as watcher:
+        await stage.ask()
+        live = [each.part for each in await live_parts(watcher, 4)]
+    stored = [part for message in stage.messages for part in message.content]
+    for parts in (live, stored):
+        named = {
+            (type(part), part.tool_name): part.mcp_server_id
+            for part in parts
+            if isinstance(part, ToolCall | ToolResult)
+        }
+        assert named == {
+            (ToolCall, "a"): "server",
+            (ToolResult, "a"): "server",
+            (ToolCall, "b"): "",
+            (ToolResult, "b"): "",
+        }
 
 
 async def test_serial_tools_run_after_the_others_one_at_a_time() -> None:

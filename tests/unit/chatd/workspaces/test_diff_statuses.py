@@ -17,6 +17,7 @@ from chatd.content.domain.tools import (
     Outcome,
     ToolSpec,
 )
+from chatd.content.domain.turn_context import TurnContext
 from chatd.primitives.domain.ids import ChatId, ExecutionId, Owner, OwnerId
 from chatd.tools.workspace import TOOLS
 from chatd.workspaces.clients.repositories import READERS, ChangeTrackingTools
@@ -148,7 +149,7 @@ class AttachmentStore:
     def __init__(self) -> None:
         self.is_failing = False
 
-    async def list_tools(self, chat_id: ChatId, owner: Owner) -> tuple[ToolSpec, ...]:
+    async def list_tools(self, context: TurnContext) -> tuple[ToolSpec, ...]:
         return ()
 
     async def execute(self, execution: Execution) -> Outcome:
@@ -166,7 +167,7 @@ class AttachmentStore:
 def execution(name: str, executor: Executor = Executor.TOOLRUNNER) -> Execution:
     spec = ToolSpec(name, "", "{}", executor)
     dispatch = Dispatch(ExecutionId("e"), ToolCall("c", name, "{}"), executor, "")
-    return Execution(A, ANN, 1, dispatch, spec)
+    return Execution(TurnContext(A, ANN), 1, dispatch, spec)
 
 
 async def test_only_calls_that_may_change_files_are_told_of_even_if_they_fail() -> None:

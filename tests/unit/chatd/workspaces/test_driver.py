@@ -223,7 +223,7 @@ def forked(stage: Stage, **values: object) -> Workspace:
         stage.store.rows[WORKSPACE],
         kind=Kind.FORK,
         parent_id="parent",
-        recipe=WorkspaceSpec(Kind.FORK, source),
+        spec=WorkspaceSpec(Kind.FORK, source),
         **values,  # type: ignore[arg-type]
     )
     return parent
@@ -235,7 +235,7 @@ async def test_a_fork_is_made_of_its_parent_as_it_is_placed_now(stage: Stage) ->
     stage.store.rows["parent"] = replace(parent, epoch=5)
     stage.host.epochs["parent"] = 5
     ready = await stage.driven()
-    assert (ready.state, ready.recipe.source.parent_epoch) == (State.READY, 5)
+    assert (ready.state, ready.spec.source.parent_epoch) == (State.READY, 5)
     assert stage.host.parent_epochs == {WORKSPACE: 5}
 
 

@@ -231,10 +231,10 @@ def test_a_node_that_says_that_a_workspace_does_not_run_is_believed_of_its_place
 
 def test_a_fork_is_placed_once_more_when_its_parent_moved_and_never_by_old_news() -> None:
     placed = lived(Place(NODE, after=0, parent_epoch=4))
-    assert (placed.epoch, placed.recipe.source.parent_epoch) == (1, 4)
+    assert (placed.epoch, placed.spec.source.parent_epoch) == (1, 4)
     again = decide(placed, Place(NODE, after=1, parent_epoch=5), LATER)
     assert (again.state, again.epoch) == (State.PREPARING, 2)
-    assert again.recipe.source.parent_epoch == 5
+    assert again.spec.source.parent_epoch == 5
     assert decide(again, Place(NODE, after=1, parent_epoch=6), LATER) is again
 
 

@@ -50,7 +50,7 @@ async def test_a_node_is_told_of_a_policy_once(stage: Stage) -> None:
     await stage.policies.publish_all()
     await stage.store.apply(WORKSPACE, SetPolicy(network=OPEN))
     await stage.store.apply(WORKSPACE, SetPolicy(limits=SMALL))
-    assert (stage.row.recipe.network, stage.row.recipe.limits) == (OPEN, SMALL)
+    assert (stage.row.spec.network, stage.row.spec.limits) == (OPEN, SMALL)
     for _ in range(2):
         await stage.policies.publish_all()
     assert (stage.told, stage.row.policy_told) == ([2], 2)

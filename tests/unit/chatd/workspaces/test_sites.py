@@ -24,6 +24,7 @@ from support.chatd.workspaces.in_memory_workspaces import InMemoryNodes, InMemor
 from support.chatd.workspaces.workspace_values import ANN, NODE, NOON, WORKSPACE, node, workspace
 
 CHAT = ChatId("00000000-0000-0000-0000-0000000000c1")
+ROOT = ChatId("00000000-0000-0000-0000-0000000000c0")
 OWNER = Owner(ANN, "member")
 ADDRESS = "unix:/run/node.sock"
 PLAIN = ChatFacts(ModelChoice(), ChatMode.ORDINARY)
@@ -162,7 +163,7 @@ async def test_a_child_looks_for_the_workspace_of_its_root_once_in_a_turn(
     stage: Stage, calls: int
 ) -> None:
     stage.bind()
-    stage.known.facts[CHAT] = replace(PLAIN, is_child=True)
+    stage.known.facts[CHAT] = replace(PLAIN, ancestor_ids=(ROOT,))
     stage.store.chats[CHAT] = replace(stage.store.chats[CHAT], is_child=True)
     for turn in range(1, 4):
         assert await stage.turn(calls) == [WorkspaceLocation(ADDRESS, WORKSPACE, 1)] * calls

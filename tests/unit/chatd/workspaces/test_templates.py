@@ -1,4 +1,4 @@
-"""Templates: values of parameters, recipes, names, and which of them stands out."""
+"""Templates: values of parameters, specs, names, and which of them stands out."""
 
 from dataclasses import replace
 from datetime import timedelta
@@ -40,9 +40,9 @@ GIT = template(
 def test_values_are_the_given_ones_then_the_presets_then_defaults() -> None:
     values = chosen_values(GIT, {"repo": "one"}, "p1")
     assert values == {"repo": "one", "ref": "main", "size": "m"}
-    recipe = spec_of(GIT, values, chat="c7")
-    assert recipe.source == Source(url="https://example.org/one.git", ref="main", branch="agent/c7")
-    assert recipe.environment["PARAMETER_REPO"] == "one"
+    spec = spec_of(GIT, values, chat="c7")
+    assert spec.source == Source(url="https://example.org/one.git", ref="main", branch="agent/c7")
+    assert spec.environment["PARAMETER_REPO"] == "one"
 
 
 @pytest.mark.parametrize(
@@ -178,8 +178,8 @@ def test_a_model_is_told_where_it_works_in_one_of_three_ways() -> None:
     # The same from turn to turn, until the end is near.
     assert workspace_description(attached, NOON + timedelta(minutes=80), is_child=False) == told
     policy = NetworkPolicy(Network.PROXY, ("pypi",), ("git.example.org:443",))
-    recipe = replace(attached.recipe, network=policy, secret_names=("deploy", "api"))
-    led = workspace_description(replace(attached, recipe=recipe), NOON, is_child=False)
+    spec = replace(attached.spec, network=policy, secret_names=("deploy", "api"))
+    led = workspace_description(replace(attached, spec=spec), NOON, is_child=False)
     assert (
         "Its network access is: proxy; it reaches preset pypi, git.example.org:443, through a "
         "proxy that programs find by themselves, and nothing else.\n"

@@ -86,6 +86,7 @@ def test_a_chat_shows_every_field_of_the_contract() -> None:
         "required_action": {
             "tool_calls": [{"tool_call_id": "t", "tool_name": "ask", "args": {"a": 1.5}}],
             "deadline_at": "2026-01-01T00:00:50Z",
+            "actions": [],
         },
         "versions": {
             "snapshot": 7,

@@ -75,6 +75,50 @@ def test_tools_are_noted_once_with_their_arguments_and_their_outcome() -> None:
     assert pieces == [Note('o echo {"a": 1}'), Note("✓ echo")]
 
 
+def running(**fields: Any) -> ServerEvent:
+    return part(type="tool-result", tool_call_id="c", tool_name="execute", **fields)
+
+
+def test_a_running_call_shows_its_process_its_progress_and_the_lines_it_writes() -> None:
+    progress = {"progress": 1.0, "total": 4.0, "message": "downloading"}
+    pieces = shown(
+        running(process_id="p1"),
+        running(process_id="p1", progress=progress),
+        running(progress=progress, result_delta="one\ntw"),
+        running(result_delta="o\n10%\r20%\nlast"),
+        running(result="{}", outcome="done", is_error=False),
+        running(result_delta="late\n"),
+        message(2, {"type": "tool-result", "tool_call_id": "c", "result": {}}, role="tool"),
+    )
+    assert pieces == [
+        Note("  execute runs as process p1"),
+        Note("  execute 1/4 downloading"),
+        Note("  | one"),
+        Note("  | two"),
+        Note("  | 20%"),
+        Note("  | last"),
+        Note("✓ execute"),
+    ]
+
+
+def test_output_that_is_repeated_after_a_reset_is_not_shown_again() -> None:
+    pieces = shown(
+        running(result_delta="one\ntwo\n"),
+        running(result_reset=True, result_delta="one\ntwo\nthree\n"),
+        ServerEvent("preview_reset", {}),
+        running(result_delta="one\ntwo\nthree\nfour\n"),
+        running(result_reset=True, result_delta="something else\n"),
+    )
+    lines = ("one", "two", "three", "four", "something else")
+    assert pieces == [Note(f"  | {line}") for line in lines]
+
+
+def test_of_many_lines_at_once_the_last_are_shown() -> None:
+    pieces = shown(running(result_delta="".join(f"{number}\n" for number in range(1000))))
+    assert pieces[0] == Note("  | ... 990 lines")
+    assert pieces[1:] == [Note(f"  | {number}") for number in range(990, 1000)]
+
+
 def test_a_failed_tool_is_marked() -> None:
     result = {"type": "tool-result", "tool_call_id": "c", "tool_name": "echo", "is_error": True}
     assert shown(message(1, result, role="tool")) == [Note("✗ echo")]

@@ -48,6 +48,7 @@ def test_chatd_knows_its_upstreams_its_database_and_its_keys() -> None:
         environment={
             "CHATD_DATABASE_URL_FILE": "/h/keys/chatd.database",
             "CHATD_GATEWAY": "unix:/h/run/gateway-0.sock",
+            "CHATD_INSTANCE_FILE": "/h/run/chatd-0.instance",
             "CHATD_LISTEN": "unix:/h/run/chatd-0.sock",
             "CHATD_MASTER_KEY_FILE": "/h/keys/master.keyring",
             "CHATD_MCPGATEWAY": "unix:/h/run/mcpgateway-0.sock",
@@ -59,6 +60,7 @@ def test_chatd_knows_its_upstreams_its_database_and_its_keys() -> None:
         address="unix:/h/run/chatd-0.sock",
         readiness=(Readiness(Sign.GRPC_HEALTH, "unix:/h/run/chatd-0.sock"),),
         depends_on=("toolrunner", "mcpgateway"),
+        instance_file=Path("/h/run/chatd-0.instance"),
     )
 
 

@@ -1,5 +1,6 @@
 import asyncio
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 import pytest
 
@@ -24,6 +25,16 @@ def spec(service: str, *depends_on: str) -> ProcessSpec:
     )
 
 
+class RecordedReports:
+    """Keeps what was reported."""
+
+    def __init__(self) -> None:
+        self.deaths: asyncio.Queue[tuple[Path, int, tuple[str, ...]]] = asyncio.Queue()
+
+    async def report(self, instance_file: Path, pid: int, living: tuple[str, ...]) -> None:
+        self.deaths.put_nowait((instance_file, pid, living))
+
+
 @dataclass
 class Bench:
     """A supervisor over fakes, and everything it touched."""
@@ -36,6 +47,7 @@ class Bench:
     told: list[tuple[ProcessRecord, ...]] = field(default_factory=list)
     ready: asyncio.Event = field(default_factory=asyncio.Event)
     starting_max: int = 1
+    reports: RecordedReports = field(default_factory=RecordedReports)
 
     def __post_init__(self) -> None:
         self.supervisor = Supervisor(
@@ -47,6 +59,7 @@ class Bench:
             changed=self.told.append,
             starting_max=self.starting_max,
             stop_time=StopDeadline(self.clock.monotonic),
+            death_reports=self.reports,
         )
 
     async def run(self) -> None:
@@ -237,3 +250,30 @@ async def test_a_silent_process_does_not_delay_the_refusal_of_another_for_long()
             await bench.run()
     assert caught.value.refusing == ("first-0",)
     assert bench.launcher.journal.entries[-1] == "terminate silent-0"
+
+
+async def test_a_death_is_reported_to_the_living_of_its_service_before_the_restart() -> None:
+    one, two, three = (
+        replace(
+            spec("chatd"),
+            name=f"chatd-{number}",
+            address=f"unix:/chatd-{number}",
+            instance_file=Path(f"/run/chatd-{number}.instance"),
+        )
+        for number in range(3)
+    )
+    bench = Bench((one, two, three, spec("gateway", "chatd")))
+    async with asyncio.timeout(5), asyncio.TaskGroup() as tasks:
+        tasks.create_task(bench.run())
+        await bench.ready.wait()
+        first, second = bench.launcher.children["chatd-0"], bench.launcher.children["chatd-1"]
+        bench.launcher.children["gateway-0"].end(-9)
+        first.end(-9)
+        living = ("unix:/chatd-1", "unix:/chatd-2")
+        assert await bench.reports.deaths.get() == (one.instance_file, first.pid, living)
+        assert bench.launcher.journal.entries.count("launch chatd-0") == 1
+        second.end(-9)
+        death = (two.instance_file, second.pid, ("unix:/chatd-2",))
+        assert await bench.reports.deaths.get() == death
+        assert bench.reports.deaths.empty()
+        bench.supervisor.stop()

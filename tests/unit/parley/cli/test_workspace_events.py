@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from parley.cli.commands.workspace import told
+from parley.cli.commands.workspace import event_lines
 
 
 def state(name: str, epoch: int = 1, **more: Any) -> dict[str, Any]:
@@ -34,7 +34,7 @@ def test_states_lines_and_warnings_are_told_each_once_until_it_is_gone() -> None
         state("deleted", 2),
         state("never told"),
     ]
-    assert list(told(events)) == [
+    assert list(event_lines(events)) == [
         "w is preparing",
         "  cloning",
         "  done",

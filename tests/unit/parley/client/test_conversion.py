@@ -5,6 +5,7 @@ from google.protobuf.timestamp_pb2 import Timestamp
 from parley.api.chat.v1 import chat_pb2, chat_service_pb2, event_pb2, message_pb2
 from parley.client import (
     ActionRequired,
+    CallProgress,
     Chat,
     ChatEvent,
     ChatStatus,
@@ -26,6 +27,8 @@ from parley.client import (
     RequiredCall,
     RetryScheduled,
     Role,
+    RunningCall,
+    RunningCalls,
     SentMessage,
     Skill,
     Source,
@@ -220,6 +223,42 @@ def test_every_kind_of_event_has_a_value() -> None:
     assert {proto.WhichOneof("kind") for proto in protos} == {
         field.name for field in event_pb2.ChatEvent.DESCRIPTOR.oneofs_by_name["kind"].fields
     }
+
+
+def live_result(number: int, told: message_pb2.ToolResultPart) -> event_pb2.ChatEvent:
+    told.tool_call_id, told.tool_name = "t", "execute"
+    part = event_pb2.MessagePartEvent(
+        role=message_pb2.ROLE_TOOL, part=message_pb2.Part(tool_result=told), seq=number
+    )
+    return event_pb2.ChatEvent(cursor=str(number), message_part=part)
+
+
+def test_live_results_fold_into_the_running_calls_until_the_result_is_there() -> None:
+    calls, known = RunningCalls(), []
+    progress = message_pb2.CallProgress(progress=1, total=2, message="half")
+    outcome = message_pb2.TOOL_OUTCOME_DONE
+    parts = (
+        message_pb2.ToolResultPart(process_id="p1", result_delta="on"),
+        message_pb2.ToolResultPart(result_delta="e\n", progress=progress),
+        message_pb2.ToolResultPart(result_reset=True, result_delta="two\n"),
+        message_pb2.ToolResultPart(result_json="{}", outcome=outcome),
+        message_pb2.ToolResultPart(result_delta="again"),
+    )
+    for number, told in enumerate(parts, start=1):
+        event = event_of(live_result(number, told))
+        assert event is not None
+        calls.apply(event)
+        known.append(dict(calls.calls))
+    calls.apply(PreviewReset("6"))
+    half = CallProgress(1.0, 2.0, "half")
+    assert known == [
+        {"t": RunningCall("t", "execute", "on", "p1")},
+        {"t": RunningCall("t", "execute", "one\n", "p1", half)},
+        {"t": RunningCall("t", "execute", "two\n", "p1", half)},
+        {},
+        {"t": RunningCall("t", "execute", "again")},
+    ]
+    assert calls.calls == {}
 
 
 def test_what_is_newer_than_this_client_is_left_out_or_unspecified() -> None:

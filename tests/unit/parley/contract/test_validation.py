@@ -24,6 +24,7 @@ def test_a_request_within_its_rules_has_no_violation() -> None:
 
 def test_every_violation_is_found_with_the_path_of_its_field() -> None:
     request = api.CreateChatRequest(
+        request_id="r" * 129,
         content=[text("fine"), text(" ")],
         title="t" * 201,
         workspace_id="mine",
@@ -33,6 +34,7 @@ def test_every_violation_is_found_with_the_path_of_its_field() -> None:
     )
 
     assert violations_of(request) == (
+        RuleViolation("request_id", "must have at most 128 characters, and has 129"),
         RuleViolation("content[1].text.text", "must be more than spaces"),
         RuleViolation("title", "must have at most 200 characters, and has 201"),
         RuleViolation("mode", "must be another of its values"),
@@ -54,15 +56,52 @@ def test_the_form_of_an_id_that_is_answered_as_absent_is_not_checked() -> None:
 @pytest.mark.parametrize(
     ("request_message", "field"),
     [
-        (api.MarkReadRequest(chat_id=CHAT_ID, last_message_id=-1), "last_message_id"),
+        (
+            api.MarkReadRequest(request_id="r", chat_id=CHAT_ID, last_message_id=-1),
+            "last_message_id",
+        ),
         (api.ListChatsRequest(page_size=201), "page_size"),
         (api.ListChatsRequest(page_size=-1), "page_size"),
-        (api.SendMessageRequest(chat_id=CHAT_ID), "content"),
-        (api.SetSharesRequest(chat_id=CHAT_ID, shares=[api.Share()]), "shares[0]"),
+        (api.SendMessageRequest(request_id="r", chat_id=CHAT_ID), "content"),
+        (
+            api.SetSharesRequest(request_id="r", chat_id=CHAT_ID, shares=[api.Share()]),
+            "shares[0]",
+        ),
     ],
 )
 def test_a_value_outside_its_bounds_is_a_violation(request_message: Any, field: str) -> None:
     assert [each.field for each in violations_of(request_message)] == [field]
+
+
+def test_a_string_with_rules_contains_no_nul() -> None:
+    request = api.CreateChatRequest(request_id="r\0", content=[text("a\0")], labels={"k": "\0"})
+
+    problem = "must not contain the NUL character"
+    assert violations_of(request) == (
+        RuleViolation("request_id", problem),
+        RuleViolation("content[0].text.text", problem),
+        RuleViolation("labels.k", problem),
+    )
+
+
+def test_bytes_are_counted_where_bytes_are_the_limit() -> None:
+    request = api.CreateChatRequest(request_id="r", content=[text("hi")], labels={"k": "é" * 129})
+
+    assert violations_of(request) == (RuleViolation("labels.k", "must have at most 256 bytes"),)
+
+
+def test_a_number_that_the_enum_does_not_declare_is_a_violation() -> None:
+    request = api.CreateChatRequest(
+        request_id="r",
+        content=[text("hi")],
+        mode=99,  # type: ignore[arg-type]
+        reasoning_effort=99,  # type: ignore[arg-type]
+    )
+
+    assert violations_of(request) == (
+        RuleViolation("reasoning_effort", "must be another of its values"),
+        RuleViolation("mode", "must be another of its values"),
+    )
 
 
 def test_a_zero_that_means_the_default_is_accepted() -> None:
@@ -70,7 +109,7 @@ def test_a_zero_that_means_the_default_is_accepted() -> None:
 
 
 def test_items_of_a_list_that_is_too_long_are_not_checked() -> None:
-    request = api.SendMessageRequest(chat_id=CHAT_ID, content=[text(" ")] * 101)
+    request = api.SendMessageRequest(request_id="r", chat_id=CHAT_ID, content=[text(" ")] * 101)
 
     (violation,) = violations_of(request)
     assert violation == RuleViolation("content", "must have at most 100 items, and has 101")

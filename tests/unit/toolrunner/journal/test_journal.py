@@ -1,7 +1,6 @@
 import sqlite3
 from collections.abc import Iterator
 from dataclasses import replace
-from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -9,74 +8,42 @@ from hypothesis import given
 from hypothesis import strategies as st
 from msgspec import structs
 
-from parley.clock import FakeClock
+from support.toolrunner.journal_entries import (
+    CLOCK,
+    FINISHED,
+    FIRST_OWNER,
+    PROCESS,
+    RUNNING,
+    STARTED,
+    effect,
+    key,
+    opened,
+)
 from toolrunner.journal.database import open_file
-from toolrunner.journal.journal import CANCELLED_ERROR, Begun, Journal, Known, NotBegun
+from toolrunner.journal.journal import (
+    CANCELLED_ERROR,
+    Begun,
+    Journal,
+    Known,
+    NotBegun,
+    first_response,
+)
 from toolrunner.journal.records import (
     LIVE,
-    Effect,
-    Execution,
     ExecutionState,
     FileEffect,
-    Key,
     LostReason,
-    ProcessRecord,
     ProcessState,
 )
-from toolrunner.primitives.domain import ChatId, ExecutionId, Exit, ProcessId, WorkspaceId
+from toolrunner.primitives.domain import Exit, ProcessId
 from toolrunner.primitives.errors import (
     ExecutionIdReused,
     JournalChanged,
     JournalUnusable,
+    OutcomeUnknown,
     RequestIdReused,
     StaleOwner,
 )
-
-CHAT = ChatId("chat-1")
-CLOCK = FakeClock()
-METHOD = "/Service/Start"
-PROCESS = ProcessRecord(
-    process_id=ProcessId("process-1"),
-    workspace_id=WorkspaceId("workspace-1"),
-    chat_id=CHAT,
-    request_id="execution-1",
-    command="true",
-    workdir="/",
-    is_background=False,
-    state=ProcessState.STARTING,
-    started_at=CLOCK.now(),
-)
-RUNNING = structs.replace(PROCESS, state=ProcessState.RUNNING, pid=7)
-STARTED = Execution(
-    request_id="execution-1",
-    chat_id=CHAT,
-    method=METHOD,
-    body_hash=b"body",
-    state=ExecutionState.STARTED,
-    process_id=PROCESS.process_id,
-    response=b"",
-    started_at=CLOCK.now(),
-    finished_at=None,
-)
-FINISHED = replace(
-    STARTED, state=ExecutionState.FINISHED, response=b"response", finished_at=CLOCK.now()
-)
-
-
-def key(owner_epoch: int = 1, *, chat_id: str = CHAT, generation: str = "first") -> Key:
-    return Key(ExecutionId("execution-1"), ChatId(chat_id), owner_epoch, generation)
-
-
-FIRST_OWNER = key()
-
-
-def effect(body: bytes = b"body", by: Key | None = FIRST_OWNER) -> Effect:
-    return Effect("execution-1", by, METHOD, body, lambda record: b"response")
-
-
-def opened(directory: Path, *, generation: str = "first", boot_id: str = "boot-1") -> Journal:
-    path = directory / "journal.sqlite"
-    return Journal.open(path, new_generation=generation, boot_id=boot_id, clock=CLOCK)
 
 
 @pytest.fixture
@@ -252,7 +219,11 @@ def test_an_acknowledged_result_is_dropped_and_cannot_begin_again(journal: Journ
     assert journal.acknowledge(["execution-1", "other"], "first") == ("execution-1", "other")
     journal.finish(effect(), b"response", RUNNING)
     assert journal.acknowledge(["execution-1", "other"], "first") == ("other",)
-    assert journal.begin(effect(), PROCESS) == Known(replace(FINISHED, response=b""))
+    dropped = replace(FINISHED, state=ExecutionState.ACKNOWLEDGED, response=b"")
+    assert journal.begin(effect(), PROCESS) == Known(dropped)
+    assert journal.execution(key()) == dropped
+    with pytest.raises(OutcomeUnknown):
+        first_response(dropped)
 
 
 def test_one_process_uses_one_journal(tmp_path: Path, journal: Journal) -> None:
@@ -307,56 +278,6 @@ def test_an_effect_that_was_lost_is_unknown_for_ever(journal: Journal) -> None:
     assert known.execution.state is ExecutionState.UNKNOWN
 
 
-HOUR = timedelta(hours=1)
-
-
-def ended(name: str, after_s: float = 0.0) -> ProcessRecord:
-    return structs.replace(
-        PROCESS,
-        process_id=ProcessId(name),
-        request_id=name,
-        state=ProcessState.EXITED,
-        exit=Exit(exit_code=0),
-        ended_at=CLOCK.now() + timedelta(seconds=after_s),
-    )
-
-
-def begun(journal: Journal, name: str, *, is_keyed: bool, after_s: float = 0.0) -> None:
-    by = replace(FIRST_OWNER, execution_id=ExecutionId(name)) if is_keyed else None
-    asked = replace(effect(by=by), request_id=name)
-    process = ended(name, after_s)
-    assert journal.begin(asked, structs.replace(process, state=ProcessState.STARTING)) == Begun()
-    journal.finish(asked, b"response", process)
-
-
-def expired(journal: Journal, *, kept_max: int = 10) -> list[str]:
-    now = CLOCK.now()
-    old = journal.expire(ended_before=now + HOUR, acknowledged_before=now + HOUR, kept_max=kept_max)
-    return sorted(process_id for _, process_id in old)
-
-
-def test_only_what_was_acknowledged_or_is_a_persons_expires(journal: Journal) -> None:
-    begun(journal, "waiting", is_keyed=True)
-    begun(journal, "acknowledged", is_keyed=True)
-    begun(journal, "by-hand", is_keyed=False)
-    begun(journal, "later", is_keyed=False, after_s=7200)
-    assert journal.acknowledge(["acknowledged"], "first") == ()
-    assert expired(journal) == ["acknowledged", "by-hand"]
-    kept = {record.process_id for record in journal.processes(PROCESS.workspace_id)}
-    assert kept == {"waiting", "later"}
-    waiting = journal.execution(replace(FIRST_OWNER, execution_id=ExecutionId("waiting")))
-    assert waiting is not None
-    assert waiting.response == b"response"
-    assert journal.execution(replace(FIRST_OWNER, execution_id=ExecutionId("acknowledged"))) is None
-
-
-def test_the_output_of_too_many_finished_processes_goes_oldest_first(journal: Journal) -> None:
-    for at in range(5):
-        begun(journal, f"p{at}", is_keyed=True, after_s=7200 + at)
-    assert expired(journal, kept_max=3) == ["p0", "p1"]
-    assert len(journal.processes(PROCESS.workspace_id)) == 5
-
-
 def test_who_outlived_the_service_is_not_lost(tmp_path: Path) -> None:
     path = tmp_path / "journal.sqlite"
     first = Journal.open(path, new_generation="first", boot_id="boot-1", clock=CLOCK)
@@ -388,6 +309,9 @@ def test_a_journal_of_the_first_version_is_brought_up_to_date(tmp_path: Path) ->
     with sqlite3.connect(path) as connection:
         connection.execute("DROP INDEX executions_process")
         connection.execute("ALTER TABLE executions DROP COLUMN acknowledged_at")
+        connection.execute("ALTER TABLE executions DROP COLUMN workspace_id")
+        connection.execute("DROP TABLE tombstones")
+        connection.execute("DROP TABLE tombstone_workspaces")
         connection.execute("PRAGMA user_version = 1")
     connection.close()
     journal = Journal.open(path, new_generation="another", boot_id="b", clock=CLOCK)

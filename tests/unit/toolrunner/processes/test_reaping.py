@@ -1,5 +1,7 @@
 import asyncio
+import shutil
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -7,12 +9,33 @@ from msgspec import structs
 
 from parley.clock import FakeClock
 from toolrunner.directories.workspaces import Workspaces
-from toolrunner.journal.records import Effect, ProcessRecord, ProcessState
+from toolrunner.journal.journal import Journal
+from toolrunner.journal.records import (
+    Effect,
+    ExecutionState,
+    FileEffect,
+    Key,
+    ProcessRecord,
+    ProcessState,
+)
 from toolrunner.journal.thread import JournalThread, open_journal
-from toolrunner.primitives.domain import ChatId, Exit, ProcessId, Scope, WorkspaceId
+from toolrunner.primitives.domain import (
+    ChatId,
+    ExecutionId,
+    Exit,
+    ProcessId,
+    Scope,
+    WorkspaceId,
+)
 from toolrunner.primitives.errors import ProcessNotFound
 from toolrunner.processes.registry import Registry
-from toolrunner.processes.retention import FINISHED_KEPT, REAP_EVERY_S, Reaper
+from toolrunner.processes.retention import (
+    ACKNOWLEDGED_KEPT,
+    FINISHED_KEPT,
+    PRUNED_AT_ONCE_MAX,
+    REAP_EVERY_S,
+    Reaper,
+)
 
 WORKSPACE = WorkspaceId("w")
 
@@ -64,3 +87,41 @@ async def test_what_is_old_goes_by_the_clock_without_anyone_asking(tmp_path: Pat
         with pytest.raises(ProcessNotFound):
             await registry.get(scope, ProcessId("old"))
         reaping.cancel()
+
+
+async def test_acknowledged_entries_leave_tombstones_for_as_long_as_the_workspace_exists(
+    tmp_path: Path,
+) -> None:
+    clock, workspaces = FakeClock(), Workspaces(tmp_path / "workspaces")
+    directory = workspaces.prepared(WORKSPACE).directory
+    keys = [
+        Key(ExecutionId(f"e{number}"), ChatId("c"), 1, "g", WORKSPACE)
+        for number in range(PRUNED_AT_ONCE_MAX + 1)
+    ]
+
+    def finish(journal: Journal) -> None:
+        for key in keys:
+            effect = FileEffect(key.execution_id, key, "/Write", b"")
+            journal.begin(effect, None)
+            journal.finish(effect, b"response", None)
+        journal.acknowledge([key.execution_id for key in keys], "g")
+
+    opened = open_journal(tmp_path / "j.sqlite", new_generation="g", boot_id="b", clock=clock)
+    async with asyncio.timeout(20), opened as journal:
+        reaper = Reaper(
+            journal,
+            Registry(journal=journal, workspaces=workspaces, clock=clock),
+            workspaces,
+            clock,
+        )
+        await journal.run(finish)
+        clock.advance(ACKNOWLEDGED_KEPT.total_seconds() + 1)
+        await reaper.reap()
+        for key in (keys[0], keys[-1]):
+            found = await journal.run(partial(Journal.execution, key=key))
+            assert found is not None
+            assert (found.state, found.started_at) == (ExecutionState.ACKNOWLEDGED, None)
+        shutil.rmtree(directory)
+        await reaper.reap()
+        assert await journal.run(partial(Journal.execution, key=keys[0])) is None
+        assert await journal.run(Journal.workspaces_of_tombstones) == ()

@@ -21,6 +21,7 @@ from toolrunner.processes.monitor import KEEP_START_S, ProcessMonitor
 from toolrunner.processes.output.buffer import KeptOutput
 from toolrunner.processes.output.log import OutputLog
 from toolrunner.processes.registry import Registry
+from toolrunner.processes.scratch import ScratchDirectories
 from toolrunner.spawner.client.spawner import Spawner
 
 T = TypeVar("T")
@@ -98,10 +99,13 @@ async def pooled(directory: Path) -> AsyncIterator[Desk]:
         await thread.run(lambda journal: journal.begin(EFFECT, STARTING))
         spawner, counted = ForgettingSpawner(), CountedJournal(thread)
         journal = cast(JournalThread, counted)
-        registry = Registry(journal=journal, workspaces=Workspaces(directory), clock=CLOCK)
+        workspaces = Workspaces(directory)
+        registry = Registry(journal=journal, workspaces=workspaces, clock=CLOCK)
         live = LiveProcess(STARTING, KeptOutput(OutputLog(directory, "p", 1000)), 0.0, Pipes())
         registry.enter(live)
-        monitor = ProcessMonitor(journal, cast(Spawner, spawner), registry, tasks, CLOCK)
+        monitor = ProcessMonitor(
+            journal, cast(Spawner, spawner), registry, tasks, CLOCK, ScratchDirectories(workspaces)
+        )
         yield Desk(counted, spawner, monitor, live)
 
 

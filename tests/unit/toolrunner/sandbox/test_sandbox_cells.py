@@ -62,10 +62,13 @@ def confined(profile: Profile, *layers: Layer) -> Confinement:
     )
 
 
-def test_without_landlock_who_may_only_read_shares_no_cell_with_who_may_write() -> None:
+def test_who_may_only_read_shares_no_cell_with_who_may_write() -> None:
     assert key_of("w", confined(Profile.READ_ONLY)) != key_of("w", confined(Profile.FULL))
     kept_apart = [
         key_of("w", confined(profile, Layer.LANDLOCK_FILES))
-        for profile in (Profile.READ_ONLY, Profile.FULL)
+        for profile in (Profile.READ_ONLY, Profile.WORKSPACE_WRITE, Profile.FULL)
     ]
-    assert kept_apart == [Key("w", Network.NONE, None)] * 2
+    assert kept_apart == [
+        Key("w", Network.NONE, Profile.READ_ONLY),
+        *[Key("w", Network.NONE, None)] * 2,
+    ]

@@ -198,6 +198,26 @@ def test_attributes_of_files_are_kept_where_nothing_may_be_written(machine: str,
         assert asked(machine, CLOSED, name) == ALLOW
 
 
+@pytest.mark.parametrize("machine", MACHINES)
+def test_files_are_not_changed_through_descriptors_for_reading(machine: str) -> None:
+    kept = replace(CLOSED, keeps_attributes=True)
+    set_flags, enable_verity, make_subvolume, clone = 0x40086602, 0x40806685, 0x5000940E, 0x40049409
+    window_size, bytes_waiting, inject = 0x5413, 0x541B, 0x5412
+    for request in (set_flags, enable_verity, make_subvolume, clone):
+        assert asked(machine, kept, "ioctl", 3, request) == refusal(errno.ENOTTY)
+        assert asked(machine, CLOSED, "ioctl", 3, request) == ALLOW
+    for request in (window_size, bytes_waiting):
+        assert asked(machine, kept, "ioctl", 3, request) == ALLOW
+    assert asked(machine, kept, "ioctl", 3, inject) == refusal(errno.EPERM)
+
+
+@pytest.mark.parametrize("machine", MACHINES)
+def test_files_are_not_truncated_where_landlock_does_not_see_it(machine: str) -> None:
+    kept = replace(CLOSED, keeps_sizes=True)
+    assert asked(machine, kept, "truncate", 1, 0) == refusal(errno.EPERM)
+    assert asked(machine, CLOSED, "truncate", 1, 0) == ALLOW
+
+
 def test_the_profile_for_containers_allows_what_a_node_needs_and_no_more() -> None:
     path = Path(__file__).parents[4] / "docs" / "seccomp.json"
     (refused,) = json.loads(path.read_text())["syscalls"]

@@ -9,6 +9,7 @@ from google.protobuf import message as _message
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from parley.api.chat.v1 import action_pb2 as _action_pb2
 from parley.api.chat.v1 import message_pb2 as _message_pb2
 import builtins as _builtins
 import sys
@@ -487,29 +488,35 @@ Global___WaitingCall: _TypeAlias = WaitingCall  # noqa: Y015
 
 @_typing.final
 class RequiredAction(_message.Message):
-    """What a chat waits for from its client."""
+    """What a chat waits for from a client or a person."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     TOOL_CALLS_FIELD_NUMBER: _builtins.int
     DEADLINE_AT_FIELD_NUMBER: _builtins.int
+    ACTIONS_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def tool_calls(self) -> _containers.RepeatedCompositeFieldContainer[Global___WaitingCall]:
-        """The calls without a result; each needs exactly one."""
+        """The calls of client tools without a result; each needs exactly one."""
 
     @_builtins.property
     def deadline_at(self) -> _timestamp_pb2.Timestamp:
-        """When the calls are cancelled."""
+        """When the first of the actions expires; absent if none does."""
+
+    @_builtins.property
+    def actions(self) -> _containers.RepeatedCompositeFieldContainer[_action_pb2.Action]:
+        """Everything that it waits for, the calls of client tools included."""
 
     def __init__(
         self,
         *,
         tool_calls: _abc.Iterable[Global___WaitingCall] | None = ...,
         deadline_at: _timestamp_pb2.Timestamp | None = ...,
+        actions: _abc.Iterable[_action_pb2.Action] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["deadline_at", b"deadline_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["deadline_at", b"deadline_at", "tool_calls", b"tool_calls"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["actions", b"actions", "deadline_at", b"deadline_at", "tool_calls", b"tool_calls"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -85,6 +85,7 @@ class CreateChatRequest(_message.Message):
     LABELS_FIELD_NUMBER: _builtins.int
     SYSTEM_PROMPT_FIELD_NUMBER: _builtins.int
     CLIENT_TOOLS_FIELD_NUMBER: _builtins.int
+    UNATTENDED_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
     """Client-chosen id of this request, 1 to 128 characters; repeating it returns the first outcome."""
     chat_id: _builtins.str
@@ -101,6 +102,8 @@ class CreateChatRequest(_message.Message):
     """Workspace of the caller's to use; empty for none yet. Refused with UNKNOWN_ID if there is none."""
     system_prompt: _builtins.str
     """More instructions for the model, at most 128 KiB."""
+    unattended: _builtins.bool
+    """Whether nobody will answer questions of the chat: what would be asked is refused instead."""
     @_builtins.property
     def content(self) -> _containers.RepeatedCompositeFieldContainer[_message_pb2.Part]:
         """The first message: text, file and file-reference parts, at most 256 KiB."""
@@ -132,10 +135,11 @@ class CreateChatRequest(_message.Message):
         labels: _abc.Mapping[_builtins.str, _builtins.str] | None = ...,
         system_prompt: _builtins.str = ...,
         client_tools: _abc.Iterable[_chat_pb2.ClientTool] | None = ...,
+        unattended: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["chat_id", b"chat_id", "client_tools", b"client_tools", "content", b"content", "labels", b"labels", "mcp_server_ids", b"mcp_server_ids", "mode", b"mode", "model_id", b"model_id", "reasoning_effort", b"reasoning_effort", "request_id", b"request_id", "system_prompt", b"system_prompt", "title", b"title", "workspace_id", b"workspace_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["chat_id", b"chat_id", "client_tools", b"client_tools", "content", b"content", "labels", b"labels", "mcp_server_ids", b"mcp_server_ids", "mode", b"mode", "model_id", b"model_id", "reasoning_effort", b"reasoning_effort", "request_id", b"request_id", "system_prompt", b"system_prompt", "title", b"title", "unattended", b"unattended", "workspace_id", b"workspace_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -734,12 +738,15 @@ class SendMessageResponse(_message.Message):
     REPLAYED_FIELD_NUMBER: _builtins.int
     QUEUED_FIELD_NUMBER: _builtins.int
     SNAPSHOT_VERSION_FIELD_NUMBER: _builtins.int
+    ANSWERED_ACTION_ID_FIELD_NUMBER: _builtins.int
     replayed: _builtins.bool
     """Whether this is the stored outcome of an earlier request with the same id."""
     queued: _builtins.bool
     """Whether the message is queued."""
     snapshot_version: _builtins.int
     """Version of the chat after it."""
+    answered_action_id: _builtins.str
+    """The question or plan that the message answered, if the chat waited for one; it is then neither in the history nor queued."""
     @_builtins.property
     def message(self) -> _message_pb2.Message:
         """The message, if it went into the history."""
@@ -761,10 +768,11 @@ class SendMessageResponse(_message.Message):
         replayed: _builtins.bool = ...,
         queued: _builtins.bool = ...,
         snapshot_version: _builtins.int = ...,
+        answered_action_id: _builtins.str = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["chat", b"chat", "message", b"message", "queued_message", b"queued_message"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["chat", b"chat", "message", b"message", "queued", b"queued", "queued_message", b"queued_message", "replayed", b"replayed", "snapshot_version", b"snapshot_version"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["answered_action_id", b"answered_action_id", "chat", b"chat", "message", b"message", "queued", b"queued", "queued_message", b"queued_message", "replayed", b"replayed", "snapshot_version", b"snapshot_version"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -782,6 +790,7 @@ class EditMessageRequest(_message.Message):
     CONTENT_FIELD_NUMBER: _builtins.int
     MODEL_ID_FIELD_NUMBER: _builtins.int
     REASONING_EFFORT_FIELD_NUMBER: _builtins.int
+    RESTORE_FILES_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
     """Client-chosen id of this request, 1 to 128 characters; repeating it returns the first outcome."""
     chat_id: _builtins.str
@@ -792,6 +801,8 @@ class EditMessageRequest(_message.Message):
     """Model to use; empty keeps the original's."""
     reasoning_effort: _chat_pb2.ReasoningEffort.ValueType
     """How hard it thinks; unspecified keeps the original's."""
+    restore_files: _builtins.bool
+    """Whether files that the dropped turns changed are restored before it runs."""
     @_builtins.property
     def content(self) -> _containers.RepeatedCompositeFieldContainer[_message_pb2.Part]:
         """The replacement, as in SendMessageRequest."""
@@ -805,10 +816,11 @@ class EditMessageRequest(_message.Message):
         content: _abc.Iterable[_message_pb2.Part] | None = ...,
         model_id: _builtins.str = ...,
         reasoning_effort: _chat_pb2.ReasoningEffort.ValueType = ...,
+        restore_files: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["chat_id", b"chat_id", "content", b"content", "message_id", b"message_id", "model_id", b"model_id", "reasoning_effort", b"reasoning_effort", "request_id", b"request_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["chat_id", b"chat_id", "content", b"content", "message_id", b"message_id", "model_id", b"model_id", "reasoning_effort", b"reasoning_effort", "request_id", b"request_id", "restore_files", b"restore_files"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

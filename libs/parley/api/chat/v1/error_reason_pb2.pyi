@@ -90,6 +90,20 @@ class _ErrorReasonEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_ErrorReas
     """Whether an id exists cannot be asked now, and nothing was changed; try again. Metadata: {"resource": "MCP server"}."""
     ERROR_REASON_CHAT_READ_ONLY: _ErrorReason.ValueType  # 43
     """The chat is shared with the caller, who may only read it. Metadata: {"chat_id": "..."}."""
+    ERROR_REASON_REVERT_NOT_FOUND: _ErrorReason.ValueType  # 70
+    """No such revert of this chat. Metadata: {"revert_id": "..."}."""
+    ERROR_REASON_REVERT_SUPERSEDED: _ErrorReason.ValueType  # 71
+    """The history was changed since the revert. Metadata: {"revert_id": "..."}."""
+    ERROR_REASON_FILES_UNAVAILABLE: _ErrorReason.ValueType  # 72
+    """The files of the chat cannot be reached now. Metadata: {"chat_id": "..."}."""
+    ERROR_REASON_ACTION_NOT_FOUND: _ErrorReason.ValueType  # 44
+    """No such action in the chat. Metadata: {"chat_id": "...", "action_id": "..."}."""
+    ERROR_REASON_ACTION_ENDED: _ErrorReason.ValueType  # 45
+    """The action has ended. Metadata: {"action_id": "...", "state": "answered", "ended_by": "...", "ended_at": "..."}."""
+    ERROR_REASON_PLAN_NOT_FOUND: _ErrorReason.ValueType  # 46
+    """The chat has no plan. Metadata: {"chat_id": "..."}."""
+    ERROR_REASON_TOO_MANY_RULES: _ErrorReason.ValueType  # 60
+    """The installation, the user or the chat has as many approval rules as it may. Metadata: {"rules_max": "100"}."""
 
 class ErrorReason(_ErrorReason, metaclass=_ErrorReasonEnumTypeWrapper):
     """A machine-readable reason; the domain is `chat.parley`."""
@@ -162,4 +176,18 @@ ERROR_REASON_CHECK_UNAVAILABLE: ErrorReason.ValueType  # 42
 """Whether an id exists cannot be asked now, and nothing was changed; try again. Metadata: {"resource": "MCP server"}."""
 ERROR_REASON_CHAT_READ_ONLY: ErrorReason.ValueType  # 43
 """The chat is shared with the caller, who may only read it. Metadata: {"chat_id": "..."}."""
+ERROR_REASON_REVERT_NOT_FOUND: ErrorReason.ValueType  # 70
+"""No such revert of this chat. Metadata: {"revert_id": "..."}."""
+ERROR_REASON_REVERT_SUPERSEDED: ErrorReason.ValueType  # 71
+"""The history was changed since the revert. Metadata: {"revert_id": "..."}."""
+ERROR_REASON_FILES_UNAVAILABLE: ErrorReason.ValueType  # 72
+"""The files of the chat cannot be reached now. Metadata: {"chat_id": "..."}."""
+ERROR_REASON_ACTION_NOT_FOUND: ErrorReason.ValueType  # 44
+"""No such action in the chat. Metadata: {"chat_id": "...", "action_id": "..."}."""
+ERROR_REASON_ACTION_ENDED: ErrorReason.ValueType  # 45
+"""The action has ended. Metadata: {"action_id": "...", "state": "answered", "ended_by": "...", "ended_at": "..."}."""
+ERROR_REASON_PLAN_NOT_FOUND: ErrorReason.ValueType  # 46
+"""The chat has no plan. Metadata: {"chat_id": "..."}."""
+ERROR_REASON_TOO_MANY_RULES: ErrorReason.ValueType  # 60
+"""The installation, the user or the chat has as many approval rules as it may. Metadata: {"rules_max": "100"}."""
 Global___ErrorReason: _TypeAlias = ErrorReason  # noqa: Y015

@@ -9,6 +9,7 @@ from google.protobuf import message as _message
 from google.protobuf import timestamp_pb2 as _timestamp_pb2
 from google.protobuf.internal import containers as _containers
 from google.protobuf.internal import enum_type_wrapper as _enum_type_wrapper
+from parley.api.chat.v1 import action_pb2 as _action_pb2
 from parley.api.chat.v1 import chat_pb2 as _chat_pb2
 from parley.api.chat.v1 import message_pb2 as _message_pb2
 import builtins as _builtins
@@ -74,7 +75,7 @@ class MessagePartEvent(_message.Message):
     """Position of the part among the parts of the message being written, from 0; deltas with the same index belong together."""
     @_builtins.property
     def part(self) -> _message_pb2.Part:
-        """The piece; text, reasoning and arguments come as deltas to append."""
+        """The piece; text, reasoning, arguments and the output of running calls come as deltas to append."""
 
     def __init__(
         self,
@@ -176,29 +177,35 @@ Global___RequiredCall: _TypeAlias = RequiredCall  # noqa: Y015
 
 @_typing.final
 class ActionRequiredEvent(_message.Message):
-    """The turn waits for results of client tools."""
+    """The turn waits for a client or a person; sent again whenever one of several actions has ended."""
 
     DESCRIPTOR: _descriptor.Descriptor
 
     TOOL_CALLS_FIELD_NUMBER: _builtins.int
     DEADLINE_AT_FIELD_NUMBER: _builtins.int
+    ACTIONS_FIELD_NUMBER: _builtins.int
     @_builtins.property
     def tool_calls(self) -> _containers.RepeatedCompositeFieldContainer[Global___RequiredCall]:
-        """The calls without a result."""
+        """The calls of client tools without a result."""
 
     @_builtins.property
     def deadline_at(self) -> _timestamp_pb2.Timestamp:
-        """When the calls are cancelled."""
+        """When the first of the actions expires; absent if none does."""
+
+    @_builtins.property
+    def actions(self) -> _containers.RepeatedCompositeFieldContainer[_action_pb2.Action]:
+        """Everything that it waits for, the calls of client tools included."""
 
     def __init__(
         self,
         *,
         tool_calls: _abc.Iterable[Global___RequiredCall] | None = ...,
         deadline_at: _timestamp_pb2.Timestamp | None = ...,
+        actions: _abc.Iterable[_action_pb2.Action] | None = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["deadline_at", b"deadline_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["deadline_at", b"deadline_at", "tool_calls", b"tool_calls"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["actions", b"actions", "deadline_at", b"deadline_at", "tool_calls", b"tool_calls"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 
@@ -303,7 +310,7 @@ class ChatEvent(_message.Message):
 
     @_builtins.property
     def action_required(self) -> Global___ActionRequiredEvent:
-        """Client tools are asked for."""
+        """A client or a person is asked for something."""
 
     @_builtins.property
     def retry(self) -> _chat_pb2.RetryState:

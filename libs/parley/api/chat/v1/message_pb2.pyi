@@ -233,6 +233,38 @@ class ToolCallPart(_message.Message):
 Global___ToolCallPart: _TypeAlias = ToolCallPart  # noqa: Y015
 
 @_typing.final
+class CallProgress(_message.Message):
+    """How far a running call is."""
+
+    DESCRIPTOR: _descriptor.Descriptor
+
+    PROGRESS_FIELD_NUMBER: _builtins.int
+    TOTAL_FIELD_NUMBER: _builtins.int
+    MESSAGE_FIELD_NUMBER: _builtins.int
+    progress: _builtins.float
+    """How far it is, in the unit of its tool."""
+    total: _builtins.float
+    """Where it ends, in the same unit; absent when not known."""
+    message: _builtins.str
+    """What it is doing, at most 1024 characters; may be empty."""
+    def __init__(
+        self,
+        *,
+        progress: _builtins.float = ...,
+        total: _builtins.float | None = ...,
+        message: _builtins.str = ...,
+    ) -> None: ...
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_total", b"_total", "total", b"total"]  # noqa: Y015
+    def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_total", b"_total", "message", b"message", "progress", b"progress", "total", b"total"]  # noqa: Y015
+    def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
+    _WhichOneofReturnType__total: _TypeAlias = _typing.Literal["total"]  # noqa: Y015
+    _WhichOneofArgType__total: _TypeAlias = _typing.Literal["_total", b"_total"]  # noqa: Y015
+    def WhichOneof(self, oneof_group: _WhichOneofArgType__total) -> _WhichOneofReturnType__total | None: ...
+
+Global___CallProgress: _TypeAlias = CallProgress  # noqa: Y015
+
+@_typing.final
 class ToolResultPart(_message.Message):
     """The result of a tool call."""
 
@@ -249,6 +281,8 @@ class ToolResultPart(_message.Message):
     CREATED_AT_FIELD_NUMBER: _builtins.int
     FILES_FIELD_NUMBER: _builtins.int
     IS_ERROR_FIELD_NUMBER: _builtins.int
+    PROCESS_ID_FIELD_NUMBER: _builtins.int
+    PROGRESS_FIELD_NUMBER: _builtins.int
     tool_call_id: _builtins.str
     """Id of the call."""
     tool_name: _builtins.str
@@ -258,9 +292,9 @@ class ToolResultPart(_message.Message):
     longer than 32 KiB only `omitted_bytes` is told.
     """
     result_delta: _builtins.str
-    """Piece of the result's text; live parts only."""
+    """Piece of the output of a running call, to append; live parts only."""
     result_reset: _builtins.bool
-    """Whether what was streamed so far is void; live parts only."""
+    """Whether the output so far is void, before `result_delta` is appended; live parts only."""
     outcome: Global___ToolOutcome.ValueType
     """How the call ended."""
     mcp_server_id: _builtins.str
@@ -269,6 +303,8 @@ class ToolResultPart(_message.Message):
     """Whether the provider executed it itself."""
     is_error: _builtins.bool
     """Whether it ended otherwise than done; absent while it streams."""
+    process_id: _builtins.str
+    """Process of the running call in the workspace of the chat, to attach to; live parts only."""
     @_builtins.property
     def created_at(self) -> _timestamp_pb2.Timestamp:
         """When the result was there."""
@@ -276,6 +312,10 @@ class ToolResultPart(_message.Message):
     @_builtins.property
     def files(self) -> _containers.RepeatedCompositeFieldContainer[Global___FilePart]:
         """Files that the call handed to the people in the chat."""
+
+    @_builtins.property
+    def progress(self) -> Global___CallProgress:
+        """How far the running call is, in place of what was told before; live parts only."""
 
     def __init__(
         self,
@@ -291,10 +331,12 @@ class ToolResultPart(_message.Message):
         created_at: _timestamp_pb2.Timestamp | None = ...,
         files: _abc.Iterable[Global___FilePart] | None = ...,
         is_error: _builtins.bool | None = ...,
+        process_id: _builtins.str = ...,
+        progress: Global___CallProgress | None = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["_is_error", b"_is_error", "created_at", b"created_at", "is_error", b"is_error"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["_is_error", b"_is_error", "created_at", b"created_at", "is_error", b"is_error", "progress", b"progress"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["_is_error", b"_is_error", "created_at", b"created_at", "files", b"files", "is_error", b"is_error", "mcp_server_id", b"mcp_server_id", "outcome", b"outcome", "provider_executed", b"provider_executed", "result_delta", b"result_delta", "result_json", b"result_json", "result_reset", b"result_reset", "tool_call_id", b"tool_call_id", "tool_name", b"tool_name"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["_is_error", b"_is_error", "created_at", b"created_at", "files", b"files", "is_error", b"is_error", "mcp_server_id", b"mcp_server_id", "outcome", b"outcome", "process_id", b"process_id", "progress", b"progress", "provider_executed", b"provider_executed", "result_delta", b"result_delta", "result_json", b"result_json", "result_reset", b"result_reset", "tool_call_id", b"tool_call_id", "tool_name", b"tool_name"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     _WhichOneofReturnType__is_error: _TypeAlias = _typing.Literal["is_error"]  # noqa: Y015
     _WhichOneofArgType__is_error: _TypeAlias = _typing.Literal["_is_error", b"_is_error"]  # noqa: Y015

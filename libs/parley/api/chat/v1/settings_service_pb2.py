@@ -22,6 +22,7 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
+from buf.validate import validate_pb2 as buf_dot_validate_dot_validate__pb2
 from google.api import annotations_pb2 as google_dot_api_dot_annotations__pb2
 from google.protobuf import field_mask_pb2 as google_dot_protobuf_dot_field__mask__pb2
 from parley.api.chat.v1 import settings_pb2 as parley_dot_api_dot_chat_dot_v1_dot_settings__pb2
@@ -29,13 +30,17 @@ from parley.api.contract.v1 import options_pb2 as parley_dot_api_dot_contract_do
 from parley.api.identity.v1 import access_pb2 as parley_dot_api_dot_identity_dot_v1_dot_access__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n)parley/api/chat/v1/settings_service.proto\x12\x12parley.api.chat.v1\x1a\x1cgoogle/api/annotations.proto\x1a google/protobuf/field_mask.proto\x1a!parley/api/chat/v1/settings.proto\x1a$parley/api/contract/v1/options.proto\x1a#parley/api/identity/v1/access.proto\" \n\x1eGetInstallationSettingsRequest\"]\n\x1fGetInstallationSettingsResponse\x12:\n\x08settings\x18\x01 \x01(\x0b\x32(.parley.api.chat.v1.InstallationSettings\"\xa4\x01\n!UpdateInstallationSettingsRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12:\n\x08settings\x18\x02 \x01(\x0b\x32(.parley.api.chat.v1.InstallationSettings\x12/\n\x0bupdate_mask\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.FieldMask\"`\n\"UpdateInstallationSettingsResponse\x12:\n\x08settings\x18\x01 \x01(\x0b\x32(.parley.api.chat.v1.InstallationSettings\"\x18\n\x16GetUserSettingsRequest\"M\n\x17GetUserSettingsResponse\x12\x32\n\x08settings\x18\x01 \x01(\x0b\x32 .parley.api.chat.v1.UserSettings\"\x94\x01\n\x19UpdateUserSettingsRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x32\n\x08settings\x18\x02 \x01(\x0b\x32 .parley.api.chat.v1.UserSettings\x12/\n\x0bupdate_mask\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.FieldMask\"P\n\x1aUpdateUserSettingsResponse\x12\x32\n\x08settings\x18\x01 \x01(\x0b\x32 .parley.api.chat.v1.UserSettings2\xa5\x07\n\x0fSettingsService\x12\xe6\x01\n\x17GetInstallationSettings\x12\x32.parley.api.chat.v1.GetInstallationSettingsRequest\x1a\x33.parley.api.chat.v1.GetInstallationSettingsResponse\"b\x90\x02\x01\xa2\xbb\x18\x0e\x12\x01\x01\"\tchat:read\xd2\xc1\x18\'\n%\n!Read the installation\'s settings.\x18\x01\x82\xd3\xe4\x93\x02\x1c\x12\x10/api/v1/settingsb\x08settings\x12\x80\x02\n\x1aUpdateInstallationSettings\x12\x35.parley.api.chat.v1.UpdateInstallationSettingsRequest\x1a\x36.parley.api.chat.v1.UpdateInstallationSettingsResponse\"s\x90\x02\x02\xa2\xbb\x18\x13\x12\x01\x01\x1a\x02\x01\x02\"\nchat:admin\xd2\xc1\x18)\n\'\n#Change the installation\'s settings.\x18\x02\x82\xd3\xe4\x93\x02&2\x10/api/v1/settings:\x08settingsb\x08settings\x12\xc6\x01\n\x0fGetUserSettings\x12*.parley.api.chat.v1.GetUserSettingsRequest\x1a+.parley.api.chat.v1.GetUserSettingsResponse\"Z\x90\x02\x01\xa2\xbb\x18\x0e\x12\x01\x01\"\tchat:read\xd2\xc1\x18\x1c\n\x1a\n\x18Read one\'s own settings.\x82\xd3\xe4\x93\x02\x1f\x12\x13/api/v1/me/settingsb\x08settings\x12\xdc\x01\n\x12UpdateUserSettings\x12-.parley.api.chat.v1.UpdateUserSettingsRequest\x1a..parley.api.chat.v1.UpdateUserSettingsResponse\"g\x90\x02\x02\xa2\xbb\x18\x0f\x12\x01\x01\"\nchat:write\xd2\xc1\x18\x1e\n\x1c\n\x1a\x43hange one\'s own settings.\x82\xd3\xe4\x93\x02)2\x13/api/v1/me/settings:\x08settingsb\x08settingsb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n)parley/api/chat/v1/settings_service.proto\x12\x12parley.api.chat.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a google/protobuf/field_mask.proto\x1a!parley/api/chat/v1/settings.proto\x1a$parley/api/contract/v1/options.proto\x1a#parley/api/identity/v1/access.proto\" \n\x1eGetInstallationSettingsRequest\"]\n\x1fGetInstallationSettingsResponse\x12:\n\x08settings\x18\x01 \x01(\x0b\x32(.parley.api.chat.v1.InstallationSettings\"\xb0\x01\n!UpdateInstallationSettingsRequest\x12\x1e\n\nrequest_id\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x01\x12:\n\x08settings\x18\x02 \x01(\x0b\x32(.parley.api.chat.v1.InstallationSettings\x12/\n\x0bupdate_mask\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.FieldMask\"`\n\"UpdateInstallationSettingsResponse\x12:\n\x08settings\x18\x01 \x01(\x0b\x32(.parley.api.chat.v1.InstallationSettings\"\x18\n\x16GetUserSettingsRequest\"M\n\x17GetUserSettingsResponse\x12\x32\n\x08settings\x18\x01 \x01(\x0b\x32 .parley.api.chat.v1.UserSettings\"\xa0\x01\n\x19UpdateUserSettingsRequest\x12\x1e\n\nrequest_id\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x01\x12\x32\n\x08settings\x18\x02 \x01(\x0b\x32 .parley.api.chat.v1.UserSettings\x12/\n\x0bupdate_mask\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.FieldMask\"P\n\x1aUpdateUserSettingsResponse\x12\x32\n\x08settings\x18\x01 \x01(\x0b\x32 .parley.api.chat.v1.UserSettings2\xa5\x07\n\x0fSettingsService\x12\xe6\x01\n\x17GetInstallationSettings\x12\x32.parley.api.chat.v1.GetInstallationSettingsRequest\x1a\x33.parley.api.chat.v1.GetInstallationSettingsResponse\"b\x90\x02\x01\xa2\xbb\x18\x0e\x12\x01\x01\"\tchat:read\xd2\xc1\x18\'\n%\n!Read the installation\'s settings.\x18\x01\x82\xd3\xe4\x93\x02\x1c\x12\x10/api/v1/settingsb\x08settings\x12\x80\x02\n\x1aUpdateInstallationSettings\x12\x35.parley.api.chat.v1.UpdateInstallationSettingsRequest\x1a\x36.parley.api.chat.v1.UpdateInstallationSettingsResponse\"s\x90\x02\x02\xa2\xbb\x18\x13\x12\x01\x01\x1a\x02\x01\x02\"\nchat:admin\xd2\xc1\x18)\n\'\n#Change the installation\'s settings.\x18\x02\x82\xd3\xe4\x93\x02&2\x10/api/v1/settings:\x08settingsb\x08settings\x12\xc6\x01\n\x0fGetUserSettings\x12*.parley.api.chat.v1.GetUserSettingsRequest\x1a+.parley.api.chat.v1.GetUserSettingsResponse\"Z\x90\x02\x01\xa2\xbb\x18\x0e\x12\x01\x01\"\tchat:read\xd2\xc1\x18\x1c\n\x1a\n\x18Read one\'s own settings.\x82\xd3\xe4\x93\x02\x1f\x12\x13/api/v1/me/settingsb\x08settings\x12\xdc\x01\n\x12UpdateUserSettings\x12-.parley.api.chat.v1.UpdateUserSettingsRequest\x1a..parley.api.chat.v1.UpdateUserSettingsResponse\"g\x90\x02\x02\xa2\xbb\x18\x0f\x12\x01\x01\"\nchat:write\xd2\xc1\x18\x1e\n\x1c\n\x1a\x43hange one\'s own settings.\x82\xd3\xe4\x93\x02)2\x13/api/v1/me/settings:\x08settingsb\x08settingsb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'parley.api.chat.v1.settings_service_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
+  _globals['_UPDATEINSTALLATIONSETTINGSREQUEST'].fields_by_name['request_id']._loaded_options = None
+  _globals['_UPDATEINSTALLATIONSETTINGSREQUEST'].fields_by_name['request_id']._serialized_options = b'\272H\007r\005\020\001\030\200\001'
+  _globals['_UPDATEUSERSETTINGSREQUEST'].fields_by_name['request_id']._loaded_options = None
+  _globals['_UPDATEUSERSETTINGSREQUEST'].fields_by_name['request_id']._serialized_options = b'\272H\007r\005\020\001\030\200\001'
   _globals['_SETTINGSSERVICE'].methods_by_name['GetInstallationSettings']._loaded_options = None
   _globals['_SETTINGSSERVICE'].methods_by_name['GetInstallationSettings']._serialized_options = b'\220\002\001\242\273\030\016\022\001\001\"\tchat:read\322\301\030\'\n%\n!Read the installation\'s settings.\030\001\202\323\344\223\002\034\022\020/api/v1/settingsb\010settings'
   _globals['_SETTINGSSERVICE'].methods_by_name['UpdateInstallationSettings']._loaded_options = None
@@ -44,22 +49,22 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_SETTINGSSERVICE'].methods_by_name['GetUserSettings']._serialized_options = b'\220\002\001\242\273\030\016\022\001\001\"\tchat:read\322\301\030\034\n\032\n\030Read one\'s own settings.\202\323\344\223\002\037\022\023/api/v1/me/settingsb\010settings'
   _globals['_SETTINGSSERVICE'].methods_by_name['UpdateUserSettings']._loaded_options = None
   _globals['_SETTINGSSERVICE'].methods_by_name['UpdateUserSettings']._serialized_options = b'\220\002\002\242\273\030\017\022\001\001\"\nchat:write\322\301\030\036\n\034\n\032Change one\'s own settings.\202\323\344\223\002)2\023/api/v1/me/settings:\010settingsb\010settings'
-  _globals['_GETINSTALLATIONSETTINGSREQUEST']._serialized_start=239
-  _globals['_GETINSTALLATIONSETTINGSREQUEST']._serialized_end=271
-  _globals['_GETINSTALLATIONSETTINGSRESPONSE']._serialized_start=273
-  _globals['_GETINSTALLATIONSETTINGSRESPONSE']._serialized_end=366
-  _globals['_UPDATEINSTALLATIONSETTINGSREQUEST']._serialized_start=369
-  _globals['_UPDATEINSTALLATIONSETTINGSREQUEST']._serialized_end=533
-  _globals['_UPDATEINSTALLATIONSETTINGSRESPONSE']._serialized_start=535
-  _globals['_UPDATEINSTALLATIONSETTINGSRESPONSE']._serialized_end=631
-  _globals['_GETUSERSETTINGSREQUEST']._serialized_start=633
-  _globals['_GETUSERSETTINGSREQUEST']._serialized_end=657
-  _globals['_GETUSERSETTINGSRESPONSE']._serialized_start=659
-  _globals['_GETUSERSETTINGSRESPONSE']._serialized_end=736
-  _globals['_UPDATEUSERSETTINGSREQUEST']._serialized_start=739
-  _globals['_UPDATEUSERSETTINGSREQUEST']._serialized_end=887
-  _globals['_UPDATEUSERSETTINGSRESPONSE']._serialized_start=889
-  _globals['_UPDATEUSERSETTINGSRESPONSE']._serialized_end=969
-  _globals['_SETTINGSSERVICE']._serialized_start=972
-  _globals['_SETTINGSSERVICE']._serialized_end=1905
+  _globals['_GETINSTALLATIONSETTINGSREQUEST']._serialized_start=268
+  _globals['_GETINSTALLATIONSETTINGSREQUEST']._serialized_end=300
+  _globals['_GETINSTALLATIONSETTINGSRESPONSE']._serialized_start=302
+  _globals['_GETINSTALLATIONSETTINGSRESPONSE']._serialized_end=395
+  _globals['_UPDATEINSTALLATIONSETTINGSREQUEST']._serialized_start=398
+  _globals['_UPDATEINSTALLATIONSETTINGSREQUEST']._serialized_end=574
+  _globals['_UPDATEINSTALLATIONSETTINGSRESPONSE']._serialized_start=576
+  _globals['_UPDATEINSTALLATIONSETTINGSRESPONSE']._serialized_end=672
+  _globals['_GETUSERSETTINGSREQUEST']._serialized_start=674
+  _globals['_GETUSERSETTINGSREQUEST']._serialized_end=698
+  _globals['_GETUSERSETTINGSRESPONSE']._serialized_start=700
+  _globals['_GETUSERSETTINGSRESPONSE']._serialized_end=777
+  _globals['_UPDATEUSERSETTINGSREQUEST']._serialized_start=780
+  _globals['_UPDATEUSERSETTINGSREQUEST']._serialized_end=940
+  _globals['_UPDATEUSERSETTINGSRESPONSE']._serialized_start=942
+  _globals['_UPDATEUSERSETTINGSRESPONSE']._serialized_end=1022
+  _globals['_SETTINGSSERVICE']._serialized_start=1025
+  _globals['_SETTINGSSERVICE']._serialized_end=1958
 # @@protoc_insertion_point(module_scope)

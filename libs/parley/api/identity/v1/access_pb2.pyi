@@ -107,7 +107,7 @@ class CallerRule(_message.Message):
 
     @_builtins.property
     def roles(self) -> _containers.RepeatedScalarFieldContainer[Global___Role.ValueType]:
-        """Roles of that user that are accepted; empty accepts every active user."""
+        """Roles of that user that are accepted; empty accepts the audience of the method's HTTP bindings, or every active user if it has none."""
 
     def __init__(
         self,

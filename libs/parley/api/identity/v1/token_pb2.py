@@ -26,7 +26,7 @@ from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__
 from parley.api.contract.v1 import options_pb2 as parley_dot_api_dot_contract_dot_v1_dot_options__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"parley/api/identity/v1/token.proto\x12\x16parley.api.identity.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a$parley/api/contract/v1/options.proto\"\xbd\x02\n\x0cServiceToken\x12\x1c\n\x08token_id\x18\x01 \x01(\tB\n\xc2\xc1\x18\x06\x08\x01\x12\x02id\x12\x14\n\x04name\x18\x02 \x01(\tB\x06\xc2\xc1\x18\x02\x08\x01\x12\x17\n\x07user_id\x18\x03 \x01(\tB\x06\xc2\xc1\x18\x02\x08\x01\x12\x16\n\x06scopes\x18\x04 \x03(\tB\x06\xc2\xc1\x18\x02\x08\x01\x12!\n\x11issued_by_user_id\x18\x05 \x01(\tB\x06\xc2\xc1\x18\x02\x08\x01\x12\x35\n\tissued_at\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x06\xc2\xc1\x18\x02\x08\x01\x12\x36\n\nexpires_at\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x06\xc2\xc1\x18\x02\x08\x01\x12\x36\n\nrevoked_at\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x06\xc2\xc1\x18\x02\x08\x01\"P\n\x0cRevokedToken\x12\x10\n\x08token_id\x18\x01 \x01(\t\x12.\n\nexpires_at\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestampb\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"parley/api/identity/v1/token.proto\x12\x16parley.api.identity.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a$parley/api/contract/v1/options.proto\"\xe2\x02\n\x0cServiceToken\x12\x1c\n\x08token_id\x18\x01 \x01(\tB\n\xc2\xc1\x18\x06\x08\x01\x12\x02id\x12\x14\n\x04name\x18\x02 \x01(\tB\x06\xc2\xc1\x18\x02\x08\x01\x12\x17\n\x07user_id\x18\x03 \x01(\tB\x06\xc2\xc1\x18\x02\x08\x01\x12\x16\n\x06scopes\x18\x04 \x03(\tB\x06\xc2\xc1\x18\x02\x08\x01\x12!\n\x11issued_by_user_id\x18\x05 \x01(\tB\x06\xc2\xc1\x18\x02\x08\x01\x12\x35\n\tissued_at\x18\x06 \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x06\xc2\xc1\x18\x02\x08\x01\x12\x36\n\nexpires_at\x18\x07 \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x06\xc2\xc1\x18\x02\x08\x01\x12\x36\n\nrevoked_at\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x06\xc2\xc1\x18\x02\x08\x01\x12#\n\x13signing_key_retired\x18\t \x01(\x08\x42\x06\xc2\xc1\x18\x02\x08\x01\"P\n\x0cRevokedToken\x12\x10\n\x08token_id\x18\x01 \x01(\t\x12.\n\nexpires_at\x18\x02 \x01(\x0b\x32\x1a.google.protobuf.Timestampb\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -49,8 +49,10 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_SERVICETOKEN'].fields_by_name['expires_at']._serialized_options = b'\302\301\030\002\010\001'
   _globals['_SERVICETOKEN'].fields_by_name['revoked_at']._loaded_options = None
   _globals['_SERVICETOKEN'].fields_by_name['revoked_at']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_SERVICETOKEN'].fields_by_name['signing_key_retired']._loaded_options = None
+  _globals['_SERVICETOKEN'].fields_by_name['signing_key_retired']._serialized_options = b'\302\301\030\002\010\001'
   _globals['_SERVICETOKEN']._serialized_start=134
-  _globals['_SERVICETOKEN']._serialized_end=451
-  _globals['_REVOKEDTOKEN']._serialized_start=453
-  _globals['_REVOKEDTOKEN']._serialized_end=533
+  _globals['_SERVICETOKEN']._serialized_end=488
+  _globals['_REVOKEDTOKEN']._serialized_start=490
+  _globals['_REVOKEDTOKEN']._serialized_end=570
 # @@protoc_insertion_point(module_scope)

@@ -33,6 +33,7 @@ class ServiceToken(_message.Message):
     ISSUED_AT_FIELD_NUMBER: _builtins.int
     EXPIRES_AT_FIELD_NUMBER: _builtins.int
     REVOKED_AT_FIELD_NUMBER: _builtins.int
+    SIGNING_KEY_RETIRED_FIELD_NUMBER: _builtins.int
     token_id: _builtins.str
     """UUIDv7 text, the `jti` of the token."""
     name: _builtins.str
@@ -41,6 +42,8 @@ class ServiceToken(_message.Message):
     """User the holder acts for."""
     issued_by_user_id: _builtins.str
     """User who had it issued."""
+    signing_key_retired: _builtins.bool
+    """Whether the key that signed it was retired, so that it is refused; only in lists."""
     @_builtins.property
     def scopes(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """What the holder may do, for example `mcp:call`; ordered, 1 to 32, each at most 64 characters."""
@@ -68,10 +71,11 @@ class ServiceToken(_message.Message):
         issued_at: _timestamp_pb2.Timestamp | None = ...,
         expires_at: _timestamp_pb2.Timestamp | None = ...,
         revoked_at: _timestamp_pb2.Timestamp | None = ...,
+        signing_key_retired: _builtins.bool = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _typing.Literal["expires_at", b"expires_at", "issued_at", b"issued_at", "revoked_at", b"revoked_at"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["expires_at", b"expires_at", "issued_at", b"issued_at", "issued_by_user_id", b"issued_by_user_id", "name", b"name", "revoked_at", b"revoked_at", "scopes", b"scopes", "token_id", b"token_id", "user_id", b"user_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["expires_at", b"expires_at", "issued_at", b"issued_at", "issued_by_user_id", b"issued_by_user_id", "name", b"name", "revoked_at", b"revoked_at", "scopes", b"scopes", "signing_key_retired", b"signing_key_retired", "token_id", b"token_id", "user_id", b"user_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

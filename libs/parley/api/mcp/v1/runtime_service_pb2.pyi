@@ -595,12 +595,12 @@ class GetCallResponse(_message.Message):
     """Where it is."""
     @_builtins.property
     def started_at(self) -> _timestamp_pb2.Timestamp:
-        """When it was journaled; absent if never seen."""
+        """When it was journaled; absent if never seen, and an hour after it was acknowledged."""
 
     @_builtins.property
     def result(self) -> _tool_pb2.CallResult:
         """The end of a finished call, its parts at most 256 KiB together; attach with CallTool for bodies that are streamed.
-        Without parts once acknowledged, absent in other states.
+        Without parts once acknowledged, absent an hour later and in other states.
         """
 
     def __init__(

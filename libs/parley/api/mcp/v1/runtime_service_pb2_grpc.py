@@ -114,8 +114,9 @@ class McpRuntimeServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def AckCalls(self, request, context):
-        """Say that results are stored, so that their parts can be dropped. An id stays known for 30 days after it was acknowledged, and
-        for good until then; calls made with a service token count as acknowledged 24 h after their end.
+        """Say that results are stored, so that their parts can be dropped. The rest is deleted an hour later, except for a hash of the
+        id, which stays for good: the call is ACKNOWLEDGED from then on and cannot start again. Calls made with a service token count as
+        acknowledged 24 h after their end, others 7 days after.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

@@ -34,8 +34,9 @@ class McpRuntimeServiceStub:
     GetCall: _aio.UnaryUnaryMultiCallable[_runtime_service_pb2.GetCallRequest, _runtime_service_pb2.GetCallResponse]
     """Ask where a call is, without starting it. Stores the owner epoch, so that an older owner cannot start it afterwards."""
     AckCalls: _aio.UnaryUnaryMultiCallable[_runtime_service_pb2.AckCallsRequest, _runtime_service_pb2.AckCallsResponse]
-    """Say that results are stored, so that their parts can be dropped. An id stays known for 30 days after it was acknowledged, and
-    for good until then; calls made with a service token count as acknowledged 24 h after their end.
+    """Say that results are stored, so that their parts can be dropped. The rest is deleted an hour later, except for a hash of the
+    id, which stays for good: the call is ACKNOWLEDGED from then on and cannot start again. Calls made with a service token count as
+    acknowledged 24 h after their end, others 7 days after.
     """
     CancelCall: _aio.UnaryUnaryMultiCallable[_runtime_service_pb2.CancelCallRequest, _runtime_service_pb2.CancelCallResponse]
     """Cancel a call. A finished one stays as it is; one never seen is journaled as cancelled and can no longer start."""
@@ -86,8 +87,9 @@ class McpRuntimeServiceServicer:
         request: _runtime_service_pb2.AckCallsRequest,
         context: _aio.ServicerContext[_runtime_service_pb2.AckCallsRequest, _abc.Awaitable[_runtime_service_pb2.AckCallsResponse]],
     ) -> _abc.Awaitable[_runtime_service_pb2.AckCallsResponse]:
-        """Say that results are stored, so that their parts can be dropped. An id stays known for 30 days after it was acknowledged, and
-        for good until then; calls made with a service token count as acknowledged 24 h after their end.
+        """Say that results are stored, so that their parts can be dropped. The rest is deleted an hour later, except for a hash of the
+        id, which stays for good: the call is ACKNOWLEDGED from then on and cannot start again. Calls made with a service token count as
+        acknowledged 24 h after their end, others 7 days after.
         """
 
     def CancelCall(

@@ -25,7 +25,7 @@ _sym_db = _symbol_database.Default()
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\'parley/api/workspace/v1/execution.proto\x12\x17parley.api.workspace.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"f\n\x0c\x45xecutionKey\x12\x14\n\x0c\x65xecution_id\x18\x01 \x01(\t\x12\x0f\n\x07\x63hat_id\x18\x02 \x01(\t\x12\x13\n\x0bowner_epoch\x18\x03 \x01(\x03\x12\x1a\n\x12journal_generation\x18\x04 \x01(\t\"\xf0\x01\n\tExecution\x12\x14\n\x0c\x65xecution_id\x18\x01 \x01(\t\x12\x36\n\x05state\x18\x02 \x01(\x0e\x32\'.parley.api.workspace.v1.ExecutionState\x12.\n\nstarted_at\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12/\n\x0b\x66inished_at\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0e\n\x06method\x18\x05 \x01(\t\x12\x10\n\x08response\x18\x06 \x01(\x0c\x12\x12\n\nprocess_id\x18\x07 \x01(\t*\xc8\x01\n\x0e\x45xecutionState\x12\x1f\n\x1b\x45XECUTION_STATE_UNSPECIFIED\x10\x00\x12\x1e\n\x1a\x45XECUTION_STATE_NEVER_SEEN\x10\x01\x12\x1b\n\x17\x45XECUTION_STATE_STARTED\x10\x02\x12\x1c\n\x18\x45XECUTION_STATE_FINISHED\x10\x03\x12\x1d\n\x19\x45XECUTION_STATE_CANCELLED\x10\x04\x12\x1b\n\x17\x45XECUTION_STATE_UNKNOWN\x10\x05\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\'parley/api/workspace/v1/execution.proto\x12\x17parley.api.workspace.v1\x1a\x1fgoogle/protobuf/timestamp.proto\"f\n\x0c\x45xecutionKey\x12\x14\n\x0c\x65xecution_id\x18\x01 \x01(\t\x12\x0f\n\x07\x63hat_id\x18\x02 \x01(\t\x12\x13\n\x0bowner_epoch\x18\x03 \x01(\x03\x12\x1a\n\x12journal_generation\x18\x04 \x01(\t\"\xf0\x01\n\tExecution\x12\x14\n\x0c\x65xecution_id\x18\x01 \x01(\t\x12\x36\n\x05state\x18\x02 \x01(\x0e\x32\'.parley.api.workspace.v1.ExecutionState\x12.\n\nstarted_at\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12/\n\x0b\x66inished_at\x18\x04 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12\x0e\n\x06method\x18\x05 \x01(\t\x12\x10\n\x08response\x18\x06 \x01(\x0c\x12\x12\n\nprocess_id\x18\x07 \x01(\t*\xea\x01\n\x0e\x45xecutionState\x12\x1f\n\x1b\x45XECUTION_STATE_UNSPECIFIED\x10\x00\x12\x1e\n\x1a\x45XECUTION_STATE_NEVER_SEEN\x10\x01\x12\x1b\n\x17\x45XECUTION_STATE_STARTED\x10\x02\x12\x1c\n\x18\x45XECUTION_STATE_FINISHED\x10\x03\x12\x1d\n\x19\x45XECUTION_STATE_CANCELLED\x10\x04\x12\x1b\n\x17\x45XECUTION_STATE_UNKNOWN\x10\x05\x12 \n\x1c\x45XECUTION_STATE_ACKNOWLEDGED\x10\x06\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -33,7 +33,7 @@ _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'parley.api.workspace.v1.exe
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
   _globals['_EXECUTIONSTATE']._serialized_start=449
-  _globals['_EXECUTIONSTATE']._serialized_end=649
+  _globals['_EXECUTIONSTATE']._serialized_end=683
   _globals['_EXECUTIONKEY']._serialized_start=101
   _globals['_EXECUTIONKEY']._serialized_end=203
   _globals['_EXECUTION']._serialized_start=206

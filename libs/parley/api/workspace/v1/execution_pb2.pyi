@@ -36,6 +36,10 @@ class _ExecutionStateEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Execut
     """It was cancelled before it could start, and can no longer start."""
     EXECUTION_STATE_UNKNOWN: _ExecutionState.ValueType  # 5
     """The node restarted between journal and result; it may or may not have run."""
+    EXECUTION_STATE_ACKNOWLEDGED: _ExecutionState.ValueType  # 6
+    """Its result was acknowledged, or kept for 7 days, and is dropped. It can no longer start: its id stays known for as long as its
+    workspace exists.
+    """
 
 class ExecutionState(_ExecutionState, metaclass=_ExecutionStateEnumTypeWrapper):
     """Where an execution is."""
@@ -52,6 +56,10 @@ EXECUTION_STATE_CANCELLED: ExecutionState.ValueType  # 4
 """It was cancelled before it could start, and can no longer start."""
 EXECUTION_STATE_UNKNOWN: ExecutionState.ValueType  # 5
 """The node restarted between journal and result; it may or may not have run."""
+EXECUTION_STATE_ACKNOWLEDGED: ExecutionState.ValueType  # 6
+"""Its result was acknowledged, or kept for 7 days, and is dropped. It can no longer start: its id stays known for as long as its
+workspace exists.
+"""
 Global___ExecutionState: _TypeAlias = ExecutionState  # noqa: Y015
 
 @_typing.final
@@ -116,7 +124,7 @@ class Execution(_message.Message):
     """Process that it started; empty if it started none."""
     @_builtins.property
     def started_at(self) -> _timestamp_pb2.Timestamp:
-        """When it was journaled; absent if never seen."""
+        """When it was journaled; absent if never seen, and an hour after it was acknowledged."""
 
     @_builtins.property
     def finished_at(self) -> _timestamp_pb2.Timestamp:

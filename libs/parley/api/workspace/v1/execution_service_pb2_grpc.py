@@ -76,7 +76,8 @@ class ExecutionServiceServicer:
         raise NotImplementedError('Method not implemented!')
 
     def AckExecutions(self, request, context):
-        """Say that results are stored, so that they can be dropped here.
+        """Say that results are stored, so that they can be dropped here. Entries are deleted an hour later; those never acknowledged 7 days
+        after their end. What stays of them is a hash of the id, so that it cannot start again.
         """
         context.set_code(grpc.StatusCode.UNIMPLEMENTED)
         context.set_details('Method not implemented!')

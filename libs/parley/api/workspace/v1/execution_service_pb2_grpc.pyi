@@ -20,7 +20,9 @@ class ExecutionServiceStub:
     GetExecution: _aio.UnaryUnaryMultiCallable[_execution_service_pb2.GetExecutionRequest, _execution_service_pb2.GetExecutionResponse]
     """Ask where an execution is, without starting it. Stores the owner epoch, so that an older owner cannot start it afterwards."""
     AckExecutions: _aio.UnaryUnaryMultiCallable[_execution_service_pb2.AckExecutionsRequest, _execution_service_pb2.AckExecutionsResponse]
-    """Say that results are stored, so that they can be dropped here."""
+    """Say that results are stored, so that they can be dropped here. Entries are deleted an hour later; those never acknowledged 7 days
+    after their end. What stays of them is a hash of the id, so that it cannot start again.
+    """
     CancelExecution: _aio.UnaryUnaryMultiCallable[_execution_service_pb2.CancelExecutionRequest, _execution_service_pb2.CancelExecutionResponse]
     """Cancel an execution: all its processes are gone within 5 s. One never seen is journaled as cancelled and can no longer start."""
 
@@ -46,7 +48,9 @@ class ExecutionServiceServicer:
         request: _execution_service_pb2.AckExecutionsRequest,
         context: _aio.ServicerContext[_execution_service_pb2.AckExecutionsRequest, _abc.Awaitable[_execution_service_pb2.AckExecutionsResponse]],
     ) -> _abc.Awaitable[_execution_service_pb2.AckExecutionsResponse]:
-        """Say that results are stored, so that they can be dropped here."""
+        """Say that results are stored, so that they can be dropped here. Entries are deleted an hour later; those never acknowledged 7 days
+        after their end. What stays of them is a hash of the id, so that it cannot start again.
+        """
 
     def CancelExecution(
         self,

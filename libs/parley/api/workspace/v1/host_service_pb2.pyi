@@ -172,7 +172,7 @@ class PrepareWorkspaceRequest(_message.Message):
     WORKSPACE_ID_FIELD_NUMBER: _builtins.int
     EPOCH_FIELD_NUMBER: _builtins.int
     OWNER_ID_FIELD_NUMBER: _builtins.int
-    RECIPE_FIELD_NUMBER: _builtins.int
+    SPEC_FIELD_NUMBER: _builtins.int
     MUST_EXIST_FIELD_NUMBER: _builtins.int
     AFTER_LOG_SEQUENCE_FIELD_NUMBER: _builtins.int
     request_id: _builtins.str
@@ -188,7 +188,7 @@ class PrepareWorkspaceRequest(_message.Message):
     after_log_sequence: _builtins.int
     """Log lines after this number only; 0 for all."""
     @_builtins.property
-    def recipe(self) -> Global___WorkspaceSpec:
+    def spec(self) -> Global___WorkspaceSpec:
         """How to make it."""
 
     def __init__(
@@ -198,13 +198,13 @@ class PrepareWorkspaceRequest(_message.Message):
         workspace_id: _builtins.str = ...,
         epoch: _builtins.int = ...,
         owner_id: _builtins.str = ...,
-        recipe: Global___WorkspaceSpec | None = ...,
+        spec: Global___WorkspaceSpec | None = ...,
         must_exist: _builtins.bool = ...,
         after_log_sequence: _builtins.int = ...,
     ) -> None: ...
-    _HasFieldArgType: _TypeAlias = _typing.Literal["recipe", b"recipe"]  # noqa: Y015
+    _HasFieldArgType: _TypeAlias = _typing.Literal["spec", b"spec"]  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["after_log_sequence", b"after_log_sequence", "epoch", b"epoch", "must_exist", b"must_exist", "owner_id", b"owner_id", "recipe", b"recipe", "request_id", b"request_id", "workspace_id", b"workspace_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["after_log_sequence", b"after_log_sequence", "epoch", b"epoch", "must_exist", b"must_exist", "owner_id", b"owner_id", "request_id", b"request_id", "spec", b"spec", "workspace_id", b"workspace_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

@@ -22,13 +22,14 @@ _runtime_version.ValidateProtobufRuntimeVersion(
 _sym_db = _symbol_database.Default()
 
 
+from buf.validate import validate_pb2 as buf_dot_validate_dot_validate__pb2
 from google.protobuf import timestamp_pb2 as google_dot_protobuf_dot_timestamp__pb2
 from parley.api.contract.v1 import options_pb2 as parley_dot_api_dot_contract_dot_v1_dot_options__pb2
 from parley.api.workspace.v1 import sandbox_pb2 as parley_dot_api_dot_workspace_dot_v1_dot_sandbox__pb2
 from parley.api.workspace.v1 import workspace_pb2 as parley_dot_api_dot_workspace_dot_v1_dot_workspace__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"parley/api/workspace/v1/node.proto\x12\x17parley.api.workspace.v1\x1a\x1fgoogle/protobuf/timestamp.proto\x1a$parley/api/contract/v1/options.proto\x1a%parley/api/workspace/v1/sandbox.proto\x1a\'parley/api/workspace/v1/workspace.proto\"\x84\x01\n\x0cNodeCapacity\x12\x1a\n\nworkspaces\x18\x01 \x01(\x05\x42\x06\xc2\xc1\x18\x02\x08\x01\x12\x1e\n\x0e\x63pu_millicores\x18\x02 \x01(\x03\x42\x06\xc2\xc1\x18\x02\x08\x01\x12\x1c\n\x0cmemory_bytes\x18\x03 \x01(\x03\x42\x06\xc2\xc1\x18\x02\x08\x01\x12\x1a\n\ndisk_bytes\x18\x04 \x01(\x03\x42\x06\xc2\xc1\x18\x02\x08\x01\"\xb1\x01\n\x08NodeLoad\x12\x1a\n\nworkspaces\x18\x01 \x01(\x05\x42\x06\xc2\xc1\x18\x02\x08\x01\x12\x19\n\tprocesses\x18\x02 \x01(\x05\x42\x06\xc2\xc1\x18\x02\x08\x01\x12\x1e\n\x0e\x63pu_millicores\x18\x03 \x01(\x03\x42\x06\xc2\xc1\x18\x02\x08\x01\x12\x1c\n\x0cmemory_bytes\x18\x04 \x01(\x03\x42\x06\xc2\xc1\x18\x02\x08\x01\x12\x1f\n\x0f\x64isk_free_bytes\x18\x05 \x01(\x03\x42\x06\xc2\xc1\x18\x02\x08\x01\x12\x0f\n\x07problem\x18\x06 \x01(\t\"g\n\x0eLocalDirectory\x12\x14\n\x04name\x18\x01 \x01(\tB\x06\xc2\xc1\x18\x02\x08\x01\x12\x1c\n\x0coverlay_only\x18\x02 \x01(\x08\x42\x06\xc2\xc1\x18\x02\x08\x01\x12!\n\x11overlay_available\x18\x03 \x01(\x08\x42\x06\xc2\xc1\x18\x02\x08\x01\"\xeb\x05\n\x04Node\x12\x1b\n\x07node_id\x18\x01 \x01(\tB\n\xc2\xc1\x18\x06\x08\x01\x12\x02id\x12\x14\n\x04name\x18\x02 \x01(\tB\x06\xc2\xc1\x18\x02\x08\x01\x12\x17\n\x07\x61\x64\x64ress\x18\x03 \x01(\tB\x06\xc2\xc1\x18\x02\x08\x01\x12\x39\n\x05state\x18\x04 \x01(\x0e\x32\".parley.api.workspace.v1.NodeStateB\x06\xc2\xc1\x18\x02\x08\x01\x12\x43\n\x08\x63\x61pacity\x18\x05 \x01(\x0b\x32%.parley.api.workspace.v1.NodeCapacityB\n\xc2\xc1\x18\x06\x08\x01J\x02{}\x12;\n\x04load\x18\x06 \x01(\x0b\x32!.parley.api.workspace.v1.NodeLoadB\n\xc2\xc1\x18\x06\x08\x01J\x02{}\x12\x43\n\x07sandbox\x18\x07 \x01(\x0b\x32&.parley.api.workspace.v1.SandboxReportB\n\xc2\xc1\x18\x06\x08\x01J\x02{}\x12\x41\n\x06labels\x18\x08 \x03(\x0b\x32).parley.api.workspace.v1.Node.LabelsEntryB\x06\xc2\xc1\x18\x02\x08\x01\x12\x44\n\x0b\x64irectories\x18\t \x03(\x0b\x32\'.parley.api.workspace.v1.LocalDirectoryB\x06\xc2\xc1\x18\x02\x08\x01\x12\x17\n\x07mirrors\x18\n \x03(\tB\x06\xc2\xc1\x18\x02\x08\x01\x12\x1a\n\x12journal_generation\x18\x0b \x01(\t\x12\x1a\n\x12registration_epoch\x18\x0c \x01(\x03\x12\x17\n\x07version\x18\r \x01(\tB\x06\xc2\xc1\x18\x02\x08\x01\x12\x39\n\rregistered_at\x18\x0e \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x06\xc2\xc1\x18\x02\x08\x01\x12\x38\n\x0clast_seen_at\x18\x0f \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x06\xc2\xc1\x18\x02\x08\x01\x1a-\n\x0bLabelsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\xcb\x02\n\x0fHostedWorkspace\x12\x14\n\x0cworkspace_id\x18\x01 \x01(\t\x12\r\n\x05\x65poch\x18\x02 \x01(\x03\x12\x36\n\x05state\x18\x03 \x01(\x0e\x32\'.parley.api.workspace.v1.WorkspaceState\x12\x36\n\x05usage\x18\x04 \x01(\x0b\x32\'.parley.api.workspace.v1.WorkspaceUsage\x12\x11\n\tprocesses\x18\x05 \x01(\x05\x12\x13\n\x0b\x61ttachments\x18\x06 \x01(\x05\x12\r\n\x05waits\x18\x07 \x01(\x05\x12\x30\n\x0clast_used_at\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12:\n\x07\x66\x61ilure\x18\t \x01(\x0b\x32).parley.api.workspace.v1.WorkspaceFailure*\x81\x01\n\tNodeState\x12\x1a\n\x16NODE_STATE_UNSPECIFIED\x10\x00\x12\x15\n\x11NODE_STATE_ACTIVE\x10\x01\x12\x17\n\x13NODE_STATE_DRAINING\x10\x02\x12\x13\n\x0fNODE_STATE_LOST\x10\x03\x12\x13\n\x0fNODE_STATE_GONE\x10\x04\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n\"parley/api/workspace/v1/node.proto\x12\x17parley.api.workspace.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a$parley/api/contract/v1/options.proto\x1a%parley/api/workspace/v1/sandbox.proto\x1a\'parley/api/workspace/v1/workspace.proto\"\x84\x01\n\x0cNodeCapacity\x12\x1a\n\nworkspaces\x18\x01 \x01(\x05\x42\x06\xc2\xc1\x18\x02\x08\x01\x12\x1e\n\x0e\x63pu_millicores\x18\x02 \x01(\x03\x42\x06\xc2\xc1\x18\x02\x08\x01\x12\x1c\n\x0cmemory_bytes\x18\x03 \x01(\x03\x42\x06\xc2\xc1\x18\x02\x08\x01\x12\x1a\n\ndisk_bytes\x18\x04 \x01(\x03\x42\x06\xc2\xc1\x18\x02\x08\x01\"\xb1\x01\n\x08NodeLoad\x12\x1a\n\nworkspaces\x18\x01 \x01(\x05\x42\x06\xc2\xc1\x18\x02\x08\x01\x12\x19\n\tprocesses\x18\x02 \x01(\x05\x42\x06\xc2\xc1\x18\x02\x08\x01\x12\x1e\n\x0e\x63pu_millicores\x18\x03 \x01(\x03\x42\x06\xc2\xc1\x18\x02\x08\x01\x12\x1c\n\x0cmemory_bytes\x18\x04 \x01(\x03\x42\x06\xc2\xc1\x18\x02\x08\x01\x12\x1f\n\x0f\x64isk_free_bytes\x18\x05 \x01(\x03\x42\x06\xc2\xc1\x18\x02\x08\x01\x12\x0f\n\x07problem\x18\x06 \x01(\t\"g\n\x0eLocalDirectory\x12\x14\n\x04name\x18\x01 \x01(\tB\x06\xc2\xc1\x18\x02\x08\x01\x12\x1c\n\x0coverlay_only\x18\x02 \x01(\x08\x42\x06\xc2\xc1\x18\x02\x08\x01\x12!\n\x11overlay_available\x18\x03 \x01(\x08\x42\x06\xc2\xc1\x18\x02\x08\x01\"\x9d\x07\n\x04Node\x12\x1b\n\x07node_id\x18\x01 \x01(\tB\n\xc2\xc1\x18\x06\x08\x01\x12\x02id\x12\x1c\n\x04name\x18\x02 \x01(\tB\x0e\xbaH\x05r\x03\x18\xff\x01\xc2\xc1\x18\x02\x08\x01\x12\"\n\x07\x61\x64\x64ress\x18\x03 \x01(\tB\x11\xbaH\x08r\x06\x18\xe8\x07(\xe8\x07\xc2\xc1\x18\x02\x08\x01\x12\x39\n\x05state\x18\x04 \x01(\x0e\x32\".parley.api.workspace.v1.NodeStateB\x06\xc2\xc1\x18\x02\x08\x01\x12\x43\n\x08\x63\x61pacity\x18\x05 \x01(\x0b\x32%.parley.api.workspace.v1.NodeCapacityB\n\xc2\xc1\x18\x06\x08\x01J\x02{}\x12;\n\x04load\x18\x06 \x01(\x0b\x32!.parley.api.workspace.v1.NodeLoadB\n\xc2\xc1\x18\x06\x08\x01J\x02{}\x12\x43\n\x07sandbox\x18\x07 \x01(\x0b\x32&.parley.api.workspace.v1.SandboxReportB\n\xc2\xc1\x18\x06\x08\x01J\x02{}\x12\xc6\x01\n\x06labels\x18\x08 \x03(\x0b\x32).parley.api.workspace.v1.Node.LabelsEntryB\x8a\x01\xbaH8\x9a\x01\x35\x10\x32\"%r#\x10\x01\x18@2\x1d^[a-zA-Z0-9][a-zA-Z0-9._/-]*$*\nr\x08\x10\x01\x18\x80\x02(\x80\x02\xc2\xc1\x18K\x08\x01ZGletters, digits, \'.\', \'_\', \'/\' or \'-\', beginning with a letter or digit\x12M\n\x0b\x64irectories\x18\t \x03(\x0b\x32\'.parley.api.workspace.v1.LocalDirectoryB\x0f\xbaH\x06\x92\x01\x03\x10\x80\x02\xc2\xc1\x18\x02\x08\x01\x12 \n\x07mirrors\x18\n \x03(\tB\x0f\xbaH\x06\x92\x01\x03\x10\xe8\x07\xc2\xc1\x18\x02\x08\x01\x12\x1a\n\x12journal_generation\x18\x0b \x01(\t\x12\x1a\n\x12registration_epoch\x18\x0c \x01(\x03\x12\x1e\n\x07version\x18\r \x01(\tB\r\xbaH\x04r\x02\x18@\xc2\xc1\x18\x02\x08\x01\x12\x39\n\rregistered_at\x18\x0e \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x06\xc2\xc1\x18\x02\x08\x01\x12\x38\n\x0clast_seen_at\x18\x0f \x01(\x0b\x32\x1a.google.protobuf.TimestampB\x06\xc2\xc1\x18\x02\x08\x01\x1a-\n\x0bLabelsEntry\x12\x0b\n\x03key\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\t:\x02\x38\x01\"\xd5\x02\n\x0fHostedWorkspace\x12\x1e\n\x0cworkspace_id\x18\x01 \x01(\tB\x08\xbaH\x05r\x03\xb0\x01\x01\x12\r\n\x05\x65poch\x18\x02 \x01(\x03\x12\x36\n\x05state\x18\x03 \x01(\x0e\x32\'.parley.api.workspace.v1.WorkspaceState\x12\x36\n\x05usage\x18\x04 \x01(\x0b\x32\'.parley.api.workspace.v1.WorkspaceUsage\x12\x11\n\tprocesses\x18\x05 \x01(\x05\x12\x13\n\x0b\x61ttachments\x18\x06 \x01(\x05\x12\r\n\x05waits\x18\x07 \x01(\x05\x12\x30\n\x0clast_used_at\x18\x08 \x01(\x0b\x32\x1a.google.protobuf.Timestamp\x12:\n\x07\x66\x61ilure\x18\t \x01(\x0b\x32).parley.api.workspace.v1.WorkspaceFailure*\x81\x01\n\tNodeState\x12\x1a\n\x16NODE_STATE_UNSPECIFIED\x10\x00\x12\x15\n\x11NODE_STATE_ACTIVE\x10\x01\x12\x17\n\x13NODE_STATE_DRAINING\x10\x02\x12\x13\n\x0fNODE_STATE_LOST\x10\x03\x12\x13\n\x0fNODE_STATE_GONE\x10\x04\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
@@ -64,9 +65,9 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_NODE'].fields_by_name['node_id']._loaded_options = None
   _globals['_NODE'].fields_by_name['node_id']._serialized_options = b'\302\301\030\006\010\001\022\002id'
   _globals['_NODE'].fields_by_name['name']._loaded_options = None
-  _globals['_NODE'].fields_by_name['name']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_NODE'].fields_by_name['name']._serialized_options = b'\272H\005r\003\030\377\001\302\301\030\002\010\001'
   _globals['_NODE'].fields_by_name['address']._loaded_options = None
-  _globals['_NODE'].fields_by_name['address']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_NODE'].fields_by_name['address']._serialized_options = b'\272H\010r\006\030\350\007(\350\007\302\301\030\002\010\001'
   _globals['_NODE'].fields_by_name['state']._loaded_options = None
   _globals['_NODE'].fields_by_name['state']._serialized_options = b'\302\301\030\002\010\001'
   _globals['_NODE'].fields_by_name['capacity']._loaded_options = None
@@ -76,29 +77,31 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_NODE'].fields_by_name['sandbox']._loaded_options = None
   _globals['_NODE'].fields_by_name['sandbox']._serialized_options = b'\302\301\030\006\010\001J\002{}'
   _globals['_NODE'].fields_by_name['labels']._loaded_options = None
-  _globals['_NODE'].fields_by_name['labels']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_NODE'].fields_by_name['labels']._serialized_options = b'\272H8\232\0015\0202\"%r#\020\001\030@2\035^[a-zA-Z0-9][a-zA-Z0-9._/-]*$*\nr\010\020\001\030\200\002(\200\002\302\301\030K\010\001ZGletters, digits, \'.\', \'_\', \'/\' or \'-\', beginning with a letter or digit'
   _globals['_NODE'].fields_by_name['directories']._loaded_options = None
-  _globals['_NODE'].fields_by_name['directories']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_NODE'].fields_by_name['directories']._serialized_options = b'\272H\006\222\001\003\020\200\002\302\301\030\002\010\001'
   _globals['_NODE'].fields_by_name['mirrors']._loaded_options = None
-  _globals['_NODE'].fields_by_name['mirrors']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_NODE'].fields_by_name['mirrors']._serialized_options = b'\272H\006\222\001\003\020\350\007\302\301\030\002\010\001'
   _globals['_NODE'].fields_by_name['version']._loaded_options = None
-  _globals['_NODE'].fields_by_name['version']._serialized_options = b'\302\301\030\002\010\001'
+  _globals['_NODE'].fields_by_name['version']._serialized_options = b'\272H\004r\002\030@\302\301\030\002\010\001'
   _globals['_NODE'].fields_by_name['registered_at']._loaded_options = None
   _globals['_NODE'].fields_by_name['registered_at']._serialized_options = b'\302\301\030\002\010\001'
   _globals['_NODE'].fields_by_name['last_seen_at']._loaded_options = None
   _globals['_NODE'].fields_by_name['last_seen_at']._serialized_options = b'\302\301\030\002\010\001'
-  _globals['_NODESTATE']._serialized_start=1719
-  _globals['_NODESTATE']._serialized_end=1848
-  _globals['_NODECAPACITY']._serialized_start=215
-  _globals['_NODECAPACITY']._serialized_end=347
-  _globals['_NODELOAD']._serialized_start=350
-  _globals['_NODELOAD']._serialized_end=527
-  _globals['_LOCALDIRECTORY']._serialized_start=529
-  _globals['_LOCALDIRECTORY']._serialized_end=632
-  _globals['_NODE']._serialized_start=635
-  _globals['_NODE']._serialized_end=1382
-  _globals['_NODE_LABELSENTRY']._serialized_start=1337
-  _globals['_NODE_LABELSENTRY']._serialized_end=1382
-  _globals['_HOSTEDWORKSPACE']._serialized_start=1385
-  _globals['_HOSTEDWORKSPACE']._serialized_end=1716
+  _globals['_HOSTEDWORKSPACE'].fields_by_name['workspace_id']._loaded_options = None
+  _globals['_HOSTEDWORKSPACE'].fields_by_name['workspace_id']._serialized_options = b'\272H\005r\003\260\001\001'
+  _globals['_NODESTATE']._serialized_start=1936
+  _globals['_NODESTATE']._serialized_end=2065
+  _globals['_NODECAPACITY']._serialized_start=244
+  _globals['_NODECAPACITY']._serialized_end=376
+  _globals['_NODELOAD']._serialized_start=379
+  _globals['_NODELOAD']._serialized_end=556
+  _globals['_LOCALDIRECTORY']._serialized_start=558
+  _globals['_LOCALDIRECTORY']._serialized_end=661
+  _globals['_NODE']._serialized_start=664
+  _globals['_NODE']._serialized_end=1589
+  _globals['_NODE_LABELSENTRY']._serialized_start=1544
+  _globals['_NODE_LABELSENTRY']._serialized_end=1589
+  _globals['_HOSTEDWORKSPACE']._serialized_start=1592
+  _globals['_HOSTEDWORKSPACE']._serialized_end=1933
 # @@protoc_insertion_point(module_scope)

@@ -30,13 +30,29 @@ from parley.api.identity.v1 import access_pb2 as parley_dot_api_dot_identity_dot
 from parley.api.workspace.v1 import node_pb2 as parley_dot_api_dot_workspace_dot_v1_dot_node__pb2
 
 
-DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n*parley/api/workspace/v1/node_service.proto\x12\x17parley.api.workspace.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a$parley/api/contract/v1/options.proto\x1a#parley/api/identity/v1/access.proto\x1a\"parley/api/workspace/v1/node.proto\"\x94\x01\n\x13RegisterNodeRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12+\n\x04node\x18\x02 \x01(\x0b\x32\x1d.parley.api.workspace.v1.Node\x12<\n\nworkspaces\x18\x03 \x03(\x0b\x32(.parley.api.workspace.v1.HostedWorkspace\"y\n\x0eWorkspaceOrder\x12\x14\n\x0cworkspace_id\x18\x01 \x01(\t\x12\r\n\x05\x65poch\x18\x02 \x01(\x03\x12\x42\n\x0binstruction\x18\x03 \x01(\x0e\x32-.parley.api.workspace.v1.WorkspaceInstruction\"\xa1\x01\n\x14RegisterNodeResponse\x12\x1a\n\x12registration_epoch\x18\x01 \x01(\x03\x12\x1d\n\x15heartbeat_interval_ms\x18\x02 \x01(\x03\x12\x15\n\rlost_after_ms\x18\x03 \x01(\x03\x12\x37\n\x06orders\x18\x04 \x03(\x0b\x32\'.parley.api.workspace.v1.WorkspaceOrder\"\xc2\x01\n\x10HeartbeatRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x0f\n\x07node_id\x18\x02 \x01(\t\x12\x1a\n\x12registration_epoch\x18\x03 \x01(\x03\x12/\n\x04load\x18\x04 \x01(\x0b\x32!.parley.api.workspace.v1.NodeLoad\x12<\n\nworkspaces\x18\x05 \x03(\x0b\x32(.parley.api.workspace.v1.HostedWorkspace\"^\n\x11HeartbeatResponse\x12\x10\n\x08\x64raining\x18\x01 \x01(\x08\x12\x37\n\x06orders\x18\x02 \x03(\x0b\x32\'.parley.api.workspace.v1.WorkspaceOrder\"t\n\x10\x44rainNodeRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x0f\n\x07node_id\x18\x02 \x01(\t\x12\x1a\n\x12registration_epoch\x18\x03 \x01(\x03\x12\x10\n\x08grace_ms\x18\x04 \x01(\x03\x12\r\n\x05leave\x18\x05 \x01(\x08\"1\n\x11\x44rainNodeResponse\x12\x1c\n\x14remaining_workspaces\x18\x01 \x01(\x05\"e\n\x10ListNodesRequest\x12-\n\tpage_size\x18\x01 \x01(\x05\x42\x1a\xbaH\n\x1a\x05\x18\xc8\x01(\x01\xd8\x01\x01\xc2\xc1\x18\t\x08\x01\x12\x05limit\x12\"\n\npage_token\x18\x02 \x01(\tB\x0e\xc2\xc1\x18\n\x08\x01\x12\x06\x63ursor\"\x80\x01\n\x11ListNodesResponse\x12;\n\x05nodes\x18\x01 \x03(\x0b\x32\x1d.parley.api.workspace.v1.NodeB\r\xc2\xc1\x18\t\x08\x01\x12\x05items\x12.\n\x0fnext_page_token\x18\x02 \x01(\tB\x15\xc2\xc1\x18\x11\x08\x01\x12\x0bnext_cursor\x18\x01\"\xac\x01\n\x10UseSecretRequest\x12\x12\n\nrequest_id\x18\x01 \x01(\t\x12\x0f\n\x07node_id\x18\x02 \x01(\t\x12\x1a\n\x12registration_epoch\x18\x03 \x01(\x03\x12\x14\n\x0cworkspace_id\x18\x04 \x01(\t\x12\r\n\x05\x65poch\x18\x05 \x01(\x03\x12\x13\n\x0bsecret_name\x18\x06 \x01(\t\x12\x0c\n\x04host\x18\x07 \x01(\t\x12\x0f\n\x07purpose\x18\x08 \x01(\t\"d\n\x11UseSecretResponse\x12\x10\n\x08username\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x0c\x12.\n\nexpires_at\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp*\x7f\n\x14WorkspaceInstruction\x12%\n!WORKSPACE_INSTRUCTION_UNSPECIFIED\x10\x00\x12\x1e\n\x1aWORKSPACE_INSTRUCTION_STOP\x10\x01\x12 \n\x1cWORKSPACE_INSTRUCTION_REMOVE\x10\x02\x32\x96\x05\n\x0bNodeService\x12w\n\x0cRegisterNode\x12,.parley.api.workspace.v1.RegisterNodeRequest\x1a-.parley.api.workspace.v1.RegisterNodeResponse\"\n\x90\x02\x02\xa2\xbb\x18\x03\n\x01\x03\x12n\n\tHeartbeat\x12).parley.api.workspace.v1.HeartbeatRequest\x1a*.parley.api.workspace.v1.HeartbeatResponse\"\n\x90\x02\x02\xa2\xbb\x18\x03\n\x01\x03\x12n\n\tDrainNode\x12).parley.api.workspace.v1.DrainNodeRequest\x1a*.parley.api.workspace.v1.DrainNodeResponse\"\n\x90\x02\x02\xa2\xbb\x18\x03\n\x01\x03\x12\xbd\x01\n\tListNodes\x12).parley.api.workspace.v1.ListNodesRequest\x1a*.parley.api.workspace.v1.ListNodesResponse\"Y\x90\x02\x01\xa2\xbb\x18\x17\x12\x01\x01\x1a\x02\x01\x02\"\x0eworkspace:read\xd2\xc1\x18\"\n \n\x1cList the machines that host.\x18\x02\x82\xd3\xe4\x93\x02\x0f\x12\r/api/v1/nodes\x12n\n\tUseSecret\x12).parley.api.workspace.v1.UseSecretRequest\x1a*.parley.api.workspace.v1.UseSecretResponse\"\n\x90\x02\x02\xa2\xbb\x18\x03\n\x01\x03\x62\x06proto3')
+DESCRIPTOR = _descriptor_pool.Default().AddSerializedFile(b'\n*parley/api/workspace/v1/node_service.proto\x12\x17parley.api.workspace.v1\x1a\x1b\x62uf/validate/validate.proto\x1a\x1cgoogle/api/annotations.proto\x1a\x1fgoogle/protobuf/timestamp.proto\x1a$parley/api/contract/v1/options.proto\x1a#parley/api/identity/v1/access.proto\x1a\"parley/api/workspace/v1/node.proto\"\xab\x01\n\x13RegisterNodeRequest\x12\x1e\n\nrequest_id\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x01\x12+\n\x04node\x18\x02 \x01(\x0b\x32\x1d.parley.api.workspace.v1.Node\x12G\n\nworkspaces\x18\x03 \x03(\x0b\x32(.parley.api.workspace.v1.HostedWorkspaceB\t\xbaH\x06\x92\x01\x03\x10\x90N\"y\n\x0eWorkspaceOrder\x12\x14\n\x0cworkspace_id\x18\x01 \x01(\t\x12\r\n\x05\x65poch\x18\x02 \x01(\x03\x12\x42\n\x0binstruction\x18\x03 \x01(\x0e\x32-.parley.api.workspace.v1.WorkspaceInstruction\"\xa1\x01\n\x14RegisterNodeResponse\x12\x1a\n\x12registration_epoch\x18\x01 \x01(\x03\x12\x1d\n\x15heartbeat_interval_ms\x18\x02 \x01(\x03\x12\x15\n\rlost_after_ms\x18\x03 \x01(\x03\x12\x37\n\x06orders\x18\x04 \x03(\x0b\x32\'.parley.api.workspace.v1.WorkspaceOrder\"\xe3\x01\n\x10HeartbeatRequest\x12\x1e\n\nrequest_id\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x01\x12\x19\n\x07node_id\x18\x02 \x01(\tB\x08\xbaH\x05r\x03\xb0\x01\x01\x12\x1a\n\x12registration_epoch\x18\x03 \x01(\x03\x12/\n\x04load\x18\x04 \x01(\x0b\x32!.parley.api.workspace.v1.NodeLoad\x12G\n\nworkspaces\x18\x05 \x03(\x0b\x32(.parley.api.workspace.v1.HostedWorkspaceB\t\xbaH\x06\x92\x01\x03\x10\x90N\"^\n\x11HeartbeatResponse\x12\x10\n\x08\x64raining\x18\x01 \x01(\x08\x12\x37\n\x06orders\x18\x02 \x03(\x0b\x32\'.parley.api.workspace.v1.WorkspaceOrder\"\x98\x01\n\x10\x44rainNodeRequest\x12\x1e\n\nrequest_id\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x01\x12\x19\n\x07node_id\x18\x02 \x01(\tB\x08\xbaH\x05r\x03\xb0\x01\x01\x12\x1a\n\x12registration_epoch\x18\x03 \x01(\x03\x12\x1e\n\x08grace_ms\x18\x04 \x01(\x03\x42\x0c\xbaH\t\"\x07\x18\x80\xb8\x99)(\x00\x12\r\n\x05leave\x18\x05 \x01(\x08\"1\n\x11\x44rainNodeResponse\x12\x1c\n\x14remaining_workspaces\x18\x01 \x01(\x05\"e\n\x10ListNodesRequest\x12-\n\tpage_size\x18\x01 \x01(\x05\x42\x1a\xbaH\n\x1a\x05\x18\xc8\x01(\x01\xd8\x01\x01\xc2\xc1\x18\t\x08\x01\x12\x05limit\x12\"\n\npage_token\x18\x02 \x01(\tB\x0e\xc2\xc1\x18\n\x08\x01\x12\x06\x63ursor\"\x80\x01\n\x11ListNodesResponse\x12;\n\x05nodes\x18\x01 \x03(\x0b\x32\x1d.parley.api.workspace.v1.NodeB\r\xc2\xc1\x18\t\x08\x01\x12\x05items\x12.\n\x0fnext_page_token\x18\x02 \x01(\tB\x15\xc2\xc1\x18\x11\x08\x01\x12\x0bnext_cursor\x18\x01\"\xe9\x01\n\x10UseSecretRequest\x12\x1e\n\nrequest_id\x18\x01 \x01(\tB\n\xbaH\x07r\x05\x10\x01\x18\x80\x01\x12\x19\n\x07node_id\x18\x02 \x01(\tB\x08\xbaH\x05r\x03\xb0\x01\x01\x12\x1a\n\x12registration_epoch\x18\x03 \x01(\x03\x12\x1e\n\x0cworkspace_id\x18\x04 \x01(\tB\x08\xbaH\x05r\x03\xb0\x01\x01\x12\r\n\x05\x65poch\x18\x05 \x01(\x03\x12\x1c\n\x0bsecret_name\x18\x06 \x01(\tB\x07\xbaH\x04r\x02\x18@\x12\x16\n\x04host\x18\x07 \x01(\tB\x08\xbaH\x05r\x03\x18\xff\x01\x12\x19\n\x07purpose\x18\x08 \x01(\tB\x08\xbaH\x05r\x03\x18\xf4\x03\"d\n\x11UseSecretResponse\x12\x10\n\x08username\x18\x01 \x01(\t\x12\r\n\x05value\x18\x02 \x01(\x0c\x12.\n\nexpires_at\x18\x03 \x01(\x0b\x32\x1a.google.protobuf.Timestamp*\x7f\n\x14WorkspaceInstruction\x12%\n!WORKSPACE_INSTRUCTION_UNSPECIFIED\x10\x00\x12\x1e\n\x1aWORKSPACE_INSTRUCTION_STOP\x10\x01\x12 \n\x1cWORKSPACE_INSTRUCTION_REMOVE\x10\x02\x32\x96\x05\n\x0bNodeService\x12w\n\x0cRegisterNode\x12,.parley.api.workspace.v1.RegisterNodeRequest\x1a-.parley.api.workspace.v1.RegisterNodeResponse\"\n\x90\x02\x02\xa2\xbb\x18\x03\n\x01\x03\x12n\n\tHeartbeat\x12).parley.api.workspace.v1.HeartbeatRequest\x1a*.parley.api.workspace.v1.HeartbeatResponse\"\n\x90\x02\x02\xa2\xbb\x18\x03\n\x01\x03\x12n\n\tDrainNode\x12).parley.api.workspace.v1.DrainNodeRequest\x1a*.parley.api.workspace.v1.DrainNodeResponse\"\n\x90\x02\x02\xa2\xbb\x18\x03\n\x01\x03\x12\xbd\x01\n\tListNodes\x12).parley.api.workspace.v1.ListNodesRequest\x1a*.parley.api.workspace.v1.ListNodesResponse\"Y\x90\x02\x01\xa2\xbb\x18\x17\x12\x01\x01\x1a\x02\x01\x02\"\x0eworkspace:read\xd2\xc1\x18\"\n \n\x1cList the machines that host.\x18\x02\x82\xd3\xe4\x93\x02\x0f\x12\r/api/v1/nodes\x12n\n\tUseSecret\x12).parley.api.workspace.v1.UseSecretRequest\x1a*.parley.api.workspace.v1.UseSecretResponse\"\n\x90\x02\x02\xa2\xbb\x18\x03\n\x01\x03\x62\x06proto3')
 
 _globals = globals()
 _builder.BuildMessageAndEnumDescriptors(DESCRIPTOR, _globals)
 _builder.BuildTopDescriptorsAndMessages(DESCRIPTOR, 'parley.api.workspace.v1.node_service_pb2', _globals)
 if not _descriptor._USE_C_DESCRIPTORS:
   DESCRIPTOR._loaded_options = None
+  _globals['_REGISTERNODEREQUEST'].fields_by_name['request_id']._loaded_options = None
+  _globals['_REGISTERNODEREQUEST'].fields_by_name['request_id']._serialized_options = b'\272H\007r\005\020\001\030\200\001'
+  _globals['_REGISTERNODEREQUEST'].fields_by_name['workspaces']._loaded_options = None
+  _globals['_REGISTERNODEREQUEST'].fields_by_name['workspaces']._serialized_options = b'\272H\006\222\001\003\020\220N'
+  _globals['_HEARTBEATREQUEST'].fields_by_name['request_id']._loaded_options = None
+  _globals['_HEARTBEATREQUEST'].fields_by_name['request_id']._serialized_options = b'\272H\007r\005\020\001\030\200\001'
+  _globals['_HEARTBEATREQUEST'].fields_by_name['node_id']._loaded_options = None
+  _globals['_HEARTBEATREQUEST'].fields_by_name['node_id']._serialized_options = b'\272H\005r\003\260\001\001'
+  _globals['_HEARTBEATREQUEST'].fields_by_name['workspaces']._loaded_options = None
+  _globals['_HEARTBEATREQUEST'].fields_by_name['workspaces']._serialized_options = b'\272H\006\222\001\003\020\220N'
+  _globals['_DRAINNODEREQUEST'].fields_by_name['request_id']._loaded_options = None
+  _globals['_DRAINNODEREQUEST'].fields_by_name['request_id']._serialized_options = b'\272H\007r\005\020\001\030\200\001'
+  _globals['_DRAINNODEREQUEST'].fields_by_name['node_id']._loaded_options = None
+  _globals['_DRAINNODEREQUEST'].fields_by_name['node_id']._serialized_options = b'\272H\005r\003\260\001\001'
+  _globals['_DRAINNODEREQUEST'].fields_by_name['grace_ms']._loaded_options = None
+  _globals['_DRAINNODEREQUEST'].fields_by_name['grace_ms']._serialized_options = b'\272H\t\"\007\030\200\270\231)(\000'
   _globals['_LISTNODESREQUEST'].fields_by_name['page_size']._loaded_options = None
   _globals['_LISTNODESREQUEST'].fields_by_name['page_size']._serialized_options = b'\272H\n\032\005\030\310\001(\001\330\001\001\302\301\030\t\010\001\022\005limit'
   _globals['_LISTNODESREQUEST'].fields_by_name['page_token']._loaded_options = None
@@ -45,6 +61,18 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_LISTNODESRESPONSE'].fields_by_name['nodes']._serialized_options = b'\302\301\030\t\010\001\022\005items'
   _globals['_LISTNODESRESPONSE'].fields_by_name['next_page_token']._loaded_options = None
   _globals['_LISTNODESRESPONSE'].fields_by_name['next_page_token']._serialized_options = b'\302\301\030\021\010\001\022\013next_cursor\030\001'
+  _globals['_USESECRETREQUEST'].fields_by_name['request_id']._loaded_options = None
+  _globals['_USESECRETREQUEST'].fields_by_name['request_id']._serialized_options = b'\272H\007r\005\020\001\030\200\001'
+  _globals['_USESECRETREQUEST'].fields_by_name['node_id']._loaded_options = None
+  _globals['_USESECRETREQUEST'].fields_by_name['node_id']._serialized_options = b'\272H\005r\003\260\001\001'
+  _globals['_USESECRETREQUEST'].fields_by_name['workspace_id']._loaded_options = None
+  _globals['_USESECRETREQUEST'].fields_by_name['workspace_id']._serialized_options = b'\272H\005r\003\260\001\001'
+  _globals['_USESECRETREQUEST'].fields_by_name['secret_name']._loaded_options = None
+  _globals['_USESECRETREQUEST'].fields_by_name['secret_name']._serialized_options = b'\272H\004r\002\030@'
+  _globals['_USESECRETREQUEST'].fields_by_name['host']._loaded_options = None
+  _globals['_USESECRETREQUEST'].fields_by_name['host']._serialized_options = b'\272H\005r\003\030\377\001'
+  _globals['_USESECRETREQUEST'].fields_by_name['purpose']._loaded_options = None
+  _globals['_USESECRETREQUEST'].fields_by_name['purpose']._serialized_options = b'\272H\005r\003\030\364\003'
   _globals['_NODESERVICE'].methods_by_name['RegisterNode']._loaded_options = None
   _globals['_NODESERVICE'].methods_by_name['RegisterNode']._serialized_options = b'\220\002\002\242\273\030\003\n\001\003'
   _globals['_NODESERVICE'].methods_by_name['Heartbeat']._loaded_options = None
@@ -55,30 +83,30 @@ if not _descriptor._USE_C_DESCRIPTORS:
   _globals['_NODESERVICE'].methods_by_name['ListNodes']._serialized_options = b'\220\002\001\242\273\030\027\022\001\001\032\002\001\002\"\016workspace:read\322\301\030\"\n \n\034List the machines that host.\030\002\202\323\344\223\002\017\022\r/api/v1/nodes'
   _globals['_NODESERVICE'].methods_by_name['UseSecret']._loaded_options = None
   _globals['_NODESERVICE'].methods_by_name['UseSecret']._serialized_options = b'\220\002\002\242\273\030\003\n\001\003'
-  _globals['_WORKSPACEINSTRUCTION']._serialized_start=1685
-  _globals['_WORKSPACEINSTRUCTION']._serialized_end=1812
+  _globals['_WORKSPACEINSTRUCTION']._serialized_start=1839
+  _globals['_WORKSPACEINSTRUCTION']._serialized_end=1966
   _globals['_REGISTERNODEREQUEST']._serialized_start=275
-  _globals['_REGISTERNODEREQUEST']._serialized_end=423
-  _globals['_WORKSPACEORDER']._serialized_start=425
-  _globals['_WORKSPACEORDER']._serialized_end=546
-  _globals['_REGISTERNODERESPONSE']._serialized_start=549
-  _globals['_REGISTERNODERESPONSE']._serialized_end=710
-  _globals['_HEARTBEATREQUEST']._serialized_start=713
-  _globals['_HEARTBEATREQUEST']._serialized_end=907
-  _globals['_HEARTBEATRESPONSE']._serialized_start=909
-  _globals['_HEARTBEATRESPONSE']._serialized_end=1003
-  _globals['_DRAINNODEREQUEST']._serialized_start=1005
-  _globals['_DRAINNODEREQUEST']._serialized_end=1121
-  _globals['_DRAINNODERESPONSE']._serialized_start=1123
-  _globals['_DRAINNODERESPONSE']._serialized_end=1172
-  _globals['_LISTNODESREQUEST']._serialized_start=1174
-  _globals['_LISTNODESREQUEST']._serialized_end=1275
-  _globals['_LISTNODESRESPONSE']._serialized_start=1278
-  _globals['_LISTNODESRESPONSE']._serialized_end=1406
-  _globals['_USESECRETREQUEST']._serialized_start=1409
-  _globals['_USESECRETREQUEST']._serialized_end=1581
-  _globals['_USESECRETRESPONSE']._serialized_start=1583
-  _globals['_USESECRETRESPONSE']._serialized_end=1683
-  _globals['_NODESERVICE']._serialized_start=1815
-  _globals['_NODESERVICE']._serialized_end=2477
+  _globals['_REGISTERNODEREQUEST']._serialized_end=446
+  _globals['_WORKSPACEORDER']._serialized_start=448
+  _globals['_WORKSPACEORDER']._serialized_end=569
+  _globals['_REGISTERNODERESPONSE']._serialized_start=572
+  _globals['_REGISTERNODERESPONSE']._serialized_end=733
+  _globals['_HEARTBEATREQUEST']._serialized_start=736
+  _globals['_HEARTBEATREQUEST']._serialized_end=963
+  _globals['_HEARTBEATRESPONSE']._serialized_start=965
+  _globals['_HEARTBEATRESPONSE']._serialized_end=1059
+  _globals['_DRAINNODEREQUEST']._serialized_start=1062
+  _globals['_DRAINNODEREQUEST']._serialized_end=1214
+  _globals['_DRAINNODERESPONSE']._serialized_start=1216
+  _globals['_DRAINNODERESPONSE']._serialized_end=1265
+  _globals['_LISTNODESREQUEST']._serialized_start=1267
+  _globals['_LISTNODESREQUEST']._serialized_end=1368
+  _globals['_LISTNODESRESPONSE']._serialized_start=1371
+  _globals['_LISTNODESRESPONSE']._serialized_end=1499
+  _globals['_USESECRETREQUEST']._serialized_start=1502
+  _globals['_USESECRETREQUEST']._serialized_end=1735
+  _globals['_USESECRETRESPONSE']._serialized_start=1737
+  _globals['_USESECRETRESPONSE']._serialized_end=1837
+  _globals['_NODESERVICE']._serialized_start=1969
+  _globals['_NODESERVICE']._serialized_end=2631
 # @@protoc_insertion_point(module_scope)

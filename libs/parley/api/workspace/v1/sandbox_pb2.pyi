@@ -132,7 +132,7 @@ class _SandboxProfileEnumTypeWrapper(_enum_type_wrapper._EnumTypeWrapper[_Sandbo
     SANDBOX_PROFILE_UNSPECIFIED: _SandboxProfile.ValueType  # 0
     """The same as read-only."""
     SANDBOX_PROFILE_READ_ONLY: _SandboxProfile.ValueType  # 1
-    """Nothing but a private temporary directory."""
+    """Nothing but temporary directories of the process's own, which vanish with it."""
     SANDBOX_PROFILE_WORKSPACE_WRITE: _SandboxProfile.ValueType  # 2
     """The workspace too, save its git hooks and git configuration."""
     SANDBOX_PROFILE_FULL: _SandboxProfile.ValueType  # 3
@@ -144,7 +144,7 @@ class SandboxProfile(_SandboxProfile, metaclass=_SandboxProfileEnumTypeWrapper):
 SANDBOX_PROFILE_UNSPECIFIED: SandboxProfile.ValueType  # 0
 """The same as read-only."""
 SANDBOX_PROFILE_READ_ONLY: SandboxProfile.ValueType  # 1
-"""Nothing but a private temporary directory."""
+"""Nothing but temporary directories of the process's own, which vanish with it."""
 SANDBOX_PROFILE_WORKSPACE_WRITE: SandboxProfile.ValueType  # 2
 """The workspace too, save its git hooks and git configuration."""
 SANDBOX_PROFILE_FULL: SandboxProfile.ValueType  # 3

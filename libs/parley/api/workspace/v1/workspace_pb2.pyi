@@ -590,6 +590,7 @@ class WorkspaceContext(_message.Message):
     ANCESTOR_CHAT_IDS_FIELD_NUMBER: _builtins.int
     PROFILE_FIELD_NUMBER: _builtins.int
     NETWORK_FIELD_NUMBER: _builtins.int
+    TURN_ID_FIELD_NUMBER: _builtins.int
     workspace_id: _builtins.str
     """The workspace."""
     epoch: _builtins.int
@@ -597,9 +598,11 @@ class WorkspaceContext(_message.Message):
     chat_id: _builtins.str
     """Chat on whose behalf this is done; empty for a person at the workspace."""
     profile: _sandbox_pb2.SandboxProfile.ValueType
-    """What may be written; never wider than the workspace was prepared with."""
+    """What may be written; never wider than the workspace was prepared with. With read-only and a chat, the call waits until the writable processes of that chat are ended."""
     network: _sandbox_pb2.NetworkAccess.ValueType
     """What may be reached; never wider than the workspace was prepared with, unspecified for the same."""
+    turn_id: _builtins.int
+    """Message that started the turn of the chat, for which changed files are kept; 0 outside of turns."""
     @_builtins.property
     def ancestor_chat_ids(self) -> _containers.RepeatedScalarFieldContainer[_builtins.str]:
         """Chats above that chat, nearest first, at most 16."""
@@ -613,10 +616,11 @@ class WorkspaceContext(_message.Message):
         ancestor_chat_ids: _abc.Iterable[_builtins.str] | None = ...,
         profile: _sandbox_pb2.SandboxProfile.ValueType = ...,
         network: _sandbox_pb2.NetworkAccess.ValueType = ...,
+        turn_id: _builtins.int = ...,
     ) -> None: ...
     _HasFieldArgType: _TypeAlias = _Never  # noqa: Y015
     def HasField(self, field_name: _HasFieldArgType) -> _builtins.bool: ...
-    _ClearFieldArgType: _TypeAlias = _typing.Literal["ancestor_chat_ids", b"ancestor_chat_ids", "chat_id", b"chat_id", "epoch", b"epoch", "network", b"network", "profile", b"profile", "workspace_id", b"workspace_id"]  # noqa: Y015
+    _ClearFieldArgType: _TypeAlias = _typing.Literal["ancestor_chat_ids", b"ancestor_chat_ids", "chat_id", b"chat_id", "epoch", b"epoch", "network", b"network", "profile", b"profile", "turn_id", b"turn_id", "workspace_id", b"workspace_id"]  # noqa: Y015
     def ClearField(self, field_name: _ClearFieldArgType) -> None: ...
     def WhichOneof(self, oneof_group: _Never) -> None: ...
 

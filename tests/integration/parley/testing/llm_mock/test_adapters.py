@@ -8,15 +8,10 @@ import pytest
 
 from chatd.content.domain.messages import ErrorKind, FinishReason, Role
 from chatd.content.domain.parts import Part, Reasoning, Text, ToolCall, ToolOutcome, ToolResult
+from chatd.content.domain.prompts import PromptMessage
 from chatd.content.domain.tools import Executor, ToolSpec
 from chatd.models.domain.catalogue import ProviderType
-from chatd.models.domain.language_model import (
-    Finished,
-    ModelError,
-    ModelEvent,
-    ModelRequest,
-    PromptMessage,
-)
+from chatd.models.domain.language_model import Finished, ModelError, ModelEvent, ModelRequest
 from chatd.models.engine.target import Target
 from chatd.providers.anthropic import AnthropicWire
 from chatd.providers.bedrock import BedrockWire

@@ -13,13 +13,13 @@ from anthropic.types.beta import BetaMessage
 
 from chatd.content.domain.messages import Role
 from chatd.content.domain.parts import Text, ToolCall, ToolOutcome, ToolResult
+from chatd.content.domain.prompts import PromptMessage
 from chatd.content.domain.tools import Executor, ToolSpec
 from chatd.models.domain.catalogue import ProviderType
 from chatd.models.domain.language_model import (
     Finished,
     ModelEvent,
     ModelRequest,
-    PromptMessage,
     ProviderToolResult,
     ReasoningDelta,
     SourceCited,

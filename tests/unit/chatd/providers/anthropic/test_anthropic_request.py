@@ -6,8 +6,9 @@ import pytest
 
 from chatd.content.domain.messages import ErrorKind, Role
 from chatd.content.domain.parts import File, Reasoning, Text, ToolCall, ToolOutcome
+from chatd.content.domain.prompts import PromptMessage
 from chatd.content.domain.tools import Executor, ToolSpec
-from chatd.models.domain.language_model import FileData, ModelError, ModelRequest, PromptMessage
+from chatd.models.domain.language_model import FileData, ModelError, ModelRequest
 from chatd.providers.anthropic import AnthropicWire
 from chatd.providers.wire import Framing, HttpRequest
 from support.chatd.providers.anthropic_requests import (

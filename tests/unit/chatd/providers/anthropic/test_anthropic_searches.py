@@ -6,7 +6,8 @@ from hypothesis import strategies as st
 
 from chatd.content.domain.messages import ErrorKind
 from chatd.content.domain.parts import Part, Reasoning, Text, ToolCall, ToolOutcome, ToolResult
-from chatd.models.domain.language_model import ModelError, PromptMessage
+from chatd.content.domain.prompts import PromptMessage
+from chatd.models.domain.language_model import ModelError
 from chatd.providers.anthropic.metadata import AnthropicMetadata, SearchError, written
 from chatd.providers.anthropic.searches import (
     SanitisedPrompt,

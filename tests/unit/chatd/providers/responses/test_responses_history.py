@@ -6,7 +6,7 @@ import pytest
 
 from chatd.content.domain.messages import Role
 from chatd.content.domain.parts import Part, Reasoning, Text, ToolCall, ToolOutcome, ToolResult
-from chatd.models.domain.language_model import PromptMessage
+from chatd.content.domain.prompts import PromptMessage
 from chatd.providers.responses.history import AnswerItems
 from chatd.providers.responses.item_origins import ItemOrigin, encoded_origin
 

@@ -8,13 +8,13 @@ import pytest
 
 from chatd.content.domain.messages import Role
 from chatd.content.domain.parts import Part, Text, ToolCall, ToolOutcome, ToolResult
+from chatd.content.domain.prompts import PromptMessage
 from chatd.content.domain.tools import Executor, ToolSpec
 from chatd.models.domain.catalogue import ProviderType
 from chatd.models.domain.language_model import (
     Finished,
     ModelEvent,
     ModelRequest,
-    PromptMessage,
     ReasoningDelta,
     SourceCited,
     TextDelta,

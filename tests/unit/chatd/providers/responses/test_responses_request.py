@@ -17,9 +17,10 @@ from chatd.content.domain.parts import (
     ToolOutcome,
     ToolResult,
 )
+from chatd.content.domain.prompts import PromptMessage
 from chatd.content.domain.tools import Executor, ToolSpec
 from chatd.models.domain.catalogue import ProviderType
-from chatd.models.domain.language_model import FileData, ModelError, ModelRequest, PromptMessage
+from chatd.models.domain.language_model import FileData, ModelError, ModelRequest
 from chatd.models.engine.target import Target
 from chatd.providers.responses import ResponsesWire
 from chatd.providers.responses.item_origins import ItemOrigin, encoded_origin

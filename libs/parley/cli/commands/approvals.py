@@ -1,0 +1,148 @@
+"""`parley approvals`: rules that let tool calls run, ask a person first, or refuse them."""
+
+import json
+import uuid
+from collections.abc import Iterator
+from typing import Any
+from urllib.parse import quote, urlencode
+
+import click
+
+from parley.cli.api.client import Api
+from parley.cli.api.server import find_server
+from parley.cli.invocation import current
+from parley.cli.options import HomeGroup
+from parley.cli.text_table import text_table
+
+NAME = "approval-rules"
+COLUMNS = ("id", "effect", "tool", "command", "arguments", "server_id", "modes", "reason")
+MODES = ("ordinary", "plan", "explore")
+
+everyone_option = click.option(
+    "--everyone", is_flag=True, help="Rules of the installation; administrators change them."
+)
+chat_option = click.option("--chat", metavar="CHAT_ID", help="Rules of this chat.")
+
+
+@click.group(cls=HomeGroup)
+def approvals() -> None:
+    """Let tool calls run, ask a person first, or refuse them."""
+
+
+@approvals.command()
+@everyone_option
+@chat_option
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def ls(everyone: bool, chat: str | None, as_json: bool) -> None:
+    """List rules: one's own, or those of the installation or a chat."""
+    items = list(_items(_api(), _path(everyone, chat)))
+    if as_json:
+        click.echo(json.dumps({"items": items}, indent=2, ensure_ascii=False))
+        return
+    rows = [[_cell(item, column) for column in COLUMNS] for item in items]
+    click.echo(text_table(COLUMNS, rows), nl=False)
+
+
+@approvals.command()
+@click.argument("effect", type=click.Choice(["allow", "ask", "deny"]))
+@click.argument("tool", default="*")
+@everyone_option
+@chat_option
+@click.option("--command", default="", help='A shell command, for example "git push *".')
+@click.option(
+    "--argument", "arguments", multiple=True, metavar="NAME=PATTERN",
+    help='An argument, for example "path=/etc/*"; several are allowed.',
+)  # fmt: skip
+@click.option("--server", default="", metavar="SERVER_ID", help="Tools of this MCP server.")
+@click.option("--mode", "modes", multiple=True, type=click.Choice(MODES), help="Only in this mode.")
+@click.option("--reason", default="", help="Shown to the person who is asked, and to the model.")
+@click.option(
+    "--rememberable", is_flag=True,
+    help="With ask and --everyone: an approval for a chat settles it.",
+)  # fmt: skip
+@click.option(
+    "--after-outside-content", is_flag=True,
+    help="With allow: also after content from outside entered the chat.",
+)  # fmt: skip
+def add(
+    effect: str,
+    tool: str,
+    everyone: bool,
+    chat: str | None,
+    command: str,
+    arguments: tuple[str, ...],
+    server: str,
+    modes: tuple[str, ...],
+    reason: str,
+    rememberable: bool,
+    after_outside_content: bool,
+) -> None:
+    """Make a rule with this EFFECT for a TOOL, in whose name * stands for any text."""
+    body = {
+        "effect": effect,
+        "tool": tool,
+        "command": command or None,
+        "arguments": dict(map(_argument, arguments)),
+        "server_id": server or None,
+        "modes": list(modes),
+        "reason": reason or None,
+        "rememberable": rememberable,
+        "after_outside_content": after_outside_content,
+    }
+    made = _api().call("POST", _path(everyone, chat), body, _key(), needs="id")
+    click.echo(made["id"])
+
+
+@approvals.command()
+@click.argument("rule_id")
+@everyone_option
+@chat_option
+def rm(rule_id: str, everyone: bool, chat: str | None) -> None:
+    """Delete the rule RULE_ID."""
+    _api().call("DELETE", f"{_path(everyone, chat)}/{quote(rule_id, safe='')}", None, _key())
+    click.echo(f"Deleted {rule_id}.")
+
+
+def _api() -> Api:
+    return Api(find_server(current()))
+
+
+def _key() -> dict[str, str]:
+    key = str(uuid.uuid4())  # noqa: TID251 (a command's own composition root)
+    return {"Idempotency-Key": f'"{key}"'}
+
+
+def _path(everyone: bool, chat: str | None) -> str:
+    if everyone and chat:
+        raise click.UsageError("Choose --everyone or --chat.")
+    if chat:
+        return f"/api/v1/chats/{quote(chat, safe='')}/{NAME}"
+    return f"/api/v1/{NAME}" if everyone else f"/api/v1/me/{NAME}"
+
+
+def _argument(text: str) -> tuple[str, str]:
+    name, separator, pattern = text.partition("=")
+    if not name or not separator:
+        raise click.UsageError(f"{text!r} is not NAME=PATTERN.")
+    return name, pattern
+
+
+def _items(api: Api, path: str) -> Iterator[Any]:
+    cursor = None
+    while True:
+        query = "" if cursor is None else f"?{urlencode({'cursor': cursor})}"
+        page = api.call("GET", f"{path}{query}", needs="items")
+        yield from page["items"]
+        cursor = page.get("next_cursor")
+        if cursor is None:
+            return
+
+
+def _cell(item: dict[str, Any], column: str) -> str:
+    value = item.get(column)
+    if column == "command" and item.get("remembered"):
+        return "(remembered)"
+    if isinstance(value, dict):
+        return ", ".join(f"{name}={pattern}" for name, pattern in value.items()) or "-"
+    text = ", ".join(value) if isinstance(value, list) else str(value or "")
+    return text or "-"

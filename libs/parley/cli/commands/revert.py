@@ -1,0 +1,113 @@
+"""`parley revert`: goes back in a chat, with its files or without, and undoes that."""
+
+import json
+import threading
+import uuid
+from time import monotonic
+from typing import Any
+
+import click
+
+from parley.cli.api.client import Api
+from parley.cli.api.retries import post
+from parley.cli.api.server import find_server
+from parley.cli.chats.answer import sanitized
+from parley.cli.chats.listing import chat_path
+from parley.cli.errors import CliError, TimedOut
+from parley.cli.invocation import current
+from parley.cli.options import HomeCommand
+
+LOOK_S = 0.2
+WAIT_S = 300.0
+SHOWN_PATHS = 20
+
+
+@click.command(cls=HomeCommand)
+@click.argument("chat_id", metavar="CHAT")
+@click.argument("message_id", metavar="MESSAGE", type=click.IntRange(min=1), required=False)
+@click.option("--files", is_flag=True, help="Also restore the files that the chat changed since.")
+@click.option("--dry-run", is_flag=True, help="Only tell what would be deleted and restored.")
+@click.option("--undo", "undone_id", metavar="REVERT", help="Undo this revert instead.")
+@click.option("--json", "as_json", is_flag=True, help="Print JSON.")
+def revert(
+    chat_id: str,
+    message_id: int | None,
+    files: bool,
+    dry_run: bool,
+    undone_id: str | None,
+    as_json: bool,
+) -> None:
+    """Go back in the chat CHAT to before MESSAGE, one of yours; everything after it is deleted."""
+    if (message_id is None) == (undone_id is None):
+        raise click.UsageError("Name either a message, or a revert with --undo.")
+    api = Api(find_server(current()))
+    if undone_id is not None:
+        path, body = f"{chat_path(chat_id)}/reverts/{undone_id}/undo", dict[str, Any]()
+    else:
+        path = f"{chat_path(chat_id)}/revert"
+        body = {"message_id": message_id, "restore_files": files}
+        if dry_run or not as_json:
+            shown = api.call("POST", f"{path}/preview", body, needs="deleted_messages")
+            _show_preview(shown, as_json=as_json)
+        if dry_run:
+            return
+    done = _done(api, chat_id, path, body)
+    if as_json:
+        click.echo(json.dumps(done, indent=2, ensure_ascii=False))
+    else:
+        _show_done(chat_id, done)
+
+
+def _done(api: Api, chat_id: str, path: str, body: dict[str, Any]) -> dict[str, Any]:
+    """Begin a revert and wait for its end."""
+    deadline, pause = monotonic() + WAIT_S, threading.Event().wait
+    key = str(uuid.uuid4())  # noqa: TID251 (a command's own composition root)
+    late = "the revert did not end in time"
+    begun = post(
+        api, path, body, key=key, needs="revert", deadline=deadline, pause=pause, late=late
+    )
+    found: dict[str, Any] = begun["revert"]
+    while found["state"] == "running":
+        if monotonic() > deadline:
+            raise TimedOut(late)
+        pause(LOOK_S)
+        chat = api.call("GET", chat_path(chat_id), needs="status")
+        if chat["status"] == "error":
+            problem = chat.get("last_error") or {}
+            raise CliError(sanitized(str(problem.get("message") or "the revert failed")))
+        found = api.call("GET", f"{chat_path(chat_id)}/reverts/{found['id']}", needs="state")
+    return found
+
+
+def _show_preview(shown: dict[str, Any], *, as_json: bool) -> None:
+    if as_json:
+        click.echo(json.dumps(shown, indent=2, ensure_ascii=False))
+        return
+    click.echo(f"Messages to delete: {shown['deleted_messages']}.", err=True)
+    if shown.get("dropped_messages"):
+        click.echo(f"Queued messages to drop: {shown['dropped_messages']}.", err=True)
+    if shown.get("files"):
+        _show_files(shown["files"])
+
+
+def _show_done(chat_id: str, done: dict[str, Any]) -> None:
+    if done.get("files"):
+        _show_files(done["files"])
+    if done["kind"] == "history":
+        click.echo(f"Reverted. Undo it with: parley revert {chat_id} --undo {done['id']}")
+    else:
+        click.echo("Undone.")
+
+
+def _show_files(files: dict[str, Any]) -> None:
+    counts = f"{files['restored']} restored, {files['conflicts']} in conflict, {files['lost']} lost"
+    click.echo(f"Files: {counts}.", err=True)
+    for each in files["paths"][:SHOWN_PATHS]:
+        click.echo(sanitized(f"  {each['outcome']:<10}{each['action']:<8}{each['path']}"), err=True)
+    more = len(files["paths"][SHOWN_PATHS:]) + files["omitted"]
+    if more:
+        click.echo(f"  and {more} more", err=True)
+    if files["incomplete"]:
+        click.echo("Some changes are not known any more and are not restored.", err=True)
+    for process_id in files["running_process_ids"]:
+        click.echo(f"Process {process_id} still runs and may write again.", err=True)

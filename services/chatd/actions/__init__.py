@@ -1,0 +1,1 @@
+"""What chats wait for from people, and the answers."""

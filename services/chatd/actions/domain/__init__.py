@@ -1,0 +1,1 @@
+"""Actions as values, and the rules of their answers."""

@@ -1,0 +1,1 @@
+"""Dispatching of calls that a person allowed."""

@@ -1,0 +1,106 @@
+"""Turns a permission into a dispatch: the tool must still be offered, under its present journal."""
+
+import logging
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+
+from chatd.actions.domain.action import StoredAction
+from chatd.approvals.domain.errors import TooManyRules
+from chatd.approvals.domain.judgement import Ask, Deny
+from chatd.approvals.engine.judge import Judge
+from chatd.chats.domain.chat import Message
+from chatd.content.domain.tools import Dispatch, Tools, ToolSpec
+from chatd.content.domain.turn_context import TurnContext
+from chatd.models.store.catalogue import ChatFacts
+from chatd.primitives.domain.errors import ChatNotFound, InvalidRequest
+from chatd.primitives.domain.ids import ChatId, Owner
+
+NOT_OFFERED = "this did not run: its tool is not offered any more"
+
+logger = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True)
+class Permitted:
+    """A call that may run now, as it is dispatched, with what is needed to remember it."""
+
+    dispatch: Dispatch
+    spec: ToolSpec
+    context: TurnContext
+    history: tuple[Message, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class NotPermitted:
+    """A call that cannot run any more, though a person allowed it."""
+
+    problem: str
+
+
+class CallDispatcher:
+    """Makes dispatches of calls that a person allowed.
+
+    Args:
+        tools: The tools of all executors.
+        facts: Returns the properties of a chat that its turns depend on.
+        judge: The approval rules, which may have changed since the person was asked.
+        history: Returns the live messages of a chat.
+    """
+
+    def __init__(
+        self,
+        tools: Tools,
+        facts: Callable[[ChatId], Awaitable[ChatFacts]],
+        judge: Judge,
+        history: Callable[[ChatId], Awaitable[tuple[Message, ...]]],
+    ) -> None:
+        self._tools = tools
+        self._facts = facts
+        self._judge = judge
+        self._history = history
+
+    async def dispatch(
+        self, action: StoredAction, owner: Owner, *, is_remembered: bool = False
+    ) -> Permitted | NotPermitted:
+        """Return the dispatch of an allowed call, unless it cannot run any more.
+
+        The execution id is the action's. Nothing was sent before, so the journal is today's.
+
+        Raises:
+            InvalidRequest: The approval is to be remembered, and a rule asks each time.
+        """
+        facts = await self._facts(action.chat_id)
+        context = TurnContext(
+            action.chat_id,
+            owner,
+            action.mode,
+            facts.ancestor_ids,
+            mcp_server_ids=facts.mcp_server_ids,
+            workspace_id=facts.workspace_id,
+        )
+        call = action.call
+        for spec in await self._tools.list_tools(context):
+            if spec.name == action.tool_name and spec.server_id == action.mcp_server_id:
+                history = await self._history(action.chat_id)
+                specs = {spec.name: spec}
+                judgement = (await self._judge.judge(context, history, [call], specs))[
+                    call.tool_call_id
+                ]
+                if isinstance(judgement, Deny):
+                    return NotPermitted(f"this did not run: {judgement.reason}")
+                if is_remembered and isinstance(judgement, Ask) and not judgement.is_rememberable:
+                    raise InvalidRequest("remember", "is not possible: a rule asks each time")
+                dispatch = Dispatch(
+                    action.id, call, spec.executor, spec.journal_generation, action.mode
+                )
+                return Permitted(dispatch, spec, context, history)
+        return NotPermitted(NOT_OFFERED)
+
+    async def remember(self, permitted: Permitted) -> None:
+        """Let the same call run in its chat from now on; one that cannot be kept is logged."""
+        try:
+            await self._judge.remember(
+                permitted.context, permitted.history, permitted.dispatch.call, permitted.spec
+            )
+        except (ChatNotFound, TooManyRules) as error:
+            logger.warning("an approval was not remembered: %s", error)

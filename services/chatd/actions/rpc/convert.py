@@ -1,0 +1,52 @@
+"""Converts stored actions to protos."""
+
+import json
+
+from chatd.actions.domain.action import StoredAction
+from chatd.approvals.domain.judgement import arguments_digest
+from chatd.chats.domain.writes import ActionOutcome
+from chatd.chats.rpc.convert import ACTION_KIND
+from chatd.primitives.rpc.times import optional_time
+from parley.api.chat.v1 import action_pb2, action_service_pb2
+
+STATE = {
+    None: action_pb2.ACTION_STATE_OPEN,
+    ActionOutcome.ANSWERED: action_pb2.ACTION_STATE_ANSWERED,
+    ActionOutcome.EXPIRED: action_pb2.ACTION_STATE_EXPIRED,
+    ActionOutcome.CANCELLED: action_pb2.ACTION_STATE_CANCELLED,
+}
+
+
+def action_to_proto(action: StoredAction) -> action_pb2.Action:
+    """Return an action, open or ended."""
+    return action_pb2.Action(
+        id=action.id,
+        chat_id=action.chat_id,
+        kind=ACTION_KIND[action.kind],
+        tool_call_id=action.tool_call_id,
+        tool_name=action.tool_name,
+        args_json=action.args_json,
+        reason=action.reason,
+        state=STATE[action.outcome],
+        deadline_at=optional_time(action.deadline_at),
+        asked_at=optional_time(action.asked_at),
+        ended_at=optional_time(action.ended_at),
+        ended_by=action.ended_by,
+        answer_json=action.answer_json,
+        chat_title=action.chat_title,
+        arguments_digest=arguments_digest(action.call),
+    )
+
+
+def plan_to_proto(action: StoredAction) -> action_service_pb2.Plan:
+    """Return a plan: as a person edited it, else as it was proposed."""
+    asked = json.loads(action.args_json)
+    answer = json.loads(action.answer_json) if action.answer_json else {}
+    return action_service_pb2.Plan(
+        action_id=action.id,
+        title=asked.get("title", ""),
+        text=answer.get("plan") or asked["plan"],
+        state=STATE[action.outcome],
+        accepted=bool(answer.get("accepted")),
+        proposed_at=optional_time(action.asked_at),
+    )

@@ -1,0 +1,1 @@
+"""Caches of the slice `approvals`."""

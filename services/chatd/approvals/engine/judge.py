@@ -1,0 +1,121 @@
+"""Judges the calls of an answer by the stored rules and the history of their chat."""
+
+import uuid
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from chatd.approvals.domain.judgement import Judgement, judge, remembered_digest
+from chatd.approvals.domain.rules import Effect, Rule, Scope, ScopeKind
+from chatd.approvals.domain.taint import (
+    CLEAN,
+    CONFINED,
+    Taint,
+    Workspace,
+    outside_origins,
+    taint_of,
+)
+from chatd.approvals.engine.cached_rules import CachedRules
+from chatd.chats.domain.chat import Message
+from chatd.content.domain.parts import ToolCall
+from chatd.content.domain.tools import ToolSpec
+from chatd.content.domain.turn_context import TurnContext
+from chatd.primitives.domain.ids import ChatId
+
+SHOWN_CHARACTERS_MAX = 200
+_ANY = Taint(frozenset({"anything"}))
+
+
+class ChatWorkspaces(Protocol):
+    """What is known of the workspaces of chats."""
+
+    async def are_repositories_outside(self) -> bool:
+        """Return whether files of cloned repositories count as content from outside."""
+        ...
+
+    async def of_chat(self, chat_id: ChatId) -> Workspace:
+        """Return what the judgement has to know of a chat's workspace."""
+        ...
+
+
+class RememberedRules(Protocol):
+    """Stores approvals that hold for a chat."""
+
+    async def remember(self, rule: Rule) -> None:
+        """Store a remembered approval, in place of an earlier one of the same call."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Judge:
+    """Judges calls, and remembers approvals.
+
+    Attributes:
+        rules: The rules of all scopes.
+        stored: Where approvals are remembered.
+        workspaces: The workspaces of chats; read only if something came from outside.
+    """
+
+    rules: CachedRules
+    stored: RememberedRules
+    workspaces: ChatWorkspaces
+
+    async def judge(
+        self,
+        context: TurnContext,
+        history: Sequence[Message],
+        calls: Iterable[ToolCall],
+        specs: Mapping[str, ToolSpec],
+    ) -> Mapping[str, Judgement]:
+        """Return the judgement of every call of an offered tool, by its id.
+
+        Raises:
+            DatabaseUnavailable: The rules or the workspace cannot be read.
+        """
+        known = [(call, specs[call.tool_name]) for call in calls if call.tool_name in specs]
+        rules = await self.rules.of_turn(context.owner.id, context.root_chat_id)
+        taint, workspace = await self._taint(context, history, [spec for _, spec in known])
+        return {
+            call.tool_call_id: judge(call, spec, context.mode, rules, taint, workspace)
+            for call, spec in known
+        }
+
+    async def remember(
+        self, context: TurnContext, history: Sequence[Message], call: ToolCall, spec: ToolSpec
+    ) -> None:
+        """Let the same call run in this chat from now on without a question.
+
+        After content from outside entered the chat, the approval holds for that too.
+
+        Raises:
+            TooManyRules: The chat has as many rules as it may have.
+            ChatNotFound: The chat was deleted meanwhile.
+        """
+        taint, workspace = await self._taint(context, history, [spec])
+        digest = remembered_digest(call, spec.server_id)
+        root_chat_id = context.root_chat_id
+        await self.stored.remember(
+            Rule(
+                id=str(uuid.uuid5(uuid.UUID(root_chat_id), f"remembered {digest}")),
+                scope=Scope(ScopeKind.CHAT, root_chat_id),
+                effect=Effect.ALLOW,
+                tool=call.tool_name,
+                server_id=spec.server_id,
+                reason=f"Approved: {call.args_json[:SHOWN_CHARACTERS_MAX]}",
+                is_for_tainted=bool(outside_origins(spec, taint, workspace)),
+                digest=digest,
+            )
+        )
+
+    async def _taint(
+        self, context: TurnContext, history: Sequence[Message], specs: Sequence[ToolSpec]
+    ) -> tuple[Taint, Workspace]:
+        """Return the taint of a chat, if one of the tools could carry data out of it."""
+        is_outside = await self.workspaces.are_repositories_outside()
+        widest = Workspace(has_egress=True, has_outside_files=is_outside)
+        if not any(outside_origins(spec, _ANY, widest) for spec in specs):
+            return CLEAN, CONFINED
+        if taint_of(history, widest) == CLEAN:
+            return CLEAN, CONFINED
+        workspace = await self.workspaces.of_chat(context.chat_id)
+        return taint_of(history, workspace), workspace

@@ -1,0 +1,1 @@
+"""gRPC methods and proto conversion of the slice `approvals`."""

@@ -1,0 +1,85 @@
+"""The parts that decisions are made of: changes of a chat's state, and the writes with them."""
+
+from dataclasses import dataclass, replace
+
+from chatd.chats.domain.chat import ChatState, Status
+from chatd.chats.domain.writes import AnswerPending, CancelActions, Write
+from chatd.primitives.domain.ids import MessageId, WorkerId
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """The new execution row, and the writes that must commit with it."""
+
+    state: ChatState
+    writes: tuple[Write, ...] = ()
+    deadline_s: float | None = None  # The action deadline, from now by the database's clock.
+
+
+def running(moved: ChatState, claimed_by: WorkerId | None) -> ChatState:
+    """Return the state as running again, claimed or waiting for a sweep."""
+    return replace(
+        moved,
+        status=Status.RUNNING,
+        worker_id=claimed_by,
+        # Also without a new owner: the process that ran the chat until now must stop.
+        owner_epoch=moved.owner_epoch + 1,
+        generation_attempt=int(claimed_by is not None),
+        takeovers=0,
+        retry=None,
+        last_error=None,
+        deadline_at=None,
+        is_compaction_requested=False,
+        revert=None,
+    )
+
+
+def released(moved: ChatState, status: Status) -> ChatState:
+    """Return the state at rest: no owner, no episode."""
+    return replace(
+        moved,
+        status=status,
+        worker_id=None,
+        generation_attempt=0,
+        takeovers=0,
+        retry=None,
+        deadline_at=None,
+        is_compaction_requested=False,
+        revert=None,
+    )
+
+
+def next_episode(moved: ChatState) -> ChatState:
+    """Return the state with the episode that follows new history, under the same owner."""
+    return replace(moved, generation_attempt=1, takeovers=0, retry=None)
+
+
+def with_calls_closed(moved: ChatState, reason: str) -> tuple[ChatState, tuple[Write, ...]]:
+    """Close every open call, with its recorded result or with `reason`."""
+    if not moved.pending:
+        return moved, ()
+    closed = replace(grown(moved, len(moved.pending)), pending=())
+    return closed, (AnswerPending(moved.pending, reason), *cancelled_actions(moved))
+
+
+def grown(moved: ChatState, message_count: int) -> ChatState:
+    """Return the state with new history of that many messages."""
+    return replace(
+        moved,
+        history_version=moved.snapshot_version,
+        next_message_id=MessageId(moved.next_message_id + message_count),
+    )
+
+
+def queue_changed(moved: ChatState, change: int) -> ChatState:
+    """Return the state with a queue that is longer or shorter by `change`."""
+    return replace(
+        moved,
+        queue_version=moved.snapshot_version,
+        queue_length=moved.queue_length + change,
+    )
+
+
+def cancelled_actions(moved: ChatState) -> tuple[Write, ...]:
+    """Return the write that cancels the open actions, if there are any."""
+    return (CancelActions(),) if any(call.is_asked for call in moved.pending) else ()

@@ -1,0 +1,85 @@
+"""The context of a turn: everything that its tools may depend on."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from chatd.content.domain.messages import ChatMode
+from chatd.content.domain.parts import CallProgress
+from chatd.content.domain.prompts import PromptMessage
+from chatd.primitives.domain.ids import ChatId, Owner
+
+
+@dataclass(frozen=True, slots=True)
+class CallProcess:
+    """The process of a running call."""
+
+    process_id: str
+
+
+class Progress(Protocol):
+    """Receives the output of a call while it runs; neither blocks nor raises."""
+
+    def report(self, tool_call_id: str, update: str | CallProcess | CallProgress) -> None:
+        """Append text to the live result of a call, or name its process or its progress."""
+        ...
+
+    def reset(self, tool_call_id: str) -> None:
+        """Discard the live text of a call: what follows replaces it."""
+        ...
+
+
+class NoProgress:
+    """Discards the output of running calls."""
+
+    def report(self, tool_call_id: str, update: str | CallProcess | CallProgress) -> None:
+        """Discard it."""
+
+    def reset(self, tool_call_id: str) -> None:
+        """Do nothing."""
+
+
+def _no_prompt() -> tuple[PromptMessage, ...]:
+    return ()
+
+
+@dataclass(frozen=True, slots=True)
+class TurnContext:
+    """A turn as its tools see it.
+
+    Attributes:
+        owner: The user whose credentials it uses.
+        mode: The mode in which the turn was prepared.
+        ancestor_ids: The chats that started it, the nearest first; a root has none.
+        model_name: The model's name at its provider.
+        mcp_server_ids: The MCP servers that were chosen for the chat.
+        workspace_id: The workspace that was chosen for it or its root; empty for none.
+        turn_id: The message that started the turn; 0 outside of turns.
+        is_attended: Whether somebody can answer questions; programs may say that nobody can.
+        step: The number of the step within the turn; 0 while the turn is prepared.
+        prompt: Returns the prompt that the model saw last.
+        progress: Receives the output of running calls.
+    """
+
+    chat_id: ChatId
+    owner: Owner
+    mode: ChatMode = ChatMode.ORDINARY
+    ancestor_ids: tuple[ChatId, ...] = ()
+    model_name: str = ""
+    mcp_server_ids: tuple[str, ...] = ()
+    workspace_id: str = ""
+    turn_id: int = 0
+    is_attended: bool = True
+    step: int = 0
+    prompt: Callable[[], tuple[PromptMessage, ...]] = field(default=_no_prompt, compare=False)
+    progress: Progress = field(default_factory=NoProgress, compare=False)
+
+    @property
+    def root_chat_id(self) -> ChatId:
+        """The first chat of its tree."""
+        return self.ancestor_ids[-1] if self.ancestor_ids else self.chat_id
+
+    @property
+    def is_child(self) -> bool:
+        """Whether another chat started it."""
+        return bool(self.ancestor_ids)

@@ -1,0 +1,1 @@
+"""Reverts of chats: history and files."""

@@ -1,0 +1,138 @@
+"""Restores files of chats at the nodes of their workspaces."""
+
+from collections.abc import Awaitable, Callable
+from typing import Final, TypeVar
+
+import grpc
+
+from chatd.chats.domain.chat import Revert, RevertKind
+from chatd.primitives.domain.errors import ChatError
+from chatd.primitives.domain.ids import ChatId, MessageId, Owner
+from chatd.turns.domain.ports import RestoreFailed
+from chatd.users.clients.existence import user_of
+from chatd.workspaces.clients.failures import AMBIGUOUS, MOVED, plain_problem
+from chatd.workspaces.domain.ports import WorkspaceLocation, WorkspaceLocator
+from parley.api.workspace.v1 import (
+    checkpoint_pb2,
+    checkpoint_service_pb2,
+    sandbox_pb2,
+    workspace_pb2,
+)
+from parley.api.workspace.v1.checkpoint_service_pb2_grpc import CheckpointServiceStub
+from parley.clock import Clock
+from parley.rpc import Address, Channels, acting_for
+
+R = TypeVar("R")
+
+#: A restore writes every file with a sync; repeated, it goes on.
+RESTORE_S: Final = 300.0
+PREVIEW_S: Final = 60.0
+#: How long a node may be unavailable before the revert fails.
+RETURN_S: Final = 60.0
+AGAIN_S: Final = 0.25
+AGAIN_S_MAX: Final = 4.0
+REPORTED_PATHS_MAX: Final = 200
+
+Ask = Callable[[CheckpointServiceStub, workspace_pb2.WorkspaceContext], Awaitable[R]]
+
+
+class NodeRestores:
+    """Sends restores to the nodes of chats."""
+
+    def __init__(self, channels: Channels, clock: Clock, locator: WorkspaceLocator) -> None:
+        self._channels = channels
+        self._clock = clock
+        self._locator = locator
+
+    async def restore(self, chat_id: ChatId, owner: Owner, revert: Revert) -> bytes:
+        """Restore files by the id of a revert, or go on with it; return the encoded report.
+
+        Raises:
+            RestoreFailed: They cannot be restored now.
+        """
+
+        async def ask(
+            stub: CheckpointServiceStub, context: workspace_pb2.WorkspaceContext
+        ) -> checkpoint_pb2.RestoreReport:
+            request = checkpoint_service_pb2.RestoreFilesRequest(
+                context=context, request_id=revert.revert_id
+            )
+            if revert.kind is RevertKind.UNDO:
+                request.undo_restore_id = revert.undone_id or ""
+            else:
+                request.turn_id = revert.message_id
+            return (await stub.RestoreFiles(request, timeout=RESTORE_S)).report
+
+        report = await self._asked(chat_id, owner, ask)
+        if report is None:
+            return b""
+        _shorten(report)
+        return report.SerializeToString()
+
+    async def preview(
+        self, chat_id: ChatId, owner: Owner, message_id: MessageId
+    ) -> checkpoint_pb2.RestoreReport:
+        """Return what a restore to before a message would do.
+
+        Raises:
+            RestoreFailed: It cannot be determined now.
+        """
+
+        async def ask(
+            stub: CheckpointServiceStub, context: workspace_pb2.WorkspaceContext
+        ) -> checkpoint_pb2.RestoreReport:
+            request = checkpoint_service_pb2.PreviewRestoreRequest(
+                context=context, turn_id=message_id
+            )
+            return (await stub.PreviewRestore(request, timeout=PREVIEW_S)).report
+
+        return await self._asked(chat_id, owner, ask) or checkpoint_pb2.RestoreReport()
+
+    async def _asked(self, chat_id: ChatId, owner: Owner, ask: Ask[R]) -> R | None:
+        """Return a node's answer, retried while it is away; None if the chat has no files."""
+        until_s = self._clock.monotonic() + RETURN_S
+        pause_s = AGAIN_S
+        while True:
+            try:
+                location = await self._location(chat_id, owner)
+                return None if location is None else await self._ask(location, chat_id, owner, ask)
+            except grpc.aio.AioRpcError as error:
+                problem = plain_problem(error)
+                is_moved = problem.reason in MOVED
+                is_away = error.code() in AMBIGUOUS or problem.reason == "FILE_WORKER_GONE"
+                if not (is_moved or is_away) or self._clock.monotonic() >= until_s:
+                    text = f"The files could not be restored: {problem.message}."
+                    raise RestoreFailed(text) from error
+            self._locator.forget(chat_id)
+            await self._clock.sleep(pause_s)
+            pause_s = min(2 * pause_s, AGAIN_S_MAX)
+
+    async def _location(self, chat_id: ChatId, owner: Owner) -> WorkspaceLocation | None:
+        try:
+            location = await self._locator.locate(chat_id)
+            if not location.is_made:
+                return None
+            return await self._locator.ensure_ready(chat_id, owner)
+        except ChatError as unready:
+            raise RestoreFailed(f"The files could not be restored: {unready}.") from unready
+
+    async def _ask(
+        self, location: WorkspaceLocation, chat_id: ChatId, owner: Owner, ask: Ask[R]
+    ) -> R:
+        context = workspace_pb2.WorkspaceContext(
+            workspace_id=location.workspace_id,
+            epoch=location.epoch,
+            chat_id=chat_id,
+            profile=sandbox_pb2.SANDBOX_PROFILE_WORKSPACE_WRITE,
+        )
+        channel = self._channels.also(Address.parse(location.address))
+        with acting_for(user_of(owner)):
+            return await ask(CheckpointServiceStub(channel), context)
+
+
+def _shorten(report: checkpoint_pb2.RestoreReport) -> None:
+    """Drop the last paths of a long report, which is stored with the revert."""
+    surplus = len(report.paths) - REPORTED_PATHS_MAX
+    if surplus > 0:
+        del report.paths[REPORTED_PATHS_MAX:]
+        report.omitted += surplus

@@ -1,0 +1,180 @@
+"""RevertService: goes back in chats, for their owners."""
+
+from collections.abc import Callable
+from typing import Protocol
+
+import grpc
+
+from chatd.chats.domain.chat import ChatState, Message, Revert, RevertKind
+from chatd.chats.domain.commands import Command, RevertChat, UndoRevert
+from chatd.chats.domain.errors import MessageNotFound, RevertNotFound
+from chatd.chats.rpc.claims import Claims, reserved
+from chatd.chats.rpc.convert import chat_to_proto
+from chatd.chats.rpc.revert_ids import revert_id_of
+from chatd.chats.store.stores import Stores
+from chatd.primitives.domain.ids import ChatId, MessageId, Owner, RevertId, WorkerId
+from chatd.primitives.domain.requests import ClientKey, Reader
+from chatd.primitives.rpc import fields
+from chatd.users.rpc.callers import caller_as_owner
+from parley.api.chat.v1 import chat_pb2, revert_pb2
+from parley.api.chat.v1 import revert_service_pb2 as api
+from parley.api.chat.v1.revert_service_pb2_grpc import RevertServiceServicer
+from parley.api.workspace.v1 import checkpoint_pb2
+from parley.tasks import Shielding
+
+Context = grpc.aio.ServicerContext
+
+KINDS = {
+    RevertKind.HISTORY: revert_pb2.REVERT_KIND_HISTORY,
+    RevertKind.UNDO: revert_pb2.REVERT_KIND_UNDO,
+    RevertKind.EDIT: revert_pb2.REVERT_KIND_EDIT,
+}
+
+
+class FilePreviews(Protocol):
+    """Tells what a restore of files would do."""
+
+    async def preview(
+        self, chat_id: ChatId, owner: Owner, message_id: MessageId
+    ) -> checkpoint_pb2.RestoreReport:
+        """Return what a restore to before a message would do.
+
+        Raises:
+            RestoreFailed: It cannot be determined now.
+        """
+        ...
+
+
+class RevertServicer(RevertServiceServicer):
+    """Serves reverts; with files, the worker of the chat completes them."""
+
+    def __init__(
+        self, stores: Stores, *, claims: Claims, tasks: Shielding, previews: FilePreviews
+    ) -> None:
+        self._stores = stores
+        self._claims = claims
+        self._tasks = tasks
+        self._previews = previews
+
+    async def PreviewRevert(
+        self, request: api.PreviewRevertRequest, context: Context
+    ) -> api.PreviewRevertResponse:
+        """Tell what a revert would do."""
+        owner = caller_as_owner()
+        chat_id = fields.chat_id_of(request.chat_id)
+        message_id = MessageId(request.message_id)
+        await self._stores.ownership.require(chat_id, owner.id)
+        history = await self._stores.chats.history(chat_id)
+        deleted = [message for message in history if message.id >= message_id]
+        _require_message(deleted, message_id)
+        response = api.PreviewRevertResponse(
+            deleted_messages=len(deleted),
+            dropped_messages=len(await self._stores.chats.queue(chat_id)),
+        )
+        if request.restore_files:
+            response.files.CopyFrom(await self._previews.preview(chat_id, owner, message_id))
+        return response
+
+    async def RevertChat(
+        self, request: api.RevertChatRequest, context: Context
+    ) -> api.RevertChatResponse:
+        """Go back to before a message."""
+        owner = caller_as_owner()
+        chat_id = fields.chat_id_of(request.chat_id)
+        key = fields.client_key_of(request, request.request_id)
+        message_id, restores_files = MessageId(request.message_id), request.restore_files
+        revert_id = revert_id_of(chat_id, key)
+        await self._begin(
+            chat_id,
+            owner,
+            key,
+            lambda claimed_by: RevertChat(revert_id, message_id, restores_files, claimed_by),
+        )
+        return api.RevertChatResponse(
+            revert=await self._revert(chat_id, revert_id), chat=await self._chat(chat_id, owner)
+        )
+
+    async def UndoRevert(
+        self, request: api.UndoRevertRequest, context: Context
+    ) -> api.UndoRevertResponse:
+        """Undo a revert."""
+        owner = caller_as_owner()
+        chat_id = fields.chat_id_of(request.chat_id)
+        key = fields.client_key_of(request, request.request_id)
+        undone_id = RevertId(fields.uuid_of(request.revert_id, "revert_id"))
+        revert_id = revert_id_of(chat_id, key)
+        await self._begin(
+            chat_id,
+            owner,
+            key,
+            lambda claimed_by: UndoRevert(revert_id, undone_id, claimed_by),
+        )
+        return api.UndoRevertResponse(
+            revert=await self._revert(chat_id, revert_id), chat=await self._chat(chat_id, owner)
+        )
+
+    async def GetRevert(
+        self, request: api.GetRevertRequest, context: Context
+    ) -> api.GetRevertResponse:
+        """Read a revert."""
+        chat_id = fields.chat_id_of(request.chat_id)
+        revert_id = RevertId(fields.uuid_of(request.revert_id, "revert_id"))
+        await self._stores.ownership.require(chat_id, caller_as_owner().id)
+        return api.GetRevertResponse(revert=await self._revert(chat_id, revert_id))
+
+    async def _begin(
+        self,
+        chat_id: ChatId,
+        owner: Owner,
+        key: ClientKey,
+        command_for: Callable[[WorkerId | None], Command],
+    ) -> None:
+        """Execute a command once, and complete the revert here if it was claimed by it."""
+        await self._stores.ownership.require(chat_id, owner.id)
+
+        async def begin() -> None:
+            with reserved(self._claims, owner) as reservation:
+                command = command_for(reservation.claimed_by)
+                applied = await self._stores.keys.once(chat_id, command, key)
+                if applied is not None:
+                    reservation.start(applied.state)
+
+        await self._tasks.complete(begin())
+
+    async def _revert(self, chat_id: ChatId, revert_id: RevertId) -> revert_pb2.Revert:
+        """Return a revert: under way, or completed.
+
+        Raises:
+            RevertNotFound: There is none, or it failed.
+        """
+        state = await self._stores.chats.state(chat_id)
+        if state.revert is not None and state.revert.revert_id == revert_id:
+            return _to_proto(state, state.revert, revert_pb2.REVERT_STATE_RUNNING)
+        done = await self._stores.chats.done_revert(chat_id, revert_id)
+        if done is None:
+            raise RevertNotFound(revert_id)
+        revert = _to_proto(state, done.revert, revert_pb2.REVERT_STATE_DONE)
+        if done.revert.restores_files:
+            revert.files.CopyFrom(checkpoint_pb2.RestoreReport.FromString(done.report))
+        return revert
+
+    async def _chat(self, chat_id: ChatId, owner: Owner) -> chat_pb2.Chat:
+        return chat_to_proto(await self._stores.reading.get(chat_id, Reader(owner.id)))
+
+
+def _require_message(deleted: list[Message], message_id: MessageId) -> None:
+    if not deleted or deleted[0].id != message_id:
+        raise MessageNotFound(message_id)
+
+
+def _to_proto(
+    state: ChatState, revert: Revert, how_far: "revert_pb2.RevertState.ValueType"
+) -> revert_pb2.Revert:
+    return revert_pb2.Revert(
+        id=revert.revert_id,
+        chat_id=state.chat_id,
+        kind=KINDS[revert.kind],
+        state=how_far,
+        message_id=revert.message_id,
+        undone_revert_id=revert.undone_id or "",
+    )

@@ -1,0 +1,460 @@
+"""Keeps what files were before a turn changes them, and plans their restore.
+
+Theory: file tools name the paths that they change, so their previous content is stored before the
+change. A process may change anything, so the whole tree is read before the first process of a turn
+and soon after its processes ended; what differs is what the turn changed. Contents are read once
+and again only after they changed. No failure here prevents the work itself.
+"""
+
+import asyncio
+import logging
+import sqlite3
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Final, TypeVar
+
+from parley.clock import Clock
+from parley.rpc import detached
+from parley.tasks import BackgroundTasks, Supervision
+from toolrunner.checkpoints.domain import (
+    OUTSIDE,
+    Change,
+    Entry,
+    EntryKind,
+    Outcome,
+    Step,
+    Turn,
+    Wanted,
+    step_of,
+    wanted_by,
+)
+from toolrunner.checkpoints.scan import DIRECTORY_ETAG, Limits, Scan, TooManyEntries
+from toolrunner.checkpoints.store import Bounds, CheckpointStore, Restore
+from toolrunner.directories.workspaces import Workspaces
+from toolrunner.filesystem.beneath import DIRECTORY_MODE, Root
+from toolrunner.filesystem.tree import look
+from toolrunner.primitives.domain import Scope, WorkspaceId
+
+T = TypeVar("T")
+
+logger = logging.getLogger(__name__)
+
+#: The longest time between the end of a process and the scan that finds its changes.
+SETTLE_S: Final = 1.0
+#: It is this many times as long as the last scan took.
+SETTLE_SHARE: Final = 20
+#: Processes of a turn that start within this time after a scan need no other.
+GAP_S: Final = 60.0
+#: So many files of checkpoints are open at most, beside those of workspaces in use.
+STATES_MAX: Final = 64
+
+
+class RestoreNotFound(Exception):
+    """There is no restore of that id to undo."""
+
+
+@dataclass(frozen=True, slots=True)
+class KeptChange:
+    """A change that a file tool is about to make.
+
+    Attributes:
+        path: The path.
+        before: The entry that is there.
+        content: Its content.
+        after: The entry that will be there.
+    """
+
+    path: str
+    before: Entry | None
+    content: bytes | None
+    after: Entry | None
+
+
+@dataclass(frozen=True, slots=True)
+class Preview:
+    """What a restore would do.
+
+    Attributes:
+        steps: The paths.
+        is_incomplete: Whether changes are not known, or not any more.
+    """
+
+    steps: tuple[Step, ...]
+    is_incomplete: bool
+
+
+@dataclass
+class _State:
+    """What is known of one workspace in this run of the service."""
+
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    turns: set[Turn] = field(default_factory=set)  # That have begun processes.
+    is_dirty: bool = False  # Whether processes ran since the last scan.
+    has_ended: bool = False  # Whether one ended since.
+    scanned_s: float = 0.0
+    took_s: float = 0.0  # By the last scan.
+    store: CheckpointStore | None = None  # Open from its first use on.
+
+
+def nothing_runs(workspace_id: WorkspaceId) -> frozenset[str]:
+    """Return that no chat has running processes."""
+    return frozenset()
+
+
+class Checkpoints:
+    """The checkpoints of all workspaces of this node; owns the task that finds changes.
+
+    Args:
+        workspaces: The directories of workspaces.
+        clock: The clock.
+        supervision: Isolates failures of the task.
+        bounds: How much is kept for each workspace.
+        limits: How much of a tree is read.
+
+    Attributes:
+        running: Returns the chats with running processes in a workspace.
+    """
+
+    def __init__(
+        self,
+        workspaces: Workspaces,
+        clock: Clock,
+        supervision: Supervision,
+        bounds: Bounds = Bounds(),  # noqa: B008 (it is a constant)
+        limits: Limits = Limits(),  # noqa: B008 (it is a constant)
+    ) -> None:
+        self.running: Callable[[WorkspaceId], frozenset[str]] = nothing_runs
+        self._workspaces = workspaces
+        self._clock = clock
+        self._tasks = BackgroundTasks(supervision)
+        self._bounds = bounds
+        self._limits = limits
+        self._states: dict[WorkspaceId, _State] = {}
+        self._ended = asyncio.Event()
+
+    async def __aenter__(self) -> "Checkpoints":
+        await self._tasks.__aenter__()
+        self._tasks.keep("checkpoints.settle", self._settle_all)
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self._tasks.__aexit__(kind, error, traceback)
+        for state in self._states.values():
+            if state.store is not None:
+                state.store.close()
+
+    async def before_process(self, scope: Scope) -> None:
+        """Store the files of a workspace before a process of a turn may change them."""
+        if not scope.turn_id:
+            return
+        turn, workspace_id = Turn(scope.chat_id, scope.turn_id), scope.workspace_id
+        state = self._state(workspace_id)
+        async with state.lock:
+            is_begun = turn in state.turns
+            if is_begun and state.is_dirty:
+                return
+            is_recent = is_begun and self._clock.monotonic() - state.scanned_s < GAP_S
+            if is_recent:
+                await self._attempt(
+                    workspace_id, lambda store, root: self._begin(store, turn), None
+                )
+            else:
+                running = self.running(workspace_id)
+                await self._attempt(
+                    workspace_id,
+                    lambda store, root: self._scan(store, root, running, begun=turn),
+                    None,
+                )
+                state.scanned_s = self._clock.monotonic()
+                state.turns = {each for each in state.turns if each.chat_id in running}
+            state.turns.add(turn)
+            state.is_dirty = True
+
+    def process_ended(self, workspace_id: WorkspaceId) -> None:
+        """Have the changes of a process found soon."""
+        state = self._states.get(workspace_id)
+        if state is not None and state.is_dirty:
+            state.has_ended = True
+            self._ended.set()
+
+    async def settle(self, workspace_id: WorkspaceId) -> None:
+        """Find what the processes of a workspace changed until now."""
+        state = self._state(workspace_id)
+        async with state.lock:
+            await self._settle(workspace_id, state)
+
+    async def keep(self, scope: Scope, changes: tuple[KeptChange, ...]) -> None:
+        """Store the entries that a file tool is about to change."""
+        turn = Turn(scope.chat_id, scope.turn_id) if scope.turn_id else OUTSIDE
+
+        def work(store: CheckpointStore, root: Root) -> None:
+            with store.transaction(is_synced=True):
+                self._keep(store, root, turn, changes)
+                store.prune(self._now())
+
+        await self._tasks.complete(self._alone(scope.workspace_id, work), context=detached())
+
+    async def preview(self, scope: Scope, turn: Turn) -> Preview:
+        """Return what a restore of a chat to the start of a turn would do.
+
+        Raises:
+            OSError: The files cannot be read.
+            sqlite3.Error: The checkpoints cannot be read.
+        """
+
+        def work(store: CheckpointStore, root: Root) -> Preview:
+            with store.transaction(is_synced=False):
+                steps = self._steps(store, root, wanted_by(turn, store.changes_since(turn)))
+            return Preview(steps, store.is_incomplete(turn))
+
+        return await self._settled(scope.workspace_id, work)
+
+    async def plan(self, scope: Scope, restore_id: str, turn: Turn, undoes: str) -> Restore:
+        """Return the plan of a restore, stored at the first call.
+
+        Args:
+            scope: The workspace.
+            restore_id: Its id.
+            turn: The first turn to take back.
+            undoes: The restore to take back instead; empty for none.
+
+        Raises:
+            RestoreNotFound: There is none to undo.
+            OSError: The files cannot be read.
+            sqlite3.Error: The checkpoints cannot be written.
+        """
+
+        def work(store: CheckpointStore, root: Root) -> Restore:
+            with store.transaction(is_synced=True):
+                if (known := store.restore(restore_id)) is not None:
+                    return known
+                wanted = wanted_by(turn, store.changes_since(turn))
+                if undoes:
+                    undone = store.restore(undoes)
+                    if undone is None or undone.turn.chat_id != turn.chat_id:
+                        raise RestoreNotFound
+                    wanted = _wanted_back(undone)
+                steps = self._steps(store, root, wanted)
+                store.plan(restore_id, turn, undoes, steps, self._now())
+            return Restore(restore_id, turn, undoes, False, steps)
+
+        return await self._settled(scope.workspace_id, work)
+
+    async def sizes(self, workspace_id: WorkspaceId, steps: Iterable[Step]) -> dict[str, int]:
+        """Return the sizes of the contents to restore, by etag."""
+        etags = {step.target.etag for step in steps if step.target is not None}
+        async with self._state(workspace_id).lock:
+            return await self._work(workspace_id, lambda store, root: store.sizes(etags))
+
+    async def contents(
+        self, workspace_id: WorkspaceId, steps: Iterable[Step]
+    ) -> dict[str, bytes | None]:
+        """Return the contents to restore, by etag; None for one that is not stored any more."""
+        etags = {
+            step.target.etag
+            for step in steps
+            if step.target is not None and step.target.kind is not EntryKind.DIRECTORY
+        }
+        async with self._state(workspace_id).lock:
+            return await self._work(
+                workspace_id, lambda store, root: {etag: store.content(etag) for etag in etags}
+            )
+
+    async def finish(
+        self, workspace_id: WorkspaceId, restore: Restore, steps: tuple[Step, ...]
+    ) -> None:
+        """Record what a restore did."""
+
+        def work(store: CheckpointStore, root: Root) -> None:
+            with store.transaction(is_synced=True):
+                store.finish(restore, steps)
+                if store.is_scanned():
+                    done = [step for step in steps if step.outcome is Outcome.RESTORED]
+                    store.put_tree((step.path, None, step.target) for step in done)
+
+        state = self._state(workspace_id)
+        async with state.lock:
+            await self._work(workspace_id, work)
+            state.turns.clear()
+
+    async def _alone(
+        self, workspace_id: WorkspaceId, work: Callable[[CheckpointStore, Root], None]
+    ) -> None:
+        async with self._state(workspace_id).lock:
+            await self._attempt(workspace_id, work, None)
+
+    async def _settle_all(self) -> None:
+        while True:
+            await self._ended.wait()
+            ended = [each for each in self._states.items() if each[1].has_ended]
+            took_s = min((state.took_s for _, state in ended), default=0.0)
+            await self._clock.sleep(min(SETTLE_S, SETTLE_SHARE * took_s))
+            self._ended.clear()
+            for workspace_id, state in ended:
+                async with state.lock:
+                    await self._settle(workspace_id, state)
+
+    async def _settle(self, workspace_id: WorkspaceId, state: _State) -> None:
+        running = self.running(workspace_id)
+        begun_s = self._clock.monotonic()
+        await self._attempt(
+            workspace_id, lambda store, root: self._scan(store, root, running), None
+        )
+        state.scanned_s = self._clock.monotonic()
+        state.took_s = state.scanned_s - begun_s
+        state.has_ended, state.is_dirty = False, bool(running)
+
+    async def _settled(
+        self, workspace_id: WorkspaceId, work: Callable[[CheckpointStore, Root], T]
+    ) -> T:
+        """Do work after the changes of all processes were found; it is not cancelled."""
+        return await self._tasks.complete(
+            self._settle_and_work(workspace_id, work), context=detached()
+        )
+
+    async def _settle_and_work(
+        self, workspace_id: WorkspaceId, work: Callable[[CheckpointStore, Root], T]
+    ) -> T:
+        running = self.running(workspace_id)
+
+        def settle_and_work(store: CheckpointStore, root: Root) -> T:
+            if store.open_turns():
+                self._scan(store, root, running)
+            return work(store, root)
+
+        state = self._state(workspace_id)
+        async with state.lock:
+            return await self._work(workspace_id, settle_and_work)
+
+    def _begin(self, store: CheckpointStore, turn: Turn) -> None:
+        """Open a turn again; changes count as its own even if this service is killed."""
+        with store.transaction(is_synced=False):
+            store.begin(turn, self._now(), is_open=True)
+
+    def _scan(
+        self,
+        store: CheckpointStore,
+        root: Root,
+        running: frozenset[str],
+        begun: Turn | None = None,
+    ) -> None:
+        authors = store.open_turns()
+        try:
+            with store.transaction(is_synced=False):
+                Scan(store, root, self._limits).run(authors, self._now())
+                store.close_turns(running)
+                if begun is not None:
+                    store.begin(begun, self._now(), is_open=True)
+                is_pruned = store.prune(self._now())
+            if is_pruned:
+                store.vacuum()
+        except TooManyEntries:
+            with store.transaction(is_synced=False):
+                for turn in [*authors, *([] if begun is None else [begun])]:
+                    store.begin(turn, self._now(), is_open=False, is_partial=True)
+                store.close_turns(frozenset())
+
+    def _keep(
+        self, store: CheckpointStore, root: Root, turn: Turn, changes: tuple[KeptChange, ...]
+    ) -> None:
+        number = store.begin(turn, self._now(), is_open=False)
+        is_scanned = store.is_scanned()
+        for change in (*_new_directories(root, changes), *changes):
+            before = change.before
+            if before is not None and change.content is not None:
+                store.put_content(before.etag, change.content)
+            if is_scanned:
+                self._keep_unseen(store, change)
+            store.add_change(number, Change(0, change.path, before, change.after, turn))
+            if is_scanned:
+                store.put_tree([(change.path, None, change.after)])
+
+    def _keep_unseen(self, store: CheckpointStore, change: KeptChange) -> None:
+        """Add what processes did to a path since the last scan, before a tool changes it."""
+        known, before = store.tree_entry(change.path), change.before
+        if known is None if before is None else before.equals(known):
+            return
+        authors = store.open_turns() or [OUTSIDE]
+        for turn in authors:
+            number = store.begin(turn, self._now(), is_open=False)
+            unseen = Change(0, change.path, known, before, turn, is_shared=len(authors) > 1)
+            store.add_change(number, unseen)
+
+    def _steps(self, store: CheckpointStore, root: Root, wanted: list[Wanted]) -> tuple[Step, ...]:
+        scan = Scan(store, root, self._limits)
+        return tuple(step_of(each, scan.look(each.path)) for each in wanted)
+
+    def _now(self) -> float:
+        return self._clock.now().timestamp()
+
+    def _state(self, workspace_id: WorkspaceId) -> _State:
+        state = self._states.pop(workspace_id, None) or _State()
+        # The last used one is the last; those before it are closed first.
+        self._states[workspace_id] = state
+        for each, other in [*self._states.items()][:-STATES_MAX]:
+            if not other.is_dirty and not other.lock.locked():
+                del self._states[each]
+                if other.store is not None:
+                    other.store.close()
+        return state
+
+    async def _attempt(
+        self, workspace_id: WorkspaceId, work: Callable[[CheckpointStore, Root], T], otherwise: T
+    ) -> T:
+        try:
+            return await self._work(workspace_id, work)
+        except (OSError, sqlite3.Error) as error:
+            logger.warning(
+                "files before a change could not be kept: %s",
+                error,
+                extra={"workspace_id": workspace_id},
+            )
+            return otherwise
+
+    async def _work(
+        self, workspace_id: WorkspaceId, work: Callable[[CheckpointStore, Root], T]
+    ) -> T:
+        """Do work in a thread; for callers that have the lock, and are not cancelled."""
+        workspace, state = self._workspaces.prepared(workspace_id), self._states[workspace_id]
+
+        def in_thread() -> T:
+            store = state.store
+            if store is None or not store.is_of(workspace.directory):
+                if store is not None:
+                    store.close()
+                state.store = store = CheckpointStore.open(workspace.directory, self._bounds)
+            root = Root.open_directory(str(workspace.root))
+            try:
+                return work(store, root)
+            finally:
+                root.close()
+
+        return await asyncio.to_thread(in_thread)
+
+
+def _wanted_back(undone: Restore) -> list[Wanted]:
+    return [
+        Wanted(step.path, step.found, step.target, is_disputed=False)
+        for step in undone.steps
+        if step.outcome is Outcome.RESTORED
+    ]
+
+
+def _new_directories(root: Root, changes: Iterable[KeptChange]) -> list[KeptChange]:
+    """Return the directories that a change creates on its way."""
+    made: dict[str, KeptChange] = {}
+    for change in changes:
+        above = change.path.rpartition("/")[0]
+        while change.after is not None and above and above not in made:
+            if look(root, above) is not None:
+                break
+            after = Entry(EntryKind.DIRECTORY, DIRECTORY_ETAG, DIRECTORY_MODE)
+            made[above] = KeptChange(above, None, None, after)
+            above = above.rpartition("/")[0]
+    return [made[path] for path in sorted(made)]

@@ -1,0 +1,138 @@
+"""CheckpointService: restores the files of turns."""
+
+import re
+import sqlite3
+from collections import Counter
+from collections.abc import Iterable
+from typing import Final
+
+import grpc
+
+from parley.api.workspace.v1 import checkpoint_pb2, sandbox_pb2
+from parley.api.workspace.v1 import checkpoint_service_pb2 as api
+from parley.api.workspace.v1.checkpoint_service_pb2_grpc import CheckpointServiceServicer
+from toolrunner.checkpoints.domain import Outcome, Step, Turn
+from toolrunner.checkpoints.service import RestoreNotFound
+from toolrunner.files.restores import FileRestores
+from toolrunner.files.rpc.convert import text_to_proto
+from toolrunner.filesystem.errors import FileRefused, Reason
+from toolrunner.primitives.domain import Scope
+from toolrunner.primitives.errors import InvalidRequest, ReadOnly
+from toolrunner.processes.rpc.inputs import scope_of
+from toolrunner.processes.service import Processes
+
+PATHS_MAX: Final = 1000
+PROCESSES_MAX: Final = 64
+_RESTORE_ID: Final = re.compile(r"[A-Za-z0-9-]{1,64}")
+
+_OUTCOMES: Final = {
+    Outcome.RESTORED: checkpoint_pb2.RESTORE_OUTCOME_RESTORED,
+    Outcome.UNCHANGED: checkpoint_pb2.RESTORE_OUTCOME_UNCHANGED,
+    Outcome.CONFLICT: checkpoint_pb2.RESTORE_OUTCOME_CONFLICT,
+    Outcome.NOT_KEPT: checkpoint_pb2.RESTORE_OUTCOME_NOT_KEPT,
+    Outcome.FAILED: checkpoint_pb2.RESTORE_OUTCOME_FAILED,
+}
+#: Those that a person has to look at come first.
+_ORDER: Final = (Outcome.CONFLICT, Outcome.FAILED, Outcome.NOT_KEPT, Outcome.RESTORED)
+
+
+class CheckpointServicer(CheckpointServiceServicer):
+    """Serves the checkpoints of this node's workspaces."""
+
+    def __init__(self, restores: FileRestores, processes: Processes) -> None:
+        self._restores = restores
+        self._processes = processes
+
+    async def PreviewRestore(  # noqa: N802 (the name is the proto's)
+        self, request: api.PreviewRestoreRequest, context: grpc.aio.ServicerContext
+    ) -> api.PreviewRestoreResponse:
+        """Tell what a restore would do."""
+        scope = _scope_of(request)
+        turn = _turn_of(scope, request.turn_id)
+        try:
+            preview = await self._restores.preview(scope, turn)
+        except (OSError, sqlite3.Error) as error:
+            raise _unreadable(error) from error
+        report = report_of(preview.steps, self._running(scope))
+        report.incomplete = preview.is_incomplete
+        return api.PreviewRestoreResponse(report=report)
+
+    async def RestoreFiles(  # noqa: N802 (the name is the proto's)
+        self, request: api.RestoreFilesRequest, context: grpc.aio.ServicerContext
+    ) -> api.RestoreFilesResponse:
+        """Restore files, or undo that."""
+        scope = _scope_of(request)
+        if request.context.profile == sandbox_pb2.SANDBOX_PROFILE_READ_ONLY:
+            raise ReadOnly(".")
+        restore_id = _restore_id_of(request.request_id, "request_id")
+        undoes = ""
+        if request.WhichOneof("what") == "undo_restore_id":
+            undoes = _restore_id_of(request.undo_restore_id, "undo_restore_id")
+            turn = Turn(scope.chat_id, 0)
+        else:
+            turn = _turn_of(scope, request.turn_id)
+        try:
+            done = await self._restores.restore(scope, restore_id, turn, undoes)
+        except RestoreNotFound as error:
+            text = f"there is no restore {undoes!r} that could be undone; it is too old"
+            raise FileRefused(Reason.CHECKPOINT_NOT_FOUND, text, checkpoint=undoes) from error
+        except (OSError, sqlite3.Error) as error:
+            raise _unreadable(error) from error
+        return api.RestoreFilesResponse(report=report_of(done.steps, self._running(scope)))
+
+    def _running(self, scope: Scope) -> list[str]:
+        return self._processes.running_of_chat(scope.workspace_id, scope.chat_id)
+
+
+def report_of(steps: Iterable[Step], running: list[str]) -> checkpoint_pb2.RestoreReport:
+    """Return steps as a report."""
+    changed = [step for step in steps if step.outcome is not Outcome.UNCHANGED]
+    changed.sort(key=lambda step: (_ORDER.index(step.outcome), step.path))
+    counts = Counter(step.outcome for step in changed)
+    return checkpoint_pb2.RestoreReport(
+        paths=[
+            checkpoint_pb2.RestoredPath(
+                path=text_to_proto(step.path),
+                action=_action_of(step),
+                outcome=_OUTCOMES[step.outcome],
+            )
+            for step in changed[:PATHS_MAX]
+        ],
+        omitted=max(0, len(changed) - PATHS_MAX),
+        restored=counts[Outcome.RESTORED],
+        conflicts=counts[Outcome.CONFLICT],
+        lost=counts[Outcome.NOT_KEPT] + counts[Outcome.FAILED],
+        running_process_ids=running[:PROCESSES_MAX],
+    )
+
+
+def _action_of(step: Step) -> "checkpoint_pb2.RestoreAction.ValueType":
+    if step.target is None:
+        return checkpoint_pb2.RESTORE_ACTION_DELETE
+    if step.found is None:
+        return checkpoint_pb2.RESTORE_ACTION_CREATE
+    return checkpoint_pb2.RESTORE_ACTION_CHANGE
+
+
+def _scope_of(request: api.PreviewRestoreRequest | api.RestoreFilesRequest) -> Scope:
+    scope = scope_of(request.context)
+    if not scope.chat_id:
+        raise InvalidRequest("context.chat_id", "is empty; only chats have turns")
+    return scope
+
+
+def _turn_of(scope: Scope, turn_id: int) -> Turn:
+    if turn_id < 1:
+        raise InvalidRequest("turn_id", "is less than 1")
+    return Turn(scope.chat_id, turn_id)
+
+
+def _restore_id_of(text: str, field: str) -> str:
+    if not _RESTORE_ID.fullmatch(text):
+        raise InvalidRequest(field, "needs 1 to 64 characters of A-Za-z0-9-")
+    return text
+
+
+def _unreadable(error: Exception) -> FileRefused:
+    text = f"the checkpoints of the workspace cannot be used now: {error}"
+    return FileRefused(Reason.NODE_FULL, text, resource="disk")

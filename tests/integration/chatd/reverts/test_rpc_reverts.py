@@ -1,0 +1,150 @@
+"""RevertService over a real socket and database: what goes, what comes back, and who may ask."""
+
+import uuid
+
+from chatd.chats.domain.commands import FinishRevert
+from chatd.chats.domain.transitions import fence_of
+from chatd.primitives.domain.ids import ChatId
+from parley.api.chat.v1 import chat_pb2, revert_pb2
+from parley.api.chat.v1 import chat_service_pb2 as chats_api
+from parley.api.chat.v1 import revert_service_pb2 as api
+from parley.api.workspace.v1 import checkpoint_pb2
+from support.chatd.chats.served_chats import ServedChats
+
+REPORT = checkpoint_pb2.RestoreReport(restored=2, conflicts=1)
+
+
+async def asked_twice(served: ServedChats) -> chat_pb2.Chat:
+    """Make a chat with the messages 1 to 4, of which 1 and 3 are Ann's."""
+    chat = await served.ann.create("one")
+    await served.finish(chat.id, "first")
+    await served.ann.send(chat.id, "two")
+    await served.finish(chat.id, "second")
+    return chat
+
+
+async def message_ids(served: ServedChats, chat_id: str) -> list[int]:
+    page = await served.ann.ask(chats_api.ListMessagesRequest(chat_id=chat_id))
+    return sorted(message.id for message in page.messages)
+
+
+def revert_of(chat_id: str, message_id: int, **more: object) -> api.RevertChatRequest:
+    request = {"request_id": "revert", "chat_id": chat_id, "message_id": message_id, **more}
+    return api.RevertChatRequest(**request)  # type: ignore[arg-type]
+
+
+async def test_history_alone_is_reverted_at_once_and_comes_back(served: ServedChats) -> None:
+    chat = await asked_twice(served)
+
+    reverted = await served.ann.ask(revert_of(chat.id, 3))
+
+    assert reverted.revert == revert_pb2.Revert(
+        id=reverted.revert.id,
+        chat_id=chat.id,
+        kind=revert_pb2.REVERT_KIND_HISTORY,
+        state=revert_pb2.REVERT_STATE_DONE,
+        message_id=3,
+    )
+    assert reverted.chat.status == chat_pb2.CHAT_STATUS_WAITING
+    assert await message_ids(served, chat.id) == [1, 2]
+    assert (await served.ann.ask(revert_of(chat.id, 3))).revert == reverted.revert
+
+    undo = api.UndoRevertRequest(request_id="undo", chat_id=chat.id, revert_id=reverted.revert.id)
+    undone = await served.ann.ask(undo)
+
+    assert undone.revert.undone_revert_id == reverted.revert.id
+    assert await message_ids(served, chat.id) == [1, 2, 3, 4]
+    assert await served.ann.ask(undo) == undone
+
+
+async def test_with_files_the_chat_runs_until_its_worker_has_restored_them(
+    served: ServedChats,
+) -> None:
+    chat = await asked_twice(served)
+
+    running = await served.ann.ask(revert_of(chat.id, 3, restore_files=True))
+
+    assert running.revert.state == revert_pb2.REVERT_STATE_RUNNING
+    assert running.chat.status == chat_pb2.CHAT_STATUS_RUNNING
+    assert len(served.claims.started) == 3
+    assert await message_ids(served, chat.id) == [1, 2, 3, 4]
+    state = await served.state(chat.id)
+    command = FinishRevert(fence_of(state), REPORT.SerializeToString())
+    await served.stores.chats.apply(ChatId(chat.id), command)
+
+    asked = api.GetRevertRequest(chat_id=chat.id, revert_id=running.revert.id)
+    done = (await served.ann.ask(asked)).revert
+
+    assert (done.state, done.files) == (revert_pb2.REVERT_STATE_DONE, REPORT)
+    assert await message_ids(served, chat.id) == [1, 2]
+
+
+async def test_a_preview_tells_what_would_go_and_changes_nothing(served: ServedChats) -> None:
+    chat = await asked_twice(served)
+    request = api.PreviewRevertRequest(chat_id=chat.id, message_id=1)
+
+    history = await served.ann.ask(request)
+    request.restore_files = True
+    both = await served.ann.ask(request)
+
+    assert history == api.PreviewRevertResponse(deleted_messages=4)
+    assert both.files == checkpoint_pb2.RestoreReport(restored=1)
+    assert await message_ids(served, chat.id) == [1, 2, 3, 4]
+
+
+async def test_a_revert_after_which_the_chat_went_on_cannot_be_undone(
+    served: ServedChats,
+) -> None:
+    chat = await asked_twice(served)
+    reverted = await served.ann.ask(revert_of(chat.id, 3))
+    await served.ann.send(chat.id, "three")
+    await served.finish(chat.id)
+
+    undo = api.UndoRevertRequest(request_id="undo", chat_id=chat.id, revert_id=reverted.revert.id)
+
+    assert (await served.ann.refusal(undo)).reason == "REVERT_SUPERSEDED"
+    assert await message_ids(served, chat.id) == [1, 2, 5, 6]
+
+
+async def test_bad_requests_and_other_people_are_refused(served: ServedChats) -> None:
+    chat = await asked_twice(served)
+    nowhere = str(uuid.UUID(int=1))
+    reasons = [
+        (await served.ann.refusal(request)).reason
+        for request in (
+            revert_of(chat.id, 0),
+            revert_of(chat.id, 2),
+            revert_of(chat.id, 9),
+            revert_of(nowhere, 1),
+            api.PreviewRevertRequest(chat_id=chat.id, message_id=9),
+            api.GetRevertRequest(chat_id=chat.id, revert_id=nowhere),
+            api.UndoRevertRequest(request_id="u", chat_id=chat.id, revert_id=nowhere),
+        )
+    ]
+    assert reasons == [
+        "INVALID_REQUEST",
+        "NOT_EDITABLE",
+        "MESSAGE_NOT_FOUND",
+        "CHAT_NOT_FOUND",
+        "MESSAGE_NOT_FOUND",
+        "REVERT_NOT_FOUND",
+        "REVERT_NOT_FOUND",
+    ]
+    assert (await served.bob.refusal(revert_of(chat.id, 1))).reason == "CHAT_NOT_FOUND"
+    await served.ann.send(chat.id, "runs")
+    assert (await served.ann.refusal(revert_of(chat.id, 1))).reason == "TRANSITION_NOT_ALLOWED"
+    assert await message_ids(served, chat.id) == [1, 2, 3, 4, 5]
+
+
+async def test_an_edit_can_restore_files_before_it_runs(served: ServedChats) -> None:
+    chat = await asked_twice(served)
+    request = chats_api.EditMessageRequest(
+        request_id="edit", chat_id=chat.id, message_id=3, restore_files=True
+    )
+    request.content.add().text.text = "other"
+
+    await served.ann.ask(request)
+
+    state = await served.state(chat.id)
+    assert state.revert is not None
+    assert (state.revert.message_id, state.revert.restores_files) == (3, True)

@@ -1,0 +1,89 @@
+"""`parley revert` against a scripted gateway."""
+
+from typing import Any
+
+import pytest
+
+from parley.cli.invocation import Invocation
+from parley.cli.main import run
+from support.cli.fake_api import API_KEY, Answer, FakeApi, fake_api
+
+FILES = {
+    "paths": [{"path": "a\x1b.txt", "action": "change", "outcome": "conflict"}],
+    "omitted": 2,
+    "restored": 3,
+    "conflicts": 1,
+    "lost": 0,
+    "incomplete": True,
+    "running_process_ids": ["p1"],
+}
+PREVIEW = {"deleted_messages": 4, "dropped_messages": 1, "files": FILES}
+
+
+def parley(api: FakeApi, *arguments: str) -> int:
+    environment = {"HOME": "/", "PARLEY_URL": api.server.url, "PARLEY_API_KEY": API_KEY}
+    return run(arguments, Invocation(environment, "parley"))
+
+
+def reverted(state: str, **more: Any) -> dict[str, Any]:
+    return {"id": "r1", "kind": "history", "state": state, "files": None, **more}
+
+
+def test_a_revert_is_told_before_it_is_done_and_how_to_undo_it_after(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    with fake_api(
+        Answer(200, PREVIEW),
+        Answer(202, {"revert": reverted("running"), "chat": {}}),
+        Answer(200, {"status": "running"}),
+        Answer(200, reverted("done", files=FILES)),
+    ) as api:
+        assert parley(api, "revert", "c1", "3", "--files") == 0
+    told = capsys.readouterr()
+    assert told.out == "Reverted. Undo it with: parley revert c1 --undo r1\n"
+    assert told.err.splitlines()[:6] == [
+        "Messages to delete: 4.",
+        "Queued messages to drop: 1.",
+        "Files: 3 restored, 1 in conflict, 0 lost.",
+        "  conflict  change  a.txt",
+        "  and 2 more",
+        "Some changes are not known any more and are not restored.",
+    ]
+    assert [request.path for request in api.requests] == [
+        "/api/v1/chats/c1/revert/preview",
+        "/api/v1/chats/c1/revert",
+        "/api/v1/chats/c1",
+        "/api/v1/chats/c1/reverts/r1",
+    ]
+
+
+def test_a_dry_run_only_tells(capsys: pytest.CaptureFixture[str]) -> None:
+    with fake_api(Answer(200, {"deleted_messages": 2, "dropped_messages": 0})) as api:
+        assert parley(api, "revert", "c1", "3", "--dry-run") == 0
+    assert capsys.readouterr().err == "Messages to delete: 2.\n"
+    assert len(api.requests) == 1
+
+
+def test_a_revert_that_fails_says_why(capsys: pytest.CaptureFixture[str]) -> None:
+    failed = {"status": "error", "last_error": {"message": "The files could not be restored."}}
+    with fake_api(
+        Answer(200, PREVIEW),
+        Answer(202, {"revert": reverted("running"), "chat": {}}),
+        Answer(200, failed),
+    ) as api:
+        assert parley(api, "revert", "c1", "3", "--files") == 1
+    assert "The files could not be restored." in capsys.readouterr().err
+
+
+def test_an_undo_names_the_revert(capsys: pytest.CaptureFixture[str]) -> None:
+    undone = reverted("done", kind="undo")
+    with fake_api(Answer(202, {"revert": undone, "chat": {}})) as api:
+        assert parley(api, "revert", "c1", "--undo", "r1") == 0
+    assert capsys.readouterr().out == "Undone.\n"
+    assert [request.path for request in api.requests] == ["/api/v1/chats/c1/reverts/r1/undo"]
+
+
+def test_a_message_or_a_revert_has_to_be_named() -> None:
+    with fake_api() as api:
+        assert parley(api, "revert", "c1") == 2
+        assert parley(api, "revert", "c1", "3", "--undo", "r1") == 2

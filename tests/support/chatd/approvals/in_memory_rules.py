@@ -1,0 +1,50 @@
+"""Approval rules in memory, and a judge of them."""
+
+from dataclasses import dataclass, field
+
+from chatd.approvals.domain.rules import Rule, Scope, ScopeKind
+from chatd.approvals.domain.taint import Workspace
+from chatd.approvals.engine.cached_rules import CachedRules
+from chatd.approvals.engine.judge import Judge
+from chatd.primitives.domain.ids import ChatId
+from parley.clock import FakeClock
+
+
+@dataclass(slots=True)
+class Rules:
+    """Rules in memory, as the store has them."""
+
+    kept: list[Rule] = field(default_factory=list)
+    changed: list[Scope] = field(default_factory=list)
+    reads: list[Scope] = field(default_factory=list)
+
+    async def of_scope(self, scope: Scope) -> tuple[Rule, ...]:
+        self.reads.append(scope)
+        return tuple(rule for rule in self.kept if rule.scope == scope)
+
+    async def are_there_any(self, kind: ScopeKind) -> bool:
+        return any(rule.scope.kind is kind for rule in self.kept)
+
+    async def remember(self, rule: Rule) -> None:
+        self.kept = [each for each in self.kept if each.id != rule.id] + [rule]
+        self.changed.append(rule.scope)
+
+
+@dataclass(slots=True)
+class Workspaces:
+    """One workspace for all chats, with how often it was read."""
+
+    workspace: Workspace = field(default_factory=lambda: Workspace(has_egress=True))
+    is_outside: bool = False
+    reads: int = 0
+
+    async def are_repositories_outside(self) -> bool:
+        return self.is_outside
+
+    async def of_chat(self, chat_id: ChatId) -> Workspace:
+        self.reads += 1
+        return self.workspace
+
+
+def judge_of(rules: Rules, workspaces: Workspaces | None = None) -> Judge:
+    return Judge(CachedRules(rules, FakeClock()), rules, workspaces or Workspaces())

@@ -1,0 +1,118 @@
+"""A call that a person allowed: judged anew, bound to its arguments, remembered if wanted."""
+
+from dataclasses import replace
+
+import pytest
+
+from chatd.actions.domain.action import StoredAction
+from chatd.actions.domain.answers import GivenAnswer, checked
+from chatd.actions.engine.dispatching import CallDispatcher, NotPermitted, Permitted
+from chatd.approvals.domain.judgement import arguments_digest
+from chatd.approvals.domain.rules import INSTALLATION, Effect, Rule, Scope, ScopeKind
+from chatd.approvals.engine.cached_rules import notice_key
+from chatd.chats.domain.chat import Message
+from chatd.content.domain.messages import ChatMode
+from chatd.content.domain.tools import Dispatch, Executor, PendingKind, ToolSpec
+from chatd.models.domain.profile import ModelChoice
+from chatd.models.store.catalogue import ChatFacts
+from chatd.primitives.domain.errors import InvalidRequest
+from chatd.primitives.domain.ids import ChatId, ExecutionId, MessageId, Owner, OwnerId
+from support.chatd.approvals.in_memory_rules import Rules, judge_of
+from support.chatd.turns.journaling_tools import JournalingTools
+
+CHAT = ChatId("00000000-0000-0000-0000-0000000000a1")
+ANN = Owner(OwnerId("ann"), "member")
+EXECUTE = ToolSpec("execute", "", "{}", Executor.TOOLRUNNER, journal_generation="j")
+ACTION = StoredAction(
+    ExecutionId("action"),
+    CHAT,
+    MessageId(2),
+    "call",
+    "execute",
+    "",
+    PendingKind.APPROVAL,
+    '{"command": "git push"}',
+    "a rule asks",
+    ChatMode.PLAN,
+    None,
+    None,
+    None,
+    None,
+    "",
+    "",
+)
+ACCEPT = GivenAnswer(is_accepted=True)
+
+
+def dispatcher(rules: Rules, *specs: ToolSpec) -> CallDispatcher:
+    async def facts(chat_id: ChatId) -> ChatFacts:
+        return ChatFacts(ModelChoice(), ChatMode.ORDINARY)
+
+    async def history(chat_id: ChatId) -> tuple[Message, ...]:
+        return ()
+
+    return CallDispatcher(JournalingTools(*specs), facts, judge_of(rules), history)
+
+
+def asking(effect: Effect = Effect.ASK, scope: Scope = INSTALLATION) -> Rule:
+    return Rule("1", scope, effect, command="git push")
+
+
+async def test_an_allowed_call_is_dispatched_as_it_was_asked_about() -> None:
+    permitted = await dispatcher(Rules([asking()]), EXECUTE).dispatch(ACTION, ANN)
+    assert isinstance(permitted, Permitted)
+    assert permitted.dispatch == Dispatch(
+        ExecutionId("action"), ACTION.call, Executor.TOOLRUNNER, "j", ChatMode.PLAN
+    )
+
+
+async def test_a_call_that_was_denied_meanwhile_does_not_run() -> None:
+    refused = await dispatcher(Rules([asking(Effect.DENY)]), EXECUTE).dispatch(ACTION, ANN)
+    assert refused == NotPermitted("this did not run: a rule of the installation refuses git push")
+
+
+async def test_a_call_whose_tool_is_gone_does_not_run() -> None:
+    assert await dispatcher(Rules()).dispatch(ACTION, ANN) == NotPermitted(
+        "this did not run: its tool is not offered any more"
+    )
+
+
+async def test_an_approval_is_remembered_for_the_chat() -> None:
+    rules = Rules([asking(scope=Scope(ScopeKind.USER, "ann"))])
+    calls = dispatcher(rules, EXECUTE)
+    permitted = await calls.dispatch(ACTION, ANN, is_remembered=True)
+    assert isinstance(permitted, Permitted)
+    await calls.remember(permitted)
+    (kept,) = [rule for rule in rules.kept if rule.digest]
+    assert (kept.scope, kept.effect, kept.tool, kept.is_for_tainted) == (
+        Scope(ScopeKind.CHAT, CHAT),
+        Effect.ALLOW,
+        "execute",
+        False,
+    )
+    assert notice_key(kept.scope) == f"chat {CHAT}"
+
+
+async def test_what_a_rule_asks_each_time_cannot_be_remembered() -> None:
+    with pytest.raises(InvalidRequest, match="remember: is not possible"):
+        await dispatcher(Rules([asking()]), EXECUTE).dispatch(ACTION, ANN, is_remembered=True)
+
+
+def test_an_answer_is_for_the_arguments_that_the_person_saw() -> None:
+    digest = arguments_digest(ACTION.call)
+    assert checked(ACTION, replace(ACCEPT, arguments_digest=digest)) == {"accepted": True}
+    other = replace(ACTION, args_json='{"command": "git push -f"}')
+    with pytest.raises(InvalidRequest, match="arguments_digest: is not of this call"):
+        checked(other, replace(ACCEPT, arguments_digest=digest))
+
+
+def test_only_an_accepted_call_is_remembered() -> None:
+    assert checked(ACTION, replace(ACCEPT, is_remembered=True)) == {
+        "accepted": True,
+        "remember": True,
+    }
+    loop, plan = (replace(ACTION, kind=kind) for kind in (PendingKind.LOOP, PendingKind.PLAN))
+    refusing = replace(ACCEPT, is_accepted=False)
+    for action, given in ((ACTION, refusing), (loop, ACCEPT), (plan, ACCEPT)):
+        with pytest.raises(InvalidRequest, match="remember: is only for a call"):
+            checked(action, replace(given, is_remembered=True))

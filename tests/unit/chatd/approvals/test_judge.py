@@ -1,0 +1,126 @@
+"""Calls of an answer are judged by the rules of their turn and the history of their chat."""
+
+import json
+from datetime import UTC, datetime
+
+from chatd.approvals.domain.judgement import Allow, Ask, Deny
+from chatd.approvals.domain.rules import INSTALLATION, Effect, Rule, Scope, ScopeKind
+from chatd.approvals.domain.taint import Workspace
+from chatd.approvals.engine.cached_rules import CachedRules, notice_key
+from chatd.chats.domain.chat import Message, NewMessage
+from chatd.content.domain.messages import ChatMode, Role
+from chatd.content.domain.parts import Part, Source, ToolCall, ToolOutcome, ToolResult
+from chatd.content.domain.tools import Executor, ToolSpec
+from chatd.content.domain.turn_context import TurnContext
+from chatd.primitives.domain.ids import ChatId, MessageId, Owner, OwnerId
+from parley.clock import FakeClock
+from support.chatd.approvals.in_memory_rules import Rules, Workspaces, judge_of
+
+ROOT = ChatId("00000000-0000-0000-0000-0000000000a1")
+CHILD = ChatId("00000000-0000-0000-0000-0000000000a2")
+ANN = Owner(OwnerId("ann"), "member")
+SPECS = {
+    spec.name: spec
+    for spec in (
+        ToolSpec("execute", "", "{}", Executor.TOOLRUNNER),
+        ToolSpec("read_file", "", "{}", Executor.TOOLRUNNER),
+        ToolSpec("wiki__save", "", "{}", Executor.MCPGATEWAY, server_id="wiki-id"),
+    )
+}
+CONTEXT = TurnContext(ROOT, ANN)
+WEB: tuple[Part, ...] = (Source("1", "https://example.org"),)
+
+
+def history(*parts: Part) -> list[Message]:
+    at = datetime(2026, 1, 1, tzinfo=UTC)
+    return [NewMessage(Role.ASSISTANT, parts).stored(MessageId(1), 1, at)]
+
+
+def call(call_id: str, tool: str, **arguments: str) -> ToolCall:
+    return ToolCall(call_id, tool, json.dumps(arguments))
+
+
+async def test_every_call_of_an_answer_is_judged_by_itself() -> None:
+    rules = Rules(
+        [
+            Rule("1", INSTALLATION, Effect.DENY, command="rm *"),
+            Rule("2", Scope(ScopeKind.USER, "ann"), Effect.ASK, tool="wiki__*"),
+            Rule("3", Scope(ScopeKind.USER, "bob"), Effect.DENY),
+            Rule("4", Scope(ScopeKind.CHAT, ROOT), Effect.DENY, tool="read_*"),
+        ]
+    )
+    calls = [
+        call("a", "execute", command="rm x"),
+        call("b", "execute", command="ls"),
+        call("c", "wiki__save"),
+        call("d", "read_file"),
+        call("e", "unknown"),
+    ]
+    for context in (CONTEXT, TurnContext(CHILD, ANN, ancestor_ids=(ROOT,))):
+        assert await judge_of(rules).judge(context, [], calls, SPECS) == {
+            "a": Deny("a rule of the installation refuses rm x", "1"),
+            "b": Allow(),
+            "c": Ask("a rule of yours asks before wiki__save", "2"),
+            "d": Deny("a rule of this chat refuses read_file", "4"),
+        }
+
+
+async def test_the_mode_of_the_turn_counts() -> None:
+    modes = frozenset({ChatMode.PLAN})
+    judge = judge_of(Rules([Rule("1", INSTALLATION, Effect.DENY, modes=modes)]))
+    made = [call("a", "read_file")]
+    assert await judge.judge(CONTEXT, [], made, SPECS) == {"a": Allow()}
+    planning = TurnContext(ROOT, ANN, ChatMode.PLAN)
+    answer = await judge.judge(planning, [], made, SPECS)
+    assert isinstance(answer["a"], Deny)
+
+
+async def test_a_workspace_is_read_only_if_content_came_from_outside_and_could_be_sent_on() -> None:
+    workspaces = Workspaces()
+    judge = judge_of(Rules(), workspaces)
+    run, read = call("a", "execute", command="ls"), call("b", "read_file")
+    assert await judge.judge(CONTEXT, history(), [run, read], SPECS) == {"a": Allow(), "b": Allow()}
+    assert await judge.judge(CONTEXT, history(*WEB), [read], SPECS) == {"b": Allow()}
+    assert workspaces.reads == 0
+    asked = await judge.judge(CONTEXT, history(*WEB), [run, read], SPECS)
+    assert (type(asked["a"]), asked["b"], workspaces.reads) == (Ask, Allow(), 1)
+    workspaces.workspace = Workspace()
+    assert await judge.judge(CONTEXT, history(*WEB), [run], SPECS) == {"a": Allow()}
+
+
+async def test_files_of_repositories_are_from_outside_where_the_installation_says_so() -> None:
+    workspaces = Workspaces(Workspace(has_egress=True, has_outside_files=True))
+    judge = judge_of(Rules(), workspaces)
+    read = history(ToolResult("1", "read_file", "{}", ToolOutcome.DONE))
+    run = [call("a", "execute", command="ls")]
+    assert await judge.judge(CONTEXT, read, run, SPECS) == {"a": Allow()}
+    workspaces.is_outside = True
+    assert isinstance((await judge.judge(CONTEXT, read, run, SPECS))["a"], Ask)
+
+
+async def test_a_remembered_call_is_not_asked_about_again_in_its_tree() -> None:
+    rules = Rules([Rule("1", Scope(ScopeKind.USER, "ann"), Effect.ASK)])
+    judge = judge_of(rules)
+    push = call("a", "execute", command="git push")
+    child = TurnContext(CHILD, ANN, ancestor_ids=(ROOT,))
+    assert isinstance((await judge.judge(CONTEXT, [], [push], SPECS))["a"], Ask)
+    await judge.remember(child, [], push, SPECS["execute"])
+    judge.rules.on_notice(notice_key(rules.changed[-1]))
+    assert await judge.judge(CONTEXT, [], [push], SPECS) == {"a": Allow()}
+    tainted = await judge.judge(CONTEXT, history(*WEB), [push], SPECS)
+    assert isinstance(tainted["a"], Ask)
+    await judge.remember(CONTEXT, history(*WEB), push, SPECS["execute"])
+    judge.rules.on_notice(notice_key(rules.changed[-1]))
+    assert await judge.judge(CONTEXT, history(*WEB), [push], SPECS) == {"a": Allow()}
+    assert len(rules.kept) == 2
+
+
+async def test_a_chat_costs_no_query_while_no_chat_has_rules() -> None:
+    rules = Rules([Rule("1", Scope(ScopeKind.USER, "bob"), Effect.DENY)])
+    cached = CachedRules(rules, FakeClock())
+    for number in range(3):
+        assert await cached.of_turn(ANN.id, ChatId(str(number))) == ()
+    assert rules.reads == [Scope(ScopeKind.USER, ANN.id)]
+    await rules.remember(Rule("2", Scope(ScopeKind.CHAT, ROOT), Effect.ALLOW, digest="d"))
+    cached.on_notice(notice_key(rules.changed[-1]))
+    assert [rule.id for rule in await cached.of_turn(ANN.id, ROOT)] == ["2"]

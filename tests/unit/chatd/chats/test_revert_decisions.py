@@ -1,0 +1,88 @@
+"""What a revert, its end and its undo write."""
+
+from dataclasses import replace
+
+import pytest
+
+from chatd.chats.domain.chat import DoneRevert, Facts, Revert, RevertKind, Status
+from chatd.chats.domain.commands import EditMessage, FinishRevert, RevertChat, UndoRevert
+from chatd.chats.domain.errors import RevertNotFound, RevertSuperseded
+from chatd.chats.domain.state_changes import Decision
+from chatd.chats.domain.transitions import decide, fence_of
+from chatd.chats.domain.writes import (
+    AnswerPending,
+    ClearQueue,
+    DeleteMessagesFrom,
+    RecordRevert,
+    RestoreMessages,
+)
+from support.chatd.chats.transition_states import (
+    AT_REST,
+    DONE_REVERT,
+    FACTS,
+    HELLO,
+    LOCAL,
+    OTHER_REVERT,
+    REVERT,
+    STATES,
+    TARGET,
+    WORKER,
+)
+
+
+def test_a_revert_deletes_from_the_message_on_and_drops_the_queue() -> None:
+    failed = replace(STATES["E1"], pending=(LOCAL,))
+    decision = decide(failed, RevertChat(OTHER_REVERT, TARGET.id, False, WORKER), FACTS)
+    done = Revert(OTHER_REVERT, RevertKind.HISTORY, TARGET.id, False, open_calls=(LOCAL,))
+    assert decision == Decision(
+        replace(AT_REST, snapshot_version=10, history_version=10, queue_version=10, queue_length=0),
+        (ClearQueue(), DeleteMessagesFrom(TARGET.id), RecordRevert(done, b"")),
+    )
+
+
+def test_a_revert_with_files_changes_the_history_only_when_they_are_restored() -> None:
+    begun = decide(AT_REST, RevertChat(REVERT.revert_id, TARGET.id, True, WORKER), FACTS)
+    assert (begun.writes, begun.state.revert) == ((), REVERT)
+
+    done = decide(begun.state, FinishRevert(fence_of(begun.state), b"report"))
+
+    assert done.writes == (DeleteMessagesFrom(TARGET.id), RecordRevert(REVERT, b"report"))
+    assert (done.state.status, done.state.revert) == (Status.WAITING, None)
+
+
+def test_an_undo_brings_messages_back_and_answers_the_calls_that_were_open() -> None:
+    undone = replace(DONE_REVERT, revert=replace(DONE_REVERT.revert, open_calls=(LOCAL,)))
+    command = UndoRevert(OTHER_REVERT, REVERT.revert_id, WORKER)
+    decision = decide(AT_REST, command, Facts(undone=undone))
+    restored, answers, recorded = decision.writes
+    assert restored == RestoreMessages(8)
+    assert isinstance(answers, AnswerPending)
+    assert answers.calls == (LOCAL,)
+    assert isinstance(recorded, RecordRevert)
+    assert recorded.revert.undone_id == REVERT.revert_id
+    assert decision.state.next_message_id == AT_REST.next_message_id + 1
+
+
+def test_only_the_last_thing_that_happened_can_be_undone() -> None:
+    command = UndoRevert(OTHER_REVERT, REVERT.revert_id, WORKER)
+    with pytest.raises(RevertNotFound):
+        decide(AT_REST, command, Facts())
+    with pytest.raises(RevertSuperseded):
+        decide(AT_REST, command, Facts(undone=replace(DONE_REVERT, is_superseded=True)))
+    edit = replace(REVERT, kind=RevertKind.EDIT)
+    with pytest.raises(RevertNotFound):
+        decide(AT_REST, command, Facts(undone=DoneRevert(edit, 8)))
+
+
+def test_an_edit_that_restores_files_runs_after_that() -> None:
+    edit = EditMessage(TARGET.id, HELLO, WORKER, REVERT.revert_id)
+    edited = decide(AT_REST, edit, FACTS).state
+    assert edited.revert == replace(REVERT, kind=RevertKind.EDIT)
+
+    done = decide(edited, FinishRevert(fence_of(edited), b"report"))
+
+    assert (done.state.status, done.state.turn_id, done.state.revert) == (
+        Status.RUNNING,
+        edited.turn_id,
+        None,
+    )

@@ -1,0 +1,149 @@
+"""What a model may ask a person, and calls that are repeated without effect."""
+
+import json
+from dataclasses import replace
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from chatd.chats.domain.chat import Message
+from chatd.content.domain.messages import ChatMode, Role
+from chatd.content.domain.parts import Part, Text, ToolCall, ToolOutcome, ToolResult
+from chatd.content.domain.tools import PendingKind
+from chatd.content.domain.turn_context import TurnContext
+from chatd.primitives.domain.ids import ChatId, MessageId, Owner, OwnerId
+from chatd.turns.domain.asking import (
+    ASK_USER_QUESTION,
+    PROPOSE_PLAN,
+    asking_problem,
+    asking_tools,
+)
+from chatd.turns.domain.calls import Asked, plan_calls
+from chatd.turns.domain.loops import HINT, repetitions, with_loop_hint
+
+ROOT = TurnContext(ChatId("c"), Owner(OwnerId("ann"), "member"), ChatMode.PLAN)
+NOW = datetime(2026, 1, 1, tzinfo=UTC)
+QUESTION = {"question": "Which?", "options": [{"label": "a"}, {"label": "b"}]}
+
+
+@pytest.mark.parametrize(
+    ("context", "names"),
+    [
+        (ROOT, [PROPOSE_PLAN, ASK_USER_QUESTION]),
+        (replace(ROOT, mode=ChatMode.ORDINARY), []),
+        (replace(ROOT, mode=ChatMode.EXPLORE), []),
+        (replace(ROOT, ancestor_ids=(ChatId("root"),)), []),
+        (replace(ROOT, is_attended=False), []),
+    ],
+)
+def test_only_a_root_chat_that_plans_and_is_attended_asks_people(
+    context: TurnContext, names: list[str]
+) -> None:
+    assert [spec.name for spec in asking_tools(context)] == names
+
+
+@pytest.mark.parametrize(
+    ("questions", "problem"),
+    [
+        ([QUESTION], None),
+        ([QUESTION] * 4, None),
+        ([], "questions must be a list of 1 to 4"),
+        ([QUESTION] * 5, "questions must be a list of 1 to 4"),
+        ("which?", "questions must be a list of 1 to 4"),
+        (["which?"], "questions[0] is no object"),
+        ([{**QUESTION, "question": " "}], "questions[0].question is empty"),
+        ([{**QUESTION, "options": []}], "questions[0].options must be a list of 2 to 4"),
+        (
+            [{**QUESTION, "options": [{"label": "a"}, {"label": " "}]}],
+            "questions[0].options[1].label is empty",
+        ),
+        (
+            [{**QUESTION, "options": [{"label": "a"}, {"label": "a"}]}],
+            "questions[0].options has two with the same label",
+        ),
+        (
+            [{**QUESTION, "options": ["a", "b"]}],
+            "questions[0].options[0].label is empty",
+        ),
+        (
+            [{**QUESTION, "header": "x" * 41}],
+            "questions[0].header is no text of at most 40 characters",
+        ),
+    ],
+)
+def test_a_question_that_nobody_could_answer_is_refused(
+    questions: Any, problem: str | None
+) -> None:
+    assert asking_problem(PendingKind.QUESTION, {"questions": questions}) == problem
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        ({"plan": "# do it"}, None),
+        ({"plan": "  "}, "the plan is empty"),
+        ({}, "the plan is empty"),
+        ({"plan": "x" * 2**20}, "the plan is larger than 64 KiB; shorten it"),
+        ({"plan": "x", "title": "t" * 201}, "the title is no text of at most 200 characters"),
+    ],
+)
+def test_a_plan_that_nobody_could_read_is_refused(
+    arguments: dict[str, object], problem: str | None
+) -> None:
+    assert asking_problem(PendingKind.PLAN, arguments) == problem
+
+
+def test_a_malformed_question_is_told_to_the_model_and_nobody_is_asked() -> None:
+    specs = {spec.name: spec for spec in asking_tools(ROOT)}
+    bad = ToolCall("a", ASK_USER_QUESTION, '{"questions": []}')
+    good = ToolCall("a", ASK_USER_QUESTION, json.dumps({"questions": [QUESTION]}))
+    refused = plan_calls((bad,), specs)
+    assert refused.asked == ()
+    assert "1 to 4" in refused.refused[0].result_json
+    assert plan_calls((good,), specs).asked == (Asked(good, PendingKind.QUESTION),)
+
+
+def row(number: int, role: Role, *parts: Part) -> Message:
+    return Message(MessageId(number), number, role, parts, "", NOW)
+
+
+def history(*results: str) -> list[Message]:
+    """Return a turn that made the same call with these results."""
+    made = [row(1, Role.USER, Text("go"))]
+    for place, result in enumerate(results):
+        call_id = f"call_{place}"
+        made.append(row(2 * place + 2, Role.ASSISTANT, ToolCall(call_id, "look", "{}")))
+        told = ToolResult(call_id, "look", result, ToolOutcome.DONE)
+        made.append(row(2 * place + 3, Role.TOOL, told))
+    return made
+
+
+CALL = ToolCall("next", "look", "{}")
+SAME = '{"ok": true}'
+
+
+@pytest.mark.parametrize(
+    ("results", "count"),
+    [((), 0), ((SAME,), 1), ((SAME,) * 5, 5), ((SAME, SAME, '{"ok": false}'), 1)],
+)
+def test_only_the_newest_series_of_equal_results_counts(
+    results: tuple[str, ...], count: int
+) -> None:
+    assert repetitions(history(*results), MessageId(1), CALL)[0] == count
+
+
+def test_the_third_equal_result_carries_a_hint_and_hints_do_not_break_the_series() -> None:
+    told = [SAME]
+    for _ in range(5):
+        told.append(with_loop_hint(history(*told), MessageId(1), CALL, SAME))
+    assert [HINT in each for each in told] == [False, False, True, True, True, True]
+    assert repetitions(history(*told), MessageId(1), CALL)[0] == 6
+
+
+def test_another_result_or_another_call_has_no_hint() -> None:
+    seen = history(SAME, SAME, SAME)
+    assert with_loop_hint(seen, MessageId(1), CALL, '{"ok": false}') == '{"ok": false}'
+    other = ToolCall("next", "look", '{"at": 1}')
+    assert with_loop_hint(seen, MessageId(1), other, SAME) == SAME
+    assert with_loop_hint(seen, MessageId(7), CALL, SAME) == SAME
