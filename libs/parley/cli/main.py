@@ -29,6 +29,10 @@ COMMANDS: Mapping[str, tuple[str, str]] = {
     "interrupt": ("parley.cli.commands.interrupt", "Stop what a chat does."),
     "revert": ("parley.cli.commands.revert", "Go back in a chat, with its files or without."),
     "tail": ("parley.cli.commands.tail", "Follow a chat, from its beginning or a cursor."),
+    "login": ("parley.cli.accounts.login", "Sign in to a server, for later commands."),
+    "logout": ("parley.cli.accounts.login", "Sign out of it."),
+    "whoami": ("parley.cli.accounts.login", "Print who commands act as, and where."),
+    "users": ("parley.cli.accounts.users", "List users, invite them, reset passwords."),
     "approvals": (
         "parley.cli.commands.approvals",
         "Let tool calls run, ask first, or refuse them.",
